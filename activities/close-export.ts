@@ -1,0 +1,96 @@
+import { join } from 'node:path'
+import { replaceFile } from '../destinations/durable.ts'
+import { toFileName } from '../destinations/export-folder.ts'
+import { writeSet } from '../destinations/write-set.ts'
+import type { ActivityDeps } from './deps.ts'
+import { claimsOf, ownerOf } from './claims.ts'
+import { refuseOther, type ExportPlan } from './open-export.ts'
+import { pruneParts } from './prune-parts.ts'
+import type { PublishedExport } from './publish-export.ts'
+import type { RunRates } from './run-rates.ts'
+
+type Resource = ExportPlan['resources'][number]
+
+/** What became of one resource of a run. */
+export type ResourceResult =
+  | { resource: Resource; published: PublishedExport[] }
+  | { resource: Resource; stopped: true }
+  | { resource: Resource; error: string }
+
+export interface ExportReport {
+  /** One sentence; the first thing the Temporal UI shows of a result. */
+  summary: string
+  run: string
+  verdict: 'proven' | 'unproven' | 'stopped' | 'failed'
+  exports: ResourceResult[]
+}
+
+/** Ends an export: its report, the note of what belongs together, and the claims freed. */
+export function createCloseExport({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
+  return async function closeExport(input: {
+    plan: ExportPlan
+    results: ResourceResult[]
+    /** Published again from kept parts: the export's own report stays. */
+    again?: true
+  }): Promise<ExportReport> {
+    const { plan, results, again } = input
+    refuseOther({ run: plan.identity, worker: deps.identity })
+    const report = toReport(plan.run, results)
+    if (again === undefined) {
+      await noteSet({ deps, plan, published: results.flatMap(publishedOf) })
+      const path = join(deps.dataDir, 'exports', 'reports', `${toFileName(plan.run)}.json`)
+      await replaceFile(path, `${JSON.stringify(report, null, 2)}\n`)
+    }
+    for (const what of claimsOf(plan)) await deps.state.claims.release({ what, owner: ownerOf() })
+    rates.end(plan)
+    await pruneParts({ dataDir: deps.dataDir, now: Date.now() })
+    return report
+  }
+}
+
+const publishedOf = (result: ResourceResult) => ('published' in result ? result.published : [])
+
+/** Says which manifests of the run belong together; destinations without files have none. */
+async function noteSet(options: {
+  deps: ActivityDeps
+  plan: ExportPlan
+  published: readonly PublishedExport[]
+}): Promise<void> {
+  const { deps, plan } = options
+  const published = options.published
+    .filter(({ manifest }) => manifest !== '')
+    .map(({ manifest, ...one }) => ({ manifest: one, manifestPath: manifest }))
+  if (published.length === 0) return
+  const folder = plan.out ?? join(deps.dataDir, 'exports')
+  await writeSet({ folder, testMode: plan.identity.mode === 'test', run: plan.run, published })
+}
+
+function toReport(run: string, results: ResourceResult[]): ExportReport {
+  const published = results.flatMap(publishedOf)
+  const failed = results.filter((result) => 'error' in result)
+  const stopped = results.filter((result) => 'stopped' in result)
+  const unproven = published.filter((one) => one.verdict === 'unproven')
+  const proven = published.length - unproven.length
+  const records = new Map(
+    results.map((result) => [
+      result.resource,
+      'published' in result ? (result.published[0]?.records ?? 0) : 0,
+    ]),
+  )
+  const total = [...records.values()].reduce((sum, count) => sum + count, 0)
+  const parts = [
+    `${proven} of ${results.length} proven complete, ${total} records`,
+    ...unproven.map((one) => `${one.resource} unproven: ${one.reasons.join(' ')}`),
+    ...stopped.map((one) => `${one.resource} stopped`),
+    ...failed.map((one) => `${one.resource} failed: ${'error' in one ? one.error : ''}`),
+  ]
+  const verdict =
+    failed.length > 0
+      ? 'failed'
+      : stopped.length > 0
+        ? 'stopped'
+        : unproven.length > 0
+          ? 'unproven'
+          : 'proven'
+  return { summary: parts.join('; '), run, verdict, exports: results }
+}

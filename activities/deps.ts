@@ -1,0 +1,31 @@
+import type { Billing } from '../billing/client.ts'
+import type { Destination } from '../destinations/destination.ts'
+import type { Identity } from '../state/identity.ts'
+import type { State } from '../state/open-state.ts'
+
+/** What the worker gives its activities: the world, wired once at its start. */
+export interface ActivityDeps {
+  billing: Billing
+  state: State
+  /** Whom this worker serves; every run is checked against it. */
+  identity: Identity
+  /** The data folder, absolute. */
+  dataDir: string
+  /** Other roots that a run may publish to (CONNECTOR_OUT_DIRS), absolute. */
+  outDirs: readonly string[]
+  /** Of the whole process (BILLING_REQUESTS_PER_SECOND). */
+  requestsPerSecond: number
+  /** Windows of one read in flight (BILLING_CONCURRENCY). */
+  concurrency: number
+  /** How long a record may stay invisible after its `created` (BILLING_READ_LAG_SECONDS). */
+  readLagMs: number
+  /** How long a lost request may still take effect (BILLING_SETTLE_SECONDS). */
+  settleMs: number
+  /** Whether this worker may send changes of a run: one that was started for another command does not wake it. */
+  mayWrite: (workflowId: string) => boolean
+  /** The secret that `--hash` replaces values with. */
+  hashKey: string
+  /** What a manifest says it was made with. */
+  versions: Readonly<Record<string, string>>
+  destinations: ReadonlyMap<string, Destination>
+}

@@ -1,0 +1,30 @@
+/** The input of a run names something that does not exist or does not fit; nothing was done. */
+export class InvalidInput extends Error {
+  override readonly name = 'InvalidInput'
+  readonly retryable = false
+}
+
+/** The run belongs to another workspace, address, mode or state store than this worker. */
+export class WrongWorker extends Error {
+  override readonly name = 'WrongWorker'
+  readonly retryable = false
+}
+
+/** The data folder takes no writes: disk full, read-only, no permission. Waiting does not mend that. */
+export class UnwritableFolder extends Error {
+  override readonly name = 'UnwritableFolder'
+  readonly retryable = false
+  constructor({ dataDir, why, cause }: { dataDir: string; why: string; cause: NodeJS.ErrnoException }) {
+    super(
+      `Can't write to the data folder ${dataDir}: ${why} (${cause.code}${cause.path === undefined ? '' : ` at ${cause.path}`}). ` +
+        'Mend that and run it again: it goes on from what was read.',
+      { cause },
+    )
+  }
+}
+
+/** Another run that has not ended does the same thing. */
+export class Busy extends Error {
+  override readonly name = 'Busy'
+  readonly retryable = false
+}

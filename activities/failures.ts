@@ -1,0 +1,42 @@
+import { ApplicationFailure, CancelledFailure } from '@temporalio/common'
+import { isSystemError, refusalOf } from '../destinations/errors.ts'
+import { toStateError } from '../state/errors.ts'
+import { UnwritableFolder } from './errors.ts'
+
+/**
+ * What a step's error means to Temporal: an error whose class says `retryable: false` ends the run with its own
+ * sentence, and so does a disk that takes no writes, because waiting for hours mends neither; every other is tried
+ * again. Nothing but name and message leaves the worker: no rows, no token.
+ */
+export function toFailure(thrown: unknown, { dataDir }: { dataDir: string }): Error {
+  if (thrown instanceof ApplicationFailure || thrown instanceof CancelledFailure) return thrown
+  const error = inOurWords(thrown, dataDir)
+  if (!(error instanceof Error))
+    return ApplicationFailure.create({ message: String(error), type: 'Unexpected' })
+  const nonRetryable = 'retryable' in error && error.retryable === false
+  return ApplicationFailure.create({ message: error.message, type: error.name, nonRetryable })
+}
+
+function inOurWords(error: unknown, dataDir: string): unknown {
+  if (!isSystemError(error)) return toStateError({ file: dataDir, cause: error })
+  const why = refusalOf(error)
+  return why === undefined ? error : new UnwritableFolder({ dataDir, why, cause: error })
+}
+
+/** Wraps every activity so that the translation above happens in one place. */
+export function withFailures<A extends Record<string, (...args: never[]) => Promise<unknown>>>(
+  activities: A,
+  place: { dataDir: string },
+): A {
+  const wrapped = Object.entries(activities).map(([name, activity]) => [
+    name,
+    async (...args: never[]) => {
+      try {
+        return await activity(...args)
+      } catch (error) {
+        throw toFailure(error, place)
+      }
+    },
+  ])
+  return Object.fromEntries(wrapped) as A
+}

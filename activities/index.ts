@@ -1,0 +1,39 @@
+import { createSendChanges } from '../changes/send-changes.ts'
+import { createAuditImport } from './audit-import.ts'
+import { createCloseExport } from './close-export.ts'
+import { createCloseImport } from './close-import.ts'
+import type { ActivityDeps } from './deps.ts'
+import { withFailures } from './failures.ts'
+import { createNoteDecision } from './note-decision.ts'
+import { createOpenExport } from './open-export.ts'
+import { createOpenImport } from './open-import.ts'
+import { createOpenPublish } from './open-publish.ts'
+import { createPublishExport } from './publish-export.ts'
+import { createReadSegment } from './read-segment.ts'
+import { createResolveRow } from './resolve-row.ts'
+import { createRunRates } from './run-rates.ts'
+import { createSendImport } from './send-import.ts'
+import { createStageImport } from './stage-import.ts'
+
+/** Every step of every workflow, over the world the worker was wired to. */
+export function createActivities(deps: ActivityDeps) {
+  const rates = createRunRates(deps.billing)
+  const sendChanges = createSendChanges(deps.state)
+  const activities = {
+    openExport: createOpenExport(deps),
+    openPublish: createOpenPublish(deps),
+    readSegment: createReadSegment({ deps, rates }),
+    publishExport: createPublishExport(deps),
+    closeExport: createCloseExport({ deps, rates }),
+    openImport: createOpenImport(deps),
+    stageImport: createStageImport({ deps, rates }),
+    sendImport: createSendImport({ deps, rates, sendChanges }),
+    auditImport: createAuditImport({ deps, rates }),
+    closeImport: createCloseImport({ deps, rates }),
+    noteDecision: createNoteDecision(deps),
+    resolveRow: createResolveRow(deps),
+  }
+  return withFailures(activities, deps)
+}
+
+export type Activities = ReturnType<typeof createActivities>

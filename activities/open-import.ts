@@ -1,0 +1,124 @@
+import { mkdir, mkdtemp, realpath, rename, rm } from 'node:fs/promises'
+import { basename, dirname, join, relative } from 'node:path'
+import { customers } from '../billing/resources/customers.ts'
+import { replaceFile } from '../destinations/durable.ts'
+import { toFileName } from '../destinations/export-folder.ts'
+import { copyInput, fingerprintOf } from '../imports/copy-input.ts'
+import { handedIn, type ImportPlan, runFiles } from '../imports/import-plan.ts'
+import { readPlan } from '../imports/run-notes.ts'
+import { claim, ownerOf } from './claims.ts'
+import type { ActivityDeps } from './deps.ts'
+import { findInput } from './find-input.ts'
+import { refusing } from './import-errors.ts'
+import { type AskedImport, parseImportInput } from './import-input.ts'
+import { refuseOther } from './open-export.ts'
+import { toImportPlan } from './to-import-plan.ts'
+
+/**
+ * Settles what an import does: checks its input, copies the file and all it needs into the run's folder, and finds
+ * out whether this is a run that was begun before and goes on.
+ */
+export function createOpenImport(deps: ActivityDeps) {
+  return async function openImport(input: unknown): Promise<ImportPlan> {
+    const settled = await findSettled(deps)
+    if (settled !== undefined) return settled
+    const asked = parseImportInput(input)
+    if (asked.identity !== undefined) refuseOther({ run: asked.identity, worker: deps.identity })
+    // Temporal tries again, and shows meanwhile why: the client's own patience would hide it for minutes.
+    await deps.billing.list({ resource: customers, page: 1, pageSize: 1, tries: 1 })
+    const inHand = await withOwnCopy({ asked, dataDir: deps.dataDir })
+    const files = await findInput({ asked: inHand, dataDir: deps.dataDir }).catch((error: unknown) => {
+      throw refusing(error)
+    })
+    await mkdir(join(deps.dataDir, 'imports'), { recursive: true })
+    const fresh = await mkdtemp(join(deps.dataDir, 'imports', '.incoming-'))
+    try {
+      const copied = await copyInput({ files, to: fresh })
+      const { workspace, mode } = deps.identity
+      const { kind, columns, sendAgain = [] } = asked
+      const what = { kind, columns, sendAgain, workspace, mode }
+      const fingerprint = await fingerprintOf({ folder: fresh, copied, ...what })
+      const { dryRun = false } = asked
+      const run = await nameImport({ dataDir: deps.dataDir, fingerprint, dryRun })
+      await claim({ deps, what: `import ${run}` })
+      const folder = folderOf(run)
+      const source = asked.file
+      const plan = await toImportPlan({ deps, asked, copied, run, folder, fingerprint, source })
+      await keepInput({ deps, plan, fresh })
+      await removeHandedIn({ dataDir: deps.dataDir, file: files.file })
+      return plan
+    } finally {
+      await rm(fresh, { recursive: true, force: true })
+    }
+  }
+}
+
+/**
+ * The name of a run: its workflow id. An id that someone types may have been used before: for the same rows the
+ * run goes on, for others a second one is called `<id>.2`.
+ */
+async function nameImport(options: { dataDir: string; fingerprint: string; dryRun: boolean }) {
+  const { workflowId } = ownerOf()
+  for (let use = 1; ; use += 1) {
+    const run = nameOf(workflowId, use)
+    const before = await readPlan(join(options.dataDir, folderOf(run)))
+    const isTheSame = before?.fingerprint === options.fingerprint && (before.dryRun || !options.dryRun)
+    if (before === undefined || isTheSame) return run
+  }
+}
+
+/** What an earlier try of this very activity has settled. */
+async function findSettled({ dataDir }: ActivityDeps): Promise<ImportPlan | undefined> {
+  const { runId } = ownerOf()
+  for await (const plan of plansOf(dataDir)) if (plan.execution.runId === runId) return plan
+  return undefined
+}
+
+/** After a Reset, or a second start with the same input, what was handed in is gone, and the run has it. */
+async function withOwnCopy({
+  asked,
+  dataDir,
+}: {
+  asked: AskedImport
+  dataDir: string
+}): Promise<AskedImport> {
+  if (!asked.file.includes(handedIn)) return asked
+  for await (const { source, file, lines, mapping } of plansOf(dataDir))
+    if (source === asked.file) return { ...asked, file, mapping, ...(lines !== undefined && { lines }) }
+  return asked
+}
+
+/** What was settled under this workflow id before. */
+async function* plansOf(dataDir: string): AsyncGenerator<ImportPlan> {
+  const { workflowId } = ownerOf()
+  for (let use = 1; ; use += 1) {
+    const plan = await readPlan(join(dataDir, folderOf(nameOf(workflowId, use))))
+    if (plan === undefined) return
+    yield plan
+  }
+}
+
+const nameOf = (workflowId: string, use: number) => (use === 1 ? workflowId : `${workflowId}.${use}`)
+
+async function removeHandedIn({ dataDir, file }: { dataDir: string; file: string }): Promise<void> {
+  const folder = dirname(file)
+  const isOurs = basename(folder).startsWith(handedIn) && basename(dirname(folder)) === 'imports'
+  if (isOurs && relative(await realpath(dataDir), folder).startsWith('imports'))
+    await rm(folder, { recursive: true, force: true })
+}
+
+const folderOf = (run: string) => join('imports', toFileName(run))
+
+/** The copy becomes the run's own. What an earlier start of the same run copied is the same, and stays. */
+async function keepInput({ deps, plan, fresh }: { deps: ActivityDeps; plan: ImportPlan; fresh: string }) {
+  const folder = join(deps.dataDir, plan.folder)
+  await mkdir(folder, { recursive: true })
+  const before = await readPlan(folder)
+  if (before === undefined) {
+    await rm(join(folder, runFiles.input), { recursive: true, force: true })
+    await rename(fresh, join(folder, runFiles.input))
+  }
+  await rm(join(folder, runFiles.ended), { force: true })
+  await rm(join(folder, runFiles.shown), { force: true })
+  await replaceFile(join(folder, runFiles.plan), JSON.stringify(plan))
+}

@@ -1,0 +1,142 @@
+import { cancellationSignal, heartbeat } from '@temporalio/activity'
+import { join } from 'node:path'
+import type { Publication } from '../destinations/destination.ts'
+import { PartsDamagedError, RowsMissingError } from '../destinations/errors.ts'
+import type { ReadFacts } from '../destinations/manifest.ts'
+import type { ReadOutcome } from '../reading/outcome.ts'
+import type { Table } from '../tables/table.ts'
+import { loadCheckpoint, type Checkpoint } from './checkpoint.ts'
+import type { ClaimOwner } from '../state/claims.ts'
+import { claim, claimsOf } from './claims.ts'
+import type { ActivityDeps } from './deps.ts'
+import { InvalidInput } from './errors.ts'
+import { rejectedPart } from './export-segment.ts'
+import { refuseOther, type DestinationName, type ExportPlan } from './open-export.ts'
+import { markDamaged, markPublished, partsFolder, tablesOfRead } from './run-folder.ts'
+import { moveWatermark } from './since.ts'
+
+const heartbeatMs = 5_000
+
+export interface PublishInput {
+  plan: ExportPlan
+  resource: ExportPlan['resources'][number]
+  destination: DestinationName
+  /** The checkpoint that Temporal accepted: only its parts are published. */
+  checkpoint: string
+  /** The run itself, not the part of it that publishes one list. */
+  owner: ClaimOwner
+}
+
+export interface PublishedExport {
+  resource: ExportPlan['resources'][number]
+  destination: DestinationName
+  verdict: 'proven' | 'unproven'
+  reasons: string[]
+  records: number
+  /** For people: a folder, a file or a schema. */
+  where: string
+  /** The manifest's file; empty where the destination keeps none (a warehouse). */
+  manifest: string
+  /** What a person should look at: deletes that were held back. */
+  warnings: string[]
+}
+
+/** Makes a finished read visible in one destination, all at once or not at all. Safe to repeat. */
+export function createPublishExport(deps: ActivityDeps) {
+  return async function publishExport(input: PublishInput): Promise<PublishedExport> {
+    const { plan, resource } = input
+    refuseOther({ run: plan.identity, worker: deps.identity })
+    for (const what of claimsOf({ resources: [resource], to: [input.destination] }))
+      await claim({ deps, what, owner: input.owner })
+    const destination = deps.destinations.get(input.destination)
+    if (destination === undefined)
+      throw new InvalidInput(`This worker has no destination ${input.destination}.`)
+    const folder = partsFolder({ dataDir: deps.dataDir, run: plan.run, resource })
+    const checkpoint = await loadCheckpoint(folder, input.checkpoint)
+    const beat = setInterval(() => heartbeat({ resource, destination: input.destination }), heartbeatMs)
+    try {
+      const tables = await tablesOfRead(folder)
+      const publication = toPublication({ deps, plan, resource, checkpoint, tables })
+      const published = await destination.publish({ ...publication, signal: cancellationSignal() })
+      const read = outcomeOf(checkpoint)
+      await moveWatermark({ deps, plan, resource, destination: input.destination, read })
+      await markPublished(folder, plan.to)
+      const { verdict, reasons, records, warnings = [] } = published.manifest
+      return {
+        resource,
+        destination: input.destination,
+        verdict,
+        reasons,
+        records,
+        where: published.location,
+        manifest: published.manifestPath ?? '',
+        warnings,
+      }
+    } catch (error) {
+      if (error instanceof PartsDamagedError || error instanceof RowsMissingError) await markDamaged(folder)
+      throw error
+    } finally {
+      clearInterval(beat)
+    }
+  }
+}
+
+function toPublication(options: {
+  deps: ActivityDeps
+  plan: ExportPlan
+  resource: ExportPlan['resources'][number]
+  checkpoint: Checkpoint
+  tables: Table[]
+}): Publication {
+  const { deps, plan, resource, checkpoint, tables } = options
+  const { exclude, hash } = plan
+  const isRejected = ({ table }: { table: string }) => table === rejectedPart
+  return {
+    run: plan.run,
+    resource,
+    workspace: plan.identity.workspace,
+    baseUrl: plan.identity.baseUrl,
+    testMode: plan.identity.mode === 'test',
+    mode: plan.since[resource] === undefined ? 'full' : 'incremental',
+    filters: plan.filters,
+    capped: checkpoint.outcome?.capped ?? false,
+    excluded: exclude,
+    hashed: hash,
+    tables,
+    parts: checkpoint.parts.filter((part) => !isRejected(part)),
+    rejected: checkpoint.parts.filter(isRejected),
+    facts: toFacts({ plan, resource, checkpoint }),
+    versions: deps.versions,
+    folder: plan.out ?? join(deps.dataDir, 'exports'),
+    forExcel: plan.forExcel,
+    ...(plan.schema !== undefined && { schema: plan.schema }),
+    ...(plan.maxDeletes !== undefined && { maxDeletes: plan.maxDeletes }),
+  }
+}
+
+function toFacts(options: {
+  plan: ExportPlan
+  resource: ExportPlan['resources'][number]
+  checkpoint: Checkpoint
+}): ReadFacts {
+  const { plan, resource, checkpoint } = options
+  const outcome = outcomeOf(checkpoint)
+  const { rejected: _counted, capped: _said, countBefore, countAfter, scope, ties, ...facts } = outcome
+  return {
+    ...facts,
+    ties: ties.map((group) => ({ ...group })),
+    scope: [scope],
+    countBefore: countBefore ?? null,
+    countAfter: countAfter ?? null,
+    ...(plan.since[resource] !== undefined && { changedSince: new Date(plan.since[resource]).toISOString() }),
+    // A read that goes on from an earlier run's began when that one did.
+    startedAt: new Date(checkpoint.read.startedAt).toISOString(),
+    finishedAt: checkpoint.savedAt,
+    drift: checkpoint.drift,
+  }
+}
+
+function outcomeOf({ name, outcome }: Checkpoint): ReadOutcome {
+  if (outcome === undefined) throw new Error(`the checkpoint ${name} is not the end of a read`)
+  return outcome
+}

@@ -1,0 +1,26 @@
+import { type Decision, resolveChange } from '../changes/resolve.ts'
+import type { ImportPlan } from '../imports/import-plan.ts'
+import type { ActivityDeps } from './deps.ts'
+import { refusing } from './import-errors.ts'
+import { refuseOther } from './open-export.ts'
+
+/** Takes down what a person found out about a parked row. */
+export function createResolveRow(deps: ActivityDeps) {
+  return async function resolveRow({
+    plan,
+    ...resolution
+  }: {
+    plan: ImportPlan
+    row: number
+    decision: Decision
+    by: string
+    why: string
+  }): Promise<void> {
+    refuseOther({ run: plan.identity, worker: deps.identity })
+    try {
+      await resolveChange({ ledger: deps.state.ledger, run: plan.run, ...resolution })
+    } catch (error) {
+      throw refusing(error)
+    }
+  }
+}

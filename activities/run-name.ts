@@ -1,0 +1,42 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { toFileName } from '../destinations/export-folder.ts'
+
+export interface Execution {
+  workflowId: string
+  runId: string
+}
+
+/**
+ * The name of a run: its workflow id. From the Temporal UI an id is whatever someone types, also one that was used
+ * before: a second execution under the same id is called `<id>.2`. The same execution always gets the same name.
+ */
+export async function nameRun(options: { dataDir: string; execution: Execution }): Promise<string> {
+  const { dataDir, execution } = options
+  const id = execution.workflowId
+  for (let use = 1; ; use += 1) {
+    const name = use === 1 ? id : `${id}.${use}`
+    if (await isOwnedBy({ folder: join(dataDir, 'parts', toFileName(name)), execution })) return name
+  }
+}
+
+async function isOwnedBy({ folder, execution }: { folder: string; execution: Execution }): Promise<boolean> {
+  const note = join(folder, 'run.json')
+  await mkdir(folder, { recursive: true })
+  const mine = JSON.stringify(execution)
+  try {
+    await writeFile(note, mine, { flag: 'wx' })
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
+  // A note that a full disk cut short is nobody's.
+  return (await readFile(note, 'utf8')) === mine
+}
+
+/** Whose parts lie in a folder; undefined where a full disk cut its note short. */
+export async function executionOf(folder: string): Promise<Execution | undefined> {
+  return readFile(join(folder, 'run.json'), 'utf8')
+    .then((text) => JSON.parse(text) as Execution)
+    .catch(() => undefined)
+}

@@ -1,0 +1,90 @@
+import { listResources } from '../billing/resources/lists.ts'
+import type { ListName } from '../billing/resources/resource.ts'
+import { isInOrder } from '../reading/order.ts'
+import type { ReadOutcome } from '../reading/outcome.ts'
+import type { WatermarkKey } from '../state/watermarks.ts'
+import type { ActivityDeps } from './deps.ts'
+import type { DestinationName, ExportPlan } from './open-export.ts'
+import { toPrivacyMark } from './privacy-mark.ts'
+
+/** How late a record may be committed behind its `updated` and still be found by the next incremental read. */
+const usualLookbackSeconds = 300
+
+interface Place {
+  plan: ExportPlan
+  resource: ListName
+  destination: DestinationName
+}
+
+/**
+ * What is in another folder or schema, came from another address, or was written with other columns or hashes, has
+ * its own watermark.
+ */
+function keyOf({ plan, resource, destination, hashKey }: Place & { hashKey: string }): WatermarkKey {
+  const { identity, filters, out, schema } = plan
+  const place = destination === 'postgres' ? schema : out
+  const privacy = toPrivacyMark({ plan, hashKey })
+  const names = Object.keys(filters).toSorted()
+  const view = {
+    ...(names.length > 0 && { filters: names.map((name) => [name, filters[name]]) }),
+    ...(privacy !== undefined && { privacy }),
+  }
+  return {
+    workspace: identity.workspace,
+    mode: identity.mode,
+    resource,
+    filter: Object.keys(view).length === 0 ? '' : JSON.stringify(view),
+    destination: [destination, ...(place === undefined ? [] : [place]), `from ${identity.baseUrl}`].join(' '),
+  }
+}
+
+/**
+ * Since when each resource has to be read for all of the run's destinations. A resource is left out, and read
+ * whole, where a destination has no watermark yet or the list does not honour the order of `updated`.
+ */
+export async function toSince(options: {
+  deps: Pick<ActivityDeps, 'state' | 'hashKey' | 'billing'>
+  plan: ExportPlan
+  lookbackSeconds: number | undefined
+}): Promise<ExportPlan['since']> {
+  const { deps, plan, lookbackSeconds = usualLookbackSeconds } = options
+  const { hashKey } = deps
+  const since: ExportPlan['since'] = {}
+  for (const resource of plan.resources) {
+    const marks = await Promise.all(
+      plan.to.map((destination) =>
+        deps.state.watermarks.get(keyOf({ plan, resource, destination, hashKey })),
+      ),
+    )
+    const oldest = Math.min(...marks.map((mark) => mark?.at ?? -Infinity))
+    if (!Number.isFinite(oldest)) continue
+    const list = listResources[resource]
+    const page = await deps.billing.list({ resource: list, page: 1, pageSize: 100, ordering: 'updated' })
+    if (isInOrder(page.records, 'updated')) since[resource] = oldest - lookbackSeconds * 1000
+  }
+  return since
+}
+
+/**
+ * After a proven run is visible in a destination: the next incremental read for it begins where this one's promise
+ * ends. Moved only forward, whichever run is late, and only where all that changed before this run's own start is
+ * there already (kept parts may be published to a destination that never had what came before them).
+ */
+export async function moveWatermark(
+  options: Place & {
+    deps: Pick<ActivityDeps, 'state' | 'hashKey'>
+    read: Pick<ReadOutcome, 'verdict' | 'clock' | 'completeThrough' | 'hiddenFound'>
+  },
+): Promise<void> {
+  const { deps, plan, resource, read } = options
+  const { watermarks } = deps.state
+  if (read.verdict !== 'proven') return
+  // `updated` is the service's time: this machine's clock may be ahead of it by any amount.
+  if (read.clock !== 'service') return
+  // A record that changes to a status the list does not show would never come in the order of `updated`.
+  if (read.hiddenFound) return
+  const key = keyOf({ ...options, hashKey: deps.hashKey })
+  const since = plan.since[resource]
+  if (since !== undefined && ((await watermarks.get(key))?.at ?? -Infinity) < since) return
+  await watermarks.move({ key, to: Date.parse(read.completeThrough), run: plan.run })
+}

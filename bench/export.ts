@@ -1,0 +1,153 @@
+// npm run bench -- [--to csv|duckdb|parquet|postgres] [--customers 100000] [--latency 0] [--concurrency 4] [--rate 1000] [--runs 3]
+//
+// Side by side in one run, against one serving process: the bare loop (got, JSON.parse, zod, csv-stringify, one page
+// after the other, no Temporal) and the whole export (workflow start to manifest published, on a real server).
+import { Client, Connection } from '@temporalio/client'
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs, promisify } from 'node:util'
+import { z } from 'zod'
+import { verifyExport } from '../destinations/csv/verify-export.ts'
+import { findBinary } from '../scripts/dev-server/find-binary.ts'
+import { startDevServer } from '../scripts/dev-server/start-dev-server.ts'
+import type { exportData } from '../workflows/export-data.ts'
+import { startPostgres } from '../test/destinations/postgres-server.ts'
+import { endProcess, startNode, usageOf } from './children.ts'
+
+const { values } = parseArgs({
+  options: {
+    customers: { type: 'string', default: '100000' },
+    latency: { type: 'string', default: '0' },
+    concurrency: { type: 'string', default: '4' },
+    rate: { type: 'string', default: '1000' },
+    runs: { type: 'string', default: '3' },
+    bare: { type: 'string', default: 'yes' },
+    to: { type: 'string', default: 'csv' },
+  },
+})
+// The worker runs with the flags that `npm run connector` gives it.
+const { scripts } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8')) as {
+  scripts: { connector: string }
+}
+const flags = scripts.connector.split(' ').filter((word) => word.startsWith('--'))
+
+const here = (name: string) => join(import.meta.dirname, name)
+const folder = await mkdtemp(join(tmpdir(), 'bench-'))
+await using closing = new AsyncDisposableStack()
+closing.defer(() => rm(folder, { recursive: true }))
+
+const service = await startNode({
+  args: ['--max-old-space-size=8000', here('serve.ts'), values.customers, values.latency],
+  until: 'http',
+  from: 'stdout',
+})
+closing.defer(() => endProcess(service.child))
+
+const warehouse = values.to === 'postgres' ? await startPostgres() : undefined
+if (warehouse !== undefined) closing.defer(() => warehouse.close())
+
+interface Measured {
+  records: number
+  seconds: number
+  cpuSeconds: number
+  peakMb: number
+  requests?: number
+}
+
+async function bareLoop(): Promise<Measured> {
+  const out = await mkdtemp(join(folder, 'bare-'))
+  const { stdout } = await promisify(execFile)(process.execPath, [here('bare-loop.ts'), service.line, out])
+  await rm(out, { recursive: true })
+  return JSON.parse(stdout) as Measured
+}
+
+async function wholeExport(to: 'csv' | 'duckdb' | 'parquet' | 'postgres'): Promise<Measured> {
+  const dataDir = await mkdtemp(join(folder, 'export-'))
+  const { env } = process
+  const binary = () => findBinary({ cliPath: env['TEMPORAL_CLI_PATH'], env, startTask: () => ({ end() {} }) })
+  const server = await startDevServer({ dataDir, binary, ui: false })
+  const worker = await startNode({
+    args: [...flags, here('../scripts/connector.ts'), 'worker'],
+    env: {
+      BILLING_BASE_URL: service.line,
+      BILLING_TOKEN: 'bench',
+      BILLING_WORKSPACE: 'acc_bench',
+      BILLING_REQUESTS_PER_SECOND: values.rate,
+      BILLING_CONCURRENCY: values.concurrency,
+      CONNECTOR_DATA_DIR: dataDir,
+      WAREHOUSE_URL: (await warehouse?.createDatabase()) ?? '',
+      TEMPORAL_ADDRESS: server.address,
+    },
+    until: 'Listening',
+    from: 'stderr',
+  })
+  const connection = await Connection.connect({ address: server.address })
+  try {
+    const client = new Client({ connection })
+    const before = usageOf(worker.child.pid ?? 0)
+    const started = performance.now()
+    const report = await client.workflow.execute<typeof exportData>('exportData', {
+      workflowId: 'export-bench',
+      taskQueue: 'billing-acc_bench',
+      args: [{ resources: ['customers'], to: [to] }],
+    })
+    const seconds = (performance.now() - started) / 1000
+    const after = usageOf(worker.child.pid ?? 0)
+    const result = report.exports[0]
+    if (report.verdict !== 'proven' || result === undefined || !('published' in result))
+      throw new Error(report.summary)
+    const { records, where } = result.published[0]!
+    const { problems, manifest } =
+      to === 'csv' ? await verifyExport(where) : { problems: [], manifest: undefined }
+    if (problems.length > 0) throw new Error(problems.join('\n'))
+    const cpuSeconds = after.cpuSeconds - before.cpuSeconds
+    return {
+      records,
+      seconds,
+      cpuSeconds,
+      peakMb: after.peakMb,
+      ...(manifest !== undefined && { requests: manifest.requests }),
+    }
+  } finally {
+    await connection.close()
+    await endProcess(worker.child)
+    await server.stop()
+    await rm(dataDir, { recursive: true })
+  }
+}
+
+const show = (name: string, one: Measured) =>
+  console.log(
+    [
+      name.padEnd(6),
+      `${one.records} records`,
+      `${one.seconds.toFixed(2)} s`,
+      `${Math.round(one.records / one.seconds)} records/s`,
+      `${one.cpuSeconds.toFixed(2)} CPU-s`,
+      `${Math.round(one.peakMb)} MB`,
+      ...(one.requests === undefined
+        ? []
+        : [`${one.requests} requests, ${(one.requests / one.seconds).toFixed(0)}/s`]),
+    ].join('  '),
+  )
+
+console.log(`${values.customers} customers, latency ${values.latency} ms, concurrency ${values.concurrency}`)
+const toOther = z.enum(['csv', 'duckdb', 'parquet', 'postgres']).parse(values.to)
+for (let run = 1; run <= Number(values.runs); run += 1) {
+  const bare = values.bare === 'yes' ? await bareLoop() : undefined
+  if (bare !== undefined) show('bare', bare)
+  const csv = await wholeExport('csv')
+  show('csv', csv)
+  if (bare !== undefined) showRatio('csv to bare', csv, bare)
+  if (toOther === 'csv') continue
+  const other = await wholeExport(toOther)
+  show(toOther, other)
+  showRatio(`${toOther} to csv`, other, csv)
+}
+
+function showRatio(name: string, one: Measured, other: Measured): void {
+  const speed = one.records / one.seconds / (other.records / other.seconds)
+  console.log(`${name}: speed ${speed.toFixed(2)}, CPU ${(one.cpuSeconds / other.cpuSeconds).toFixed(2)}`)
+}

@@ -1,0 +1,109 @@
+/** How one operation becomes requests: its turn at the rate limit, the token, the reply, the next try. */
+import type { Authorization } from './authorization.ts'
+import { RateLimited, ServiceFault, Unauthorized } from './errors.ts'
+import type { Lane, RateLimiter } from './rate-limit.ts'
+import { retryAfterMs, toError } from './reply.ts'
+import { retryRead } from './retry.ts'
+import type { Reply, Request, Transport } from './transport.ts'
+
+/** One try of one request: `status` is undefined where no whole reply came. */
+export interface Try {
+  operation: string
+  status: number | undefined
+  /** From leaving to the whole reply. */
+  ms: number
+  attempt: number
+  /** In the queue of the rate limit. */
+  waitedMs: number
+}
+export type CallObserver = (tried: Try) => void
+
+interface ReadCall {
+  operation: string
+  path: string
+  query?: Readonly<Record<string, string>>
+  signal?: AbortSignal | undefined
+  tries?: number | undefined
+}
+
+interface WriteCall extends ReadCall {
+  method: 'POST' | 'PATCH' | 'DELETE'
+  body?: unknown
+  freshConnection?: boolean
+  beforeSend?: () => void | Promise<void>
+}
+
+/** Makes the result of a reply that is a success, or throws. */
+type Take<T> = (request: Request, reply: Reply) => T
+
+export interface Calls {
+  read: <T>(call: ReadCall, take: Take<T>) => Promise<T>
+  write: <T>(call: WriteCall, take: Take<T>) => Promise<T>
+}
+
+interface CallsSettings {
+  transport: Transport
+  limiter: RateLimiter
+  lanes: readonly Lane[]
+  authorization: Authorization
+  onRequest: CallObserver | undefined
+  readWaitMs: (attempt: number) => number
+}
+
+export function createCalls(settings: CallsSettings): Calls {
+  const { authorization, readWaitMs } = settings
+  const send = createSend(settings)
+
+  const withToken = async <T>(call: Omit<Sending, 'token'>, take: Take<T>): Promise<T> => {
+    const token = await authorization.token()
+    try {
+      return await send({ ...call, token }, take)
+    } catch (error) {
+      if (!(error instanceof Unauthorized)) throw error
+      const renewed = await authorization.renewed(token)
+      if (renewed === undefined) throw error
+      return await send({ ...call, token: renewed, beforeSend: undefined }, take)
+    }
+  }
+
+  return {
+    read: (call, take) =>
+      retryRead({
+        read: (attempt) => withToken({ ...call, method: 'GET', attempt }, take),
+        waitMs: readWaitMs,
+        tries: call.tries,
+        signal: call.signal,
+      }),
+    write: ({ body, ...call }, take) =>
+      withToken({ ...call, attempt: 1, ...(body !== undefined && { body: JSON.stringify(body) }) }, take),
+  }
+}
+
+interface Sending extends Request {
+  operation: string
+  attempt: number
+  beforeSend?: (() => void | Promise<void>) | undefined
+}
+
+function createSend({ transport, limiter, lanes, onRequest }: CallsSettings) {
+  return async <T>(sending: Sending, take: Take<T>): Promise<T> => {
+    const { operation, attempt, signal } = sending
+    const { waitedMs, release } = await limiter.admit({ write: sending.method !== 'GET', lanes, signal })
+    const sentAt = performance.now()
+    let status: number | undefined
+    try {
+      await sending.beforeSend?.()
+      const reply = await transport(sending)
+      status = reply.status
+      const error = toError(sending, reply)
+      if (error instanceof RateLimited) limiter.slowDown(sentAt)
+      if (error instanceof RateLimited || error instanceof ServiceFault)
+        limiter.pause(retryAfterMs(reply) ?? 0)
+      if (error !== undefined) throw error
+      return take(sending, reply)
+    } finally {
+      release()
+      onRequest?.({ operation, status, ms: performance.now() - sentAt, attempt, waitedMs })
+    }
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * What can go wrong with a request, one class a meaning.
+ *
+ * Two facts are on each of them, because everything else is decided by them: `retryable`, whether the same read
+ * may succeed a little later; and `effect`, what a write that ended like this can have done in the service.
+ * No error ever holds the token: the causes are the operating system's errors, never a request object.
+ */
+
+/**
+ * `none`: the service has not acted and the same write may be sent again (never sent, 401, 403, 429).
+ * `refused`: the service has read it and said no. `unknown`: it may have been done; look before sending again.
+ */
+export type Effect = 'none' | 'refused' | 'unknown'
+
+export interface Failure {
+  method: string
+  path: string
+  status?: number
+  /** What the service said, one sentence each; see `words.ts`. */
+  words?: readonly string[]
+  cause?: unknown
+}
+
+export abstract class BillingError extends Error {
+  abstract override readonly name: string
+  abstract readonly retryable: boolean
+  abstract readonly effect: Effect
+  readonly method: string
+  readonly path: string
+  readonly status: number | undefined
+  readonly words: readonly string[]
+
+  constructor(failure: Failure, message: string) {
+    super(message, failure.cause === undefined ? undefined : { cause: failure.cause })
+    this.method = failure.method
+    this.path = failure.path
+    this.status = failure.status
+    this.words = failure.words ?? []
+  }
+}
+
+/** `GET /customers/ (404: Invalid page.)` */
+function where({ method, path, status, words }: Failure): string {
+  const said = [status, words?.length ? words.join('; ') : undefined].filter((part) => part !== undefined)
+  return said.length === 0 ? `${method} ${path}` : `${method} ${path} (${said.join(': ')})`
+}
+
+/** 401, also after the token's source was asked once more. */
+export class Unauthorized extends BillingError {
+  override readonly name = 'Unauthorized'
+  readonly retryable = false
+  readonly effect = 'none'
+  constructor(failure: Failure) {
+    super(failure, `the service does not accept the token: ${where(failure)}; put a valid one in place`)
+  }
+}
+
+/** 403: the token is known, but not allowed to do this in this workspace. */
+export class Forbidden extends BillingError {
+  override readonly name = 'Forbidden'
+  readonly retryable = false
+  readonly effect = 'none'
+  constructor(failure: Failure) {
+    super(failure, `not allowed: ${where(failure)}; check the workspace and what the token may do`)
+  }
+}
+
+/** 404. Only a JSON one is the service's own word; any other is a gateway's, and as good as a 502. */
+export class NotFound extends BillingError {
+  override readonly name = 'NotFound'
+  readonly json: boolean
+  readonly retryable: boolean
+  readonly effect: Effect
+  constructor(failure: Failure & { json: boolean }) {
+    const hint = failure.json ? 'check the id or the page' : 'the reply is no JSON, so a gateway gave it'
+    super(failure, `not found: ${where(failure)}; ${hint}`)
+    this.json = failure.json
+    this.retryable = !failure.json
+    this.effect = failure.json ? 'refused' : 'unknown'
+  }
+}
+
+/** 400, 409, 422: the service has read the request and said no, in `words`. */
+export class Refused extends BillingError {
+  override readonly name = 'Refused'
+  readonly retryable = false
+  readonly effect = 'refused'
+  constructor(failure: Failure) {
+    super(failure, `refused: ${where(failure)}; change what was sent`)
+  }
+}
+
+/** 429: too many requests. The whole process is paused for `retryAfterMs` where the service named a time. */
+export class RateLimited extends BillingError {
+  override readonly name = 'RateLimited'
+  readonly retryable = true
+  readonly effect = 'none'
+  readonly retryAfterMs: number | undefined
+  constructor(failure: Failure & { retryAfterMs: number | undefined }) {
+    super(failure, `too many requests: ${where(failure)}; lower BILLING_REQUESTS_PER_SECOND if this stays`)
+    this.retryAfterMs = failure.retryAfterMs
+  }
+}
+
+/** 5xx: the service or a gateway in front of it failed. */
+export class ServiceFault extends BillingError {
+  override readonly name = 'ServiceFault'
+  readonly retryable = true
+  readonly effect = 'unknown'
+  constructor(failure: Failure) {
+    super(failure, `the service failed: ${where(failure)}; it may work again in a while`)
+  }
+}
+
+/** No connection came about (refused, DNS, TLS, the proxy, a timeout on the way), so nothing was sent. */
+export class Unreachable extends BillingError {
+  override readonly name = 'Unreachable'
+  readonly retryable = true
+  readonly effect = 'none'
+  constructor(failure: Failure & { why: string }) {
+    super(failure, `no connection for ${where(failure)}: ${failure.why}; check the address and the network`)
+  }
+}
+
+/** The request could have left, but no whole reply came: reset, timeout, cut off. */
+export class LostReply extends BillingError {
+  override readonly name = 'LostReply'
+  readonly retryable = true
+  readonly effect = 'unknown'
+  constructor(failure: Failure & { why: string }) {
+    super(failure, `no whole reply to ${where(failure)}: ${failure.why}; whether it was done is not known`)
+  }
+}
+
+/** A whole reply that is not what the interface promises; `what` says what it is instead. */
+export class UnexpectedReply extends BillingError {
+  override readonly name = 'UnexpectedReply'
+  /** A body that is no JSON may be a gateway's page and pass; the others stay as they are. */
+  readonly retryable: boolean
+  readonly effect = 'unknown'
+  readonly what: 'redirect' | 'notJson' | 'notTheShape' | 'tooLarge' | 'status'
+  constructor(failure: Failure & { what: UnexpectedReply['what']; why: string }) {
+    super(failure, `unexpected reply to ${where(failure)}: ${failure.why}; check BILLING_BASE_URL`)
+    this.what = failure.what
+    this.retryable = failure.what === 'notJson'
+  }
+}

@@ -1,0 +1,132 @@
+import {
+  Forbidden,
+  LostReply,
+  NotFound,
+  RateLimited,
+  Refused,
+  ServiceFault,
+  Unauthorized,
+  UnexpectedReply,
+  type BillingError,
+  type Failure,
+} from './errors.ts'
+import { parseLossless } from './lossless-json.ts'
+import type { Reply, Request } from './transport.ts'
+import { toWords } from './words.ts'
+
+/** One response of a list: exactly what came, nothing repaired. */
+export interface ListPage {
+  records: unknown[]
+  /** A hint only: the service counts in another statement than it lists. */
+  count: number | undefined
+  /** A hint only, never followed. */
+  next: string | null | undefined
+  /** The Date header, ms since 1970. */
+  servedAt: number | undefined
+}
+
+type Asked = Pick<Request, 'method' | 'path' | 'token'>
+
+/** The error that a reply is, or undefined for a success. */
+export function toError(asked: Asked, reply: Reply): BillingError | undefined {
+  const { status } = reply
+  if (status >= 200 && status < 300) return undefined
+  const body = parseOr(reply.text)
+  const words = toWords(body.json ? body.value : reply.text)
+  const failure: Failure = {
+    method: asked.method,
+    path: asked.path,
+    status,
+    words: words.map((sentence) => sentence.replaceAll(asked.token, '***')),
+  }
+  if (status === 401) return new Unauthorized(failure)
+  if (status === 403) return new Forbidden(failure)
+  if (status === 404) return new NotFound({ ...failure, json: body.json })
+  if (status === 400 || status === 409 || status === 422) return new Refused(failure)
+  if (status === 429) return new RateLimited({ ...failure, retryAfterMs: retryAfterMs(reply) })
+  if (status >= 500) return new ServiceFault(failure)
+  if (status >= 300 && status < 400) return toRedirect(failure, reply)
+  return new UnexpectedReply({ ...failure, what: 'status', why: 'no status that the interface knows' })
+}
+
+function toRedirect(failure: Failure, reply: Reply): UnexpectedReply {
+  const location = [reply.headers['location']].flat()[0]
+  const to = location === undefined ? 'nowhere' : location.replace(/[?#].*$/, '').replace(/\/\/[^/]*@/, '//')
+  return new UnexpectedReply({ ...failure, what: 'redirect', why: `it points to ${to}, and is not followed` })
+}
+
+/** How long the service asks to be left alone: Retry-After in seconds, or as a date on its own clock. */
+export function retryAfterMs(reply: Reply): number | undefined {
+  const text = [reply.headers['retry-after']].flat()[0]?.trim()
+  if (text === undefined || text === '') return undefined
+  if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1000
+  const until = Date.parse(text)
+  return Number.isNaN(until) ? undefined : Math.max(0, until - (servedAt(reply) ?? Date.now()))
+}
+
+/** When the service answered, by its own clock; ms since 1970. */
+export function servedAt(reply: Reply): number | undefined {
+  const date = Date.parse([reply.headers['date']].flat()[0] ?? '')
+  return Number.isNaN(date) ? undefined : date
+}
+
+/** The envelope of a list (interface, section 4.1). */
+export function toListPage(asked: Asked, reply: Reply): ListPage {
+  const { results, count, next } = toRecord(asked, reply)
+  if (!Array.isArray(results)) throw notTheShape(asked, reply, 'no list with `results`')
+  return {
+    records: results,
+    count: typeof count === 'number' ? count : undefined,
+    next: typeof next === 'string' || next === null ? next : undefined,
+    servedAt: servedAt(reply),
+  }
+}
+
+/** The one JSON object that a reply is. */
+export function toRecord(asked: Asked, reply: Reply): Record<string, unknown> {
+  const body = parseOr(reply.text)
+  if (!body.json) throw notJson(asked, reply)
+  const { value } = body
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw notTheShape(asked, reply, 'no JSON object')
+  return value as Record<string, unknown>
+}
+
+/** A reply without a body; anything but JSON in its place is a gateway's page. */
+export function expectNothing(asked: Asked, reply: Reply): void {
+  if (reply.text.trim() !== '' && !parseOr(reply.text).json) throw notJson(asked, reply)
+}
+
+function parseOr(text: string): { json: true; value: unknown } | { json: false } {
+  try {
+    return { json: true, value: parseLossless(text) }
+  } catch {
+    return { json: false }
+  }
+}
+
+/** JSON that stops in the middle was cut off; anything else is somebody else's page. */
+function notJson(asked: Asked, reply: Reply): BillingError {
+  const { method, path } = asked
+  const { status } = reply
+  if (/^\s*[[{]/.test(reply.text))
+    return new LostReply({
+      method,
+      path,
+      status,
+      why: `${reply.text.length} characters that are no whole JSON`,
+    })
+  const start = toWords(reply.text)[0]
+  const why = start === undefined ? 'an empty body' : `no JSON but: ${start.replaceAll(asked.token, '***')}`
+  return new UnexpectedReply({ method, path, status, what: 'notJson', why })
+}
+
+function notTheShape(asked: Asked, reply: Reply, why: string): UnexpectedReply {
+  return new UnexpectedReply({
+    method: asked.method,
+    path: asked.path,
+    status: reply.status,
+    what: 'notTheShape',
+    why,
+  })
+}

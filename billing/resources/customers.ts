@@ -1,0 +1,73 @@
+import { z } from 'zod'
+import { contact } from './contacts.ts'
+import { boolean, decimal, integer, json, list, object, text, timestamp } from './fields.ts'
+import type { ListResource } from './resource.ts'
+
+const country = z.looseObject({
+  id: text(),
+  name: text(),
+  code: text({ note: 'telephone prefix' }),
+  has_regulation: boolean(),
+  currencies: json({ note: 'array of strings' }),
+})
+
+const state = z.looseObject({
+  id: integer(),
+  name: text(),
+  country: text({ note: 'country id' }),
+})
+
+const aggregations = z.looseObject({
+  sales: decimal(),
+  sales_current_period: decimal(),
+  balance: decimal(),
+})
+
+/** Interface section 2.2. Which fields are required or bounded there: not shown. */
+const customer = z.looseObject({
+  id: text(),
+  name: text(),
+  address: text(),
+  country: object(country),
+  state: object(state),
+  currency: text(),
+  email: text({ format: 'email' }),
+  phone: text(),
+  website: text(),
+  zip_code: text(),
+  manager: text(),
+  reference: text(),
+  tax_id: text(),
+  tax_settings: json(),
+  metadata: json(),
+  send_invoices: boolean(),
+  send_collections: boolean(),
+  send_vouchers: boolean(),
+  status: text({ note: 'the value `active` appears; the full set is not shown' }),
+  contacts: list(contact),
+  sources: json({ note: 'array of payment source ids' }),
+  aggregations: object(aggregations, {
+    note: 'computed by the service; may be as old as the last full read',
+  }),
+  test_mode: boolean(),
+  created: timestamp(),
+  updated: timestamp(),
+})
+
+export const customers: ListResource = {
+  name: 'customers',
+  path: '/customers/',
+  schema: customer,
+  filters: {
+    country: { kind: 'uncheckable' },
+    email: { kind: 'contains', field: 'email' },
+    name: { kind: 'contains', field: 'name' },
+    tax_id: { kind: 'contains', field: 'tax_id' },
+    created: { kind: 'timestamp', field: 'created' },
+    created__gte: { kind: 'from', field: 'created' },
+    created__lte: { kind: 'to', field: 'created' },
+    subscriptions: { kind: 'uncheckable' },
+    sources: { kind: 'uncheckable' },
+  },
+  carriesTestMode: true,
+}

@@ -1,0 +1,49 @@
+import type { FilterCheck, ListResource } from './resource.ts'
+
+/** A filter that the list does not have, or a value that it can't take. */
+export class FilterError extends Error {
+  override readonly name = 'FilterError'
+  readonly retryable = false
+}
+
+/**
+ * Refuses what the service would ignore in silence: a filter the list does not have, or a value of another form.
+ * `instant` of the subscriptions (interface, section 4.2) computes billing for the response and filters nothing.
+ * @throws {FilterError}
+ */
+export function checkFilters(options: {
+  resource: ListResource
+  filters: Readonly<Record<string, string>>
+}): void {
+  const { resource, filters } = options
+  for (const [name, value] of Object.entries(filters)) {
+    const check = Object.hasOwn(resource.filters, name) ? resource.filters[name] : undefined
+    if (check === undefined) {
+      const known = Object.keys(resource.filters).join(', ')
+      throw new FilterError(`${resource.name} can't be filtered by ${name}. Its filters are ${known}.`)
+    }
+    const wrong = whatIsWrong(check, value)
+    if (wrong !== undefined)
+      throw new FilterError(`The filter ${name}=${value} of ${resource.name} ${wrong}.`)
+  }
+}
+
+function whatIsWrong(check: FilterCheck, value: string): string | undefined {
+  if (value === '') return 'has no value'
+  if (check.kind === 'choice' && !check.values.includes(value))
+    return `must be one of ${check.values.join(', ')}`
+  if (check.kind === 'integer' && !/^-?\d+$/.test(value)) return 'must be a whole number'
+  if (check.kind === 'decimal' && !/^-?\d+(\.\d+)?$/.test(value)) return 'must be a number'
+  if (check.kind === 'date' && !isDate(value)) return 'must be a date that exists, as 2026-11-21'
+  const isInstant = check.kind === 'from' || check.kind === 'to' || check.kind === 'timestamp'
+  if (isInstant && !instant.test(value)) return 'must be a time with its offset, as 2026-11-21T00:00:00-03:00'
+  return undefined
+}
+
+const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/
+
+function isDate(value: string): boolean {
+  if (!/^\d{4}-\d\d-\d\d$/.test(value)) return false
+  const at = new Date(`${value}T00:00:00Z`)
+  return !Number.isNaN(at.getTime()) && at.toISOString().startsWith(value)
+}

@@ -1,0 +1,114 @@
+/** One request and its whole reply, or an error that says how far it came. Knows HTTP and nothing of billing. */
+import type { ClientRequest } from 'node:http'
+import got, { RequestError } from 'got'
+import { createConnections } from './connections.ts'
+import { LostReply, Unreachable, UnexpectedReply } from './errors.ts'
+
+export interface TransportSettings {
+  baseUrl: string
+  headers: Readonly<Record<string, string>>
+  concurrency: number
+  timeoutSeconds: number
+  maxResponseBytes: number
+}
+
+export interface Request {
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  /** Relative to the base address. */
+  path: string
+  query?: Readonly<Record<string, string>>
+  /** JSON text. */
+  body?: string
+  token: string
+  /** On a connection that no request has used before. */
+  freshConnection?: boolean
+  signal?: AbortSignal | undefined
+}
+
+export interface Reply {
+  status: number
+  text: string
+  headers: Readonly<Record<string, string | string[] | undefined>>
+}
+
+export type Transport = (request: Request) => Promise<Reply>
+
+/**
+ * Sends over kept-alive connections, follows nothing, retries nothing, and gives up at the deadline or the size
+ * limit. Throws Unreachable, LostReply or UnexpectedReply, or the signal's own reason where that is aborted.
+ */
+export function createTransport(settings: TransportSettings): Transport {
+  const { concurrency: most, maxResponseBytes } = settings
+  const kept = createConnections({ most, keepAlive: true })
+  const fresh = createConnections({ most, keepAlive: false })
+  const base = settings.baseUrl.replace(/\/+$/, '')
+  const http = createHttp(settings)
+  return async (request) => {
+    const { method, path, query, body, token, signal, freshConnection } = request
+    const tooLarge = new AbortController()
+    const search = query === undefined ? '' : `?${new URLSearchParams(query).toString()}`
+    const sending = http(`${base}${path}${search}`, {
+      method,
+      agent: freshConnection === true ? fresh : kept,
+      signal: signal === undefined ? tooLarge.signal : AbortSignal.any([signal, tooLarge.signal]),
+      headers: {
+        authorization: `Token ${token}`,
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+      },
+      ...(body !== undefined && { body }),
+    })
+    const sent = { could: false }
+    void sending.on('request', (clientRequest) => watchDeparture(clientRequest, sent))
+    void sending.on('downloadProgress', ({ transferred }) => {
+      if (transferred > maxResponseBytes) tooLarge.abort()
+    })
+    try {
+      const { statusCode, body: text, headers } = await sending
+      return { status: statusCode, text, headers }
+    } catch (error) {
+      signal?.throwIfAborted()
+      if (tooLarge.signal.aborted)
+        throw new UnexpectedReply({
+          method,
+          path,
+          what: 'tooLarge',
+          why: `more than ${maxResponseBytes} bytes`,
+        })
+      if (!(error instanceof RequestError)) throw error
+      throw toLoss({ method, path, error, couldHaveLeft: sent.could })
+    }
+  }
+}
+
+function createHttp({ headers, timeoutSeconds }: TransportSettings) {
+  return got.extend({
+    headers: { 'user-agent': 'billing-connector', accept: 'application/json', ...headers },
+    retry: { limit: 0 },
+    followRedirect: false,
+    throwHttpErrors: false,
+    responseType: 'text',
+    timeout: { request: timeoutSeconds * 1000 },
+  })
+}
+
+/** From the moment a connection stands (over TLS: is secured), the first byte could have left. */
+function watchDeparture(request: ClientRequest, sent: { could: boolean }): void {
+  request.once('socket', (socket) => {
+    const depart = () => {
+      sent.could = true
+    }
+    if ('secureConnecting' in socket && socket.secureConnecting === true) socket.once('secureConnect', depart)
+    else if (socket.connecting) socket.once('connect', depart)
+    else depart()
+  })
+}
+
+/** got's own error holds the request with its headers, so only what caused it goes on. */
+function toLoss(loss: { method: string; path: string; error: RequestError; couldHaveLeft: boolean }) {
+  const { method, path, error, couldHaveLeft } = loss
+  const cause = error.cause ?? new Error(`${error.code}: ${error.message}`)
+  const why = `${error.code}: ${error.message}`
+  return couldHaveLeft
+    ? new LostReply({ method, path, why, cause })
+    : new Unreachable({ method, path, why, cause })
+}

@@ -1,0 +1,47 @@
+/** The longest list and the longest sentence kept of what the service said: errors are read by people. */
+const mostSentences = 20
+const longestSentence = 300
+/** Deeper than any form of the interface; a hostile body must not exhaust the stack. */
+const deepest = 10
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Keys that name no field: what is under them concerns the whole request. */
+const nameless = new Set(['detail', 'non_field_errors'])
+
+/**
+ * The sentences of an error body, each with the field it is about: `lines.2.amount: A valid number is required.`
+ * Places in a list count from 1, as people do. `body` is the parsed JSON, or the text of what is no JSON.
+ */
+export function toWords(body: unknown): string[] {
+  const words: string[] = []
+  collect(body, [], words)
+  return words
+}
+
+function collect(value: unknown, path: readonly string[], words: string[]): void {
+  if (words.length >= mostSentences || path.length > deepest) return
+  if (Array.isArray(value)) {
+    for (const [index, item] of value.entries())
+      collect(item, isObject(item) ? [...path, String(index + 1)] : path, words)
+  } else if (isObject(value)) {
+    for (const [key, item] of Object.entries(value)) collect(item, pathInto(path, key), words)
+  } else if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') {
+    const sentence = toSentence(String(value))
+    if (sentence !== '') words.push(path.length === 0 ? sentence : `${path.join('.')}: ${sentence}`)
+  }
+}
+
+/** Errors of a list of scalars come as `{"0": [...]}`, counted from 0. */
+function pathInto(path: readonly string[], key: string): readonly string[] {
+  if (nameless.has(key)) return path
+  return [...path, /^\d{1,6}$/.test(key) ? String(Number(key) + 1) : key]
+}
+
+function toSentence(text: string): string {
+  const markup = /^\s*<(?:!doctype|html|\?xml)/i.test(text)
+  const plain = markup ? text.slice(0, 20_000).replaceAll(/<(style|script)[^]*?<\/\1>|<[^>]*>/gi, ' ') : text
+  const line = plain.slice(0, 5000).replaceAll(/\s+/g, ' ').trim()
+  return line.length > longestSentence ? `${line.slice(0, longestSentence)}...` : line
+}

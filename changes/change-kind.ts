@@ -1,0 +1,84 @@
+import type { Billing, Body, Returned, WriteOptions } from '../billing/client.ts'
+import type { Repeats } from '../state/stage.ts'
+import type { Outcome } from './outcomes.ts'
+
+export const changeKindNames = [
+  'create-retention',
+  'create-addon',
+  'create-product',
+  'update-contact',
+  'update-subscription',
+  'delete-order',
+  'resume-subscription',
+] as const
+export type ChangeKindName = (typeof changeKindNames)[number]
+
+/**
+ * One sort of change: how it is made, sent and looked up. Everything else about sending once is the same for all
+ * kinds and lies in this room's other files.
+ *
+ * A body is what the ledger keeps of a change: the fields to send and, where the change is about a record that
+ * exists, that record's `id` (which is read-only in the service and so never a field to send).
+ */
+export interface ChangeKind {
+  readonly name: ChangeKindName
+  /** What the ledger holds the change by: the same key is not sent twice, over all runs. */
+  keyOf(body: Body): string
+  /** Whether a key that is done may be done once more without a person saying so. */
+  readonly repeats: Repeats
+  /** One request, sent once. Undefined where the service answers without a body. */
+  send(request: { billing: Billing; body: Body; options: WriteOptions }): Promise<Returned | undefined>
+  /** The outcome when the service has answered. */
+  readonly answered: Outcome
+  /**
+   * What is to be done about one whose fate is not known: look it up; send it again, because twice is the same as
+   * once; or leave it to a person, because it can't be looked up and twice is not the same.
+   */
+  whenUnknown(body: Body): 'lookUp' | 'sendAgain' | 'park'
+  /** Looks just before the request, where a change may have become needless or impossible since it was staged. */
+  lookBefore?(look: LookBefore): Promise<SeenBefore>
+  /** Looks what became of it; there for every kind that can answer `lookUp`. */
+  lookUp?(look: LookUp): Promise<Seen>
+  /** The answer says only that the request was taken: what became of it is settled by a look, like a lost one. */
+  readonly settledByLook?: true
+  /** A 404 for a change that was sent before is what success looks like. */
+  readonly goneIsDone?: true
+  /** What tells changes apart for a canary. */
+  traitsOf(body: Body): Traits
+}
+
+export interface Traits {
+  /** Changes with the same signature are alike (a document type). */
+  signature: string
+  lines: number
+  /** A decimal text. */
+  amount: string
+}
+
+export interface LookBefore {
+  billing: Billing
+  body: Body
+  signal: AbortSignal | undefined
+}
+
+export type SeenBefore =
+  /** Send it; the facts are kept in the ledger, to compare with what a later look sees. */
+  | { go: unknown }
+  /** Nothing is left to do, or it is for a person. */
+  | { instead: 'done' | 'parked'; outcome: Outcome; words: string }
+
+export interface LookUp extends LookBefore {
+  /** The facts of the look before, or the ids that were there at staging; JSON text as the kind wrote it. */
+  before: string | null
+  /** Ids under the same key that are known to belong to other changes. */
+  others: readonly string[]
+}
+
+export type Seen =
+  | { seen: 'done'; id: string; outcome: Outcome; words?: string }
+  /** Every record that came back carries what was asked for, and this one is not among them. */
+  | { seen: 'absent' }
+  /** The request had no effect, or none that lasted: the attempt is used up. */
+  | { seen: 'fellBack'; outcome: Outcome; words: string }
+  /** Neither there nor absent: a person must look. */
+  | { seen: 'unclear'; outcome: Outcome; words: string }

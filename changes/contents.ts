@@ -1,0 +1,99 @@
+import type { z } from 'zod'
+import { numberText } from '../billing/lossless-json.ts'
+import { type FieldMeta, fieldMeta } from '../billing/resources/fields.ts'
+import { sameDecimal } from './decimals.ts'
+
+/** A field that is stored with another value than it was sent with. */
+export interface Difference {
+  /** `lines.2.amount`: places in a list count from 1. */
+  field: string
+  sent: string
+  stored: string
+}
+
+/**
+ * Holds what was sent against what is stored: only the fields that were sent, numbers as decimals, dates as
+ * dates, texts to the letter. Fields that the service adds are its own.
+ */
+export function differencesOf(options: {
+  schema: z.ZodObject
+  sent: unknown
+  stored: unknown
+}): Difference[] {
+  return inObject({ ...options, path: '' })
+}
+
+interface Compared {
+  sent: unknown
+  stored: unknown
+  path: string
+}
+
+function inObject({ schema, sent, stored, path }: Compared & { schema: z.ZodObject }): Difference[] {
+  if (!isObject(sent) || !isObject(stored)) return inJson({ sent, stored, path })
+  return Object.entries(sent).flatMap(([name, value]) => {
+    const field = schema.shape[name] as z.ZodType | undefined
+    const compared = { sent: value, stored: stored[name], path: path === '' ? name : `${path}.${name}` }
+    return field === undefined ? inJson(compared) : inField({ ...compared, meta: fieldMeta(field) })
+  })
+}
+
+function inField({ meta, ...compared }: Compared & { meta: FieldMeta }): Difference[] {
+  const { sent, stored, path } = compared
+  if (sent === null || sent === undefined)
+    return stored === null || stored === undefined ? [] : [difference(compared)]
+  if (meta.kind === 'object') return inObject({ ...compared, schema: meta.fields })
+  if (meta.kind === 'json') return inJson(compared)
+  if (meta.kind === 'list') {
+    if (!Array.isArray(sent) || !Array.isArray(stored) || sent.length !== stored.length)
+      return [difference(compared)]
+    return sent.flatMap((item: unknown, index) =>
+      inObject({
+        schema: meta.fields,
+        sent: item,
+        stored: stored[index] as unknown,
+        path: `${path}.${index + 1}`,
+      }),
+    )
+  }
+  return sameScalar({ ...compared, kind: meta.kind }) ? [] : [difference(compared)]
+}
+
+function sameScalar({ kind, sent, stored }: Compared & { kind: FieldMeta['kind'] }): boolean {
+  if (stored === null || stored === undefined) return false
+  const [one, other] = [textOf(sent), textOf(stored)]
+  if (one === other) return true
+  if (kind === 'decimal' || kind === 'integer') return sameDecimal(one, other)
+  // A date may come back as the midnight that it begins with.
+  if (kind === 'date') return other.startsWith(`${one}T00:00:00`)
+  if (kind === 'timestamp') return Date.parse(one) === Date.parse(other)
+  return false
+}
+
+function inJson(compared: Compared): Difference[] {
+  const { sent, stored } = compared
+  if (isObject(sent) && isObject(stored))
+    return Object.entries(sent).flatMap(([name, value]) =>
+      inJson({ sent: value, stored: stored[name], path: `${compared.path}.${name}` }),
+    )
+  if (isNumber(sent) && isNumber(stored))
+    return sameDecimal(numberText(sent), numberText(stored)) ? [] : [difference(compared)]
+  return textOf(sent) === textOf(stored) ? [] : [difference(compared)]
+}
+
+const difference = ({ sent, stored, path }: Compared): Difference => ({
+  field: path,
+  sent: textOf(sent),
+  stored: textOf(stored),
+})
+
+const isNumber = (value: unknown) => typeof value === 'number' || JSON.isRawJSON(value)
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value)
+
+/** As a person would read it: numbers digit for digit, nothing as nothing. */
+export function textOf(value: unknown): string {
+  if (value === null || value === undefined) return ''
+  if (typeof value === 'string') return value
+  return JSON.stringify(value)
+}

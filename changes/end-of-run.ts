@@ -1,0 +1,54 @@
+import type { Ledger } from '../state/ledger.ts'
+import type { Outcome } from './outcomes.ts'
+
+/**
+ * Leaves what a run has not sent when it ends for good: reported as not tried, and free for another run.
+ * What is proven absent but was not sent again is among them. Gives their number.
+ */
+export function leaveUntried({
+  ledger,
+  run,
+  why,
+  now = Date.now,
+}: {
+  ledger: Ledger
+  run: string
+  /** For people: the bound or the breaker that ended the run. */
+  why: string
+  now?: () => number
+}): Promise<number> {
+  const outcome: Outcome = 'notTried'
+  return ledger.moveAll({
+    run,
+    from: 'staged',
+    patch: { state: 'dropped', outcome, error: why, closedAt: now() },
+  })
+}
+
+/**
+ * A ledger that counts fewer claims than the run itself does was restored from a backup: what was sent since is
+ * staged in it once more. As many of the next staged changes become unknown, and are looked up before they are
+ * sent. `claims` is the run's own count (`SendResult.claims`) and what may have been sent since it was told.
+ * Gives how many became unknown.
+ */
+export async function markGap({
+  ledger,
+  run,
+  claims,
+  now = Date.now,
+}: {
+  ledger: Ledger
+  run: string
+  claims: number
+  now?: () => number
+}): Promise<number> {
+  const gap = claims - (await ledger.claims({ run }))
+  if (gap <= 0) return 0
+  const outcome: Outcome = 'restored'
+  return await ledger.moveAll({
+    run,
+    from: 'staged',
+    patch: { state: 'unknown', outcome, unknownSince: now(), sends: 1 },
+    limit: gap,
+  })
+}

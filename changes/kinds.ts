@@ -1,0 +1,22 @@
+import { type ChangeKind, type ChangeKindName, changeKindNames } from './change-kind.ts'
+import { createAddon } from './kinds/create-addon.ts'
+import { createProduct } from './kinds/create-product.ts'
+import { createRetention } from './kinds/create-retention.ts'
+import { deleteOrder } from './kinds/delete-order.ts'
+import { resumeSubscription } from './kinds/resume-subscription.ts'
+import { updateContact } from './kinds/update-contact.ts'
+import { updateSubscription } from './kinds/update-subscription.ts'
+
+/** Every sort of write the connector knows. A new one is one more file and one more line. */
+export const changeKinds: Readonly<Record<ChangeKindName, ChangeKind>> = {
+  'create-retention': createRetention,
+  'create-addon': createAddon,
+  'create-product': createProduct,
+  'update-contact': updateContact,
+  'update-subscription': updateSubscription,
+  'delete-order': deleteOrder,
+  'resume-subscription': resumeSubscription,
+}
+
+export const isChangeKind = (name: string): name is ChangeKindName =>
+  (changeKindNames as readonly string[]).includes(name)

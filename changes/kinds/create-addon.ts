@@ -1,0 +1,18 @@
+import type { ChangeKind } from '../change-kind.ts'
+import { textOf } from '../contents.ts'
+import { rowHash } from '../row-hash.ts'
+
+/** The interface has no way to list or get addons: one whose reply is lost is left to a person. */
+export const createAddon: ChangeKind = {
+  name: 'create-addon',
+  keyOf: rowHash,
+  repeats: 'never',
+  answered: 'created',
+  send: ({ billing, body, options }) => billing.createAddon(body, options),
+  whenUnknown: () => 'park',
+  traitsOf: (body) => ({
+    signature: `${textOf(body['apply_scheme'])} ${textOf(body['currency'])}`,
+    lines: 0,
+    amount: textOf(body['amount']),
+  }),
+}

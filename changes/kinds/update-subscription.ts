@@ -1,0 +1,25 @@
+import type { ChangeKind } from '../change-kind.ts'
+import { targetOf } from '../target.ts'
+
+/**
+ * Whether the service adds to these or replaces them is not shown, and a coupon may be redeemed once more each
+ * time: an update with one of them is not repeated without a person.
+ */
+const notRepeatable = ['lines', 'addons', 'references', 'coupon'] as const
+
+export const updateSubscription: ChangeKind = {
+  name: 'update-subscription',
+  keyOf: (body) => targetOf(body).id,
+  repeats: 'otherBody',
+  answered: 'updated',
+  send: ({ billing, body, options }) => {
+    const { id, fields } = targetOf(body)
+    return billing.updateSubscription(id, fields, options)
+  },
+  whenUnknown: (body) => (notRepeatable.some((field) => field in body) ? 'park' : 'sendAgain'),
+  traitsOf: (body) => ({
+    signature: Object.keys(body).toSorted().join(' '),
+    lines: Array.isArray(body['lines']) ? body['lines'].length : 0,
+    amount: '',
+  }),
+}

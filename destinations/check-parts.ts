@@ -1,0 +1,25 @@
+import type { PartFile, Publication } from './destination.ts'
+import { PartsDamagedError, RowsMissingError } from './errors.ts'
+
+/**
+ * Whether each part is of a table that is published.
+ * @throws {PartsDamagedError}
+ */
+export function checkTables({ tables, parts }: Publication): void {
+  const stray = parts.find((part) => !tables.some((table) => table.name === part.table))
+  if (stray === undefined) return
+  throw new PartsDamagedError(`The part file ${stray.path} is of no table of this export (${stray.table}).`)
+}
+
+/**
+ * Whether as many rows arrived as the parts hold.
+ * @throws {RowsMissingError}
+ */
+export function checkRows(
+  parts: readonly PartFile[],
+  arrived: { table: string; rows: number; where: string },
+): void {
+  const read = parts.reduce((sum, part) => sum + part.rows, 0)
+  if (arrived.rows === read) return
+  throw new RowsMissingError({ table: arrived.table, read, arrived: arrived.rows, where: arrived.where })
+}

@@ -1,0 +1,49 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { join } from 'node:path'
+import type { PublishedFile } from '../manifest.ts'
+
+/** Looks at the rows of a file as its bytes go by. */
+export interface RowCheck {
+  add(bytes: Buffer): void
+  /** How many rows there were, and what was wrong with them, a sentence each. */
+  end(): { rows: number; problems: string[] }
+}
+
+/** Holds a file against what its manifest says of it. */
+export async function checkFile(options: {
+  folder: string
+  file: PublishedFile
+  header: string
+  check: RowCheck
+}): Promise<string[]> {
+  const { folder, file, check } = options
+  const header = Buffer.from(options.header)
+  const hash = createHash('sha256')
+  let start = Buffer.alloc(0)
+  let bytes = 0
+  try {
+    const stream = createReadStream(join(folder, file.path), { highWaterMark: 1 << 20 })
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      if (start.length < header.length)
+        start = Buffer.concat([start, chunk.subarray(0, header.length - start.length)])
+      hash.update(chunk)
+      check.add(chunk)
+      bytes += chunk.length
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [`${file.path} is missing.`]
+    throw error
+  }
+  const { rows, problems } = check.end()
+  const differences = [
+    ...(bytes === file.bytes ? [] : [`has ${bytes} bytes, and the manifest says ${file.bytes}.`]),
+    ...(hash.digest('hex') === file.sha256
+      ? []
+      : ['is not as it was published: its SHA-256 sum is another.']),
+    ...(start.equals(header) ? [] : ['does not begin with the columns that the manifest names.']),
+    ...(rows === file.rows ? [] : [`has ${rows} rows, and the manifest says ${file.rows}.`]),
+    ...problems,
+  ]
+  return differences.map((difference) => `${file.path} ${difference}`)
+}

@@ -1,0 +1,75 @@
+import { join } from 'node:path'
+import { createRowCounter } from '../../tables/row-scanner.ts'
+import type { Table } from '../../tables/table.ts'
+import { checkRows, checkTables } from '../check-parts.ts'
+import type { Publication } from '../destination.ts'
+import type { StagedFiles } from '../folder-destination.ts'
+import type { Dialect, PublishedFile } from '../manifest.ts'
+import { readParts } from '../read-parts.ts'
+import { dialectOf, toHeader } from './dialect.ts'
+import { toExcel } from './excel.ts'
+import { stageRejected } from './stage-rejected.ts'
+import { createSumming, type Summing } from './sum.ts'
+import { writeFile } from './write-file.ts'
+
+/**
+ * Writes an export's files into a folder and counts what arrived. Without a folder nothing is written, and the
+ * account is what it would be.
+ * @throws {RowsMissingError}
+ */
+export async function stageFiles(publication: Publication, folder: string | undefined): Promise<StagedFiles> {
+  const dialect = dialectOf(publication.forExcel ?? false)
+  checkTables(publication)
+  const summing = createSumming(publication.parts.reduce((sum, part) => sum + part.bytes, 0))
+  try {
+    return await stageWith({ publication, dialect, folder, summing })
+  } finally {
+    await summing.close()
+  }
+}
+
+interface Stage {
+  publication: Publication
+  dialect: Dialect
+  folder: string | undefined
+  summing: Summing
+}
+
+async function stageWith(stage: Stage): Promise<StagedFiles> {
+  const { publication, dialect } = stage
+  const tables = []
+  for (const table of publication.tables) {
+    const file = await stageTable(stage, table)
+    tables.push({
+      ...table,
+      key: [...table.key],
+      columns: [...table.columns],
+      rows: file.rows,
+      files: [file],
+    })
+  }
+  const rejected = await stageRejected(stage)
+  return { rejected, tables, dialect }
+}
+
+async function stageTable(stage: Stage, table: Table): Promise<PublishedFile> {
+  const { publication, dialect, folder, summing } = stage
+  const { signal } = publication
+  const parts = publication.parts.filter((part) => part.table === table.name)
+  const path = `${table.name}.csv`
+  async function* chunks() {
+    yield Buffer.from(toHeader(dialect, table.columns))
+    const rows = readParts(parts, signal)
+    yield* publication.forExcel ? toExcel(table, rows) : rows
+  }
+  const written = await writeFile({
+    path: folder && join(folder, path),
+    chunks: chunks(),
+    counter: createRowCounter(),
+    summing,
+  })
+  // The header is a row to the counter.
+  const rows = written.rows - 1
+  checkRows(parts, { table: table.name, rows, where: path })
+  return { path, rows, bytes: written.bytes, sha256: written.sha256 }
+}

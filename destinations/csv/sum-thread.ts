@@ -1,0 +1,14 @@
+import { createHash } from 'node:crypto'
+import { parentPort } from 'node:worker_threads'
+
+// The thread of `sum.ts`: every message is answered, the end of a file with its sum.
+let hash = createHash('sha256')
+parentPort?.on('message', (message: Uint8Array | 'end') => {
+  if (message !== 'end') {
+    hash.update(message)
+    parentPort?.postMessage('')
+    return
+  }
+  parentPort?.postMessage(hash.digest('hex'))
+  hash = createHash('sha256')
+})

@@ -1,0 +1,46 @@
+import { isSystemError, UnwritableError } from '../errors.ts'
+import { BusyWarehouseError, ChangedTableError, WarehouseRefusedError } from '../warehouse/errors.ts'
+
+/** What an error of DuckDB means to a publication; other errors are passed on. */
+export function toDuckDbError(error: unknown, path: string): unknown {
+  if (isSystemError(error)) return new UnwritableError({ where: path, cause: error })
+  if (!(error instanceof Error) || error.name !== 'Error') return error
+  const [said = ''] = error.message.split('\n')
+  if (/Could not set lock|Conflicting lock|already open/i.test(said)) {
+    const holder = /held in (.*? \(PID \d+\))/.exec(error.message)?.[1]
+    return new BusyWarehouseError(
+      `${path} is held by another process${holder === undefined ? '' : `: ${holder}`}. DuckDB lets in one at a` +
+        ' time: end it, and publish the run again.',
+      { cause: error },
+    )
+  }
+  const code = systemCode(said)
+  if (code !== undefined)
+    return new UnwritableError({ where: path, cause: Object.assign(new Error(said), { code }) })
+  if (/not a valid DuckDB|serialization|version number/i.test(said))
+    return new WarehouseRefusedError(
+      `${path} is no database that this version of DuckDB reads (${said}). Move it away, and publish the run again.`,
+      { cause: error },
+    )
+  if (/^(Constraint|Dependency|Catalog|Binder) Error/.test(said))
+    return new ChangedTableError(
+      `Rows can't be merged into ${path}: someone changed its tables (${said}). Nothing was written: change them back.`,
+      { cause: error },
+    )
+  return error
+}
+
+/** What the system refused, as DuckDB words it. */
+function systemCode(said: string): string | undefined {
+  if (!/^IO Error|Failed to commit|Could not write|FATAL Error/.test(said)) return undefined
+  const [, code] = systemWords.find(([words]) => words.test(said)) ?? []
+  return code
+}
+
+const systemWords: readonly [RegExp, string][] = [
+  [/No space left/i, 'ENOSPC'],
+  [/File too large/i, 'EFBIG'],
+  [/Read-only file system/i, 'EROFS'],
+  [/Permission denied/i, 'EACCES'],
+  [/Disk quota/i, 'EDQUOT'],
+]

@@ -1,0 +1,83 @@
+import type { DuckDBConnection } from '@duckdb/node-api'
+import type { PartFile } from '../destination.ts'
+import { PartsDamagedError } from '../errors.ts'
+import type { WarehouseTable } from '../warehouse/layout.ts'
+import { literal, quote } from '../warehouse/sql.ts'
+import { toDoubts, toValues, type ColumnTypes } from './exact-types.ts'
+import { reachableParts } from './reachable-parts.ts'
+import { readRows } from './read-rows.ts'
+
+/**
+ * Longest rows that are tried, one after the other: DuckDB's own 2 MB, and more only where a row needs it. By itself
+ * it would take buffers of 16 times as much.
+ */
+const sizes = [
+  { row: 2_000_000, buffer: 32_000_000 },
+  { row: 32_000_000, buffer: 64_000_000 },
+  { row: 128_000_000, buffer: 128_000_000 },
+]
+
+/**
+ * Hands the rows of parts, as a query with a table's columns, to a statement that takes them all or fails. It does so
+ * with the types that are given, which is nearly always right and one pass; if a cell does not suit its type, again
+ * with wider types. Not in a transaction, which a failure would end.
+ * @returns the types that were taken in the end
+ * @throws {PartsDamagedError}
+ */
+export async function readExactly(options: {
+  connection: DuckDBConnection
+  table: WarehouseTable
+  parts: readonly PartFile[]
+  types: ColumnTypes
+  /** For what DuckDB can't read in its place. */
+  folder: string
+  take: (query: string) => Promise<unknown>
+}): Promise<ColumnTypes> {
+  const { connection, table, parts, folder, take } = options
+  const paths = await reachableParts(parts, folder)
+  const doubts = toDoubts(table)
+  let { types } = options
+  for (const size of sizes) {
+    const rows = toRows(table, paths, size)
+    try {
+      try {
+        await take(`select ${toValues(table, types)} from ${rows}`)
+      } catch (error) {
+        if (!isConversion(error)) throw error
+        const [counted] = await readRows(connection, `select ${doubts.counts} from ${rows}`)
+        types = doubts.widen(types, counted)
+        await take(`select ${toValues(table, types)} from ${rows}`)
+      }
+      return types
+    } catch (error) {
+      if (/Maximum line size/i.test(textOf(error)) && size !== sizes.at(-1)) continue
+      throw toPartsError(error, table)
+    }
+  }
+  return types
+}
+
+const textOf = (error: unknown) => (error instanceof Error ? error.message : '')
+
+const isConversion = (error: unknown) =>
+  /^(Conversion|Invalid Input) Error/.test(textOf(error)) && !isCsv(error)
+
+const isCsv = (error: unknown) => /CSV Error|Maximum line size/i.test(textOf(error))
+
+/** What DuckDB says shows the row, which is nobody's business but the owner's. */
+function toPartsError(error: unknown, { table }: WarehouseTable): unknown {
+  if (!isCsv(error) && !isConversion(error)) return error
+  const [said] = textOf(error).split(/[\n"']/)
+  return new PartsDamagedError(
+    `The parts of ${table.name} are no rows of that table (${said}). Run the export again.`,
+  )
+}
+
+function toRows({ table }: WarehouseTable, paths: readonly string[], size: (typeof sizes)[number]): string {
+  if (paths.length === 0)
+    return `(select ${table.columns.map(({ name }) => `null::VARCHAR as ${quote(name)}`).join(', ')} limit 0)`
+  const columns = table.columns.map(({ name }) => `${literal(name)}: 'VARCHAR'`)
+  return `read_csv([${paths.map(literal).join(', ')}], header = false, auto_detect = false, delim = ',',
+    quote = '"', escape = '"', new_line = '\\n', nullstr = '', allow_quoted_nulls = false,
+    max_line_size = ${size.row}, buffer_size = ${size.buffer}, columns = {${columns.join(', ')}})`
+}

@@ -1,0 +1,55 @@
+/** Whether the system refused something: disk, permission, path. */
+export const isSystemError = (error: unknown): error is NodeJS.ErrnoException =>
+  error instanceof Error && 'syscall' in error && 'code' in error
+
+/** The destination can't be written: disk full, read-only, no permission. Nothing of the publication is visible. */
+export class UnwritableError extends Error {
+  override readonly name = 'UnwritableError'
+  readonly retryable = false
+  constructor(options: { where: string; cause: NodeJS.ErrnoException }) {
+    const { where, cause } = options
+    super(
+      `Can't write to ${where}: ${refusalOf(cause) ?? cause.message} (${cause.code ?? 'unknown'}).` +
+        ' Nothing of this export was published; mend that and run it again.',
+      { cause },
+    )
+  }
+}
+
+/** Why the system takes no writes there, in words; undefined for a trouble that may pass by itself. */
+export const refusalOf = (error: NodeJS.ErrnoException): string | undefined => refusals[error.code ?? '']
+
+const refusals: Readonly<Record<string, string>> = {
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'the quota is used up',
+  EFBIG: 'the file would be larger than is allowed',
+  EROFS: 'the file system is read-only',
+  EACCES: 'permission is denied',
+  EPERM: 'it is not permitted',
+  ENOTDIR: 'a part of the path is no folder',
+  EEXIST: 'something else lies there',
+  ENOTEMPTY: 'a folder that is no export lies there',
+}
+
+/** A part file is gone or shorter than its note says: the read has to be done again. */
+export class PartsDamagedError extends Error {
+  override readonly name = 'PartsDamagedError'
+  readonly retryable = false
+}
+
+/** Another number of rows arrived than was read. */
+export class RowsMissingError extends Error {
+  override readonly name = 'RowsMissingError'
+  readonly retryable = false
+  constructor(options: { table: string; read: number; arrived: number; where: string }) {
+    const { table, read, arrived, where } = options
+    const found = Number.isNaN(arrived) ? 'the last one that arrived is torn' : `${arrived} arrived`
+    super(`${table}: ${read} rows were read, and in ${where} ${found}. Nothing was published; run it again.`)
+  }
+}
+
+/** The run was published here before with other contents, and what was published is never changed. */
+export class PublishedOtherwiseError extends Error {
+  override readonly name = 'PublishedOtherwiseError'
+  readonly retryable = false
+}

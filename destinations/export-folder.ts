@@ -1,0 +1,43 @@
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import type { Publication } from './destination.ts'
+
+/** The links beside the runs' folders. */
+export type PointerName = 'latest' | 'latest-proven'
+
+type Named = Pick<Publication, 'run' | 'mode' | 'filters' | 'capped'>
+
+/** Where published exports lie; test data in a folder of its own. */
+export const exportsRoot = (options: { folder: string; testMode: boolean }) =>
+  options.testMode ? join(options.folder, 'test') : options.folder
+
+/** The folder of a run's export of a resource: the run's name, and what keeps it from being the whole list. */
+export function folderName({ run, mode, filters, capped }: Named): string {
+  const marks = [
+    ...(mode === 'incremental' ? ['-incremental'] : []),
+    ...(Object.keys(filters).length > 0 ? ['-filtered'] : []),
+    ...(capped ? ['-capped'] : []),
+  ]
+  return `${toFileName(run)}${marks.join('')}`
+}
+
+/** Which links move to a run: `latest` stands for the whole list, `latest-proven` for a proof of it too. */
+export function pointersOf(publication: Named & Pick<Publication, 'facts'>): PointerName[] {
+  const { mode, filters, capped, facts } = publication
+  if (mode !== 'full' || capped || Object.keys(filters).length > 0) return []
+  return facts.verdict === 'proven' ? ['latest', 'latest-proven'] : ['latest']
+}
+
+/** No file system takes a name of more bytes; the marks and a temporary name's ending need room beside it. */
+const longestName = 200
+
+/**
+ * A run's name as a file name. People type workflow ids: a slash must not lead anywhere, nor a run called `latest`
+ * stand where the link does. Other names stay as they are.
+ */
+export function toFileName(run: string): string {
+  const name = encodeURIComponent(run.toWellFormed()).replace(/^\.|^(?=latest(-proven)?$)/, '_$&')
+  if (name.length <= longestName) return name
+  const sum = createHash('sha256').update(run).digest('hex').slice(0, 16)
+  return `${name.slice(0, longestName - 17)}-${sum}`
+}

@@ -1,0 +1,18 @@
+import type { Destination } from '../destination.ts'
+import { join } from 'node:path'
+import { exportsRoot } from '../export-folder.ts'
+import { createFolderDestination } from '../folder-destination.ts'
+import { isSameParts, sumParts } from '../sum-parts.ts'
+import { stageParquet } from './stage-parquet.ts'
+
+/**
+ * Parquet files, in a root of their own beside the CSV files: a run may be published as both, and `latest` must not
+ * lead to the one today and to the other tomorrow.
+ */
+export const createParquetDestination = (): Destination =>
+  createFolderDestination({
+    name: 'parquet',
+    root: (publication) => join(exportsRoot(publication), 'parquet'),
+    stage: stageParquet,
+    isSame: async (publication, { tables }) => isSameParts(await sumParts(publication), tables),
+  })

@@ -1,0 +1,102 @@
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { open, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { checkRows, checkTables } from '../check-parts.ts'
+import { stageRejected } from '../csv/stage-rejected.ts'
+import { createSumming, type Summing } from '../csv/sum.ts'
+import type { Publication } from '../destination.ts'
+import { temporaryName } from '../durable.ts'
+import { toDuckDbError } from '../duckdb/duckdb-errors.ts'
+import { openDuckDb } from '../duckdb/open-duckdb.ts'
+import { readRows } from '../duckdb/read-rows.ts'
+import { readExactly } from '../duckdb/read-exactly.ts'
+import { preferredTypes } from '../duckdb/exact-types.ts'
+import type { StagedFiles } from '../folder-destination.ts'
+import type { PublishedFile } from '../manifest.ts'
+import { sumParts } from '../sum-parts.ts'
+import { toWarehouseTable, type WarehouseTable } from '../warehouse/layout.ts'
+import { literal } from '../warehouse/sql.ts'
+
+interface Stage {
+  publication: Publication
+  connection: DuckDBConnection
+  /** Where the files go. */
+  folder: string
+  /** For what lies around meanwhile. */
+  beside: string
+  summing: Summing
+}
+
+/** Writes an export's files into a folder and counts what arrived. */
+export async function stageParquet(publication: Publication, folder: string): Promise<StagedFiles> {
+  const { signal } = publication
+  checkTables(publication)
+  const sums = await sumParts(publication)
+  const beside = temporaryName(folder)
+  const database = await openDuckDb({ path: undefined, spill: join(beside, 'spill') })
+  const { connection } = database
+  const summing = createSumming(0)
+  const interrupt = () => connection.interrupt()
+  signal?.addEventListener('abort', interrupt)
+  try {
+    const tables = []
+    for (const table of publication.tables) {
+      const file = await stageTable(
+        { publication, connection, folder, beside, summing },
+        toWarehouseTable(table),
+      )
+      const parts = sums.get(table.name)!
+      tables.push({
+        ...table,
+        key: [...table.key],
+        columns: [...table.columns],
+        rows: file.rows,
+        files: [file],
+        parts,
+      })
+    }
+    return { tables, rejected: await stageRejected({ publication, folder, summing }) }
+  } catch (error) {
+    signal?.throwIfAborted()
+    throw toDuckDbError(error, folder)
+  } finally {
+    signal?.removeEventListener('abort', interrupt)
+    database.close()
+    await rm(beside, { recursive: true, force: true })
+  }
+}
+
+async function stageTable(stage: Stage, table: WarehouseTable): Promise<PublishedFile> {
+  const { publication, connection, folder, beside } = stage
+  const { name } = table.table
+  const parts = publication.parts.filter((part) => part.table === name)
+  const path = `${name}.parquet`
+  const file = join(folder, path)
+  await readExactly({
+    connection,
+    table,
+    parts,
+    types: preferredTypes(table),
+    folder: beside,
+    take: (query) => connection.run(`copy (${query}) to ${literal(file)} (format parquet, compression zstd)`),
+  })
+  const [counted] = await readRows(connection, `select count(*) as rows from read_parquet(${literal(file)})`)
+  const rows = Number(counted?.['rows'])
+  checkRows(parts, { table: name, rows, where: path })
+  return { path, rows, ...(await sumFile(file, stage.summing)) }
+}
+
+async function sumFile(path: string, summing: Summing): Promise<Pick<PublishedFile, 'bytes' | 'sha256'>> {
+  const file = await open(path, 'r+')
+  try {
+    await file.sync()
+    let bytes = 0
+    for await (const chunk of file.createReadStream({ autoClose: false }) as AsyncIterable<Buffer>) {
+      bytes += chunk.length
+      await summing.add(chunk)
+    }
+    return { bytes, sha256: await summing.end() }
+  } finally {
+    await file.close()
+  }
+}

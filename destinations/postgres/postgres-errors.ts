@@ -1,0 +1,88 @@
+import { DatabaseError } from 'pg'
+import { isSystemError, UnwritableError } from '../errors.ts'
+import {
+  BusyWarehouseError,
+  ChangedTableError,
+  UnreachableWarehouseError,
+  WarehouseRefusedError,
+} from '../warehouse/errors.ts'
+
+/** What an error of PostgreSQL, or of the way to it, means to a publication; other errors are passed on. */
+export function toPostgresError(error: unknown, where: string): unknown {
+  if (error instanceof DatabaseError) return toRefusal(error, where)
+  if (isSystemError(error) || isLostConnection(error))
+    return new UnreachableWarehouseError(
+      `Can't reach PostgreSQL for ${where}: ${error.message}. Nothing of this export was published; when the server` +
+        ' is there, publish the run again.',
+      { cause: error },
+    )
+  return error
+}
+
+/** The driver has no class and no code for these. */
+const isLostConnection = (error: unknown): error is Error =>
+  error instanceof Error &&
+  /^(Connection terminated|timeout expired|Client (has encountered|was closed)|The server does not support SSL)/.test(
+    error.message,
+  )
+
+/** What the server's system refused: a code of PostgreSQL's own only for a full disk. */
+const systemCode = ({ code, message }: DatabaseError) =>
+  code === '53100' ? 'ENOSPC' : message.endsWith('File too large') ? 'EFBIG' : 'EIO'
+
+/** The class of a code (its first two characters) says what sort of trouble it is: PostgreSQL, appendix A. */
+function toRefusal(error: DatabaseError, where: string): unknown {
+  const { code = '', message } = error
+  const nothing = 'Nothing of this export was published'
+  if (/^could not (extend|write|create|open) /.test(message))
+    return new UnwritableError({
+      where,
+      cause: Object.assign(new Error(message), { code: systemCode(error) }),
+    })
+  switch (code.slice(0, 2)) {
+    case '28':
+    case '3D':
+      return new WarehouseRefusedError(
+        `PostgreSQL does not let us into ${where}: ${message}. ${nothing}; correct WAREHOUSE_URL.`,
+        { cause: error },
+      )
+    case '55':
+    case '40':
+      return new BusyWarehouseError(
+        `Someone else holds the tables of ${where}: ${message}. ${nothing}; publish the run again when they are done.`,
+        { cause: error },
+      )
+    case '23':
+    case '2B':
+      // What PostgreSQL says of these shows a row.
+      return new ChangedTableError(
+        `A rule that someone put on a table of ${where} keeps rows out` +
+          ` (${[error.table, error.constraint, error.column].filter(Boolean).join(', ')}). ${nothing}: take it away.`,
+      )
+    case '54':
+      return new WarehouseRefusedError(
+        `${where} can't hold a value: ${message}. ${nothing}; leave the field out (--exclude).`,
+        { cause: error },
+      )
+    case '22':
+      return new ChangedTableError(
+        `${where} can't take a value (code ${code}${error.column === undefined ? '' : `, column ${error.column}`}). ${nothing}.`,
+      )
+    case '42':
+    case '0A':
+      return code === '42501'
+        ? new WarehouseRefusedError(
+            `PostgreSQL lets us not write to ${where}: ${message}. ${nothing}; the user needs the right to create and` +
+              ' use tables in that schema (and to create it, if it is not there).',
+            { cause: error },
+          )
+        : new ChangedTableError(
+            `Rows can't be merged into ${where}: ${message}. ${nothing}; if someone changed its tables, change them back.`,
+            { cause: error },
+          )
+  }
+  return new UnreachableWarehouseError(
+    `PostgreSQL gave up on ${where}: ${message} (${code}). ${nothing}; publish the run again.`,
+    { cause: error },
+  )
+}

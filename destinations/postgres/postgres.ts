@@ -1,0 +1,134 @@
+import { Client } from 'pg'
+import { WarehouseRefusedError } from '../warehouse/errors.ts'
+import { createWarehouse, type Warehouse } from '../warehouse/publish.ts'
+import type { ResultRow, Scope, WarehouseEngine, WarehouseSession } from '../warehouse/session.ts'
+import { literal, quote } from '../warehouse/sql.ts'
+import { parseAddress, type Address } from './address.ts'
+import { toPostgresError } from './postgres-errors.ts'
+import { stageCopy } from './stage-copy.ts'
+import { postgresTypes } from './type-system.ts'
+
+/**
+ * A schema of a PostgreSQL database (14 or newer, UTF-8): `billing`, and `billing_test` for test data, unless a
+ * publication names another.
+ * @throws {WarehouseRefusedError} where the address is none
+ */
+export function createPostgresDestination(options: { url: string }): Warehouse {
+  return createWarehouse(createPostgresEngine(parseAddress(options.url)))
+}
+
+function createPostgresEngine(address: Address): WarehouseEngine {
+  const locate = (scope: Scope) => `schema ${schemaOf(scope)} of ${address.name}`
+  return {
+    name: 'postgres',
+    locate,
+    async transaction(scope, work) {
+      try {
+        return await transact({ address, scope, work })
+      } catch (error) {
+        throw toPostgresError(error, locate(scope))
+      }
+    },
+  }
+}
+
+const schemaOf = ({ schema, testMode }: Scope) => schema ?? (testMode ? 'billing_test' : 'billing')
+
+/** So long one waits for another's publication or a reader's lock before it says so. */
+const lockTimeout = '60s'
+
+async function transact<T>(options: {
+  address: Address
+  scope: Scope
+  work: (session: WarehouseSession) => Promise<T>
+}): Promise<T> {
+  const { address, scope, work } = options
+  const { signal } = scope
+  const client = new Client(address.config)
+  // An error outside a query (the server went away) also fails the next query, which is where it is told.
+  client.on('error', () => {})
+  // Whatever the server is busy with, it takes everything back when the connection is gone.
+  const leave = () => void client.end().catch(() => {})
+  try {
+    await client.connect()
+    signal?.addEventListener('abort', leave)
+    await begin(client, address)
+    const result = await work(createSession(client, scope))
+    signal?.throwIfAborted()
+    signal?.removeEventListener('abort', leave)
+    await client.query('commit')
+    return result
+  } catch (error) {
+    signal?.throwIfAborted()
+    throw error
+  } finally {
+    signal?.removeEventListener('abort', leave)
+    await client.end().catch(() => {})
+  }
+}
+
+async function begin(client: Client, address: Address): Promise<void> {
+  await client.query('begin isolation level read committed')
+  const { rows } = await client.query<{ encoding: string }>(
+    `select current_setting('server_encoding') as encoding`,
+  )
+  if (rows[0]?.encoding !== 'UTF8')
+    throw new WarehouseRefusedError(
+      `The database ${address.name} has the encoding ${rows[0]?.encoding}, which can't hold every text. Nothing was` +
+        ' written: make a database with the encoding UTF8.',
+    )
+  // What a server or a role may have set otherwise. Staged rows and joins get some memory of their own.
+  await client.query(`set local search_path = pg_catalog; set local lock_timeout = '${lockTimeout}';
+    set local temp_buffers = '32MB'; set local work_mem = '64MB'; set local jit = off;
+    set local timezone = 'UTC'; set local datestyle = 'ISO'; set local standard_conforming_strings = on;
+    set local client_min_messages = warning`)
+}
+
+const fetchSome = 'fetch 2000 from streamed'
+
+function createSession(client: Client, scope: Scope): WarehouseSession {
+  const schema = schemaOf(scope)
+  const all = async (text: string): Promise<ResultRow[]> => {
+    const { rows } = await client.query<ResultRow>({
+      text,
+      types: { getTypeParser: () => (value: unknown) => value },
+    })
+    return rows
+  }
+  return {
+    typeSystem: postgresTypes,
+    schema,
+    run: async (sql) => (await client.query(sql)).rowCount ?? 0,
+    all,
+    async *stream(sql) {
+      await client.query(`declare streamed no scroll cursor for ${sql}`)
+      for (let rows = await all(fetchSome); rows.length > 0; rows = await all(fetchSome)) yield* rows
+      await client.query('close streamed')
+    },
+    async describe() {
+      const rows = await all(`select c.relname as table_name, a.attname as column_name,
+          format_type(a.atttypid, a.atttypmod) as data_type
+        from pg_attribute a join pg_class c on c.oid = a.attrelid join pg_namespace n on n.oid = c.relnamespace
+        where n.nspname = ${literal(schema)} and c.relkind in ('r', 'p', 'v', 'm', 'f') and a.attnum > 0
+          and not a.attisdropped`)
+      const tables = new Map<string, Map<string, string>>()
+      for (const { table_name: table, column_name: column, data_type: type } of rows) {
+        const columns = tables.get(table ?? '') ?? new Map<string, string>()
+        tables.set(table ?? '', columns.set(column ?? '', type ?? ''))
+      }
+      return tables
+    },
+    async stage(staging) {
+      await stageCopy({ ...staging, client, signal: scope.signal })
+      return staging.types
+    },
+    async lock() {
+      await client.query(
+        `select pg_advisory_xact_lock(hashtextextended(${literal(`billing-connector ${schema}`)}, 0))`,
+      )
+      // With `if not exists` PostgreSQL asks for the right to create it even where it is there.
+      const [found] = await all(`select 1 from pg_namespace where nspname = ${literal(schema)}`)
+      if (found === undefined) await client.query(`create schema ${quote(schema)}`)
+    },
+  }
+}

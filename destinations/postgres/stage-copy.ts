@@ -1,0 +1,42 @@
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { DatabaseError, type Client } from 'pg'
+import { from } from 'pg-copy-streams'
+import type { PartFile } from '../destination.ts'
+import { PartsDamagedError } from '../errors.ts'
+import { readParts } from '../read-parts.ts'
+import type { WarehouseTable } from '../warehouse/layout.ts'
+import { quote, stagedName } from '../warehouse/sql.ts'
+import { postgresTypes, stagedType } from './type-system.ts'
+
+/**
+ * Copies parts into a table of the session as they are: PostgreSQL reads our CSV, NULL apart from the empty text.
+ * @throws {PartsDamagedError}
+ */
+export async function stageCopy(options: {
+  client: Client
+  table: WarehouseTable
+  parts: readonly PartFile[]
+  signal: AbortSignal | undefined
+}): Promise<void> {
+  const { client, table, parts, signal } = options
+  const { name, key } = table.table
+  const cells = table.columns
+    .filter((column) => column.name === column.cell)
+    .map((column) => {
+      const type = stagedType(column.kind)
+      return `${quote(column.name)} ${key.includes(column.name) ? postgresTypes.keyType(type) : type}`
+    })
+  await client.query(`create temporary table ${stagedName(name)} (${cells.join(', ')}) on commit drop`)
+  const copy = client.query(from(`copy ${stagedName(name)} from stdin (format csv)`))
+  try {
+    await pipeline(Readable.from(readParts(parts, signal), { objectMode: false }), copy)
+  } catch (error) {
+    // What PostgreSQL says shows the row, which is nobody's business but the owner's.
+    if (error instanceof DatabaseError && error.code?.startsWith('22'))
+      throw new PartsDamagedError(
+        `The parts of ${name} are no rows of that table (code ${error.code}). Run the export again.`,
+      )
+    throw error
+  }
+}

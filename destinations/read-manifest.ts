@@ -1,0 +1,38 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { manifestName, manifestSchema, type Manifest } from './manifest.ts'
+
+/** A folder that has a manifest which can't be read as one. */
+export class MalformedManifestError extends Error {
+  override readonly name = 'MalformedManifestError'
+  readonly retryable = false
+}
+
+/**
+ * The manifest of an export's folder; undefined where there is none.
+ * @throws {MalformedManifestError}
+ */
+export async function readManifest(folder: string): Promise<Manifest | undefined> {
+  const path = join(folder, manifestName)
+  let text: string
+  try {
+    text = await readFile(path, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+  const parsed = manifestSchema.safeParse(parseJson(text, path))
+  if (parsed.success) return parsed.data
+  const issue = parsed.error.issues[0]!
+  throw new MalformedManifestError(
+    `${path} is no manifest of ours: ${issue.path.join('.')} ${issue.message}.`,
+  )
+}
+
+function parseJson(text: string, path: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch (cause) {
+    throw new MalformedManifestError(`${path} is no JSON.`, { cause })
+  }
+}

@@ -1,0 +1,36 @@
+import type { Destination, Publication } from './destination.ts'
+import type { Manifest } from './manifest.ts'
+
+type Arrived = Pick<Manifest, 'tables' | 'rejected' | 'dialect' | 'deletes' | 'warnings'>
+
+/** The account of a publication, from what it was asked to publish and what arrived. */
+export function toManifest(options: {
+  publication: Publication
+  destination: Destination['name']
+  arrived: Arrived
+}): Manifest {
+  const { publication, destination, arrived } = options
+  const { run, resource, workspace, testMode, mode, filters, capped, excluded, hashed } = publication
+  const asked = {
+    version: 1 as const,
+    run,
+    resource,
+    destination,
+    workspace,
+    testMode,
+    mode,
+    filters: { ...filters },
+    capped,
+    excluded: [...excluded],
+    hashed: [...hashed],
+  }
+  return {
+    ...asked,
+    // What the read says stands behind what was asked, and never in place of it.
+    ...publication.facts,
+    ...asked,
+    ...arrived,
+    publishedAt: new Date().toISOString(),
+    versions: { ...publication.versions },
+  }
+}

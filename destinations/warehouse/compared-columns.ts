@@ -1,0 +1,76 @@
+import { crc32 } from 'node:zlib'
+import type { Kind } from '../../tables/table.ts'
+import type { PublishedTable } from '../manifest.ts'
+import { textColumnOf } from './layout.ts'
+import { toPlainNumber } from './plain-number.ts'
+import type { ResultRow, TypeSystem } from './session.ts'
+import { quote } from './sql.ts'
+
+/** The name under which a query gives a timestamp's instant beside its text. */
+const instantOf = (name: string) => `${name} (instant)`
+
+/** A table's own columns as texts, under their own names, and the instants of its timestamps. */
+export const toComparable = ({ columns }: PublishedTable, typeSystem: TypeSystem): string =>
+  columns
+    .flatMap((column) => {
+      const { name, kind } = column
+      const text = `cast(${quote(textColumnOf(column))} as text) as ${quote(name)}`
+      if (kind !== 'timestamp') return [text]
+      return [text, `cast(${typeSystem.microseconds(quote(name))} as text) as ${quote(instantOf(name))}`]
+    })
+    .join(', ')
+
+/** Sums stay below it, so that they stay exact. */
+const bound = 2 ** 48
+
+/** Sums of a table's columns, whatever the order of the rows; what differs in a column makes its sum differ. */
+export interface ColumnSums {
+  /** A row of a file. */
+  addCells(key: string, cells: readonly (string | null)[]): void
+  /** A row of the warehouse, as `toComparable` gives it. */
+  addRow(key: string, row: ResultRow): void
+  /** The columns whose sums differ from another's. */
+  differences(other: ColumnSums): string[]
+  readonly byColumn: ReadonlyMap<string, number>
+}
+
+export function createColumnSums({ columns }: PublishedTable): ColumnSums {
+  const byColumn = new Map<string, number>()
+  const add = (name: string, key: string, text: string | null | undefined) => {
+    const sum = text === null || text === undefined ? crc32(`${key}\0`) : crc32(`${key}\0=${text}`)
+    byColumn.set(name, ((byColumn.get(name) ?? 0) + sum) % bound)
+  }
+  return {
+    byColumn,
+    addCells(key, cells) {
+      for (const [at, { name, kind }] of columns.entries()) {
+        const cell = cells[at] ?? null
+        add(name, key, cell === null ? null : toEqual(kind, cell))
+        if (kind === 'timestamp') add(instantOf(name), key, cell === null ? null : toMicroseconds(cell))
+      }
+    },
+    addRow(key, row) {
+      for (const { name, kind } of columns) {
+        const cell = row[name] ?? null
+        add(name, key, cell === null ? null : toEqual(kind, cell))
+        if (kind !== 'timestamp') continue
+        const isFiner = cell !== null && hasFinerDigits(cell)
+        add(instantOf(name), key, isFiner ? toMicroseconds(cell) : row[instantOf(name)])
+      }
+    },
+    differences: (other) =>
+      [...byColumn].filter(([name, sum]) => other.byColumn.get(name) !== sum).map(([name]) => name),
+  }
+}
+
+const toEqual = (kind: Kind, cell: string) =>
+  kind === 'integer' || kind === 'decimal' ? toPlainNumber(cell) : cell
+
+/** Digits behind the microseconds are kept in the text only, and each warehouse rounds them in its own way. */
+const hasFinerDigits = (timestamp: string) => /\.\d{7}/.test(timestamp)
+
+function toMicroseconds(timestamp: string): string {
+  const [, seconds = '', digits = '', offset = ''] = /^(.{19})(?:\.(\d+))?(.+)$/.exec(timestamp) ?? []
+  const fraction = BigInt(digits.slice(0, 6).padEnd(6, '0'))
+  return `${BigInt(Date.parse(`${seconds}${offset}`)) * 1000n + fraction}`
+}

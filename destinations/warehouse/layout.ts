@@ -1,0 +1,58 @@
+import type { Column, Kind, Table } from '../../tables/table.ts'
+
+/** What a column of a warehouse holds. `position` is a number of ours; numbers of the service know no bound. */
+export type ColumnKind = Kind | 'position'
+
+/** A column of a warehouse and the cell of the part that it is made from. */
+export interface WarehouseColumn {
+  name: string
+  kind: ColumnKind
+  cell: string
+  note: string
+}
+
+/** A table as a warehouse and Parquet have it. */
+export interface WarehouseTable {
+  table: Table
+  columns: readonly WarehouseColumn[]
+}
+
+const asSent = '_as_sent'
+
+/** The column with a cell's own text: for a timestamp not the column of its name, which holds the instant. */
+export const textColumnOf = ({ name, kind }: Pick<Column, 'name' | 'kind'>) =>
+  kind === 'timestamp' ? `${name}${asSent}` : name
+
+/**
+ * A table's columns in a warehouse. A timestamp has two: the instant, and the text as the service sent it, because
+ * no warehouse keeps the offset, which says what day it was where the business is.
+ */
+export function toWarehouseTable(table: Table): WarehouseTable {
+  const columns = table.columns.flatMap((column): WarehouseColumn[] => {
+    const { name, kind, source, note } = column
+    const described = note === undefined ? source : `${source}: ${note}`
+    const isPosition = table.key.indexOf(name) > 0
+    const plain = { name, kind: isPosition ? 'position' : kind, cell: name, note: described } as const
+    if (kind !== 'timestamp') return [plain]
+    return [
+      plain,
+      { name: textColumnOf(column), kind: 'text', cell: name, note: `${source}, as the service sent it` },
+    ]
+  })
+  return { table, columns }
+}
+
+/** What a warehouse keeps of each row beside the record. */
+export const runColumns = [
+  { name: '_run_id', kind: 'text', note: 'the run that wrote this row' },
+  {
+    name: '_read_at',
+    kind: 'timestamp',
+    note: 'the start of the latest read that saw the record (in a child table: of the read that wrote the row)',
+  },
+  {
+    name: '_deleted_at',
+    kind: 'timestamp',
+    note: 'the start of the first read that proved the record gone; null while it is there',
+  },
+] as const satisfies { name: string; kind: ColumnKind; note: string }[]

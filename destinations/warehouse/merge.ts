@@ -1,0 +1,147 @@
+import type { Publication } from '../destination.ts'
+import { PartsDamagedError } from '../errors.ts'
+import { instant, literal, quote, stagedName } from './sql.ts'
+import type { TablePlan } from './schema-change.ts'
+import type { WarehouseSession } from './session.ts'
+
+/** The staged records that are newer than what the warehouse has of them, and what stays of the old rows. */
+const winners = '_winners'
+
+export interface Merge {
+  session: WarehouseSession
+  publication: Publication
+  /** The main table first. */
+  plans: readonly TablePlan[]
+  /** How many rows are staged, by table. */
+  staged: ReadonlyMap<string, number>
+}
+
+/** What became of a table's staged rows. */
+export interface Merged {
+  written: number
+  /** Left as they are, because the warehouse has newer ones of the same records. */
+  kept: number
+}
+
+/**
+ * Merges staged records into a warehouse, each whole and with its children. A record replaces what is there unless
+ * that has a newer `updated`, or an equal one and was read later: so it is the same in the end, whichever of two
+ * reads is merged first.
+ * @throws {PartsDamagedError} where a record is staged twice
+ */
+export async function mergeRecords(merge: Merge): Promise<ReadonlyMap<string, Merged>> {
+  const { session, plans, staged } = merge
+  const [main, ...children] = plans as [TablePlan, ...TablePlan[]]
+  const total = staged.get(main.table.table.name) ?? 0
+  const won = await findWinners(merge, main)
+  const source = won.rows === total && won.isPlain ? 'all' : 'winners'
+  const merged = new Map<string, Merged>()
+  merged.set(main.table.table.name, {
+    written: await replaceRows(merge, main, source),
+    kept: total - won.rows,
+  })
+  if (won.rows < total) await seeAgain(merge, main)
+  for (const child of children) {
+    const written = await replaceRows(merge, child, source)
+    merged.set(child.table.table.name, {
+      written,
+      kept: won.rows < total ? await countKept(merge, child) : 0,
+    })
+  }
+  await session.run(`drop table ${quote(winners)}`)
+  return merged
+}
+
+/** Where a plan's table lies. */
+const inSchema = ({ session }: Merge, { table }: TablePlan) =>
+  `${quote(session.schema)}.${quote(table.table.name)}`
+
+/** The column that holds a record's id, in a table or a child of it. */
+const idOf = ({ table }: TablePlan) => quote(table.table.key[0]!)
+
+/** A column's value of a staged row `s`. */
+function valueOf({ session }: Merge, { table, types }: TablePlan, name: string): string {
+  const column = table.columns.find((column) => column.name === name)!
+  return session.typeSystem.stagedValue(column, types.get(name)!)
+}
+
+const hasInstant = ({ table, types }: TablePlan, name: string) =>
+  table.columns.some((column) => column.name === name && column.kind === 'timestamp') &&
+  types.get(name)?.toLowerCase() === 'timestamp with time zone'
+
+/** How many records won, and whether their rows keep nothing of the old ones. */
+async function findWinners(merge: Merge, main: TablePlan): Promise<{ rows: number; isPlain: boolean }> {
+  const { session, publication } = merge
+  const read = instant(publication.facts.startedAt)
+  const id = idOf(main)
+  const byRead = `t."_read_at" <= ${read}`
+  const updated = hasInstant(main, 'updated') ? valueOf(merge, main, 'updated') : undefined
+  const isNewer =
+    updated === undefined
+      ? byRead
+      : `case when ${updated} > t."updated" then true when ${updated} < t."updated" then false else ${byRead} end`
+  await session.run(`create temporary table ${quote(winners)} as
+    select ${valueOf(merge, main, main.table.table.key[0]!)} as id,
+      greatest(t."_read_at", ${read}) as read_at,
+      case when t."_deleted_at" > ${read} then t."_deleted_at" end as deleted_at
+    from ${stagedName(main.table.table.name)} s
+    left join ${inSchema(merge, main)} t on t.${id} = ${valueOf(merge, main, main.table.table.key[0]!)}
+    where t.${id} is null or ${isNewer}`)
+  const [counted] = await session.all(
+    `select count(*) as rows, count(distinct id) as records,
+      count(case when read_at > ${read} or deleted_at is not null then 1 end) as special from ${quote(winners)}`,
+  )
+  if (counted?.['rows'] !== counted?.['records'])
+    throw new PartsDamagedError(
+      `The parts of ${main.table.table.name} hold a record more than once. Nothing was published; run the export again.`,
+    )
+  return { rows: Number(counted?.['rows']), isPlain: counted?.['special'] === '0' }
+}
+
+/**
+ * Takes away what a table has of the winners, and puts their staged rows there. If `all` staged records won and keep
+ * nothing of the old rows, as nearly always, no row has to be looked up for it.
+ */
+async function replaceRows(merge: Merge, plan: TablePlan, source: 'all' | 'winners'): Promise<number> {
+  const { session, publication } = merge
+  const { table } = plan
+  const target = inSchema(merge, plan)
+  await session.run(`delete from ${target} t using ${quote(winners)} w where t.${idOf(plan)} = w.id`)
+  const names = [...table.columns.map(({ name }) => name), '_run_id', '_read_at', '_deleted_at']
+  const read = instant(publication.facts.startedAt)
+  const isMain = table.table.parent === undefined
+  const values = [
+    ...table.columns.map(({ name }) => valueOf(merge, plan, name)),
+    literal(publication.run),
+    source === 'winners' && isMain ? 'w.read_at' : read,
+    source === 'winners' ? 'w.deleted_at' : 'null::timestamptz',
+  ]
+  const id = valueOf(merge, plan, table.table.key[0]!)
+  const join = source === 'winners' ? `join ${quote(winners)} w on w.id = ${id}` : ''
+  // In the order of the key, an index grows at its end: PostgreSQL takes half the time.
+  const order = session.typeSystem.hasKeys
+    ? `order by ${table.table.key.map((name) => valueOf(merge, plan, name)).join(', ')}`
+    : ''
+  return session.run(`insert into ${target} (${names.map(quote).join(', ')})
+    select ${values.join(', ')} from ${stagedName(table.table.name)} s ${join} ${order}`)
+}
+
+/** A record whose row stays as it is was still seen: by a read that may be later than the one it is from. */
+async function seeAgain(merge: Merge, main: TablePlan): Promise<void> {
+  const { session, publication } = merge
+  const read = instant(publication.facts.startedAt)
+  await session.run(`update ${inSchema(merge, main)} as t set "_read_at" = ${read},
+      "_deleted_at" = case when t."_deleted_at" > ${read} then t."_deleted_at" end
+    from ${stagedName(main.table.table.name)} s
+    where t.${idOf(main)} = ${valueOf(merge, main, main.table.table.key[0]!)} and t."_read_at" < ${read}`)
+}
+
+/** How many staged rows of a child table hang on records that are in the warehouse, but not as they were staged. */
+async function countKept(merge: Merge, child: TablePlan): Promise<number> {
+  const main = merge.plans[0]!
+  const id = valueOf(merge, child, child.table.table.key[0]!)
+  const [counted] = await merge.session.all(`select count(*) as rows
+    from ${stagedName(child.table.table.name)} s join ${inSchema(merge, main)} t on t.${idOf(main)} = ${id}
+    where not exists (select 1 from ${quote(winners)} w where w.id = ${id})`)
+  return Number(counted?.['rows'])
+}

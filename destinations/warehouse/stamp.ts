@@ -1,0 +1,74 @@
+import type { Publication } from '../destination.ts'
+import { ForeignWarehouseError } from './errors.ts'
+import type { WarehouseSession } from './session.ts'
+import { literal, quote } from './sql.ts'
+
+/** The tables that a warehouse keeps of itself. */
+export const stampTable = '_warehouse'
+export const columnsTable = '_columns'
+export const exportsTable = '_exports'
+export const rejectedTable = '_rejected'
+
+type Owner = Pick<Publication, 'workspace' | 'baseUrl' | 'testMode'>
+
+/**
+ * Whether a warehouse may take a publication: one that is new may, one of another workspace, address or mode never.
+ * @throws {ForeignWarehouseError}
+ */
+export async function checkStamp(options: {
+  session: WarehouseSession
+  owner: Owner
+  where: string
+}): Promise<'new' | 'ours'> {
+  const { session, owner, where } = options
+  const tables = await session.describe()
+  if (!tables.has(stampTable)) return 'new'
+  const { schema } = session
+  const [stamp] = await session.all(
+    `select workspace, base_url, mode from ${quote(schema)}.${quote(stampTable)}`,
+  )
+  const own = toStamp(owner)
+  const differences = Object.entries(own).filter(([name, value]) => stamp?.[name] !== value)
+  if (differences.length === 0) return 'ours'
+  const told = differences.map(
+    ([name, value]) => `${words[name]} ${stamp?.[name] ?? 'unknown'}, not ${value}`,
+  )
+  throw new ForeignWarehouseError(
+    `${where} holds another warehouse (${told.join('; ')}). Nothing was written: name another file, database or` +
+      ' schema.',
+  )
+}
+
+const words: Readonly<Record<string, string>> = { workspace: 'workspace', base_url: 'address', mode: 'mode' }
+
+const toStamp = ({ workspace, baseUrl, testMode }: Owner) => ({
+  workspace,
+  base_url: toAddress(baseUrl),
+  mode: testMode ? 'test' : 'live',
+})
+
+/** An address without a slash at its end, and without what someone may have put in it to log in with. */
+function toAddress(baseUrl: string): string {
+  const url = new URL(baseUrl)
+  url.username = ''
+  url.password = ''
+  return url.href.replace(/\/+$/, '')
+}
+
+/** Makes the tables that a warehouse keeps of itself, and says in them whose it is. */
+export async function writeStamp(session: WarehouseSession, owner: Owner): Promise<void> {
+  const inSchema = (table: string) => `${quote(session.schema)}.${quote(table)}`
+  await session.run(`create table ${inSchema(stampTable)} (workspace text not null, base_url text not null,
+    mode text not null, layout integer not null, created_at timestamptz not null)`)
+  const stamp = Object.values(toStamp(owner)).map(literal)
+  await session.run(`insert into ${inSchema(stampTable)} values (${stamp.join(', ')}, 1, current_timestamp)`)
+  await session.run(`create table ${inSchema(columnsTable)} (table_name text not null, column_name text not null,
+    kind text not null, note text not null, primary key (table_name, column_name))`)
+  await session.run(`create table ${inSchema(exportsTable)} (run text not null, resource text not null,
+    mode text not null, filters json not null, capped boolean not null, verdict text not null,
+    reasons json not null, warnings json not null, read_at timestamptz not null, complete_through timestamptz,
+    rows bigint not null, deleted bigint not null, marks_deletes boolean not null,
+    published_at timestamptz not null, manifest json not null, primary key (run, resource))`)
+  await session.run(`create table ${inSchema(rejectedTable)} (run text not null, resource text not null,
+    line text not null)`)
+}

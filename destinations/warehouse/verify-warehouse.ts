@@ -1,0 +1,107 @@
+import { verifyExport } from '../csv/verify-export.ts'
+import { createKeySet } from '../key-set.ts'
+import type { Manifest } from '../manifest.ts'
+import { compareTable, type Compared } from './compare-table.ts'
+import type { Warehouse } from './publish.ts'
+import type { WarehouseSession } from './session.ts'
+import { instant, literal, quote } from './sql.ts'
+import { stampTable } from './stamp.ts'
+
+export interface VerifiedWarehouse {
+  manifest: Manifest | undefined
+  /** A sentence each; none if the warehouse holds what the export holds, or newer states of the same records. */
+  problems: string[]
+  tables: Compared[]
+}
+
+/**
+ * Holds a warehouse's tables against an export in CSV files: every id of the export is there, each column's values
+ * give the same sum (read back from the warehouse as texts, so not with the code that wrote them), nothing else
+ * is there under that run, and after an export of the whole list nothing it lacks is there unmarked. Rows that
+ * another run has written are only looked for. Memory is constant, whatever the size.
+ * @throws {UnreachableWarehouseError | BusyWarehouseError | WarehouseRefusedError}
+ */
+export async function verifyWarehouse(options: {
+  destination: Warehouse
+  /** The export's folder. */
+  folder: string
+  schema?: string
+  signal?: AbortSignal
+}): Promise<VerifiedWarehouse> {
+  const { destination, folder, schema, signal } = options
+  const { manifest, problems } = await verifyExport(folder)
+  if (manifest === undefined || problems.length > 0) return { manifest, problems, tables: [] }
+  if (manifest.destination !== 'csv' || manifest.dialect?.formulaGuard === true)
+    return {
+      manifest,
+      problems: [`${folder} holds no plain CSV files; a warehouse is compared with an export to csv.`],
+      tables: [],
+    }
+  const scope = {
+    testMode: manifest.testMode,
+    mustExist: true,
+    ...(schema === undefined ? {} : { schema }),
+    ...(signal === undefined ? {} : { signal }),
+  }
+  const where = destination.engine.locate(scope)
+  return destination.engine.transaction(scope, async (session) => {
+    const foreign = await findForeign(session, manifest, where)
+    if (foreign.length > 0) return { manifest, problems: foreign, tables: [] }
+    const tables = await compareTables(session, manifest, folder)
+    const problems = [
+      ...tables.flatMap((table) => table.problems),
+      ...(await findUnmarked(session, manifest)),
+    ]
+    return { manifest, problems, tables }
+  })
+}
+
+async function compareTables(
+  session: WarehouseSession,
+  manifest: Manifest,
+  folder: string,
+): Promise<Compared[]> {
+  const keys = createKeySet()
+  try {
+    const compared = []
+    for (const table of manifest.tables)
+      compared.push(await compareTable({ session, manifest, table, folder, keys }))
+    return compared
+  } finally {
+    keys.close()
+  }
+}
+
+async function findForeign(session: WarehouseSession, manifest: Manifest, where: string): Promise<string[]> {
+  const tables = await session.describe()
+  const missing = [stampTable, ...manifest.tables.map(({ name }) => name)].filter((name) => !tables.has(name))
+  if (missing.length > 0) return [`${where} has no table ${missing.join(', ')}.`]
+  const [stamp] = await session.all(
+    `select workspace, mode from ${quote(session.schema)}.${quote(stampTable)}`,
+  )
+  const mode = manifest.testMode ? 'test' : 'live'
+  if (stamp?.['workspace'] === manifest.workspace && stamp['mode'] === mode) return []
+  return [
+    `${where} is of workspace ${stamp?.['workspace']} (${stamp?.['mode']}), the export of ${manifest.workspace} (${mode}).`,
+  ]
+}
+
+/** What an export of the whole list proves gone, and is there unmarked. */
+async function findUnmarked(session: WarehouseSession, manifest: Manifest): Promise<string[]> {
+  const { mode, filters, capped, verdict, completeThrough, startedAt } = manifest
+  const main = manifest.tables[0]
+  const isWhole = mode === 'full' && !capped && Object.keys(filters).length === 0 && verdict === 'proven'
+  const hasCreated =
+    main?.columns.some(({ name, kind }) => name === 'created' && kind === 'timestamp') ?? false
+  if (main === undefined || !isWhole || completeThrough === null || !hasCreated) return []
+  const id = quote(main.key[0]!)
+  const rows =
+    await session.all(`select cast(${id} as text) as id from ${quote(session.schema)}.${quote(main.name)}
+    where "_deleted_at" is null and "_run_id" <> ${literal(manifest.run)} and "_read_at" < ${instant(startedAt)}
+      and "created" <= ${instant(completeThrough)} order by ${id} limit 4`)
+  if (rows.length === 0) return []
+  const first = rows.slice(0, 3).map((row) => row['id'])
+  return [
+    `${main.name} has records that the export lacks and that are not marked as deleted: ${first.join(', ')}${rows.length > 3 ? ', ...' : ''}.`,
+  ]
+}

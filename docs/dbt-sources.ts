@@ -1,0 +1,65 @@
+import { listResources } from '../billing/resources/lists.ts'
+import { runColumns, toWarehouseTable } from '../destinations/warehouse/layout.ts'
+import { toTables } from '../tables/to-tables.ts'
+
+/** What a person asks of an export; the manifest in `_exports` has the rest. */
+const exportColumns = {
+  run: 'the run, as in _run_id',
+  resource: 'customers, subscriptions, plans or retentions',
+  mode: 'full or incremental',
+  verdict: 'proven or unproven',
+  reasons: 'why it is not proven; JSON, a sentence each',
+  warnings: 'what a person should look at (deletes held back); JSON, a sentence each',
+  filters: 'what the list was filtered by; {} is the whole list',
+  read_at: 'when the read began',
+  complete_through: 'the promise covers what was created up to this moment',
+  marks_deletes: 'whether it was a proven read of the whole list whose deletes are marked',
+  published_at: 'when it became visible here',
+}
+
+const freshness = (resource: string) => [
+  '        config:',
+  '          loaded_at_field: complete_through',
+  '          freshness:',
+  '            warn_after: { count: 26, period: hour }',
+  '            error_after: { count: 50, period: hour }',
+  `            filter: "verdict = 'proven' and cast(filters as text) = '{}' and resource = '${resource}'"`,
+]
+
+const toColumns = (columns: readonly { name: string; note: string }[]) => [
+  '        columns:',
+  ...columns.flatMap(({ name, note }) => [
+    `          - name: ${name}`,
+    `            description: ${JSON.stringify(note)}`,
+  ]),
+]
+
+/** The sources of a dbt project (1.10 or newer) over a warehouse: every table, and how fresh each list is. */
+export function dbtSources(): string {
+  const resources = Object.values(listResources)
+  const tables = resources.flatMap((resource) =>
+    toTables(resource).flatMap((table) => [
+      `      - name: ${table.name}`,
+      ...toColumns([...toWarehouseTable(table).columns, ...runColumns]),
+    ]),
+  )
+  const notes = Object.entries(exportColumns).map(([name, note]) => ({ name, note }))
+  const exports = resources.flatMap(({ name }) => [
+    `      - name: exports_of_${name}`,
+    '        identifier: _exports',
+    `        description: "The exports of all lists; fresh where a proven one of ${name} is."`,
+    ...freshness(name),
+    ...toColumns(notes),
+  ])
+  return `${[
+    '# Made from the schemas of billing/resources/ by `npm run docs`. docs/warehouse.md says what the columns mean.',
+    'version: 2',
+    'sources:',
+    '  - name: billing',
+    '    # In DuckDB: main. For test data in PostgreSQL: billing_test.',
+    '    schema: billing',
+    '    tables:',
+    ...exports,
+    ...tables,
+  ].join('\n')}\n`
+}

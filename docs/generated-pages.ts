@@ -1,0 +1,45 @@
+import { fileURLToPath } from 'node:url'
+import { listResources } from '../billing/resources/lists.ts'
+import { describeTables } from '../tables/describe-tables.ts'
+import { describeSettings } from '../worker/settings-docs.ts'
+import { dbtSources } from './dbt-sources.ts'
+
+const here = (name: string) => fileURLToPath(new URL(name, import.meta.url))
+
+/** The pages that say what the code says. */
+export function generatedPages(): { path: string; text: string }[] {
+  return [
+    { path: here('tables.md'), text: tablesPage() },
+    { path: here('configuration.md'), text: describeSettings() },
+    { path: here('dbt/sources.yml'), text: dbtSources() },
+  ]
+}
+
+function tablesPage(): string {
+  const lines = describeTables(Object.values(listResources))
+  const names = [...new Set(lines.map(({ table }) => table))]
+  const sections = names.map((name) => {
+    const rows = lines
+      .filter(({ table }) => table === name)
+      .map(({ column, type, comesFrom, note }) => `| \`${column}\` | ${type} | \`${comesFrom}\` | ${note} |`)
+    return [`## ${name}`, '', '| column | type | comes from | |', '|---|---|---|---|', ...rows].join('\n')
+  })
+  return `# Tables
+
+Made from the schemas of \`billing/resources/\` by \`npm run docs\`. CSV headers are these column names; values are as
+the service wrote them: timestamps with their offset, booleans as \`true\` and \`false\`, every digit of a number.
+\`_extra\` holds as JSON what no column knows or could take; the manifest counts such values under \`drift\`. Child tables
+carry the id of the record they belong to and their \`position\` in it, from 1.
+
+In CSV, NULL is an empty field and the empty text is \`""\`. To keep the two apart when reading:
+
+| reader | how |
+|---|---|
+| DuckDB | \`read_csv('customers.csv', allow_quoted_nulls = false, max_line_size = 20000000)\` |
+| PostgreSQL | \`copy customers from '/path/customers.csv' (format csv, header true)\` |
+| pandas | \`pd.read_csv('customers.csv', dtype=str, keep_default_na=False)\` reads both as empty texts; use DuckDB where the difference matters |
+| Excel | export with \`--for excel\`: BOM, \`;\`, decimal comma, and a guard against cells that would run as a formula |
+
+${sections.join('\n\n')}
+`
+}

@@ -1,0 +1,146 @@
+import type { z } from 'zod'
+import type { Body } from '../billing/client.ts'
+import { addon } from '../billing/resources/addons.ts'
+import { contact } from '../billing/resources/contacts.ts'
+import { order } from '../billing/resources/orders.ts'
+import { product } from '../billing/resources/products.ts'
+import { retention } from '../billing/resources/retentions.ts'
+import { subscription } from '../billing/resources/subscriptions.ts'
+import type { ChangeKind } from '../changes/change-kind.ts'
+import { changeKinds } from '../changes/kinds.ts'
+import { chargesWithoutSource, numberBelowOne, type BodyFault } from './body-rules.ts'
+
+export const importKindNames = [
+  'retentions',
+  'addons',
+  'products',
+  'update-contacts',
+  'update-subscriptions',
+  'delete-orders',
+] as const
+export type ImportKindName = (typeof importKindNames)[number]
+
+/** What a file of a kind may hold, beyond what the schema of its records says. */
+export interface ImportKind {
+  name: ImportKindName
+  does: 'create' | 'update' | 'delete'
+  /** One of them, for sentences. */
+  one: string
+  change: ChangeKind
+  schema: z.ZodObject
+  /** The fields that tell its records apart; blanks around them are no part of them. */
+  identifiers: readonly string[]
+  /** A list whose items may stand in consecutive rows that repeat the identifiers. */
+  list?: string
+  /** Control totals are kept for each value of this field. */
+  totalsBy?: string
+  /** Columns of its export that are no fields of it. */
+  foreign: readonly string[]
+  rules: readonly ((body: Body) => BodyFault | undefined)[]
+  /** One row of a template: numbers with a point, dates with the year first. */
+  example: Readonly<Record<string, string>>
+}
+
+export const importKinds: Readonly<Record<ImportKindName, ImportKind>> = {
+  retentions: {
+    name: 'retentions',
+    does: 'create',
+    one: 'retention',
+    change: changeKinds['create-retention'],
+    schema: retention,
+    identifiers: ['supplier', 'document', 'number'],
+    list: 'lines',
+    totalsBy: 'document',
+    foreign: [],
+    rules: [numberBelowOne],
+    example: {
+      supplier: 'sup_0001',
+      document: '7',
+      number: '1234',
+      date: '2026-03-25',
+      total: '45890.50',
+      'lines.1.name': 'Honorarios',
+      'lines.1.amount': '45890.50',
+      'lines.1.quantity': '1',
+    },
+  },
+  addons: {
+    name: 'addons',
+    does: 'create',
+    one: 'addon',
+    change: changeKinds['create-addon'],
+    schema: addon,
+    identifiers: [],
+    totalsBy: 'currency',
+    foreign: [],
+    rules: [],
+    example: {
+      name: 'Soporte',
+      description: 'Soporte mensual',
+      currency: 'CLP',
+      amount: '9990.50',
+      sku: 'SOP-01',
+      apply_scheme: 'recurring',
+      duration_times: '12',
+      unit_label: 'mes',
+      status: 'active',
+    },
+  },
+  products: {
+    name: 'products',
+    does: 'create',
+    one: 'product',
+    change: changeKinds['create-product'],
+    schema: product,
+    identifiers: [],
+    foreign: [],
+    rules: [],
+    example: { name: 'Plataforma', unit_label: 'usuario', status: 'active' },
+  },
+  'update-contacts': {
+    name: 'update-contacts',
+    does: 'update',
+    one: 'contact',
+    change: changeKinds['update-contact'],
+    schema: contact,
+    identifiers: ['id'],
+    foreign: ['customer_id', 'position'],
+    rules: [],
+    example: {
+      id: 'con_0001',
+      name: 'María Soto',
+      email: 'maria@example.com',
+      phone: '+56912345678',
+      invoicing: 'true',
+      collections: 'false',
+    },
+  },
+  'update-subscriptions': {
+    name: 'update-subscriptions',
+    does: 'update',
+    one: 'subscription',
+    change: changeKinds['update-subscription'],
+    schema: subscription,
+    identifiers: ['id'],
+    foreign: [],
+    rules: [chargesWithoutSource],
+    example: {
+      id: 'sub_0001',
+      next_billing: '2026-03-25',
+      expiration_days: '10',
+      custom_change: '950.50',
+      note: 'Renovación anual',
+    },
+  },
+  'delete-orders': {
+    name: 'delete-orders',
+    does: 'delete',
+    one: 'order',
+    change: changeKinds['delete-order'],
+    schema: order,
+    identifiers: ['id'],
+    foreign: [],
+    rules: [],
+    example: { id: 'ord_0001' },
+  },
+}

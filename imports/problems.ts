@@ -1,0 +1,120 @@
+export type Rule =
+  /** The cell does not read, or reads as what its field can't hold. */
+  | 'number'
+  | 'date'
+  | 'boolean'
+  | 'json'
+  | 'value'
+  | 'length'
+  | 'min'
+  | 'email'
+  | 'null'
+  /** It reads in two ways, or in another way than a cell before it. */
+  | 'ambiguous'
+  | 'lookup'
+  | 'required'
+  | 'double'
+  /** Rows of one change that don't say the same. */
+  | 'differs'
+  /** The header, or a row that is not as long as it. */
+  | 'column'
+  | 'cells'
+  /** What was expected of the file as a whole. */
+  | 'expected'
+
+/** What is wrong with a value, wherever it stands. `words` goes on after the value: `45.890 reads both as ...`. */
+export interface Fault {
+  rule: Rule
+  words: string
+  /** What was most likely meant, written as the cell would have to be. */
+  fix?: string
+  /** It says something about the whole file, so that leaving out this row would not mend it. */
+  stops?: true
+}
+
+export interface Problem extends Fault {
+  /** As a spreadsheet counts: the header is 1. */
+  row: number
+  /** As a text editor counts; another than `row` only behind cells of several lines. */
+  line: number
+  /** The column as the file calls it; a field's name where the file has no such column. */
+  column: string
+  value: string
+  /** Another file than the one imported: the one with its lines. */
+  file?: string
+  /** How many more cells have the same problem, where one says it for all. */
+  more?: number
+}
+
+/** Problems that a report names one by one; of any more only the number is kept, so that memory stays flat. */
+const mostKept = 1_000
+
+export interface Problems {
+  add(problem: Problem): void
+  readonly list: Problem[]
+  /** All that were added, kept or not. */
+  readonly count: number
+  readonly stopped: boolean
+}
+
+/**
+ * Collects problems in the order of the file. What is said about a whole column, and a value that a lookup does
+ * not know, is listed once with the number of cells it stands for.
+ */
+export function createProblems(): Problems {
+  const list: Problem[] = []
+  const once = new Map<string, Problem>()
+  let count = 0
+  let stopped = false
+  return {
+    list,
+    get count() {
+      return count
+    },
+    get stopped() {
+      return stopped
+    },
+    add(problem) {
+      count += 1
+      stopped ||= problem.stops === true
+      const alike = onceFor(problem)
+      const first = alike === undefined ? undefined : once.get(alike)
+      if (first !== undefined) {
+        first.more = (first.more ?? 0) + 1
+        return
+      }
+      if (list.length === mostKept) return
+      const kept = { ...problem }
+      list.push(kept)
+      if (alike !== undefined) once.set(alike, kept)
+    },
+  }
+}
+
+function onceFor({ rule, column, value }: Problem): string | undefined {
+  if (rule === 'ambiguous') return `${rule} ${column}`
+  return rule === 'lookup' ? `${rule} ${column} ${value}` : undefined
+}
+
+/** What is wrong with a column or with an option, and so with the whole file. */
+export const aboutColumn = (
+  column: string,
+  { fix, ...fault }: { words: string; rule?: Rule; value?: string; fix?: string | undefined },
+): Problem => ({
+  row: 1,
+  line: 1,
+  column,
+  value: '',
+  rule: 'column',
+  ...fault,
+  ...(fix === undefined ? {} : { fix }),
+  stops: true,
+})
+
+/** A problem as one sentence. */
+export function toSentence({ row, line, column, value, words, fix, file, more }: Problem): string {
+  const place = `${file === undefined ? '' : `${file}, `}row ${row}${row === line ? '' : ` (line ${line})`}`
+  const shown = value === '' ? '' : ` ${value.length > 60 ? `${value.slice(0, 60)}...` : value}`
+  const also = more === undefined ? '' : ` (and ${more.toLocaleString('en')} more)`
+  return `${place}, ${column}:${shown} ${words}${fix === undefined ? '' : `; did you mean ${fix}?`}${also}`
+}

@@ -1,0 +1,30 @@
+/** How to get from a workbook to what can be read, in the words of the program's own menu. */
+const howToSave =
+  'Open it, choose File > Save as, take "CSV UTF-8 (delimited)" as the type, and import that file. One sheet makes one file.'
+
+const startsWith = (bytes: Buffer, ...start: number[]) => start.every((byte, at) => bytes[at] === byte)
+
+/**
+ * What a file is, by its first bytes, where it can't be a CSV file: a sentence that says so and what to do.
+ * `start`: the first 64 KB, where a zip archive names its first entries.
+ */
+export function whyNoCsv(start: Buffer): string | undefined {
+  if (startsWith(start, 0x50, 0x4b)) return aboutZip(start)
+  if (startsWith(start, 0xd0, 0xcf, 0x11, 0xe0)) return `is a workbook (.xls), not a CSV file. ${howToSave}`
+  if (startsWith(start, 0x1f, 0x8b)) return 'is compressed (gzip). Unpack it and import the CSV file inside.'
+  if (startsWith(start, 0xff, 0xfe) || startsWith(start, 0xfe, 0xff))
+    return 'is text in UTF-16 ("Unicode text"). Save it as "CSV UTF-8" instead.'
+  const text = start.toString('latin1')
+  if (text.startsWith('%PDF')) return 'is a PDF, not a CSV file. Export the table itself as CSV.'
+  if (/^(\xef\xbb\xbf)?\s*<(!doctype|html|table|\?xml|meta)/i.test(text))
+    return `is a web page or XML, whatever its name says. ${howToSave}`
+  if (text.includes('\0')) return 'is binary, not text. Import a CSV file.'
+  return undefined
+}
+
+function aboutZip(start: Buffer): string {
+  const text = start.toString('latin1')
+  return /\[Content_Types\]\.xml|xl\/|opendocument\.spreadsheet/.test(text)
+    ? `is a workbook (.xlsx or .ods), not a CSV file. ${howToSave}`
+    : 'is a zip archive. Unpack it and import the CSV file inside.'
+}

@@ -1,0 +1,110 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { RetentionAudit } from '../changes/audit-retentions.ts'
+import type { FileCheck } from './check-file.ts'
+import type { ControlTotals } from './control-totals.ts'
+import { type ImportPlan, runFiles } from './import-plan.ts'
+import type { ImportFile } from './open-file.ts'
+import { readMapping } from './mapping.ts'
+
+/** What was staged of a file. Counts only: it is part of the history too. */
+export interface StagedNote {
+  rows: number
+  changes: number
+  invalid: number
+  problems: number
+  /** Left out because an earlier run did them, or because the service had them. */
+  doneEarlier: number
+  existed: number
+  totals: ControlTotals
+  /** The newest `created` of the list before the first send; the lower end of the audit. */
+  newestBefore?: string
+  /** Why the look for what the service has already may have missed something; empty where it was proven. */
+  existingReasons: string[]
+}
+
+/** What a person said to a run. Who and why are typed, and nobody checks them. */
+export interface Decision {
+  at: string
+  about: 'approval' | 'canary' | 'breaker' | 'limits'
+  by: string
+  why: string
+}
+
+/** How a run ended. */
+export interface EndedNote {
+  how: 'finished' | 'stopped' | 'refused' | 'failed' | 'dryRun'
+  why?: string
+  at: string
+}
+
+/** The first of the findings of an audit; all of them are in a file beside it. */
+export interface AuditNote extends RetentionAudit {
+  first: { row: number; words: string }[]
+}
+
+/** What is known of a run beside its rows, which are in the ledger. Everything may be missing: runs die. */
+export interface RunNotes {
+  check: FileCheck | undefined
+  staged: StagedNote | undefined
+  audit: AuditNote | undefined
+  ended: EndedNote | undefined
+  decisions: Decision[]
+}
+
+export async function readRunNotes(folder: string): Promise<RunNotes> {
+  const [check, staged, audit, ended, decisions] = await Promise.all([
+    readNote<FileCheck>(join(folder, runFiles.check)),
+    readNote<StagedNote>(join(folder, runFiles.staged)),
+    readNote<AuditNote>(join(folder, runFiles.audit)),
+    readNote<EndedNote>(join(folder, runFiles.ended)),
+    readDecisions(folder),
+  ])
+  return { check, staged, audit, ended, decisions }
+}
+
+export const readPlan = (folder: string): Promise<ImportPlan | undefined> =>
+  readNote<ImportPlan>(join(folder, runFiles.plan))
+
+export async function readDecisions(folder: string): Promise<Decision[]> {
+  const text = await readText(join(folder, runFiles.decisions))
+  // A line that a crash cut short was never answered, so nobody was told that it holds.
+  return (text ?? '').split('\n').flatMap((line): Decision[] => {
+    try {
+      return line === '' ? [] : [JSON.parse(line) as Decision]
+    } catch {
+      return []
+    }
+  })
+}
+
+/** The file of a run as it is read for a check, for staging and for its results. */
+export async function fileOf({
+  plan,
+  dataDir,
+}: {
+  plan: Pick<ImportPlan, 'kind' | 'file' | 'lines' | 'mapping' | 'columns'>
+  dataDir: string
+}): Promise<ImportFile> {
+  return {
+    kind: plan.kind,
+    path: join(dataDir, plan.file),
+    mapping: await readMapping(join(dataDir, plan.mapping)),
+    ...(plan.columns !== undefined && { columns: plan.columns }),
+    ...(plan.lines !== undefined && { lines: join(dataDir, plan.lines) }),
+  }
+}
+
+async function readNote<T>(path: string): Promise<T | undefined> {
+  const text = await readText(path)
+  return text === undefined ? undefined : (JSON.parse(text) as T)
+}
+
+async function readText(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}

@@ -1,0 +1,75 @@
+import type { FilterCheck, ListResource } from '../billing/resources/resource.ts'
+import { numberText } from '../billing/lossless-json.ts'
+import { toInstant } from './instant.ts'
+import { isRecord, type SourceRecord } from './record.ts'
+
+export interface Filters {
+  /** The name of a filter that the record visibly does not match; undefined where all it carries agrees. */
+  broken(record: SourceRecord): string | undefined
+  /** Filters that nothing in a record can be held against. */
+  uncheckable: string[]
+}
+
+/** Holds records against the filters they were asked with: a service may ignore a filter in silence. */
+export function createFilters(resource: ListResource, asked: Readonly<Record<string, string>>): Filters {
+  const checks: { name: string; agrees: (record: SourceRecord) => boolean }[] = []
+  const uncheckable: string[] = []
+  for (const [name, value] of Object.entries(asked)) {
+    const agrees = toCheck(resource.filters[name] ?? { kind: 'uncheckable' }, value)
+    if (agrees === undefined) uncheckable.push(name)
+    else checks.push({ name, agrees })
+  }
+  return { broken: (record) => checks.find(({ agrees }) => !agrees(record))?.name, uncheckable }
+}
+
+function toCheck(check: FilterCheck, asked: string): ((record: SourceRecord) => boolean) | undefined {
+  if (check.kind === 'uncheckable') return undefined
+  const { field } = check
+  if (check.kind === 'among')
+    return (record) => {
+      const items = record[check.list]
+      return !Array.isArray(items) || items.some((item) => isRecord(item) && item[field] === asked)
+    }
+  const agrees = comparison(check.kind, asked)
+  return agrees && ((record) => record[field] === undefined || agrees(record[field]))
+}
+
+/** Whether a value of the record agrees; undefined where what was asked for can't be compared. */
+function comparison(
+  kind: Exclude<FilterCheck['kind'], 'uncheckable' | 'among'>,
+  asked: string,
+): ((value: unknown) => boolean) | undefined {
+  switch (kind) {
+    case 'contains': {
+      const part = asked.toLowerCase()
+      return (value) => typeof value === 'string' && value.toLowerCase().includes(part)
+    }
+    case 'integer':
+    case 'decimal': {
+      const number = plainDecimal(asked)
+      return number === undefined ? undefined : (value) => plainDecimal(value) === number
+    }
+    case 'timestamp':
+    case 'from':
+    case 'to': {
+      const instant = toInstant(asked)
+      return instant === undefined ? undefined : (value) => inRange(kind, toInstant(value), instant)
+    }
+    default:
+      return (value) => value === asked
+  }
+}
+
+function inRange(kind: 'timestamp' | 'from' | 'to', value: number | undefined, asked: number): boolean {
+  if (value === undefined) return false
+  return kind === 'from' ? value >= asked : kind === 'to' ? value <= asked : value === asked
+}
+
+/** `0.10`, `0.1` and `+00.1` are one number; compared as text, so that no digit is lost. */
+function plainDecimal(value: unknown): string | undefined {
+  if (typeof value !== 'string' && typeof value !== 'number' && !JSON.isRawJSON(value)) return undefined
+  const match = /^([+-]?)0*(\d*)(?:\.(\d*?)0*)?$/.exec(numberText(value).trim())
+  if (match === null) return undefined
+  const [, sign = '', whole = '', fraction = ''] = match
+  return `${sign === '-' && whole + fraction !== '' ? '-' : ''}${whole || '0'}.${fraction}`
+}

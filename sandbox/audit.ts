@@ -1,0 +1,105 @@
+import type { Mode, ResourceName, SandboxOptions } from './options.ts'
+import type { Change } from './store/collection.ts'
+import type { RecordId } from './store/stored-record.ts'
+
+/** One request as it came in, and what it was answered. */
+export interface RequestEntry {
+  request: number
+  /** When the head had been received: milliseconds since 1970 with a fraction, by a clock that never goes back. */
+  receivedAt: number
+  method: string
+  url: string
+  /** The body of a write, as it came. */
+  body?: string
+  /** The faults that struck it. */
+  faults?: string[]
+  /** Absent while it is not answered, or where it never was: the connection was torn down. */
+  status?: number
+  answeredAt?: number
+}
+
+/** One change of a record, whoever made it. */
+export interface EffectEntry {
+  /** Counts every effect from 1; marks are such numbers. */
+  sequence: number
+  at: number
+  /** `create`, `update`, `delete`, `restore`, or `resume`, whatever the resume ended in. */
+  effect: string
+  resource: ResourceName | 'contacts'
+  mode: Mode
+  id: RecordId
+  by: Change['cause']['by']
+  /** The request that caused it. */
+  request?: number
+}
+
+const now = () => performance.timeOrigin + performance.now()
+
+/** What the sandbox was asked and what it did, in the order in which it happened. */
+export class Audit {
+  readonly #keep: NonNullable<SandboxOptions['audit']>
+  readonly #requests: RequestEntry[] = []
+  readonly #effects: EffectEntry[] = []
+  #received = 0
+
+  constructor(keep: NonNullable<SandboxOptions['audit']>) {
+    this.#keep = keep
+  }
+
+  receive(method: string, url: string): RequestEntry {
+    const entry: RequestEntry = { request: ++this.#received, receivedAt: now(), method, url }
+    if (this.#keep === 'all' || (this.#keep === 'writes' && method !== 'GET')) this.#requests.push(entry)
+    return entry
+  }
+
+  answer(entry: RequestEntry, status: number): void {
+    entry.status = status
+    entry.answeredAt = now()
+  }
+
+  /** Returns the effect's sequence number. */
+  effect(mode: Mode, resource: ResourceName, change: Change): number {
+    const { cause, kind } = change
+    const sequence = this.#effects.length + 1
+    this.#effects.push({
+      sequence,
+      at: now(),
+      effect: cause.effect ?? kind,
+      resource: cause.part?.resource ?? resource,
+      mode,
+      id: cause.part?.id ?? (change.after ?? change.before)?.id ?? '',
+      by: cause.by,
+      ...(cause.request === undefined ? {} : { request: cause.request }),
+    })
+    return sequence
+  }
+
+  /** The number of the last effect. */
+  get mark(): number {
+    return this.#effects.length
+  }
+
+  get received(): number {
+    return this.#received
+  }
+
+  requests(after = 0): RequestEntry[] {
+    return this.#requests.filter((entry) => entry.request > after)
+  }
+
+  effects(after = 0): EffectEntry[] {
+    return this.#effects.slice(after)
+  }
+
+  /** The most requests received in any second that begins with one of them. */
+  busiestSecond(after = 0): number {
+    const times = this.requests(after).map((entry) => entry.receivedAt)
+    let most = 0
+    let first = 0
+    for (const [last, time] of times.entries()) {
+      while ((times[first] as number) <= time - 1000) first++
+      most = Math.max(most, last - first + 1)
+    }
+    return most
+  }
+}

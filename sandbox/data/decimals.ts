@@ -1,0 +1,34 @@
+import type { Chance } from './random.ts'
+
+/** A number that goes out digit for digit as it is written here: `JSON.stringify(1500.50)` would lose its zero. */
+export function decimal(text: string): { readonly rawJSON: string } {
+  return JSON.rawJSON(text)
+}
+
+const awkward = [
+  '12345678901234567.89',
+  '0.10',
+  '1500.50',
+  '0.00',
+  '-0.01',
+  '99999999999999999999.9999',
+  '1e3',
+]
+
+/** Amounts as people bill them, and now and then one that a double cannot hold. */
+export function drawAmount(chance: Chance): { readonly rawJSON: string } {
+  if (chance.happens(0.04)) return decimal(chance.pick(awkward))
+  const cents = chance.happens(0.5) ? '00' : String(chance.below(100)).padStart(2, '0')
+  return decimal(`${chance.below(5_000_000)}.${cents}`)
+}
+
+/** The exact product of two decimals, without an exponent; undefined where one is no plain decimal. */
+export function multiply(one: string, other: string): string | undefined {
+  const [first, second] = [one, other].map((text) => /^(-?)(\d+)(?:\.(\d+))?$/.exec(text))
+  if (!first || !second) return undefined
+  const places = (first[3] ?? '').length + (second[3] ?? '').length
+  const product = BigInt(first[2] + (first[3] ?? '')) * BigInt(second[2] + (second[3] ?? ''))
+  const digits = String(product).padStart(places + 1, '0')
+  const sign = first[1] !== second[1] && product !== 0n ? '-' : ''
+  return sign + (places === 0 ? digits : `${digits.slice(0, -places)}.${digits.slice(-places)}`)
+}

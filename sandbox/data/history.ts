@@ -1,0 +1,63 @@
+import type { RecordSource } from '../store/record-source.ts'
+import type { StoredRecord } from '../store/stored-record.ts'
+import { Chance } from './random.ts'
+import { DAY, SECOND } from './times.ts'
+
+/** Records with the same `created`. */
+export interface Ties {
+  /** The share of records that have the `created` of the record before them. */
+  share?: number
+  /** Groups of exactly these sizes, spread evenly over the list. */
+  groups?: readonly number[]
+}
+
+/** Fixed, so that the same seed gives the same data on every day; seven years hold fourteen changes of the clock. */
+const FIRST = Date.UTC(2019, 0, 1) * 1000
+const SPAN = 7 * 365 * DAY
+
+/** The records that are there from the start, in the order of `created`. */
+export function createHistory(options: {
+  count: number
+  seed: number
+  ties: Ties
+  source: RecordSource
+}): StoredRecord[] {
+  const { count, source } = options
+  const chance = new Chance(options.seed, 4_000_000_007)
+  const tied = placesOfGroups(count, options.ties.groups ?? [])
+  const step = SPAN / Math.max(1, count)
+  const records: StoredRecord[] = []
+  let created = FIRST
+  for (let index = 0; index < count; index++) {
+    const alike = tied.size > 0 ? tied.get(index) : undefined
+    const same = alike ?? chance.happens(options.ties.share ?? 0.04)
+    if (!same || index === 0) created = draw(chance, created, FIRST + index * step, step)
+    const touched = chance.happens(0.4)
+    const updated = touched ? created + Math.floor(chance.fraction() * 30 * DAY) : created
+    const id = source.generator.idOf(index)
+    records.push({ id, created, updated, tie: index, entered: 0, index, changed: undefined, json: undefined })
+  }
+  return records
+}
+
+/** Strictly after the one before, and one in twelve at a whole second, which is written without microseconds. */
+function draw(chance: Chance, before: number, from: number, step: number): number {
+  const exact = Math.floor(from + chance.fraction() * step * 0.9)
+  const drawn = chance.happens(1 / 12) ? Math.ceil(exact / SECOND) * SECOND : exact
+  return Math.max(before + 1, drawn)
+}
+
+/** For the places in and right behind each group: whether the record has the `created` of the one before. */
+function placesOfGroups(count: number, groups: readonly number[]): Map<number, boolean> {
+  const places = new Map<number, boolean>()
+  let free = 0
+  for (const [number, size] of groups.entries()) {
+    const middle = Math.floor(((number + 1) * count) / (groups.length + 1))
+    const first = Math.max(free, middle - Math.floor(size / 2))
+    free = first + size
+    if (free > count)
+      throw new RangeError(`groups of ties of ${groups.join(', ')} do not fit ${count} records`)
+    for (let place = first; place <= free; place++) places.set(place, place > first && place < free)
+  }
+  return places
+}

@@ -1,0 +1,67 @@
+/**
+ * Instants are microseconds since 1970 as one number: a Date drops the microseconds that the service's timestamps
+ * carry, and a double holds them exactly until the year 2255.
+ */
+export const SECOND = 1_000_000
+export const DAY = 86_400 * SECOND
+
+/** Chile's clock: -03:00 in summer; -04:00 from April's first Sunday to September's, changed at 03:00 and 04:00 UTC. */
+const winters = Array.from({ length: 100 }, (_, offset) => {
+  const firstSunday = (month: number, hour: number) => {
+    const first = new Date(Date.UTC(1970 + offset, month, 1, hour))
+    return first.getTime() + ((7 - first.getUTCDay()) % 7) * 86_400_000
+  }
+  return { from: firstSunday(3, 3), to: firstSunday(8, 4) }
+})
+
+function hoursFromUtc(ms: number): number {
+  const winter = winters[new Date(ms).getUTCFullYear() - 1970]
+  return winter !== undefined && ms >= winter.from && ms < winter.to ? -4 : -3
+}
+
+const twoDigits = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, '0'))
+/** The text of each day met so far: writing a Date anew for every timestamp was a sixth of making a record. */
+const days = new Map<number, string>()
+
+function dayText(day: number): string {
+  let text = days.get(day)
+  if (text === undefined) {
+    text = new Date(day * 86_400_000).toISOString().slice(0, 11)
+    days.set(day, text)
+  }
+  return text
+}
+
+/** As Python's isoformat writes it: six digits of microseconds, and none at all when they are zero. */
+export function toTimestamp(instant: number): string {
+  const utc = Math.floor(instant / SECOND)
+  const hours = hoursFromUtc(utc * 1000)
+  const local = utc + hours * 3600
+  const day = Math.floor(local / 86_400)
+  const clock = local - day * 86_400
+  const at = (unit: number) => twoDigits[Math.floor(clock / unit) % 60]
+  const micros = instant - utc * SECOND
+  const fraction = micros === 0 ? '' : `.${String(micros).padStart(6, '0')}`
+  return `${dayText(day)}${twoDigits[Math.floor(clock / 3600)]}:${at(60)}:${at(1)}${fraction}-0${-hours}:00`
+}
+
+const timestamp = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?(Z|[+-]\d\d:?\d\d)?$/
+
+/** The instant a timestamp names (UTC where it names no offset), or undefined where it is none. */
+export function parseTimestamp(text: string): number | undefined {
+  const [, date, clock, fraction, zone] = timestamp.exec(text) ?? []
+  const ms = Date.parse(`${date}T${clock}${zone ?? 'Z'}`)
+  return Number.isNaN(ms) ? undefined : ms * 1000 + Number((fraction ?? '').padEnd(6, '0'))
+}
+
+/** The calendar date in the service's zone. */
+export function toDate(instant: number): string {
+  return toTimestamp(instant).slice(0, 10)
+}
+
+/** Whether the text is a calendar date that exists. */
+export function isDate(text: string): boolean {
+  if (!/^\d{4}-\d\d-\d\d$/.test(text)) return false
+  const date = new Date(`${text}T00:00:00Z`)
+  return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text)
+}

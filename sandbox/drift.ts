@@ -1,0 +1,142 @@
+import { Chance } from './data/random.ts'
+import { SECOND } from './data/times.ts'
+import type { ListName, Mode } from './options.ts'
+import type { Cause, Collection } from './store/collection.ts'
+import type { Fields, RecordId, StoredRecord } from './store/stored-record.ts'
+import type { World } from './world.ts'
+
+/** How many records are changed. */
+export interface DriftAmounts {
+  deletes?: number
+  inserts?: number
+  updates?: number
+  /** Records that appear now with a `created` up to `lateBySeconds` ago: a transaction that committed late. */
+  lateCommits?: number
+  /** Deleted records that come back where they were. */
+  restores?: number
+}
+
+export interface ListDrift {
+  perSecond?: DriftAmounts
+  /** After each request of this list; needs no clock. */
+  perRequest?: DriftAmounts
+  /** How old the `created` of a late commit is at most (default 30). */
+  lateBySeconds?: number
+}
+
+/** Lists that change while they are read; only live ones. */
+export type Drift = Partial<Record<ListName, ListDrift>>
+
+export interface DriftStep extends DriftAmounts {
+  resource: ListName
+  mode?: Mode
+  lateBySeconds?: number
+}
+
+const kinds = ['deletes', 'inserts', 'updates', 'lateCommits', 'restores'] as const
+const TICK_MS = 20
+const cause: Cause = { by: 'drift' }
+
+/** What an update by drift changes: a field of each list that readers can see. */
+const updates: Record<ListName, (count: number) => Fields> = {
+  customers: (count) => ({ phone: `+56 9 ${count}` }),
+  subscriptions: (count) => ({ note: `cambio ${count}` }),
+  plans: (count) => ({ description: `cambio ${count}` }),
+  retentions: (count) => ({ biller_status: `cambio ${count}` }),
+}
+
+/** Changes lists by a seeded choice, by the clock, by request, or when told to. */
+export class Drifter {
+  readonly #worlds: Record<Mode, World>
+  readonly #now: () => number
+  readonly #chance: Chance
+  #drift: Drift
+  #frozen = false
+  #changes = 0
+  #timer: NodeJS.Timeout | undefined
+  #tickedAt = 0
+  readonly #owed = new Map<string, number>()
+
+  constructor(options: { worlds: Record<Mode, World>; now: () => number; seed: number; drift: Drift }) {
+    this.#worlds = options.worlds
+    this.#now = options.now
+    this.#chance = new Chance(options.seed, 6_000_000_007)
+    this.#drift = options.drift
+    this.set(options.drift)
+  }
+
+  set(drift: Drift): void {
+    this.#drift = drift
+    this.#owed.clear()
+    this.close()
+    this.#tickedAt = this.#now()
+    if (Object.values(drift).some((list) => list.perSecond !== undefined))
+      this.#timer = setInterval(() => this.#tick(), TICK_MS)
+  }
+
+  /** Nothing drifts, neither by the clock nor by request, until it is unfrozen. */
+  freeze(frozen: boolean): void {
+    this.#frozen = frozen
+    this.#tickedAt = this.#now()
+  }
+
+  close(): void {
+    clearInterval(this.#timer)
+  }
+
+  afterRequest(resource: ListName): void {
+    const drift = this.#drift[resource]
+    if (this.#frozen || drift?.perRequest === undefined) return
+    this.step({ resource, lateBySeconds: drift.lateBySeconds ?? 30, ...drift.perRequest })
+  }
+
+  /** Changes so many records now and returns their ids by what was done to them. */
+  step(step: DriftStep): Record<(typeof kinds)[number], RecordId[]> {
+    const collection = this.#worlds[step.mode ?? 'live'][step.resource]
+    const done = { deletes: [], inserts: [], updates: [], lateCommits: [], restores: [] } as Record<
+      (typeof kinds)[number],
+      RecordId[]
+    >
+    for (const kind of kinds) {
+      for (let count = 0; count < (step[kind] ?? 0); count++) {
+        const record = this.#change(kind, collection, step)
+        if (record !== undefined) done[kind].push(record.id)
+      }
+    }
+    return done
+  }
+
+  #change(kind: (typeof kinds)[number], collection: Collection, step: DriftStep): StoredRecord | undefined {
+    if (kind === 'inserts') return collection.create({ cause })
+    if (kind === 'lateCommits') {
+      const age = Math.floor(this.#chance.fraction() * (step.lateBySeconds ?? 30) * SECOND)
+      return collection.create({ cause, created: this.#now() - age })
+    }
+    if (kind === 'restores') {
+      const gone = collection.restorable()
+      return gone.length === 0 ? undefined : collection.restore(this.#chance.pick(gone), cause)
+    }
+    const records = collection.view.ordered('created')
+    const record = records.at(this.#chance.below(records.length))
+    if (record === undefined) return undefined
+    if (kind === 'deletes') return collection.remove(record.id, cause)
+    return collection.update({ id: record.id, fields: updates[step.resource](++this.#changes), cause })
+  }
+
+  /** Rates are kept over time: a tick that comes late does the more. */
+  #tick(): void {
+    const elapsed = (this.#now() - this.#tickedAt) / SECOND
+    this.#tickedAt += elapsed * SECOND
+    if (this.#frozen) return
+    for (const [name, drift] of Object.entries(this.#drift)) {
+      const resource = name as ListName
+      const due: DriftAmounts = {}
+      for (const kind of kinds) {
+        const owed = (this.#owed.get(`${name} ${kind}`) ?? 0) + (drift.perSecond?.[kind] ?? 0) * elapsed
+        due[kind] = Math.floor(owed)
+        this.#owed.set(`${name} ${kind}`, owed - due[kind])
+      }
+      this.step({ resource, lateBySeconds: drift.lateBySeconds ?? 30, ...due })
+    }
+  }
+}

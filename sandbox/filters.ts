@@ -1,0 +1,149 @@
+import { isDate, parseTimestamp } from './data/times.ts'
+import { attentionReasons, statuses } from './data/subscriptions.ts'
+import { numberText } from './exact-json.ts'
+import type { ListName } from './options.ts'
+import { lastParam } from './paging.ts'
+import type { Collection } from './store/collection.ts'
+import type { Term } from './store/record-view.ts'
+import type { Fields } from './store/stored-record.ts'
+import type { World } from './world.ts'
+
+/** A filter of interface section 4.2: how its value is read, and against what in a record. */
+interface Filter {
+  kind: 'text' | 'integer' | 'number' | 'date' | 'timestamp' | 'choice' | 'contains' | 'from' | 'to'
+  values?: readonly string[]
+  /** Where not the field of the filter's own name. */
+  valuesOf?: (fields: Fields) => readonly unknown[]
+}
+
+const listOf = (value: unknown): Fields[] => (Array.isArray(value) ? value : [])
+
+const filters: Record<ListName, Readonly<Record<string, Filter>>> = {
+  subscriptions: {
+    customer: { kind: 'text' },
+    status: { kind: 'choice', values: statuses },
+    next_billing: { kind: 'date' },
+    date_start: { kind: 'date' },
+    document: { kind: 'integer' },
+    lines: { kind: 'text', valuesOf: ({ lines }) => listOf(lines).map((line) => line.id) },
+    addons: { kind: 'text', valuesOf: ({ addons }) => listOf(addons).map(({ addon }) => addon) },
+    coupon: { kind: 'text' },
+    cancelled: { kind: 'timestamp' },
+    cancel_reason: { kind: 'text' },
+    paused: { kind: 'timestamp' },
+    paused_reason: { kind: 'text' },
+    needs_attention: { kind: 'timestamp' },
+    needs_attention_reason: { kind: 'choice', values: attentionReasons },
+  },
+  customers: {
+    country: { kind: 'text', valuesOf: ({ country }) => [(country as Fields | null)?.id] },
+    email: { kind: 'contains' },
+    name: { kind: 'contains' },
+    tax_id: { kind: 'contains' },
+    created: { kind: 'timestamp' },
+    created__gte: { kind: 'from' },
+    created__lte: { kind: 'to' },
+    subscriptions: { kind: 'text', valuesOf: ({ id }) => [id] },
+    sources: { kind: 'text', valuesOf: ({ sources }) => listOf(sources) },
+  },
+  retentions: {
+    supplier: { kind: 'text' },
+    document: { kind: 'integer' },
+    number: { kind: 'integer' },
+    date: { kind: 'date' },
+    total: { kind: 'number' },
+    bulk: { kind: 'integer' },
+  },
+  plans: {
+    product: { kind: 'text' },
+    status: { kind: 'choice', values: ['active', 'archived'] },
+  },
+}
+
+/** The form in which two values of a kind are equal exactly if they mean the same; undefined for no such value. */
+function toKey(kind: Filter['kind'], value: unknown): string | undefined {
+  if (value === null || value === undefined) return undefined
+  if (kind === 'integer') return /^-?\d+$/.exec(numberText(value) ?? '')?.[0]
+  if (kind === 'number') return plainDecimal(numberText(value))
+  const text = typeof value === 'string' ? value : JSON.stringify(value)
+  if (kind === 'date') return isDate(text) ? text : undefined
+  return kind === 'timestamp' ? parseTimestamp(text)?.toString() : text
+}
+
+function plainDecimal(text: string | undefined): string | undefined {
+  if (text === undefined || /e/i.test(text)) return text && String(Number(text))
+  const plain = text.includes('.') ? text.replace(/\.?0+$/, '') : text
+  return plain === '-0' || plain === '' ? '0' : plain
+}
+
+const complaints: Partial<Record<Filter['kind'], string>> = {
+  integer: 'Enter a number.',
+  number: 'Enter a number.',
+  date: 'Enter a valid date.',
+  timestamp: 'Enter a valid date/time.',
+  from: 'Enter a valid date/time.',
+  to: 'Enter a valid date/time.',
+}
+
+/** What a request asks for, or what is wrong with it, by parameter. Unknown parameters are ignored in silence. */
+export function toTerms(options: {
+  name: ListName
+  world: World
+  query: URLSearchParams
+  ignores: (filter: string) => boolean
+}): { terms: Term[]; errors: Record<string, string[]> | undefined } {
+  const { name, world, query, ignores } = options
+  const terms: Term[] = []
+  const errors: Record<string, string[]> = {}
+  for (const [param, filter] of Object.entries(filters[name])) {
+    const asked = lastParam(query, param)
+    if (asked === undefined || asked === '' || ignores(param)) continue
+    if (filter.values !== undefined && !filter.values.includes(asked)) {
+      errors[param] = [`Select a valid choice. ${asked} is not one of the available choices.`]
+      continue
+    }
+    const value = param === 'subscriptions' ? customerOf(world, asked) : asked
+    const term = toTerm({ param, filter, value, collection: world[name] })
+    if (term === undefined) errors[param] = [complaints[filter.kind] ?? 'Enter a valid value.']
+    else terms.push(term)
+  }
+  return { terms, errors: Object.keys(errors).length === 0 ? undefined : errors }
+}
+
+/** A linked subscription names its customer. */
+function customerOf(world: World, subscription: string): string {
+  const record = world.subscriptions.get(subscription)
+  return record === undefined ? '' : String(world.subscriptions.source.fields(record).customer)
+}
+
+function toTerm(options: {
+  param: string
+  filter: Filter
+  value: string
+  collection: Collection
+}): Term | undefined {
+  const { param, filter, value } = options
+  const { source } = options.collection
+  const key = `${param}=${value}`
+  if (filter.kind === 'contains') {
+    const part = value.toLowerCase()
+    const textOf = (held: unknown) => (typeof held === 'string' ? held.toLowerCase() : '')
+    return { key, holds: (record) => textOf(source.fields(record)[param]).includes(part) }
+  }
+  if (filter.kind === 'from' || filter.kind === 'to') {
+    const bound = parseTimestamp(value)
+    if (bound === undefined) return undefined
+    if (filter.kind === 'from') return { key, holds: (record) => record.created >= bound }
+    return { key, holds: (record) => record.created <= bound }
+  }
+  const wanted = toKey(filter.kind, value)
+  if (wanted === undefined) return undefined
+  const valuesOf = filter.valuesOf ?? ((fields: Fields) => [fields[param]])
+  const keysOf: NonNullable<Term['index']>['keysOf'] = (record) =>
+    valuesOf(source.fields(record)).flatMap((held) => toKey(filter.kind, held) ?? [])
+  return {
+    key,
+    holds: (record) => keysOf(record).includes(wanted),
+    index: { name: param, keysOf, key: wanted },
+  }
+}

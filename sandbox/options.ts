@@ -1,0 +1,127 @@
+import type { Ties } from './data/history.ts'
+import type { Drift } from './drift.ts'
+import type { Fault } from './faults.ts'
+
+export const listNames = ['customers', 'subscriptions', 'plans', 'retentions'] as const
+export type ListName = (typeof listNames)[number]
+
+export const resourceNames = [
+  ...listNames,
+  'products',
+  'addons',
+  'orders',
+  'creditnotes',
+  'cancellations',
+] as const
+export type ResourceName = (typeof resourceNames)[number]
+
+export type Mode = 'live' | 'test'
+
+/** What a list honours. */
+export interface ListManners {
+  /** The values of `ordering` that are honoured; any other is ignored in silence. */
+  orderings: readonly string[]
+  /** The order where none is asked for, or an ignored one. */
+  defaultOrdering: string
+}
+
+/** Everything can be said in JSON. */
+export interface SandboxOptions {
+  /** 0, the default: any free one. */
+  port?: number
+  /** Decides data, drift and faults. */
+  seed?: number
+  /** The records there are from the start, live and in test mode. */
+  counts?: Partial<Record<ResourceName, number>>
+  testCounts?: Partial<Record<ResourceName, number>>
+  ties?: Partial<Record<ListName, Ties>>
+  /** The share of subscriptions in `needs_attention` (default 0.1). */
+  needsAttention?: number
+  token?: string
+  workspace?: string
+  workspaceHeader?: string
+  testModeHeader?: string
+  /** Decimals as JSON numbers (default), or as strings, which is Django's own default. */
+  decimals?: 'numbers' | 'strings'
+  /** Whether records of equal keys change places from request to request (default), as a database may do it. */
+  tieOrder?: 'shuffled' | 'stable'
+  lists?: Partial<Record<ListName, Partial<ListManners>>>
+  /** False: test-mode requests act on live data. */
+  honoursTestMode?: boolean
+  /** What a resume of a subscription does that needs no attention (default: 400). */
+  resumeActive?: 'refuse' | 'accept'
+  /** Writes all JSON before serving, so that the first read is as fast as the second (12 microseconds a record). */
+  warm?: boolean
+  /** How far the service's clock is ahead of this machine's. */
+  clockSkewSeconds?: number
+  /** False: answers carry no Date. */
+  dateHeader?: boolean
+  faults?: readonly Fault[]
+  drift?: Drift
+  /** Which requests the audit keeps (default: all); effects it always keeps. */
+  audit?: 'all' | 'writes' | 'none'
+}
+
+export type Settings = Required<
+  Omit<SandboxOptions, 'faults' | 'drift' | 'lists' | 'counts' | 'testCounts'>
+> & {
+  counts: Record<Mode, Record<ResourceName, number>>
+  lists: Record<ListName, ListManners>
+}
+
+const liveCounts: Record<ResourceName, number> = {
+  customers: 1000,
+  subscriptions: 400,
+  plans: 60,
+  retentions: 500,
+  products: 0,
+  addons: 0,
+  orders: 200,
+  creditnotes: 50,
+  cancellations: 50,
+}
+const testCounts: Record<ResourceName, number> = {
+  customers: 40,
+  subscriptions: 20,
+  plans: 10,
+  retentions: 20,
+  products: 0,
+  addons: 0,
+  orders: 10,
+  creditnotes: 5,
+  cancellations: 5,
+}
+const manners: ListManners = {
+  orderings: ['created', '-created', 'updated', '-updated', 'id', '-id'],
+  defaultOrdering: '-created',
+}
+
+export function toSettings(options: SandboxOptions): Settings {
+  const { counts, testCounts: inTest, lists, faults: _faults, drift: _drift, ...given } = options
+  return {
+    port: 0,
+    seed: 1,
+    ties: {},
+    needsAttention: 0.1,
+    token: 'sandbox-token',
+    workspace: 'acc_sandbox',
+    workspaceHeader: 'x-simple-workspace',
+    testModeHeader: 'x-service-test-mode',
+    decimals: 'numbers',
+    tieOrder: 'shuffled',
+    honoursTestMode: true,
+    resumeActive: 'refuse',
+    warm: false,
+    clockSkewSeconds: 0,
+    dateHeader: true,
+    audit: 'all',
+    ...given,
+    counts: { live: { ...liveCounts, ...counts }, test: { ...testCounts, ...inTest } },
+    lists: {
+      customers: { ...manners, ...lists?.customers },
+      subscriptions: { ...manners, ...lists?.subscriptions },
+      plans: { ...manners, ...lists?.plans },
+      retentions: { ...manners, ...lists?.retentions },
+    },
+  }
+}

@@ -1,0 +1,31 @@
+import type { StoredRecord } from './stored-record.ts'
+
+/** The texts under which a record is found, for one filter. */
+export type KeysOf = (record: StoredRecord) => readonly string[]
+
+/** The records that hold a value, kept as they change: a look-up must not read a whole list that drifts. */
+export class EqualityIndex {
+  readonly #keysOf: KeysOf
+  readonly #found = new Map<string, Set<StoredRecord>>()
+
+  constructor(keysOf: KeysOf, records: Iterable<StoredRecord>) {
+    this.#keysOf = keysOf
+    for (const record of records) this.add(record)
+  }
+
+  find(key: string): ReadonlySet<StoredRecord> {
+    return this.#found.get(key) ?? new Set()
+  }
+
+  add(record: StoredRecord): void {
+    for (const key of this.#keysOf(record)) {
+      const found = this.#found.get(key)
+      if (found === undefined) this.#found.set(key, new Set([record]))
+      else found.add(record)
+    }
+  }
+
+  remove(record: StoredRecord): void {
+    for (const key of this.#keysOf(record)) this.#found.get(key)?.delete(record)
+  }
+}

@@ -1,0 +1,34 @@
+import type { FaultOf } from './faults.ts'
+
+/** A token bucket, full at first. */
+export class TokenBucket {
+  readonly #perSecond: number
+  readonly #size: number
+  readonly #nowMs: () => number
+  #tokens: number
+  #filledAt: number
+
+  constructor(options: { limit: FaultOf<'throttle'>; nowMs: () => number }) {
+    this.#perSecond = options.limit.perSecond
+    this.#size = options.limit.burst ?? Math.max(1, options.limit.perSecond)
+    this.#nowMs = options.nowMs
+    this.#tokens = this.#size
+    this.#filledAt = this.#nowMs()
+  }
+
+  /** Takes a token; where there is none, says in how many seconds there will be one. */
+  take(): number {
+    const now = this.#nowMs()
+    this.#tokens = Math.min(this.#size, this.#tokens + ((now - this.#filledAt) / 1000) * this.#perSecond)
+    this.#filledAt = now
+    if (this.#tokens < 1) return (1 - this.#tokens) / this.#perSecond
+    this.#tokens -= 1
+    return 0
+  }
+}
+
+/** The header's value, rounded up to whole seconds: whoever waits that long finds a token. */
+export function retryAfter(options: { seconds: number; form: 'seconds' | 'date'; nowMs: number }): string {
+  if (options.form === 'seconds') return String(Math.ceil(options.seconds))
+  return new Date(Math.ceil((options.nowMs + options.seconds * 1000) / 1000) * 1000).toUTCString()
+}

@@ -1,0 +1,125 @@
+import { isDate } from './data/times.ts'
+import { numberText } from './exact-json.ts'
+import type { Fields } from './store/stored-record.ts'
+
+/** What a body may hold in a field, and what is stored where it holds nothing. */
+export interface Rule {
+  type: 'text' | 'email' | 'integer' | 'decimal' | 'boolean' | 'date' | 'choice' | 'list'
+  required?: true
+  nullable?: true
+  maxLength?: number
+  min?: number
+  values?: readonly string[]
+  /** Stored on creation where the field is left out; null where this is not given. */
+  default?: unknown
+  /** The rules of a list's items. */
+  items?: Rules
+}
+
+export type Rules = Readonly<Record<string, Rule>>
+
+/** In the shape in which Django REST framework complains: by field, and for lists by item. */
+export type Complaints = Record<string, unknown>
+
+/** Checks a body as a serializer does; unknown and read-only fields are ignored. `partial`: nothing is required. */
+export function validate(options: { rules: Rules; body: unknown; partial: boolean }): {
+  values: Fields
+  errors: Complaints | undefined
+} {
+  const { rules, body, partial } = options
+  if (typeof body !== 'object' || body === null || Array.isArray(body) || JSON.isRawJSON(body)) {
+    const words = `Invalid data. Expected a dictionary, but got ${pythonType(body)}.`
+    return { values: {}, errors: { non_field_errors: [words] } }
+  }
+  const values: Fields = {}
+  const errors: Complaints = {}
+  for (const [field, rule] of Object.entries(rules)) {
+    const sent = (body as Fields)[field]
+    if (sent === undefined) {
+      if (rule.required && !partial) errors[field] = ['This field is required.']
+      else if (!partial && rule.default !== undefined) values[field] = rule.default
+      continue
+    }
+    const checked = check(rule, sent)
+    if ('error' in checked) errors[field] = checked.error
+    else values[field] = checked.value
+  }
+  return { values, errors: Object.keys(errors).length === 0 ? undefined : errors }
+}
+
+type Checked = { value: unknown } | { error: unknown }
+
+const wrong = (words: string): Checked => ({ error: [words] })
+
+function check(rule: Rule, sent: unknown): Checked {
+  if (sent === null) return rule.nullable ? { value: null } : wrong('This field may not be null.')
+  switch (rule.type) {
+    case 'text':
+    case 'email':
+      return checkText(rule, sent)
+    case 'integer':
+    case 'decimal':
+      return checkNumber(rule, sent)
+    case 'boolean':
+      return typeof sent === 'boolean' ? { value: sent } : wrong('Must be a valid boolean.')
+    case 'date':
+      if (typeof sent === 'string' && isDate(sent)) return { value: sent }
+      return wrong('Date has wrong format. Use one of these formats instead: YYYY-MM-DD.')
+    case 'choice':
+      if (typeof sent === 'string' && rule.values?.includes(sent)) return { value: sent }
+      return wrong(`"${typeof sent === 'string' ? sent : JSON.stringify(sent)}" is not a valid choice.`)
+    default:
+      return checkList(rule, sent)
+  }
+}
+
+function checkText(rule: Rule, sent: unknown): Checked {
+  const number = typeof sent === 'string' ? undefined : numberText(sent)
+  if (typeof sent !== 'string' && number === undefined) return wrong('Not a valid string.')
+  const text = (number ?? String(sent)).trim()
+  if (text === '' && rule.required) return wrong('This field may not be blank.')
+  if (rule.type === 'email' && text !== '' && !/^[^\s@]+@[^\s@]+\.[^\s@.]+$/.test(text))
+    return wrong('Enter a valid email address.')
+  if (rule.maxLength !== undefined && Array.from(text).length > rule.maxLength)
+    return wrong(`Ensure this field has no more than ${rule.maxLength} characters.`)
+  return { value: text }
+}
+
+function checkNumber(rule: Rule, sent: unknown): Checked {
+  const text = numberText(sent)
+  if (rule.type === 'integer') {
+    if (text === undefined || !/^-?\d+(\.0*)?$/.test(text)) return wrong('A valid integer is required.')
+    const number = Number(text)
+    return { value: Number.isSafeInteger(number) ? number : JSON.rawJSON(text.replace(/\..*/, '')) }
+  }
+  if (text === undefined) return wrong('A valid number is required.')
+  if (rule.min !== undefined && Number(text) < rule.min)
+    return wrong(`Ensure this value is greater than or equal to ${rule.min}.`)
+  return { value: JSON.rawJSON(plainNumber(text)) }
+}
+
+/** A text that Django takes for a number, as JSON writes it: no leading plus, zeros or bare point. */
+function plainNumber(text: string): string {
+  const [, sign, whole, fraction, exponent] = /^([+-]?)(\d*)\.?(\d*)(?:e([+-]?\d+))?$/i.exec(text) ?? []
+  const digits = (whole ?? '').replace(/^0+(?=\d)/, '') || '0'
+  return `${sign === '-' ? '-' : ''}${digits}${fraction ? `.${fraction}` : ''}${exponent ? `e${exponent}` : ''}`
+}
+
+function checkList(rule: Rule, sent: unknown): Checked {
+  if (!Array.isArray(sent))
+    return { error: { non_field_errors: [`Expected a list of items but got type "${pythonType(sent)}".`] } }
+  const checked = sent.map((item) => validate({ rules: rule.items ?? {}, body: item, partial: false }))
+  // Items that are right are complained of with an empty object, so that the places stay what they are.
+  if (checked.some(({ errors }) => errors !== undefined))
+    return { error: checked.map(({ errors }) => errors ?? {}) }
+  return { value: checked.map(({ values }) => values) }
+}
+
+function pythonType(value: unknown): string {
+  if (value === null || value === undefined) return 'NoneType'
+  if (Array.isArray(value)) return 'list'
+  const names: Record<string, string> = { string: 'str', boolean: 'bool', object: 'dict' }
+  const number = numberText(value)
+  if (typeof value !== 'string' && number !== undefined) return /[.e]/i.test(number) ? 'float' : 'int'
+  return names[typeof value] ?? typeof value
+}

@@ -1,0 +1,86 @@
+import type { Client } from '@temporalio/client'
+import type { Command } from 'commander'
+import { join, relative } from 'node:path'
+import { createSandbox } from '../sandbox/sandbox.ts'
+import { readSettings, type Settings } from '../worker/settings.ts'
+import { reportExport } from './export-report.ts'
+import { followExport, stopOnInterrupt, type ExportHandle } from './follow-export.ts'
+import { openLocalSession } from './local-session.ts'
+import { startExport } from './start-export.ts'
+import { exitCodes } from './terminal/failures.ts'
+import { onInterrupt } from './terminal/interrupt.ts'
+import type { Terminal } from './terminal/terminal.ts'
+
+const token = 'demo-token'
+const workspace = 'acc_demo'
+
+/** Records that go and come a second while the demo reads: enough to lose some to any reader that trusts pages. */
+const listDrift = { perSecond: { deletes: 10, inserts: 10, updates: 10, lateCommits: 2 } }
+
+export function configure(command: Command, terminal: Terminal): void {
+  command
+    .option('--keep', 'leave everything running until Ctrl-C, to look around in the UI')
+    .action(async (options: { keep?: true }) => {
+      await runDemo({ terminal, keep: options.keep === true || terminal.isInteractive })
+    })
+}
+
+async function runDemo({ terminal, keep }: { terminal: Terminal; keep: boolean }): Promise<void> {
+  const counts = { customers: 5_000, subscriptions: 2_000, plans: 60, retentions: 1_000 }
+  const drift = { customers: listDrift, subscriptions: listDrift, retentions: listDrift }
+  const sandbox = await createSandbox({ token, workspace, counts, drift })
+  terminal.note(
+    `A stand-in billing service serves at ${sandbox.url}; records come and go while they are read.`,
+  )
+  const { env } = process
+  const dataDir = join(env['INIT_CWD'] ?? process.cwd(), 'data', 'demo')
+  const settings = readSettings({
+    env: {
+      ...env,
+      BILLING_BASE_URL: sandbox.url,
+      BILLING_TOKEN: token,
+      BILLING_TOKEN_FILE: '',
+      BILLING_WORKSPACE: workspace,
+      BILLING_TEST_MODE: 'false',
+      BILLING_REQUESTS_PER_SECOND: '50',
+      CONNECTOR_DATA_DIR: dataDir,
+      CONNECTOR_TASK_QUEUE: '',
+      TEMPORAL_ADDRESS: '',
+    },
+    cwd: process.cwd(),
+  })
+  await using closing = new AsyncDisposableStack()
+  closing.defer(() => sandbox.close())
+  const session = await openLocalSession({ settings, terminal })
+  closing.defer(() => session.close())
+  terminal.identity(settings.billing)
+  const { client } = session
+  const { handle } = await startExport({ client, taskQueue: settings.taskQueue, input: {} })
+  await followOwn({ client, handle, terminal, settings })
+  terminal.note(`Files and manifests: ${relative(process.cwd(), join(dataDir, 'exports'))}`)
+  if (keep) await untilInterrupted({ terminal, uiUrl: session.uiUrl })
+}
+
+async function followOwn(options: {
+  client: Client
+  handle: ExportHandle
+  terminal: Terminal
+  settings: Settings
+}): Promise<void> {
+  const { handle, terminal } = options
+  using _interrupt = stopOnInterrupt({ handle, terminal, letGo: () => process.exit(exitCodes.failed) })
+  await reportExport({ ...options, report: await followExport(options) })
+}
+
+async function untilInterrupted({
+  terminal,
+  uiUrl,
+}: {
+  terminal: Terminal
+  uiUrl: string | undefined
+}): Promise<void> {
+  terminal.note(`Look around in the Temporal UI at ${uiUrl}. Ctrl-C ends the demo.`)
+  const { promise, resolve } = Promise.withResolvers<void>()
+  using _interrupt = onInterrupt({ first: resolve, second: () => process.exit(1) })
+  await promise
+}

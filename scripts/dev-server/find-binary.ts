@@ -1,0 +1,120 @@
+import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { FolderLockedError } from '../../state/errors.ts'
+import { acquireLock } from '../../state/worker-lock.ts'
+import { buildBinary } from './build-binary.ts'
+import { downloadBinary } from './download-binary.ts'
+
+/** The version that is downloaded or built; temporal-cli/go.mod names the same. */
+export const cliVersion = '1.8.2'
+
+/** Something that takes a while, told to people while it does. */
+export type StartTask = (title: string) => { end(): void }
+
+/** A way to get the binary into a file; the sentence says why it could not. */
+export type Obtain = (options: { file: string; startTask: StartTask }) => Promise<string | undefined>
+
+export interface FindBinary {
+  /** TEMPORAL_CLI_PATH: used, or refused, but never passed over. */
+  cliPath?: string | undefined
+  env: Readonly<Record<string, string | undefined>>
+  startTask: StartTask
+  /** In the order they are tried; default: the SDK's download, then a build with Go. */
+  ways?: readonly Obtain[]
+}
+
+export class NoBinaryError extends Error {
+  override name = 'NoBinaryError' as const
+  readonly exitCode = 2
+}
+
+/**
+ * The Temporal command line, which holds the dev server: TEMPORAL_CLI_PATH, else `temporal` on PATH, else one kept
+ * from an earlier download or build, else downloaded, else built. Two processes never get it at once.
+ */
+export async function findBinary(options: FindBinary): Promise<string> {
+  const { cliPath, env } = options
+  if (cliPath !== undefined) {
+    if (isExecutable(cliPath)) return cliPath
+    throw new NoBinaryError(
+      `TEMPORAL_CLI_PATH names ${cliPath}, which is no file that can be run; mend or unset it.`,
+    )
+  }
+  const onPath = (env['PATH'] ?? '')
+    .split(delimiter)
+    .filter((folder) => folder !== '')
+    .map((folder) => join(folder, 'temporal'))
+  const file = join(cacheFolder(env), 'temporal')
+  return [...onPath, file].find(isExecutable) ?? (await obtainOnce({ ...options, file }))
+}
+
+function cacheFolder(env: FindBinary['env']): string {
+  const cache = env['XDG_CACHE_HOME'] || join(homedir(), '.cache')
+  return join(cache, 'billing-connector', `temporal-${cliVersion}`)
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK)
+    return statSync(file).isFile()
+  } catch {
+    return false
+  }
+}
+
+async function obtainOnce(options: FindBinary & { file: string }): Promise<string> {
+  const folder = join(options.file, '..')
+  mkdirSync(folder, { recursive: true })
+  const lock = await waitForLock({ folder, file: options.file, startTask: options.startTask })
+  try {
+    return existsSync(options.file) ? options.file : await obtain(options)
+  } finally {
+    lock?.release()
+  }
+}
+
+/** The lock, or undefined where the one who had it has put the binary there. */
+async function waitForLock({
+  folder,
+  file,
+  startTask,
+}: {
+  folder: string
+  file: string
+  startTask: StartTask
+}) {
+  let task: { end(): void } | undefined
+  try {
+    for (;;) {
+      if (existsSync(file)) return undefined
+      try {
+        return acquireLock({ folder, role: 'command that builds the Temporal dev server' })
+      } catch (error) {
+        if (!(error instanceof FolderLockedError)) throw error
+        task ??= startTask('Waiting for another command that gets the Temporal dev server')
+        await sleep(250)
+      }
+    }
+  } finally {
+    task?.end()
+  }
+}
+
+async function obtain({
+  file,
+  startTask,
+  ways = [downloadBinary, buildBinary],
+}: FindBinary & { file: string }) {
+  const reasons: string[] = []
+  for (const way of ways) {
+    const reason = await way({ file, startTask })
+    if (reason === undefined) return file
+    reasons.push(reason)
+  }
+  throw new NoBinaryError(
+    `No Temporal dev server: TEMPORAL_CLI_PATH is not set, there is no \`temporal\` on PATH; ${reasons.join('; ')}. ` +
+      'Install the Temporal command line or Go 1.26.4, or set TEMPORAL_CLI_PATH.',
+  )
+}

@@ -1,0 +1,64 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** A process, not just a number: pids are used again, start times with them are not. */
+export interface ProcessIdentity {
+  pid: number
+  /** As the system writes it; only ever compared. */
+  startTime: string
+}
+
+/** The process that has this pid now; undefined where there is none. */
+export function identify(pid: number): ProcessIdentity | undefined {
+  const startTime = process.platform === 'linux' ? startTimeFromProc(pid) : startTimeFromPs(pid)
+  return startTime === undefined ? undefined : { pid, startTime }
+}
+
+export function isAlive({ pid, startTime }: ProcessIdentity): boolean {
+  return identify(pid)?.startTime === startTime
+}
+
+/** Asks the process to end, and ends it after the grace. Does nothing to another one that got its pid. */
+export async function endProcess({ identity, graceMs }: { identity: ProcessIdentity; graceMs: number }) {
+  if (!signal(identity, graceMs > 0 ? 'SIGTERM' : 'SIGKILL')) return
+  const deadline = performance.now() + graceMs
+  while (isAlive(identity) && performance.now() < deadline) await sleep(20)
+  signal(identity, 'SIGKILL')
+  while (isAlive(identity)) await sleep(5)
+}
+
+function signal(identity: ProcessIdentity, name: 'SIGTERM' | 'SIGKILL'): boolean {
+  if (!isAlive(identity)) return false
+  try {
+    return process.kill(identity.pid, name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false
+    throw error
+  }
+}
+
+function startTimeFromProc(pid: number): string | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    // proc(5): the name in parentheses may hold anything; after it come state (field 3) ... starttime (field 22).
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    const [state] = fields
+    return state === 'Z' || state === 'X' ? undefined : fields[22 - 3]
+  } catch {
+    return undefined
+  }
+}
+
+function startTimeFromPs(pid: number): string | undefined {
+  try {
+    const stdio = ['ignore', 'pipe', 'ignore'] as const
+    const lines = execFileSync('ps', ['-o', 'lstart=', '-p', String(pid)], {
+      encoding: 'utf8',
+      stdio: [...stdio],
+    })
+    return lines.trim() || undefined
+  } catch {
+    return undefined
+  }
+}

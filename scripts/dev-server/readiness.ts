@@ -1,0 +1,55 @@
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Connection } from '@temporalio/client'
+
+/** Kept with each run where the server knows them: made at its start. */
+export const searchAttributes = { Verdict: 'Keyword', NeedsPerson: 'Bool', Resource: 'Keyword' } as const
+
+/** For every connection to a server on this machine: a proxy of the environment is not for it. */
+export const localChannel = { channelArgs: { 'grpc.enable_http_proxy': 0 } } as const
+
+/**
+ * Waits until the server at the address answers and has the namespace and the search attributes. False where it
+ * ended or did not do so in time.
+ */
+export async function becomesReady(server: {
+  address: string
+  isAlive: () => boolean
+  timeoutMs: number
+}): Promise<boolean> {
+  const deadline = performance.now() + server.timeoutMs
+  const goesOn = () => server.isAlive() && performance.now() < deadline
+  // The bare port first: a gRPC channel that was refused once waits a second before it tries again.
+  while (goesOn() && !(await isOpen(server.address))) await sleep(10)
+  while (goesOn()) {
+    if (await answers(server.address)) return server.isAlive()
+    await sleep(20)
+  }
+  return false
+}
+
+function isOpen(address: string): Promise<boolean> {
+  const [host, port] = address.split(':')
+  return new Promise((resolve) => {
+    const socket = connect({ host: host ?? '', port: Number(port) })
+    socket.once('connect', () => resolve(true))
+    socket.once('error', () => resolve(false))
+    socket.once('connect', () => socket.destroy())
+  })
+}
+
+async function answers(address: string): Promise<boolean> {
+  const connection = Connection.lazy({ address, ...localChannel })
+  try {
+    return await connection.withDeadline(Date.now() + 2_000, async () => {
+      const { customAttributes } = await connection.operatorService.listSearchAttributes({
+        namespace: 'default',
+      })
+      return Object.keys(searchAttributes).every((name) => name in customAttributes)
+    })
+  } catch {
+    return false
+  } finally {
+    await connection.close()
+  }
+}

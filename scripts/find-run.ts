@@ -1,0 +1,42 @@
+import { WorkflowNotFoundError, type Client } from '@temporalio/client'
+import type { exportData } from '../workflows/export-data.ts'
+import type { importFile } from '../workflows/import-file.ts'
+import type { ExportHandle } from './follow-export.ts'
+import type { ImportHandle } from './import-show.ts'
+import { RefusedError } from './terminal/failures.ts'
+
+const hint = '`connector runs` lists the runs.'
+
+/** The import of this id; undefined where it is a run of another sort, or none. */
+export async function findImport({ client, run }: { client: Client; run: string }) {
+  const handle: ImportHandle = client.workflow.getHandle<typeof importFile>(run)
+  try {
+    const description = await handle.describe()
+    return description.type === 'importFile' ? { handle, description } : undefined
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return undefined
+    throw error
+  }
+}
+
+/** The run of this id and what Temporal says of it. Refuses an id that is no run's. */
+export async function findRun(options: {
+  client: Client
+  run: string
+  /** Exports, where nothing else is said: what publishes again can neither be paused nor asked. */
+  types?: readonly ('exportData' | 'publishRun')[]
+}) {
+  const { client, run, types = ['exportData'] } = options
+  const handle: ExportHandle = client.workflow.getHandle<typeof exportData>(run)
+  const description = await handle.describe().catch((error: unknown) => {
+    throw error instanceof WorkflowNotFoundError
+      ? new RefusedError(`There is no run ${run}.`, { hint })
+      : error
+  })
+  const { type, parentExecution } = description
+  if (types.some((one) => one === type)) return { handle, description }
+  const whole = parentExecution?.workflowId
+  throw new RefusedError(`${run} is no export, but a ${type}.`, {
+    hint: whole === undefined ? hint : `It is a part of the run ${whole}.`,
+  })
+}

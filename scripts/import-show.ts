@@ -1,0 +1,103 @@
+import type { Client, WorkflowHandle } from '@temporalio/client'
+import { defaultPayloadConverter } from '@temporalio/common'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ReportCounts } from '../changes/report.ts'
+import type { importFile } from '../workflows/import-file.ts'
+import type { ImportProgress } from '../workflows/import-details.ts'
+import { failuresOf, waitsForWorker } from './show-export.ts'
+import { formatDuration } from './terminal/format.ts'
+import type { Progress } from './terminal/progress.ts'
+import type { Terminal } from './terminal/terminal.ts'
+
+const lookEveryMs = 1_000
+/** A worker that lives takes up a run in milliseconds, one that was killed is missed after a few seconds. */
+const takenUpWithinMs = 15_000
+/** The rate shown is that of the last so many looks. */
+const rateLooks = 15
+
+export type ImportHandle = WorkflowHandle<typeof importFile>
+
+interface Show {
+  client: Client
+  handle: ImportHandle
+  terminal: Terminal
+  signal: AbortSignal
+  /** Called once for each question that the run has for a person. */
+  onQuestion: (progress: ImportProgress) => Promise<void>
+}
+
+/** Shows how far an import is, with its rate and the time that is left, and passes on what it asks. */
+export async function showImport({ client, handle, terminal, signal, onQuestion }: Show): Promise<void> {
+  const said = new Set<string>()
+  const rate = createRate()
+  let bar: Progress | undefined
+  let asked: string | undefined
+  let takenUpAt = performance.now()
+  const say = (line: string) => {
+    if (!said.has(line)) terminal.note(line)
+    said.add(line)
+  }
+  while (!signal.aborted) {
+    const seen = await client.withAbortSignal(signal, () => lookAt(handle)).catch(() => undefined)
+    const counts = seen?.counts
+    if (counts !== undefined) {
+      bar ??= terminal.progress({ name: seen?.progress?.kind ?? 'import', unit: 'rows' })
+      bar.update(toState(counts, rate))
+    }
+    for (const failure of seen?.failures ?? []) say(`It is tried again after: ${failure}`)
+    if (seen?.waitsForWorker !== true) takenUpAt = performance.now()
+    else if (performance.now() - takenUpAt > takenUpWithinMs)
+      say('No worker takes up the run: is `connector worker` running? The run waits for it.')
+    const question = seen?.progress?.waitingFor
+    if (question !== undefined && seen?.progress !== undefined && asked !== question.until) {
+      asked = question.until
+      bar?.end()
+      bar = undefined
+      await onQuestion(seen.progress)
+    }
+    await sleep(lookEveryMs, undefined, { signal }).catch(() => undefined)
+  }
+  bar?.end()
+}
+
+async function lookAt(handle: ImportHandle) {
+  const description = await handle.describe()
+  const progress = await handle.query<ImportProgress>('status').catch(() => undefined)
+  const payload = description.raw.pendingActivities?.[0]?.heartbeatDetails?.payloads?.[0]
+  const beat =
+    payload === undefined ? {} : defaultPayloadConverter.fromPayload<Partial<ReportCounts>>(payload)
+  const counts = beat.done === undefined ? progress?.counts : { ...progress?.counts, ...beat }
+  return {
+    progress,
+    counts,
+    failures: failuresOf(description),
+    waitsForWorker: waitsForWorker(description),
+  }
+}
+
+function toState(counts: Partial<ReportCounts>, rate: ReturnType<typeof createRate>) {
+  const { done = 0, rejected = 0, parked = 0, skipped = 0, notTried = 0, staged = 0, unknown = 0 } = counts
+  const ended = done + rejected + parked + skipped + notTried
+  const total = ended + staged + unknown
+  const perSecond = rate(ended)
+  const left = perSecond > 0 ? [`${formatDuration(((total - ended) / perSecond) * 1000)} left`] : []
+  const others = Object.entries({ rejected, parked, unknown }).filter(([, count]) => count > 0)
+  const words = [
+    `${perSecond.toFixed(1)} a second`,
+    ...left,
+    ...others.map(([name, count]) => `${count} ${name}`),
+  ]
+  return { done: ended, total, note: words.join(', ') }
+}
+
+function createRate() {
+  const looks: { at: number; count: number }[] = []
+  return (count: number): number => {
+    looks.push({ at: performance.now(), count })
+    if (looks.length > rateLooks) looks.shift()
+    const [first] = looks
+    const last = looks.at(-1)
+    if (first === undefined || last === undefined || last.at === first.at) return 0
+    return (1000 * (last.count - first.count)) / (last.at - first.at)
+  }
+}

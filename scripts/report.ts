@@ -1,0 +1,26 @@
+import type { Command } from 'commander'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { ExportReport } from '../activities/close-export.ts'
+import { toFileName } from '../destinations/export-folder.ts'
+import { reportExport } from './export-report.ts'
+import { planOf, reportImport } from './import-report.ts'
+import { processSettings } from './settings.ts'
+import { RefusedError } from './terminal/failures.ts'
+import type { Terminal } from './terminal/terminal.ts'
+
+/** Reads the report from the data folder: it is there without Temporal, also for a run that is long gone. */
+export function configure(command: Command, terminal: Terminal): void {
+  command.argument('<run>', 'the name of the run').action(async (run: string) => {
+    const settings = processSettings()
+    if ((await planOf(settings, run)) !== undefined) return await reportImport({ run, terminal, settings })
+    const path = join(settings.dataDir, 'exports', 'reports', `${toFileName(run)}.json`)
+    const text = await readFile(path, 'utf8').catch((cause: unknown) => {
+      throw new RefusedError(`There is no report of a run ${run} in ${settings.dataDir}.`, {
+        cause,
+        hint: 'A run that has not ended has none yet: see `connector status`.',
+      })
+    })
+    await reportExport({ report: JSON.parse(text) as ExportReport, terminal, settings })
+  })
+}

@@ -1,0 +1,39 @@
+import type { Command } from 'commander'
+import { personHere } from './import-ask.ts'
+import { resolveInImport } from './import-update.ts'
+import { processSettings } from './settings.ts'
+import { UsageError } from './terminal/failures.ts'
+import type { Terminal } from './terminal/terminal.ts'
+
+interface Options {
+  row: string
+  exists?: string
+  absent?: true
+  drop?: true
+  why: string
+  by?: string
+}
+
+export function configure(command: Command, terminal: Terminal): void {
+  command
+    .argument('<run>', 'the name of the run')
+    .requiredOption('--row <n>', 'the parked row, as parked.csv names it')
+    .option('--exists <id>', 'the service has it, under this id')
+    .option('--absent', 'it is not there: send it again')
+    .option('--drop', 'leave it')
+    .requiredOption('--why <words>', 'how you know; it goes into the report')
+    .option('--by <name>', 'who (default: the user of this machine)')
+    .action(async (run: string, { row, exists, absent, drop, why, by = personHere() }: Options) => {
+      const decision = {
+        ...(exists !== undefined && { exists }),
+        ...(absent && { absent }),
+        ...(drop && { drop }),
+      }
+      if (Object.keys(decision).length !== 1)
+        throw new UsageError('Say one of --exists <id>, --absent, --drop.')
+      const said = { row: Number(row), ...decision, by, why }
+      const answer = await resolveInImport({ settings: processSettings(), run, said })
+      const text = `${answer}. See what becomes of it with: connector watch ${run}`
+      terminal.result({ document: { run, answer }, text })
+    })
+}

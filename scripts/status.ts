@@ -1,0 +1,65 @@
+import { ServiceError, type Client } from '@temporalio/client'
+import type { Command } from 'commander'
+import type { ExportProgress } from '../workflows/export-details.ts'
+import type { ImportProgress } from '../workflows/import-details.ts'
+import { findImport, findRun } from './find-run.ts'
+import { openClient } from './session.ts'
+import { processSettings } from './settings.ts'
+import { formatTable } from './terminal/format.ts'
+import type { Terminal } from './terminal/terminal.ts'
+
+/** A worker that lives answers in milliseconds, one that reads a long history anew in a second or two. */
+const answerWithinMs = 5_000
+
+export function configure(command: Command, terminal: Terminal): void {
+  command.argument('<run>', 'the workflow id of the run').action(async (run: string) => {
+    await using client = await openClient(processSettings())
+    const ofImport = await findImport({ client, run })
+    if (ofImport !== undefined) return await tellImport({ ...ofImport, client, terminal })
+    const { handle, description } = await findRun({ client, run })
+    const status = description.status.name.toLowerCase()
+    // The query is answered by a worker, also for a run that has ended.
+    const progress = await client
+      .withDeadline(Date.now() + answerWithinMs, () => handle.query<ExportProgress>('status'))
+      .catch(unlessSilent)
+    if (progress === undefined) {
+      const says = 'No worker answers, so where it is can not be told.'
+      terminal.result({ document: { run, status, says }, text: `${run} is ${status}. ${says}` })
+      return
+    }
+    const rows = progress.resources.map(({ resource, state, records, says }) => [
+      resource,
+      state,
+      records === undefined ? '' : String(records),
+      says ?? '',
+    ])
+    const table = formatTable({ head: ['resource', 'state', 'records', ''], rows })
+    terminal.result({
+      document: { run, status, ...progress },
+      text: `${run} is ${status}, ${progress.phase}\n${table}\n${progress.summary ?? ''}`.trim(),
+    })
+  })
+}
+
+async function tellImport({
+  client,
+  handle,
+  description,
+  terminal,
+}: NonNullable<Awaited<ReturnType<typeof findImport>>> & { client: Client; terminal: Terminal }) {
+  const run = handle.workflowId
+  const status = description.status.name.toLowerCase()
+  const progress = await client
+    .withDeadline(Date.now() + answerWithinMs, () => handle.query<ImportProgress>('status'))
+    .catch(unlessSilent)
+  const { phase, counts, summary = '' } = progress ?? {}
+  const says = phase ?? 'no worker answers'
+  const rows = Object.entries({ ...counts }).filter(([, count]) => count > 0)
+  const table = rows.length === 0 ? '' : formatTable({ head: ['outcome', 'rows'], rows })
+  const text = [`${run} is ${status}, ${says}`, table, summary].filter((line) => line !== '').join('\n')
+  terminal.result({ document: { run, status, says, ...progress }, text })
+}
+
+function unlessSilent(error: unknown): undefined {
+  if (!(error instanceof ServiceError)) throw error
+}

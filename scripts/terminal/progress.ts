@@ -1,0 +1,133 @@
+import { MultiBar } from 'cli-progress'
+import type { SingleBar } from 'cli-progress'
+import { formatCount, formatDuration } from './format.ts'
+
+export interface ProgressState {
+  done: number
+  total?: number | undefined
+  /** A few words after the numbers. */
+  note?: string | undefined
+}
+
+/** How far one thing is. */
+export interface Progress {
+  update(state: ProgressState): void
+  /** Its last state stays to be read. */
+  end(): void
+}
+
+/** Where progress is shown. */
+export interface ProgressBoard {
+  start(what: { name: string; unit: string }): Progress
+  /** A line that is not progress, kept apart from it. */
+  write(line: string): void
+  /** Nothing of it goes on afterwards. */
+  close(): void
+}
+
+interface Shown extends ProgressState {
+  name: string
+  unit: string
+  startedAt: number
+}
+
+function describe(shown: Shown): string {
+  const { name, unit, done, total, note, startedAt } = shown
+  const howMany = total === undefined ? formatCount(done) : `${formatCount(done)} of ${formatCount(total)}`
+  const words = [
+    ...(unit === '' ? [] : [`${howMany} ${unit}`]),
+    formatDuration(performance.now() - startedAt),
+  ]
+  return `${name}: ${[...words, ...(note === undefined ? [] : [note])].join(', ')}`
+}
+
+/** Bars that move, for a person at a terminal. */
+export function createBars(stream: NodeJS.WritableStream): ProgressBoard {
+  let bars: MultiBar | undefined
+  const running = new Set<SingleBar>()
+  const close = () => {
+    bars?.stop()
+    bars = undefined
+    running.clear()
+  }
+  return {
+    start(what) {
+      bars ??= new MultiBar({
+        stream,
+        format: (options, params, payload) =>
+          barLine(payload as Shown, params.progress, options.barsize ?? 20),
+        barsize: 20,
+        fps: 5,
+        forceRedraw: true,
+        // It would otherwise take Ctrl-C for itself.
+        gracefulExit: false,
+      })
+      const shown: Shown = { ...what, done: 0, startedAt: performance.now() }
+      const bar = bars.create(1, 0, shown)
+      running.add(bar)
+      return {
+        update(state) {
+          bar.setTotal(state.total ?? 0)
+          bar.update(state.done, { ...shown, ...state })
+        },
+        end() {
+          bar.stop()
+          running.delete(bar)
+          if (running.size === 0) close()
+        },
+      }
+    },
+    write(line) {
+      if (bars === undefined) stream.write(`${line}\n`)
+      else bars.log(`${line}\n`)
+    },
+    close,
+  }
+}
+
+function barLine(shown: Shown, progress: number, size: number): string {
+  if (shown.total === undefined || shown.total === 0) return describe(shown)
+  const full = Math.round(Math.min(1, progress) * size)
+  return `${'█'.repeat(full)}${'░'.repeat(size - full)} ${describe(shown)}`
+}
+
+/** A line every few seconds where there is news, for a log. */
+export function createLines({
+  stream,
+  everyMs,
+}: {
+  stream: NodeJS.WritableStream
+  everyMs: number
+}): ProgressBoard {
+  const running = new Set<() => void>()
+  const timer = setInterval(() => running.forEach((report) => report()), everyMs).unref()
+  const write = (line: string) => void stream.write(`${line}\n`)
+  return {
+    start(what) {
+      let shown: Shown = { ...what, done: 0, startedAt: performance.now() }
+      let reported: ProgressState | undefined = shown
+      const report = () => {
+        if (reported !== shown || what.unit === '') write(describe(shown))
+        reported = shown
+      }
+      running.add(report)
+      return {
+        update: (state) => (shown = { ...shown, ...state }),
+        end() {
+          if (running.delete(report)) report()
+        },
+      }
+    },
+    write,
+    close: () => clearInterval(timer),
+  }
+}
+
+/** None at all: a program reads the result. */
+export function createSilence(stream: NodeJS.WritableStream): ProgressBoard {
+  return {
+    start: () => ({ update: () => undefined, end: () => undefined }),
+    write: (line) => void stream.write(`${line}\n`),
+    close: () => undefined,
+  }
+}

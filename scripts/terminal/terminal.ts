@@ -1,0 +1,90 @@
+import { createInterface } from 'node:readline/promises'
+import { createBars, createLines, createSilence } from './progress.ts'
+import type { Progress } from './progress.ts'
+import { toFailure } from './failures.ts'
+
+/** Often enough to see that it lives, seldom enough to read the log afterwards. */
+const lineEveryMs = 5_000
+
+/** How a command speaks: results on stdout, everything else on stderr. */
+export interface Terminal {
+  /** Whether a person is there to be asked. */
+  readonly isInteractive: boolean
+  /** `LIVE acc_...` or `TEST acc_...`, before anything is done. */
+  identity(of: { workspace: string; testMode: boolean }): void
+  note(line: string): void
+  /** Something that is counted; `unit` in the plural. */
+  progress(what: { name: string; unit: string }): Progress
+  /** Something that takes a while and is not counted: said at once, with the time it takes. */
+  task(title: string): { end(): void }
+  /** Asks and waits for a line; an end of input is an empty answer. Only where it is interactive. */
+  ask(question: string, options?: { signal?: AbortSignal }): Promise<string>
+  /** The result, once: the document with `--json`, else the text. */
+  result(result: { document: unknown; text: string }): void
+  /** Tells an error and returns the exit code it earns. */
+  failure(error: unknown): number
+  close(): void
+}
+
+export interface TerminalOptions {
+  json: boolean
+  /** Adds the stack to a failure. */
+  debug: boolean
+  stdin?: NodeJS.ReadStream
+  stdout?: NodeJS.WritableStream
+  stderr?: Stderr
+}
+
+type Stderr = NodeJS.WritableStream & { isTTY?: boolean }
+
+export function createTerminal(options: TerminalOptions): Terminal {
+  const { json, stdin = process.stdin, stdout = process.stdout, stderr = process.stderr } = options
+  // On what is no terminal `isTTY` is undefined, whatever its type says.
+  const isInteractive = !json && (stdin.isTTY ?? false) && (stderr.isTTY ?? false)
+  const board = json
+    ? createSilence(stderr)
+    : stderr.isTTY
+      ? createBars(stderr)
+      : createLines({ stream: stderr, everyMs: lineEveryMs })
+  return {
+    isInteractive,
+    identity: ({ workspace, testMode }) => board.write(`${testMode ? 'TEST' : 'LIVE'} ${workspace}`),
+    note: (line) => board.write(line),
+    progress: (what) => board.start(what),
+    task(title) {
+      if (!stderr.isTTY || json) board.write(`${title} ...`)
+      return board.start({ name: title, unit: '' })
+    },
+    ask: (question, { signal } = {}) => ask({ question, stdin, stderr, signal }),
+    result: ({ document, text }) => void stdout.write(json ? `${JSON.stringify(document)}\n` : `${text}\n`),
+    failure(error) {
+      const { exitCode, ...failure } = toFailure(error)
+      const { name, message, hint } = failure
+      board.close()
+      stderr.write(`error: ${[message, hint].filter((part) => part !== null).join(' ')}\n`)
+      if (options.debug) stderr.write(`${error instanceof Error ? error.stack : name}\n`)
+      if (json) stdout.write(`${JSON.stringify({ error: failure })}\n`)
+      return exitCode
+    },
+    close: () => board.close(),
+  }
+}
+
+interface Question {
+  question: string
+  stdin: NodeJS.ReadStream
+  stderr: Stderr
+  signal: AbortSignal | undefined
+}
+
+async function ask({ question, stdin, stderr, signal }: Question): Promise<string> {
+  // Not as a terminal: readline would then take Ctrl-C for itself.
+  const lines = createInterface({ input: stdin, output: stderr, terminal: false })
+  const ended = new Promise<string>((resolve) => lines.once('close', () => resolve('')))
+  try {
+    const answer = lines.question(question, signal === undefined ? {} : { signal })
+    return (await Promise.race([answer, ended])).trim()
+  } finally {
+    lines.close()
+  }
+}

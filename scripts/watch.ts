@@ -1,0 +1,31 @@
+import type { Command } from 'commander'
+import { reportExport } from './export-report.ts'
+import { findImport, findRun } from './find-run.ts'
+import { followExport } from './follow-export.ts'
+import { followImport } from './import-run.ts'
+import { openClient } from './session.ts'
+import { processSettings } from './settings.ts'
+import { exitCodes } from './terminal/failures.ts'
+import { onInterrupt } from './terminal/interrupt.ts'
+import type { Terminal } from './terminal/terminal.ts'
+
+export function configure(command: Command, terminal: Terminal): void {
+  command.argument('<run>', 'the workflow id of the run').action(async (run: string) => {
+    const settings = processSettings()
+    await using client = await openClient(settings)
+    // Who only looks on does not stop the run: `connector stop` does.
+    const letGo = () => {
+      terminal.note(`The run ${run} goes on.`)
+      process.exit(exitCodes.failed)
+    }
+    using _interrupt = onInterrupt({ first: letGo, second: letGo })
+    const ofImport = await findImport({ client, run })
+    if (ofImport !== undefined) {
+      const session = { client, gone: new AbortController().signal }
+      return await followImport({ session, handle: ofImport.handle, terminal, settings })
+    }
+    const { handle } = await findRun({ client, run, types: ['exportData', 'publishRun'] })
+    const report = await followExport({ client, handle, terminal })
+    await reportExport({ report, terminal, settings })
+  })
+}

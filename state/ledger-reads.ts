@@ -1,0 +1,251 @@
+import { type Kysely, sql } from 'kysely'
+import { type LedgerRow, toRow } from './ledger-row.ts'
+import type { ChangeState, Mode, StateTables } from './tables.ts'
+
+/** Where keys live: the same key of two modes, workspaces or kinds is two keys. */
+export interface KeySpace {
+  workspace: string
+  mode: Mode
+  kind: string
+}
+
+/** What the ledger remembers of a key over all runs. */
+export interface KeyHistory {
+  /** Attempts used up since the key was last done. */
+  attempts: number
+  /** When the last of those attempts was sent, or when it was last done. */
+  lastSentAt: number | null
+}
+
+export interface LedgerReads {
+  row(options: { run: string; row: number }): Promise<LedgerRow | undefined>
+  byId(options: { id: number }): Promise<LedgerRow | undefined>
+  /** The next changes of a run that may be sent, in the order of its rows. */
+  due(options: DueOptions): Promise<LedgerRow[]>
+  /** The last changes of a lane that were sent and got an outcome after `since`, newest first. */
+  lastClosed(options: { run: string; lane: string; since: number; limit: number }): Promise<LedgerRow[]>
+  /** The change of a lane that was sent last. */
+  lastSent(options: { run: string; lane: string }): Promise<LedgerRow | undefined>
+  /** The change of a run that was answered last and is done: what a look-up surely has to find. */
+  lastDone(options: { run: string }): Promise<LedgerRow | undefined>
+  /** How many changes of a run stand where, and with which outcome. */
+  counts(options: { run: string }): Promise<Count[]>
+  /** How often changes of a run were claimed; it only ever grows. */
+  claims(options: { run: string }): Promise<number>
+  /** The next changes of a run in the order of its rows. */
+  page(options: PageOptions): Promise<LedgerRow[]>
+  /** All changes of a run, in memory only a page at a time. Writes may go on meanwhile. */
+  rows(options: { run: string; state?: ChangeState; outcome?: string }): AsyncGenerator<LedgerRow>
+  /** The changes, of whatever run, that hold any of these keys now. */
+  holders(options: KeySpace & { keys: readonly string[] }): Promise<LedgerRow[]>
+  history(options: KeySpace & { keys: readonly string[] }): Promise<Map<string, KeyHistory>>
+  /** When the next staged change of a run may be sent; undefined where none is staged. */
+  nextDue(options: { run: string }): Promise<number | undefined>
+}
+
+export interface Count {
+  state: ChangeState
+  outcome: string | null
+  lane: string
+  number: number
+  /** How many of them were sent, or could have been. */
+  tried: number
+  /** How many of them have an id of the service. */
+  withId: number
+}
+
+export interface DueOptions {
+  run: string
+  /** Now, in milliseconds since 1970: what is not to be sent before a later time is left. */
+  at: number
+  /** Only these rows (a canary). */
+  rows?: readonly number[]
+  /** Not from these lanes (their breaker is open). */
+  exceptLanes?: readonly string[]
+  /** Not these, which the caller has in hand. */
+  exceptIds?: readonly number[]
+  limit: number
+}
+
+export interface PageOptions {
+  run: string
+  state?: ChangeState
+  outcome?: string
+  afterRow?: number
+  limit: number
+}
+
+/** Enough that a page costs far less than what is done with its rows, and 100 bodies of 10 KB still fit easily. */
+const pageRows = 500
+
+export function createLedgerReads({ db }: { db: Kysely<StateTables> }): LedgerReads {
+  const page = async ({ run, state, outcome, afterRow = 0, limit }: PageOptions) => {
+    let select = db.selectFrom('changes').selectAll().where('run', '=', run).where('row', '>', afterRow)
+    if (state !== undefined) select = select.where('state', '=', state)
+    if (outcome !== undefined) select = select.where('outcome', '=', outcome)
+    return (await select.orderBy('row').limit(limit).execute()).map(toRow)
+  }
+
+  return {
+    page,
+    // Not one open cursor: kysely would hold the connection for it, and no claim could be written meanwhile.
+    rows: async function* ({ run, ...which }) {
+      for (let afterRow = 0; ;) {
+        const rows = await page({ run, ...which, afterRow, limit: pageRows })
+        yield* rows
+        const last = rows.at(-1)
+        if (last === undefined || rows.length < pageRows) return
+        afterRow = last.row
+      }
+    },
+    row: async ({ run, row }) => {
+      const found = await db
+        .selectFrom('changes')
+        .selectAll()
+        .where('run', '=', run)
+        .where('row', '=', row)
+        .executeTakeFirst()
+      return found && toRow(found)
+    },
+    byId: async ({ id }) => {
+      const found = await db.selectFrom('changes').selectAll().where('id', '=', id).executeTakeFirst()
+      return found && toRow(found)
+    },
+    due: (options) => due({ db, ...options }),
+    lastClosed: async ({ run, lane, since, limit }) =>
+      (
+        await db
+          .selectFrom('changes')
+          .selectAll()
+          .where('run', '=', run)
+          .where('lane', '=', lane)
+          .where('closed_at', '>', since)
+          .where('sends', '>', 0)
+          .where('state', '!=', 'dropped')
+          .orderBy('closed_at', 'desc')
+          .orderBy('id', 'desc')
+          .limit(limit)
+          .execute()
+      ).map(toRow),
+    lastSent: async ({ run, lane }) => {
+      const found = await db
+        .selectFrom('changes')
+        .selectAll()
+        .where('run', '=', run)
+        .where('lane', '=', lane)
+        .where('sent_at', 'is not', null)
+        .orderBy('sent_at', 'desc')
+        .orderBy('id', 'desc')
+        .limit(1)
+        .executeTakeFirst()
+      return found && toRow(found)
+    },
+    lastDone: async ({ run }) => {
+      const found = await db
+        .selectFrom('changes')
+        .selectAll()
+        .where('run', '=', run)
+        .where('state', '=', 'done')
+        .where('answer_id', 'is not', null)
+        .where('sent_at', 'is not', null)
+        .orderBy('closed_at', 'desc')
+        .limit(1)
+        .executeTakeFirst()
+      return found && toRow(found)
+    },
+    counts: async ({ run }) =>
+      await db
+        .selectFrom('changes')
+        .select(({ fn }) => [
+          'state',
+          'outcome',
+          'lane',
+          fn.countAll<number>().as('number'),
+          sql<number>`sum(sends > 0)`.as('tried'),
+          sql<number>`count(answer_id)`.as('withId'),
+        ])
+        .where('run', '=', run)
+        .groupBy(['state', 'outcome', 'lane'])
+        .execute(),
+    claims: async ({ run }) => {
+      const row = await db
+        .selectFrom('changes')
+        .select(({ fn }) => fn.sum<number | null>('claims').as('claims'))
+        .where('run', '=', run)
+        .executeTakeFirst()
+      return row?.claims ?? 0
+    },
+    holders: async ({ keys, ...space }) =>
+      (
+        await inSpace(db, space)
+          .selectAll()
+          .where('key', 'in', among(keys))
+          .where('holds_key', '=', 1)
+          .where('state', 'not in', ['rejected', 'dropped'])
+          .orderBy('generation')
+          .execute()
+      ).map(toRow),
+    history: (options) => history({ db, ...options }),
+    nextDue: async ({ run }) => {
+      const row = await db
+        .selectFrom('changes')
+        .select(({ fn }) => fn.min<number | null>('not_before').as('at'))
+        .where('run', '=', run)
+        .where('state', '=', 'staged')
+        .executeTakeFirst()
+      return row?.at ?? undefined
+    },
+  }
+}
+
+async function due({
+  db,
+  run,
+  at,
+  rows,
+  exceptLanes = [],
+  exceptIds = [],
+  limit,
+}: DueOptions & { db: Kysely<StateTables> }) {
+  let staged = db
+    .selectFrom('changes')
+    .selectAll()
+    .where('run', '=', run)
+    .where('state', '=', 'staged')
+    .where('not_before', '<=', at)
+  if (rows !== undefined) staged = staged.where('row', 'in', among(rows))
+  if (exceptLanes.length > 0) staged = staged.where('lane', 'not in', among(exceptLanes))
+  if (exceptIds.length > 0) staged = staged.where('id', 'not in', among(exceptIds))
+  return (await staged.orderBy('row').limit(limit).execute()).map(toRow)
+}
+
+/** One parameter however many values: SQLite takes at most 32,766 of them. */
+export const among = <T extends string | number>(values: readonly T[]) =>
+  sql<T>`(select value from json_each(${JSON.stringify(values)}))`
+
+const inSpace = (db: Kysely<StateTables>, { workspace, mode, kind }: KeySpace) =>
+  db
+    .selectFrom('changes')
+    .where('workspace', '=', workspace)
+    .where('mode', '=', mode)
+    .where('kind', '=', kind)
+
+async function history({
+  db,
+  keys,
+  ...space
+}: KeySpace & { db: Kysely<StateTables>; keys: readonly string[] }) {
+  const rows = await inSpace(db, space)
+    .select(['key', 'state', 'attempts', 'sent_at'])
+    .where('key', 'in', among(keys))
+    .where((or) => or.or([or('attempts', '>', 0), or('state', '=', 'done')]))
+    .orderBy('key')
+    .orderBy('id')
+    .execute()
+  const byKey = new Map<string, KeyHistory>()
+  for (const { key, state, attempts, sent_at } of rows) {
+    const before = state === 'done' ? 0 : (byKey.get(key)?.attempts ?? 0)
+    byKey.set(key, { attempts: state === 'done' ? 0 : before + attempts, lastSentAt: sent_at })
+  }
+  return byKey
+}

@@ -1,0 +1,53 @@
+import type { Kysely } from 'kysely'
+import type { Mode, StateTables } from './tables.ts'
+
+/** What has a watermark of its own. `filter` is any text that stands for the filters, '' for none. */
+export interface WatermarkKey {
+  workspace: string
+  mode: Mode
+  resource: string
+  filter: string
+  destination: string
+}
+
+export interface Watermark {
+  /** Everything up to here has been published there; milliseconds since 1970, the service's clock. */
+  at: number
+  /** The proven run that moved it here. */
+  run: string
+}
+
+export interface Watermarks {
+  get(key: WatermarkKey): Promise<Watermark | undefined>
+  /** Moves it forward, never back. To be called after a proven run was published. */
+  move(options: { key: WatermarkKey; to: number; run: string }): Promise<void>
+}
+
+export function createWatermarks({ db }: { db: Kysely<StateTables> }): Watermarks {
+  return {
+    get: (key) =>
+      db
+        .selectFrom('watermarks')
+        .select(['at', 'run'])
+        .where('workspace', '=', key.workspace)
+        .where('mode', '=', key.mode)
+        .where('resource', '=', key.resource)
+        .where('filter', '=', key.filter)
+        .where('destination', '=', key.destination)
+        .executeTakeFirst(),
+    move: async ({ key, to, run }) => {
+      const { workspace, mode, resource, filter, destination } = key
+      const values = { workspace, mode, resource, filter, destination, at: to, run, moved_at: Date.now() }
+      await db
+        .insertInto('watermarks')
+        .values(values)
+        .onConflict((conflict) =>
+          conflict
+            .columns(['workspace', 'mode', 'resource', 'filter', 'destination'])
+            .doUpdateSet({ at: to, run, moved_at: values.moved_at })
+            .where('watermarks.at', '<', to),
+        )
+        .execute()
+    },
+  }
+}

@@ -1,0 +1,35 @@
+import { isRecord } from './json-value.ts'
+import { redact, type HashValue } from './private-field.ts'
+import { extraColumn, type FieldPlan, type ObjectPlan } from './row-plan.ts'
+
+/**
+ * A record that gets no row, without what is private in it. What has another shape than its schema says is left
+ * out where anything below it is private: nobody can say where in it the private part is.
+ */
+export function redactRecord(record: unknown, plan: ObjectPlan, hash: HashValue): unknown {
+  const { rule } = plan
+  if (rule === undefined) return record
+  if (!isRecord(record)) return undefined
+  const fields = new Map(plan.fields.map((field) => [field.key, field]))
+  const keepsUnknown = rule.below.get(extraColumn)?.action !== 'exclude'
+  // Without a prototype, a field called `__proto__` is a field like any other.
+  const kept: Record<string, unknown> = Object.create(null)
+  for (const [key, value] of Object.entries(record)) {
+    const field = fields.get(key)
+    let left: unknown
+    if (field !== undefined) left = redactField(value, field, hash)
+    else if (keepsUnknown || key === 'id') left = redact(value, rule.below.get(key), hash)
+    if (left !== undefined) kept[key] = left
+  }
+  return kept
+}
+
+function redactField(value: unknown, field: FieldPlan, hash: HashValue): unknown {
+  if (field.shape === 'hidden') return undefined
+  if (value === null) return null
+  if (field.shape === 'cell') return redact(value, field.rule, hash)
+  if (field.shape === 'object') return redactRecord(value, field.object, hash)
+  const { object } = field.row
+  if (!Array.isArray(value)) return object.rule === undefined ? value : undefined
+  return value.map((item: unknown) => redactRecord(item, object, hash) ?? null)
+}

@@ -1,0 +1,46 @@
+const quote = 0x22
+const lineFeed = 0x0a
+
+/** Counts rows as their bytes go by. */
+export interface RowCounter {
+  add(bytes: Uint8Array): void
+  /** Whole rows so far; NaN where the bytes end inside a row. */
+  rows(): number
+}
+
+/** Rows of our CSV, whatever its delimiter: a line end inside quotes is none. */
+export function createRowCounter(): RowCounter {
+  let rows = 0
+  let quoted = false
+  let last = lineFeed
+  return {
+    add(bytes) {
+      // Variables of this function: on those of the closure the loop takes twice as long.
+      let inside = quoted
+      let found = 0
+      const { length } = bytes
+      for (let at = 0; at < length; at++) {
+        const byte = bytes[at]
+        if (byte === quote) inside = !inside
+        else if (byte === lineFeed && !inside) found++
+      }
+      rows += found
+      quoted = inside
+      last = bytes[length - 1] ?? last
+    },
+    rows: () => (!quoted && last === lineFeed ? rows : NaN),
+  }
+}
+
+/** Lines, as of JSON. */
+export function createLineCounter(): RowCounter {
+  let rows = 0
+  let last = lineFeed
+  return {
+    add(bytes) {
+      for (let at = bytes.indexOf(lineFeed); at !== -1; at = bytes.indexOf(lineFeed, at + 1)) rows++
+      last = bytes[bytes.length - 1] ?? last
+    },
+    rows: () => (last === lineFeed ? rows : NaN),
+  }
+}

@@ -1,0 +1,36 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { openIdSet } from '../../activities/id-set.ts'
+import { customers } from '../../billing/resources/customers.ts'
+import { createRowEncoder } from '../../tables/row-encoder.ts'
+
+const ids = ['plain', 'a,b', 'say "hi"', 'two\nlines', 'carriage\rreturn', '007', "' quoted '"]
+
+async function write(text: string) {
+  const folder = await mkdtemp(join(tmpdir(), 'id-set-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const path = join(folder, 'customers.a.part')
+  await writeFile(path, `${text}torn`)
+  return { folder, part: { table: 'customers', path, bytes: Buffer.byteLength(text), rows: ids.length } }
+}
+
+test.each([
+  ['as they are', {}],
+  ['hashed', { hash: ['customers.id'], hashKey: 'key' }],
+])('ids that were written %s are known again, whatever is in them', async (_how, privacy) => {
+  const encoder = createRowEncoder({ resource: customers, privacy })
+  const { folder, part } = await write(encoder.encode(ids.map((id) => ({ id }))).tables[0]!.text)
+  const set = await openIdSet({ folder, name: 'a', parts: [part], toWritten: encoder.toWrittenId })
+  onTestFinished(() => set.close())
+  expect(set.add([...ids, 'another', 'another'])).toEqual([...ids.map(() => false), true, false])
+})
+
+test('a part that is gone or ends early is said so', async () => {
+  const { folder, part } = await write('a\n')
+  const open = (options: { path?: string; bytes?: number }) =>
+    openIdSet({ folder, name: 'a', parts: [{ ...part, ...options }], toWritten: (id) => id })
+  await expect(open({ path: join(folder, 'gone') })).rejects.toThrow(/can't be read/)
+  await expect(open({ bytes: 99 })).rejects.toThrow(/ends after/)
+})

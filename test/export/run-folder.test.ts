@@ -1,0 +1,99 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { saveCheckpoint } from '../../activities/checkpoint.ts'
+import type { ExportPlan } from '../../activities/open-export.ts'
+import { markDamaged, markPublished, openRunFolder, tablesOfRead } from '../../activities/run-folder.ts'
+import { nameRun } from '../../activities/run-name.ts'
+import type { ReadState } from '../../reading/state.ts'
+import type { Table } from '../../tables/table.ts'
+import { createPlan } from './plan.ts'
+
+const resource = 'customers' as const
+const isClosed = () => Promise.resolve(true)
+const hashed = { hash: ['customers.tax_id'] }
+
+/** A data folder in which the run `export-1` has read a part of its list. */
+async function createFolder(plan: Partial<ExportPlan> = {}) {
+  const dataDir = await mkdtemp(join(tmpdir(), 'run-folder-'))
+  onTestFinished(() => rm(dataDir, { recursive: true }))
+  await nameRun({ dataDir, execution: { workflowId: 'export-1', runId: 'first' } })
+  const folder = await openRunFolder({ dataDir, hashKey: 'key', resource, isClosed, plan: createPlan(plan) })
+  const path = join(folder, 'customers.00001-00000001.part')
+  await writeFile(path, 'a\n')
+  const parts = [{ table: 'customers', path, bytes: 2, rows: 1 }]
+  await saveCheckpoint(folder, {
+    name: '00001-00000001',
+    parts,
+    drift: {},
+    read: {} as ReadState,
+    savedAt: '',
+  })
+  return { dataDir, folder }
+}
+
+type Next = Partial<Omit<Parameters<typeof openRunFolder>[0], 'plan'>> & { plan?: Partial<ExportPlan> }
+
+/** Whether the next run goes on from what `export-1` has read. */
+async function goesOn(dataDir: string, { plan, ...options }: Next = {}) {
+  const next = createPlan({ run: 'export-2', ...plan })
+  const folder = await openRunFolder({ dataDir, hashKey: 'key', resource, isClosed, ...options, plan: next })
+  return (await readdir(folder)).includes('00001-00000001.checkpoint.json')
+}
+
+describe('what an ended run has read', () => {
+  test('is gone on from by the next run of the same input', async () => {
+    const { dataDir } = await createFolder()
+    expect(await goesOn(dataDir)).toBe(true)
+  })
+
+  test('is left alone while its run has not ended, though the next run is to another destination', async () => {
+    const { dataDir } = await createFolder()
+    const asked: string[] = []
+    const stillOpen = ({ runId }: { runId: string }) => {
+      asked.push(runId)
+      return Promise.resolve(false)
+    }
+    expect(await goesOn(dataDir, { plan: { to: ['parquet'] }, isClosed: stillOpen })).toBe(false)
+    expect(asked).toEqual(['first'])
+  })
+
+  test('is read anew where it was hashed with another key', async () => {
+    const { dataDir } = await createFolder(hashed)
+    expect(await goesOn(dataDir, { plan: hashed, hashKey: 'another' })).toBe(false)
+    expect(await goesOn(dataDir, { plan: { ...hashed, run: 'export-3' } })).toBe(true)
+  })
+
+  test('is read anew after it was published, and where it turned out to be damaged', async () => {
+    const published = await createFolder()
+    await markPublished(published.folder, ['csv'])
+    expect(await goesOn(published.dataDir)).toBe(false)
+    const damaged = await createFolder()
+    await markDamaged(damaged.folder)
+    expect(await goesOn(damaged.dataDir)).toBe(false)
+  })
+
+  test('does not stand in the way where its note is torn', async () => {
+    const { dataDir, folder } = await createFolder()
+    await writeFile(join(folder, 'read.json'), '{"finger')
+    await mkdir(join(dataDir, 'parts', 'stray'))
+    await writeFile(join(dataDir, 'parts', 'a file'), '')
+    expect(await goesOn(dataDir)).toBe(false)
+  })
+})
+
+test('a read whose worker comes back with another hash key begins anew, instead of mixing two kinds of hashes', async () => {
+  const { dataDir } = await createFolder(hashed)
+  expect(await goesOn(dataDir, { plan: { ...hashed, run: 'export-1' }, hashKey: 'another' })).toBe(false)
+})
+
+test('parts are of the tables that the version which read them laid out; another one reads the list anew', async () => {
+  const { dataDir, folder } = await createFolder()
+  const path = join(folder, 'read.json')
+  const note = JSON.parse(await readFile(path, 'utf8')) as { fingerprint: string; tables: Table[] }
+  const older = note.tables.slice(0, 1)
+  await writeFile(path, JSON.stringify({ ...note, fingerprint: 'of another version', tables: older }))
+  expect(await tablesOfRead(folder)).toEqual(older)
+  expect(await goesOn(dataDir)).toBe(false)
+})

@@ -1,0 +1,79 @@
+import { readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import {
+  asked,
+  connectTemporal,
+  createWorld,
+  local,
+  startCommand,
+  startRun,
+  startTestWorker,
+  until,
+} from './world.ts'
+
+const slow = { counts: { customers: 4000 }, faults: [{ kind: 'latency', ms: 100 }] } as const
+const input = { resources: ['customers' as const] }
+
+describe('a token that expires while an export reads', () => {
+  test('ends the command within seconds, in one line; the same command goes on from what was read', async () => {
+    const world = await createWorld(slow)
+    const words = ['export', 'customers', '--local', '--json']
+    const first = startCommand(world, words, { env: local })
+    await until(() => asked(world) > 22)
+    world.sandbox.control.adjust({ tokens: ['next'] })
+    const expiredAt = performance.now()
+    const { code, stdout, stderr } = await first.ended
+    expect(code).toBe(1)
+    expect(performance.now() - expiredAt).toBeLessThan(15_000)
+    const failures = stderr.split('\n').filter((line) => line.startsWith('error: '))
+    expect(failures).toEqual([
+      expect.stringMatching(
+        /does not accept the token.*put a valid one in place.*goes on from what was read/,
+      ),
+    ])
+    expect(stderr).not.toMatch(/\n\s+at /)
+    expect(JSON.parse(stdout)).toMatchObject({ error: { name: 'ExportFailed' } })
+    expect(await readdir(join(world.dataDir, 'exports'))).toEqual(['reports'])
+
+    const before = asked(world)
+    // At most what was in flight got a 401; nothing was tried again.
+    expect(before).toBeLessThan(40)
+    const second = startCommand(world, words, { env: { ...local, BILLING_TOKEN: 'next' } })
+    const ended = await second.ended
+    expect(ended.code).toBe(0)
+    expect(JSON.parse(ended.stdout)).toMatchObject({ exports: [{ verdict: 'proven', records: 4000 }] })
+    expect(asked(world) - before).toBeLessThan(45)
+  })
+
+  test('is not noticed where its file holds the next one by then', async () => {
+    const world = await createWorld(slow)
+    const file = join(world.dataDir, 'token')
+    await writeFile(file, `${world.sandbox.token}\n`)
+    await startTestWorker(world, { BILLING_TOKEN: '', BILLING_TOKEN_FILE: file })
+    const run = await startRun({ client: await connectTemporal(), world, input })
+    await until(() => asked(world) > 12)
+    await writeFile(file, 'next\n')
+    world.sandbox.control.adjust({ tokens: ['next'] })
+    expect(await run.result()).toMatchObject({
+      verdict: 'proven',
+      exports: [{ published: [{ records: 4000 }] }],
+    })
+    const refused = world.sandbox.control.requests().filter(({ status }) => status === 401)
+    expect(refused.length).toBeGreaterThan(0)
+    // Each window in flight found out for itself, once.
+    expect(refused.length).toBeLessThan(6)
+  })
+
+  test('ends the run with a sentence about its file where that holds none', async () => {
+    const world = await createWorld(slow)
+    const file = join(world.dataDir, 'token')
+    await writeFile(file, world.sandbox.token)
+    await startTestWorker(world, { BILLING_TOKEN: '', BILLING_TOKEN_FILE: file })
+    const run = await startRun({ client: await connectTemporal(), world, input })
+    await until(() => asked(world) > 12)
+    await writeFile(file, '')
+    world.sandbox.control.adjust({ tokens: ['next'] })
+    await expect(run.result()).rejects.toMatchObject({ cause: { message: expect.stringContaining(file) } })
+  })
+})

@@ -1,0 +1,67 @@
+import { describe, expect, test } from 'vitest'
+import { asked, createWorld, local, startCommand, until, type World } from './world.ts'
+
+const slowly = (on: string, ms: number) => ({ kind: 'latency', ms, on }) as const
+const slow = {
+  counts: { customers: 4000, subscriptions: 1000 },
+  faults: [slowly('GET /customers/', 400), slowly('GET /subscriptions/', 3000)],
+} as const
+
+const exportLocally = (world: World, resource: string) =>
+  startCommand(world, ['export', resource, '--local', '--json'], { env: local })
+
+describe('two commands on one data folder', () => {
+  test('are not two workers: the second is refused, with the pid of the first', async () => {
+    const world = await createWorld()
+    const first = startCommand(world, ['worker'])
+    await first.says('Listening')
+    const [worker, up, exported] = await Promise.all([
+      startCommand(world, ['worker']).ended,
+      startCommand(world, ['up'], { env: local }).ended,
+      startCommand(world, ['export', 'plans', '--local'], { env: local }).ended,
+    ])
+    for (const { code, stderr } of [worker, up, exported]) {
+      expect(code).toBe(2)
+      expect(stderr).toMatch(new RegExp(`^error: [^\\n]*worker with pid ${first.child.pid}[^\\n]*\\n$`, 'm'))
+    }
+    expect(first.child.exitCode).toBeNull()
+  })
+
+  test.each([
+    ['has ended', 'SIGINT'],
+    ['was killed', 'SIGKILL'],
+  ] as const)(
+    'share one server and one worker, and the second takes over when the first %s',
+    async (_, signal) => {
+      const world = await createWorld(slow)
+      const first = exportLocally(world, 'subscriptions')
+      await first.says('Run export-')
+      const second = exportLocally(world, 'customers')
+      await second.says('Run export-')
+      const before = asked(world)
+      await until(() => asked(world) > before + 8)
+      first.child.kill(signal)
+      expect((await first.ended).code).toBe(signal === 'SIGINT' ? 3 : null)
+      await second.says('this one starts its own')
+      world.sandbox.control.setFaults({ faults: [] })
+      const { code, stdout, stderr } = await second.ended
+      expect({ code, stderr }).toMatchObject({ code: 0 })
+      expect(JSON.parse(stdout)).toMatchObject({ exports: [{ verdict: 'proven', records: 4000 }] })
+      // One run from its start to its end, whoever served it.
+      expect(stderr.match(/Run export-/g)).toHaveLength(1)
+    },
+    60_000,
+  )
+
+  test('of the same export are one run', async () => {
+    const world = await createWorld(slow)
+    const first = exportLocally(world, 'customers')
+    await first.says('Run export-')
+    const second = exportLocally(world, 'customers')
+    await second.says('Goes on with the unfinished run')
+    world.sandbox.control.setFaults({ faults: [] })
+    const [one, other] = await Promise.all([first.ended, second.ended])
+    expect(one).toMatchObject({ code: 0 })
+    expect(other).toMatchObject({ code: 0, stdout: one.stdout })
+  })
+})

@@ -1,0 +1,110 @@
+import { PassThrough } from 'node:stream'
+import { describe, expect, it, vi } from 'vitest'
+import { toFailure } from '../../scripts/terminal/failures.ts'
+import { formatCount, formatDuration, formatTable } from '../../scripts/terminal/format.ts'
+import { createBars, createLines } from '../../scripts/terminal/progress.ts'
+
+/** A stream that says it is a terminal, and what was written to it. */
+function screen() {
+  let text = ''
+  const stream = Object.assign(new PassThrough(), { isTTY: true, columns: 100, rows: 20 })
+  stream.setEncoding('utf8').on('data', (part: string) => (text += part))
+  return { stream, text: () => text }
+}
+
+describe('bars', () => {
+  it('move at the rate of what is done, with the time and a note', async () => {
+    const { stream, text } = screen()
+    const board = createBars(stream)
+    const bar = board.start({ name: 'customers', unit: 'records' })
+    bar.update({ done: 2_500, total: 10_000, note: '25 pages' })
+    await vi.waitFor(() =>
+      expect(text()).toMatch(/█{5}░{15} customers: 2,500 of 10,000 records, \d+ ms, 25 pages/),
+    )
+    bar.update({ done: 10_000, total: 10_000 })
+    await vi.waitFor(() => expect(text()).toMatch(/█{20} customers: 10,000 of 10,000 records/))
+    bar.end()
+    board.write('done')
+    expect(text().endsWith('done\n')).toBe(true)
+  })
+
+  it('show a count where the total is not known, and lines apart from them', async () => {
+    const { stream, text } = screen()
+    const board = createBars(stream)
+    const bar = board.start({ name: 'plans', unit: 'records' })
+    bar.update({ done: 7 })
+    board.write('a line between')
+    await vi.waitFor(() => expect(text()).toMatch(/a line between\n/))
+    await vi.waitFor(() => expect(text()).toMatch(/plans: 7 records/))
+    expect(text()).not.toMatch(/[█░]/)
+    board.close()
+  })
+})
+
+describe('lines', () => {
+  it('come every few seconds while there is news, and once at the end', () => {
+    vi.useFakeTimers()
+    try {
+      const stream = new PassThrough({ encoding: 'utf8' })
+      const said = () => String(stream.read() ?? '')
+      const board = createLines({ stream, everyMs: 5_000 })
+      const bar = board.start({ name: 'plans', unit: 'records' })
+      bar.update({ done: 10 })
+      bar.update({ done: 20 })
+      expect(said()).toBe('')
+      vi.advanceTimersByTime(5_000)
+      expect(said()).toBe('plans: 20 records, 5.0 s\n')
+      vi.advanceTimersByTime(5_000)
+      expect(said()).toBe('')
+      bar.update({ done: 30 })
+      bar.end()
+      bar.end()
+      expect(said()).toBe('plans: 30 records, 10 s\n')
+      const task = board.start({ name: 'Building', unit: '' })
+      vi.advanceTimersByTime(5_000)
+      task.end()
+      task.end()
+      expect(said()).toBe('Building: 5.0 s\nBuilding: 5.0 s\n')
+      board.close()
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+})
+
+describe('a failure', () => {
+  it('is one line, whatever was thrown', () => {
+    expect(toFailure('a word')).toMatchObject({ message: 'a word', exitCode: 1, hint: null })
+    const refused = new AggregateError([
+      new Error('connect ECONNREFUSED ::1:1'),
+      new Error('connect ECONNREFUSED 127.0.0.1:1'),
+    ])
+    expect(toFailure(refused).message).toBe('connect ECONNREFUSED ::1:1; connect ECONNREFUSED 127.0.0.1:1')
+    expect(toFailure(new RangeError('')).message).toBe('RangeError')
+  })
+})
+
+describe('numbers for people', () => {
+  it('are grouped, and times have two units at most', () => {
+    expect(formatCount(1_234_567)).toBe('1,234,567')
+    const times = [
+      0, 949, 950, 9_949, 9_950, 59_499, 59_500, 125_000, 3_599_499, 3_599_500, 3_840_000, 90_000_000,
+    ]
+    expect(times.map(formatDuration).join(', ')).toBe(
+      '0 ms, 949 ms, 0.9 s, 9.9 s, 10 s, 59 s, 1 min 0 s, 2 min 5 s, 59 min 59 s, 1 h 0 min, 1 h 4 min, 25 h 0 min',
+    )
+  })
+
+  it('stand under each other in a table, to the right', () => {
+    const table = formatTable({
+      head: ['resource', 'records', 'verdict'],
+      rows: [
+        ['customers', 12_345, 'proven'],
+        ['plans', 7, 'unproven'],
+      ],
+    })
+    expect(table).toBe(
+      'resource   records  verdict\ncustomers   12,345  proven\nplans            7  unproven',
+    )
+  })
+})

@@ -1,0 +1,193 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { loadClientConnectConfig } from '@temporalio/envconfig'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describeSettings, listSettings } from '../../worker/settings-docs.ts'
+import { variables } from '../../worker/settings-variables.ts'
+import { readSettings, SettingsError } from '../../worker/settings.ts'
+
+let cwd: string
+beforeEach(() => {
+  cwd = mkdtempSync(join(tmpdir(), 'settings-'))
+})
+afterEach(() => rmSync(cwd, { recursive: true }))
+
+const enough = {
+  BILLING_BASE_URL: 'https://api.example.test/v1/',
+  BILLING_TOKEN: 't0ken',
+  BILLING_WORKSPACE: 'acc_1',
+}
+
+const read = (env: Record<string, string> = {}) => readSettings({ env: { ...enough, ...env }, cwd })
+
+function problemsOf(env: Record<string, string>): readonly string[] {
+  try {
+    readSettings({ env, cwd })
+  } catch (error) {
+    if (error instanceof SettingsError) return error.problems
+    throw error
+  }
+  return []
+}
+
+describe('settings', () => {
+  it('need an address, a token and a workspace, and have a default for the rest', () => {
+    const { billing, environment: _, ...others } = read()
+    expect(billing).toEqual({
+      baseUrl: 'https://api.example.test/v1',
+      token: expect.any(Function),
+      workspace: 'acc_1',
+      testMode: false,
+      requestsPerSecond: 10,
+      concurrency: 4,
+      timeoutSeconds: 30,
+      workspaceHeader: 'x-simple-workspace',
+      testModeHeader: 'x-service-test-mode',
+    })
+    expect(others).toEqual({
+      readLagSeconds: 60,
+      settleSeconds: 60,
+      dataDir: join(cwd, 'data'),
+      outDirs: [],
+      taskQueue: 'billing-acc_1',
+    })
+  })
+
+  it('name every problem at once, each as what, where and what to do', () => {
+    const problems = problemsOf({
+      BILLING_BASE_URL: 'ftp://x',
+      BILLING_TEST_MODE: 'yes',
+      BILLING_CONCURRENCY: '2.5',
+      BILLING_REQUESTS_PER_SECOND: '1e9',
+    })
+    expect(problems).toHaveLength(6)
+    expect(problems).toContain(
+      'BILLING_TEST_MODE ("yes") in the environment is neither true nor false; write one of the two words.',
+    )
+    for (const name of ['BILLING_BASE_URL', 'BILLING_WORKSPACE', 'BILLING_TOKEN', 'BILLING_CONCURRENCY']) {
+      expect(problems.join('\n')).toContain(name)
+    }
+    for (const problem of problems) expect(problem).toMatch(/; .+\.$/)
+  })
+
+  it('take what .env gives where the real environment gives nothing, and an empty variable gives nothing', () => {
+    writeFileSync(
+      join(cwd, '.env'),
+      'BILLING_CONCURRENCY=7\nBILLING_TIMEOUT_SECONDS="9"\nBILLING_WORKSPACE=w\n',
+    )
+    const { billing } = read({ BILLING_CONCURRENCY: '2', BILLING_TIMEOUT_SECONDS: '' })
+    expect(billing).toMatchObject({ concurrency: 2, timeoutSeconds: 9, workspace: 'acc_1' })
+    expect(problemsOf({ ...enough, BILLING_TOKEN: ' ' })).toEqual([
+      'BILLING_TOKEN is not set; give the API token, or its file in BILLING_TOKEN_FILE.',
+    ])
+  })
+
+  it('say in which file a wrong value stands, and that a named file is missing', () => {
+    writeFileSync(join(cwd, '.env'), 'BILLING_CONCURRENCY=many\n')
+    expect(problemsOf(enough)).toEqual([expect.stringContaining(`("many") in ${join(cwd, '.env')} is not`)])
+    expect(() => readSettings({ env: enough, cwd, envFile: join(cwd, 'absent') })).toThrow(
+      /absent cannot be read/,
+    )
+  })
+
+  it('refuse http to another machine unless allowed, and take it to this one', () => {
+    for (const address of ['http://api.example.test', 'http://127.0.0.1.example.test', 'http://10.0.0.1']) {
+      expect(problemsOf({ ...enough, BILLING_BASE_URL: address })).toEqual([
+        expect.stringMatching(/clear; use https/),
+      ])
+    }
+    for (const address of ['http://127.0.0.1:8080', 'http://localhost:1', 'http://[::1]:1', 'http://127.1']) {
+      expect(problemsOf({ ...enough, BILLING_BASE_URL: address })).toEqual([])
+    }
+    const allowed = read({ BILLING_BASE_URL: 'http://10.0.0.1', BILLING_ALLOW_HTTP: 'true' })
+    expect(allowed.billing.baseUrl).toBe('http://10.0.0.1')
+  })
+
+  it('refuse an address with a password or a query, without repeating them', () => {
+    for (const address of ['https://me:hunter2@api.example.test', 'https://api.example.test/?key=hunter2']) {
+      const problems = problemsOf({ ...enough, BILLING_BASE_URL: address })
+      expect(problems).toHaveLength(1)
+      expect(problems[0]).not.toContain('hunter2')
+    }
+  })
+
+  it('keep paths of .env and of defaults with their file, and take those of the environment from the caller', () => {
+    writeFileSync(join(cwd, '.env'), 'CONNECTOR_OUT_DIRS=out:/srv/out\nTEMPORAL_CLI_PATH=bin/temporal\n')
+    const settings = read({ INIT_CWD: '/elsewhere', TEMPORAL_CLI_PATH: './temporal' })
+    expect(settings.dataDir).toBe(join(cwd, 'data'))
+    expect(settings.outDirs).toEqual([join(cwd, 'out'), '/srv/out'])
+    expect(settings.temporalCliPath).toBe('/elsewhere/temporal')
+  })
+
+  it('keep test mode on a task queue of its own', () => {
+    const { billing, taskQueue } = read({ BILLING_TEST_MODE: 'true' })
+    expect({ testMode: billing.testMode, taskQueue }).toEqual({
+      testMode: true,
+      taskQueue: 'billing-acc_1-test',
+    })
+    expect(read({ CONNECTOR_TASK_QUEUE: 'mine', BILLING_TEST_MODE: 'true' }).taskQueue).toBe('mine')
+  })
+
+  it('give the token of a file, and the changed one when asked afresh', async () => {
+    const file = join(cwd, 'token')
+    writeFileSync(file, 'first\n')
+    const { token } = readSettings({
+      env: { ...enough, BILLING_TOKEN: '', BILLING_TOKEN_FILE: file },
+      cwd,
+    }).billing
+    writeFileSync(file, 'second\n')
+    expect(await token()).toBe('first')
+    expect(await token({ fresh: true })).toBe('second')
+    expect(await token()).toBe('second')
+  })
+
+  it('refuse two tokens, a missing or empty token file, and a token that is no header value, never showing it', () => {
+    const file = join(cwd, 'token')
+    writeFileSync(file, '')
+    const { BILLING_TOKEN: _, ...without } = enough
+    expect(problemsOf({ ...enough, BILLING_TOKEN_FILE: file })).toEqual([expect.stringContaining('both set')])
+    expect(problemsOf({ ...without, BILLING_TOKEN_FILE: file })).toEqual([
+      expect.stringContaining('exactly one'),
+    ])
+    expect(problemsOf({ ...without, BILLING_TOKEN_FILE: `${file}2` })).toEqual([
+      expect.stringContaining('ENOENT'),
+    ])
+    const [problem, ...rest] = problemsOf({ ...enough, BILLING_TOKEN: 'two words' })
+    expect(rest).toEqual([])
+    expect(problem).toContain('BILLING_TOKEN')
+    expect(problem).not.toContain('two words')
+  })
+
+  it('refuse a warehouse that is no PostgreSQL address, without its password', () => {
+    const [problem] = problemsOf({ ...enough, WAREHOUSE_URL: 'mysql://u:hunter2@h/d' })
+    expect(problem).toContain('postgres:// or postgresql://')
+    expect(problem).not.toContain('hunter2')
+    expect(read({ WAREHOUSE_URL: 'postgres://u:p@h/d' }).warehouseUrl).toBe('postgres://u:p@h/d')
+  })
+
+  it('hand .env on to Temporal', () => {
+    writeFileSync(join(cwd, '.env'), 'TEMPORAL_ADDRESS=127.0.0.1:9999\n')
+    const { environment } = read({ TEMPORAL_ADDRESS: '' })
+    const config = loadClientConnectConfig({ overrideEnvVars: environment, disableFile: true })
+    expect(config.connectionOptions.address).toBe('127.0.0.1:9999')
+  })
+})
+
+describe('the list of settings', () => {
+  it('shows what is in force and from where, and no secret', () => {
+    writeFileSync(join(cwd, '.env'), 'BILLING_CONCURRENCY=7\nWAREHOUSE_URL=postgres://u:hunter2@h/d\n')
+    const list = listSettings({ env: { ...enough, CONNECTOR_HASH_KEY: 'hunter2' }, cwd })
+    const shown = new Map(list.map(({ name, value, from }) => [name, [value, from]]))
+    expect(shown.get('BILLING_CONCURRENCY')).toEqual(['"7"', join(cwd, '.env')])
+    expect(shown.get('BILLING_TIMEOUT_SECONDS')).toEqual(['"30"', 'default'])
+    expect(shown.get('BILLING_TOKEN')).toEqual(['not shown', 'environment'])
+    expect(JSON.stringify(list)).not.toMatch(/hunter2|t0ken/)
+  })
+
+  it('leaves no variable out of the page', () => {
+    const page = describeSettings()
+    for (const name of Object.keys(variables)) expect(page).toContain(`| \`${name}\` |`)
+    expect(page).not.toContain('undefined')
+  })
+})

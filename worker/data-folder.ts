@@ -1,0 +1,39 @@
+import { mkdir, open, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isSystemError, refusalOf } from '../destinations/errors.ts'
+
+/** The data folder takes no files, and nothing was begun. */
+export class DataFolderError extends Error {
+  override readonly name = 'DataFolderError'
+  readonly exitCode = 2
+  readonly hint = 'Mend that, or set CONNECTOR_DATA_DIR to another folder.'
+}
+
+/** As much as a full disk must not have room for: a file's first block. */
+const probeBytes = 4096
+
+/**
+ * Makes the data folder and writes and removes a small file in it: its rights alone do not tell of a full disk, nor
+ * to root of a read-only one.
+ * @throws {DataFolderError}
+ */
+export async function prepareDataFolder(dataDir: string): Promise<void> {
+  const path = join(dataDir, `.can-write-${process.pid}`)
+  try {
+    await mkdir(dataDir, { recursive: true })
+    const file = await open(path, 'w')
+    try {
+      await file.writeFile(Buffer.alloc(probeBytes))
+      await file.sync()
+    } finally {
+      await file.close()
+      await rm(path)
+    }
+  } catch (cause) {
+    if (!isSystemError(cause)) throw cause
+    const why = refusalOf(cause) ?? cause.message
+    throw new DataFolderError(`The data folder ${dataDir} can't be written: ${why} (${cause.code}).`, {
+      cause,
+    })
+  }
+}

@@ -1,0 +1,62 @@
+import { readEnvironment } from './settings-environment.ts'
+import type { EnvironmentSource } from './settings-environment.ts'
+import { foreignVariables, shownText, variables } from './settings-variables.ts'
+import type { Variable } from './settings-variables.ts'
+
+/** One line of what is in force, safe to print. */
+export interface ListedSetting {
+  name: string
+  /** Quoted; `not shown` for a secret that is set; undefined where nothing is given and nothing stands for it. */
+  value: string | undefined
+  /** Where it was given. */
+  from: 'environment' | 'default' | (string & {})
+  meaning: string
+}
+
+/** Every variable of ours with what is in force, without secrets and without judging it. */
+export function listSettings(source: EnvironmentSource): ListedSetting[] {
+  const environment = readEnvironment(source)
+  return described().map(([name, variable]) => {
+    const given = environment.get(name)
+    const text = given?.text ?? variable.default
+    const value = text === undefined ? variable.otherwise : shownText(variable, text)
+    return { name, value, from: given?.from ?? 'default', meaning: variable.meaning }
+  })
+}
+
+/** The page docs/configuration.md. */
+export function describeSettings(): string {
+  return `# Configuration
+
+Every setting is a variable of the environment. A file \`.env\` in the folder the process runs in is read too; the real
+environment wins, and an empty variable is as if unset. A relative path in \`.env\`, or in a default, is relative to that folder; one in the
+real environment to the caller's. \`connector check\` prints what is in force, without secrets.
+
+| variable | what it is | values | without it |
+|---|---|---|---|
+${described()
+  .map(([name, variable]) => row([`\`${name}\``, variable.meaning, variable.form, without(variable)]))
+  .join('\n')}
+
+Read by others:
+
+| variable | what it is |
+|---|---|
+${Object.entries(foreignVariables)
+  .map(([names, meaning]) => row([names.replace(/[A-Z_]{3,}/g, '`$&`'), meaning]))
+  .join('\n')}
+`
+}
+
+function described(): [string, Variable][] {
+  return Object.entries(variables)
+}
+
+function without(variable: Variable): string {
+  if (variable.required) return 'refused'
+  return variable.otherwise ?? (variable.default === undefined ? '' : `\`${variable.default}\``)
+}
+
+function row(cells: string[]): string {
+  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
+}

@@ -1,0 +1,67 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseEnv } from 'node:util'
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** A value and the place it came from, for sentences about it. */
+export interface Given {
+  text: string
+  /** The environment itself, or the path of the `.env` file. */
+  from: 'environment' | (string & {})
+  /** What a relative path in it is relative to. */
+  folder: string
+}
+
+export interface EnvironmentSource {
+  /** The real environment; it wins over the file. */
+  env: Environment
+  /** Default: `.env` in `cwd`. A file named here must exist. */
+  envFile?: string
+  /** The folder that the process runs in. */
+  cwd: string
+}
+
+/**
+ * All that is given, from the real environment and the `.env` file. An empty variable is as if unset, so it does
+ * not hide the file's. A path in the real environment is relative to the caller's folder (INIT_CWD under npm),
+ * one in the file to the file's own folder: the ledger must not move with the folder a command is called from.
+ */
+export function readEnvironment(source: EnvironmentSource): Map<string, Given> {
+  const file = source.envFile ?? join(source.cwd, '.env')
+  const written = readEnvFile({ file, required: source.envFile !== undefined })
+  const fromFile = Object.entries(written).map(([name, text]) => given(name, text, file, join(file, '..')))
+  const caller = source.env['INIT_CWD'] || source.cwd
+  const real = Object.entries(source.env).map(([name, text]) => given(name, text, 'environment', caller))
+  return new Map([...fromFile, ...real].flat())
+}
+
+function given(name: string, text: string | undefined, from: string, folder: string): [string, Given][] {
+  return text === undefined || text.trim() === '' ? [] : [[name, { text: text.trim(), from, folder }]]
+}
+
+function readEnvFile({ file, required }: { file: string; required: boolean }): Environment {
+  try {
+    return parseEnv(readFileSync(file, 'utf8'))
+  } catch (cause) {
+    const absent = (cause as NodeJS.ErrnoException).code === 'ENOENT'
+    if (absent && !required) return {}
+    throw new EnvFileError(file, { cause })
+  }
+}
+
+export class EnvFileError extends Error {
+  override name = 'EnvFileError' as const
+  readonly exitCode = 2
+  constructor(file: string, options: { cause: unknown }) {
+    super(
+      `The settings file ${file} cannot be read: ${String(options.cause)}. Mend it or take it away.`,
+      options,
+    )
+  }
+}
+
+/** The merged environment as plain texts, for readers of their own such as Temporal's `loadClientConnectConfig`. */
+export function toPlain(environment: ReadonlyMap<string, Given>): Record<string, string> {
+  return Object.fromEntries([...environment].map(([name, { text }]) => [name, text]))
+}

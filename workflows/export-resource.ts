@@ -1,0 +1,111 @@
+import {
+  ApplicationFailure,
+  CancellationScope,
+  defineQuery,
+  proxyActivities,
+  setCurrentDetails,
+  setHandler,
+  workflowInfo,
+} from '@temporalio/workflow'
+import type { ResourceResult } from '../activities/close-export.ts'
+import type { Activities } from '../activities/index.ts'
+import type { ExportPlan } from '../activities/open-export.ts'
+import type { SegmentResult } from '../activities/read-segment.ts'
+import { describeResource, type ResourceProgress } from './export-details.ts'
+import { controlRun } from './run-control.ts'
+
+type Resource = ExportPlan['resources'][number]
+
+const patience = {
+  // Each try of a read begins where the last one's checkpoint ended, so many tries cost little: with these
+  // waits a service that is away for about half an hour is waited for.
+  retry: { initialInterval: '1s', maximumInterval: '1 minute', maximumAttempts: 40 },
+} as const
+
+const { readSegment } = proxyActivities<Activities>({
+  ...patience,
+  startToCloseTimeout: '15 minutes',
+  // A stopped run has ended when its read has: the next one may take over what it leaves.
+  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
+  // 5 s: after a SIGKILL of the worker the read goes on in under 7 s, and a stop is heard within 4 s.
+  heartbeatTimeout: '5s',
+})
+
+const { publishExport } = proxyActivities<Activities>({
+  ...patience,
+  startToCloseTimeout: '6 hours',
+  heartbeatTimeout: '30s',
+})
+
+const firstSegmentSeconds = 15
+const longestSegmentSeconds = 600
+
+const status = defineQuery<ResourceProgress>('status')
+
+/**
+ * Reads one resource and publishes it. The read is cut into segments of growing length (15 s, doubling to ten
+ * minutes), so that the run shows life early and 10,000 pages still make only tens of events.
+ */
+export async function exportResource(input: {
+  plan: ExportPlan
+  resource: Resource
+}): Promise<ResourceResult> {
+  const { parent } = workflowInfo()
+  if (parent === undefined) {
+    const message =
+      'exportResource is the part of an export that reads one list: start exportData instead, with {"resources": ["customers"]}.'
+    throw ApplicationFailure.nonRetryable(message, 'InvalidInput')
+  }
+  const { plan, resource } = input
+  const owner = { workflowId: parent.workflowId, runId: parent.runId }
+  const progress: ResourceProgress = { phase: 'reading', resource, records: 0, requests: 0 }
+  const show = (change: Partial<ResourceProgress>) => {
+    Object.assign(progress, change)
+    setCurrentDetails(describeResource(progress))
+  }
+  const control = controlRun({
+    onChange: (now) => show({ phase: now.stopping ? 'stopped' : now.paused ? 'paused' : progress.phase }),
+  })
+  setHandler(status, () => progress, {
+    description: 'Where this read is: phase, records, requests, verdict.',
+  })
+
+  return CancellationScope.nonCancellable(async () => {
+    let seconds = firstSegmentSeconds
+    let read: SegmentResult | undefined
+    for (let segment = 1; read?.verdict === undefined; segment += 1) {
+      await control.mayGoOn()
+      if (control.stopping) return { resource, stopped: true }
+      show({ phase: 'reading' })
+      const step = await control.untilInterrupted(() =>
+        readSegment.executeWithOptions({ summary: `read ${resource}, part ${segment}` }, [
+          { plan, resource, seconds, owner },
+        ]),
+      )
+      if (step === 'interrupted') continue
+      read = step
+      seconds = Math.min(seconds * 2, longestSegmentSeconds)
+      show({
+        records: read.records,
+        requests: read.requests,
+        ...(read.expected === undefined ? {} : { expected: read.expected }),
+      })
+    }
+
+    show({ phase: 'publishing', verdict: read.verdict })
+    const { checkpoint } = read
+    const published = await Promise.all(
+      plan.to.map((destination) =>
+        publishExport.executeWithOptions({ summary: `publish ${resource} to ${destination}` }, [
+          { plan, resource, destination, checkpoint, owner },
+        ]),
+      ),
+    )
+    const first = published[0]
+    show({
+      phase: 'ended',
+      ...(first === undefined ? {} : { verdict: first.verdict, reasons: first.reasons }),
+    })
+    return { resource, published }
+  })
+}

@@ -1,0 +1,191 @@
+import {
+  ApplicationFailure,
+  CancellationScope,
+  allHandlersFinished,
+  condition,
+  proxyActivities,
+  rootCause,
+  setCurrentDetails,
+} from '@temporalio/workflow'
+import type { CloseInput, ImportResult } from '../activities/close-import.ts'
+import type { ImportInput } from '../activities/import-input.ts'
+import type { Activities } from '../activities/index.ts'
+import type { Staged } from '../activities/stage-import.ts'
+import type { ImportPlan } from '../imports/import-plan.ts'
+import { openDesk, type ImportDesk } from './import-desk.ts'
+import { describeImport, type ImportProgress } from './import-details.ts'
+import { sendAll, type SendingEnd } from './import-sending.ts'
+import { throwInOwnWords } from './own-words.ts'
+import { controlRun, type RunControl } from './run-control.ts'
+
+const patience = { initialInterval: '1s', maximumInterval: '1 minute', maximumAttempts: 40 } as const
+
+const { openImport } = proxyActivities<Activities>({ startToCloseTimeout: '5 minutes', retry: patience })
+const { stageImport, auditImport, closeImport } = proxyActivities<Activities>({
+  startToCloseTimeout: '6 hours',
+  heartbeatTimeout: '5s',
+  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
+  retry: patience,
+})
+
+interface Run {
+  progress: ImportProgress
+  show: () => void
+  control: RunControl
+  desk: ImportDesk
+}
+
+/**
+ * Imports a CSV file: checks all of it before anything is sent, sends each row once, finds out what became of every
+ * request without an answer, and ends in a report that says, row by row, what is done and whether it is proven.
+ */
+export async function importFile(input?: ImportInput | null): Promise<ImportResult> {
+  const progress: ImportProgress = { phase: 'checking', limits: {} }
+  const show = () => setCurrentDetails(describeImport(progress))
+  const control = controlRun({
+    words: { between: 'two changes', kept: 'the ledger knows what was sent' },
+    onChange: (now) => {
+      if (progress.phase !== 'ended')
+        progress.phase = now.stopping ? 'stopping' : now.paused ? 'paused' : 'sending'
+      show()
+    },
+  })
+  const desk = openDesk({ progress, show, control })
+  show()
+  return CancellationScope.nonCancellable(async () => {
+    const plan = await open({ input, control })
+    const { run, kind, file, identity, limits } = plan
+    Object.assign(progress, { run, kind, file, identity, limits: { ...limits, ...progress.limits } })
+    desk.plan = plan
+    return await runPlan({ plan, progress, show, control, desk })
+  }).catch(throwInOwnWords)
+}
+
+async function open({
+  input,
+  control,
+}: {
+  input: ImportInput | null | undefined
+  control: RunControl
+}): Promise<ImportPlan> {
+  const summary = 'check input, copy the file'
+  const opening = openImport.executeWithOptions({ summary }, [input ?? {}])
+  // A service that is away is waited for, and a stop is not.
+  const plan = await Promise.race([opening, condition(() => control.stopping)])
+  if (plan !== undefined) return plan
+  opening.catch(() => undefined)
+  throw ApplicationFailure.nonRetryable('Stopped before the file was looked at; nothing was sent.', 'Stopped')
+}
+
+async function runPlan(run: Run & { plan: ImportPlan }): Promise<ImportResult> {
+  const { desk, progress, show } = run
+  const staged = await stage(run).catch((error: unknown) => fail({ run, how: 'refused', error }))
+  for (let isFirst = true; ; isFirst = false) {
+    const { resolved } = desk
+    const end = await endOf({ ...run, staged: isFirst ? staged : nothingStaged(staged) })
+    const result = await close(run, end)
+    // A row that somebody resolved meanwhile may have to be sent.
+    await condition(allHandlersFinished)
+    if (desk.resolved !== resolved && end.how === 'finished') continue
+    progress.phase = 'ended'
+    show()
+    return result
+  }
+}
+
+async function endOf(
+  run: Run & { plan: ImportPlan; staged: Staged | undefined },
+): Promise<Omit<CloseInput, 'plan'>> {
+  const { plan, staged } = run
+  if (staged === undefined) return { how: 'stopped', why: 'stopped before anything was sent', giveUp: false }
+  if (plan.dryRun) return { how: 'dryRun', giveUp: false }
+  try {
+    return await work({ ...run, staged })
+  } catch (error) {
+    return await fail({ run, how: 'failed', error })
+  }
+}
+
+/** The run ends as failed, but not without its report. */
+async function fail({
+  run,
+  how,
+  error,
+}: {
+  run: Run & { plan: ImportPlan }
+  how: 'refused' | 'failed'
+  error: unknown
+}): Promise<never> {
+  await condition(allHandlersFinished)
+  const why = rootCause(error) ?? String(error)
+  await close(run, { how, why, giveUp: false })
+  // A refusal keeps its own name: nothing was done.
+  if (how === 'refused') throw error
+  const after = 'What was sent is known, and the same import goes on from there.'
+  throw ApplicationFailure.nonRetryable(`${why} ${after}`, 'ImportFailed')
+}
+
+async function close(run: Run & { plan: ImportPlan }, end: Omit<CloseInput, 'plan'>): Promise<ImportResult> {
+  const { plan, desk, progress, show } = run
+  progress.phase = 'reporting'
+  show()
+  const input = { plan, ...end }
+  const result = await closeImport.executeWithOptions({ summary: 'write the report' }, [input])
+  desk.result = result
+  progress.counts = result.counts
+  progress.summary = result.summary
+  show()
+  return result
+}
+
+const nothingStaged = (staged: Staged | undefined) => staged && { ...staged, open: 0, canary: [] }
+
+/** Undefined where the run was stopped meanwhile. */
+async function stage({
+  plan,
+  progress,
+  show,
+  control,
+}: Run & { plan: ImportPlan }): Promise<Staged | undefined> {
+  for (;;) {
+    await control.mayGoOn()
+    if (control.stopping) return undefined
+    progress.phase = 'staging'
+    show()
+    const staged = await control.untilInterrupted(() =>
+      stageImport.executeWithOptions({ summary: 'check and stage every row' }, [{ plan }]),
+    )
+    if (staged === 'interrupted') continue
+    progress.staged = staged
+    show()
+    return staged
+  }
+}
+
+async function work(run: Run & { plan: ImportPlan; staged: Staged }): Promise<SendingEnd> {
+  await condition(allHandlersFinished)
+  const end = await sendAll(run)
+  if (end.how === 'stopped' || run.plan.kind !== 'retentions') return end
+  if ((await prove(run)) === 'done') return end
+  return { how: 'stopped', giveUp: false, why: 'stopped before it was proven; the same import goes on' }
+}
+
+async function prove({
+  plan,
+  progress,
+  show,
+  control,
+}: Run & { plan: ImportPlan }): Promise<'stopped' | 'done'> {
+  for (;;) {
+    await control.mayGoOn()
+    if (control.stopping) return 'stopped'
+    progress.phase = 'proving'
+    show()
+    const audit = await control.untilInterrupted(() =>
+      auditImport.executeWithOptions({ summary: 'hold every row against the service' }, [
+        { plan, limits: progress.limits },
+      ]),
+    )
+    if (audit !== 'interrupted') return 'done'
+  }
+}

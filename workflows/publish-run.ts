@@ -1,0 +1,37 @@
+import { CancellationScope, proxyActivities, setCurrentDetails, workflowInfo } from '@temporalio/workflow'
+import type { ExportReport } from '../activities/close-export.ts'
+import type { Activities } from '../activities/index.ts'
+import type { PublishAgainInput } from '../activities/open-publish.ts'
+import { throwInOwnWords } from './own-words.ts'
+
+const { openPublish, publishExport, closeExport } = proxyActivities<Activities>({
+  startToCloseTimeout: '6 hours',
+  heartbeatTimeout: '30s',
+  retry: { initialInterval: '2s', maximumInterval: '1 minute', maximumAttempts: 15 },
+})
+
+/** Publishes the kept parts of an export again, to the same or other destinations, without asking the service. */
+export async function publishRun(input: PublishAgainInput): Promise<ExportReport> {
+  const { workflowId, runId } = workflowInfo()
+  const owner = { workflowId, runId }
+  setCurrentDetails('Publishing from kept parts; the service is not asked.')
+  return CancellationScope.nonCancellable(async () => {
+    const opened = await openPublish(input).catch(throwInOwnWords)
+    const { plan, checkpoints } = opened
+    const results = await Promise.all(
+      checkpoints.map(async ({ resource, checkpoint }) => {
+        const published = await Promise.all(
+          plan.to.map((destination) =>
+            publishExport.executeWithOptions({ summary: `publish ${resource} to ${destination}` }, [
+              { plan, resource, destination, checkpoint, owner },
+            ]),
+          ),
+        ).catch(throwInOwnWords)
+        return { resource, published }
+      }),
+    )
+    const report = await closeExport({ plan, results, again: true })
+    setCurrentDetails(report.summary)
+    return report
+  })
+}

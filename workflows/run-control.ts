@@ -1,0 +1,93 @@
+import {
+  ActivityFailure,
+  CancellationScope,
+  TimeoutFailure,
+  condition,
+  defineSignal,
+  isCancellation,
+  setHandler,
+} from '@temporalio/workflow'
+
+const pause = defineSignal('pause')
+const unpause = defineSignal('unpause')
+const stop = defineSignal('stop')
+
+export interface RunControl {
+  readonly paused: boolean
+  readonly stopping: boolean
+  /** Resolves when the run may go on: not paused, or told to stop. */
+  mayGoOn(): Promise<void>
+  /** Does `work` until it is done, or until somebody pauses or stops the run: then its activity is asked to end. */
+  untilInterrupted<T>(work: () => Promise<T>): Promise<T | 'interrupted'>
+  /** Asks that work to end, and nothing else: it begins again with what has changed. */
+  interrupt(): void
+}
+
+/**
+ * What people can do to every run: pause, unpause and stop, by signal, so that it works while no worker listens.
+ * The Temporal UI's Request Cancellation means stop. Call it before the first await.
+ */
+export function controlRun(options: {
+  onChange: (control: RunControl) => void
+  /** Where a pause halts the run, and what a stop leaves. */
+  words?: { between: string; kept: string }
+}): RunControl {
+  const { between, kept } = options.words ?? { between: 'two pages', kept: 'what was read is kept' }
+  let paused = false
+  let stopping = false
+  const interrupts = new Set<() => void>()
+
+  const change = (to: { paused?: boolean; stopping?: boolean }) => {
+    paused = to.paused ?? paused
+    stopping = to.stopping ?? stopping
+    if (paused || stopping) control.interrupt()
+    options.onChange(control)
+  }
+
+  const control: RunControl = {
+    get paused() {
+      return paused
+    },
+    get stopping() {
+      return stopping
+    },
+    interrupt() {
+      for (const interrupt of interrupts) interrupt()
+    },
+    async mayGoOn() {
+      await condition(() => !paused || stopping)
+    },
+    async untilInterrupted(work) {
+      if (paused || stopping) return 'interrupted'
+      let interrupted = false
+      const scope = new CancellationScope()
+      const interrupt = () => {
+        interrupted = true
+        scope.cancel()
+      }
+      interrupts.add(interrupt)
+      try {
+        return await scope.run(work)
+      } catch (error) {
+        // A worker that is gone can't confirm that it ended the work; Temporal then says that it timed out.
+        if (interrupted && (isCancellation(error) || hasTimedOut(error))) return 'interrupted'
+        throw error
+      } finally {
+        interrupts.delete(interrupt)
+      }
+    },
+  }
+
+  setHandler(pause, () => change({ paused: true }), {
+    description: `Halts the run between ${between}; ${kept}. Unpause goes on.`,
+  })
+  setHandler(unpause, () => change({ paused: false }), { description: 'Goes on where the pause halted it.' })
+  setHandler(stop, () => change({ stopping: true, paused: false }), {
+    description: `Ends the run cleanly, with a report; ${kept} for the next run of the same input.`,
+  })
+  CancellationScope.current().cancelRequested.catch(() => change({ stopping: true, paused: false }))
+  return control
+}
+
+const hasTimedOut = (error: unknown): boolean =>
+  error instanceof ActivityFailure && error.cause instanceof TimeoutFailure
