@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import { join, relative } from 'node:path'
 import { createSandbox } from '../sandbox/sandbox.ts'
 import { readSettings, type Settings } from '../worker/settings.ts'
+import { prepareDemoImport, runDemoImport } from './demo-import.ts'
 import { reportExport } from './export-report.ts'
 import { followExport, stopOnInterrupt, type ExportHandle } from './follow-export.ts'
 import { openLocalSession } from './local-session.ts'
@@ -32,33 +33,68 @@ async function runDemo({ terminal, keep }: { terminal: Terminal; keep: boolean }
   terminal.note(
     `A stand-in billing service serves at ${sandbox.url}; records come and go while they are read.`,
   )
+  const settings = demoSettings(sandbox.url)
+  await using closing = new AsyncDisposableStack()
+  closing.defer(() => sandbox.close())
+  let importRun: string | undefined
+  const mayWrite = (run: string) => run === importRun
+  const session = await openLocalSession({ settings, terminal, mayWrite })
+  closing.defer(() => session.close())
+  terminal.identity(settings.billing)
+
+  const told = collectResults(terminal)
+  const { client } = session
+  const { handle } = await startExport({ client, taskQueue: settings.taskQueue, input: {} })
+  await followOwn({ client, handle, terminal: told.as('export'), settings })
+  const exported = process.exitCode
+
+  const demo = await prepareDemoImport({ settings, terminal })
+  importRun = demo.handed.run
+  const imported = await runDemoImport({ demo, sandbox, session, settings, terminal: told.as('import') })
+
+  told.tell()
+  terminal.note(`Files and reports: ${relative(process.cwd(), settings.dataDir)}`)
+  // The rejected rows were meant to be.
+  process.exitCode = imported ? Number(exported) : exitCodes.unproven
+  if (keep) await untilInterrupted({ terminal, uiUrl: session.uiUrl })
+}
+
+function demoSettings(baseUrl: string): Settings {
   const { env } = process
   const dataDir = join(env['INIT_CWD'] ?? process.cwd(), 'data', 'demo')
-  const settings = readSettings({
+  return readSettings({
     env: {
       ...env,
-      BILLING_BASE_URL: sandbox.url,
+      BILLING_BASE_URL: baseUrl,
       BILLING_TOKEN: token,
       BILLING_TOKEN_FILE: '',
       BILLING_WORKSPACE: workspace,
       BILLING_TEST_MODE: 'false',
       BILLING_REQUESTS_PER_SECOND: '50',
+      // A lost request takes effect at once here, or never.
+      BILLING_SETTLE_SECONDS: '1',
       CONNECTOR_DATA_DIR: dataDir,
       CONNECTOR_TASK_QUEUE: '',
       TEMPORAL_ADDRESS: '',
     },
     cwd: process.cwd(),
   })
-  await using closing = new AsyncDisposableStack()
-  closing.defer(() => sandbox.close())
-  const session = await openLocalSession({ settings, terminal })
-  closing.defer(() => session.close())
-  terminal.identity(settings.billing)
-  const { client } = session
-  const { handle } = await startExport({ client, taskQueue: settings.taskQueue, input: {} })
-  await followOwn({ client, handle, terminal, settings })
-  terminal.note(`Files and manifests: ${relative(process.cwd(), join(dataDir, 'exports'))}`)
-  if (keep) await untilInterrupted({ terminal, uiUrl: session.uiUrl })
+}
+
+/** The results of several runs, told as the one result of this command. */
+function collectResults(terminal: Terminal) {
+  const documents: Record<string, unknown> = {}
+  const texts: string[] = []
+  return {
+    as: (name: string): Terminal => ({
+      ...terminal,
+      result({ document, text }) {
+        documents[name] = document
+        texts.push(text)
+      },
+    }),
+    tell: () => terminal.result({ document: documents, text: texts.join('\n\n') }),
+  }
 }
 
 async function followOwn(options: {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { ImportResult } from '../activities/close-import.ts'
 import { type ImportPlan, runFiles } from '../imports/import-plan.ts'
 import { readPlan } from '../imports/run-notes.ts'
-import { writeImportReport } from '../imports/write-report.ts'
+import { type ImportReport, writeImportReport } from '../imports/write-report.ts'
 import { openState, type State } from '../state/open-state.ts'
 import type { Settings } from '../worker/settings.ts'
 import { importFolder } from './import-folder.ts'
@@ -19,7 +19,7 @@ export const planOf = (settings: Settings, run: string): Promise<ImportPlan | un
 
 /**
  * Writes the report of an import anew from the ledger and tells it: of a run that has ended, goes on or died.
- * Gives the exit code it earns.
+ * Sets the exit code it earns.
  */
 export async function reportImport({
   run,
@@ -29,7 +29,7 @@ export async function reportImport({
   run: string
   terminal: Terminal
   settings: Settings
-}): Promise<void> {
+}): Promise<ImportReport> {
   const { dataDir } = settings
   const plan = await planOf(settings, run)
   if (plan === undefined) throw new RangeError(`${run} has no plan`)
@@ -41,6 +41,7 @@ export async function reportImport({
     terminal.result({ document, text })
     if (report.ended?.how === 'finished') await writeFile(join(dataDir, plan.folder, runFiles.shown), '')
     process.exitCode = codeOf(report)
+    return report
   } finally {
     await state.close()
   }
@@ -55,13 +56,7 @@ function codeOf({ verdict, counts, ended }: Pick<ImportResult, 'verdict' | 'coun
   return verdict === 'proven' && isWhole ? exitCodes.proven : exitCodes.unproven
 }
 
-async function toText({
-  report,
-  state,
-}: {
-  report: Awaited<ReturnType<typeof writeImportReport>>
-  state: State
-}): Promise<string> {
+async function toText({ report, state }: { report: ImportReport; state: State }): Promise<string> {
   const { counts, audit, files, run } = report
   const rows = Object.entries(counts).filter(([, count]) => count > 0)
   const table = formatTable({ head: ['outcome', 'rows'], rows })

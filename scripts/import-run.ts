@@ -1,14 +1,8 @@
-import {
-  ServiceError,
-  WorkflowExecutionAlreadyStartedError,
-  WorkflowFailedError,
-  WorkflowNotFoundError,
-} from '@temporalio/client'
+import { ServiceError, WorkflowFailedError, WorkflowNotFoundError } from '@temporalio/client'
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { ImportInput } from '../activities/import-input.ts'
-import { importKinds } from '../imports/import-kind.ts'
 import { runFiles } from '../imports/import-plan.ts'
+import type { ImportReport } from '../imports/write-report.ts'
 import type { Settings } from '../worker/settings.ts'
 import type { importFile } from '../workflows/import-file.ts'
 import { TemporalLostError } from './follow-export.ts'
@@ -20,6 +14,7 @@ import { reportImport } from './import-report.ts'
 import { type ImportHandle, showImport } from './import-show.ts'
 import { openLocalSession } from './local-session.ts'
 import { openSession, type Session } from './session.ts'
+import { startImport } from './start-import.ts'
 import { exitCodes } from './terminal/failures.ts'
 import { onInterrupt } from './terminal/interrupt.ts'
 import type { Terminal } from './terminal/terminal.ts'
@@ -50,7 +45,7 @@ export async function runImport(call: Call): Promise<void> {
       terminal.identity({ workspace: identity.workspace, testMode: identity.mode === 'test' })
       const handle = isStarted
         ? client.workflow.getHandle<typeof importFile>(handed.run)
-        : await start({ ...call, session, handed })
+        : await startImport({ ...call, session, handed })
       isStarted = true
       if (order.detach)
         return terminal.result({
@@ -58,7 +53,8 @@ export async function runImport(call: Call): Promise<void> {
           text: `Follow it with: connector watch ${handed.run}`,
         })
       using _interrupt = stopOnInterrupt({ session, handle, terminal })
-      return await followImport({ session, handle, terminal, settings })
+      await followImport({ session, handle, terminal, settings })
+      return
     } catch (error) {
       if (!session.gone.aborted) {
         await handed.remove()
@@ -77,75 +73,13 @@ function open({ settings, terminal, order }: Call, { run }: HandedIn): Promise<S
   return openLocalSession({ settings, terminal, mayWrite: (other) => other === run })
 }
 
-async function start({
-  settings,
-  terminal,
-  order,
-  session,
-  handed,
-}: Call & { session: Session; handed: HandedIn }): Promise<ImportHandle> {
-  const { client } = session
-  const { run } = handed
-  try {
-    const handle = await client.workflow.start<typeof importFile>('importFile', {
-      workflowId: run,
-      taskQueue: settings.taskQueue,
-      args: [toInput({ order, session, handed, terminal })],
-      staticSummary: `${order.kind} from a file`,
-    })
-    terminal.note(handed.before === 'unfinished' ? `Goes on with the unfinished run ${run}` : `Run ${run}`)
-    return handle
-  } catch (error) {
-    await handed.remove()
-    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error
-    terminal.note(`Goes on with the unfinished run ${run}`)
-    return client.workflow.getHandle<typeof importFile>(run)
-  }
-}
-
-function toInput({
-  order,
-  session,
-  handed,
-  terminal,
-}: {
-  order: ImportOrder
-  session: Session
-  handed: HandedIn
-  terminal: Terminal
-}): ImportInput {
-  const { kind, columns, dryRun, onInvalid, done, existing, sendAgain, expect, waitForApproval } = order
-  const { canary, maxFailures, requestsPerSecond } = order
-  const { isInteractive } = terminal
-  const isAsked = isInteractive && !order.yes && session.identity.mode === 'live' && !order.detach
-  return {
-    kind,
-    ...handed.input,
-    ...(columns && { columns }),
-    dryRun,
-    onInvalid,
-    done,
-    existing,
-    ...(sendAgain.length > 0 && { sendAgain }),
-    ...(expect.rows !== undefined && { expectRows: expect.rows }),
-    ...(expect.totals !== undefined && { expectTotals: { ...expect.totals } }),
-    ...(canary !== undefined && { canary }),
-    ...(maxFailures !== undefined && { maxFailures }),
-    ...(requestsPerSecond !== undefined && { requestsPerSecond }),
-    waitForApproval,
-    confirmCanary: isAsked && importKinds[kind].does !== 'update',
-    attended: isInteractive && !order.detach,
-    identity: session.identity,
-  }
-}
-
 /** Shows an import until it ends, answers what it asks, and tells its report. */
 export async function followImport(options: {
   session: Pick<Session, 'client' | 'gone'>
   handle: ImportHandle
   terminal: Terminal
   settings: Settings
-}): Promise<void> {
+}): Promise<ImportReport> {
   const { session, handle, terminal, settings } = options
   const { client, gone } = session
   const ended = new AbortController()
@@ -165,11 +99,11 @@ export async function followImport(options: {
     ended.abort()
     await showing
   }
-  await reportImport({ run, terminal, settings })
+  return await reportImport({ run, terminal, settings })
 }
 
 /** Ctrl-C asks the run of this command to stop cleanly; a second one lets go of it. */
-function stopOnInterrupt({
+export function stopOnInterrupt({
   session,
   handle,
   terminal,

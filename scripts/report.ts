@@ -13,7 +13,10 @@ import type { Terminal } from './terminal/terminal.ts'
 export function configure(command: Command, terminal: Terminal): void {
   command.argument('<run>', 'the name of the run').action(async (run: string) => {
     const settings = processSettings()
-    if ((await planOf(settings, run)) !== undefined) return await reportImport({ run, terminal, settings })
+    if ((await planOf(settings, run)) !== undefined) {
+      await reportImport({ run, terminal, settings })
+      return
+    }
     const path = join(settings.dataDir, 'exports', 'reports', `${toFileName(run)}.json`)
     const text = await readFile(path, 'utf8').catch((cause: unknown) => {
       throw new RefusedError(`There is no report of a run ${run} in ${settings.dataDir}.`, {

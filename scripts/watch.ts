@@ -22,7 +22,8 @@ export function configure(command: Command, terminal: Terminal): void {
     const ofImport = await findImport({ client, run })
     if (ofImport !== undefined) {
       const session = { client, gone: new AbortController().signal }
-      return await followImport({ session, handle: ofImport.handle, terminal, settings })
+      await followImport({ session, handle: ofImport.handle, terminal, settings })
+      return
     }
     const { handle } = await findRun({ client, run, types: ['exportData', 'publishRun'] })
     const report = await followExport({ client, handle, terminal })
