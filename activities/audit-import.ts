@@ -7,7 +7,7 @@ import { replaceFile } from '../destinations/durable.ts'
 import { type ImportLimits, type ImportPlan, runFiles } from '../imports/import-plan.ts'
 import { type AuditNote, readRunNotes } from '../imports/run-notes.ts'
 import type { ActivityDeps } from './deps.ts'
-import { withHeartbeat } from './import-heartbeat.ts'
+import { withHeartbeat } from './with-heartbeat.ts'
 import { refuseOther } from './open-export.ts'
 import type { RunRates } from './run-rates.ts'
 

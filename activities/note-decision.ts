@@ -1,21 +1,15 @@
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type ImportPlan, runFiles } from '../imports/import-plan.ts'
-import type { Decision } from '../imports/run-notes.ts'
+import { type ChangeRun, changeRunFiles, type Decision } from '../changes/run-notes.ts'
 import type { ActivityDeps } from './deps.ts'
 import { refuseOther } from './open-export.ts'
 
 /** Keeps what a person said to a run, for its report: durable before anything is done on the strength of it. */
 export function createNoteDecision(deps: ActivityDeps) {
-  return async function noteDecision({
-    plan,
-    decision,
-  }: {
-    plan: ImportPlan
-    decision: Decision
-  }): Promise<void> {
+  return async function noteDecision(input: { plan: ChangeRun; decision: Decision }): Promise<void> {
+    const { plan, decision } = input
     refuseOther({ run: plan.identity, worker: deps.identity })
-    const file = await open(join(deps.dataDir, plan.folder, runFiles.decisions), 'a')
+    const file = await open(join(deps.dataDir, plan.folder, changeRunFiles.decisions), 'a')
     try {
       await file.writeFile(`${JSON.stringify(decision)}\n`)
       await file.sync()

@@ -1,5 +1,5 @@
 import { type Decision, resolveChange } from '../changes/resolve.ts'
-import type { ImportPlan } from '../imports/import-plan.ts'
+import type { ChangeRun } from '../changes/run-notes.ts'
 import type { ActivityDeps } from './deps.ts'
 import { refusing } from './import-errors.ts'
 import { refuseOther } from './open-export.ts'
@@ -10,7 +10,7 @@ export function createResolveRow(deps: ActivityDeps) {
     plan,
     ...resolution
   }: {
-    plan: ImportPlan
+    plan: ChangeRun
     row: number
     decision: Decision
     by: string

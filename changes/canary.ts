@@ -49,8 +49,11 @@ export async function chooseCanary({
 
 const mostSignatures = 1_000
 
-/** A canary stops the run only if all of it failed: one that was done shows that the way is right. */
-export async function canaryFailed({
+/**
+ * The lanes of which every change of a canary failed: one that was done shows that the way is right. What a look
+ * kept from being sent says nothing about sending.
+ */
+export async function failedCanaries({
   ledger,
   run,
   rows,
@@ -58,7 +61,11 @@ export async function canaryFailed({
   ledger: Ledger
   run: string
   rows: readonly number[]
-}): Promise<boolean> {
-  const canary = await Promise.all(rows.map((row) => ledger.row({ run, row })))
-  return canary.length > 0 && canary.every((change) => change !== undefined && hasFailed(change))
+}): Promise<string[]> {
+  const changes = await Promise.all(rows.map((row) => ledger.row({ run, row })))
+  const sent = changes.filter((change) => change !== undefined && change.sends > 0)
+  const byLane = Map.groupBy(sent, (change) => change?.lane ?? '')
+  return [...byLane].flatMap(([lane, canary]) =>
+    canary.every((change) => change !== undefined && hasFailed(change)) ? [lane] : [],
+  )
 }

@@ -41,6 +41,8 @@ export interface ChangeKind {
   lookUp?(look: LookUp): Promise<Seen>
   /** The answer says only that the request was taken: what became of it is settled by a look, like a lost one. */
   readonly settledByLook?: true
+  /** The answer itself shows already that it did not last: the breaker hears of it before the look. */
+  readonly fellAtOnce?: (answer: Returned) => boolean
   /** A 404 for a change that was sent before is what success looks like. */
   readonly goneIsDone?: true
   /** What tells changes apart for a canary. */
@@ -64,8 +66,8 @@ export interface LookBefore {
 export type SeenBefore =
   /** Send it; the facts are kept in the ledger, to compare with what a later look sees. */
   | { go: unknown }
-  /** Nothing is left to do, or it is for a person. */
-  | { instead: 'done' | 'parked'; outcome: Outcome; words: string }
+  /** Nothing is left to do, it is for a person, or it is no longer there to be changed. */
+  | { instead: 'done' | 'parked' | 'dropped'; outcome: Outcome; words: string; saw?: unknown }
 
 export interface LookUp extends LookBefore {
   /** The facts of the look before, or the ids that were there at staging; JSON text as the kind wrote it. */
@@ -74,11 +76,12 @@ export interface LookUp extends LookBefore {
   others: readonly string[]
 }
 
+/** `saw`: facts for the report, in the words of the kind. */
 export type Seen =
-  | { seen: 'done'; id: string; outcome: Outcome; words?: string }
+  | { seen: 'done'; id: string; outcome: Outcome; words?: string; saw?: unknown }
   /** Every record that came back carries what was asked for, and this one is not among them. */
   | { seen: 'absent' }
   /** The request had no effect, or none that lasted: the attempt is used up. */
-  | { seen: 'fellBack'; outcome: Outcome; words: string }
+  | { seen: 'fellBack'; outcome: Outcome; words: string; saw?: unknown }
   /** Neither there nor absent: a person must look. */
   | { seen: 'unclear'; outcome: Outcome; words: string }

@@ -9,18 +9,22 @@ export function leaveUntried({
   ledger,
   run,
   why,
+  which = {},
   now = Date.now,
 }: {
   ledger: Ledger
   run: string
   /** For people: the bound or the breaker that ended the run. */
   why: string
+  /** Only those of a lane, or only those that were never sent. */
+  which?: { lane?: string; unsent?: boolean }
   now?: () => number
 }): Promise<number> {
   const outcome: Outcome = 'notTried'
   return ledger.moveAll({
     run,
     from: 'staged',
+    ...which,
     patch: { state: 'dropped', outcome, error: why, closedAt: now() },
   })
 }

@@ -29,6 +29,7 @@ export const moves: readonly Move[] = [
   { from: 'staged', to: 'sending', by: 'claim', rule: 'on the disk before the request leaves' },
   { from: 'staged', to: 'done', by: 'look', rule: 'a look just before shows that nothing is left to do' },
   { from: 'staged', to: 'parked', by: 'look', rule: 'a look just before shows that it is for a person' },
+  { from: 'staged', to: 'dropped', by: 'look', rule: 'a look just before shows that it is gone' },
   {
     from: 'staged',
     to: 'unknown',

@@ -36,8 +36,10 @@ export const outcomes = {
   attemptsUsedUp: 'every attempt to resume it fell back',
   needsPerson: 'its reason needs a person',
   notFound: 'the record was not found',
+  gone: 'it was cancelled or finalized meanwhile',
 
   notTried: 'the run ended before it was tried',
+  coolingDown: 'it was resumed not long ago',
   doneEarlier: 'an earlier run has done it',
   existed: 'the service had it before the run',
   dropped: 'a person dropped it',

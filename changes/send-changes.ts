@@ -109,13 +109,19 @@ async function sendPass(pass: Pass): Promise<SendResult> {
   })
   const sender = new Sender({ pass, breakers, totals: await totalsOf({ ledger, run }) })
   const ended = await sender.run()
-  const due = await ledger.nextDue({ run })
+  // Other lanes may have something that is due later, while this one's breaker is open.
+  const exceptLanes = ended === 'breaker' ? breakers.closedLanes(now()) : []
+  const times = [
+    await ledger.nextDue({ run, exceptLanes }),
+    ...(ended === 'breaker' ? [breakers.nextTrialAt] : []),
+  ]
+  const known = times.filter((time) => time !== undefined)
   return {
     ...sender.progress,
     ended,
     breakers: breakers.states,
     givenUp: breakers.givenUp,
-    nextDueAt: ended === 'breaker' ? breakers.nextTrialAt : due,
+    nextDueAt: known.length === 0 ? undefined : Math.min(...known),
     claims: await ledger.claims({ run }),
   }
 }

@@ -45,8 +45,9 @@ async function lookBefore({ ledger, kind, billing, row, body, now, stop }: SendO
   if (kind.lookBefore === undefined) return { go: true, facts: undefined } as const
   const seen = await kind.lookBefore({ billing, body, signal: stop })
   if ('go' in seen) return { go: true, facts: JSON.stringify(seen.go) } as const
-  const { instead: to, outcome, words } = seen
-  const patch = { error: words, closedAt: now(), lookedAt: now(), holdsKey: to === 'done' }
+  const { instead: to, outcome, words, saw } = seen
+  const answer = saw === undefined ? {} : { answer: JSON.stringify(saw) }
+  const patch = { error: words, closedAt: now(), lookedAt: now(), holdsKey: to === 'done', ...answer }
   await move({ ledger, row, to, by: 'look', outcome, patch })
   // Nothing was sent, so the breaker has learned nothing about sending.
   return { go: false, sent: { event: 'notSent', claimed: false } satisfies SentOne } as const
@@ -107,7 +108,8 @@ async function closeAnswered({
   if (kind.settledByLook === true) {
     const patch = { answerId, answer, answeredAt: at, unknownSince: at, error: null }
     await move({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: kind.answered, patch })
-    return { event: 'pending', claimed: true }
+    const fell = stored !== undefined && kind.fellAtOnce?.(stored) === true
+    return { event: fell ? 'failure' : 'pending', claimed: true }
   }
   await moveByAnswer({ ledger, row: claimed, outcome: kind.answered, answerId, answer, at })
   return { event: 'success', claimed: true }

@@ -1,7 +1,7 @@
 import type { Billing } from '../billing/client.ts'
 import type { Ledger } from '../state/ledger.ts'
 import type { LedgerRow } from '../state/ledger-row.ts'
-import type { ChangeKind } from './change-kind.ts'
+import type { ChangeKind, Seen } from './change-kind.ts'
 import { Control } from './control.ts'
 import { parseBody } from './body.ts'
 import { lookUp } from './look-up.ts'
@@ -16,6 +16,8 @@ export interface SettleOptions {
   billing: Billing
   /** How long a lost request may still take effect: the first look comes that long after, the second twice that. */
   settleMs: number
+  /** How long what the service has taken may need to show (a charge); `settleMs` where it is left out. */
+  verifyMs?: number
   /** For kinds whose attempts are used up (resumes). */
   attempts: Attempts
   /** Looks on their way at once. */
@@ -33,7 +35,7 @@ export interface Attempts {
   /** The wait after the first, second ... attempt; the last one stays. */
   waitsMs: readonly number[]
   /** False during a canary and while a breaker opens: what fell back then is no fault of the subscription. */
-  count: boolean
+  count: boolean | ((row: LedgerRow) => boolean)
 }
 
 export interface SettleResult {
@@ -95,9 +97,9 @@ async function whatIsLeft(settling: Settling) {
   return { unknown, nextLookAt: unknown === 0 ? undefined : nextLookAt }
 }
 
-function lookAt({ kind, settleMs }: Settling, row: LedgerRow): number {
+function lookAt({ kind, settleMs, verifyMs = settleMs }: Settling, row: LedgerRow): number {
   if (kind.whenUnknown(parseBody(row)) === 'park') return 0
-  if (row.looks === 0) return (row.unknownSince ?? 0) + settleMs
+  if (row.looks === 0) return (row.unknownSince ?? 0) + (row.answeredAt === null ? settleMs : verifyMs)
   return (row.lookedAt ?? 0) + 2 * settleMs
 }
 
@@ -114,7 +116,7 @@ async function settleOne(settling: Settling, row: LedgerRow): Promise<void> {
 async function settleByLook(settling: Settling, row: LedgerRow): Promise<void> {
   const seen = await lookUp(settling, row)
   if (seen.seen === 'done') {
-    const patch = { answerId: seen.id, error: seen.words ?? null, closedAt: settling.now() }
+    const patch = { answerId: seen.id, error: seen.words ?? null, closedAt: settling.now(), ...sawOf(seen) }
     return await settle(settling, row, { to: 'done', outcome: seen.outcome, patch })
   }
   if (seen.seen === 'unclear') return await park(settling, row, seen.outcome, seen.words)
@@ -145,11 +147,13 @@ async function settleAbsent(settling: Settling, row: LedgerRow): Promise<void> {
 async function useUpAttempt(
   settling: Settling,
   row: LedgerRow,
-  { outcome, words }: { outcome: Outcome; words: string },
+  seen: Extract<Seen, { seen: 'fellBack' }>,
 ): Promise<void> {
+  const { outcome, words } = seen
   const { attempts: allowed, now } = settling
-  const attempts = row.attempts + (allowed.count ? 1 : 0)
-  const patch = { attempts, error: words, closedAt: now() }
+  const counts = typeof allowed.count === 'boolean' ? allowed.count : allowed.count(row)
+  const attempts = row.attempts + (counts ? 1 : 0)
+  const patch = { attempts, error: words, closedAt: now(), ...sawOf(seen) }
   if (attempts >= allowed.most) {
     // Nothing is in doubt about it: a later run may try again.
     const usedUp = { ...patch, error: `${words} (attempt ${attempts} of ${allowed.most})`, holdsKey: false }
@@ -158,6 +162,9 @@ async function useUpAttempt(
   const wait = allowed.waitsMs[Math.max(0, attempts - 1)] ?? allowed.waitsMs.at(-1) ?? 0
   await settle(settling, row, { to: 'staged', outcome, patch: { ...patch, notBefore: now() + wait } })
 }
+
+/** What a look saw takes the place of the answer, which said only that the request was taken. */
+const sawOf = ({ saw }: { saw?: unknown }) => (saw === undefined ? {} : { answer: JSON.stringify(saw) })
 
 const park = (settling: Settling, row: LedgerRow, outcome: Outcome, error: string | null) =>
   settle(settling, row, { to: 'parked', outcome, patch: { error, closedAt: settling.now() } })

@@ -14,6 +14,8 @@ export interface ChangeToStage {
   /** What canary and breaker are kept for; one for the whole run where it is left out. */
   lane?: string
   notBefore?: number
+  /** Attempts that earlier runs used up, and that count here too. */
+  attempts?: number
   /** Asked for by a person: once more, although it is done. */
   sendAgain?: boolean
   /** Ids that the service already has under the same key: they are not this change. */

@@ -1,3 +1,4 @@
+import { changeRunFiles, type ChangeRun } from '../changes/run-notes.ts'
 import type { Expectations } from './expectations.ts'
 import type { ImportKindName } from './import-kind.ts'
 
@@ -15,16 +16,13 @@ export interface ImportLimits {
  * What an import does, settled once at its start and kept in its folder: names, counts and paths only, because it
  * is part of the workflow's history. Paths are relative to the data folder.
  */
-export interface ImportPlan {
-  run: string
+export interface ImportPlan extends ChangeRun {
   /** The execution that settled it, so that a second try of this settles nothing anew. */
   execution: { workflowId: string; runId: string }
   startedAt: string
-  identity: { workspace: string; baseUrl: string; mode: 'live' | 'test'; store: string }
   kind: ImportKindName
   /** The file as the input names it; where it was handed in, it is gone once the run has its copy. */
   source: string
-  folder: string
   file: string
   lines?: string
   mapping: string
@@ -60,15 +58,12 @@ export const handedIn = '.handed-in-'
 
 /** The names of what lies in a run's folder. */
 export const runFiles = {
-  plan: 'plan.json',
+  ...changeRunFiles,
   input: 'input',
   check: 'check.json',
   staged: 'staged.json',
-  decisions: 'decisions.jsonl',
   audit: 'audit.json',
   findings: 'findings.jsonl',
-  ended: 'ended.json',
-  report: 'report.json',
   results: 'results.csv',
   rejected: 'rejected.csv',
   parked: 'parked.csv',

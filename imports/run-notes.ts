@@ -1,6 +1,6 @@
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { RetentionAudit } from '../changes/audit-retentions.ts'
+import { type Decision, type EndedNote, readDecisions, readNote } from '../changes/run-notes.ts'
 import type { FileCheck } from './check-file.ts'
 import type { ControlTotals } from './control-totals.ts'
 import { type ImportPlan, runFiles } from './import-plan.ts'
@@ -21,21 +21,6 @@ export interface StagedNote {
   newestBefore?: string
   /** Why the look for what the service has already may have missed something; empty where it was proven. */
   existingReasons: string[]
-}
-
-/** What a person said to a run. Who and why are typed, and nobody checks them. */
-export interface Decision {
-  at: string
-  about: 'approval' | 'canary' | 'breaker' | 'limits'
-  by: string
-  why: string
-}
-
-/** How a run ended. */
-export interface EndedNote {
-  how: 'finished' | 'stopped' | 'refused' | 'failed' | 'dryRun'
-  why?: string
-  at: string
 }
 
 /** The first of the findings of an audit; all of them are in a file beside it. */
@@ -66,18 +51,6 @@ export async function readRunNotes(folder: string): Promise<RunNotes> {
 export const readPlan = (folder: string): Promise<ImportPlan | undefined> =>
   readNote<ImportPlan>(join(folder, runFiles.plan))
 
-export async function readDecisions(folder: string): Promise<Decision[]> {
-  const text = await readText(join(folder, runFiles.decisions))
-  // A line that a crash cut short was never answered, so nobody was told that it holds.
-  return (text ?? '').split('\n').flatMap((line): Decision[] => {
-    try {
-      return line === '' ? [] : [JSON.parse(line) as Decision]
-    } catch {
-      return []
-    }
-  })
-}
-
 /** The file of a run as it is read for a check, for staging and for its results. */
 export async function fileOf({
   plan,
@@ -92,19 +65,5 @@ export async function fileOf({
     mapping: await readMapping(join(dataDir, plan.mapping)),
     ...(plan.columns !== undefined && { columns: plan.columns }),
     ...(plan.lines !== undefined && { lines: join(dataDir, plan.lines) }),
-  }
-}
-
-async function readNote<T>(path: string): Promise<T | undefined> {
-  const text = await readText(path)
-  return text === undefined ? undefined : (JSON.parse(text) as T)
-}
-
-async function readText(path: string): Promise<string | undefined> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw error
   }
 }

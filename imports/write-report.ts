@@ -1,17 +1,11 @@
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { placeOf, type ReportCounts, summarize } from '../changes/report.ts'
+import type { Decision, EndedNote } from '../changes/run-notes.ts'
 import { type ChangesVerdict, verdictOf } from '../changes/verdict.ts'
 import { importKinds } from './import-kind.ts'
 import { type ImportPlan, runFiles } from './import-plan.ts'
-import {
-  type AuditNote,
-  type Decision,
-  type EndedNote,
-  fileOf,
-  readRunNotes,
-  type RunNotes,
-} from './run-notes.ts'
+import { type AuditNote, fileOf, readRunNotes, type RunNotes } from './run-notes.ts'
 import { type RowResult, type Sheet, writeResults } from './write-results.ts'
 
 type Ledger = Parameters<typeof summarize>[0]['ledger']

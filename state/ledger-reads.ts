@@ -15,6 +15,9 @@ export interface KeyHistory {
   attempts: number
   /** When the last of those attempts was sent, or when it was last done. */
   lastSentAt: number | null
+  /** The run of that last attempt, and what it kept of the answer. */
+  run: string
+  answer: string | null
 }
 
 export interface LedgerReads {
@@ -40,7 +43,7 @@ export interface LedgerReads {
   holders(options: KeySpace & { keys: readonly string[] }): Promise<LedgerRow[]>
   history(options: KeySpace & { keys: readonly string[] }): Promise<Map<string, KeyHistory>>
   /** When the next staged change of a run may be sent; undefined where none is staged. */
-  nextDue(options: { run: string }): Promise<number | undefined>
+  nextDue(options: { run: string; exceptLanes?: readonly string[] }): Promise<number | undefined>
 }
 
 export interface Count {
@@ -186,12 +189,13 @@ export function createLedgerReads({ db }: { db: Kysely<StateTables> }): LedgerRe
           .execute()
       ).map(toRow),
     history: (options) => history({ db, ...options }),
-    nextDue: async ({ run }) => {
+    nextDue: async ({ run, exceptLanes = [] }) => {
       const row = await db
         .selectFrom('changes')
         .select(({ fn }) => fn.min<number | null>('not_before').as('at'))
         .where('run', '=', run)
         .where('state', '=', 'staged')
+        .where('lane', 'not in', among(exceptLanes))
         .executeTakeFirst()
       return row?.at ?? undefined
     },
@@ -236,16 +240,17 @@ async function history({
   ...space
 }: KeySpace & { db: Kysely<StateTables>; keys: readonly string[] }) {
   const rows = await inSpace(db, space)
-    .select(['key', 'state', 'attempts', 'sent_at'])
+    .select(['key', 'state', 'attempts', 'sent_at', 'run', 'answer'])
     .where('key', 'in', among(keys))
-    .where((or) => or.or([or('attempts', '>', 0), or('state', '=', 'done')]))
+    .where((or) => or.or([or('sends', '>', 0), or('state', '=', 'done')]))
     .orderBy('key')
     .orderBy('id')
     .execute()
   const byKey = new Map<string, KeyHistory>()
-  for (const { key, state, attempts, sent_at } of rows) {
-    const before = state === 'done' ? 0 : (byKey.get(key)?.attempts ?? 0)
-    byKey.set(key, { attempts: state === 'done' ? 0 : before + attempts, lastSentAt: sent_at })
+  // A change that goes on with a key's attempts is staged with those of the one before it.
+  for (const { key, state, attempts, sent_at, run, answer } of rows) {
+    const lastSentAt = sent_at ?? byKey.get(key)?.lastSentAt ?? null
+    byKey.set(key, { attempts: state === 'done' ? 0 : attempts, lastSentAt, run, answer })
   }
   return byKey
 }

@@ -23,7 +23,7 @@ export interface Ledger extends LedgerReads {
    */
   move(options: MoveOptions): Promise<boolean>
   /** Moves the changes of a run that are in `from`, the first `limit` of them; gives their number. */
-  moveAll(options: { run: string; from: ChangeState; patch: RowPatch; limit?: number }): Promise<number>
+  moveAll(options: MoveAllOptions): Promise<number>
 }
 
 export interface MoveOptions {
@@ -31,6 +31,17 @@ export interface MoveOptions {
   from: readonly ChangeState[]
   sends?: number
   patch: RowPatch
+}
+
+export interface MoveAllOptions {
+  run: string
+  from: ChangeState
+  patch: RowPatch
+  limit?: number
+  /** Only those of a lane. */
+  lane?: string
+  /** Only those that were never sent. */
+  unsent?: boolean
 }
 
 export interface ClaimOptions {
@@ -48,23 +59,21 @@ export function createLedger({ db }: { db: Kysely<StateTables> }): Ledger {
     stage: createStage({ db }),
     claim: (options) => commits.write((db) => claim({ db, ...options })),
     move: (options) => commits.write((db) => move({ db, ...options })),
-    moveAll: async ({ run, from, patch, limit = -1 }) => {
-      const { numUpdatedRows } = await db
-        .updateTable('changes')
-        .set(toColumns(patch))
-        .where('id', 'in', (chosen) =>
-          chosen
-            .selectFrom('changes')
-            .select('id')
-            .where('run', '=', run)
-            .where('state', '=', from)
-            .orderBy('row')
-            .limit(limit),
-        )
-        .executeTakeFirstOrThrow()
-      return Number(numUpdatedRows)
-    },
+    moveAll: (options) => moveAll({ db, ...options }),
   }
+}
+
+async function moveAll(options: MoveAllOptions & { db: Kysely<StateTables> }) {
+  const { db, run, from, patch, limit = -1, lane, unsent = false } = options
+  let chosen = db.selectFrom('changes').select('id').where('run', '=', run).where('state', '=', from)
+  if (lane !== undefined) chosen = chosen.where('lane', '=', lane)
+  if (unsent) chosen = chosen.where('sends', '=', 0)
+  const { numUpdatedRows } = await db
+    .updateTable('changes')
+    .set(toColumns(patch))
+    .where('id', 'in', chosen.orderBy('row').limit(limit))
+    .executeTakeFirstOrThrow()
+  return Number(numUpdatedRows)
 }
 
 async function claim({ db, id, at, before }: ClaimOptions & { db: Kysely<StateTables> }) {

@@ -11,6 +11,8 @@ export interface NewChange {
   body: string
   lane?: string
   notBefore?: number
+  /** Attempts that earlier runs used up, and that count here too. */
+  attempts?: number
   /** What was seen before, as JSON text of the change kind. */
   before?: string
   /** Where it is closed from the start: an invalid row, one left out on purpose, or one for a person. */
@@ -140,7 +142,7 @@ function toInsert({
     state: change.closed?.state ?? 'staged',
     claims: 0,
     sends: 0,
-    attempts: 0,
+    attempts: change.attempts ?? 0,
     not_before: change.notBefore ?? 0,
     outcome: change.closed?.outcome ?? null,
     error: change.closed?.error ?? null,

@@ -1,11 +1,9 @@
 import type { Staged } from '../activities/stage-import.ts'
-import type { ReportCounts } from '../changes/report.ts'
 import type { ImportLimits, ImportPlan } from '../imports/import-plan.ts'
+import type { WaitingFor } from './desk.ts'
+import type { SendingProgress } from './sending.ts'
 
-/** What the run waits for a person to say. */
-export type WaitingFor = 'approval' | 'canary' | 'breaker'
-
-export interface ImportProgress {
+export interface ImportProgress extends SendingProgress {
   phase:
     | 'checking'
     | 'staging'
@@ -17,16 +15,11 @@ export interface ImportProgress {
     | 'proving'
     | 'reporting'
     | 'ended'
-  run?: string
   kind?: ImportPlan['kind']
   file?: string
   identity?: ImportPlan['identity']
   staged?: Staged
-  counts?: ReportCounts
   limits: ImportLimits
-  waitingFor?: { what: WaitingFor; /** Deletes: to be typed. */ count?: number; until: string }
-  /** What the breaker waits for, where it is open. */
-  breakerUntil?: string
   summary?: string
 }
 

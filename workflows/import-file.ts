@@ -12,11 +12,12 @@ import type { ImportInput } from '../activities/import-input.ts'
 import type { Activities } from '../activities/index.ts'
 import type { Staged } from '../activities/stage-import.ts'
 import type { ImportPlan } from '../imports/import-plan.ts'
-import { openDesk, type ImportDesk } from './import-desk.ts'
+import { type Desk, openDesk } from './desk.ts'
 import { describeImport, type ImportProgress } from './import-details.ts'
-import { sendAll, type SendingEnd } from './import-sending.ts'
+import { sendAll } from './import-sending.ts'
 import { throwInOwnWords } from './own-words.ts'
 import { controlRun, type RunControl } from './run-control.ts'
+import type { SendingEnd } from './sending.ts'
 
 const patience = { initialInterval: '1s', maximumInterval: '1 minute', maximumAttempts: 40 } as const
 
@@ -28,11 +29,17 @@ const { stageImport, auditImport, closeImport } = proxyActivities<Activities>({
   retry: patience,
 })
 
+const words = {
+  limits: { requestsPerSecond: 2, concurrency: 1, maxChanges: 500, maxFailures: 10, maxFailureShare: 0.2 },
+  report:
+    'Row numbers by outcome, a page of 100 at a time: {"outcome": "parked", "page": 1}. Done rows are in results.csv.',
+}
+
 interface Run {
   progress: ImportProgress
   show: () => void
   control: RunControl
-  desk: ImportDesk
+  desk: Desk<ImportPlan, ImportResult>
 }
 
 /**
@@ -50,7 +57,7 @@ export async function importFile(input?: ImportInput | null): Promise<ImportResu
       show()
     },
   })
-  const desk = openDesk({ progress, show, control })
+  const desk = openDesk<ImportPlan, ImportResult>({ progress, show, control, words })
   show()
   return CancellationScope.nonCancellable(async () => {
     const plan = await open({ input, control })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { canaryFailed, chooseCanary } from '../../changes/canary.ts'
+import { failedCanaries, chooseCanary } from '../../changes/canary.ts'
 import { changeKinds } from '../../changes/kinds.ts'
 import { refusedFrom, retention, retentionRows, startEngine, startSandbox } from './engine.ts'
 
@@ -30,9 +30,9 @@ test('goes first with the largest amount, the most lines and each type of docume
 test('stops the run only if all of it failed', async () => {
   const engine = await startEngine({ kind, sandbox: await startSandbox(), limits: { inFlight: 1 } })
   await engine.stage(refusedFrom(2, retentionRows(3)))
-  const failed = (rows: number[]) => canaryFailed({ ledger: engine.ledger, run: engine.run, rows })
-  expect(await failed([2, 3])).toBe(false)
+  const failed = (rows: number[]) => failedCanaries({ ledger: engine.ledger, run: engine.run, rows })
+  expect(await failed([2, 3])).toEqual([])
   await engine.send({ rows: [1, 2, 3] })
-  expect(await failed([1, 2, 3])).toBe(false)
-  expect(await failed([2, 3])).toBe(true)
+  expect(await failed([1, 2, 3])).toEqual([])
+  expect(await failed([2, 3])).toEqual([''])
 })

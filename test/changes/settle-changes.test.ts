@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { canaryFailed } from '../../changes/canary.ts'
+import { failedCanaries } from '../../changes/canary.ts'
 import { changeKinds } from '../../changes/kinds.ts'
 import {
   addonRows,
@@ -95,7 +95,7 @@ test('absence is not believed while nothing of the run is known to be done', asy
   await engine.stage(retentionRows(1))
   await engine.finish()
   expect((await engine.rows())[0]).toMatchObject({ state: 'parked', outcome: 'noControl' })
-  expect(await canaryFailed({ ledger: engine.ledger, run: engine.run, rows: [1] })).toBe(true)
+  expect(await failedCanaries({ ledger: engine.ledger, run: engine.run, rows: [1] })).toEqual([''])
 })
 
 test('somebody else’s retention under the same number is never taken for ours, and forbids a resend', async () => {
@@ -364,7 +364,7 @@ test('what falls back during a canary does not use up an attempt', async () => {
     .poll(async () => (await engine.settle({ attempts: { ...attempts, count: false } })).unknown)
     .toBe(0)
   expect((await engine.rows())[0]).toMatchObject({ state: 'staged', outcome: 'fellBack', attempts: 0 })
-  expect(await canaryFailed({ ledger: engine.ledger, run: engine.run, rows: [1] })).toBe(true)
+  expect(await failedCanaries({ ledger: engine.ledger, run: engine.run, rows: [1] })).toEqual([''])
   await engine.finish()
   expect((await engine.rows())[0]).toMatchObject({ state: 'done', outcome: 'recovered' })
 })

@@ -172,19 +172,20 @@ test('a change that gives its key free lets another take it, and is counted on w
 
 test('remembers the attempts of a key over runs, back to when it was last done', async () => {
   const ledger = await open()
-  const attempt = async (run: string, state: 'done' | 'parked', sentAt: number) => {
-    await ledger.stage(of(run, [change(1, 'K')], 'always'))
+  const attempt = async (run: string, state: 'done' | 'parked', sentAt: number, before = 0) => {
+    await ledger.stage(of(run, [{ ...change(1, 'K'), attempts: before }], 'always'))
     const claimed = await claimRow(ledger, run, 1, sentAt)
-    const patch = { state, attempts: 2, holdsKey: state === 'done' }
+    const attempts = (claimed?.attempts ?? 0) + 2
+    const patch = { state, attempts, answer: `"seen by ${run}"`, holdsKey: state === 'done' }
     await ledger.move({ id: claimed?.id ?? 0, from: ['sending'], patch })
   }
   const history = async () => (await ledger.history({ ...space, keys: ['K', 'L'] })).get('K')
   expect(await history()).toBeUndefined()
   await attempt('a', 'parked', 10)
-  await attempt('b', 'parked', 20)
-  expect(await history()).toEqual({ attempts: 4, lastSentAt: 20 })
+  await attempt('b', 'parked', 20, 2)
+  expect(await history()).toEqual({ attempts: 4, lastSentAt: 20, run: 'b', answer: '"seen by b"' })
   await attempt('c', 'done', 30)
-  expect(await history()).toEqual({ attempts: 0, lastSentAt: 30 })
+  expect(await history()).toEqual({ attempts: 0, lastSentAt: 30, run: 'c', answer: '"seen by c"' })
 })
 
 test('gives all rows page by page while claims are written', async () => {

@@ -1,25 +1,37 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Billing } from '../billing/client.ts'
 import type { BreakerStates } from '../changes/breakers.ts'
-import { canaryFailed } from '../changes/canary.ts'
-import { defaultLimits, type Limits } from '../changes/limits.ts'
+import { failedCanaries } from '../changes/canary.ts'
+import type { ChangeKind } from '../changes/change-kind.ts'
+import { forgiveAttempts } from '../changes/forgive-attempts.ts'
+import type { Limits } from '../changes/limits.ts'
+import { hasFailed } from '../changes/outcomes.ts'
 import { type ReportCounts, summarize } from '../changes/report.ts'
 import type { SendChanges, SendResult } from '../changes/send-changes.ts'
-import { settleChanges } from '../changes/settle-changes.ts'
-import { importKinds } from '../imports/import-kind.ts'
-import type { ImportLimits, ImportPlan } from '../imports/import-plan.ts'
-import type { ActivityDeps } from './deps.ts'
+import { type SettleOptions, settleChanges } from '../changes/settle-changes.ts'
+import type { Ledger } from '../state/ledger.ts'
 
-export interface SendInput {
-  plan: ImportPlan
+/** What a run of changes sends, and how. */
+export interface ChangeWork extends Pick<SettleOptions, 'settleMs' | 'verifyMs'> {
+  run: string
+  kind: ChangeKind
+  limits: Limits
+  /** For kinds whose attempts are used up. */
+  attempts: { most: number; waitsMs: readonly number[] }
+  breakerWaitsMs?: readonly number[]
+}
+
+/** What of a run one segment hands on to the next. */
+export interface SegmentInput {
   /** How long to send before the workflow is told how far it got. */
   seconds: number
-  limits: ImportLimits
   breakers: BreakerStates
   /** Claims of the run as it was last told of them. */
   claims: number
   /** Only these, and all that becomes of them: the canary. */
   rows?: number[]
+  /** Nothing more is sent: only what was sent is looked up. */
+  looksOnly?: boolean
 }
 
 /** Where a segment ended: counts, row numbers and times only. */
@@ -35,23 +47,25 @@ export interface SendStep {
     | 'maxChanges'
     | 'maxFailures'
   nextAt?: number
-  /** The breaker tries no more: only a person opens it again. */
-  givenUp: boolean
+  /** Lanes whose breaker tries no more: only a person opens them again. */
+  givenUp: string[]
   breakers: BreakerStates
   claims: number
   counts: ReportCounts
-  /** All of the canary failed. */
-  canaryFailed: boolean
+  /** Lanes of which all of the canary failed. */
+  failedCanaries: string[]
 }
 
 /** A lost request is looked for while the others are still being sent: at least this often. */
 const longestPassMs = 5_000
 /** What is due within so long is waited for here: a timer of the workflow costs more. */
 const shortWaitMs = 2_000
+
 interface SegmentOptions {
-  deps: ActivityDeps
+  ledger: Ledger
   sendChanges: SendChanges
-  input: SendInput
+  work: ChangeWork
+  input: SegmentInput
   billing: Billing
   signal: AbortSignal
 }
@@ -74,17 +88,17 @@ export class Segment {
   async run(): Promise<SendStep> {
     await this.#count()
     for (;;) {
-      const sent = await this.#send()
+      const sent = this.#options.input.looksOnly === true ? undefined : await this.#send()
       const settled = this.#stopped ? undefined : await this.#settle()
       if (settled === undefined) return await this.#toStep({ ended: 'stopped', sent })
       await this.#count()
-      const isMoreDue = sent.ended === 'timeUp' || settled.settled.staged > 0
-      const nextAt = isMoreDue ? Date.now() : earliest(settled.nextLookAt, this.#dueAt(sent))
+      const isMoreDue = sent !== undefined && (sent.ended === 'timeUp' || settled.settled.staged > 0)
+      const nextAt = isMoreDue ? Date.now() : earliest(settled.nextLookAt, sent && this.#dueAt(sent))
       if (nextAt === undefined) return await this.#toStep({ ended: endOf(sent), sent })
       if (this.#left <= 0) return await this.#toStep({ ended: 'timeUp', sent })
       const waitMs = nextAt - Date.now()
       if (waitMs > Math.min(shortWaitMs, this.#left)) {
-        const ended = sent.ended === 'breaker' ? 'breaker' : 'waiting'
+        const ended = sent?.ended === 'breaker' ? 'breaker' : 'waiting'
         return await this.#toStep({ ended, sent, nextAt })
       }
       const { signal } = this.#options
@@ -107,18 +121,21 @@ export class Segment {
   }
 
   async #send(): Promise<SendResult> {
-    const { deps, input, billing, signal, sendChanges } = this.#options
-    const { plan, limits, rows } = input
+    const { work, input, billing, signal, sendChanges } = this.#options
+    const { run, kind, limits, breakerWaitsMs } = work
     const before = this.progress
+    const rows = input.rows && (await this.#withoutFailed(input.rows))
+    // What a look settles says only then whether it did harm: the breaker must not hear of it late.
+    const passMs = kind.settledByLook === true ? longestPassMs : Math.max(longestPassMs, work.settleMs)
     const sent = await sendChanges({
-      run: plan.run,
-      kind: importKinds[plan.kind].change,
+      run,
+      kind,
       billing,
-      limits: limitsOf({ deps, limits }),
+      limits,
       breakers: this.#breakers,
-      ...(plan.breakerWaitsMs && { trialWaitsMs: plan.breakerWaitsMs }),
+      ...(breakerWaitsMs && { trialWaitsMs: breakerWaitsMs }),
       ...(rows && { rows }),
-      timeBoxMs: Math.max(0, Math.min(this.#left, Math.max(longestPassMs, plan.settleMs))),
+      timeBoxMs: Math.max(0, Math.min(this.#left, passMs)),
       signal,
       onProgress: ({ begun, done, failed, unknown }) => {
         this.progress = {
@@ -130,24 +147,29 @@ export class Segment {
         }
       },
     })
+    await forgiveAttempts({ ...this.#options, run, before: this.#breakers, after: sent.breakers })
     this.#breakers = sent.breakers
     return sent
   }
 
+  /** What failed in a canary is not tried again before the canary has told. */
+  async #withoutFailed(rows: readonly number[]): Promise<number[]> {
+    const { ledger, work } = this.#options
+    const changes = await Promise.all(rows.map((row) => ledger.row({ run: work.run, row })))
+    return changes.flatMap((change) => (change === undefined || hasFailed(change) ? [] : [change.row]))
+  }
+
   /** Undefined where it was stopped meanwhile. */
   async #settle() {
-    const { deps, input, billing, signal } = this.#options
-    const { plan } = input
+    const { ledger, work, input, billing, signal } = this.#options
+    const isOpen = (lane: string) => this.#breakers[lane]?.openedAt !== undefined
     try {
       return await settleChanges({
-        ledger: deps.state.ledger,
-        run: plan.run,
-        kind: importKinds[plan.kind].change,
+        ledger,
+        ...work,
         billing,
-        settleMs: plan.settleMs,
-        // Only resumes have attempts.
-        attempts: { most: 1, waitsMs: [0], count: true },
-        inFlight: input.limits.concurrency ?? deps.concurrency,
+        attempts: { ...work.attempts, count: ({ lane }) => input.rows === undefined && !isOpen(lane) },
+        inFlight: work.limits.inFlight,
         timeBoxMs: Math.max(longestPassMs, this.#left),
         signal,
       })
@@ -158,43 +180,34 @@ export class Segment {
   }
 
   async #count(): Promise<void> {
-    const { deps, input } = this.#options
-    const { run } = input.plan
-    const { ledger } = deps.state
-    const { counts } = await summarize({ ledger, run })
-    this.progress = { ...counts, claims: await ledger.claims({ run }) }
+    const { ledger, work } = this.#options
+    const { counts } = await summarize({ ledger, run: work.run })
+    this.progress = { ...counts, claims: await ledger.claims({ run: work.run }) }
   }
 
-  async #toStep(end: { ended: SendStep['ended']; sent: SendResult; nextAt?: number }): Promise<SendStep> {
+  async #toStep(end: {
+    ended: SendStep['ended']
+    sent: SendResult | undefined
+    nextAt?: number
+  }): Promise<SendStep> {
     const { ended, sent, nextAt } = end
-    const { deps, input } = this.#options
-    const { plan, rows = [] } = input
-    const { ledger } = deps.state
-    const { counts } = await summarize({ ledger, run: plan.run })
+    const { ledger, work, input } = this.#options
+    const { run } = work
+    const { counts } = await summarize({ ledger, run })
     return {
       ended,
       ...(nextAt !== undefined && { nextAt }),
-      givenUp: sent.givenUp.length > 0,
-      breakers: sent.breakers,
-      claims: sent.claims,
+      givenUp: sent?.givenUp ?? [],
+      breakers: this.#breakers,
+      claims: await ledger.claims({ run }),
       counts,
-      canaryFailed: await canaryFailed({ ledger, run: plan.run, rows }),
+      failedCanaries: await failedCanaries({ ledger, run, rows: input.rows ?? [] }),
     }
   }
 }
 
-function limitsOf({ deps, limits }: { deps: ActivityDeps; limits: ImportLimits }): Limits {
-  const { concurrency = deps.concurrency, maxChanges, maxFailures, maxFailureShare } = limits
-  return {
-    inFlight: concurrency,
-    maxFailureShare: maxFailureShare ?? defaultLimits.maxFailureShare,
-    ...(maxChanges !== undefined && { maxChanges }),
-    ...(maxFailures !== undefined && { maxFailures }),
-  }
-}
-
-function endOf({ ended }: SendResult): SendStep['ended'] {
-  return ended === 'nothingDue' ? 'finished' : ended
+function endOf(sent: SendResult | undefined): SendStep['ended'] {
+  return sent === undefined || sent.ended === 'nothingDue' ? 'finished' : sent.ended
 }
 
 const earliest = (...times: (number | undefined)[]): number | undefined => {

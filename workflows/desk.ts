@@ -1,11 +1,7 @@
 import { condition, defineQuery, defineUpdate, proxyActivities, setHandler } from '@temporalio/workflow'
-import type { ImportResult } from '../activities/close-import.ts'
 import type { Activities } from '../activities/index.ts'
-import type { ImportLimits, ImportPlan } from '../imports/import-plan.ts'
-import type { Decision } from '../imports/run-notes.ts'
-import type { ImportProgress, WaitingFor } from './import-details.ts'
-import { throwInOwnWords } from './own-words.ts'
-import type { RunControl } from './run-control.ts'
+import type { ReportCounts } from '../changes/report.ts'
+import type { ChangeRun, Decision } from '../changes/run-notes.ts'
 import {
   type Approval,
   checkApproval,
@@ -15,7 +11,9 @@ import {
   type LimitsChange,
   type ReportQuestion,
   type Resolution,
-} from './import-messages.ts'
+} from './messages.ts'
+import { throwInOwnWords } from './own-words.ts'
+import type { RunControl } from './run-control.ts'
 
 const { noteDecision, resolveRow } = proxyActivities<Activities>({
   startToCloseTimeout: '1 minute',
@@ -23,33 +21,60 @@ const { noteDecision, resolveRow } = proxyActivities<Activities>({
 })
 
 const approve = defineUpdate<string, [Approval]>('approve')
-const setLimits = defineUpdate<ImportLimits, [LimitsChange]>('setLimits')
+const setLimits = defineUpdate<object, [LimitsChange]>('setLimits')
 const resolve = defineUpdate<string, [Resolution]>('resolve')
-const status = defineQuery<ImportProgress>('status')
+const status = defineQuery<DeskProgress>('status')
 const report = defineQuery<unknown, [ReportQuestion | undefined]>('report')
 
 const pageRows = 100
 
-/** Where people talk to a running import: what they may ask of it, and what it asks of them. */
-export interface ImportDesk {
-  plan: ImportPlan | undefined
-  result: ImportResult | undefined
-  /** A person has changed rows of the run, so that there may be something to send again. */
+/** What the run waits for a person to say. */
+export type WaitingFor = 'approval' | 'canary' | 'breaker'
+
+/** What of a run of changes its desk shows and changes. */
+export interface DeskProgress {
+  run?: string
+  phase: string
+  counts?: ReportCounts
+  limits: object
+  waitingFor?: { what: WaitingFor; /** Deletes: to be typed. */ count?: number; until: string }
+}
+
+/** What of a run's result its desk shows by outcome. */
+interface DeskResult {
+  counts: ReportCounts
+  rows: Partial<Record<keyof ReportCounts, unknown[]>>
+  files: object
+}
+
+/** Where people talk to a running workflow of changes: what they may ask of it, and what it asks of them. */
+export interface Desk<Plan extends ChangeRun = ChangeRun, Result extends DeskResult = DeskResult> {
+  plan: Plan | undefined
+  result: Result | undefined
+  /** How often a person has changed rows of the run, so that there may be something to send again. */
   resolved: number
   /** Waits for `approve`. False where nobody came in time, or the run was stopped. */
   ask(question: { what: WaitingFor; count?: number; seconds: number }): Promise<boolean>
 }
 
 interface Parties {
-  progress: ImportProgress
+  progress: DeskProgress
   show: () => void
   control: RunControl
+  words: {
+    /** An example of every limit that can be set. */
+    limits: Readonly<Record<string, number>>
+    report: string
+  }
 }
 
-export function openDesk(parties: Parties): ImportDesk {
-  const { progress, show, control } = parties
+/** Call it before the first await. */
+export function openDesk<Plan extends ChangeRun, Result extends DeskResult>(
+  parties: Parties,
+): Desk<Plan, Result> {
+  const { progress, show, control, words } = parties
   const approval = { given: false }
-  const desk: ImportDesk = {
+  const desk: Desk<Plan, Result> = {
     plan: undefined,
     result: undefined,
     resolved: 0,
@@ -71,29 +96,27 @@ export function openDesk(parties: Parties): ImportDesk {
   setHandler(status, () => progress, {
     description: 'Where the run is: its phase, its counts, its limits and what it waits for.',
   })
-  setHandler(report, (question) => toPage({ desk, progress, question }), {
-    description:
-      'Row numbers by outcome, a page of 100 at a time: {"outcome": "parked", "page": 1}. Done rows are in results.csv.',
-  })
+  setHandler(report, (question) => toPage({ desk, progress, question }), { description: words.report })
   return desk
 }
 
-type Desk = Parties & { desk: ImportDesk }
+type Open = Parties & { desk: Desk }
 
-/** People may speak before the run has settled what it does. */
-async function planned(desk: ImportDesk): Promise<ImportPlan> {
+/** People may speak before the run has settled what it does. Only what the step needs goes into the history. */
+async function planned(desk: Desk): Promise<ChangeRun> {
   await condition(() => desk.plan !== undefined)
-  return desk.plan!
+  const { run, folder, identity } = desk.plan!
+  return { run, folder, identity }
 }
 
-async function note(desk: ImportDesk, decision: Omit<Decision, 'at'>): Promise<void> {
+async function note(desk: Desk, decision: Omit<Decision, 'at'>): Promise<void> {
   const at = new Date().toISOString()
   const summary = `note what ${decision.by} said`
   const input = { plan: await planned(desk), decision: { at, ...decision } }
   await noteDecision.executeWithOptions({ summary }, [input]).catch(throwInOwnWords)
 }
 
-function takeApprovals({ desk, progress, approval }: Desk & { approval: { given: boolean } }): void {
+function takeApprovals({ desk, progress, approval }: Open & { approval: { given: boolean } }): void {
   setHandler(
     approve,
     async ({ by, why }) => {
@@ -109,26 +132,26 @@ function takeApprovals({ desk, progress, approval }: Desk & { approval: { given:
   )
 }
 
-function takeLimits({ desk, progress, show, control }: Desk): void {
+function takeLimits({ desk, progress, show, control, words }: Open): void {
+  const names = Object.keys(words.limits)
   setHandler(
     setLimits,
     async ({ by = 'someone', why = '', ...limits }) => {
-      const words = Object.entries(limits).map(([name, value]) => `${name} ${value}`)
-      await note(desk, { about: 'limits', by, why: [words.join(', '), why].filter(Boolean).join(': ') })
+      const said = Object.entries(limits).map(([name, value]) => `${name} ${String(value)}`)
+      await note(desk, { about: 'limits', by, why: [said.join(', '), why].filter(Boolean).join(': ') })
       Object.assign(progress.limits, limits)
       control.interrupt()
       show()
       return progress.limits
     },
     {
-      description:
-        'Changes bounds of the run: {"requestsPerSecond": 2, "concurrency": 1, "maxChanges": 500, "maxFailures": 10, "maxFailureShare": 0.2}, any of them.',
-      validator: checkLimits,
+      description: `Changes bounds of the run: ${JSON.stringify(words.limits)}, any of them.`,
+      validator: (said: unknown) => checkLimits(said, names),
     },
   )
 }
 
-function takeResolutions(desk: ImportDesk): void {
+function takeResolutions(desk: Desk): void {
   setHandler(
     resolve,
     async (said) => {
@@ -151,8 +174,8 @@ function toPage({
   progress,
   question,
 }: {
-  desk: ImportDesk
-  progress: ImportProgress
+  desk: Desk
+  progress: DeskProgress
   question: ReportQuestion | undefined
 }) {
   const { outcome, page = 1 } = question ?? {}

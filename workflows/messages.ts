@@ -1,10 +1,9 @@
 import { ApplicationFailure } from '@temporalio/workflow'
-import type { ImportResult } from '../activities/close-import.ts'
 import type { Decision as Resolved } from '../changes/resolve.ts'
-import type { ImportLimits } from '../imports/import-plan.ts'
-import type { ImportProgress } from './import-details.ts'
+import type { ReportCounts } from '../changes/report.ts'
+import type { DeskProgress } from './desk.ts'
 
-// What people may say to a running import, and what is wrong with it where it can't be meant.
+// What people may say to a running workflow of changes, and what is wrong with it where it can't be meant.
 
 export interface Approval {
   by: string
@@ -23,10 +22,10 @@ export interface Resolution {
   why: string
 }
 
-export type LimitsChange = ImportLimits & { by?: string; why?: string }
+export type LimitsChange = { readonly [limit: string]: unknown } & { by?: string; why?: string }
 
 export interface ReportQuestion {
-  outcome?: keyof ImportResult['counts']
+  outcome?: keyof ReportCounts
   /** From 1. */
   page?: number
 }
@@ -38,7 +37,7 @@ export function decisionOf({ exists, absent }: Resolution): Resolved {
 
 const refused = (message: string) => ApplicationFailure.nonRetryable(message, 'InvalidInput')
 
-export function checkApproval(said: unknown, { waitingFor }: ImportProgress): void {
+export function checkApproval(said: unknown, { waitingFor }: DeskProgress): void {
   const { by, why, count } = namedFields(said, ['by', 'why', 'count'])
   checkPerson({ by, why })
   if (waitingFor === undefined) throw refused('The run waits for no approval.')
@@ -46,11 +45,9 @@ export function checkApproval(said: unknown, { waitingFor }: ImportProgress): vo
     throw refused(`Type how many are deleted: "count": ${waitingFor.count}.`)
 }
 
-const limitNames = ['requestsPerSecond', 'concurrency', 'maxChanges', 'maxFailures', 'maxFailureShare']
-
-export function checkLimits(said: unknown): void {
-  const { by: _by, why: _why, ...limits } = namedFields(said, [...limitNames, 'by', 'why'])
-  if (Object.keys(limits).length === 0) throw refused(`Name one of ${limitNames.join(', ')}.`)
+export function checkLimits(said: unknown, names: readonly string[]): void {
+  const { by: _by, why: _why, ...limits } = namedFields(said, [...names, 'by', 'why'])
+  if (Object.keys(limits).length === 0) throw refused(`Name one of ${names.join(', ')}.`)
   for (const [name, value] of Object.entries(limits)) {
     const least = name === 'requestsPerSecond' ? Number.MIN_VALUE : name === 'concurrency' ? 1 : 0
     const isWhole = name === 'requestsPerSecond' || name === 'maxFailureShare' || Number.isInteger(value)
