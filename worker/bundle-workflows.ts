@@ -1,12 +1,13 @@
-// Run as a process of its own by workflow-bundle.ts: node bundle-workflows.ts <workflows folder> <file to write>
+// Run as a process of its own by workflow-bundle.ts and for the package: node bundle-workflows.ts <file to write>
 import { bundleWorkflowCode } from '@temporalio/worker'
 import { rename, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
-const [folder, path] = process.argv.slice(2)
-if (folder === undefined || path === undefined) throw new TypeError('usage: bundle-workflows <folder> <file>')
+const [path] = process.argv.slice(2)
+if (path === undefined) throw new TypeError('usage: bundle-workflows <file>')
+const workflowsPath = fileURLToPath(new URL('../workflows/index.ts', import.meta.url))
 const quiet = { log() {}, trace() {}, debug() {}, info() {}, warn: console.warn, error: console.error }
-const { code } = await bundleWorkflowCode({ workflowsPath: join(folder, 'index.ts'), logger: quiet })
+const { code } = await bundleWorkflowCode({ workflowsPath, logger: quiet })
 // Two workers may make it at once: each writes its own, and the rename is whole.
 await writeFile(`${path}.${process.pid}`, code)
 await rename(`${path}.${process.pid}`, path)

@@ -8,6 +8,8 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 const workflowsFolder = fileURLToPath(new URL('../workflows', import.meta.url))
+/** The package has the bundle and not the workflows' code, so that a worker needs no cache and makes nothing. */
+const packedBundle = join(workflowsFolder, 'bundle.js')
 const bundleScript = fileURLToPath(new URL('./bundle-workflows.ts', import.meta.url))
 
 /** Where what can be made again is kept: `XDG_CACHE_HOME`, else `~/.cache`. */
@@ -21,16 +23,19 @@ export const cacheFolder = () =>
  * that bundles takes 312 MB at rest, one that loads the file 195 MB.
  */
 export async function prepareWorkflowBundle(): Promise<string> {
+  if (await isThere(packedBundle)) return packedBundle
   const path = join(cacheFolder(), `workflows-${await codeHash()}.js`)
-  const made = await access(path).then(
+  if (await isThere(path)) return path
+  await mkdir(cacheFolder(), { recursive: true })
+  await promisify(execFile)(process.execPath, [bundleScript, path])
+  return path
+}
+
+const isThere = (path: string) =>
+  access(path).then(
     () => true,
     () => false,
   )
-  if (made) return path
-  await mkdir(cacheFolder(), { recursive: true })
-  await promisify(execFile)(process.execPath, [bundleScript, workflowsFolder, path])
-  return path
-}
 
 async function codeHash(): Promise<string> {
   const hash = createHash('sha256')

@@ -1,0 +1,40 @@
+/** What Node 22 lacks of `AsyncDisposableStack`: as much of it as is used here. */
+class Stack {
+  #closings: (() => unknown)[] = []
+
+  defer(close: () => unknown): void {
+    this.#closings.push(close)
+  }
+
+  adopt<T>(value: T, close: (value: T) => unknown): T {
+    this.defer(() => close(value))
+    return value
+  }
+
+  move(): Stack {
+    const moved = new Stack()
+    moved.#closings = this.#closings
+    this.#closings = []
+    return moved
+  }
+
+  /** The last first; all of them, and then the first failure. */
+  async disposeAsync(): Promise<void> {
+    const failures: unknown[] = []
+    for (let close = this.#closings.pop(); close !== undefined; close = this.#closings.pop()) {
+      try {
+        await close()
+      } catch (error) {
+        failures.push(error)
+      }
+    }
+    if (failures.length > 0) throw failures[0]
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.disposeAsync()
+  }
+}
+
+const global = globalThis as { AsyncDisposableStack?: unknown }
+global.AsyncDisposableStack ??= Stack

@@ -1,0 +1,52 @@
+// What `npm pack` puts into the package (its prepack script): dist/, the same code as plain JavaScript that Node 22
+// can run too. Node strips types itself, but never below node_modules, and Node 22 knows no `using`.
+import { execFile } from 'node:child_process'
+import { cp, mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const dist = join(root, 'dist')
+const run = promisify(execFile)
+
+await rm(dist, { recursive: true, force: true })
+await run(join(root, 'node_modules', '.bin', 'tsc'), ['-p', join(root, 'scripts', 'pack')])
+await rm(join(dist, 'worker', 'bundle-workflows.js'), { force: true })
+await Promise.all([nameJavaScript(), bundleWorkflows(), copyRest(), describePackage()])
+
+/** `new URL('./thread.ts', import.meta.url)` becomes `.js`; tsc sees to imports only. */
+async function nameJavaScript(): Promise<void> {
+  const names = await readdir(dist, { recursive: true })
+  for (const name of names.filter((name) => name.endsWith('.js'))) {
+    const path = join(dist, name)
+    const text = await readFile(path, 'utf8')
+    const renamed = text.replaceAll(/new URL\('(\.{1,2}\/[^']+)\.ts', import\.meta\.url\)/g, (_, file) => {
+      // The package has the bundle, and no need of what makes it.
+      if (!names.includes(join(dirname(name), `${file}.js`)) && !file.endsWith('bundle-workflows'))
+        throw new Error(`${name} names ${file}.ts, which is not in scripts/pack/tsconfig.json.`)
+      return `new URL('${file}.js', import.meta.url)`
+    })
+    if (renamed !== text) await writeFile(path, renamed)
+  }
+}
+
+/** Made here with the SDK's exact version, which the package asks for. */
+async function bundleWorkflows(): Promise<void> {
+  const folder = join(dist, 'workflows')
+  await rm(folder, { recursive: true, force: true })
+  await mkdir(folder)
+  await run(process.execPath, [join(root, 'worker', 'bundle-workflows.ts'), join(folder, 'bundle.js')])
+}
+
+/** What the code reads besides itself. */
+async function copyRest(): Promise<void> {
+  const modules = join('scripts', 'dev-server', 'temporal-cli')
+  await cp(join(root, modules), join(dist, modules), { recursive: true })
+}
+
+/** The code asks `../package.json` for its version, and Node whether `.js` is a module. */
+async function describePackage(): Promise<void> {
+  const { name, version, type } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
+  await writeFile(join(dist, 'package.json'), `${JSON.stringify({ name, version, type })}\n`)
+}
