@@ -27,23 +27,23 @@ const pageSize = 100
 
 /**
  * Which retentions of a file the service has already. One read of the list, however many rows; only where the file
- * is shorter than the list has pages, each row is asked for by itself.
+ * is shorter than the list has pages, and the service filters, each row is asked for by itself.
  */
 export async function findExisting(options: FindExisting): Promise<Existing> {
   const { billing, wanted, signal } = options
   if (wanted.size === 0) return { ids: new Map(), reasons: [] }
   const { count } = await billing.list({ resource: retentions, page: 1, pageSize: 1, signal })
   const pages = (count ?? Infinity) / pageSize
-  return wanted.size < pages ? await askEach(options) : await readAll(options)
+  return (wanted.size < pages ? await askEach(options) : undefined) ?? (await readAll(options))
 }
 
-async function askEach({ billing, wanted, signal }: FindExisting): Promise<Existing> {
+/** Undefined where the service ignores a filter: then what it shows says nothing of what it has. */
+async function askEach({ billing, wanted, signal }: FindExisting): Promise<Existing | undefined> {
   const ids: Existing['ids'] = new Map()
   for (const [key, filters] of wanted) {
     const carries = (record: Record<string, unknown>) => retentionKey(record) === key
     const found = await findRecords({ billing, resource: retentions, filters, carries, signal })
-    if (!found.honoured)
-      return { ids, reasons: ['the list of retentions does not filter by supplier, document and number'] }
+    if (!found.honoured) return undefined
     if (found.records.length > 0)
       ids.set(
         key,

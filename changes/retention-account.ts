@@ -1,11 +1,16 @@
-import type { SourceRecord } from '../reading/record.ts'
 import { retention } from '../billing/resources/retentions.ts'
+import type { SourceRecord } from '../reading/record.ts'
 import type { LedgerRow } from '../state/ledger-row.ts'
 import type { AuditOptions, Finding, RetentionAudit } from './audit-retentions.ts'
 import { parseBody } from './body.ts'
 import { differencesOf, textOf } from './contents.ts'
-import { createRetention, hasContents, idsBefore, retentionKey } from './kinds/create-retention.ts'
-import { lookUp } from './look-up.ts'
+import {
+  createRetention,
+  findRetentions,
+  hasContents,
+  idsBefore,
+  retentionKey,
+} from './kinds/create-retention.ts'
 
 /** Rows that the list did not show are looked up one by one; more than these are not worth as many requests. */
 const mostLookUps = 1_000
@@ -13,8 +18,10 @@ const mostLookUps = 1_000
 /** Each row of a run that should be there once, and what the service has of it. */
 export class RetentionAccount {
   readonly #options: AuditOptions
-  /** Rows whose record has been seen, and where there is more than one, the other ids. */
+  /** Rows whose own record has been seen. */
   readonly #seen = new Set<number>()
+  /** What has been told, since a record may come by the list and by a look-up. */
+  readonly #told = new Set<string>()
   readonly #findings: RetentionAudit['findings'] = {
     missing: 0,
     double: 0,
@@ -34,29 +41,19 @@ export class RetentionAccount {
   async take(records: readonly SourceRecord[]): Promise<void> {
     const { ledger, run, workspace, testMode } = this.#options
     const byKey = Map.groupBy(records, retentionKey)
-    const holders = await ledger.holders({
-      workspace,
-      mode: testMode ? 'test' : 'live',
-      kind: createRetention.name,
-      keys: [...byKey.keys()],
-    })
-    const known = new Map(holders.map((row) => [row.answerId, row.row]))
-    for (const row of holders.filter((holder) => holder.run === run))
+    const mode = testMode ? 'test' : 'live'
+    const space = { workspace, mode, kind: createRetention.name, keys: [...byKey.keys()] } as const
+    const holders = await ledger.holders(space)
+    const known = new Set(holders.flatMap(({ answerId }) => answerId ?? []))
+    for (const row of (await ledger.underKeys({ run, ...space })).filter(couldBeThere))
       for (const record of byKey.get(row.key) ?? []) this.#hold({ row, record, known })
   }
 
-  #hold({
-    row,
-    record,
-    known,
-  }: {
-    row: LedgerRow
-    record: SourceRecord
-    known: ReadonlyMap<string | null, number>
-  }) {
+  #hold({ row, record, known }: { row: LedgerRow; record: SourceRecord; known: ReadonlySet<string> }) {
     const id = textOf(record['id'])
     const body = parseBody(row)
-    if (row.state === 'done' && id === row.answerId) {
+    const isOwn = id === row.answerId || (row.answerId === null && this.#isFirst({ row, record, known }))
+    if (row.state === 'done' && isOwn) {
       this.#seen.add(row.row)
       for (const difference of differencesOf({ schema: retention, sent: body, stored: record })) {
         const words = `row ${row.row}: ${difference.field} was sent as ${difference.sent} and is stored as ${difference.stored}`
@@ -85,6 +82,21 @@ export class RetentionAccount {
       })
   }
 
+  /** The service's answer had no id: what was sent is there under some id, and that is the row's own. */
+  #isFirst({
+    row,
+    record,
+    known,
+  }: {
+    row: LedgerRow
+    record: SourceRecord
+    known: ReadonlySet<string>
+  }): boolean {
+    const id = textOf(record['id'])
+    const isFree = !known.has(id) && !idsBefore(row.before).includes(id)
+    return isFree && !this.#seen.has(row.row) && hasContents({ record, body: parseBody(row) })
+  }
+
   /** A read may lose what moved under it; and a row may have been done before the bound, by an earlier send. */
   async lookUpUnseen(): Promise<void> {
     const { ledger, run, billing, signal } = this.#options
@@ -97,13 +109,17 @@ export class RetentionAccount {
         continue
       }
       this.#requests += 1
-      const seen = await lookUp({ ledger, kind: createRetention, billing, ...(signal && { signal }) }, row)
-      if (seen.seen === 'done' && (row.answerId === null || seen.id === row.answerId)) this.#seen.add(row.row)
-      else this.#found({ ...missing, words: `row ${row.row} is done as ${row.answerId}, and was not found` })
+      const { records } = await findRetentions({ billing, body: parseBody(row), signal })
+      await this.take(records)
+      if (!this.#seen.has(row.row))
+        this.#found({ ...missing, words: `row ${row.row} is done as ${row.answerId}, and was not found` })
     }
   }
 
   #found(finding: Finding) {
+    const words = `${finding.what} ${finding.words}`
+    if (this.#told.has(words)) return
+    this.#told.add(words)
     this.#findings[finding.what] += 1
     if (finding.what === 'difference')
       this.#changedFields[finding.field] = (this.#changedFields[finding.field] ?? 0) + 1
@@ -131,3 +147,7 @@ export class RetentionAccount {
     }
   }
 }
+
+/** What was closed before anything of it was sent is nobody's concern here. */
+const couldBeThere = ({ state, sends }: LedgerRow): boolean =>
+  sends > 0 || (state !== 'rejected' && state !== 'dropped')

@@ -2,7 +2,7 @@ import type { Billing } from '../billing/client.ts'
 import type { Ledger } from '../state/ledger.ts'
 import type { LedgerRow } from '../state/ledger-row.ts'
 import type { ChangeKind, Seen } from './change-kind.ts'
-import { Control } from './control.ts'
+import { controlFailure } from './control.ts'
 import { parseBody } from './body.ts'
 import { lookUp } from './look-up.ts'
 import { move } from './moves.ts'
@@ -58,7 +58,6 @@ export async function settleChanges(options: SettleOptions): Promise<SettleResul
   const settling: Settling = {
     ...options,
     now: options.now ?? Date.now,
-    control: new Control(options),
     settled: { done: 0, staged: 0, rejected: 0, parked: 0 },
   }
   const deadline = performance.now() + options.timeBoxMs
@@ -83,7 +82,6 @@ export async function settleChanges(options: SettleOptions): Promise<SettleResul
 
 interface Settling extends SettleOptions {
   now: () => number
-  control: Control
   settled: SettleResult['settled']
 }
 
@@ -126,13 +124,13 @@ async function settleByLook(settling: Settling, row: LedgerRow): Promise<void> {
 
 /** A first look that finds nothing proves nothing: the request may still take effect. */
 async function settleAbsent(settling: Settling, row: LedgerRow): Promise<void> {
-  const { ledger, now, control } = settling
+  const { ledger, now } = settling
   if (row.looks === 0) {
     const patch = { looks: 1, lookedAt: now() }
     await ledger.move({ id: row.id, from: ['unknown'], sends: row.sends, patch })
     return
   }
-  const failure = await control.failure()
+  const failure = await controlFailure(settling)
   if (failure !== undefined) return await park(settling, row, failure.outcome, failure.words)
   if (row.outcome === 'refusedLater')
     return await settle(settling, row, {

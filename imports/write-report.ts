@@ -82,8 +82,11 @@ async function toAccount({
   const { counts, outcomes } = summary
   const kind = importKinds[plan.kind].change.name
   const said = verdictOf({ kind, summary, ...(audit && { audit }) })
-  const reasons = staged === undefined ? ['nothing was staged'] : said.reasons
-  const verdict = staged === undefined ? 'unproven' : said.verdict
+  const unseen = (staged?.existingReasons ?? []).map(
+    (reason) => `what the service had before could not be seen whole: ${reason}`,
+  )
+  const reasons = staged === undefined ? ['nothing was staged'] : [...said.reasons, ...unseen]
+  const verdict = reasons.length === 0 ? said.verdict : 'unproven'
   return {
     run: plan.run,
     summary: plan.dryRun

@@ -41,6 +41,8 @@ export interface LedgerReads {
   rows(options: { run: string; state?: ChangeState; outcome?: string }): AsyncGenerator<LedgerRow>
   /** The changes, of whatever run, that hold any of these keys now. */
   holders(options: KeySpace & { keys: readonly string[] }): Promise<LedgerRow[]>
+  /** The changes of a run with any of these keys, wherever they stand. */
+  underKeys(options: KeySpace & { run: string; keys: readonly string[] }): Promise<LedgerRow[]>
   history(options: KeySpace & { keys: readonly string[] }): Promise<Map<string, KeyHistory>>
   /** When the next staged change of a run may be sent; undefined where none is staged. */
   nextDue(options: { run: string; exceptLanes?: readonly string[] }): Promise<number | undefined>
@@ -186,6 +188,15 @@ export function createLedgerReads({ db }: { db: Kysely<StateTables> }): LedgerRe
           .where('holds_key', '=', 1)
           .where('state', 'not in', ['rejected', 'dropped'])
           .orderBy('generation')
+          .execute()
+      ).map(toRow),
+    underKeys: async ({ run, keys, ...space }) =>
+      (
+        await inSpace(db, space)
+          .selectAll()
+          .where('key', 'in', among(keys))
+          .where('run', '=', run)
+          .orderBy('row')
           .execute()
       ).map(toRow),
     history: (options) => history({ db, ...options }),

@@ -1,9 +1,9 @@
 import type { Body } from '../../billing/client.ts'
 import { retention, retentions } from '../../billing/resources/retentions.ts'
-import type { ChangeKind, LookUp, Seen } from '../change-kind.ts'
+import type { ChangeKind, LookBefore, LookUp, Seen } from '../change-kind.ts'
 import { differencesOf, textOf } from '../contents.ts'
 import { compareDecimals } from '../decimals.ts'
-import { findRecords } from '../find-records.ts'
+import { findRecords, type FoundRecords } from '../find-records.ts'
 
 /**
  * A withholding-tax document: a lost one and a double one are both an offence. Supplier, document type and number
@@ -38,9 +38,10 @@ const integerText = (value: unknown) => {
   return /^-?\d+$/.test(text) ? String(BigInt(text)) : text
 }
 
-async function lookUp({ billing, body, before, others, signal }: LookUp): Promise<Seen> {
+/** All that the service has under the supplier, document and number of a body. */
+export function findRetentions({ billing, body, signal }: LookBefore): Promise<FoundRecords> {
   const key = retentionKey(body)
-  const { records, honoured } = await findRecords({
+  return findRecords({
     billing,
     resource: retentions,
     filters: {
@@ -51,6 +52,10 @@ async function lookUp({ billing, body, before, others, signal }: LookUp): Promis
     carries: (record) => retentionKey(record) === key,
     signal,
   })
+}
+
+async function lookUp({ billing, body, before, others, signal }: LookUp): Promise<Seen> {
+  const { records, honoured } = await findRetentions({ billing, body, signal })
   const foreign = new Set([...idsBefore(before), ...others])
   const fresh = records.filter((record) => !foreign.has(textOf(record['id'])))
   const same = fresh.filter((record) => hasContents({ record, body }))

@@ -126,6 +126,49 @@ test('sees that what the ledger parked is there', async () => {
   expect(findings).toMatchObject([{ what: 'there', row: 2 }])
 })
 
+test('sees a row that is there although the service refused it', async () => {
+  const { findings, verdict } = await importAndAudit({
+    faults: [{ kind: 'error', status: 409, effect: 'done', on: post, requests: [6] }],
+  })
+  expect(findings).toMatchObject([{ what: 'there', row: 6 }])
+  expect(verdict.verdict).toBe('unproven')
+})
+
+test('takes an answer without an id for the row’s own, where the list has it once', async () => {
+  const { findings, verdict } = await importAndAudit({
+    between: ({ engine }) =>
+      engine.ledger
+        .row({ run: engine.run, row: 2 })
+        .then((row) => engine.ledger.move({ id: row?.id ?? 0, from: ['done'], patch: { answerId: null } })),
+  })
+  expect(findings).toEqual([])
+  expect(verdict.verdict).toBe('proven')
+})
+
+test.each([
+  ['there twice', {}, 'double'],
+  ['there once more with other contents', { total: 1 }, 'conflict'],
+])('sees a row that is %s, also where the list is not read down to it', async (_, other, what) => {
+  const { findings, verdict } = await importAndAudit({
+    bound: new Date(Date.now() + 3_600_000).toISOString(),
+    count: 5,
+    between: ({ sandbox }) => {
+      sandbox.control.insert({
+        resource: 'retentions',
+        fields: { ...retention(4), ...other, test_mode: false },
+      })
+      // 100 that are newer fill the one window that is read.
+      for (let number = 1; number <= 100; number += 1)
+        sandbox.control.insert({
+          resource: 'retentions',
+          fields: { ...retention(number + 5_000), test_mode: false },
+        })
+    },
+  })
+  expect(findings).toMatchObject([{ what, row: 4 }])
+  expect(verdict.verdict).toBe('unproven')
+})
+
 test('looks up one by one what lies before its bound', async () => {
   const later = new Date(Date.now() + 3_600_000).toISOString()
   const { audit, findings } = await importAndAudit({ bound: later, count: 5 })

@@ -1,6 +1,8 @@
+import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { failedCanaries } from '../../changes/canary.ts'
 import { changeKinds } from '../../changes/kinds.ts'
+import { settleChanges } from '../../changes/settle-changes.ts'
 import {
   addonRows,
   attempts,
@@ -85,6 +87,42 @@ test('absence is not believed where the same look-up does not find what is known
     sandbox.control.delete({ resource: 'retentions', id })
   await engine.finish()
   expect((await engine.rows())[1]).toMatchObject({ state: 'parked', outcome: 'controlFailed', sends: 1 })
+})
+
+test('absence is not believed where the list has gone blind since it last showed what is done', async () => {
+  const sandbox = await startSandbox({
+    faults: [
+      { kind: 'reset', effect: 'none', on: post, requests: [2] },
+      { kind: 'reset', effect: 'done', on: post, requests: [3] },
+    ],
+  })
+  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  await engine.stage(retentionRows(4))
+  await engine.send()
+  // The first looks: row 2 is not there, and of row 3 it is not told yet.
+  const hide = { kind: 'hide', statuses: ['draft'], on: 'GET /retentions/' } as const
+  await setTimeout(40)
+  sandbox.control.setFaults({ faults: [hide] })
+  await engine.settle()
+  await setTimeout(80)
+  sandbox.control.setFaults({ faults: [] })
+  const { ledger, run, billing } = engine
+  const onProgress = () => sandbox.control.setFaults({ faults: [hide] })
+  await settleChanges({
+    ledger,
+    run,
+    kind,
+    billing,
+    attempts,
+    onProgress,
+    settleMs: 20,
+    inFlight: 1,
+    timeBoxMs: 60_000,
+  })
+  sandbox.control.setFaults({ faults: [] })
+  await engine.finish()
+  expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([1, 1, 1, 1])
+  expect((await engine.rows())[2]).toMatchObject({ state: 'parked', outcome: 'controlFailed' })
 })
 
 test('absence is not believed while nothing of the run is known to be done', async () => {
