@@ -1,8 +1,10 @@
+import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { listResources } from '../billing/resources/lists.ts'
 import { describeTables } from '../tables/describe-tables.ts'
 import { describeSettings } from '../worker/settings-docs.ts'
 import { dbtSources } from './dbt-sources.ts'
+import { importBlocks } from './import-pages.ts'
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 
@@ -12,7 +14,18 @@ export function generatedPages(): { path: string; text: string }[] {
     { path: here('tables.md'), text: tablesPage() },
     { path: here('configuration.md'), text: describeSettings() },
     { path: here('dbt/sources.yml'), text: dbtSources() },
+    filledPage(here('guarantees.md')),
+    filledPage(here('imports.md')),
   ]
+}
+
+/** A page that people write, of which the blocks between `<!-- name -->` and `<!-- /name -->` come from the code. */
+function filledPage(path: string): { path: string; text: string } {
+  const text = readFileSync(path, 'utf8').replaceAll(
+    /<!-- (\w+) -->\n.*?<!-- \/\1 -->/gs,
+    (_, name: string) => `<!-- ${name} -->\n\n${importBlocks[name]?.().trim()}\n\n<!-- /${name} -->`,
+  )
+  return { path, text }
 }
 
 function tablesPage(): string {

@@ -1,0 +1,51 @@
+import { fieldMeta, type FieldMeta } from '../billing/resources/fields.ts'
+import { movesAsMarkdown } from '../changes/moves.ts'
+import { outcomes } from '../changes/outcomes.ts'
+import { type ImportKind, importKindNames, importKinds } from '../imports/import-kind.ts'
+import { fieldsOf } from '../tables/field-meta.ts'
+
+/** What the code says, by the name of the block that holds it in a page. */
+export const importBlocks: Readonly<Record<string, () => string>> = {
+  moves: movesAsMarkdown,
+  outcomes: () =>
+    [
+      '| word | |',
+      '|---|---|',
+      ...Object.entries(outcomes).map(([word, says]) => `| \`${word}\` | ${says} |`),
+    ].join('\n'),
+  fields: () => importKindNames.map((name) => section(importKinds[name])).join('\n\n'),
+}
+
+function section(kind: ImportKind): string {
+  const rows = fieldsOf(kind.schema).flatMap(([name, meta]) => toRows({ kind, name, meta }))
+  return [`### ${kind.name}`, '', '| column | holds | |', '|---|---|---|', ...rows].join('\n')
+}
+
+function toRows({ kind, name, meta }: { kind: ImportKind; name: string; meta: FieldMeta }): string[] {
+  if (name === 'id' && kind.does !== 'create') return [`| \`id\` | text | needed: which ${kind.one} |`]
+  if (meta.write === 'readOnly') return []
+  if (meta.kind !== 'list') return [toRow({ kind, name, meta })]
+  const inner = Object.entries(meta.fields.shape).map(([key, schema]) => [key, fieldMeta(schema)] as const)
+  const places = inner
+    .filter(([, { write }]) => write !== 'readOnly')
+    .map(([key, field]) => toRow({ kind, name: `${name}.1.${key}`, meta: field }))
+  const rules = [...needed(kind, meta), 'the list in one cell, or:']
+  return [`| \`${name}\` | JSON | ${rules.join('; ')} |`, ...places]
+}
+
+function toRow({ kind, name, meta }: { kind: ImportKind; name: string; meta: FieldMeta }): string {
+  const rules = [
+    ...needed(kind, meta),
+    ...(meta.values === undefined ? [] : [meta.values.map((value) => `\`${value}\``).join(', ')]),
+    ...(meta.maxLength === undefined ? [] : [`at most ${meta.maxLength} characters`]),
+    ...(meta.min === undefined ? [] : [`at least ${meta.min}`]),
+    ...(meta.nullable === true ? ['may be `\\N`'] : []),
+    ...(meta.default === undefined || kind.does !== 'create' ? [] : [`default \`${meta.default}\``]),
+    ...(meta.note === undefined ? [] : [meta.note]),
+  ]
+  const holds = meta.format === 'email' ? 'e-mail' : meta.kind
+  return `| \`${name}\` | ${holds} | ${rules.join('; ')} |`
+}
+
+const needed = (kind: ImportKind, { write }: FieldMeta): string[] =>
+  kind.does === 'create' && write === 'required' ? ['needed'] : []
