@@ -7,7 +7,8 @@ export async function send(options: {
   response: ServerResponse
   outcome: Answer | 'reset'
   cut: FaultOf<'cutBody'> | undefined
-  date: boolean
+  /** What its Date says: the service's time in ms, which may not be this machine's; undefined: it has none. */
+  date: number | undefined
 }): Promise<void> {
   const { response, outcome, cut } = options
   if (outcome === 'reset') {
@@ -17,10 +18,11 @@ export async function send(options: {
   const body = Buffer.isBuffer(outcome.body) ? outcome.body : Buffer.from(outcome.body ?? '')
   const kept = cut === undefined ? body : body.subarray(0, Math.floor(body.length * (cut.keep ?? 0.5)))
   const broken = cut !== undefined && cut.framing !== 'whole'
-  response.sendDate = options.date
+  response.sendDate = false
   response.writeHead(outcome.status, {
     ...(outcome.status === 204 ? {} : { 'content-type': 'application/json' }),
     ...(outcome.status === 204 ? {} : { 'content-length': broken ? body.length : kept.length }),
+    ...(options.date === undefined ? {} : { date: new Date(options.date).toUTCString() }),
     ...outcome.headers,
   })
   if (!broken) {

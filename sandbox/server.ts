@@ -17,7 +17,8 @@ export function createHttpServer(service: Service, control: Control): Server {
     const asked = await ask(service, request, entry)
     const outcome = await outcomeOf(service, asked)
     if (outcome !== 'reset') service.audit.answer(entry, outcome.status)
-    await send({ response, outcome, cut: asked.struck.find('cutBody'), date: service.settings.dateHeader })
+    const date = service.settings.dateHeader ? service.clock.nowMs() : undefined
+    await send({ response, outcome, cut: asked.struck.find('cutBody'), date })
     if (asked.route?.list !== undefined) service.drifter.afterRequest(asked.route.list)
   }
   const server = createServer((request, response) => {
@@ -25,7 +26,7 @@ export function createHttpServer(service: Service, control: Control): Server {
       // Whoever went away while sending has nothing to hear; anything else is a mistake of the sandbox or its options.
       if (request.destroyed && !request.complete) return
       const outcome = detail(500, `sandbox: ${String(error)}`)
-      if (!response.headersSent) await send({ response, outcome, cut: undefined, date: true })
+      if (!response.headersSent) await send({ response, outcome, cut: undefined, date: Date.now() })
     })
   })
   // As nginx has it: an idle connection that ends too early would be a fault that nobody planned.

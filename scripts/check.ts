@@ -1,12 +1,13 @@
 import { Option, type Command } from 'commander'
-import { prepareDataFolder } from '../worker/data-folder.ts'
 import { listSettings } from '../worker/settings-docs.ts'
 import { createService } from '../worker/service.ts'
-import type { Settings } from '../worker/settings.ts'
+import { SettingsError, type Settings } from '../worker/settings.ts'
 import { checkFresh } from './checks/fresh.ts'
-import { fine, look, type Finding } from './checks/finding.ts'
+import { look, wrong, type Finding } from './checks/finding.ts'
+import { checkFolder } from './checks/folder.ts'
 import { checkService } from './checks/service.ts'
-import { openSession } from './session.ts'
+import { checkTemporal } from './checks/temporal.ts'
+import { checkWarehouse } from './checks/warehouse.ts'
 import { processSettings } from './settings.ts'
 import { exitCodes, UsageError } from './terminal/failures.ts'
 import { formatTable } from './terminal/format.ts'
@@ -25,12 +26,8 @@ export function configure(command: Command, terminal: Terminal): void {
       ).argParser(toMs),
     )
     .action(async ({ fresh }: Options) => {
-      const settings = processSettings()
-      const { dataDir, billing } = settings
       const findings =
-        fresh === undefined
-          ? await checkAll({ settings, terminal })
-          : await checkFresh({ dataDir, testMode: billing.testMode, withinMs: fresh })
+        fresh === undefined ? await checkAll(terminal) : await lookForFresh({ withinMs: fresh })
       const rows = findings.map(({ what, ok, says }) => [ok ? 'ok' : 'WRONG', what, says])
       const shown = fresh === undefined ? listSettings({ env: process.env, cwd: process.cwd() }) : []
       const text = [
@@ -38,30 +35,36 @@ export function configure(command: Command, terminal: Terminal): void {
         formatTable({ head: ['', 'what', ''], rows }),
       ].join('\n')
       terminal.result({ document: { findings, settings: shown }, text })
-      if (findings.some(({ ok }) => !ok)) process.exitCode = exitCodes.failed
+      const wrongs = findings.filter(({ ok }) => !ok)
+      if (wrongs.some(({ what }) => what === 'settings')) process.exitCode = exitCodes.refused
+      else if (wrongs.length > 0) process.exitCode = exitCodes.failed
     })
 }
 
-async function checkAll({
-  settings,
-  terminal,
-}: {
-  settings: Settings
-  terminal: Terminal
-}): Promise<Finding[]> {
-  const service = checkService({ billing: createService(settings), testMode: settings.billing.testMode })
-  const temporal = look('temporal', async () => {
-    const session = await openSession({ settings, terminal })
-    await session.close()
-    return [fine('temporal', `A worker for ${session.identity.workspace} listens on ${settings.taskQueue}.`)]
-  })
-  const folder = look('data folder', () => checkFolder(settings.dataDir))
-  return (await Promise.all([service, temporal, folder])).flat()
+function lookForFresh({ withinMs }: { withinMs: number }): Promise<Finding[]> {
+  const { dataDir, billing } = processSettings()
+  return checkFresh({ dataDir, testMode: billing.testMode, withinMs })
 }
 
-async function checkFolder(dataDir: string): Promise<Finding[]> {
-  await prepareDataFolder(dataDir)
-  return [fine('data folder', `${dataDir} can be written.`)]
+async function checkAll(terminal: Terminal): Promise<Finding[]> {
+  const settings = readOrFind()
+  if (Array.isArray(settings)) return settings
+  const { dataDir, taskQueue, billing } = settings
+  const service = checkService({ billing: createService(settings), testMode: billing.testMode })
+  const place = checkTemporal({ settings, terminal }).then(async ({ findings, served }) => {
+    return [...findings, ...(await look('data folder', () => checkFolder({ dataDir, taskQueue, served })))]
+  })
+  return (await Promise.all([service, place, checkWarehouse(settings)])).flat()
+}
+
+/** The settings or, as a finding each, what is wrong with them; nothing else can be looked at then. */
+function readOrFind(): Settings | Finding[] {
+  try {
+    return processSettings()
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error
+    return error.problems.map((problem) => wrong('settings', problem))
+  }
 }
 
 const toSettingsTable = (settings: ReturnType<typeof listSettings>) =>

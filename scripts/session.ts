@@ -8,6 +8,7 @@ import type { Settings } from '../worker/settings.ts'
 import { parseWorkerIdentity } from '../worker/worker-identity.ts'
 import { localChannel } from './dev-server/readiness.ts'
 import { readServerRecord } from './dev-server/server-record.ts'
+import { toTemporalRefusal } from './temporal-refusal.ts'
 import { RefusedError } from './terminal/failures.ts'
 import type { Terminal } from './terminal/terminal.ts'
 
@@ -96,13 +97,17 @@ export async function connect(place: TemporalPlace): Promise<Client> {
     })
     return new Client({ connection, namespace: place.namespace })
   } catch (cause) {
-    const address = place.connectionOptions.address ?? 'localhost:7233'
+    const address = addressOf(place)
+    const refusal = toTemporalRefusal(cause, { address, namespace: place.namespace })
+    if (refusal !== undefined) throw refusal
     throw new RefusedError(`Temporal does not answer at ${address}.`, {
       cause,
       hint: 'Start it with `connector up`, set TEMPORAL_ADDRESS, or add --local to run everything in this command.',
     })
   }
 }
+
+const addressOf = (place: TemporalPlace) => place.connectionOptions.address ?? 'localhost:7233'
 
 async function askWorker(options: Asked): Promise<Identity> {
   const identity = await findWorker(options)
@@ -121,10 +126,12 @@ interface Asked {
 /** Whom the worker that listens on the task queue serves, in its own words; undefined where none does. */
 export async function findWorker(options: Asked): Promise<Identity | undefined> {
   const { client, settings, place } = options
-  const { pollers } = await client.workflowService.describeTaskQueue({
-    namespace: place.namespace,
-    taskQueue: { name: settings.taskQueue },
-  })
+  const { namespace } = place
+  const { pollers } = await client.workflowService
+    .describeTaskQueue({ namespace, taskQueue: { name: settings.taskQueue } })
+    .catch((cause: unknown) => {
+      throw toTemporalRefusal(cause, { address: addressOf(place), namespace }) ?? cause
+    })
   const seen = (pollers ?? []).toSorted(
     (a, b) => Number(b.lastAccessTime?.seconds) - Number(a.lastAccessTime?.seconds),
   )

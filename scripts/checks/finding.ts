@@ -16,6 +16,20 @@ export async function look(what: string, see: () => Promise<Finding[]>): Promise
     return await see()
   } catch (error) {
     const { message, hint } = toFailure(error)
-    return [wrong(what, [message, hint].filter((part) => part !== null).join(' '))]
+    return [
+      wrong(
+        what,
+        [message, hint]
+          .filter((part) => part !== null)
+          .map(toSentence)
+          .join(' '),
+      ),
+    ]
   }
+}
+
+/** Errors that are told after a colon begin small and end open. */
+function toSentence(text: string): string {
+  const ended = /[.!?]$/.test(text) ? text : `${text}.`
+  return ended.replace(/^[a-z]/, (letter) => letter.toUpperCase())
 }

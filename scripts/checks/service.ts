@@ -2,6 +2,7 @@ import type { Billing } from '../../billing/client.ts'
 import { listResources } from '../../billing/resources/lists.ts'
 import type { ListResource } from '../../billing/resources/resource.ts'
 import { isInOrder } from '../../reading/order.ts'
+import { formatDuration } from '../terminal/format.ts'
 import { fine, look, wrong, type Finding } from './finding.ts'
 
 /** Somebody waits for the answer: what does not come in three tries is told. */
@@ -9,9 +10,15 @@ const tries = 3
 
 /** Whether the service answers to this token and workspace, and what each list lets a read prove. */
 export async function checkService(options: { billing: Billing; testMode: boolean }): Promise<Finding[]> {
-  const [reached] = await look('service', async () => {
-    await options.billing.list({ resource: listResources.plans, page: 1, pageSize: 1, tries })
-    return [fine('service', 'It answers to this token and workspace.')]
+  const [reached, ...clock] = await look('service', async () => {
+    const asked = Date.now()
+    const { servedAt } = await options.billing.list({
+      resource: listResources.plans,
+      page: 1,
+      pageSize: 1,
+      tries,
+    })
+    return [fine('service', 'It answers to this token and workspace.'), ...compareClocks({ asked, servedAt })]
   })
   if (reached === undefined || !reached.ok) return reached === undefined ? [] : [reached]
   const lists = await Promise.all(
@@ -19,7 +26,25 @@ export async function checkService(options: { billing: Billing; testMode: boolea
       look(resource.name, () => checkList({ ...options, resource })),
     ),
   )
-  return [reached, ...lists.flat()]
+  return [reached, ...clock, ...lists.flat()]
+}
+
+/** A clock that is kept by NTP is off by milliseconds; the Date of an answer is cut to the second. */
+const mostSkewMs = 60_000
+
+/** Says nothing where the clocks agree, or the service does not tell its own. */
+function compareClocks({ asked, servedAt }: { asked: number; servedAt: number | undefined }): Finding[] {
+  if (servedAt === undefined) return []
+  const answered = Date.now()
+  const ahead = servedAt < asked ? asked - servedAt : Math.min(0, answered - servedAt)
+  if (Math.abs(ahead) <= mostSkewMs) return []
+  const off = `${formatDuration(Math.abs(ahead))} ${ahead > 0 ? 'ahead of' : 'behind'}`
+  return [
+    wrong(
+      'clock',
+      `This machine's clock is ${off} the service's. Let NTP set it (timedatectl set-ntp true): schedules, ages and time-outs go by it.`,
+    ),
+  ]
 }
 
 async function checkList(options: {

@@ -1,29 +1,15 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmdirSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { prepareWorkflowBundle } from '../../worker/workflow-bundle.ts'
+import { mayMount } from './full-disk.ts'
 import { asked, createWorld, local, startCommand } from './world.ts'
 
 const words = ['export', 'customers', '--json']
 
 interface Printed {
   exports: { verdict: string; records: number; requests: number }[]
-}
-
-function mayMount(): boolean {
-  const folder = mkdtempSync(join(tmpdir(), 'mount-'))
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', folder], { stdio: 'ignore' })
-    execFileSync('umount', [folder])
-    return true
-  } catch {
-    return false
-  } finally {
-    rmdirSync(folder)
-  }
 }
 
 describe('an export whose disk takes no more', () => {

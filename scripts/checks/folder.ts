@@ -1,0 +1,55 @@
+import { existsSync } from 'node:fs'
+import { statfs } from 'node:fs/promises'
+import { join } from 'node:path'
+import { FolderLockedError } from '../../state/errors.ts'
+import { openState } from '../../state/open-state.ts'
+import { acquireLock } from '../../state/worker-lock.ts'
+import { prepareDataFolder } from '../../worker/data-folder.ts'
+import { fine, wrong, type Finding } from './finding.ts'
+
+/** Less than this, and an export of a few thousand records or a day of Temporal's own database fills the disk. */
+const leastFreeMb = 100
+
+/** Whether the data folder takes files, has room, and is nobody else's. */
+export async function checkFolder(options: {
+  dataDir: string
+  taskQueue: string
+  /** Whether a worker of this folder answers on the task queue. */
+  served: boolean
+}): Promise<Finding[]> {
+  const { dataDir, taskQueue, served } = options
+  await prepareDataFolder(dataDir)
+  if (existsSync(join(dataDir, 'state.db')))
+    await (await openState({ folder: dataDir, readOnly: true })).close()
+  const { bavail, bsize } = await statfs(dataDir)
+  const freeMb = Math.floor((bavail * bsize) / 1e6)
+  if (freeMb < leastFreeMb)
+    return [
+      wrong(
+        'data folder',
+        `Only ${freeMb} MB are free on the disk of the data folder ${dataDir}. Free some, or set CONNECTOR_DATA_DIR to a folder on another disk.`,
+      ),
+    ]
+  const holder = served ? undefined : findHolder(dataDir)
+  if (holder !== undefined)
+    return [
+      wrong(
+        'data folder',
+        `The data folder ${dataDir} is held by ${holder}, which does not answer on ${taskQueue}: it has other settings, ` +
+          'another Temporal, or is frozen. End it, or give one of the two another CONNECTOR_DATA_DIR.',
+      ),
+    ]
+  return [fine('data folder', `${dataDir} can be written; ${freeMb.toLocaleString('en-US')} MB are free.`)]
+}
+
+/** Who has the folder: it is taken for an instant, which fails where someone has it. */
+function findHolder(folder: string): string | undefined {
+  try {
+    acquireLock({ folder, role: 'check' }).release()
+    return undefined
+  } catch (error) {
+    if (!(error instanceof FolderLockedError)) throw error
+    const { holder } = error
+    return holder === undefined ? 'another process' : `the ${holder.role} with pid ${holder.pid}`
+  }
+}

@@ -1,0 +1,97 @@
+import type { Client } from '@temporalio/client'
+import type { Identity } from '../../state/identity.ts'
+import type { Settings } from '../../worker/settings.ts'
+import { connect, openSession, temporalPlace } from '../session.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import { fine, look, wrong, type Finding } from './finding.ts'
+
+interface Options {
+  settings: Settings
+  terminal: Terminal
+}
+
+/** Whether a worker of these very settings listens (`served`: one of this folder), and whether runs wait elsewhere. */
+export async function checkTemporal(options: Options): Promise<{ findings: Finding[]; served: boolean }> {
+  let served = false
+  const worker = look('temporal', async () => {
+    const session = await openSession(options)
+    await session.close()
+    served = true
+    return [judgeWorker({ identity: session.identity, settings: options.settings })]
+  })
+  const findings = (await Promise.all([worker, checkWaiting(options)])).flat()
+  return { findings, served }
+}
+
+function judgeWorker({ identity, settings }: { identity: Identity; settings: Settings }): Finding {
+  const { taskQueue, billing } = settings
+  const mode = billing.testMode ? 'test' : 'live'
+  const differences = [
+    [`${identity.mode.toUpperCase()} data`, `${mode.toUpperCase()} data`],
+    [`the workspace ${identity.workspace}`, billing.workspace],
+    [`the service at ${identity.baseUrl}`, billing.baseUrl],
+  ].filter(([theirs, ours]) => !theirs?.endsWith(ours ?? ''))
+  if (differences.length === 0)
+    return fine('temporal', `A worker for ${identity.workspace} listens on ${taskQueue}.`)
+  const told = differences.map(([theirs, ours]) => `${theirs}, not ${ours}`).join(' and ')
+  return wrong(
+    'temporal',
+    `The worker on ${taskQueue} acts on ${told}. Give this command and the worker the same settings, or each its own CONNECTOR_TASK_QUEUE.`,
+  )
+}
+
+const runTypes = ['exportData', 'importFile', 'publishRun', 'recoverSubscriptions', 'fetchDocuments']
+
+/** So many runs tell enough. */
+const mostRuns = 100
+
+/** Runs that were started on a task queue where nobody listens: in the UI's start form it is typed by hand. */
+async function checkWaiting({ settings }: Options): Promise<Finding[]> {
+  const place = temporalPlace(settings)
+  // Where Temporal can't be reached, the other look says so.
+  const client = await connect(place).catch(() => undefined)
+  if (client === undefined) return []
+  try {
+    const waiting = await findWaiting({ client, namespace: place.namespace, own: settings.taskQueue })
+    return waiting.map(({ run, taskQueue }) =>
+      wrong(
+        'runs',
+        `The run ${run} waits on the task queue ${taskQueue}, where nobody listens. Terminate it in the Temporal UI ` +
+          `and start it again on ${settings.taskQueue}, or start a worker for ${taskQueue}.`,
+      ),
+    )
+  } catch {
+    return []
+  } finally {
+    await client.connection.close()
+  }
+}
+
+async function findWaiting(options: { client: Client; namespace: string; own: string }) {
+  const { client, namespace, own } = options
+  const types = runTypes.map((type) => `'${type}'`).join(', ')
+  const query = `WorkflowType IN (${types}) AND ExecutionStatus = 'Running' AND TaskQueue != '${own}'`
+  const heard = new Map<string, boolean>()
+  const waiting: { run: string; taskQueue: string }[] = []
+  let seen = 0
+  for await (const { workflowId: run, runId, taskQueue } of client.workflow.list({ query })) {
+    if (!heard.has(taskQueue)) heard.set(taskQueue, await hasPollers({ client, namespace, taskQueue }))
+    if (heard.get(taskQueue) === false && (await isUntouched({ client, run, runId })))
+      waiting.push({ run, taskQueue })
+    if (++seen === mostRuns) break
+  }
+  return waiting
+}
+
+async function hasPollers(options: { client: Client; namespace: string; taskQueue: string }) {
+  const { client, namespace, taskQueue } = options
+  const asked = { namespace, taskQueue: { name: taskQueue } }
+  const { pollers } = await client.workflowService.describeTaskQueue(asked)
+  return (pollers ?? []).length > 0
+}
+
+/** Whether no worker ever took it up. One that was, waits for its own worker, which may be on its way. */
+async function isUntouched({ client, run, runId }: { client: Client; run: string; runId: string }) {
+  const { historyLength } = await client.workflow.getHandle(run, runId).describe()
+  return historyLength <= 2
+}

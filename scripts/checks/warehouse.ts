@@ -1,0 +1,40 @@
+import { literal } from '../../destinations/warehouse/sql.ts'
+import { checkStamp } from '../../destinations/warehouse/stamp.ts'
+import { createPostgresDestination } from '../../destinations/postgres/postgres.ts'
+import type { Settings } from '../../worker/settings.ts'
+import { fine, look, wrong, type Finding } from './finding.ts'
+
+/** Whether the PostgreSQL warehouse lets us in and write, and is that of this workspace and mode. */
+export async function checkWarehouse({ billing, warehouseUrl }: Settings): Promise<Finding[]> {
+  if (warehouseUrl === undefined) return []
+  const [seen] = await look('warehouse', async () => {
+    const { engine } = createPostgresDestination({ url: warehouseUrl })
+    const { workspace, baseUrl, testMode } = billing
+    const where = engine.locate({ testMode })
+    return engine.transaction({ testMode }, async (session) => {
+      await checkStamp({ session, owner: { workspace, baseUrl, testMode }, where })
+      const schema = literal(session.schema)
+      const [rights] = await session.all(
+        `select coalesce((select has_schema_privilege(oid, 'create, usage') from pg_namespace where nspname = ${schema}),
+          has_database_privilege(current_database(), 'create'))::text as allowed, current_user::text as name`,
+      )
+      if (rights?.['allowed'] === 'true') return [fine('warehouse', `It lets us write to ${where}.`)]
+      const told = `The user ${rights?.['name']} may not make tables in ${where}.`
+      return [
+        wrong(
+          'warehouse',
+          `${told} Grant create on the database, or on that schema, or correct WAREHOUSE_URL.`,
+        ),
+      ]
+    })
+  })
+  if (seen === undefined) return []
+  // Its errors were made for exports, and here there is none.
+  const says = seen.says
+    .replace(
+      / Nothing of this export was published; (?:when .*|publish .*)/,
+      ' Start it, or correct WAREHOUSE_URL.',
+    )
+    .replace(/Nothing of this export was published; c/, 'C')
+  return [{ ...seen, says }]
+}
