@@ -4,12 +4,15 @@ import type { PartFile } from '../destinations/destination.ts'
 
 /** Rows are handed to the file system in pieces of this size: large enough that the call costs nothing. */
 const bufferBytes = 1 << 20
+/** The most bytes of UTF-8 that one unit of a string's length takes. */
+const mostBytesEach = 3
 
 interface OpenPart {
   file: FileHandle
   path: string
-  pending: string[]
-  pendingLength: number
+  /** Used over and over: strings that wait to be written would be moved by each garbage collection. */
+  buffer: Buffer
+  pending: number
   bytes: number
   rows: number
 }
@@ -54,16 +57,13 @@ export function openPartFiles(options: {
     if (known !== undefined) return known
     await mkdir(folder, { recursive: true })
     const path = join(folder, `${table}.${name}.part`)
-    const made = { file: await open(path, 'w'), path, pending: [], pendingLength: 0, bytes: 0, rows: 0 }
+    const buffer = Buffer.allocUnsafeSlow(bufferBytes)
+    const made = { file: await open(path, 'w'), path, buffer, pending: 0, bytes: 0, rows: 0 }
     open_.set(table, made)
     return made
   }
 
-  async function write(one: OpenPart): Promise<void> {
-    if (one.pendingLength === 0) return
-    const bytes = Buffer.from(one.pending.join(''), 'utf8')
-    one.pending = []
-    one.pendingLength = 0
+  async function write(one: OpenPart, bytes: Buffer): Promise<void> {
     for (let done = 0; done < bytes.length;) {
       const { bytesWritten } = await one.file.write(bytes, done)
       done += bytesWritten
@@ -71,19 +71,26 @@ export function openPartFiles(options: {
     one.bytes += bytes.length
   }
 
+  async function flush(one: OpenPart): Promise<void> {
+    if (one.pending === 0) return
+    await write(one, one.buffer.subarray(0, one.pending))
+    one.pending = 0
+  }
+
   return {
     append: ({ table, text, count }) =>
       surely(async () => {
         const one = await part(table)
-        one.pending.push(text)
-        one.pendingLength += text.length
         one.rows += count
-        if (one.pendingLength >= bufferBytes) await write(one)
+        const most = text.length * mostBytesEach
+        if (one.pending + most > bufferBytes) await flush(one)
+        if (most > bufferBytes) await write(one, Buffer.from(text))
+        else one.pending += one.buffer.write(text, one.pending)
       }),
     async settle() {
       await surely(async () => {
         for (const one of open_.values()) {
-          await write(one)
+          await flush(one)
           await one.file.datasync()
         }
       })

@@ -1,7 +1,8 @@
 /** How one operation becomes requests: its turn at the rate limit, the token, the reply, the next try. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Authorization } from './authorization.ts'
 import { RateLimited, ServiceFault, Unauthorized } from './errors.ts'
-import type { Lane, RateLimiter } from './rate-limit.ts'
+import type { Admission, Lane, RateLimiter } from './rate-limit.ts'
 import { retryAfterMs, toError } from './reply.ts'
 import { retryRead } from './retry.ts'
 import type { Reply, Request, Transport } from './transport.ts'
@@ -87,9 +88,19 @@ interface Sending extends Request {
 
 function createSend({ transport, limiter, lanes, onRequest }: CallsSettings) {
   return async <T>(sending: Sending, take: Take<T>): Promise<T> => {
-    const { operation, attempt, signal } = sending
+    const { signal } = sending
     const { waitedMs, release } = await limiter.admit({ write: sending.method !== 'GET', lanes, signal })
-    const sentAt = performance.now()
+    const reply = await ask(sending, { sentAt: performance.now(), waitedMs, release })
+    // The request that stood behind this one is to leave before this reply is parsed (2 ms for a page of 100).
+    await nextTurn()
+    return take(sending, reply)
+  }
+
+  /** Its turn ends with its reply, and what the reply says of the rate holds from then on. */
+  async function ask(
+    sending: Sending,
+    { sentAt, waitedMs, release }: Admission & { sentAt: number },
+  ): Promise<Reply> {
     let status: number | undefined
     try {
       await sending.beforeSend?.()
@@ -100,9 +111,10 @@ function createSend({ transport, limiter, lanes, onRequest }: CallsSettings) {
       if (error instanceof RateLimited || error instanceof ServiceFault)
         limiter.pause(retryAfterMs(reply) ?? 0)
       if (error !== undefined) throw error
-      return take(sending, reply)
+      return reply
     } finally {
       release()
+      const { operation, attempt } = sending
       onRequest?.({ operation, status, ms: performance.now() - sentAt, attempt, waitedMs })
     }
   }

@@ -21,17 +21,22 @@ export interface Flying {
  */
 export class Flight {
   readonly #source: Source
-  readonly #most: number
+  readonly #mostUnanswered: number
+  readonly #mostAhead: number
   readonly #queue: Flying[] = []
+  #unanswered = 0
   #sent = 0
   #taken: number | undefined
   /** From the frontier that is known; and from a window that is still on its way, whose ties are not. */
   readonly #known = new Margin()
   readonly #foretold = new Margin()
 
-  constructor(source: Source, most: number) {
+  /** `concurrency`: how many requests the client lets out at once. */
+  constructor(source: Source, concurrency: number) {
     this.#source = source
-    this.#most = Math.max(1, most)
+    // A few stand ready at the client's gate: the service is not to wait until an answer has been worked on.
+    this.#mostUnanswered = concurrency + Math.floor(concurrency / 4)
+    this.#mostAhead = Math.floor(1.5 * concurrency)
   }
 
   /** The next window, with as many behind it as may be in flight; undefined where it can't be said which. */
@@ -56,19 +61,36 @@ export class Flight {
   }
 
   #fill(place: number): void {
-    while (this.#queue.length < this.#most && !this.#source.exhausted) {
-      const tail = this.#queue.at(-1)
-      if (tail?.low === 0) return
-      if (tail === undefined || place <= tail.low) this.#send(place, this.#known, undefined)
-      else this.#send(tail.low + 1, this.#foretold, tail.number)
-    }
+    const tail = this.#queue.at(-1)
+    if (!this.#mayAsk(tail)) return
+    if (tail === undefined || place <= tail.low) this.#send(place, this.#known, undefined)
+    this.#fillBehind()
+  }
+
+  #fillBehind(): void {
+    for (let tail = this.#queue.at(-1); tail !== undefined && this.#mayAsk(tail); tail = this.#queue.at(-1))
+      this.#send(tail.low + 1, this.#foretold, tail.number)
+  }
+
+  #mayAsk(tail: Flying | undefined): boolean {
+    return (
+      tail?.low !== 0 &&
+      this.#unanswered < this.#mostUnanswered &&
+      this.#queue.length < this.#mostAhead &&
+      !this.#source.exhausted
+    )
   }
 
   #send(expected: number, margin: Margin, after: number | undefined): void {
     const cut = cutBelow(expected, this.#source.sizes, margin.missed)
     const answer = this.#source.ask(cut)
+    this.#unanswered++
+    const answered = () => {
+      this.#unanswered--
+      this.#fillBehind()
+    }
     // It may never be looked at, where the read is closed before.
-    answer.catch(() => undefined)
+    answer.then(answered, () => this.#unanswered--)
     this.#queue.push({
       answer,
       low: lowOf(cut),

@@ -65,8 +65,9 @@ export class Source {
     this.#requests = options.requests
   }
 
+  /** No further request may be made. */
   get exhausted(): boolean {
-    return this.#requests.made >= this.#requests.most
+    return this.#closed.signal.aborted || this.#requests.made >= this.#requests.most
   }
 
   /** What is in flight is of no use any more. */

@@ -32,8 +32,8 @@ function createInlineSumming(): Summing {
   }
 }
 
-/** So many pieces may lie with the thread unsummed: enough to keep it busy, 16 MB at the most. */
-const mostWaiting = 16
+/** So many pieces may lie with the thread unsummed: enough to keep it busy, 8 MB at the most. */
+const mostWaiting = 8
 
 /**
  * The sum is the dearest part of publishing; on a thread of its own it is made while the next bytes are copied
