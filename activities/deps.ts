@@ -2,6 +2,7 @@ import type { Billing } from '../billing/client.ts'
 import type { Destination } from '../destinations/destination.ts'
 import type { Identity } from '../state/identity.ts'
 import type { State } from '../state/open-state.ts'
+import type { Receiver, Ui } from './notice.ts'
 
 /** What the worker gives its activities: the world, wired once at its start. */
 export interface ActivityDeps {
@@ -28,4 +29,8 @@ export interface ActivityDeps {
   /** What a manifest says it was made with. */
   versions: Readonly<Record<string, string>>
   destinations: ReadonlyMap<string, Destination>
+  /** Who is told what people should know (NOTIFY_URL). */
+  receivers: readonly Receiver[]
+  /** Where people see runs. */
+  ui: Ui
 }

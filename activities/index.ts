@@ -4,15 +4,18 @@ import { createCloseExport } from './close-export.ts'
 import { createCloseImport } from './close-import.ts'
 import type { ActivityDeps } from './deps.ts'
 import { withFailures } from './failures.ts'
+import { createFindMissed } from './find-missed.ts'
 import { createNoteDecision } from './note-decision.ts'
 import { createOpenExport } from './open-export.ts'
 import { createOpenImport } from './open-import.ts'
 import { createOpenPublish } from './open-publish.ts'
+import { createPauseIfFailing } from './pause-if-failing.ts'
 import { createPublishExport } from './publish-export.ts'
 import { createReadSegment } from './read-segment.ts'
 import { createResolveRow } from './resolve-row.ts'
 import { createRunRates } from './run-rates.ts'
 import { createSendImport } from './send-import.ts'
+import { createSendNotice } from './send-notice.ts'
 import { createStageImport } from './stage-import.ts'
 
 /** Every step of every workflow, over the world the worker was wired to. */
@@ -32,6 +35,9 @@ export function createActivities(deps: ActivityDeps) {
     closeImport: createCloseImport({ deps, rates }),
     noteDecision: createNoteDecision(deps),
     resolveRow: createResolveRow(deps),
+    sendNotice: createSendNotice(deps),
+    findMissed: createFindMissed(deps),
+    pauseIfFailing: createPauseIfFailing(),
   }
   return withFailures(activities, deps)
 }

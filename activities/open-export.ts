@@ -8,6 +8,7 @@ import { differenceOf, type Identity } from '../state/identity.ts'
 import { checkPrivacy } from '../tables/privacy.ts'
 import { claimExports, ownerOf } from './claims.ts'
 import type { ActivityDeps } from './deps.ts'
+import { kindsFor, type NoticeKind } from './notice.ts'
 import { nameRun } from './run-name.ts'
 import { savePlan } from './saved-plan.ts'
 import { toSince } from './since.ts'
@@ -78,6 +79,8 @@ export interface ExportPlan {
   requestsPerSecond?: number | undefined
   /** Absolute; absent for the data folder's own `exports/`. */
   out?: string | undefined
+  /** What the worker's receivers want to hear of (NOTIFY_URL). */
+  notifies?: NoticeKind[]
 }
 
 /**
@@ -110,6 +113,7 @@ export function createOpenExport(deps: ActivityDeps) {
       maxPages: rest.maxPages,
       requestsPerSecond: rest.requestsPerSecond,
       out: rest.out === undefined ? undefined : allowedRoot({ ...deps, out: rest.out }),
+      notifies: kindsFor(deps.receivers),
     }
     for (const name of plan.to) refuseMissing({ deps, name })
     const first = listResources[resources[0] ?? 'customers']

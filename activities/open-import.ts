@@ -11,17 +11,22 @@ import type { ActivityDeps } from './deps.ts'
 import { findInput } from './find-input.ts'
 import { refusing } from './import-errors.ts'
 import { type AskedImport, parseImportInput } from './import-input.ts'
+import { kindsFor, type NoticeKind } from './notice.ts'
 import { refuseOther } from './open-export.ts'
 import { toImportPlan } from './to-import-plan.ts'
+
+/** What an import does, and what the worker's receivers want to hear of it (NOTIFY_URL). */
+export type OpenedImport = ImportPlan & { notifies?: NoticeKind[] }
 
 /**
  * Settles what an import does: checks its input, copies the file and all it needs into the run's folder, and finds
  * out whether this is a run that was begun before and goes on.
  */
 export function createOpenImport(deps: ActivityDeps) {
-  return async function openImport(input: unknown): Promise<ImportPlan> {
+  return async function openImport(input: unknown): Promise<OpenedImport> {
+    const notifies = kindsFor(deps.receivers)
     const settled = await findSettled(deps)
-    if (settled !== undefined) return settled
+    if (settled !== undefined) return { ...settled, notifies }
     const asked = parseImportInput(input)
     if (asked.identity !== undefined) refuseOther({ run: asked.identity, worker: deps.identity })
     // Temporal tries again, and shows meanwhile why: the client's own patience would hide it for minutes.
@@ -46,7 +51,7 @@ export function createOpenImport(deps: ActivityDeps) {
       const plan = await toImportPlan({ deps, asked, copied, run, folder, fingerprint, source })
       await keepInput({ deps, plan, fresh })
       await removeHandedIn({ dataDir: deps.dataDir, file: files.file })
-      return plan
+      return { ...plan, notifies }
     } finally {
       await rm(fresh, { recursive: true, force: true })
     }

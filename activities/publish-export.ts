@@ -2,7 +2,8 @@ import { cancellationSignal, heartbeat } from '@temporalio/activity'
 import { join } from 'node:path'
 import type { Publication } from '../destinations/destination.ts'
 import { PartsDamagedError, RowsMissingError } from '../destinations/errors.ts'
-import type { ReadFacts } from '../destinations/manifest.ts'
+import type { Manifest, ReadFacts } from '../destinations/manifest.ts'
+import { notePublished, type PublishedNote } from '../destinations/published-notes.ts'
 import type { ReadOutcome } from '../reading/outcome.ts'
 import type { Table } from '../tables/table.ts'
 import { loadCheckpoint, type Checkpoint } from './checkpoint.ts'
@@ -13,7 +14,7 @@ import { InvalidInput } from './errors.ts'
 import { rejectedPart } from './export-segment.ts'
 import { refuseOther, type DestinationName, type ExportPlan } from './open-export.ts'
 import { markDamaged, markPublished, partsFolder, tablesOfRead } from './run-folder.ts'
-import { moveWatermark } from './since.ts'
+import { moveWatermark, placeOf } from './since.ts'
 
 const heartbeatMs = 5_000
 
@@ -60,6 +61,7 @@ export function createPublishExport(deps: ActivityDeps) {
       const published = await destination.publish({ ...publication, signal: cancellationSignal() })
       const read = outcomeOf(checkpoint)
       await moveWatermark({ deps, plan, resource, destination: input.destination, read })
+      await notePublished({ dataDir: deps.dataDir, published: toNote({ plan, ...published }) })
       await markPublished(folder, plan.to)
       const { verdict, reasons, records, warnings = [] } = published.manifest
       return {
@@ -78,6 +80,21 @@ export function createPublishExport(deps: ActivityDeps) {
     } finally {
       clearInterval(beat)
     }
+  }
+}
+
+function toNote(of: { plan: ExportPlan; manifest: Manifest; manifestPath?: string }): PublishedNote {
+  const { plan, manifest, manifestPath } = of
+  const { resource, destination, run, workspace, testMode, verdict } = manifest
+  const { mode, filters, capped, startedAt, publishedAt } = manifest
+  const place = placeOf(plan, destination)
+  const what = { resource, destination, run, workspace, testMode, verdict, mode, filters, capped }
+  return {
+    ...what,
+    startedAt,
+    publishedAt,
+    ...(place !== undefined && { place }),
+    ...(manifestPath !== undefined && { manifest: manifestPath }),
   }
 }
 

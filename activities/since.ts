@@ -16,13 +16,17 @@ interface Place {
   destination: DestinationName
 }
 
+/** Where an export goes that names a place of its own: a schema, or another root. */
+export const placeOf = ({ out, schema }: Pick<ExportPlan, 'out' | 'schema'>, destination: DestinationName) =>
+  destination === 'postgres' ? schema : out
+
 /**
  * What is in another folder or schema, came from another address, or was written with other columns or hashes, has
  * its own watermark.
  */
 function keyOf({ plan, resource, destination, hashKey }: Place & { hashKey: string }): WatermarkKey {
-  const { identity, filters, out, schema } = plan
-  const place = destination === 'postgres' ? schema : out
+  const { identity, filters } = plan
+  const place = placeOf(plan, destination)
   const privacy = toPrivacyMark({ plan, hashKey })
   const names = Object.keys(filters).toSorted()
   const view = {

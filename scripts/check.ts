@@ -8,6 +8,7 @@ import { checkFolder } from './checks/folder.ts'
 import { checkService } from './checks/service.ts'
 import { checkTemporal } from './checks/temporal.ts'
 import { checkWarehouse } from './checks/warehouse.ts'
+import { toDestinations, type Destination } from './publish-options.ts'
 import { processSettings } from './settings.ts'
 import { exitCodes, UsageError } from './terminal/failures.ts'
 import { formatTable } from './terminal/format.ts'
@@ -15,6 +16,7 @@ import type { Terminal } from './terminal/terminal.ts'
 
 interface Options {
   fresh?: number
+  to?: Destination[]
 }
 
 export function configure(command: Command, terminal: Terminal): void {
@@ -25,9 +27,14 @@ export function configure(command: Command, terminal: Terminal): void {
         'only: does each exported resource have a proven export no older than this',
       ).argParser(toMs),
     )
-    .action(async ({ fresh }: Options) => {
+    .addOption(
+      new Option('--to <destinations>', 'with --fresh: only these, with commas').argParser(toDestinations),
+    )
+    .action(async ({ fresh, to }: Options) => {
+      if (to !== undefined && fresh === undefined)
+        throw new UsageError('--to narrows --fresh; give that too.')
       const findings =
-        fresh === undefined ? await checkAll(terminal) : await lookForFresh({ withinMs: fresh })
+        fresh === undefined ? await checkAll(terminal) : await lookForFresh({ withinMs: fresh, to })
       const rows = findings.map(({ what, ok, says }) => [ok ? 'ok' : 'WRONG', what, says])
       const shown = fresh === undefined ? listSettings({ env: process.env, cwd: process.cwd() }) : []
       const text = [
@@ -41,9 +48,9 @@ export function configure(command: Command, terminal: Terminal): void {
     })
 }
 
-function lookForFresh({ withinMs }: { withinMs: number }): Promise<Finding[]> {
+function lookForFresh(asked: { withinMs: number; to: Destination[] | undefined }): Promise<Finding[]> {
   const { dataDir, billing } = processSettings()
-  return checkFresh({ dataDir, testMode: billing.testMode, withinMs })
+  return checkFresh({ dataDir, testMode: billing.testMode, ...asked })
 }
 
 async function checkAll(terminal: Terminal): Promise<Finding[]> {

@@ -79,6 +79,21 @@ export function urlOf(protocols: readonly string[]) {
   })
 }
 
+/** Addresses with spaces between them, each with its level and `=` before it or, without one, at the middle level. */
+export function leveledAddresses<const Level extends string>(levels: readonly Level[], usual: Level) {
+  return z.string().transform((written, context) => {
+    const parts = written.split(/\s+/).map((part) => {
+      const level = levels.find((one) => part.startsWith(`${one}=`))
+      return { level: level ?? usual, url: level === undefined ? part : part.slice(level.length + 1) }
+    })
+    const isAddress = ({ url }: { url: string }) => /^https?:\/\/[^/]/.test(url) && URL.canParse(url)
+    if (parts.every(isAddress)) return parts
+    const message = `holds what is no https address; give addresses with spaces between them, each with ${levels.join('=, ')}= or nothing before it`
+    context.addIssue({ code: 'custom', message })
+    return z.NEVER
+  })
+}
+
 /** A path, not resolved yet: what it is relative to depends on where it was written. */
 export const path = z.string().transform((written) => (folder: string) => resolve(folder, written))
 

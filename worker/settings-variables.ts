@@ -1,10 +1,12 @@
 import { delimiter } from 'node:path'
 import type { z } from 'zod'
+import { noticeLevels } from '../activities/notice.ts'
 import {
   address,
   flag,
   headerName,
   headerValue,
+  leveledAddresses,
   number,
   path,
   pathList,
@@ -65,7 +67,7 @@ export const variables = {
   },
   BILLING_ALLOW_HTTP: {
     meaning:
-      'Allows a BILLING_BASE_URL with http to another machine. The token then crosses the network in the clear.',
+      'Allows http to another machine in BILLING_BASE_URL and NOTIFY_URL. The token and what people are told then cross the network in the clear.',
     kind: flag,
     form: '`true` or `false`',
     default: 'false',
@@ -146,6 +148,20 @@ export const variables = {
     form: '`postgres://user:password@host/database`',
     otherwise: '`--to postgres` is refused',
     secret: true,
+  },
+  NOTIFY_URL: {
+    meaning:
+      'Who is told when a run fails, is unproven, leaves parked rows, opens its breaker, waits for an approval, or when a night is missed: addresses that take a POST as Slack does, with spaces between them. Before each its level may stand, as in `all=https://...`: `problems`; `decisions`, which adds what waits for a person; `all`, which adds runs that ended well. See schedules.md.',
+    kind: leveledAddresses(noticeLevels, 'decisions'),
+    form: '`https://...`, `problems=https://...`',
+    otherwise: 'nobody is told',
+    secret: true,
+  },
+  CONNECTOR_UI_URL: {
+    meaning: 'Where people see the Temporal UI: links in notifications begin with it.',
+    kind: address,
+    form: '`https://temporal.example.com`',
+    otherwise: 'the UI of `up`, else no links',
   },
   TEMPORAL_CLI_PATH: {
     meaning: "The Temporal command line's binary, for the dev server of `up`, `demo` and `--local`.",

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { Receiver } from '../activities/notice.ts'
 import { EnvFileError, readEnvironment, toPlain } from './settings-environment.ts'
 import type { EnvironmentSource, Given } from './settings-environment.ts'
 import { isSafeWithoutAllowance } from './settings-kinds.ts'
@@ -29,6 +30,9 @@ export interface Settings {
   taskQueue: string
   hashKey?: string
   warehouseUrl?: string
+  /** Who is told what people should know. Secrets. */
+  receivers?: readonly Receiver[]
+  uiUrl?: string
   temporalCliPath?: string
   /** Everything given, `.env` included, for `loadClientConnectConfig({ overrideEnvVars })`. Holds secrets. */
   environment: Readonly<Record<string, string>>
@@ -57,6 +61,7 @@ export function readSettings(source: EnvironmentSource): Settings {
   const values = readValues({ environment, cwd: source.cwd, problems })
   const token = readToken({ environment, values, problems })
   checkAddress({ environment, values, problems })
+  checkReceivers({ environment, values, problems })
   const { BILLING_BASE_URL: baseUrl, BILLING_WORKSPACE: workspace } = values
   if (problems.length > 0 || token === undefined || baseUrl === undefined || workspace === undefined) {
     throw new SettingsError(problems)
@@ -151,6 +156,16 @@ function checkAddress({ environment, values, problems }: Reading & { values: Val
   )
 }
 
+function checkReceivers({ environment, values, problems }: Reading & { values: Values }): void {
+  const receivers = values.NOTIFY_URL ?? []
+  if (values.BILLING_ALLOW_HTTP || receivers.every(({ url }) => isSafeWithoutAllowance(url))) return
+  const place = environment.get('NOTIFY_URL')
+  problems.push(
+    `NOTIFY_URL (not shown) in ${place === undefined ? 'the environment' : placeOf(place)} would tell of runs over ` +
+      'http in the clear; use https, or set BILLING_ALLOW_HTTP=true where the network is trusted.',
+  )
+}
+
 interface Checked {
   values: Values
   token: Token
@@ -180,6 +195,8 @@ function toSettings({ values, token, baseUrl, workspace, environment }: Checked)
     taskQueue: values.CONNECTOR_TASK_QUEUE ?? `billing-${workspace}${testMode ? '-test' : ''}`,
     ...(values.CONNECTOR_HASH_KEY === undefined ? {} : { hashKey: values.CONNECTOR_HASH_KEY }),
     ...(values.WAREHOUSE_URL === undefined ? {} : { warehouseUrl: values.WAREHOUSE_URL }),
+    ...(values.NOTIFY_URL === undefined ? {} : { receivers: values.NOTIFY_URL }),
+    ...(values.CONNECTOR_UI_URL === undefined ? {} : { uiUrl: values.CONNECTOR_UI_URL }),
     ...(values.TEMPORAL_CLI_PATH === undefined ? {} : { temporalCliPath: values.TEMPORAL_CLI_PATH }),
     environment,
   }

@@ -32,7 +32,12 @@ export interface RunningWorker {
 
 export interface WorkerOptions {
   settings: Settings
-  temporal: { connectionOptions: NativeConnectionOptions; namespace: string }
+  temporal: {
+    connectionOptions: NativeConnectionOptions
+    namespace: string
+    /** Of the Temporal UI, where it is known without being told (CONNECTOR_UI_URL). */
+    uiUrl?: string | undefined
+  }
   /**
    * Which runs may send changes to the service through this worker; all of them where it is left out. A worker that
    * a command starts for itself must not wake what another command left unfinished.
@@ -92,6 +97,8 @@ async function startLocked(options: WorkerOptions & { release: () => void }): Pr
       hashKey: settings.hashKey ?? '',
       versions: { connector: version },
       destinations: createDestinations(settings),
+      receivers: settings.receivers ?? [],
+      ui: { url: settings.uiUrl ?? temporal.uiUrl, namespace: temporal.namespace },
     }),
     // Each workflow in the cache holds memory; more than this many are never running at once here.
     maxCachedWorkflows: 50,

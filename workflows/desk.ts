@@ -12,6 +12,7 @@ import {
   type ReportQuestion,
   type Resolution,
 } from './messages.ts'
+import { openNotices, type Notices } from './notices.ts'
 import { throwInOwnWords } from './own-words.ts'
 import type { RunControl } from './run-control.ts'
 
@@ -53,6 +54,8 @@ export interface Desk<Plan extends ChangeRun = ChangeRun, Result extends DeskRes
   result: Result | undefined
   /** How often a person has changed rows of the run, so that there may be something to send again. */
   resolved: number
+  /** What the run tells people who are not looking; what it asks of them is told by `ask`. */
+  notices: Notices
   /** Waits for `approve`. False where nobody came in time, or the run was stopped. */
   ask(question: { what: WaitingFor; count?: number; seconds: number }): Promise<boolean>
 }
@@ -74,16 +77,21 @@ export function openDesk<Plan extends ChangeRun, Result extends DeskResult>(
 ): Desk<Plan, Result> {
   const { progress, show, control, words } = parties
   const approval = { given: false }
+  const notices = openNotices()
+  let asked = 0
   const desk: Desk<Plan, Result> = {
     plan: undefined,
     result: undefined,
     resolved: 0,
+    notices,
     async ask({ what, count, seconds }) {
       approval.given = false
       const until = new Date(Date.now() + seconds * 1000).toISOString()
       progress.waitingFor = { what, until, ...(count !== undefined && { count }) }
       progress.phase = 'waiting for approval'
       show()
+      asked += 1
+      await notices.tell({ key: String(asked), ...toAppeal({ progress, what, count, until }) })
       await condition(() => approval.given || control.stopping, seconds * 1000)
       delete progress.waitingFor
       show()
@@ -98,6 +106,29 @@ export function openDesk<Plan extends ChangeRun, Result extends DeskResult>(
   })
   setHandler(report, (question) => toPage({ desk, progress, question }), { description: words.report })
   return desk
+}
+
+const questions: Readonly<Record<WaitingFor, string>> = {
+  approval: 'before it sends anything',
+  canary: 'before it sends more than its canary',
+  breaker: 'before it tries again: too many changes failed',
+}
+
+function toAppeal(question: {
+  progress: DeskProgress
+  what: WaitingFor
+  count: number | undefined
+  until: string
+}) {
+  const { progress, what, count, until } = question
+  const { run = '', counts } = progress
+  const typed = count === undefined ? '' : ` --count ${count}`
+  const done = counts === undefined ? '' : ` ${counts.done} are done, ${counts.staged} are not sent yet.`
+  return {
+    kind: 'approval' as const,
+    summary: `It waits until ${until} for somebody to approve, ${questions[what]}.${done}`,
+    command: `connector approve ${run}${typed} --why "..."`,
+  }
 }
 
 type Open = Parties & { desk: Desk }

@@ -15,7 +15,7 @@ import type { ExportInput, ExportPlan } from '../activities/open-export.ts'
 import type { ExportReport, ResourceResult } from '../activities/close-export.ts'
 import { exportResource } from './export-resource.ts'
 import { describeExport, type ExportProgress } from './export-details.ts'
-import { throwInOwnWords } from './own-words.ts'
+import { openNotices, type Notices } from './notices.ts'
 import { controlRun } from './run-control.ts'
 
 const { openExport, closeExport } = proxyActivities<Activities>({
@@ -46,11 +46,13 @@ export async function exportData(input?: ExportInput | null): Promise<ExportRepo
     description: 'Where the run is: its phase, and each resource with its result.',
   })
   setCurrentDetails(describeExport(progress))
+  const notices = openNotices()
 
   return CancellationScope.nonCancellable(async () => {
     const plan = await openExport.executeWithOptions({ summary: 'check input, service and data folder' }, [
       input ?? {},
     ])
+    notices.listen(plan)
     progress.phase = control.stopping ? 'stopping' : control.paused ? 'paused' : 'running'
     progress.identity = plan.identity
     progress.resources = plan.resources.map((resource) => ({ resource, state: 'reading' }))
@@ -78,8 +80,16 @@ export async function exportData(input?: ExportInput | null): Promise<ExportRepo
       const kept = 'Run again, the same export goes on from what was read.'
       throw ApplicationFailure.nonRetryable(`${failed}. ${kept}`, 'ExportFailed', report)
     }
+    await tellEnd({ notices, report })
     return report
-  }).catch(throwInOwnWords)
+  }).catch(notices.fail)
+}
+
+async function tellEnd({ notices, report }: { notices: Notices; report: ExportReport }): Promise<void> {
+  const { verdict, summary } = report
+  // Some lists may have failed beside others that did not: then the run completes.
+  const kind = verdict === 'proven' || verdict === 'stopped' ? 'ended' : verdict
+  await notices.tell({ kind, summary, report })
 }
 
 async function runChild(options: {

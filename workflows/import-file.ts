@@ -10,12 +10,12 @@ import {
 import type { CloseInput, ImportResult } from '../activities/close-import.ts'
 import type { ImportInput } from '../activities/import-input.ts'
 import type { Activities } from '../activities/index.ts'
+import type { OpenedImport } from '../activities/open-import.ts'
 import type { Staged } from '../activities/stage-import.ts'
 import type { ImportPlan } from '../imports/import-plan.ts'
 import { type Desk, openDesk } from './desk.ts'
 import { describeImport, type ImportProgress } from './import-details.ts'
 import { sendAll } from './import-sending.ts'
-import { throwInOwnWords } from './own-words.ts'
 import { controlRun, type RunControl } from './run-control.ts'
 import type { SendingEnd } from './sending.ts'
 
@@ -65,7 +65,7 @@ export async function importFile(input?: ImportInput | null): Promise<ImportResu
     Object.assign(progress, { run, kind, file, identity, limits: { ...limits, ...progress.limits } })
     desk.plan = plan
     return await runPlan({ plan, progress, show, control, desk })
-  }).catch(throwInOwnWords)
+  }).catch(desk.notices.fail)
 }
 
 async function open({
@@ -74,7 +74,7 @@ async function open({
 }: {
   input: ImportInput | null | undefined
   control: RunControl
-}): Promise<ImportPlan> {
+}): Promise<OpenedImport> {
   const summary = 'check input, copy the file'
   const opening = openImport.executeWithOptions({ summary }, [input ?? {}])
   // A service that is away is waited for, and a stop is not.
@@ -84,9 +84,11 @@ async function open({
   throw ApplicationFailure.nonRetryable('Stopped before the file was looked at; nothing was sent.', 'Stopped')
 }
 
-async function runPlan(run: Run & { plan: ImportPlan }): Promise<ImportResult> {
-  const { desk, progress, show } = run
+async function runPlan(run: Run & { plan: OpenedImport }): Promise<ImportResult> {
+  const { plan, desk, progress, show } = run
   const staged = await stage(run).catch((error: unknown) => fail({ run, how: 'refused', error }))
+  // What is wrong with the file is shown to the person who sent it, and to nobody else.
+  desk.notices.listen(plan)
   for (let isFirst = true; ; isFirst = false) {
     const { resolved } = desk
     const end = await endOf({ ...run, staged: isFirst ? staged : nothingStaged(staged) })
@@ -96,8 +98,20 @@ async function runPlan(run: Run & { plan: ImportPlan }): Promise<ImportResult> {
     if (desk.resolved !== resolved && end.how === 'finished') continue
     progress.phase = 'ended'
     show()
+    await tellEnd(run, result)
     return result
   }
+}
+
+async function tellEnd({ desk, control }: Run, report: ImportResult): Promise<void> {
+  const { run, counts, rows, summary, verdict } = report
+  const { notices } = desk
+  if (counts.parked > 0) {
+    const command = `connector resolve ${run} --row ${rows.parked?.[0]} --exists <id> | --absent | --drop --why "..."`
+    return await notices.tell({ kind: 'parked', summary, command, report })
+  }
+  const isAsWanted = verdict !== 'unproven' || control.stopping
+  await notices.tell({ kind: isAsWanted ? 'ended' : 'unproven', summary, report })
 }
 
 async function endOf(

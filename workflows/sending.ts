@@ -1,4 +1,4 @@
-import { condition } from '@temporalio/workflow'
+import { condition, workflowInfo } from '@temporalio/workflow'
 import type { SegmentInput, SendStep } from '../activities/change-segment.ts'
 import type { Desk, DeskProgress } from './desk.ts'
 import type { RunControl } from './run-control.ts'
@@ -17,6 +17,9 @@ export interface Thread {
   claims: number
   seconds: number
   segment: number
+  /** How often the breaker has opened, and whether it is open now. */
+  openings: number
+  isOpen: boolean
 }
 
 export const newThread = (): Thread => ({
@@ -24,6 +27,8 @@ export const newThread = (): Thread => ({
   claims: 0,
   seconds: firstSegmentSeconds,
   segment: 1,
+  openings: 0,
+  isOpen: false,
 })
 
 export interface SendingProgress extends DeskProgress {
@@ -79,12 +84,26 @@ export async function sendSome(
     if (rows === undefined) thread.seconds = Math.min(thread.seconds * 2, longestSegmentSeconds)
     progress.counts = step.counts
     show()
+    await tellOpening(sending, step)
     if (step.ended === 'finished') return await sending.afterCanary?.(step)
     const end = (await sending.afterStep?.(step)) ?? (await judge(sending, step))
     if (end === 'goOn') continue
     if (end !== undefined) return end
     await waitUntilDue(sending, step)
   }
+}
+
+/** Once for each time that it opens, and not for each of its trials. */
+async function tellOpening({ thread, desk }: Sending, { ended, counts }: SendStep): Promise<void> {
+  const opens = ended === 'breaker' && !thread.isOpen
+  thread.isOpen = ended === 'breaker'
+  if (!opens) return
+  thread.openings += 1
+  const { done, rejected, parked } = counts
+  const summary = `${done} done, ${rejected} rejected, ${parked} parked. It tries single changes after waits that grow.`
+  const { workflowId } = workflowInfo()
+  const command = `connector status ${workflowId}`
+  await desk.notices.tell({ kind: 'breaker', key: String(thread.openings), summary, command })
 }
 
 /** What a breaker that tries no more means: an end, or a question to a person. */

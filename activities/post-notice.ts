@@ -1,0 +1,57 @@
+import got, { RequestError } from 'got'
+import { createConnections } from '../billing/connections.ts'
+
+/** What became of one try to tell one receiver. */
+export type Delivery =
+  | { outcome: 'delivered' }
+  /** It understood and does not want it: the same again would be refused again. */
+  | { outcome: 'refused'; why: string }
+  | { outcome: 'later'; why: string; afterMs?: number }
+
+const timeoutMs = 10_000
+const mostWords = 200
+/** A receiver that asks for more is asked again by then all the same. */
+const longestAfterMs = 3_600_000
+
+const connections = createConnections({ most: 4, keepAlive: false })
+
+/** One POST: follows nothing, retries nothing. The address is in no sentence: whoever knows it can write there. */
+export async function postNotice(options: {
+  url: string
+  body: unknown
+  id: string
+  signal: AbortSignal
+}): Promise<Delivery> {
+  const { url, body, id, signal } = options
+  const receiver = new URL(url).host
+  try {
+    const reply = await got.post(url, {
+      json: body,
+      headers: { 'user-agent': 'billing-connector', 'idempotency-key': id },
+      retry: { limit: 0 },
+      followRedirect: false,
+      throwHttpErrors: false,
+      responseType: 'text',
+      timeout: { request: timeoutMs },
+      agent: connections,
+      signal,
+    })
+    const { statusCode: status, body: words, headers } = reply
+    if (status >= 200 && status < 300) return { outcome: 'delivered' }
+    const why = `${receiver} answered ${status}: ${oneLine(words).slice(0, mostWords)}`
+    // 408 and 429 are about the moment; every other of the 4xx, and a redirect, about the notice or the address.
+    const isAboutNow = status >= 500 || status === 408 || status === 429
+    if (!isAboutNow) return { outcome: 'refused', why }
+    const seconds = Number(headers['retry-after'])
+    return seconds > 0
+      ? { outcome: 'later', why, afterMs: Math.min(seconds * 1000, longestAfterMs) }
+      : { outcome: 'later', why }
+  } catch (error) {
+    signal.throwIfAborted()
+    if (!(error instanceof RequestError)) throw error
+    // got's own error holds the request with its address.
+    return { outcome: 'later', why: `${receiver} did not answer (${error.code})` }
+  }
+}
+
+const oneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim()

@@ -1,0 +1,21 @@
+import { proxyActivities, setCurrentDetails } from '@temporalio/workflow'
+import type { Activities } from '../activities/index.ts'
+import type { Notice } from '../activities/notice.ts'
+import { throwInOwnWords } from './own-words.ts'
+
+const { sendNotice } = proxyActivities<Activities>({
+  startToCloseTimeout: '2 minutes',
+  // What a receiver has not taken in a day, nobody waits for any more.
+  scheduleToCloseTimeout: '24 hours',
+  retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '5 minutes' },
+})
+
+/**
+ * Tells people one thing, for as long as a day where the receiver is down. A run of its own, so that no run waits for
+ * a receiver, or fails with it.
+ */
+export async function deliverNotice(notice: Notice): Promise<string> {
+  setCurrentDetails(notice.summary)
+  const summary = `${notice.kind}: ${notice.run.workflowId}`.slice(0, 200)
+  return await sendNotice.executeWithOptions({ summary }, [notice]).catch(throwInOwnWords)
+}
