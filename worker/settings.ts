@@ -69,6 +69,16 @@ export function readSettings(source: EnvironmentSource): Settings {
   return toSettings({ values, token, baseUrl, workspace, environment: toPlain(environment) })
 }
 
+/** Where data and warehouses lie: all that a command needs which asks neither the service nor a worker. */
+export function readPlaces(source: EnvironmentSource): Pick<Settings, 'dataDir' | 'warehouseUrl'> {
+  const problems: string[] = []
+  const names = ['CONNECTOR_DATA_DIR', 'WAREHOUSE_URL'] as const
+  const values = readValues({ environment: given(source), cwd: source.cwd, problems, names })
+  if (problems.length > 0) throw new SettingsError(problems)
+  const { CONNECTOR_DATA_DIR: dataDir, WAREHOUSE_URL: warehouseUrl } = values
+  return { dataDir, ...(warehouseUrl !== undefined && { warehouseUrl }) }
+}
+
 function given(source: EnvironmentSource) {
   try {
     return readEnvironment(source)
@@ -91,8 +101,10 @@ interface Reading {
   problems: string[]
 }
 
-function readValues({ environment, cwd, problems }: Reading & { cwd: string }): Values {
-  const names = Object.keys(variables) as VariableName[]
+const allNames = Object.keys(variables) as VariableName[]
+
+function readValues(reading: Reading & { cwd: string; names?: readonly VariableName[] }): Values {
+  const { environment, cwd, problems, names = allNames } = reading
   const read = names.map((name) => {
     const variable: Variable = variables[name]
     const value = environment.get(name) ?? byDefault(variable, cwd)

@@ -2,7 +2,9 @@ import { isSystemError, UnwritableError } from '../errors.ts'
 import { BusyWarehouseError, ChangedTableError, WarehouseRefusedError } from '../warehouse/errors.ts'
 
 /** What an error of DuckDB means to a publication; other errors are passed on. */
-export function toDuckDbError(error: unknown, path: string): unknown {
+export function toDuckDbError(error: unknown, place: { path: string; readOnly?: boolean }): unknown {
+  const { path, readOnly = false } = place
+  const again = readOnly ? 'try again' : 'publish the run again'
   if (isSystemError(error)) return new UnwritableError({ where: path, cause: error })
   if (!(error instanceof Error) || error.name !== 'Error') return error
   const [said = ''] = error.message.split('\n')
@@ -10,7 +12,7 @@ export function toDuckDbError(error: unknown, path: string): unknown {
     const holder = /held in (.*? \(PID \d+\))/.exec(error.message)?.[1]
     return new BusyWarehouseError(
       `${path} is held by another process${holder === undefined ? '' : `: ${holder}`}. DuckDB lets in one at a` +
-        ' time: end it, and publish the run again.',
+        ` time: end it, and ${again}.`,
       { cause: error },
     )
   }
@@ -19,7 +21,7 @@ export function toDuckDbError(error: unknown, path: string): unknown {
     return new UnwritableError({ where: path, cause: Object.assign(new Error(said), { code }) })
   if (/not a valid DuckDB|serialization|version number/i.test(said))
     return new WarehouseRefusedError(
-      `${path} is no database that this version of DuckDB reads (${said}). Move it away, and publish the run again.`,
+      `${path} is no database that this version of DuckDB reads (${said}). Move it away, and ${again}.`,
       { cause: error },
     )
   if (/^(Constraint|Dependency|Catalog|Binder) Error/.test(said))

@@ -28,9 +28,9 @@ function createDuckDbEngine({ folder }: { folder: string }): WarehouseEngine {
     locate,
     async transaction(scope, work) {
       const path = locate(scope)
-      if (scope.mustExist && !(await stat(path).catch(() => undefined)))
+      if (scope.readOnly !== true) await mkdir(dirname(path), { recursive: true })
+      else if (!(await stat(path).catch(() => undefined)))
         throw new WarehouseRefusedError(`There is no warehouse ${path}.`)
-      await mkdir(dirname(path), { recursive: true })
       return turns.take(path, () => transact({ path, scope, work }))
     },
   }
@@ -42,17 +42,20 @@ async function transact<T>(options: {
   work: (session: WarehouseSession) => Promise<T>
 }): Promise<T> {
   const { path, work } = options
-  const { signal } = options.scope
+  const { signal, readOnly = false } = options.scope
   signal?.throwIfAborted()
   const beside = temporaryName(path)
-  const database = await openDuckDb({ path, spill: join(beside, 'spill') }).catch((error: unknown) => {
-    throw toDuckDbError(error, path)
-  })
+  const translate = (error: unknown) => toDuckDbError(error, { path, readOnly })
+  const database = await openDuckDb({ path, readOnly, spill: join(beside, 'spill') }).catch(
+    (error: unknown) => {
+      throw translate(error)
+    },
+  )
   const { connection } = database
   const interrupt = () => connection.interrupt()
   try {
-    // The file is ours from here on: what lies beside it was left by a crash.
-    await removeTemporaries(path)
+    // The file is ours from here on: what lies beside it was left by a crash. Readers there may be several.
+    if (!readOnly) await removeTemporaries(path)
     // A table has no order; without one DuckDB writes it on all threads and in less memory.
     await connection.run('set preserve_insertion_order = false')
     signal?.addEventListener('abort', interrupt)
@@ -64,7 +67,7 @@ async function transact<T>(options: {
   } catch (error) {
     // Closing without a commit takes everything back.
     signal?.throwIfAborted()
-    throw toDuckDbError(error, path)
+    throw translate(error)
   } finally {
     signal?.removeEventListener('abort', interrupt)
     database.close()

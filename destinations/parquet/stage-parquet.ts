@@ -58,7 +58,7 @@ export async function stageParquet(publication: Publication, folder: string): Pr
     return { tables, rejected: await stageRejected({ publication, folder, summing }) }
   } catch (error) {
     signal?.throwIfAborted()
-    throw toDuckDbError(error, folder)
+    throw toDuckDbError(error, { path: folder })
   } finally {
     signal?.removeEventListener('abort', interrupt)
     database.close()

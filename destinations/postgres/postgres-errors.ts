@@ -8,12 +8,15 @@ import {
 } from '../warehouse/errors.ts'
 
 /** What an error of PostgreSQL, or of the way to it, means to a publication; other errors are passed on. */
-export function toPostgresError(error: unknown, where: string): unknown {
-  if (error instanceof DatabaseError) return toRefusal(error, where)
+export function toPostgresError(error: unknown, place: { where: string; readOnly?: boolean }): unknown {
+  const { where, readOnly = false } = place
+  const ended = readOnly
+    ? { nothing: 'Nothing was compared', again: 'try again' }
+    : { nothing: 'Nothing of this export was published', again: 'publish the run again' }
+  if (error instanceof DatabaseError) return toRefusal(error, { where, readOnly, ...ended })
   if (isSystemError(error) || isLostConnection(error))
     return new UnreachableWarehouseError(
-      `Can't reach PostgreSQL for ${where}: ${error.message}. Nothing of this export was published; when the server` +
-        ' is there, publish the run again.',
+      `Can't reach PostgreSQL for ${where}: ${error.message}. ${ended.nothing}; when the server is there, ${ended.again}.`,
       { cause: error },
     )
   return error
@@ -31,9 +34,12 @@ const systemCode = ({ code, message }: DatabaseError) =>
   code === '53100' ? 'ENOSPC' : message.endsWith('File too large') ? 'EFBIG' : 'EIO'
 
 /** The class of a code (its first two characters) says what sort of trouble it is: PostgreSQL, appendix A. */
-function toRefusal(error: DatabaseError, where: string): unknown {
+function toRefusal(
+  error: DatabaseError,
+  words: { where: string; nothing: string; again: string; readOnly: boolean },
+): unknown {
+  const { where, nothing, again, readOnly } = words
   const { code = '', message } = error
-  const nothing = 'Nothing of this export was published'
   if (/^could not (extend|write|create|open) /.test(message))
     return new UnwritableError({
       where,
@@ -49,7 +55,7 @@ function toRefusal(error: DatabaseError, where: string): unknown {
     case '55':
     case '40':
       return new BusyWarehouseError(
-        `Someone else holds the tables of ${where}: ${message}. ${nothing}; publish the run again when they are done.`,
+        `Someone else holds the tables of ${where}: ${message}. ${nothing}; ${again} when they are done.`,
         { cause: error },
       )
     case '23':
@@ -72,8 +78,10 @@ function toRefusal(error: DatabaseError, where: string): unknown {
     case '0A':
       return code === '42501'
         ? new WarehouseRefusedError(
-            `PostgreSQL lets us not write to ${where}: ${message}. ${nothing}; the user needs the right to create and` +
-              ' use tables in that schema (and to create it, if it is not there).',
+            `PostgreSQL lets us not ${readOnly ? 'read' : 'write to'} ${where}: ${message}. ${nothing}; the user needs the` +
+              (readOnly
+                ? ' right to use that schema and to select from its tables.'
+                : ' right to create and use tables in that schema (and to create it, if it is not there).'),
             { cause: error },
           )
         : new ChangedTableError(
@@ -82,7 +90,7 @@ function toRefusal(error: DatabaseError, where: string): unknown {
           )
   }
   return new UnreachableWarehouseError(
-    `PostgreSQL gave up on ${where}: ${message} (${code}). ${nothing}; publish the run again.`,
+    `PostgreSQL gave up on ${where}: ${message} (${code}). ${nothing}; ${again}.`,
     { cause: error },
   )
 }

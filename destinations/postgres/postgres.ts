@@ -26,7 +26,7 @@ function createPostgresEngine(address: Address): WarehouseEngine {
       try {
         return await transact({ address, scope, work })
       } catch (error) {
-        throw toPostgresError(error, locate(scope))
+        throw toPostgresError(error, { where: locate(scope), readOnly: scope.readOnly ?? false })
       }
     },
   }
@@ -52,7 +52,7 @@ async function transact<T>(options: {
   try {
     await client.connect()
     signal?.addEventListener('abort', leave)
-    await begin(client, address)
+    await begin(client, { address, readOnly: scope.readOnly ?? false })
     const result = await work(createSession(client, scope))
     signal?.throwIfAborted()
     signal?.removeEventListener('abort', leave)
@@ -67,8 +67,10 @@ async function transact<T>(options: {
   }
 }
 
-async function begin(client: Client, address: Address): Promise<void> {
-  await client.query('begin isolation level read committed')
+async function begin(client: Client, of: { address: Address; readOnly: boolean }): Promise<void> {
+  const { address, readOnly } = of
+  // Who compares looks at one state, however long that takes.
+  await client.query(`begin isolation level ${readOnly ? 'repeatable read read only' : 'read committed'}`)
   const { rows } = await client.query<{ encoding: string }>(
     `select current_setting('server_encoding') as encoding`,
   )

@@ -9,6 +9,10 @@ import { quote } from './sql.ts'
 /** The name under which a query gives a timestamp's instant beside its text. */
 const instantOf = (name: string) => `${name} (instant)`
 
+/** The names of a table's own columns in a warehouse. */
+export const columnsOf = ({ columns }: PublishedTable): string[] =>
+  columns.flatMap((column) => [...new Set([column.name, textColumnOf(column)])])
+
 /** A table's own columns as texts, under their own names, and the instants of its timestamps. */
 export const toComparable = ({ columns }: PublishedTable, typeSystem: TypeSystem): string =>
   columns

@@ -55,8 +55,8 @@ export interface WarehouseSession {
 
 /** Which warehouse a publication goes to. */
 export type Scope = Pick<Publication, 'testMode' | 'schema' | 'signal'> & {
-  /** A warehouse that is not there is not made. */
-  mustExist?: boolean
+  /** Nothing is written, and a warehouse that is not there is not made. */
+  readOnly?: boolean
 }
 
 /** A kind of warehouse. */

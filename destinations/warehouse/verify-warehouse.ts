@@ -5,6 +5,8 @@ import { compareTable, type Compared } from './compare-table.ts'
 import type { Warehouse } from './publish.ts'
 import type { WarehouseSession } from './session.ts'
 import { instant, literal, quote } from './sql.ts'
+import { findExport } from './export-row.ts'
+import { columnsOf } from './compared-columns.ts'
 import { stampTable } from './stamp.ts'
 
 export interface VerifiedWarehouse {
@@ -12,6 +14,8 @@ export interface VerifiedWarehouse {
   /** A sentence each; none if the warehouse holds what the export holds, or newer states of the same records. */
   problems: string[]
   tables: Compared[]
+  /** The warehouse, for people. */
+  where: string
 }
 
 /**
@@ -30,29 +34,30 @@ export async function verifyWarehouse(options: {
 }): Promise<VerifiedWarehouse> {
   const { destination, folder, schema, signal } = options
   const { manifest, problems } = await verifyExport(folder)
-  if (manifest === undefined || problems.length > 0) return { manifest, problems, tables: [] }
+  if (manifest === undefined || problems.length > 0) return { manifest, problems, tables: [], where: '' }
   if (manifest.destination !== 'csv' || manifest.dialect?.formulaGuard === true)
     return {
       manifest,
       problems: [`${folder} holds no plain CSV files; a warehouse is compared with an export to csv.`],
       tables: [],
+      where: '',
     }
   const scope = {
     testMode: manifest.testMode,
-    mustExist: true,
+    readOnly: true,
     ...(schema === undefined ? {} : { schema }),
     ...(signal === undefined ? {} : { signal }),
   }
   const where = destination.engine.locate(scope)
   return destination.engine.transaction(scope, async (session) => {
-    const foreign = await findForeign(session, manifest, where)
-    if (foreign.length > 0) return { manifest, problems: foreign, tables: [] }
+    const otherwise = await findOther(session, manifest, where)
+    if (otherwise.length > 0) return { manifest, problems: otherwise, tables: [], where }
     const tables = await compareTables(session, manifest, folder)
     const problems = [
       ...tables.flatMap((table) => table.problems),
       ...(await findUnmarked(session, manifest)),
     ]
-    return { manifest, problems, tables }
+    return { manifest, problems, tables, where }
   })
 }
 
@@ -72,7 +77,8 @@ async function compareTables(
   }
 }
 
-async function findForeign(session: WarehouseSession, manifest: Manifest, where: string): Promise<string[]> {
+/** Why the tables are not to be compared at all: there are none, they are of others, or this run is not in them. */
+async function findOther(session: WarehouseSession, manifest: Manifest, where: string): Promise<string[]> {
   const tables = await session.describe()
   const missing = [stampTable, ...manifest.tables.map(({ name }) => name)].filter((name) => !tables.has(name))
   if (missing.length > 0) return [`${where} has no table ${missing.join(', ')}.`]
@@ -80,10 +86,22 @@ async function findForeign(session: WarehouseSession, manifest: Manifest, where:
     `select workspace, mode from ${quote(session.schema)}.${quote(stampTable)}`,
   )
   const mode = manifest.testMode ? 'test' : 'live'
-  if (stamp?.['workspace'] === manifest.workspace && stamp['mode'] === mode) return []
-  return [
-    `${where} is of workspace ${stamp?.['workspace']} (${stamp?.['mode']}), the export of ${manifest.workspace} (${mode}).`,
-  ]
+  if (stamp?.['workspace'] !== manifest.workspace || stamp['mode'] !== mode)
+    return [
+      `${where} is of workspace ${stamp?.['workspace']} (${stamp?.['mode']}), the export of ${manifest.workspace} (${mode}).`,
+    ]
+  // Without it every row is another run's, and would only be looked for.
+  if ((await findExport(session, manifest)) === undefined)
+    return [
+      `${where} has no export of ${manifest.resource} by the run ${manifest.run}: publish it there before they are compared.`,
+    ]
+  return manifest.tables.flatMap((table) => {
+    const there = tables.get(table.name)
+    const lacking = [...columnsOf(table), '_run_id', '_read_at', '_deleted_at'].filter(
+      (name) => !there?.has(name),
+    )
+    return lacking.length === 0 ? [] : [`${table.name} has no column ${lacking.join(', ')}.`]
+  })
 }
 
 /** What an export of the whole list proves gone, and is there unmarked. */

@@ -44,6 +44,8 @@ const refusals = new Set([
   'WrongWorker',
   'Busy',
   'FolderLockedError',
+  // The settings don't lead into a warehouse: no such file, database, user or right.
+  'WarehouseRefusedError',
   // The service's own no to the settings: a token or a workspace that is not the right one.
   'Unauthorized',
   'Forbidden',
