@@ -1,4 +1,5 @@
 import { Context, activityInfo } from '@temporalio/activity'
+import type { Client, WorkflowExecutionDescription } from '@temporalio/client'
 import { WorkflowNotFoundError } from '@temporalio/common'
 import type { ClaimOwner } from '../state/claims.ts'
 import type { ActivityDeps } from './deps.ts'
@@ -27,21 +28,43 @@ export async function claim(options: {
   owner?: ClaimOwner
 }): Promise<void> {
   const { deps, what, owner = ownerOf() } = options
-  const result = await deps.state.claims.take({ what, owner, isClosed })
+  const result = await deps.state.claims.take({ what, owner, isClosed: isClosedTo(owner) })
   if (result.taken) return
   throw new Busy(
     `The run ${result.heldBy.workflowId} is doing this already (${what}) and has not ended. Wait for it, or stop it.`,
   )
 }
 
-/** Whether a run has ended, by Temporal's word. One that Temporal has forgotten (retention, a new server) has. */
-export async function isClosed({ workflowId, runId }: ClaimOwner): Promise<boolean> {
-  const { client } = Context.current()
+/** What `asker`, which runs, is told of another run: whether that has ended, by Temporal's word. */
+export const isClosedTo = (asker: ClaimOwner) => (execution: ClaimOwner) =>
+  isClosed({ client: Context.current().client, execution, asker })
+
+/**
+ * Whether a run has ended. One that Temporal has forgotten (retention, a new server) has; one that was reset or
+ * continued has not, as long as what came of it runs. Of one workflow id a single execution runs at a time: where
+ * that is the asker itself, all before it have ended.
+ */
+export async function isClosed(options: {
+  client: Pick<Client, 'workflow'>
+  execution: ClaimOwner
+  asker: ClaimOwner
+}): Promise<boolean> {
+  const { client, execution, asker } = options
+  const { workflowId, runId } = execution
   try {
-    const { status } = await client.workflow.getHandle(workflowId, runId).describe()
-    return status.name !== 'RUNNING' && status.name !== 'CONTINUED_AS_NEW'
+    const noted = await client.workflow.getHandle(workflowId, runId).describe()
+    if (isOpen(noted)) return false
+    if (workflowId === asker.workflowId) return true
+    const last = await client.workflow.getHandle(workflowId).describe()
+    return !isOpen(last) || chainOf(last) !== chainOf(noted)
   } catch (error) {
     if (error instanceof WorkflowNotFoundError) return true
     throw error
   }
 }
+
+const isOpen = ({ status }: WorkflowExecutionDescription) =>
+  status.name === 'RUNNING' || status.name === 'PAUSED'
+
+/** What a reset, a retry and a continuation have in common with the run that they came of. */
+const chainOf = ({ raw }: WorkflowExecutionDescription) => raw.workflowExecutionInfo?.firstRunId

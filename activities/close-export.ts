@@ -4,16 +4,22 @@ import { toFileName } from '../destinations/export-folder.ts'
 import { writeSet } from '../destinations/write-set.ts'
 import type { ActivityDeps } from './deps.ts'
 import { claimsOf, ownerOf } from './claims.ts'
-import { refuseOther, type ExportPlan } from './open-export.ts'
+import { refuseOther, type DestinationName, type ExportPlan } from './open-export.ts'
 import { pruneParts } from './prune-parts.ts'
 import type { PublishedExport } from './publish-export.ts'
 import type { RunRates } from './run-rates.ts'
 
 type Resource = ExportPlan['resources'][number]
 
+/** A destination that a read could not be published to. */
+export interface PublishFailure {
+  destination: DestinationName
+  error: string
+}
+
 /** What became of one resource of a run. */
 export type ResourceResult =
-  | { resource: Resource; published: PublishedExport[] }
+  | { resource: Resource; published: PublishedExport[]; failed?: PublishFailure[] }
   | { resource: Resource; stopped: true }
   | { resource: Resource; error: string }
 
@@ -48,6 +54,13 @@ export function createCloseExport({ deps, rates }: { deps: ActivityDeps; rates: 
   }
 }
 
+/** A sentence for each part of a resource that failed. */
+function failuresOf(result: ResourceResult): string[] {
+  if ('error' in result) return [`${result.resource} failed: ${result.error}`]
+  if ('stopped' in result) return []
+  return (result.failed ?? []).map((one) => `${result.resource} to ${one.destination} failed: ${one.error}`)
+}
+
 const publishedOf = (result: ResourceResult) => ('published' in result ? result.published : [])
 
 /** Says which manifests of the run belong together; destinations without files have none. */
@@ -67,7 +80,7 @@ async function noteSet(options: {
 
 function toReport(run: string, results: ResourceResult[]): ExportReport {
   const published = results.flatMap(publishedOf)
-  const failed = results.filter((result) => 'error' in result)
+  const failed = results.flatMap(failuresOf)
   const stopped = results.filter((result) => 'stopped' in result)
   const unproven = published.filter((one) => one.verdict === 'unproven')
   const proven = published.length - unproven.length
@@ -79,10 +92,10 @@ function toReport(run: string, results: ResourceResult[]): ExportReport {
   )
   const total = [...records.values()].reduce((sum, count) => sum + count, 0)
   const parts = [
-    `${proven} of ${results.length} proven complete, ${total} records`,
+    `${proven} of ${published.length + failed.length + stopped.length} proven complete, ${total} records`,
     ...unproven.map((one) => `${one.resource} unproven: ${one.reasons.join(' ')}`),
     ...stopped.map((one) => `${one.resource} stopped`),
-    ...failed.map((one) => `${one.resource} failed: ${'error' in one ? one.error : ''}`),
+    ...failed,
   ]
   const verdict =
     failed.length > 0

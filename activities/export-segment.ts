@@ -1,13 +1,12 @@
 import type { Billing } from '../billing/client.ts'
 import { listResources } from '../billing/resources/lists.ts'
-import type { IdSet } from '../reading/options.ts'
 import { readList } from '../reading/read-list.ts'
 import type { ReadOutcome } from '../reading/outcome.ts'
 import type { ReadState, ReadStep } from '../reading/state.ts'
 import { createRowEncoder } from '../tables/row-encoder.ts'
 import { nextCheckpointName, saveCheckpoint, type Checkpoint } from './checkpoint.ts'
 import type { ActivityDeps } from './deps.ts'
-import { openIdSet } from './id-set.ts'
+import { openIdSet, type WrittenSet } from './id-set.ts'
 import type { ExportPlan } from './open-export.ts'
 import { openPartFiles } from './part-files.ts'
 
@@ -35,7 +34,7 @@ export function openSegment({ deps, plan, resource, folder, from, billing, cance
   const encoder = createRowEncoder({ resource: list, privacy: { exclude, hash, hashKey: deps.hashKey } })
   const files = openPartFiles({ folder, name, kept: from?.parts ?? [] })
   const drift: Record<string, number> = { ...from?.drift }
-  let idSet: (IdSet & { close(): Promise<void> }) | undefined
+  let idSet: WrittenSet | undefined
   let taken: ReadState | undefined = from?.read
   let progress: ReadStep['progress'] | undefined
 
@@ -49,10 +48,12 @@ export function openSegment({ deps, plan, resource, folder, from, billing, cance
     fetchPage: ({ signal, ...page }) =>
       billing.list({ resource: list, signal: AbortSignal.any([signal, cancelled]), ...page }),
     idSet: async () => {
+      const parts = await files.settle()
       idSet = await openIdSet({
         folder,
         name,
-        parts: partsOf(resource, await files.settle()),
+        parts: partsOf(resource, parts),
+        rejected: partsOf(rejectedPart, parts),
         toWritten: encoder.toWrittenId,
       })
       return idSet
@@ -72,11 +73,20 @@ export function openSegment({ deps, plan, resource, folder, from, billing, cance
     }
     const rejected = encoder.encode(step.rejected).rejected
     for (const { text, rows: count } of [rows.rejected, rejected]) {
-      if (count > 0) await files.append({ table: rejectedPart, text, count })
+      if (count > 0) await appendRejected(text)
     }
     for (const [field, count] of Object.entries(rows.drift)) drift[field] = (drift[field] ?? 0) + count
     taken = step.state
     progress = step.progress
+  }
+
+  /** What has no id is known again by all that it is, where the read may meet it twice. */
+  async function appendRejected(text: string): Promise<void> {
+    const lines = text.split('\n').slice(0, -1)
+    const isNew = idSet?.addLines(lines)
+    const fresh = isNew === undefined ? lines : lines.filter((_, at) => isNew[at])
+    if (fresh.length === 0) return
+    await files.append({ table: rejectedPart, text: `${fresh.join('\n')}\n`, count: fresh.length })
   }
 
   async function save(state: ReadState, outcome?: ReadOutcome): Promise<Checkpoint> {

@@ -20,6 +20,8 @@ export type DestinationName = (typeof destinationNames)[number]
 /** How many records a warehouse may mark as deleted; without it a tenth, at least 10. */
 export const maxDeletesInput = z.union([z.int().min(0), z.literal('all')])
 
+export const schemaInput = z.string().regex(/^[a-z_][a-z0-9_]{0,62}$/, 'is no plain name in lower case')
+
 /** The input of `exportData`: one object, every field of which may be left out, as the Temporal UI sends it. */
 const exportInput = z.strictObject({
   resources: z.array(z.enum(listNames)).min(1).optional(),
@@ -29,10 +31,7 @@ const exportInput = z.strictObject({
   /** How far behind its watermark an incremental read begins, for records that were committed late. */
   lookbackSeconds: z.number().min(0).optional(),
   /** The schema in PostgreSQL. */
-  schema: z
-    .string()
-    .regex(/^[a-z_][a-z0-9_]{0,62}$/, 'is no plain name in lower case')
-    .optional(),
+  schema: schemaInput.optional(),
   maxDeletes: maxDeletesInput.optional(),
   /** Filters of the lists (interface, section 4.2); each must be one of every resource asked for. */
   filters: z.record(z.string(), z.string()).optional(),

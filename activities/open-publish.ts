@@ -1,15 +1,18 @@
+import { utimes } from 'node:fs/promises'
 import { z } from 'zod'
 import { latestCheckpoint } from './checkpoint.ts'
-import { claimExports } from './claims.ts'
+import { claimExports, ownerOf } from './claims.ts'
 import type { ActivityDeps } from './deps.ts'
 import { InvalidInput } from './errors.ts'
 import {
   destinationNames,
   maxDeletesInput,
+  schemaInput,
   refuseMissing,
   refuseOther,
   type ExportPlan,
 } from './open-export.ts'
+import { markPublishing, takeTurn } from './publish-note.ts'
 import { partsFolder } from './run-folder.ts'
 import { loadPlan } from './saved-plan.ts'
 
@@ -19,6 +22,8 @@ const publishAgainInput = z.strictObject({
   to: z.array(z.enum(destinationNames)).min(1).optional(),
   /** As in `exportData`; without it what the export was given. */
   maxDeletes: maxDeletesInput.optional(),
+  /** The schema in PostgreSQL; without it the one of the export. */
+  schema: schemaInput.optional(),
 })
 export type PublishAgainInput = z.input<typeof publishAgainInput>
 
@@ -33,22 +38,16 @@ export function createOpenPublish(deps: ActivityDeps) {
     const parsed = publishAgainInput.safeParse(input)
     if (!parsed.success) {
       throw new InvalidInput(
-        'Publishing again takes {"run": "<an export>", "to": ["csv", ...], "maxDeletes": <a number or "all">} and' +
-          ' nothing else.',
+        'Publishing again takes {"run": "<an export>", "to": ["csv", ...], "maxDeletes": <a number or "all">,' +
+          ' "schema": "<a plain name in lower case>"} and nothing else.',
       )
     }
     const kept = await loadPlan({ dataDir: deps.dataDir, run: parsed.data.run })
     refuseOther({ run: kept.identity, worker: deps.identity })
-    const { to = kept.to, maxDeletes = kept.maxDeletes } = parsed.data
-    const plan = { ...kept, to: [...new Set(to)], maxDeletes }
+    const { to = kept.to, maxDeletes = kept.maxDeletes, schema = kept.schema } = parsed.data
+    const plan = { ...kept, to: [...new Set(to)], maxDeletes, schema }
     for (const name of plan.to) refuseMissing({ deps, name })
-    const found = await Promise.all(
-      plan.resources.map(async (resource) => {
-        const last = await latestCheckpoint(partsFolder({ dataDir: deps.dataDir, run: plan.run, resource }))
-        return last?.outcome === undefined ? [] : [{ resource, checkpoint: last.name }]
-      }),
-    )
-    const checkpoints = found.flat()
+    const checkpoints = await takeTurn(deps.dataDir, () => reserve({ dataDir: deps.dataDir, plan }))
     if (checkpoints.length === 0) {
       throw new InvalidInput(`The run ${plan.run} has read no resource to its end. Export again.`)
     }
@@ -56,4 +55,20 @@ export function createOpenPublish(deps: ActivityDeps) {
     await claimExports({ deps, plan: opened.plan })
     return opened
   }
+}
+
+/** What was read to its end, noted as in use: no run may go on from it now, and none prune it. */
+async function reserve({ dataDir, plan }: { dataDir: string; plan: ExportPlan }) {
+  const found: OpenedPublish['checkpoints'] = []
+  for (const resource of plan.resources) {
+    const folder = partsFolder({ dataDir, run: plan.run, resource })
+    const last = await latestCheckpoint(folder)
+    if (last?.outcome === undefined) continue
+    await markPublishing(folder, { execution: ownerOf(), asked: plan.to })
+    found.push({ resource, checkpoint: last.name })
+  }
+  const now = new Date()
+  // Parts are pruned by the age of the run's folder.
+  if (found.length > 0) await utimes(partsFolder({ dataDir, run: plan.run, resource: '' }), now, now)
+  return found
 }

@@ -1,12 +1,13 @@
-import { access, readdir, rm, stat } from 'node:fs/promises'
+import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { isPublished, loadPublishNote } from './publish-note.ts'
 
 const keptMs = 14 * 24 * 3600_000
 const keptRuns = 3
 
 /**
  * Removes parts that nobody will publish from again: older than 14 days, not of the last 3 runs, and every resource
- * of the run published. Parts whose publishing has not succeeded stay. What can't be looked at or removed stays too,
+ * of the run published wherever it was to be. Parts whose publishing has not succeeded stay. What can't be looked at or removed stays too,
  * until the next time: an export that is published does not fail for it.
  */
 export async function pruneParts(options: { dataDir: string; now: number }): Promise<void> {
@@ -20,7 +21,7 @@ export async function pruneParts(options: { dataDir: string; now: number }): Pro
     .slice(keptRuns)
     .filter(({ at }) => at < options.now - keptMs)
   for (const { folder } of old) {
-    if (await isPublished(folder).catch(() => false))
+    if (await isWhollyPublished(folder).catch(() => false))
       await rm(folder, { recursive: true }).catch(() => undefined)
   }
 }
@@ -32,18 +33,9 @@ const changedAt = (folder: string) =>
     () => Infinity,
   )
 
-async function isPublished(run: string): Promise<boolean> {
+async function isWhollyPublished(run: string): Promise<boolean> {
   const entries = await readdir(run, { withFileTypes: true })
-  const notes = entries
-    .filter((entry) => entry.isDirectory())
-    .map(({ name }) => join(run, name, 'published.json'))
-  const there = await Promise.all(
-    notes.map((note) =>
-      access(note).then(
-        () => true,
-        () => false,
-      ),
-    ),
-  )
-  return there.every(Boolean)
+  const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(run, name))
+  const notes = await Promise.all(folders.map(loadPublishNote))
+  return notes.every(isPublished)
 }

@@ -13,7 +13,8 @@ import type { ActivityDeps } from './deps.ts'
 import { InvalidInput } from './errors.ts'
 import { rejectedPart } from './export-segment.ts'
 import { refuseOther, type DestinationName, type ExportPlan } from './open-export.ts'
-import { markDamaged, markPublished, partsFolder, tablesOfRead } from './run-folder.ts'
+import { markPublished } from './publish-note.ts'
+import { markDamaged, partsFolder, tablesOfRead } from './run-folder.ts'
 import { moveWatermark, placeOf } from './since.ts'
 
 const heartbeatMs = 5_000
@@ -62,7 +63,7 @@ export function createPublishExport(deps: ActivityDeps) {
       const read = outcomeOf(checkpoint)
       await moveWatermark({ deps, plan, resource, destination: input.destination, read })
       await notePublished({ dataDir: deps.dataDir, published: toNote({ plan, ...published }) })
-      await markPublished(folder, plan.to)
+      await markPublished(folder, { destination: input.destination, asked: plan.to })
       const { verdict, reasons, records, warnings = [] } = published.manifest
       return {
         resource,

@@ -2,7 +2,7 @@ import { cancellationSignal, heartbeat } from '@temporalio/activity'
 import { openSegment } from './export-segment.ts'
 import { latestCheckpoint, type Checkpoint } from './checkpoint.ts'
 import type { ClaimOwner } from '../state/claims.ts'
-import { claim, claimsOf, isClosed } from './claims.ts'
+import { claim, claimsOf, isClosedTo } from './claims.ts'
 import type { ActivityDeps } from './deps.ts'
 import { refuseOther, type ExportPlan } from './open-export.ts'
 import { openRunFolder } from './run-folder.ts'
@@ -42,7 +42,7 @@ export function createReadSegment({ deps, rates }: { deps: ActivityDeps; rates: 
     const { plan, resource, seconds, owner } = input
     refuseOther({ run: plan.identity, worker: deps.identity })
     for (const what of claimsOf({ resources: [resource], to: plan.to })) await claim({ deps, what, owner })
-    const folder = await openRunFolder({ ...deps, plan, resource, isClosed })
+    const folder = await openRunFolder({ ...deps, plan, resource, isClosed: isClosedTo(owner) })
     // Temporal may have given up on an attempt that this process still has: its request budget is this one's now.
     const before = inProgress.get(folder)
     const read = async () => {

@@ -10,6 +10,7 @@ import type { Table } from '../tables/table.ts'
 import { toTables } from '../tables/to-tables.ts'
 import { latestCheckpoint } from './checkpoint.ts'
 import type { ExportPlan } from './open-export.ts'
+import { loadPublishNote, takeTurn } from './publish-note.ts'
 import { toPrivacyMark } from './privacy-mark.ts'
 import { executionOf, type Execution } from './run-name.ts'
 
@@ -17,7 +18,6 @@ import { executionOf, type Execution } from './run-name.ts'
 const adoptableMs = 24 * 3600_000
 
 const readNote = 'read.json'
-const publishedNote = 'published.json'
 const damagedNote = 'damaged.json'
 
 export const partsFolder = (options: { dataDir: string; run: string; resource: string }) =>
@@ -86,11 +86,12 @@ export async function openRunFolder(options: FolderOptions): Promise<string> {
   if ((await loadReadNote(folder))?.fingerprint === note.fingerprint) return folder
   await rm(folder, { recursive: true, force: true })
   await mkdir(join(folder, '..'), { recursive: true })
-  const left = await findAdoptable({ ...options, fingerprint: note.fingerprint })
-  if (left !== undefined) {
-    await rename(left, folder)
-    return folder
-  }
+  const adopted = await takeTurn(dataDir, async () => {
+    const left = await findAdoptable({ ...options, fingerprint: note.fingerprint })
+    if (left !== undefined) await rename(left, folder)
+    return left !== undefined
+  })
+  if (adopted) return folder
   await mkdir(folder, { recursive: true })
   await replaceFile(join(folder, readNote), JSON.stringify(note))
   return folder
@@ -101,11 +102,6 @@ export async function markDamaged(folder: string): Promise<void> {
   await replaceFile(join(folder, damagedNote), '{}')
 }
 
-/** From here on the parts are kept to publish from again, and no later run goes on from them. */
-export async function markPublished(folder: string, destinations: readonly string[]): Promise<void> {
-  await replaceFile(join(folder, publishedNote), JSON.stringify({ destinations }))
-}
-
 async function findAdoptable(options: FolderOptions & { fingerprint: string }): Promise<string | undefined> {
   const { dataDir, plan, resource, fingerprint, isClosed } = options
   const root = join(dataDir, 'parts')
@@ -113,28 +109,34 @@ async function findAdoptable(options: FolderOptions & { fingerprint: string }): 
   for (const run of await readdir(root)) {
     const folder = join(root, run, resource)
     if ((await loadReadNote(folder))?.fingerprint !== fingerprint) continue
-    if (await exists(join(folder, publishedNote))) continue
+    const { destinations, publishing } = await loadPublishNote(folder)
+    if (destinations.length > 0) continue
     if (await exists(join(folder, damagedNote))) continue
-    if (!(await isWhole(folder))) continue
-    // A run to another destination may be reading the same list right now.
+    const at = await startOfWhole(folder)
+    if (at === undefined || at < Date.parse(plan.startedAt) - adoptableMs) continue
+    // A run to another destination may be reading the same list right now, or one publish what was read.
     const owner = await executionOf(join(root, run))
-    if (owner !== undefined && !(await isClosed(owner))) continue
-    const at = (await stat(folder)).mtimeMs
-    if (at >= Date.parse(plan.startedAt) - adoptableMs) found.push({ folder, at })
+    const users = [...(owner === undefined ? [] : [owner]), ...publishing]
+    const ended = await Promise.all(users.map(isClosed))
+    if (ended.every(Boolean)) found.push({ folder, at })
   }
   return found.toSorted((a, b) => b.at - a.at)[0]?.folder
 }
 
-/** Whether all that its last note speaks of is there: damaged parts are read anew instead of failing every run. */
-async function isWhole(folder: string): Promise<boolean> {
+/**
+ * When the read began, if all that its last note speaks of is there: damaged parts are read anew instead of failing
+ * every run. Not when it last wrote: a read that is stopped every day would grow old without an end.
+ */
+async function startOfWhole(folder: string): Promise<number | undefined> {
   try {
     const checkpoint = await latestCheckpoint(folder)
     const sizes = await Promise.all(
       (checkpoint?.parts ?? []).map(async ({ path }) => (await stat(path)).size),
     )
-    return checkpoint !== undefined && checkpoint.parts.every(({ bytes }, at) => (sizes[at] ?? 0) >= bytes)
+    const isWhole = checkpoint?.parts.every(({ bytes }, at) => (sizes[at] ?? 0) >= bytes) ?? false
+    return isWhole ? checkpoint?.read.startedAt : undefined
   } catch {
-    return false
+    return undefined
   }
 }
 

@@ -10,7 +10,10 @@ import { toPrivacyMark } from './privacy-mark.ts'
 /** How late a record may be committed behind its `updated` and still be found by the next incremental read. */
 const usualLookbackSeconds = 300
 
+type Deps = Pick<ActivityDeps, 'state' | 'hashKey' | 'destinations'>
+
 interface Place {
+  deps: Deps
   plan: ExportPlan
   resource: ListName
   destination: DestinationName
@@ -21,13 +24,13 @@ export const placeOf = ({ out, schema }: Pick<ExportPlan, 'out' | 'schema'>, des
   destination === 'postgres' ? schema : out
 
 /**
- * What is in another folder or schema, came from another address, or was written with other columns or hashes, has
- * its own watermark.
+ * What is in another folder, schema or database, came from another address, or was written with other columns or
+ * hashes, has its own watermark.
  */
-function keyOf({ plan, resource, destination, hashKey }: Place & { hashKey: string }): WatermarkKey {
-  const { identity, filters } = plan
-  const place = placeOf(plan, destination)
-  const privacy = toPrivacyMark({ plan, hashKey })
+async function keyOf({ deps, plan, resource, destination }: Place): Promise<WatermarkKey> {
+  const { identity, filters, out } = plan
+  const place = (await deps.destinations.get(destination)?.placeOf?.(scopeOf(plan))) ?? out
+  const privacy = toPrivacyMark({ plan, hashKey: deps.hashKey })
   const names = Object.keys(filters).toSorted()
   const view = {
     ...(names.length > 0 && { filters: names.map((name) => [name, filters[name]]) }),
@@ -42,25 +45,44 @@ function keyOf({ plan, resource, destination, hashKey }: Place & { hashKey: stri
   }
 }
 
+const scopeOf = ({ identity, schema }: ExportPlan) => ({
+  workspace: identity.workspace,
+  baseUrl: identity.baseUrl,
+  testMode: identity.mode === 'test',
+  ...(schema !== undefined && { schema }),
+})
+
+/**
+ * The watermark, if what it speaks of is still there: the run that moved it, and so all before it. A warehouse that
+ * was dropped, made anew or brought back from a backup has no watermark, nor has one that can't be asked.
+ */
+async function markOf(place: Place): Promise<number | undefined> {
+  const { deps, plan, resource, destination } = place
+  const mark = await deps.state.watermarks.get(await keyOf(place))
+  if (mark === undefined) return undefined
+  const to = deps.destinations.get(destination)
+  if (to?.holds === undefined) return mark.at
+  // Why it can't be asked is told when it is published to; until then the list is read whole, which is never wrong.
+  const isThere = await to.holds(scopeOf(plan), { run: mark.run, resource }).catch(() => false)
+  return isThere ? mark.at : undefined
+}
+
 /**
  * Since when each resource has to be read for all of the run's destinations. A resource is left out, and read
  * whole, where a destination has no watermark yet or the list does not honour the order of `updated`.
  */
 export async function toSince(options: {
-  deps: Pick<ActivityDeps, 'state' | 'hashKey' | 'billing'>
+  deps: Deps & Pick<ActivityDeps, 'billing'>
   plan: ExportPlan
   lookbackSeconds: number | undefined
 }): Promise<ExportPlan['since']> {
   const { deps, plan, lookbackSeconds = usualLookbackSeconds } = options
-  const { hashKey } = deps
   const since: ExportPlan['since'] = {}
   for (const resource of plan.resources) {
     const marks = await Promise.all(
-      plan.to.map((destination) =>
-        deps.state.watermarks.get(keyOf({ plan, resource, destination, hashKey })),
-      ),
+      plan.to.map((destination) => markOf({ deps, plan, resource, destination })),
     )
-    const oldest = Math.min(...marks.map((mark) => mark?.at ?? -Infinity))
+    const oldest = Math.min(...marks.map((mark) => mark ?? -Infinity))
     if (!Number.isFinite(oldest)) continue
     const list = listResources[resource]
     const page = await deps.billing.list({ resource: list, page: 1, pageSize: 100, ordering: 'updated' })
@@ -76,7 +98,6 @@ export async function toSince(options: {
  */
 export async function moveWatermark(
   options: Place & {
-    deps: Pick<ActivityDeps, 'state' | 'hashKey'>
     read: Pick<ReadOutcome, 'verdict' | 'clock' | 'completeThrough' | 'hiddenFound'>
   },
 ): Promise<void> {
@@ -87,8 +108,8 @@ export async function moveWatermark(
   if (read.clock !== 'service') return
   // A record that changes to a status the list does not show would never come in the order of `updated`.
   if (read.hiddenFound) return
-  const key = keyOf({ ...options, hashKey: deps.hashKey })
   const since = plan.since[resource]
-  if (since !== undefined && ((await watermarks.get(key))?.at ?? -Infinity) < since) return
+  if (since !== undefined && ((await markOf(options)) ?? -Infinity) < since) return
+  const key = await keyOf(options)
   await watermarks.move({ key, to: Date.parse(read.completeThrough), run: plan.run })
 }

@@ -82,4 +82,15 @@ export interface Published {
 export interface Destination {
   readonly name: Manifest['destination']
   publish(publication: Publication): Promise<Published>
+  /** What tells the place it writes to from another of its kind (a server, a database), where it has one to tell. */
+  placeOf?(scope: Pick<Publication, 'testMode' | 'schema'>): Promise<string>
+  /**
+   * Whether it still has what a run published: a warehouse may be made anew, or come back from a backup. Only
+   * where it is one.
+   * @throws {UnreachableWarehouseError | BusyWarehouseError | WarehouseRefusedError}
+   */
+  holds?(
+    scope: Pick<Publication, 'testMode' | 'schema' | 'workspace' | 'baseUrl'>,
+    named: Pick<Publication, 'run' | 'resource'>,
+  ): Promise<boolean>
 }

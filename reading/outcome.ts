@@ -74,6 +74,10 @@ function toScope(reading: Reading, uncheckable: string[]): string {
       ? `Every record of ${resource.name} that was in the list${matched} throughout and was created up to ${until} is here once.`
       : `Every record of ${resource.name} that was in the list${matched} throughout, was updated since ${toTimestamp(reading.until)} and up to ${until}, and not updated during the read, is here.`,
   ]
+  if (key === 'updated' && (resource.statuses ?? []).length > 0 && filters['status'] === undefined)
+    sentences.push(
+      'A record that went to a status which the list shows only if it is asked for is not here; the next full read finds it.',
+    )
   if (uncheckable.length > 0)
     sentences.push(`Nothing in a record tells whether ${uncheckable.join(', ')} was honoured.`)
   if (!resource.carriesTestMode) sentences.push('The records do not say whether they are live or test data.')

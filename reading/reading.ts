@@ -92,7 +92,7 @@ export class Reading {
 
   /** What of a batch the caller has not written yet. */
   async unite({ records, rejected }: Batch): Promise<Batch> {
-    if (records.length === 0) return { records, rejected }
+    if (records.length === 0 && rejected.length === 0) return { records, rejected }
     this.#idSet ??= this.options.idSet()
     const isNew = await (await this.#idSet).add(records.map(identityOf))
     const kept = records.filter((_, at) => isNew[at])

@@ -32,24 +32,34 @@ function toRows(result: ResourceResult): (string | number)[][] {
   const { resource } = result
   if ('error' in result) return [[resource, '', 'failed', '', '']]
   if ('stopped' in result) return [[resource, '', 'stopped', '', '']]
-  return result.published.map((one) => [resource, one.destination, one.verdict, one.records, one.where])
+  return [
+    ...result.published.map((one) => [resource, one.destination, one.verdict, one.records, one.where]),
+    ...(result.failed ?? []).map((one) => [resource, one.destination, 'failed', '', '']),
+  ]
 }
 
 function toReasons(result: ResourceResult): string[] {
+  const { resource } = result
   if ('error' in result) return [`${result.resource}: ${result.error}`]
   if ('stopped' in result)
     return [`${result.resource}: stopped; the same command goes on from what was read.`]
-  return result.published.flatMap((one) =>
-    [...one.reasons, ...one.warnings].map((sentence) => `${one.resource}: ${sentence}`),
-  )
+  return [
+    ...result.published.flatMap((one) =>
+      [...one.reasons, ...one.warnings].map((sentence) => `${one.resource}: ${sentence}`),
+    ),
+    ...(result.failed ?? []).map((one) => `${resource} to ${one.destination}: ${one.error}`),
+  ]
 }
 
 function toDocuments(result: ResourceResult): Promise<unknown>[] {
   const { resource } = result
   if ('error' in result) return [Promise.resolve({ resource, error: result.error })]
   if ('stopped' in result) return [Promise.resolve({ resource, error: 'stopped' })]
-  // A warehouse keeps its manifests in a table, which the command line has no need to open.
-  return result.published.map(async ({ manifest, ...one }) =>
-    manifest === '' ? one : (JSON.parse(await readFile(manifest, 'utf8')) as unknown),
-  )
+  return [
+    // A warehouse keeps its manifests in a table, which the command line has no need to open.
+    ...result.published.map(async ({ manifest, ...one }) =>
+      manifest === '' ? one : (JSON.parse(await readFile(manifest, 'utf8')) as unknown),
+    ),
+    ...(result.failed ?? []).map((one) => Promise.resolve({ resource, ...one })),
+  ]
 }

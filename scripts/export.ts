@@ -7,7 +7,7 @@ import { listNames, type ListName } from '../billing/resources/resource.ts'
 import { allowedRoot } from '../destinations/allowed-root.ts'
 import { checkPrivacy } from '../tables/privacy.ts'
 import type { Settings } from '../worker/settings.ts'
-import { toDestinations, toMaxDeletes, type Destination } from './publish-options.ts'
+import { refuseDetached, toDestinations, toMaxDeletes, type Destination } from './publish-options.ts'
 import { processSettings } from './settings.ts'
 import { UsageError } from './terminal/failures.ts'
 import type { Terminal } from './terminal/terminal.ts'
@@ -67,10 +67,7 @@ export function configure(command: Command, terminal: Terminal): void {
 async function act(call: { names: string[]; options: Options; terminal: Terminal }): Promise<void> {
   const { options, terminal } = call
   const { local = false, detach = false } = options
-  if (local && detach)
-    throw new UsageError(
-      '--local ends with this command, and --detach leaves the run to others; start `connector up` and leave --local away.',
-    )
+  refuseDetached({ local, detach })
   const settings = processSettings()
   const input = toInput(call)
   checkInput({ input, settings, local })

@@ -21,3 +21,10 @@ export function toMaxDeletes(text: string): number | 'all' {
     throw new UsageError(`--max-deletes ${text} is neither a whole number nor all.`)
   return Number(text)
 }
+
+export function refuseDetached({ local, detach }: { local: boolean; detach: boolean }): void {
+  if (local && detach)
+    throw new UsageError(
+      '--local ends with this command, and --detach leaves the run to others; start `connector up` and leave --local away.',
+    )
+}

@@ -1,12 +1,14 @@
 import { Option, type Command } from 'commander'
-import { toDestinations, toMaxDeletes, type Destination } from './publish-options.ts'
+import { refuseDetached, toDestinations, toMaxDeletes, type Destination } from './publish-options.ts'
 import { processSettings } from './settings.ts'
 import type { Terminal } from './terminal/terminal.ts'
 
 interface Options {
   to?: Destination[]
   maxDeletes?: number | 'all'
+  schema?: string
   local?: boolean
+  detach?: boolean
 }
 
 /** Publishes what an export has read, from its kept parts: the service is asked nothing. */
@@ -24,12 +26,20 @@ export function configure(command: Command, terminal: Terminal): void {
       'how many records a warehouse may mark as deleted, or all (default: as the export said)',
       toMaxDeletes,
     )
+    .option('--schema <name>', 'the schema in PostgreSQL (default: as the export said)')
     .option('--local', 'with a Temporal dev server and a worker of its own')
-    .action(async (run: string, { to, maxDeletes, local = false }: Options) => {
+    .option('--detach', 'start the run and return')
+    .action(async (run: string, { to, maxDeletes, schema, local = false, detach = false }: Options) => {
+      refuseDetached({ local, detach })
       const settings = processSettings()
-      const input = { run, ...(to !== undefined && { to }), ...(maxDeletes !== undefined && { maxDeletes }) }
+      const input = {
+        run,
+        ...(to !== undefined && { to }),
+        ...(maxDeletes !== undefined && { maxDeletes }),
+        ...(schema !== undefined && { schema }),
+      }
       // Temporal's client and worker take a second to load: wrong usage is told before.
       const { runPublish } = await import('./run-publish.ts')
-      await runPublish({ settings, terminal, input, local })
+      await runPublish({ settings, terminal, input, local, detach })
     })
 }

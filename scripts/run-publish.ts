@@ -12,13 +12,14 @@ export async function runPublish(options: {
   terminal: Terminal
   input: PublishAgainInput
   local: boolean
+  detach: boolean
 }): Promise<void> {
-  const { settings, terminal, input, local } = options
+  const { settings, terminal, input, local, detach } = options
   await runToReport({
     settings,
     terminal,
     local,
-    detach: false,
+    detach,
     needsService: false,
     async start({ client }) {
       const handle = await startPublish({ client, taskQueue: settings.taskQueue, input })
@@ -43,7 +44,8 @@ function startPublish(options: { client: Client; taskQueue: string; input: Publi
 }
 
 /** `publish-export-all-20261121-094205-to-duckdb-parquet`: of which run, and where to. */
-function toPublishId({ run, to, maxDeletes }: PublishAgainInput): string {
+function toPublishId({ run, to, maxDeletes, schema }: PublishAgainInput): string {
   const where = to === undefined ? '' : `-to-${to.join('-')}`
-  return `publish-${run}${where}${maxDeletes === undefined ? '' : `-max-deletes-${maxDeletes}`}`
+  const deletes = maxDeletes === undefined ? '' : `-max-deletes-${maxDeletes}`
+  return `publish-${run}${where}${deletes}${schema === undefined ? '' : `-schema-${schema}`}`
 }

@@ -1,5 +1,6 @@
 import { createCsvDestination } from '../destinations/csv/csv.ts'
 import type { Destination } from '../destinations/destination.ts'
+import type { Warehouse } from '../destinations/warehouse/publish.ts'
 import type { Settings } from './settings.ts'
 
 /**
@@ -12,14 +13,14 @@ export function createDestinations({ dataDir, warehouseUrl }: Settings): Readonl
     whenUsed('parquet', async () =>
       (await import('../destinations/parquet/parquet.ts')).createParquetDestination(),
     ),
-    whenUsed('duckdb', async () => {
+    warehouseWhenUsed('duckdb', async () => {
       const { createDuckDbDestination } = await import('../destinations/duckdb/duckdb.ts')
       return createDuckDbDestination({ folder: dataDir })
     }),
   ]
   if (warehouseUrl !== undefined) {
     destinations.push(
-      whenUsed('postgres', async () => {
+      warehouseWhenUsed('postgres', async () => {
         const { createPostgresDestination } = await import('../destinations/postgres/postgres.ts')
         return createPostgresDestination({ url: warehouseUrl })
       }),
@@ -29,12 +30,21 @@ export function createDestinations({ dataDir, warehouseUrl }: Settings): Readonl
 }
 
 function whenUsed(name: Destination['name'], load: () => Promise<Destination>): Destination {
-  let loaded: Promise<Destination> | undefined
+  const open = once(load)
+  return { name, publish: async (publication) => (await open()).publish(publication) }
+}
+
+function warehouseWhenUsed(name: Destination['name'], load: () => Promise<Warehouse>): Destination {
+  const open = once(load)
   return {
     name,
-    async publish(publication) {
-      loaded ??= load()
-      return (await loaded).publish(publication)
-    },
+    publish: async (publication) => (await open()).publish(publication),
+    placeOf: async (scope) => (await open()).placeOf(scope),
+    holds: async (scope, named) => (await open()).holds(scope, named),
   }
+}
+
+function once<T>(load: () => Promise<T>): () => Promise<T> {
+  let loaded: Promise<T> | undefined
+  return () => (loaded ??= load())
 }

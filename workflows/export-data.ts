@@ -128,6 +128,8 @@ async function tell(workflowId: string, signal: 'pause' | 'unpause' | 'stop'): P
 function toRow(result: ResourceResult): Partial<ExportProgress['resources'][number]> {
   if ('error' in result) return { state: 'failed', says: result.error }
   if ('stopped' in result) return { state: 'stopped' }
+  if (result.failed !== undefined)
+    return { state: 'failed', says: result.failed.map((one) => `${one.destination}: ${one.error}`).join(' ') }
   const first = result.published[0]
   return {
     state: first?.verdict ?? 'unproven',

@@ -12,6 +12,7 @@ import type { Activities } from '../activities/index.ts'
 import type { ExportPlan } from '../activities/open-export.ts'
 import type { SegmentResult } from '../activities/read-segment.ts'
 import { describeResource, type ResourceProgress } from './export-details.ts'
+import { publishEach } from './publish-each.ts'
 import { controlRun } from './run-control.ts'
 
 type Resource = ExportPlan['resources'][number]
@@ -94,18 +95,19 @@ export async function exportResource(input: {
 
     show({ phase: 'publishing', verdict: read.verdict })
     const { checkpoint } = read
-    const published = await Promise.all(
-      plan.to.map((destination) =>
+    const result = await publishEach({
+      resource,
+      to: plan.to,
+      publish: (destination) =>
         publishExport.executeWithOptions({ summary: `publish ${resource} to ${destination}` }, [
           { plan, resource, destination, checkpoint, owner },
         ]),
-      ),
-    )
-    const first = published[0]
+    })
+    const first = 'published' in result ? result.published[0] : undefined
     show({
       phase: 'ended',
       ...(first === undefined ? {} : { verdict: first.verdict, reasons: first.reasons }),
     })
-    return { resource, published }
+    return result
   })
 }

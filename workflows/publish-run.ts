@@ -1,8 +1,15 @@
-import { CancellationScope, proxyActivities, setCurrentDetails, workflowInfo } from '@temporalio/workflow'
+import {
+  ApplicationFailure,
+  CancellationScope,
+  proxyActivities,
+  setCurrentDetails,
+  workflowInfo,
+} from '@temporalio/workflow'
 import type { ExportReport } from '../activities/close-export.ts'
 import type { Activities } from '../activities/index.ts'
 import type { PublishAgainInput } from '../activities/open-publish.ts'
 import { throwInOwnWords } from './own-words.ts'
+import { publishEach } from './publish-each.ts'
 
 const { openPublish, publishExport, closeExport } = proxyActivities<Activities>({
   startToCloseTimeout: '6 hours',
@@ -10,7 +17,10 @@ const { openPublish, publishExport, closeExport } = proxyActivities<Activities>(
   retry: { initialInterval: '2s', maximumInterval: '1 minute', maximumAttempts: 15 },
 })
 
-/** Publishes the kept parts of an export again, to the same or other destinations, without asking the service. */
+/**
+ * Publishes the kept parts of an export again, to the same or other destinations, without asking the service. A
+ * resource or a destination that fails does not stop the others.
+ */
 export async function publishRun(input: PublishAgainInput): Promise<ExportReport> {
   const { workflowId, runId } = workflowInfo()
   const owner = { workflowId, runId }
@@ -19,19 +29,21 @@ export async function publishRun(input: PublishAgainInput): Promise<ExportReport
     const opened = await openPublish(input).catch(throwInOwnWords)
     const { plan, checkpoints } = opened
     const results = await Promise.all(
-      checkpoints.map(async ({ resource, checkpoint }) => {
-        const published = await Promise.all(
-          plan.to.map((destination) =>
+      checkpoints.map(({ resource, checkpoint }) =>
+        publishEach({
+          resource,
+          to: plan.to,
+          publish: (destination) =>
             publishExport.executeWithOptions({ summary: `publish ${resource} to ${destination}` }, [
               { plan, resource, destination, checkpoint, owner },
             ]),
-          ),
-        ).catch(throwInOwnWords)
-        return { resource, published }
-      }),
+        }),
+      ),
     )
     const report = await closeExport({ plan, results, again: true })
     setCurrentDetails(report.summary)
+    if (results.every((result) => 'error' in result))
+      throw ApplicationFailure.nonRetryable(report.summary, 'ExportFailed', report)
     return report
   })
 }

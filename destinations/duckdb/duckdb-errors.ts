@@ -24,6 +24,12 @@ export function toDuckDbError(error: unknown, place: { path: string; readOnly?: 
       `${path} is no database that this version of DuckDB reads (${said}). Move it away, and ${again}.`,
       { cause: error },
     )
+  if (said.startsWith('Out of Memory Error'))
+    return new WarehouseRefusedError(
+      `${path} can't take these rows in the memory that DuckDB has: one of them may be too long. Leave the field out` +
+        ' (--exclude), and run the export again.',
+      { cause: error },
+    )
   if (/^(Constraint|Dependency|Catalog|Binder) Error/.test(said))
     return new ChangedTableError(
       `Rows can't be merged into ${path}: someone changed its tables (${said}). Nothing was written: change them back.`,

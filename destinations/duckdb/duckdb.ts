@@ -26,6 +26,8 @@ function createDuckDbEngine({ folder }: { folder: string }): WarehouseEngine {
   return {
     name: 'duckdb',
     locate,
+    // It lies in the data folder, which may be moved, and so do the watermarks.
+    placeOf: ({ testMode }) => (testMode ? 'test' : 'live'),
     async transaction(scope, work) {
       const path = locate(scope)
       if (scope.readOnly !== true) await mkdir(dirname(path), { recursive: true })
@@ -46,16 +48,15 @@ async function transact<T>(options: {
   signal?.throwIfAborted()
   const beside = temporaryName(path)
   const translate = (error: unknown) => toDuckDbError(error, { path, readOnly })
-  const database = await openDuckDb({ path, readOnly, spill: join(beside, 'spill') }).catch(
-    (error: unknown) => {
-      throw translate(error)
-    },
-  )
+  const database = await openDuckDb({ path, readOnly }).catch((error: unknown) => {
+    throw translate(error)
+  })
   const { connection } = database
   const interrupt = () => connection.interrupt()
   try {
     // The file is ours from here on: what lies beside it was left by a crash. Readers there may be several.
     if (!readOnly) await removeTemporaries(path)
+    await database.spillTo(join(beside, 'spill'))
     // A table has no order; without one DuckDB writes it on all threads and in less memory.
     await connection.run('set preserve_insertion_order = false')
     signal?.addEventListener('abort', interrupt)

@@ -12,9 +12,10 @@ import { readRows } from './read-rows.ts'
  * it would take buffers of 16 times as much.
  */
 const sizes = [
-  { row: 2_000_000, buffer: 32_000_000 },
-  { row: 32_000_000, buffer: 64_000_000 },
-  { row: 128_000_000, buffer: 128_000_000 },
+  { row: 2_000_000, buffer: 32_000_000, parallel: true, memory: undefined },
+  { row: 32_000_000, buffer: 64_000_000, parallel: true, memory: '512MB' },
+  // On several threads it gives up on a row that is longer than a piece of its buffers.
+  { row: 128_000_000, buffer: 128_000_000, parallel: false, memory: '1GB' },
 ]
 
 /**
@@ -39,6 +40,7 @@ export async function readExactly(options: {
   let { types } = options
   for (const size of sizes) {
     const rows = toRows(table, paths, size)
+    if (size.memory !== undefined) await connection.run(`set memory_limit = '${size.memory}'`)
     try {
       try {
         await take(`select ${toValues(table, types)} from ${rows}`)
@@ -50,7 +52,7 @@ export async function readExactly(options: {
       }
       return types
     } catch (error) {
-      if (/Maximum line size/i.test(textOf(error)) && size !== sizes.at(-1)) continue
+      if (isTooLong(error) && size !== sizes.at(-1)) continue
       throw toPartsError(error, table)
     }
   }
@@ -62,7 +64,9 @@ const textOf = (error: unknown) => (error instanceof Error ? error.message : '')
 const isConversion = (error: unknown) =>
   /^(Conversion|Invalid Input) Error/.test(textOf(error)) && !isCsv(error)
 
-const isCsv = (error: unknown) => /CSV Error|Maximum line size/i.test(textOf(error))
+const isCsv = (error: unknown) => /CSV Error/i.test(textOf(error)) || isTooLong(error)
+
+const isTooLong = (error: unknown) => /Maximum line size|Parallel CSV Reader/i.test(textOf(error))
 
 /** What DuckDB says shows the row, which is nobody's business but the owner's. */
 function toPartsError(error: unknown, { table }: WarehouseTable): unknown {
@@ -79,5 +83,5 @@ function toRows({ table }: WarehouseTable, paths: readonly string[], size: (type
   const columns = table.columns.map(({ name }) => `${literal(name)}: 'VARCHAR'`)
   return `read_csv([${paths.map(literal).join(', ')}], header = false, auto_detect = false, delim = ',',
     quote = '"', escape = '"', new_line = '\\n', nullstr = '', allow_quoted_nulls = false,
-    max_line_size = ${size.row}, buffer_size = ${size.buffer}, columns = {${columns.join(', ')}})`
+    max_line_size = ${size.row}, buffer_size = ${size.buffer}, parallel = ${size.parallel}, columns = {${columns.join(', ')}})`
 }

@@ -5,7 +5,6 @@ import { checkRows, checkTables } from '../check-parts.ts'
 import { stageRejected } from '../csv/stage-rejected.ts'
 import { createSumming, type Summing } from '../csv/sum.ts'
 import type { Publication } from '../destination.ts'
-import { temporaryName } from '../durable.ts'
 import { toDuckDbError } from '../duckdb/duckdb-errors.ts'
 import { openDuckDb } from '../duckdb/open-duckdb.ts'
 import { readRows } from '../duckdb/read-rows.ts'
@@ -32,13 +31,15 @@ export async function stageParquet(publication: Publication, folder: string): Pr
   const { signal } = publication
   checkTables(publication)
   const sums = await sumParts(publication)
-  const beside = temporaryName(folder)
-  const database = await openDuckDb({ path: undefined, spill: join(beside, 'spill') })
+  // Inside, so that it goes with the folder if this process dies.
+  const beside = join(folder, '.beside')
+  const database = await openDuckDb({ path: undefined })
   const { connection } = database
   const summing = createSumming(0)
   const interrupt = () => connection.interrupt()
   signal?.addEventListener('abort', interrupt)
   try {
+    await database.spillTo(join(beside, 'spill'))
     const tables = []
     for (const table of publication.tables) {
       const file = await stageTable(
@@ -66,6 +67,9 @@ export async function stageParquet(publication: Publication, folder: string): Pr
   }
 }
 
+/** Of a group of rows each thread holds all columns until it is full; DuckDB's own 122,880 do not fit in its memory. */
+const rowsInMemory = 30_000
+
 async function stageTable(stage: Stage, table: WarehouseTable): Promise<PublishedFile> {
   const { publication, connection, folder, beside } = stage
   const { name } = table.table
@@ -78,7 +82,10 @@ async function stageTable(stage: Stage, table: WarehouseTable): Promise<Publishe
     parts,
     types: preferredTypes(table),
     folder: beside,
-    take: (query) => connection.run(`copy (${query}) to ${literal(file)} (format parquet, compression zstd)`),
+    take: (query) =>
+      connection.run(
+        `copy (${query}) to ${literal(file)} (format parquet, compression zstd, row_group_size ${rowsInMemory})`,
+      ),
   })
   const [counted] = await readRows(connection, `select count(*) as rows from read_parquet(${literal(file)})`)
   const rows = Number(counted?.['rows'])

@@ -22,6 +22,7 @@ function createPostgresEngine(address: Address): WarehouseEngine {
   return {
     name: 'postgres',
     locate,
+    placeOf: locate,
     async transaction(scope, work) {
       try {
         return await transact({ address, scope, work })

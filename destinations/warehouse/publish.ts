@@ -12,17 +12,25 @@ import { keepRejected } from './rejected.ts'
 import { findTables, planTable, type TablePlan } from './schema-change.ts'
 import type { WarehouseEngine, WarehouseSession } from './session.ts'
 import { stagedName } from './sql.ts'
-import { checkStamp, writeStamp } from './stamp.ts'
+import { checkStamp, exportsTable, writeStamp } from './stamp.ts'
 
 /** A destination whose tables hold the newest state of every record, whichever run brought it. */
 export interface Warehouse extends Destination {
   readonly engine: WarehouseEngine
+  placeOf: NonNullable<Destination['placeOf']>
+  holds: NonNullable<Destination['holds']>
 }
 
 export const createWarehouse = (engine: WarehouseEngine): Warehouse => ({
   name: engine.name,
   engine,
   publish: (publication) => publish(engine, publication),
+  placeOf: (scope) => Promise.resolve(engine.placeOf(scope)),
+  holds: (scope, named) =>
+    engine.transaction({ ...scope, readOnly: true }, async (session) => {
+      const tables = await session.describe()
+      return tables.has(exportsTable) && (await findExport(session, named)) !== undefined
+    }),
 })
 
 /** A publication on its way into a warehouse. */

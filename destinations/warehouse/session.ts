@@ -64,6 +64,8 @@ export interface WarehouseEngine {
   readonly name: 'duckdb' | 'postgres'
   /** Where a publication goes, for people. */
   locate(scope: Scope): string
+  /** As `Destination.placeOf` gives it. */
+  placeOf(scope: Scope): string
   /**
    * Does some work in one transaction: all of it is there when the promise is fulfilled, and nothing of it if it
    * is rejected. The scope's signal ends it with its reason, unless it is already being committed.

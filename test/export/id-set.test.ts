@@ -22,7 +22,13 @@ test.each([
 ])('ids that were written %s are known again, whatever is in them', async (_how, privacy) => {
   const encoder = createRowEncoder({ resource: customers, privacy })
   const { folder, part } = await write(encoder.encode(ids.map((id) => ({ id }))).tables[0]!.text)
-  const set = await openIdSet({ folder, name: 'a', parts: [part], toWritten: encoder.toWrittenId })
+  const set = await openIdSet({
+    folder,
+    name: 'a',
+    parts: [part],
+    rejected: [],
+    toWritten: encoder.toWrittenId,
+  })
   onTestFinished(() => set.close())
   expect(set.add([...ids, 'another', 'another'])).toEqual([...ids.map(() => false), true, false])
 })
@@ -30,7 +36,17 @@ test.each([
 test('a part that is gone or ends early is said so', async () => {
   const { folder, part } = await write('a\n')
   const open = (options: { path?: string; bytes?: number }) =>
-    openIdSet({ folder, name: 'a', parts: [{ ...part, ...options }], toWritten: (id) => id })
+    openIdSet({ folder, name: 'a', parts: [{ ...part, ...options }], rejected: [], toWritten: (id) => id })
   await expect(open({ path: join(folder, 'gone') })).rejects.toThrow(/can't be read/)
   await expect(open({ bytes: 99 })).rejects.toThrow(/ends after/)
+})
+
+test('a rejected line that was written is known again, apart from any id', async () => {
+  const text = '{"reason":"it has no id","record":{"name":"línea\\u2028"}}\n'
+  const { folder, part } = await write(text)
+  const set = await openIdSet({ folder, name: 'a', parts: [], rejected: [part], toWritten: (id) => id })
+  onTestFinished(() => set.close())
+  const line = text.trimEnd()
+  expect(set.addLines([line, 'another', 'another'])).toEqual([false, true, false])
+  expect(set.add([line, 'another'])).toEqual([true, true])
 })

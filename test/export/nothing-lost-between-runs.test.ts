@@ -66,7 +66,7 @@ describe('a watermark', () => {
       await state.close()
       await rm(folder, { recursive: true })
     })
-    return { state, hashKey: '' }
+    return { state, hashKey: '', destinations: new Map() }
   }
   const at = Date.parse('2026-11-20T00:00:00Z')
   const proven = {

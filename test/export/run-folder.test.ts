@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { saveCheckpoint } from '../../activities/checkpoint.ts'
 import type { ExportPlan } from '../../activities/open-export.ts'
-import { markDamaged, markPublished, openRunFolder, tablesOfRead } from '../../activities/run-folder.ts'
+import { markPublished, markPublishing } from '../../activities/publish-note.ts'
+import { markDamaged, openRunFolder, tablesOfRead } from '../../activities/run-folder.ts'
 import { nameRun } from '../../activities/run-name.ts'
 import type { ReadState } from '../../reading/state.ts'
 import type { Table } from '../../tables/table.ts'
@@ -15,7 +16,7 @@ const isClosed = () => Promise.resolve(true)
 const hashed = { hash: ['customers.tax_id'] }
 
 /** A data folder in which the run `export-1` has read a part of its list. */
-async function createFolder(plan: Partial<ExportPlan> = {}) {
+async function createFolder(plan: Partial<ExportPlan> = {}, { startedAt = Date.now() } = {}) {
   const dataDir = await mkdtemp(join(tmpdir(), 'run-folder-'))
   onTestFinished(() => rm(dataDir, { recursive: true }))
   await nameRun({ dataDir, execution: { workflowId: 'export-1', runId: 'first' } })
@@ -27,7 +28,7 @@ async function createFolder(plan: Partial<ExportPlan> = {}) {
     name: '00001-00000001',
     parts,
     drift: {},
-    read: {} as ReadState,
+    read: { startedAt } as ReadState,
     savedAt: '',
   })
   return { dataDir, folder }
@@ -59,6 +60,23 @@ describe('what an ended run has read', () => {
     expect(asked).toEqual(['first'])
   })
 
+  test('is left alone while another run publishes it', async () => {
+    const { dataDir, folder } = await createFolder()
+    const execution = { workflowId: 'publish-export-1', runId: 'at work' }
+    await markPublishing(folder, { execution, asked: ['duckdb'] })
+    const isClosed = ({ runId }: { runId: string }) => Promise.resolve(runId !== 'at work')
+    expect(await goesOn(dataDir, { isClosed })).toBe(false)
+    expect(await goesOn(dataDir, { plan: { run: 'export-3' } })).toBe(true)
+  })
+
+  test('is read anew where the read began more than a day ago, however late it last wrote', async () => {
+    const hour = 3600_000
+    const old = await createFolder({}, { startedAt: Date.now() - 25 * hour })
+    expect(await goesOn(old.dataDir)).toBe(false)
+    const young = await createFolder({}, { startedAt: Date.now() - 23 * hour })
+    expect(await goesOn(young.dataDir)).toBe(true)
+  })
+
   test('is read anew where it was hashed with another key', async () => {
     const { dataDir } = await createFolder(hashed)
     expect(await goesOn(dataDir, { plan: hashed, hashKey: 'another' })).toBe(false)
@@ -67,7 +85,7 @@ describe('what an ended run has read', () => {
 
   test('is read anew after it was published, and where it turned out to be damaged', async () => {
     const published = await createFolder()
-    await markPublished(published.folder, ['csv'])
+    await markPublished(published.folder, { destination: 'csv', asked: ['csv', 'postgres'] })
     expect(await goesOn(published.dataDir)).toBe(false)
     const damaged = await createFolder()
     await markDamaged(damaged.folder)
