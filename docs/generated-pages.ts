@@ -51,7 +51,7 @@ In CSV, NULL is an empty field and the empty text is \`""\`. To keep the two apa
 | DuckDB | \`read_csv('customers.csv', allow_quoted_nulls = false, max_line_size = 20000000)\` |
 | PostgreSQL | \`copy customers from '/path/customers.csv' (format csv, header true)\` |
 | pandas | \`pd.read_csv('customers.csv', dtype=str, keep_default_na=False)\` reads both as empty texts; use DuckDB where the difference matters |
-| Excel | export with \`--for excel\`: BOM, \`;\`, decimal comma, and a guard against cells that would run as a formula |
+| Excel | export with \`--for excel\`: BOM, \`;\`, decimal comma, and a guard against cells that would run as a formula; it lies in a folder \`…-excel\`, and \`latest\` stays with the exports for programs |
 
 ${sections.join('\n\n')}
 `

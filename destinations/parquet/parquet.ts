@@ -9,10 +9,13 @@ import { stageParquet } from './stage-parquet.ts'
  * Parquet files, in a root of their own beside the CSV files: a run may be published as both, and `latest` must not
  * lead to the one today and to the other tomorrow.
  */
-export const createParquetDestination = (): Destination =>
-  createFolderDestination({
+export function createParquetDestination(): Destination {
+  const { name, publish } = createFolderDestination({
     name: 'parquet',
     root: (publication) => join(exportsRoot(publication), 'parquet'),
     stage: stageParquet,
     isSame: async (publication, { tables }) => isSameParts(await sumParts(publication), tables),
   })
+  // Only CSV has a form for Excel.
+  return { name, publish: (publication) => publish({ ...publication, forExcel: false }) }
+}

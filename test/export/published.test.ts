@@ -13,7 +13,7 @@ import {
   startTestWorker,
 } from './world.ts'
 
-test('`latest` follows every whole export, `latest-proven` only proven ones, and neither a part of a list', async () => {
+test('`latest` follows every whole export, `latest-proven` only proven ones, and neither a part of a list nor one for Excel', async () => {
   const world = await createWorld({ counts: { subscriptions: 300 } })
   await startTestWorker(world)
   const client = await connectTemporal()
@@ -29,6 +29,7 @@ test('`latest` follows every whole export, `latest-proven` only proven ones, and
   expect(await pointers()).toEqual([first, first])
   await run({ filters: { status: 'active' } })
   await run({ maxPages: 2 })
+  expect(await run({ forExcel: true })).toMatch(/-excel$/)
   expect(await pointers()).toEqual([first, first])
   world.sandbox.control.setFaults({ faults: [{ kind: 'ignoreOrdering' }] })
   const unproven = await run()
