@@ -10,12 +10,12 @@ import { stageParquet } from './stage-parquet.ts'
  * lead to the one today and to the other tomorrow.
  */
 export function createParquetDestination(): Destination {
-  const { name, publish } = createFolderDestination({
+  const files = createFolderDestination({
     name: 'parquet',
     root: (publication) => join(exportsRoot(publication), 'parquet'),
     stage: stageParquet,
     isSame: async (publication, { tables }) => isSameParts(await sumParts(publication), tables),
   })
   // Only CSV has a form for Excel.
-  return { name, publish: (publication) => publish({ ...publication, forExcel: false }) }
+  return { ...files, publish: (publication) => files.publish({ ...publication, forExcel: false }) }
 }
