@@ -50,6 +50,7 @@ export function createCloseExport({ deps, rates }: { deps: ActivityDeps; rates: 
     for (const what of claimsOf(plan)) await deps.state.claims.release({ what, owner: ownerOf() })
     rates.end(plan)
     await pruneParts({ dataDir: deps.dataDir, now: Date.now() })
+    deps.observer.did({ did: 'ended', run: plan.run, verdict: report.verdict })
     return report
   }
 }

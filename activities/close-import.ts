@@ -43,6 +43,7 @@ export function createCloseImport({ deps, rates }: { deps: ActivityDeps; rates: 
         const { audit, ...report } = await writeImportReport({ ledger, plan, dataDir: deps.dataDir })
         await claims.release({ what: `import ${plan.run}`, owner: ownerOf() })
         rates.end(plan)
+        deps.observer.did({ did: 'ended', run: plan.run, verdict: report.verdict })
         if (audit === null) return { ...report, audit }
         const { first: _, ...counted } = audit
         return { ...report, audit: counted }

@@ -3,6 +3,7 @@ import type { Destination } from '../destinations/destination.ts'
 import type { Identity } from '../state/identity.ts'
 import type { State } from '../state/open-state.ts'
 import type { Receiver, Ui } from './notice.ts'
+import type { ActivityObserver } from './observer.ts'
 
 /** What the worker gives its activities: the world, wired once at its start. */
 export interface ActivityDeps {
@@ -33,4 +34,5 @@ export interface ActivityDeps {
   receivers: readonly Receiver[]
   /** Where people see runs. */
   ui: Ui
+  observer: ActivityObserver
 }

@@ -37,6 +37,7 @@ export function openSegment({ deps, plan, resource, folder, from, billing, cance
   let idSet: WrittenSet | undefined
   let taken: ReadState | undefined = from?.read
   let progress: ReadStep['progress'] | undefined
+  let counted = { pages: from?.read.requests.made ?? 0, records: from?.read.counts.records ?? 0 }
 
   const read = readList({
     resource: list,
@@ -89,6 +90,13 @@ export function openSegment({ deps, plan, resource, folder, from, billing, cance
     await files.append({ table: rejectedPart, text: `${fresh.join('\n')}\n`, count: fresh.length })
   }
 
+  /** Tells what came since it was told last. */
+  function tell(now: typeof counted): void {
+    const { pages, records } = counted
+    deps.observer.took({ resource, pages: now.pages - pages, records: now.records - records })
+    counted = now
+  }
+
   async function save(state: ReadState, outcome?: ReadOutcome): Promise<Checkpoint> {
     const parts = await files.settle()
     const savedAt = new Date().toISOString()
@@ -109,9 +117,11 @@ export function openSegment({ deps, plan, resource, folder, from, billing, cance
           const next = await read.next()
           if (next.done === true) {
             if (taken === undefined) throw new Error('a read ended without a single response')
+            tell({ pages: next.value.requests, records: next.value.records })
             return await save(taken, next.value)
           }
           await take(next.value)
+          tell({ pages: next.value.progress.requests, records: next.value.progress.records })
           cancelled.throwIfAborted()
           const now = performance.now()
           if (now < savedAt + checkpointMs) continue

@@ -55,6 +55,7 @@ export function createPublishExport(deps: ActivityDeps) {
       throw new InvalidInput(`This worker has no destination ${input.destination}.`)
     const folder = partsFolder({ dataDir: deps.dataDir, run: plan.run, resource })
     const checkpoint = await loadCheckpoint(folder, input.checkpoint)
+    const startedAt = performance.now()
     const beat = setInterval(() => heartbeat({ resource, destination: input.destination }), heartbeatMs)
     try {
       const tables = await tablesOfRead(folder)
@@ -65,6 +66,16 @@ export function createPublishExport(deps: ActivityDeps) {
       await notePublished({ dataDir: deps.dataDir, published: toNote({ plan, ...published }) })
       await markPublished(folder, { destination: input.destination, asked: plan.to })
       const { verdict, reasons, records, warnings = [] } = published.manifest
+      deps.observer.did({
+        did: 'published',
+        run: plan.run,
+        resource,
+        destination: input.destination,
+        verdict,
+        records,
+        ms: performance.now() - startedAt,
+        whole: Object.keys(plan.filters).length === 0 && !read.capped,
+      })
       return {
         resource,
         destination: input.destination,

@@ -64,7 +64,10 @@ export function createReadSegment({ deps, rates }: { deps: ActivityDeps; rates: 
     }
     const reading: Promise<Checkpoint> = read()
     inProgress.set(folder, reading)
-    return toResult(await reading)
+    const result = toResult(await reading)
+    const { requests: page, records, verdict } = result
+    deps.observer.did({ did: 'read', run: plan.run, resource, page, records, ...(verdict && { verdict }) })
+    return result
   }
 }
 

@@ -42,7 +42,10 @@ export async function sendSegment(
   if (plan.identity.mode === 'test') await showTestMode({ billing, signal })
   await closeGap(options)
   const segment = new Segment({ ...options, ledger, input, billing, signal })
-  return await withHeartbeat({ report: () => heartbeat(segment.progress), work: () => segment.run() })
+  const step = await withHeartbeat({ report: () => heartbeat(segment.progress), work: () => segment.run() })
+  const { ended, counts } = step
+  deps.observer.did({ did: 'sent', run: plan.run, kind: options.work.kind.name, ended, counts })
+  return step
 }
 
 /** Where the ledger is behind what the run was told, a backup was restored: what it lacks may have been sent. */

@@ -16,6 +16,8 @@ export interface Try {
   attempt: number
   /** In the queue of the rate limit. */
   waitedMs: number
+  /** Of a list. */
+  page?: number
 }
 export type CallObserver = (tried: Try) => void
 
@@ -115,7 +117,9 @@ function createSend({ transport, limiter, lanes, onRequest }: CallsSettings) {
     } finally {
       release()
       const { operation, attempt } = sending
-      onRequest?.({ operation, status, ms: performance.now() - sentAt, attempt, waitedMs })
+      const page = sending.query?.['page']
+      const ms = performance.now() - sentAt
+      onRequest?.({ operation, status, ms, attempt, waitedMs, ...(page !== undefined && { page: +page }) })
     }
   }
 }

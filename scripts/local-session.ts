@@ -92,8 +92,7 @@ async function startOrFindWorker(options: LocalSessionOptions & { client: Client
   const place = localPlace(server)
   let worker: RunningWorker
   try {
-    // What goes wrong ends in the run's own sentence; the worker's log of it would only stand in its way.
-    worker = await startWorker({ settings, temporal: place, logLevel: 'ERROR', mayWrite })
+    worker = await startWorker({ settings, temporal: place, mayWrite })
   } catch (error) {
     if (!(error instanceof FolderLockedError)) throw error
     for (const until = performance.now() + workerWithinMs; performance.now() < until;) {

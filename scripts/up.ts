@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { startWorker } from '../worker/start-worker.ts'
 import { localPlace, startLocalServer } from './local-session.ts'
 import { processSettings } from './settings.ts'
+import { noteMonitor } from './worker.ts'
 import { onInterrupt } from './terminal/interrupt.ts'
 import type { Terminal } from './terminal/terminal.ts'
 
@@ -10,9 +11,10 @@ export function configure(command: Command, terminal: Terminal): void {
     const settings = processSettings()
     const server = await startLocalServer({ settings, terminal })
     try {
-      const worker = await startWorker({ settings, temporal: localPlace(server), logLevel: 'INFO' })
+      const worker = await startWorker({ settings, temporal: localPlace(server), standing: true })
       terminal.identity(settings.billing)
       terminal.note(`Temporal UI: ${server.uiUrl}`)
+      noteMonitor({ worker, terminal })
       terminal.note(`Temporal: ${server.address}, task queue ${settings.taskQueue}`)
       terminal.note(
         'Other commands in this folder find both. Ctrl-C ends them; runs wait and go on at the next start.',

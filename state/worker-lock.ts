@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { FolderLockedError, StateBusyError, type LockHolder, toStateError } from './errors.ts'
@@ -7,6 +7,8 @@ import { FolderLockedError, StateBusyError, type LockHolder, toStateError } from
 export interface WorkerLock {
   /** Gives the folder free. The end of the process does so too, however it ends. */
   release(): void
+  /** False where the file it holds is no longer the folder's: deleted, or the folder is not there any more. */
+  isHeld(): boolean
 }
 
 /**
@@ -25,7 +27,9 @@ export function acquireLock({ folder, role }: { folder: string; role: string }):
   // worker.lock: who holds it stands in a note beside it.
   writeNote({ folder, holder: { pid: process.pid, role, startedAt: startOfProcess() } })
   held.add(database)
+  const { ino } = statSync(file)
   return {
+    isHeld: () => database.isOpen && statSync(file, { throwIfNoEntry: false })?.ino === ino,
     release: () => {
       held.delete(database)
       database.close()

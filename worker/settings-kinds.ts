@@ -21,6 +21,19 @@ export const flag = z
   .enum(['true', 'false'], { error: 'is neither true nor false; write one of the two words' })
   .transform((word) => word === 'true')
 
+export function oneOf<const Word extends string>(words: readonly Word[]) {
+  return z.enum(words, { error: `is none of ${words.join(', ')}; write one of these words` })
+}
+
+/** Where a server of ours listens. Port 0: any free one. */
+export const listenAddress = z.string().transform((value, context) => {
+  const [, host, port] = /^(\[[0-9a-fA-F:.]+\]|[^\s:]+):(\d{1,5})$/.exec(value) ?? []
+  if (host !== undefined && Number(port) <= 65_535)
+    return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) }
+  context.addIssue({ code: 'custom', message: 'is no host with a port; give one like 127.0.0.1:9464' })
+  return z.NEVER
+})
+
 export function number(bounds: { from: number; to: number; unit: string }) {
   const message = `is not a number from ${bounds.from} to ${bounds.to}; give the ${bounds.unit} as digits`
   return z

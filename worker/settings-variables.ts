@@ -7,7 +7,9 @@ import {
   headerName,
   headerValue,
   leveledAddresses,
+  listenAddress,
   number,
+  oneOf,
   path,
   pathList,
   text,
@@ -141,6 +143,25 @@ export const variables = {
     kind: text,
     form: 'text',
     otherwise: '`billing-<workspace>`, in test mode `billing-<workspace>-test`',
+  },
+  CONNECTOR_METRICS_ADDRESS: {
+    meaning:
+      'Where `worker` and `up` serve `/metrics` for Prometheus, `/healthz` and `/readyz`. Nobody is asked who they are there.',
+    kind: listenAddress,
+    form: 'a host and a port like `127.0.0.1:9464`',
+    otherwise: 'not served',
+  },
+  CONNECTOR_LOG_FORMAT: {
+    meaning: 'How `worker` and `up` log: a JSON document a line, or text for people.',
+    kind: oneOf(['json', 'text']),
+    form: '`json` or `text`',
+    otherwise: '`text` on a terminal, else `json`',
+  },
+  CONNECTOR_LOG_LEVEL: {
+    meaning: 'The least that `worker` and `up` log. `debug` has a line for every request.',
+    kind: oneOf(['debug', 'info', 'warn', 'error']),
+    form: '`debug`, `info`, `warn` or `error`',
+    default: 'info',
   },
   WAREHOUSE_URL: {
     meaning: 'The PostgreSQL database of `--to postgres`.',

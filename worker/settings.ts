@@ -34,6 +34,9 @@ export interface Settings {
   receivers?: readonly Receiver[]
   uiUrl?: string
   temporalCliPath?: string
+  /** Where metrics and health are served; nowhere where it is left out. */
+  metricsAddress?: { host: string; port: number }
+  log: { level: 'debug' | 'info' | 'warn' | 'error'; format?: 'json' | 'text' }
   /** Everything given, `.env` included, for `loadClientConnectConfig({ overrideEnvVars })`. Holds secrets. */
   environment: Readonly<Record<string, string>>
 }
@@ -210,6 +213,11 @@ function toSettings({ values, token, baseUrl, workspace, environment }: Checked)
     ...(values.NOTIFY_URL === undefined ? {} : { receivers: values.NOTIFY_URL }),
     ...(values.CONNECTOR_UI_URL === undefined ? {} : { uiUrl: values.CONNECTOR_UI_URL }),
     ...(values.TEMPORAL_CLI_PATH === undefined ? {} : { temporalCliPath: values.TEMPORAL_CLI_PATH }),
+    ...(values.CONNECTOR_METRICS_ADDRESS && { metricsAddress: values.CONNECTOR_METRICS_ADDRESS }),
+    log: {
+      level: values.CONNECTOR_LOG_LEVEL,
+      ...(values.CONNECTOR_LOG_FORMAT && { format: values.CONNECTOR_LOG_FORMAT }),
+    },
     environment,
   }
 }

@@ -1,17 +1,21 @@
-import {
-  DefaultLogger,
-  NativeConnection,
-  Runtime,
-  Worker,
-  type NativeConnectionOptions,
-} from '@temporalio/worker'
+import { NativeConnection, Worker, type Logger, type NativeConnectionOptions } from '@temporalio/worker'
 import { createRequire } from 'node:module'
 import { createActivities } from '../activities/index.ts'
+import { listResources } from '../billing/resources/lists.ts'
 import type { Identity } from '../state/identity.ts'
-import { openState } from '../state/open-state.ts'
-import { acquireLock } from '../state/worker-lock.ts'
+import { openState, type State } from '../state/open-state.ts'
+import { acquireLock, type WorkerLock } from '../state/worker-lock.ts'
 import { prepareDataFolder } from './data-folder.ts'
 import { createDestinations } from './destinations.ts'
+import { findLastProven } from './last-proven.ts'
+import { createLogger } from './log.ts'
+import { createMetrics } from './metrics.ts'
+import { serveMonitor, type Monitor } from './monitor.ts'
+import { observeActivities, observeRequests } from './observe.ts'
+import { checkPolling } from './polling.ts'
+import { toReadiness } from './readiness.ts'
+import { installRuntime, type SdkMetrics } from './runtime.ts'
+import { createServiceHealth } from './service-health.ts'
 import { createService } from './service.ts'
 import type { Settings } from './settings.ts'
 import { prepareWorkflowBundle } from './workflow-bundle.ts'
@@ -24,6 +28,8 @@ const drainMarginMs = 5_000
 
 export interface RunningWorker {
   readonly identity: Identity
+  /** Where metrics and health are served, if they are. */
+  readonly monitorUrl: string | undefined
   /** Lets what is in flight end (requests, checkpoints), then stops. */
   stop(): Promise<void>
   /** Settles when the worker has stopped, by itself or because it was told to. */
@@ -43,48 +49,108 @@ export interface WorkerOptions {
    * a command starts for itself must not wake what another command left unfinished.
    */
   mayWrite?: (workflowId: string) => boolean
-  /** The least level that is printed. */
-  logLevel?: 'INFO' | 'WARN' | 'ERROR'
+  /**
+   * It is there for itself and not for one command: it logs, and serves metrics and health, as the settings say. Any
+   * other prints what the SDK calls an error and nothing else: the command speaks for it.
+   */
+  standing?: boolean
 }
 
 /**
  * Starts the one worker process of a data folder: takes the folder's lock, opens the state, wires the activities
- * and polls. Throws DataFolderError where the folder takes no files, FolderLockedError where another process holds it.
+ * and polls. Throws DataFolderError where the folder takes no files, FolderLockedError where another process holds
+ * it, MetricsAddressError where its metrics can't be served.
  */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   const { settings } = options
   await prepareDataFolder(settings.dataDir)
   const lock = acquireLock({ folder: settings.dataDir, role: 'worker' })
-  try {
-    return await startLocked({ ...options, release: () => lock.release() })
-  } catch (error) {
-    lock.release()
-    throw error
-  }
-}
-
-async function startLocked(options: WorkerOptions & { release: () => void }): Promise<RunningWorker> {
-  const { settings, temporal, release } = options
-  const state = await openState({ folder: settings.dataDir })
+  await using held = new AsyncDisposableStack()
+  held.defer(() => lock.release())
+  const state = held.adopt(await openState({ folder: settings.dataDir }), (one) => one.close())
   const identity: Identity = {
     workspace: settings.billing.workspace,
     baseUrl: settings.billing.baseUrl,
     mode: settings.billing.testMode ? 'test' : 'live',
     store: state.storeId,
   }
-  installRuntime(options.logLevel ?? 'WARN')
-  const [connection, codePath] = await Promise.all([
-    NativeConnection.connect(temporal.connectionOptions),
-    prepareWorkflowBundle(),
-  ])
-  const worker = await Worker.create({
+  const logger = toLogger(options)
+  const instruments = await createInstruments({ settings, identity, state, logger })
+  const started: Started = {}
+  const monitor = await openMonitor({ ...options, lock, identity, instruments, started })
+  held.defer(() => monitor?.close())
+  const { level } = settings.log
+  const metrics = monitor !== undefined
+  const sdkMetrics = await installRuntime({ logger, level: options.standing ? level : 'error', metrics })
+  const connecting = NativeConnection.connect(options.temporal.connectionOptions)
+  const connection = held.adopt(await connecting, (one) => one.close())
+  const worker = await createWorker({ ...options, state, identity, instruments, connection })
+  Object.assign(started, { worker, connection, sdkMetrics })
+  const rest = held.move()
+  const run = async () => {
+    await using _rest = rest
+    await worker.run()
+  }
+  const ended = run()
+  return {
+    identity,
+    monitorUrl: monitor?.url,
+    ended,
+    async stop() {
+      if (worker.getState() === 'RUNNING') worker.shutdown()
+      await ended
+    },
+  }
+}
+
+function toLogger({ settings, standing = false }: WorkerOptions): Logger {
+  const { level, format } = settings.log
+  if (!standing) return createLogger({ level: 'error', format: 'text' })
+  return createLogger({ level, format: format ?? (process.stderr.isTTY ? 'text' : 'json') })
+}
+
+/** The client of the service and those who watch it. */
+async function createInstruments(options: {
+  settings: Settings
+  identity: Identity
+  state: State
+  logger: Logger
+}) {
+  const { settings, identity, state, logger } = options
+  const { workspace, mode } = identity
+  const proven = await findLastProven({ dataDir: settings.dataDir, identity, watermarks: state.watermarks })
+  const metrics = createMetrics({
+    info: { version, workspace, mode },
+    countChanges: () => state.ledger.totals(),
+    proven,
+  })
+  const health = createServiceHealth({
+    ask: () => billing.list({ resource: listResources.plans, page: 1, pageSize: 1, tries: 1 }),
+  })
+  const billing = createService(settings, { onRequest: observeRequests({ metrics, health, logger }) })
+  return { billing, metrics, health, observer: observeActivities({ metrics, logger }) }
+}
+
+type Instruments = Awaited<ReturnType<typeof createInstruments>>
+
+interface Wiring extends WorkerOptions {
+  identity: Identity
+  instruments: Instruments
+}
+
+async function createWorker(
+  options: Wiring & { state: State; connection: NativeConnection },
+): Promise<Worker> {
+  const { settings, temporal, state, identity, instruments, connection } = options
+  return await Worker.create({
     connection,
     namespace: temporal.namespace,
     taskQueue: settings.taskQueue,
     identity: toWorkerIdentity(identity),
-    workflowBundle: { codePath },
+    workflowBundle: { codePath: await prepareWorkflowBundle() },
     activities: createActivities({
-      billing: createService(settings),
+      billing: instruments.billing,
+      observer: instruments.observer,
       state,
       identity,
       dataDir: settings.dataDir,
@@ -109,36 +175,37 @@ async function startLocked(options: WorkerOptions & { release: () => void }): Pr
     shutdownGraceTime: 0,
     shutdownForceTime: settings.billing.timeoutSeconds * 1000 + drainMarginMs,
   })
-  const run = async () => {
-    try {
-      await worker.run()
-    } finally {
-      await connection.close()
-      await state.close()
-      release()
-    }
-  }
-  const ended = run()
-  return {
-    identity,
-    ended,
-    async stop() {
-      if (worker.getState() === 'RUNNING') worker.shutdown()
-      await ended
-    },
-  }
 }
 
-let installed = false
+/** What the monitor, which comes first, looks at when it is there. */
+interface Started {
+  worker?: Worker
+  connection?: NativeConnection
+  sdkMetrics?: SdkMetrics | undefined
+}
 
-function installRuntime(level: 'INFO' | 'WARN' | 'ERROR'): void {
-  if (installed) return
-  installed = true
-  Runtime.install({
-    logger: new DefaultLogger(level),
-    // Else the SDK's native part would write to stdout, where only a command's result belongs.
-    telemetryOptions: { logging: { forward: {}, filter: { core: level, other: level } } },
-    // The command line decides what Ctrl-C and SIGTERM mean; the runtime must not do it a second time.
-    shutdownSignals: [],
+async function openMonitor(
+  options: Wiring & { lock: WorkerLock; started: Started },
+): Promise<Monitor | undefined> {
+  const { settings, temporal, standing, identity, instruments, lock, started } = options
+  const { metricsAddress: address, taskQueue, dataDir } = settings
+  if (standing !== true || address === undefined) return undefined
+  const { metrics, health } = instruments
+  const poller = { namespace: temporal.namespace, taskQueue, identity: toWorkerIdentity(identity) }
+  return await serveMonitor({
+    address,
+    metrics: async () => `${await metrics.text()}\n${(await started.sdkMetrics?.()) ?? ''}`,
+    isAlive: () => !['FAILED', 'STOPPED'].includes(started.worker?.getState() ?? ''),
+    readiness: () =>
+      toReadiness({
+        polling: () => checkPolling({ ...started, ...poller }),
+        lock: () => Promise.resolve(toLockCheck({ lock, dataDir })),
+        service: () => health.look(),
+      }),
   })
 }
+
+const toLockCheck = ({ lock, dataDir }: { lock: WorkerLock; dataDir: string }) =>
+  lock.isHeld()
+    ? { ok: true, says: `holds ${dataDir}` }
+    : { ok: false, says: `${dataDir} is no longer what it locked: restart the worker` }

@@ -61,7 +61,7 @@ export async function startTestWorker(world: World, more: Record<string, string>
 export async function openTestWorker({ env }: World, more: Record<string, string> = {}) {
   const settings = readSettings({ env: { ...env, ...more }, cwd: env.CONNECTOR_DATA_DIR })
   const temporal = { connectionOptions: { address: env.TEMPORAL_ADDRESS }, namespace: 'default' }
-  return startWorker({ settings, temporal, logLevel: 'ERROR' })
+  return startWorker({ settings, temporal })
 }
 
 /** A command of the connector as a child process in the world's environment. */

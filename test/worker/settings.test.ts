@@ -51,6 +51,7 @@ describe('settings', () => {
       dataDir: join(cwd, 'data'),
       outDirs: [],
       taskQueue: 'billing-acc_1',
+      log: { level: 'info' },
     })
   })
 
@@ -118,6 +119,23 @@ describe('settings', () => {
     expect(settings.dataDir).toBe(join(cwd, 'data'))
     expect(settings.outDirs).toEqual([join(cwd, 'out'), '/srv/out'])
     expect(settings.temporalCliPath).toBe('/elsewhere/temporal')
+  })
+
+  it('take a host and a port to serve metrics on, and one of the words for logs', () => {
+    const served = (CONNECTOR_METRICS_ADDRESS: string) => read({ CONNECTOR_METRICS_ADDRESS }).metricsAddress
+    expect(served('127.0.0.1:9464')).toEqual({ host: '127.0.0.1', port: 9464 })
+    expect(served('[::1]:0')).toEqual({ host: '::1', port: 0 })
+    const problems = problemsOf({
+      ...enough,
+      CONNECTOR_METRICS_ADDRESS: '9464',
+      CONNECTOR_LOG_FORMAT: 'xml',
+      CONNECTOR_LOG_LEVEL: 'loud',
+    })
+    expect(problems).toEqual([
+      expect.stringContaining('("9464") in the environment is no host with a port; give one like'),
+      expect.stringContaining('("xml") in the environment is none of json, text; write'),
+      expect.stringContaining('("loud") in the environment is none of debug, info, warn, error; write'),
+    ])
   })
 
   it('keep test mode on a task queue of its own', () => {

@@ -1,0 +1,28 @@
+import type { NativeConnection, Worker } from '@temporalio/worker'
+import type { Check } from './readiness.ts'
+
+/** A poll waits for up to a minute; one whose poller was not seen for longer has stopped. */
+const seenWithinMs = 90_000
+
+/** Whether the server has this worker among those who poll its task queue: its own word for it is worth little. */
+export async function checkPolling(options: {
+  /** Undefined while it starts. */
+  worker?: Worker
+  connection?: NativeConnection
+  namespace: string
+  taskQueue: string
+  identity: string
+}): Promise<Check> {
+  const { worker, connection, namespace, taskQueue, identity } = options
+  if (worker === undefined || connection === undefined) return { ok: false, says: 'the worker is starting' }
+  const state = worker.getState()
+  if (state !== 'RUNNING') return { ok: false, says: `the worker is ${state.toLowerCase()}` }
+  const ask = () =>
+    connection.workflowService.describeTaskQueue({ namespace, taskQueue: { name: taskQueue } })
+  const { pollers } = await connection.withDeadline(Date.now() + 2_000, ask)
+  const seen = (pollers ?? [])
+    .filter((poller) => poller.identity === identity)
+    .map(({ lastAccessTime }) => Number(lastAccessTime?.seconds ?? 0) * 1000)
+  const ok = seen.some((at) => at > Date.now() - seenWithinMs)
+  return { ok, says: ok ? `polls ${taskQueue}` : `the Temporal server sees no poll of ${taskQueue} by it` }
+}
