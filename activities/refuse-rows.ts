@@ -28,7 +28,7 @@ export function refuseTaken({
   for (const [run, { done, others }] of stock.held) {
     if (others.length > 0)
       throw new RowsTaken(
-        `${others.length} of ${all} rows are in the run ${run}, which is not done with them (rows ${few(others)}). Let it end, or resolve what it has parked, first.`,
+        `${others.length} of ${all} rows are in the run ${run}, which is not done with them (rows ${few(others)}). Let it end, with its own command where it was stopped, or resolve what it has parked, first.`,
       )
     if (done > 0 && plan.done === 'refuse')
       throw new RowsTaken(

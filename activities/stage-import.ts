@@ -16,6 +16,7 @@ import { withHeartbeat } from './with-heartbeat.ts'
 import { refuseOther } from './open-export.ts'
 import { refuseMissing, refuseTaken } from './refuse-rows.ts'
 import type { RunRates } from './run-rates.ts'
+import { keepWhatGoesOn, takeOverRows } from './take-over-rows.ts'
 import { draftsOf, type Stock, takeStock } from './take-stock.ts'
 
 /** What of a file is staged, and how much of it is still to be sent. */
@@ -56,6 +57,7 @@ export function createStageImport({ deps, rates }: { deps: ActivityDeps; rates: 
         phase = 'looking for what was done before'
         const stock = await takeStock({ ledger: deps.state.ledger, plan, drafts: drafts() })
         refuseMissing({ plan, stock, check })
+        await keepWhatGoesOn({ deps, stock })
         phase = 'looking for what the service has already'
         const existing = await lookForExisting({ ...staging, rates, stock })
         refuseTaken({ plan, stock, existing })
@@ -66,6 +68,7 @@ export function createStageImport({ deps, rates }: { deps: ActivityDeps; rates: 
           plan.kind === 'retentions'
             ? await newestCreated({ billing, signal: cancellationSignal() })
             : undefined
+        await takeOverRows({ deps, plan, stock })
         await stageAll({ ...staging, stock, existing, drafts: drafts() })
         const note = toStaged({ check, stock, existing, newestBefore: newest })
         await replaceFile(join(folder, runFiles.staged), JSON.stringify(note, null, 2))

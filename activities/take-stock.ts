@@ -11,12 +11,21 @@ import { textOf } from '../changes/contents.ts'
 export interface Stock {
   /** The keys of what is left to send, each with the filters that find it in the service. */
   wanted: Map<string, Record<string, string>>
-  /** By the run that holds their keys: how many of them it has done, and the first rows of the others. */
-  held: Map<string, { done: number; others: number[] }>
+  /** By the run that holds their keys. */
+  held: Map<string, Held>
   /** Rows that were done by an earlier run. */
   doneEarlier: Set<number>
   /** Changes without a problem. */
   valid: number
+}
+
+interface Held {
+  /** How many of them it has done. */
+  done: number
+  /** What it has not sent. */
+  waiting: { row: number; held: Pick<LedgerRow, 'id' | 'sends'> }[]
+  /** The rows of all others: on their way, in doubt, or for a person. */
+  others: number[]
 }
 
 /** So many keys are asked for at once: a page of the ledger, small beside the rows of a file. */
@@ -61,9 +70,10 @@ export async function takeStock({
     const byKey = new Map(holders.map((row) => [row.key, row]))
     for (const draft of open) {
       const by = byKey.get(draft.key)
-      if (by !== undefined && by.run !== plan.run && !mayGoAgain({ plan, by, draft }))
-        count({ stock, by, draft })
-      else if (by === undefined) stock.wanted.set(draft.key, filtersOf({ plan, draft }))
+      const isOthers = by !== undefined && by.run !== plan.run && !mayGoAgain({ plan, by, draft })
+      if (isOthers) count({ stock, by, draft })
+      if (by === undefined || (isOthers && by.state === 'staged'))
+        stock.wanted.set(draft.key, filtersOf({ plan, draft }))
     }
   }
   return stock
@@ -76,12 +86,14 @@ function mayGoAgain({ plan, by, draft }: { plan: ImportPlan; by: LedgerRow; draf
 }
 
 function count({ stock, by, draft }: { stock: Stock; by: LedgerRow; draft: Draft }): void {
-  const held = stock.held.get(by.run) ?? { done: 0, others: [] }
+  const held = stock.held.get(by.run) ?? { done: 0, waiting: [], others: [] }
   stock.held.set(by.run, held)
   if (by.state === 'done') {
     held.done += 1
     stock.doneEarlier.add(draft.row)
-  } else held.others.push(draft.row)
+  } else if (by.state === 'staged')
+    held.waiting.push({ row: draft.row, held: { id: by.id, sends: by.sends } })
+  else held.others.push(draft.row)
 }
 
 function filtersOf({ plan, draft }: { plan: ImportPlan; draft: Draft }): Record<string, string> {

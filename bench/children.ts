@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 
 /** Starts a Node process and waits for the first line it prints that holds `until`. */
@@ -21,6 +22,14 @@ export async function startNode(options: {
   for await (const line of createInterface({ input: stream }))
     if (line.includes(options.until)) return { child, line }
   throw new Error(`${options.args.join(' ')} ended: ${heard.join('')}`)
+}
+
+/** The flags that `npm run connector` gives a worker. */
+export async function connectorFlags(): Promise<string[]> {
+  const { scripts } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8')) as {
+    scripts: { connector: string }
+  }
+  return scripts.connector.split(' ').filter((word) => word.startsWith('--'))
 }
 
 export async function endProcess(child: ChildProcess): Promise<void> {

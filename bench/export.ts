@@ -4,7 +4,7 @@
 // after the other, no Temporal) and the whole export (workflow start to manifest published, on a real server).
 import { Client, Connection } from '@temporalio/client'
 import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs, promisify } from 'node:util'
@@ -14,7 +14,7 @@ import { findBinary } from '../scripts/dev-server/find-binary.ts'
 import { startDevServer } from '../scripts/dev-server/start-dev-server.ts'
 import type { exportData } from '../workflows/export-data.ts'
 import { startPostgres } from '../test/destinations/postgres-server.ts'
-import { endProcess, startNode, usageOf } from './children.ts'
+import { connectorFlags, endProcess, startNode, usageOf } from './children.ts'
 
 const { values } = parseArgs({
   options: {
@@ -27,11 +27,7 @@ const { values } = parseArgs({
     to: { type: 'string', default: 'csv' },
   },
 })
-// The worker runs with the flags that `npm run connector` gives it.
-const { scripts } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8')) as {
-  scripts: { connector: string }
-}
-const flags = scripts.connector.split(' ').filter((word) => word.startsWith('--'))
+const flags = await connectorFlags()
 
 const here = (name: string) => join(import.meta.dirname, name)
 const folder = await mkdtemp(join(tmpdir(), 'bench-'))

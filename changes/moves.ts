@@ -36,7 +36,12 @@ export const moves: readonly Move[] = [
     by: 'restore',
     rule: 'the ledger is behind the run: it may have been sent',
   },
-  { from: 'staged', to: 'dropped', by: 'end', rule: 'the run has ended without it; its key is free again' },
+  {
+    from: 'staged',
+    to: 'dropped',
+    by: 'end',
+    rule: 'the run has ended without it; its key is free for another run',
+  },
 
   { from: 'sending', to: 'done', by: 'answer', rule: 'the service has done it' },
   { from: 'sending', to: 'rejected', by: 'answer', rule: 'the service said no, and it was not sent before' },

@@ -42,6 +42,7 @@ export const outcomes = {
   coolingDown: 'it was resumed not long ago',
   doneEarlier: 'an earlier run has done it',
   existed: 'the service had it before the run',
+  takenOver: 'the run had not sent it when it ended, and another run has taken it over',
   dropped: 'a person dropped it',
   nothingGiven: 'its cells are empty, so there was nothing to change',
 } as const satisfies Record<string, string>

@@ -95,7 +95,7 @@ async function closeAnswered({
   stored,
   now,
 }: Claimed & { stored: Returned | undefined }): Promise<SentOne> {
-  const answerId = textOf(stored?.['id'] ?? body['id']) || null
+  const answerId = idIn({ stored, body })
   const answer = stored === undefined ? null : JSON.stringify(stored).slice(0, longestAnswer)
   const at = now()
   const testMode = stored?.['test_mode']
@@ -113,6 +113,13 @@ async function closeAnswered({
   }
   await moveByAnswer({ ledger, row: claimed, outcome: kind.answered, answerId, answer, at })
   return { event: 'success', claimed: true }
+}
+
+/** The id that the service itself gave; an answer about another record than was asked for, or about none, has none. */
+function idIn({ stored, body }: { stored: Returned | undefined; body: Body }): string | null {
+  const [told, asked] = [textOf(stored?.['id']), textOf(body['id'])]
+  if (stored === undefined) return asked || null
+  return asked !== '' && told !== asked ? null : told || null
 }
 
 async function closeFailed(options: Claimed & { error: unknown }): Promise<SentOne> {

@@ -27,7 +27,7 @@ export function verdictOf({
   /** Of a recovery: whether the snapshot's list was seen whole. */
   listProven?: boolean
 }): ChangesVerdict {
-  const reasons = [...unfinished(summary), ...doubtful(summary)]
+  const reasons = [...unfinished(summary), ...doubtful(summary), ...left({ kind, summary })]
   if (kind === 'create-retention')
     return verdict('audit', [...reasons, ...(audit?.reasons ?? ['the audit was not made'])])
   if (kind === 'resume-subscription')
@@ -60,5 +60,9 @@ function doubtful({ outcomes }: ReportSummary): string[] {
     ...count(outcomes['wrongMode'] ?? 0, 'done in the other mode'),
   ]
 }
+
+/** What is parked is in doubt, and a person who leaves it settles nothing; of a resume a look has told. */
+const left = ({ kind, summary: { outcomes } }: { kind: ChangeKindName; summary: ReportSummary }) =>
+  kind === 'resume-subscription' ? [] : count(outcomes['dropped'] ?? 0, 'in doubt, and left by a person')
 
 const count = (number: number, words: string) => (number === 0 ? [] : [`${number} ${words}`])

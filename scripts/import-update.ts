@@ -1,4 +1,5 @@
 import {
+  type Client,
   WithStartWorkflowOperation,
   WorkflowNotFoundError,
   WorkflowUpdateFailedError,
@@ -8,9 +9,12 @@ import type { ImportInput } from '../activities/import-input.ts'
 import type { ImportPlan } from '../imports/import-plan.ts'
 import type { importFile } from '../workflows/import-file.ts'
 import { planOf } from './import-report.ts'
+import { followImport, stopOnInterrupt } from './import-run.ts'
+import { openLocalSession } from './local-session.ts'
 import { openClient } from './session.ts'
 import type { Settings } from '../worker/settings.ts'
 import { RefusedError } from './terminal/failures.ts'
+import type { Terminal } from './terminal/terminal.ts'
 
 /** A worker that lives answers in a second or two; one that has to read a long history anew, in ten. */
 const answerWithinMs = 30_000
@@ -37,25 +41,34 @@ export async function updateImport<T>({
   }
 }
 
+interface Resolving {
+  settings: Settings
+  run: string
+  said: object
+}
+
+/** Resolves a row of an import over servers that run already. */
+export async function resolveInImport(options: Resolving): Promise<string> {
+  await findPlan(options)
+  await using client = await openClient(options.settings)
+  return await resolveBy({ ...options, client })
+}
+
+async function findPlan({ settings, run }: Omit<Resolving, 'said'>): Promise<ImportPlan> {
+  const plan = await planOf(settings, run)
+  if (plan !== undefined) return plan
+  throw new RefusedError(`There is no import ${run} in ${settings.dataDir}.`, {
+    hint: '`connector runs` lists the runs.',
+  })
+}
+
 /**
  * Resolves a row of an import, also of one that has ended: it is started again under its own name, does what that
  * leaves to be done, and ends anew.
  */
-export async function resolveInImport({
-  settings,
-  run,
-  said,
-}: {
-  settings: Settings
-  run: string
-  said: object
-}): Promise<string> {
-  const plan = await planOf(settings, run)
-  if (plan === undefined)
-    throw new RefusedError(`There is no import ${run} in ${settings.dataDir}.`, {
-      hint: '`connector runs` lists the runs.',
-    })
-  await using client = await openClient(settings)
+async function resolveBy({ client, ...resolving }: Resolving & { client: Client }): Promise<string> {
+  const { settings, run, said } = resolving
+  const plan = await findPlan(resolving)
   const startWorkflowOperation = new WithStartWorkflowOperation<typeof importFile>('importFile', {
     workflowId: run,
     taskQueue: settings.taskQueue,
@@ -72,6 +85,25 @@ export async function resolveInImport({
   } catch (error) {
     throw toRefusal({ error, run })
   }
+}
+
+/** Resolves it with a Temporal server and a worker of its own, and follows the run to its end. */
+export async function resolveLocally({
+  terminal,
+  ...resolving
+}: Resolving & { terminal: Terminal }): Promise<void> {
+  const { settings, run } = resolving
+  await findPlan(resolving)
+  await using closing = new AsyncDisposableStack()
+  const session = await openLocalSession({ settings, terminal, mayWrite: (other) => other === run })
+  closing.defer(() => session.close())
+  const { workspace, mode } = session.identity
+  terminal.identity({ workspace, testMode: mode === 'test' })
+  const { client } = session
+  terminal.note(await resolveBy({ ...resolving, client }))
+  const handle = client.workflow.getHandle<typeof importFile>(run)
+  using _interrupt = stopOnInterrupt({ session, handle, terminal })
+  await followImport({ session, handle, terminal, settings })
 }
 
 /** What starts the same run again. */

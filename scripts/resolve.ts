@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { personHere } from './import-ask.ts'
-import { resolveInImport } from './import-update.ts'
+import { resolveInImport, resolveLocally } from './import-update.ts'
 import { processSettings } from './settings.ts'
 import { UsageError } from './terminal/failures.ts'
 import type { Terminal } from './terminal/terminal.ts'
@@ -12,6 +12,7 @@ interface Options {
   drop?: true
   why: string
   by?: string
+  local?: true
 }
 
 export function configure(command: Command, terminal: Terminal): void {
@@ -23,7 +24,9 @@ export function configure(command: Command, terminal: Terminal): void {
     .option('--drop', 'leave it')
     .requiredOption('--why <words>', 'how you know; it goes into the report')
     .option('--by <name>', 'who (default: the user of this machine)')
-    .action(async (run: string, { row, exists, absent, drop, why, by = personHere() }: Options) => {
+    .option('--local', 'with a Temporal dev server and a worker of its own, to the end of the run')
+    .action(async (run: string, options: Options) => {
+      const { row, exists, absent, drop, why, by = personHere(), local } = options
       const decision = {
         ...(exists !== undefined && { exists }),
         ...(absent && { absent }),
@@ -32,7 +35,9 @@ export function configure(command: Command, terminal: Terminal): void {
       if (Object.keys(decision).length !== 1)
         throw new UsageError('Say one of --exists <id>, --absent, --drop.')
       const said = { row: Number(row), ...decision, by, why }
-      const answer = await resolveInImport({ settings: processSettings(), run, said })
+      const settings = processSettings()
+      if (local === true) return await resolveLocally({ settings, terminal, run, said })
+      const answer = await resolveInImport({ settings, run, said })
       const text = `${answer}. See what becomes of it with: connector watch ${run}`
       terminal.result({ document: { run, answer }, text })
     })

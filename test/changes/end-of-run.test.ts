@@ -97,7 +97,7 @@ test('a person settles what is parked: it is there, it is not, or leave it; who 
   expect(summary.counts).toMatchObject({ done: 3, skipped: 1, parked: 0 })
   expect(verdictOf({ kind: 'create-addon', summary })).toEqual({
     verdict: 'unproven',
-    reasons: ['1 done by a person’s word'],
+    reasons: ['1 done by a person’s word', '1 in doubt, and left by a person'],
     by: 'answer',
   })
 })

@@ -4,7 +4,9 @@ import { expect, test } from 'vitest'
 import { Forbidden, Unauthorized } from '../../billing/errors.ts'
 import { WrongModeError } from '../../changes/errors.ts'
 import { changeKinds } from '../../changes/kinds.ts'
+import { summarize } from '../../changes/report.ts'
 import { sendOne } from '../../changes/send-one.ts'
+import { verdictOf } from '../../changes/verdict.ts'
 import {
   addonRows,
   clientOf,
@@ -220,6 +222,33 @@ test('a second attempt of a run ends and awaits the first, and neither sends twi
   // Nothing that the first was still sending was taken for lost.
   expect((await engine.rows()).every(({ unknownSince }) => unknownSince === null)).toBe(true)
   expect([...copies(sandbox, 'addons', 'name').values()]).toEqual(Array.from({ length: 30 }, () => 1))
+})
+
+test('an answer that is not about the record that was asked for proves nothing', async () => {
+  const on = 'PATCH /contacts/{id}/'
+  const sandbox = await startSandbox({
+    counts: { customers: 5 },
+    faults: [
+      { kind: 'refuse', status: 200, answer: { status: 'ok' }, on, requests: [1] },
+      { kind: 'refuse', status: 200, answer: { id: 'con_other' }, on, requests: [2] },
+    ],
+  })
+  const contacts = [...sandbox.control.records({ resource: 'customers' })].flatMap(
+    (text) => (JSON.parse(text) as { contacts: { id: string }[] }).contacts,
+  )
+  const kind = changeKinds['update-contact']
+  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  await engine.stage(
+    contacts.slice(0, 3).map(({ id }, index) => ({ row: index + 1, body: { id, phone: '+56900' } })),
+  )
+  await engine.finish()
+  const rows = await engine.rows()
+  expect(rows.map(({ answerId }) => answerId)).toEqual([null, null, contacts[2]?.id])
+  const summary = await summarize({ ledger: engine.ledger, run: engine.run })
+  expect(verdictOf({ kind: kind.name, summary })).toMatchObject({
+    verdict: 'unproven',
+    reasons: ['2 done without an id in the service’s answer'],
+  })
 })
 
 test('bounds end the run: most changes, most failures', async () => {

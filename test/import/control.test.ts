@@ -329,6 +329,36 @@ describe('a file that was imported before', () => {
     expect(timesOf(world, 'retentions', 4)).toEqual([1, 2, 2, 1])
   })
 
+  test('and stopped before the end leaves its unsent rows to a mended one, while one that goes on keeps them', async () => {
+    const { world, start, run } = await begin({
+      rows: retentionsCsv(30),
+      input: { confirmCanary: true },
+    })
+    await waits(run, 'canary')
+    // The same rows with another total, but for the three that were sent.
+    const sent = [...world.sandbox.control.records({ resource: 'retentions' })].map(
+      (text) => (JSON.parse(text) as { number: number }).number,
+    )
+    const mended = retentionsCsv(30).replaceAll(
+      /^(sup_\d,\d,(\d+),2026-03-01),\d+\.50/gm,
+      (row, start, number) => (sent.includes(Number(number)) ? row : `${start},9.75`),
+    )
+    await writeFile(join(world.dataDir, 'inbox/mended.csv'), mended)
+    const rest = { file: 'inbox/mended.csv', done: 'skip', confirmCanary: false } as const
+    const early = await failureOf(await start(rest))
+    expect(early).toMatchObject({ type: 'RowsTaken', message: expect.stringMatching(/^27 of 30 rows/) })
+    await run.signal('stop')
+    await run.result()
+    expect(await (await start(rest)).result()).toMatchObject({
+      verdict: 'proven',
+      counts: { done: 27, skipped: 3 },
+    })
+    expect(timesOf(world, 'retentions', 30)).toEqual(once(30))
+    const again = await (await start({}, run.workflowId)).result()
+    expect(again).toMatchObject({ counts: { done: 3, skipped: 27 }, outcomes: { takenOver: 27 } })
+    expect(timesOf(world, 'retentions', 30)).toEqual(once(30))
+  })
+
   test('by somebody else is refused after one read of the list, left out, or made all the same', async () => {
     const { world, run } = await begin({
       rows: retentionsCsv(40),
