@@ -29,6 +29,8 @@ export interface ListManners {
 export interface SandboxOptions {
   /** 0, the default: any free one. */
   port?: number
+  /** 127.0.0.1, the default: nobody else. Another address only in a network of its own: it asks nobody who they are. */
+  host?: string
   /** Decides data, drift and faults. */
   seed?: number
   /** The records there are from the start, live and in test mode. */
@@ -100,6 +102,7 @@ export function toSettings(options: SandboxOptions): Settings {
   const { counts, testCounts: inTest, lists, faults: _faults, drift: _drift, ...given } = options
   return {
     port: 0,
+    host: '127.0.0.1',
     seed: 1,
     ties: {},
     needsAttention: 0.1,

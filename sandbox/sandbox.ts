@@ -5,7 +5,7 @@ import { createService } from './service.ts'
 
 /** A running stand-in of the billing service. */
 export interface Sandbox {
-  /** `http://127.0.0.1:<port>`: the base address to give a client. */
+  /** `http://127.0.0.1:<port>`, unless another host was asked for: the base address to give a client. */
   url: string
   port: number
   /** What a client has to send. */
@@ -26,12 +26,13 @@ export async function createSandbox(options: SandboxOptions = {}): Promise<Sandb
   const server = createHttpServer(service, control)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen(service.settings.port, '127.0.0.1', resolve)
+    server.listen(service.settings.port, service.settings.host, resolve)
   })
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error('sandbox: no port was opened')
+  const { host } = service.settings
   return {
-    url: `http://127.0.0.1:${address.port}`,
+    url: `http://${host === '0.0.0.0' ? '127.0.0.1' : host}:${address.port}`,
     port: address.port,
     token: service.settings.token,
     workspace: service.settings.workspace,

@@ -10,13 +10,18 @@ import type { Terminal } from './terminal/terminal.ts'
 
 interface Options {
   port?: number
+  host?: string
   seed?: number
   options?: string
 }
 
 export function configure(command: Command, terminal: Terminal): void {
   command
-    .option('--port <number>', 'where it serves on 127.0.0.1 (default: a free port)', wholeNumber)
+    .option('--port <number>', 'where it serves (default: a free port)', wholeNumber)
+    .option(
+      '--host <address>',
+      'another address than 127.0.0.1, in a network of its own: it asks nobody who they are',
+    )
     .option('--seed <number>', 'decides its data and all that is left to chance', wholeNumber)
     .option('--options <file>', 'a JSON file with everything else: counts, faults, drift, what lists honour')
     .action(async (options: Options) => {
@@ -29,9 +34,14 @@ function wholeNumber(text: string): number {
   throw new InvalidArgumentError('Give a whole number.')
 }
 
-function toSandboxOptions({ port, seed, options: file }: Options): SandboxOptions {
+function toSandboxOptions({ port, host, seed, options: file }: Options): SandboxOptions {
   const fromFile = file === undefined ? {} : readOptions(resolve(process.env['INIT_CWD'] ?? '', file))
-  return { ...fromFile, ...(port === undefined ? {} : { port }), ...(seed === undefined ? {} : { seed }) }
+  return {
+    ...fromFile,
+    ...(port === undefined ? {} : { port }),
+    ...(host === undefined ? {} : { host }),
+    ...(seed === undefined ? {} : { seed }),
+  }
 }
 
 function readOptions(file: string): SandboxOptions {

@@ -1,5 +1,6 @@
 import { readEnvironment } from './settings-environment.ts'
 import type { EnvironmentSource } from './settings-environment.ts'
+import { inFiles } from './settings-secret-files.ts'
 import { foreignVariables, shownText, variables } from './settings-variables.ts'
 import type { Variable } from './settings-variables.ts'
 
@@ -17,7 +18,8 @@ export interface ListedSetting {
 export function listSettings(source: EnvironmentSource): ListedSetting[] {
   const environment = readEnvironment(source)
   return described().map(([name, variable]) => {
-    const given = environment.get(name)
+    const file = inFiles.includes(name) ? environment.get(`${name}_FILE`) : undefined
+    const given = environment.get(name) ?? file
     const text = given?.text ?? variable.default
     const value = text === undefined ? variable.otherwise : shownText(variable, text)
     return { name, value, from: given?.from ?? 'default', meaning: variable.meaning }
@@ -35,7 +37,9 @@ real environment to the caller's. \`connector check\` prints what is in force, w
 | variable | what it is | values | without it |
 |---|---|---|---|
 ${described()
-  .map(([name, variable]) => row([`\`${name}\``, variable.meaning, variable.form, without(variable)]))
+  .map(([name, variable]) =>
+    row([`\`${name}\``, meaningOf(name, variable), variable.form, without(variable)]),
+  )
   .join('\n')}
 
 Read by others:
@@ -51,6 +55,10 @@ ${Object.entries(foreignVariables)
 function described(): [string, Variable][] {
   return Object.entries(variables)
 }
+
+/** With the other way to give it. */
+const meaningOf = (name: string, { meaning }: Variable) =>
+  inFiles.includes(name) ? `${meaning} May stand in a file that \`${name}_FILE\` names.` : meaning
 
 function without(variable: Variable): string {
   if (variable.required) return 'refused'

@@ -3,6 +3,7 @@ import type { Receiver } from '../activities/notice.ts'
 import { EnvFileError, readEnvironment, toPlain } from './settings-environment.ts'
 import type { EnvironmentSource, Given } from './settings-environment.ts'
 import { isSafeWithoutAllowance } from './settings-kinds.ts'
+import { takeSecretFiles } from './settings-secret-files.ts'
 import { fixedToken, tokenFromFile } from './settings-token.ts'
 import type { Token } from './settings-token.ts'
 import { shownText, variables } from './settings-variables.ts'
@@ -59,8 +60,8 @@ export class SettingsError extends Error {
  * and the token's file; asks nothing else.
  */
 export function readSettings(source: EnvironmentSource): Settings {
-  const environment = given(source)
   const problems: string[] = []
+  const environment = takeSecretFiles({ environment: given(source), problems })
   const values = readValues({ environment, cwd: source.cwd, problems })
   const token = readToken({ environment, values, problems })
   checkAddress({ environment, values, problems })
