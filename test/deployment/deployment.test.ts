@@ -287,7 +287,7 @@ describe('docs/deployment.md', () => {
     const connector = await read('scripts', 'connector.ts')
     for (const page of ['deployment.md', 'operating.md']) {
       const code = [...(await read('docs', page)).matchAll(/```[^]*?```|`[^`\n]+`/g)].join('\n')
-      const commands = [...code.matchAll(/(?:\bconnector|--rm worker) ([a-z]+)\b/g)].map(
+      const commands = [...code.matchAll(/(?:\bconnector|--rm worker) ([a-z]+)\b(?![-/])/g)].map(
         ([, command]) => command,
       )
       expect(new Set(commands).size).toBeGreaterThan(1)
