@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { parseEnv, promisify } from 'node:util'
 import { beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
+import { parse } from 'yaml'
 import { searchAttributes } from '../../scripts/dev-server/readiness.ts'
 import { temporalPlace } from '../../scripts/session.ts'
 import { inFiles } from '../../worker/settings-secret-files.ts'
@@ -114,6 +115,21 @@ describe('docker-compose.yml', () => {
         name,
         /schema|namespace/.test(name) ? 'on-failure:10' : 'unless-stopped',
       ])
+  })
+
+  test('lets Prometheus scrape where the worker serves, with rules that are there', async () => {
+    const {
+      scrape_configs: [scrape],
+      rule_files: rules,
+    } = parse(await read('docs', 'deployment', 'prometheus.yml')) as {
+      scrape_configs: { job_name: string; static_configs: { targets: string[] }[] }[]
+      rule_files: string[]
+    }
+    const served = String(model.services['worker']?.environment?.['CONNECTOR_METRICS_ADDRESS'])
+    expect(scrape?.static_configs[0]?.targets).toEqual([served.replace('0.0.0.0', 'worker')])
+    expect(await read('docs', 'alerts.yml')).toContain(`up{job="${scrape?.job_name}"}`)
+    const mounted = model.services['prometheus']?.volumes?.map(({ target }) => target)
+    for (const rule of rules) expect(mounted).toContain(rule)
   })
 
   test('starts each service when what it needs is there', () => {
