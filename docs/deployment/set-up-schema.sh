@@ -9,8 +9,7 @@ for database in temporal temporal_visibility; do
     *) schema=visibility ;;
   esac
   tool="temporal-sql-tool --plugin postgres12 --ep postgresql -p 5432 -u temporal --db $database"
-  # What is there already, these refuse; what matters is that the last one does not.
-  $tool create || true
-  $tool setup-schema -v 0.0 || true
+  $tool create
+  $tool setup-schema -v 0.0
   $tool update-schema -d "/etc/temporal/schema/postgresql/v12/$schema/versioned"
 done
