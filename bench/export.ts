@@ -50,6 +50,8 @@ interface Measured {
   cpuSeconds: number
   peakMb: number
   requests?: number
+  /** From the end of the read to the end of publishing. */
+  publishing?: number
 }
 
 async function bareLoop(): Promise<Measured> {
@@ -90,6 +92,7 @@ async function wholeExport(to: 'csv' | 'duckdb' | 'parquet' | 'postgres'): Promi
       args: [{ resources: ['customers'], to: [to] }],
     })
     const seconds = (performance.now() - started) / 1000
+    const publishing = await lastActivitySeconds(client, 'export-bench/customers')
     const after = usageOf(worker.child.pid ?? 0)
     const result = report.exports[0]
     if (report.verdict !== 'proven' || result === undefined || !('published' in result))
@@ -104,6 +107,7 @@ async function wholeExport(to: 'csv' | 'duckdb' | 'parquet' | 'postgres'): Promi
       seconds,
       cpuSeconds,
       peakMb: after.peakMb,
+      publishing,
       ...(manifest !== undefined && { requests: manifest.requests }),
     }
   } finally {
@@ -112,6 +116,16 @@ async function wholeExport(to: 'csv' | 'duckdb' | 'parquet' | 'postgres'): Promi
     await server.stop()
     await rm(dataDir, { recursive: true })
   }
+}
+
+/** How long the last activity of a run took, by Temporal's clock. */
+async function lastActivitySeconds(client: Client, workflowId: string): Promise<number> {
+  const { events } = await client.workflow.getHandle(workflowId).fetchHistory()
+  const at = (time: { seconds?: unknown; nanos?: unknown } | null | undefined) =>
+    Number(time?.seconds) + Number(time?.nanos) / 1e9
+  const scheduled = events?.findLast((event) => event.activityTaskScheduledEventAttributes)
+  const completed = events?.findLast((event) => event.activityTaskCompletedEventAttributes)
+  return at(completed?.eventTime) - at(scheduled?.eventTime)
 }
 
 const show = (name: string, one: Measured) =>
@@ -123,6 +137,7 @@ const show = (name: string, one: Measured) =>
       `${Math.round(one.records / one.seconds)} records/s`,
       `${one.cpuSeconds.toFixed(2)} CPU-s`,
       `${Math.round(one.peakMb)} MB`,
+      ...(one.publishing === undefined ? [] : [`publishing ${one.publishing.toFixed(2)} s`]),
       ...(one.requests === undefined
         ? []
         : [`${one.requests} requests, ${(one.requests / one.seconds).toFixed(0)}/s`]),
