@@ -46,25 +46,28 @@ async function keyOf({ deps, plan, resource, destination }: Place): Promise<Wate
 }
 
 const scopeOf = ({ identity, schema }: ExportPlan) => ({
-  workspace: identity.workspace,
-  baseUrl: identity.baseUrl,
   testMode: identity.mode === 'test',
   ...(schema !== undefined && { schema }),
 })
 
 /**
- * The watermark, if what it speaks of is still there: the run that moved it, and so all before it. A warehouse that
- * was dropped, made anew or brought back from a backup has no watermark, nor has one that can't be asked.
+ * The watermark, as far as the destination agrees: a warehouse that was dropped, made anew or brought back from a
+ * backup says itself how far it goes, and one that can't be asked has none.
  */
 async function markOf(place: Place): Promise<number | undefined> {
-  const { deps, plan, resource, destination } = place
-  const mark = await deps.state.watermarks.get(await keyOf(place))
+  const mark = await place.deps.state.watermarks.get(await keyOf(place))
   if (mark === undefined) return undefined
+  const covered = await coverageOf(place)
+  return covered === undefined ? undefined : Math.min(mark.at, covered)
+}
+
+/** Up to when a warehouse holds every change; files hold what they hold, so nothing stands in their way (Infinity). */
+async function coverageOf({ deps, plan, resource, destination }: Place): Promise<number | undefined> {
   const to = deps.destinations.get(destination)
-  if (to?.holds === undefined) return mark.at
+  if (to?.coveredThrough === undefined) return Infinity
+  const { filters, exclude: excluded, hash: hashed } = plan
   // Why it can't be asked is told when it is published to; until then the list is read whole, which is never wrong.
-  const isThere = await to.holds(scopeOf(plan), { run: mark.run, resource }).catch(() => false)
-  return isThere ? mark.at : undefined
+  return to.coveredThrough(scopeOf(plan), { resource, filters, excluded, hashed }).catch(() => undefined)
 }
 
 /**
@@ -109,7 +112,9 @@ export async function moveWatermark(
   // A record that changes to a status the list does not show would never come in the order of `updated`.
   if (read.hiddenFound) return
   const since = plan.since[resource]
+  const to = Date.parse(read.completeThrough)
   if (since !== undefined && ((await markOf(options)) ?? -Infinity) < since) return
-  const key = await keyOf(options)
-  await watermarks.move({ key, to: Date.parse(read.completeThrough), run: plan.run })
+  // What is published now is a part of what the warehouse says of itself, if it joins what was there.
+  if (((await coverageOf(options)) ?? -Infinity) < to) return
+  await watermarks.move({ key: await keyOf(options), to, run: plan.run })
 }

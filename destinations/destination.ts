@@ -85,12 +85,13 @@ export interface Destination {
   /** What tells the place it writes to from another of its kind (a server, a database), where it has one to tell. */
   placeOf?(scope: Pick<Publication, 'testMode' | 'schema'>): Promise<string>
   /**
-   * Whether it still has what a run published: a warehouse may be made anew, or come back from a backup. Only
-   * where it is one.
+   * Up to when it holds every change of a list, in ms since 1970, by its own account: from the last proven export of
+   * the whole list on, as far as the incremental ones join; undefined where there is none, or one with other columns
+   * came since. A warehouse may be made anew, or come back from a backup. Only where it is one.
    * @throws {UnreachableWarehouseError | BusyWarehouseError | WarehouseRefusedError}
    */
-  holds?(
-    scope: Pick<Publication, 'testMode' | 'schema' | 'workspace' | 'baseUrl'>,
-    named: Pick<Publication, 'run' | 'resource'>,
-  ): Promise<boolean>
+  coveredThrough?(
+    scope: Pick<Publication, 'testMode' | 'schema'>,
+    of: Pick<Publication, 'resource' | 'filters' | 'excluded' | 'hashed'>,
+  ): Promise<number | undefined>
 }

@@ -40,7 +40,7 @@ function warehouseWhenUsed(name: Destination['name'], load: () => Promise<Wareho
     name,
     publish: async (publication) => (await open()).publish(publication),
     placeOf: async (scope) => (await open()).placeOf(scope),
-    holds: async (scope, named) => (await open()).holds(scope, named),
+    coveredThrough: async (scope, of) => (await open()).coveredThrough(scope, of),
   }
 }
 

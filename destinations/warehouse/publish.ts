@@ -5,6 +5,7 @@ import type { Manifest, PartsSum } from '../manifest.ts'
 import { isSameParts, sumParts } from '../sum-parts.ts'
 import { toManifest } from '../to-manifest.ts'
 import { findDeletes, markDeletes, toWarnings } from './deletes.ts'
+import { findCoverage } from './coverage.ts'
 import { findExport, writeExport } from './export-row.ts'
 import { toWarehouseTable, type WarehouseTable } from './layout.ts'
 import { mergeRecords, type Merged } from './merge.ts'
@@ -12,13 +13,13 @@ import { keepRejected } from './rejected.ts'
 import { findTables, planTable, type TablePlan } from './schema-change.ts'
 import type { WarehouseEngine, WarehouseSession } from './session.ts'
 import { stagedName } from './sql.ts'
-import { checkStamp, exportsTable, writeStamp } from './stamp.ts'
+import { checkStamp, writeStamp } from './stamp.ts'
 
 /** A destination whose tables hold the newest state of every record, whichever run brought it. */
 export interface Warehouse extends Destination {
   readonly engine: WarehouseEngine
   placeOf: NonNullable<Destination['placeOf']>
-  holds: NonNullable<Destination['holds']>
+  coveredThrough: NonNullable<Destination['coveredThrough']>
 }
 
 export const createWarehouse = (engine: WarehouseEngine): Warehouse => ({
@@ -26,11 +27,8 @@ export const createWarehouse = (engine: WarehouseEngine): Warehouse => ({
   engine,
   publish: (publication) => publish(engine, publication),
   placeOf: (scope) => Promise.resolve(engine.placeOf(scope)),
-  holds: (scope, named) =>
-    engine.transaction({ ...scope, readOnly: true }, async (session) => {
-      const tables = await session.describe()
-      return tables.has(exportsTable) && (await findExport(session, named)) !== undefined
-    }),
+  coveredThrough: (scope, of) =>
+    engine.transaction({ ...scope, readOnly: true }, (session) => findCoverage(session, of)),
 })
 
 /** A publication on its way into a warehouse. */

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Publication, PublishStep } from '../../destinations/destination.ts'
 import { createDuckDbDestination } from '../../destinations/duckdb/duckdb.ts'
+import { openDuckDb } from '../../destinations/duckdb/open-duckdb.ts'
 import { publishInChild } from './children.ts'
 import { askDuckDb } from './duckdb-file.ts'
 import { createWorkplace, facts, noise, type Workplace } from './publication.ts'
@@ -45,6 +46,11 @@ describe('a DuckDB file', () => {
       })
       expect(signal).toBe('SIGKILL')
       const isThere = killAt === 'visible'
+      // Who only looks gets no error from what a dead one left.
+      const looking = createDuckDbDestination({ folder: workplace.folder })
+      expect(await looking.coveredThrough(publication, publication)).toBe(
+        Date.parse(facts.completeThrough ?? ''),
+      )
       expect(await runs()).toEqual(isThere ? ['after', 'before'] : ['before'])
       expect(await ids()).toHaveLength(isThere ? 3_001 : 1)
       expect(await publish(publication)).toMatchObject({ fresh: !isThere })
@@ -94,6 +100,23 @@ describe('a DuckDB file', () => {
     expect(await ids()).toEqual(['a'])
     await publish(publication)
     expect(await ids()).toHaveLength(11)
+  })
+
+  test('that needs more than its memory keeps the rest on disk meanwhile, and leaves nothing there', async () => {
+    const database = await openDuckDb({ path: join(workplace.folder, 'large.duckdb') })
+    const { connection } = database
+    try {
+      const spill = join(workplace.folder, 'not yet', 'spill')
+      await database.spillTo(spill)
+      // 400 MB that no packing makes less, in a table of the session, as what is staged.
+      await connection.run(`create temporary table large as
+        select range as id, md5(range::varchar) || sha256(range::varchar) as noise from range(4_000_000)`)
+      expect((await readdir(spill)).length).toBeGreaterThan(0)
+      const reader = await connection.runAndReadAll('select count(distinct id) as n from large')
+      expect(reader.getRowObjectsJson()).toEqual([{ n: '4000000' }])
+    } finally {
+      database.close()
+    }
   })
 
   test('that is none is left as it is', async () => {

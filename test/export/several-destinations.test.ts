@@ -132,4 +132,44 @@ describe('an incremental export reads the whole list', () => {
     expect(await next()).toMatchObject({ mode: 'full' })
     expect(await askDuckDb(file, 'select count(*) as n from plans')).toEqual([{ n: '20' }])
   })
+
+  test('where the warehouse has had other columns left out since', async () => {
+    const world = await createWorld({ counts: { plans: 20 } })
+    await startTestWorker(world, { BILLING_READ_LAG_SECONDS: '0' })
+    const file = join(world.dataDir, 'warehouse.duckdb')
+    const names = () => askDuckDb(file, 'select count(name) as n from plans')
+    const to = ['duckdb' as const]
+    await export_(world, { to })
+    await export_(world, { to, exclude: ['plans.name'] })
+    expect(await names()).toEqual([{ n: '0' }])
+    await export_(world, { ...incremental, to })
+    expect(await names()).toEqual([{ n: '20' }])
+  })
+})
+
+test('csv every hour and DuckDB every night each go on from their own last export', async () => {
+  const world = await createWorld({ counts: { plans: 20 } })
+  await startTestWorker(world, { BILLING_READ_LAG_SECONDS: '0' })
+  const modes: string[] = []
+  const records: number[] = []
+  for (const to of ['csv', 'csv', 'duckdb', 'csv', 'duckdb'] as const) {
+    const report = await export_(world, { mode: 'incremental', lookbackSeconds: 0, to: [to] })
+    const [one] = report.exports
+    if (one === undefined || !('published' in one)) throw new Error(report.summary)
+    const { where } = one.published[0]!
+    records.push(one.published[0]!.records)
+    const [row] =
+      to === 'csv'
+        ? [JSON.parse(await readFile(join(where, 'manifest.json'), 'utf8')) as { mode: string }]
+        : ((await askDuckDb(where, `select mode from _exports where run = '${report.run}'`)) ?? [])
+    modes.push(`${to} ${row?.['mode']}`)
+  }
+  expect(modes).toEqual([
+    'csv full',
+    'csv incremental',
+    'duckdb full',
+    'csv incremental',
+    'duckdb incremental',
+  ])
+  expect(records.filter((count) => count === 20)).toHaveLength(2)
 })
