@@ -8,7 +8,7 @@ import { type ImportLimits, type ImportPlan, runFiles } from '../imports/import-
 import { type AuditNote, readRunNotes } from '../imports/run-notes.ts'
 import type { ActivityDeps } from './deps.ts'
 import { withHeartbeat } from './with-heartbeat.ts'
-import { refuseOther } from './open-export.ts'
+import { refuseOther } from './export-plan.ts'
 import type { RunRates } from './run-rates.ts'
 
 /** So many findings are named in the report; all of them are in `findings.jsonl`. */

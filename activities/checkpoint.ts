@@ -3,8 +3,13 @@ import { open, readFile, readdir, rename } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { PartFile } from '../destinations/destination.ts'
 import { PartsDamagedError } from '../destinations/errors.ts'
+import type { IdOutcome, IdState } from '../reading/id-state.ts'
 import type { ReadOutcome } from '../reading/outcome.ts'
 import type { ReadState } from '../reading/state.ts'
+
+/** What a read goes on from, and the account it ends with: of a list, or of documents by id. */
+export type AnyReadState = ReadState | IdState
+export type AnyOutcome = ReadOutcome | IdOutcome
 
 /** The note from which a read goes on: everything up to here is on disk, and nothing behind it counts. */
 export interface Checkpoint {
@@ -13,11 +18,11 @@ export interface Checkpoint {
   parts: PartFile[]
   /** How many values their columns could not hold, by place. */
   drift: Record<string, number>
-  read: ReadState
+  read: AnyReadState
   /** ISO 8601, this machine's clock. */
   savedAt: string
   /** Set by the last checkpoint of a read. */
-  outcome?: ReadOutcome
+  outcome?: AnyOutcome
 }
 
 const fileName = /^(\d{5}-[0-9a-f]{8})\.checkpoint\.json$/

@@ -4,7 +4,7 @@ import { WorkflowNotFoundError } from '@temporalio/common'
 import type { ClaimOwner } from '../state/claims.ts'
 import type { ActivityDeps } from './deps.ts'
 import { Busy } from './errors.ts'
-import type { ExportPlan } from './open-export.ts'
+import type { ExportPlan } from './export-plan.ts'
 
 /** What of a run only one run at a time may do. */
 export const claimsOf = (plan: Pick<ExportPlan, 'resources' | 'to'>): string[] =>

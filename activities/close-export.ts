@@ -1,12 +1,17 @@
 import { join } from 'node:path'
+import { missingHeader } from '../destinations/csv/stage-notes.ts'
 import { replaceFile } from '../destinations/durable.ts'
 import { toFileName } from '../destinations/export-folder.ts'
+import { readParts } from '../destinations/read-parts.ts'
 import { writeSet } from '../destinations/write-set.ts'
 import type { ActivityDeps } from './deps.ts'
+import { latestCheckpoint } from './checkpoint.ts'
 import { claimsOf, ownerOf } from './claims.ts'
-import { refuseOther, type DestinationName, type ExportPlan } from './open-export.ts'
+import { refuseOther, type DestinationName, type ExportPlan } from './export-plan.ts'
+import { missingPart } from './part-names.ts'
 import { pruneParts } from './prune-parts.ts'
 import type { PublishedExport } from './publish-export.ts'
+import { partsFolder } from './run-folder.ts'
 import type { RunRates } from './run-rates.ts'
 
 type Resource = ExportPlan['resources'][number]
@@ -29,6 +34,8 @@ export interface ExportReport {
   run: string
   verdict: 'proven' | 'unproven' | 'stopped' | 'failed'
   exports: ResourceResult[]
+  /** Of a fetch by id: the ids that do not exist; `file` has them all. */
+  missing?: { count: number; first: string[]; file: string }
 }
 
 /** Ends an export: its report, the note of what belongs together, and the claims freed. */
@@ -41,11 +48,11 @@ export function createCloseExport({ deps, rates }: { deps: ActivityDeps; rates: 
   }): Promise<ExportReport> {
     const { plan, results, again } = input
     refuseOther({ run: plan.identity, worker: deps.identity })
-    const report = toReport(plan.run, results)
+    const missing = await noteMissing({ deps, plan, results })
+    const report = { ...toReport(plan.run, results), ...(missing && { missing }) }
     if (again === undefined) {
       await noteSet({ deps, plan, published: results.flatMap(publishedOf) })
-      const path = join(deps.dataDir, 'exports', 'reports', `${toFileName(plan.run)}.json`)
-      await replaceFile(path, `${JSON.stringify(report, null, 2)}\n`)
+      await replaceFile(reportPath({ deps, plan, ending: '.json' }), `${JSON.stringify(report, null, 2)}\n`)
     }
     for (const what of claimsOf(plan)) await deps.state.claims.release({ what, owner: ownerOf() })
     rates.end(plan)
@@ -79,6 +86,36 @@ async function noteSet(options: {
   await writeSet({ folder, testMode: plan.identity.mode === 'test', run: plan.run, published })
 }
 
+const reportPath = ({ deps, plan, ending }: { deps: ActivityDeps; plan: ExportPlan; ending: string }) =>
+  join(deps.dataDir, 'exports', 'reports', `${toFileName(plan.run)}${ending}`)
+
+/**
+ * Writes the ids of a fetch that do not exist beside its report: a warehouse keeps no files, and people look for
+ * them here.
+ */
+async function noteMissing(options: {
+  deps: ActivityDeps
+  plan: ExportPlan
+  results: readonly ResourceResult[]
+}): Promise<ExportReport['missing']> {
+  const { deps, plan, results } = options
+  const [published] = results.flatMap(publishedOf)
+  if (published?.missing === undefined || published.missing.count === 0) return undefined
+  const folder = partsFolder({ dataDir: deps.dataDir, run: plan.run, resource: published.resource })
+  const { parts = [] } = (await latestCheckpoint(folder)) ?? {}
+  const file = reportPath({ deps, plan, ending: '.missing.csv' })
+  await replaceFile(file, [missingHeader, ...(await textsOf(parts.filter(isMissing)))].join(''))
+  return { ...published.missing, file }
+}
+
+const isMissing = ({ table }: { table: string }) => table === missingPart
+
+async function textsOf(parts: Parameters<typeof readParts>[0]): Promise<string[]> {
+  const texts: string[] = []
+  for await (const chunk of readParts(parts)) texts.push(chunk.toString('utf8'))
+  return texts
+}
+
 function toReport(run: string, results: ResourceResult[]): ExportReport {
   const published = results.flatMap(publishedOf)
   const failed = results.flatMap(failuresOf)
@@ -94,6 +131,9 @@ function toReport(run: string, results: ResourceResult[]): ExportReport {
   const total = [...records.values()].reduce((sum, count) => sum + count, 0)
   const parts = [
     `${proven} of ${published.length + failed.length + stopped.length} proven complete, ${total} records`,
+    ...published.flatMap(({ resource, missing }, at) =>
+      at === 0 && missing ? toMissing(resource, missing) : [],
+    ),
     ...unproven.map((one) => `${one.resource} unproven: ${one.reasons.join(' ')}`),
     ...stopped.map((one) => `${one.resource} stopped`),
     ...failed,
@@ -107,4 +147,11 @@ function toReport(run: string, results: ResourceResult[]): ExportReport {
           ? 'unproven'
           : 'proven'
   return { summary: parts.join('; '), run, verdict, exports: results }
+}
+
+/** Five ids are enough to see what is wrong with a list; the file has the others. */
+function toMissing(resource: Resource, { count, first }: { count: number; first: string[] }): string[] {
+  if (count === 0) return []
+  const named = first.slice(0, 5).join(', ')
+  return [`${count} ${resource} do not exist: ${named}${count > 5 ? ', ...' : ''}`]
 }

@@ -8,7 +8,7 @@ import { type ImportReport, writeImportReport } from '../imports/write-report.ts
 import { ownerOf } from './claims.ts'
 import type { ActivityDeps } from './deps.ts'
 import { withHeartbeat } from './with-heartbeat.ts'
-import { refuseOther } from './open-export.ts'
+import { refuseOther } from './export-plan.ts'
 import type { RunRates } from './run-rates.ts'
 import { heartbeat } from '@temporalio/activity'
 

@@ -1,20 +1,26 @@
 import type { Billing } from '../billing/client.ts'
-import { listResources } from '../billing/resources/lists.ts'
-import { readList } from '../reading/read-list.ts'
-import type { ReadOutcome } from '../reading/outcome.ts'
-import type { ReadState, ReadStep } from '../reading/state.ts'
+import { allResources } from '../billing/resources/all-resources.ts'
+import { isDocumentName } from '../billing/resources/documents.ts'
+import type { Progress } from '../reading/state.ts'
 import { createRowEncoder } from '../tables/row-encoder.ts'
-import { nextCheckpointName, saveCheckpoint, type Checkpoint } from './checkpoint.ts'
+import {
+  nextCheckpointName,
+  saveCheckpoint,
+  type AnyOutcome,
+  type AnyReadState,
+  type Checkpoint,
+} from './checkpoint.ts'
 import type { ActivityDeps } from './deps.ts'
-import { openIdSet, type WrittenSet } from './id-set.ts'
-import type { ExportPlan } from './open-export.ts'
+import type { ExportPlan } from './export-plan.ts'
+import type { WrittenSet } from './id-set.ts'
+import { readFromIds } from './id-source.ts'
+import { readFromList } from './list-source.ts'
 import { openPartFiles } from './part-files.ts'
+import { missingPart, rejectedPart } from './part-names.ts'
+import type { Source, SourceSetup, SourceStep } from './segment-source.ts'
 
 /** How often what was read is made durable: this much is read again after a crash. */
 const checkpointMs = 1_000
-
-/** The parts "table" of what is no record: it becomes `rejected.jsonl`. */
-export const rejectedPart = 'rejected'
 
 export interface SegmentSetup {
   deps: ActivityDeps
@@ -27,55 +33,43 @@ export interface SegmentSetup {
 }
 
 /** One attempt at reading on: from the service through the encoder into part files, with a note every second. */
-export function openSegment({ deps, plan, resource, folder, from, billing, cancelled }: SegmentSetup) {
-  const list = listResources[resource]
+export function openSegment(setup: SegmentSetup) {
+  const { deps, plan, resource, folder, from, cancelled } = setup
   const name = nextCheckpointName(from)
   const { exclude, hash } = plan
-  const encoder = createRowEncoder({ resource: list, privacy: { exclude, hash, hashKey: deps.hashKey } })
+  const encoder = createRowEncoder({
+    resource: allResources[resource],
+    privacy: { exclude, hash, hashKey: deps.hashKey },
+  })
   const files = openPartFiles({ folder, name, kept: from?.parts ?? [] })
   const drift: Record<string, number> = { ...from?.drift }
-  let idSet: WrittenSet | undefined
-  let taken: ReadState | undefined = from?.read
-  let progress: ReadStep['progress'] | undefined
+  let written: WrittenSet | undefined
+  let taken: AnyReadState | undefined = from?.read
+  let progress: Progress | undefined
   let counted = { pages: from?.read.requests.made ?? 0, records: from?.read.counts.records ?? 0 }
-
-  const read = readList({
-    resource: list,
-    filters: plan.filters,
-    testMode: plan.identity.mode === 'test',
-    concurrency: deps.concurrency,
-    readLagMs: deps.readLagMs,
-    now: Date.now,
-    fetchPage: ({ signal, ...page }) =>
-      billing.list({ resource: list, signal: AbortSignal.any([signal, cancelled]), ...page }),
-    idSet: async () => {
-      const parts = await files.settle()
-      idSet = await openIdSet({
-        folder,
-        name,
-        parts: partsOf(resource, parts),
-        rejected: partsOf(rejectedPart, parts),
-        toWritten: encoder.toWrittenId,
-      })
-      return idSet
+  const read = openSource({
+    ...setup,
+    name,
+    settled: () => files.settle(),
+    toWritten: encoder.toWrittenId,
+    onWritten: (set) => {
+      written = set
     },
-    ...(plan.since[resource] !== undefined && { updatedSince: plan.since[resource] }),
-    ...(plan.servedAt !== undefined && { serviceTime: plan.servedAt }),
-    ...(plan.maxPages !== undefined && { maxRequests: plan.maxPages }),
-    ...(from !== undefined && { state: from.read }),
   })
 
-  async function take(step: ReadStep): Promise<void> {
+  const append = async (table: string, { text, rows: count }: { text: string; rows: number }) => {
+    if (count > 0) await files.append({ table, text, count })
+  }
+
+  async function take(step: SourceStep): Promise<void> {
+    const { missing = [], open = [] } = step
     // Of a step that fails in the middle some rows may be in the files: no note may speak of them.
     taken = undefined
     const rows = encoder.encode(step.records)
-    for (const [at, { text, rows: count }] of rows.tables.entries()) {
-      if (count > 0) await files.append({ table: encoder.tables[at]!.name, text, count })
-    }
-    const rejected = encoder.encode(step.rejected).rejected
-    for (const { text, rows: count } of [rows.rejected, rejected]) {
-      if (count > 0) await appendRejected(text)
-    }
+    for (const [at, table] of rows.tables.entries()) await append(encoder.tables[at]!.name, table)
+    for (const rejected of [rows.rejected, encoder.encode(step.rejected).rejected, toLines(open)])
+      if (rejected.rows > 0) await appendRejected(rejected.text)
+    await append(missingPart, { text: missing.map((id) => `${id}\n`).join(''), rows: missing.length })
     for (const [field, count] of Object.entries(rows.drift)) drift[field] = (drift[field] ?? 0) + count
     taken = step.state
     progress = step.progress
@@ -84,7 +78,7 @@ export function openSegment({ deps, plan, resource, folder, from, billing, cance
   /** What has no id is known again by all that it is, where the read may meet it twice. */
   async function appendRejected(text: string): Promise<void> {
     const lines = text.split('\n').slice(0, -1)
-    const isNew = idSet?.addLines(lines)
+    const isNew = written?.addLines(lines)
     const fresh = isNew === undefined ? lines : lines.filter((_, at) => isNew[at])
     if (fresh.length === 0) return
     await files.append({ table: rejectedPart, text: `${fresh.join('\n')}\n`, count: fresh.length })
@@ -97,7 +91,7 @@ export function openSegment({ deps, plan, resource, folder, from, billing, cance
     counted = now
   }
 
-  async function save(state: ReadState, outcome?: ReadOutcome): Promise<Checkpoint> {
+  async function save(state: AnyReadState, outcome?: AnyOutcome): Promise<Checkpoint> {
     const parts = await files.settle()
     const savedAt = new Date().toISOString()
     const checkpoint = { name, parts, drift, read: state, savedAt, ...(outcome && { outcome }) }
@@ -139,10 +133,18 @@ export function openSegment({ deps, plan, resource, folder, from, billing, cance
     async close(): Promise<void> {
       await read.return(undefined as never).catch(() => undefined)
       await files.close()
-      await idSet?.close()
     },
   }
 }
 
-const partsOf = <Part extends { table: string }>(table: string, parts: readonly Part[]) =>
-  parts.filter((part) => part.table === table)
+function openSource(setup: SourceSetup & Pick<SegmentSetup, 'resource'>): Source {
+  const { plan, resource } = setup
+  if (!isDocumentName(resource)) return readFromList({ ...setup, resource })
+  if (plan.ids === undefined) throw new Error(`${resource} can only be read by id`)
+  return readFromIds({ ...setup, resource, ids: plan.ids })
+}
+
+function toLines(open: readonly { id: string; why: string }[]): { text: string; rows: number } {
+  const lines = open.map(({ id, why }) => `${JSON.stringify({ reason: why, record: { id } })}\n`)
+  return { text: lines.join(''), rows: lines.length }
+}

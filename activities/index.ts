@@ -7,6 +7,7 @@ import { withFailures } from './failures.ts'
 import { createFindMissed } from './find-missed.ts'
 import { createNoteDecision } from './note-decision.ts'
 import { createOpenExport } from './open-export.ts'
+import { createOpenFetch } from './open-fetch.ts'
 import { createOpenImport } from './open-import.ts'
 import { createOpenPublish } from './open-publish.ts'
 import { createPauseIfFailing } from './pause-if-failing.ts'
@@ -24,6 +25,7 @@ export function createActivities(deps: ActivityDeps) {
   const sendChanges = createSendChanges(deps.state)
   const activities = {
     openExport: createOpenExport(deps),
+    openFetch: createOpenFetch(deps),
     openPublish: createOpenPublish(deps),
     readSegment: createReadSegment({ deps, rates }),
     publishExport: createPublishExport(deps),

@@ -1,5 +1,5 @@
 import type { ReportCounts } from '../changes/report.ts'
-import type { DestinationName, ExportPlan } from './open-export.ts'
+import type { DestinationName, ExportPlan } from './export-plan.ts'
 
 type Resource = ExportPlan['resources'][number]
 

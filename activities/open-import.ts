@@ -11,8 +11,8 @@ import type { ActivityDeps } from './deps.ts'
 import { findInput } from './find-input.ts'
 import { refusing } from './import-errors.ts'
 import { type AskedImport, parseImportInput } from './import-input.ts'
+import { refuseOther } from './export-plan.ts'
 import { kindsFor, type NoticeKind } from './notice.ts'
-import { refuseOther } from './open-export.ts'
 import { toImportPlan } from './to-import-plan.ts'
 
 /** What an import does, and what the worker's receivers want to hear of it (NOTIFY_URL). */

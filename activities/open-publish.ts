@@ -4,15 +4,10 @@ import { latestCheckpoint } from './checkpoint.ts'
 import { claimExports, ownerOf } from './claims.ts'
 import type { ActivityDeps } from './deps.ts'
 import { InvalidInput } from './errors.ts'
-import {
-  destinationNames,
-  maxDeletesInput,
-  schemaInput,
-  refuseMissing,
-  refuseOther,
-  type ExportPlan,
-} from './open-export.ts'
+import { destinationNames, refuseMissing, refuseOther, type ExportPlan } from './export-plan.ts'
+import { maxDeletesInput } from './open-export.ts'
 import { markPublishing, takeTurn } from './publish-note.ts'
+import { schemaInput } from './publishing-input.ts'
 import { partsFolder } from './run-folder.ts'
 import { loadPlan } from './saved-plan.ts'
 

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import type { ExportPlan } from './open-export.ts'
+import type { ExportPlan } from './export-plan.ts'
 
 /**
  * What a run leaves out and hashes, and a mark of the key it hashes with that does not tell the key: two reads with

@@ -2,17 +2,19 @@ import { cancellationSignal, heartbeat } from '@temporalio/activity'
 import { join } from 'node:path'
 import type { Publication } from '../destinations/destination.ts'
 import { PartsDamagedError, RowsMissingError } from '../destinations/errors.ts'
-import type { Manifest, ReadFacts } from '../destinations/manifest.ts'
+import { isDocumentName } from '../billing/resources/documents.ts'
+import type { Manifest } from '../destinations/manifest.ts'
 import { notePublished, type PublishedNote } from '../destinations/published-notes.ts'
 import type { ReadOutcome } from '../reading/outcome.ts'
 import type { Table } from '../tables/table.ts'
-import { loadCheckpoint, type Checkpoint } from './checkpoint.ts'
+import { loadCheckpoint, type AnyOutcome, type Checkpoint } from './checkpoint.ts'
+import { isOfIds, toFacts } from './read-facts.ts'
 import type { ClaimOwner } from '../state/claims.ts'
 import { claim, claimsOf } from './claims.ts'
 import type { ActivityDeps } from './deps.ts'
 import { InvalidInput } from './errors.ts'
-import { rejectedPart } from './export-segment.ts'
-import { refuseOther, type DestinationName, type ExportPlan } from './open-export.ts'
+import { isOfTable, missingPart, rejectedPart } from './part-names.ts'
+import { refuseOther, type DestinationName, type ExportPlan } from './export-plan.ts'
 import { markPublished } from './publish-note.ts'
 import { markDamaged, partsFolder, tablesOfRead } from './run-folder.ts'
 import { moveWatermark, placeOf } from './since.ts'
@@ -41,6 +43,8 @@ export interface PublishedExport {
   manifest: string
   /** What a person should look at: deletes that were held back. */
   warnings: string[]
+  /** Of a fetch by id: the ids that do not exist, the first of them by name. */
+  missing?: { count: number; first: string[] }
 }
 
 /** Makes a finished read visible in one destination, all at once or not at all. Safe to repeat. */
@@ -61,11 +65,13 @@ export function createPublishExport(deps: ActivityDeps) {
       const tables = await tablesOfRead(folder)
       const publication = toPublication({ deps, plan, resource, checkpoint, tables })
       const published = await destination.publish({ ...publication, signal: cancellationSignal() })
-      const read = outcomeOf(checkpoint)
-      await moveWatermark({ deps, plan, resource, destination: input.destination, read })
+      if (!isDocumentName(resource)) {
+        const read = outcomeOf(checkpoint) as ReadOutcome
+        await moveWatermark({ deps, plan, resource, destination: input.destination, read })
+      }
       await notePublished({ dataDir: deps.dataDir, published: toNote({ plan, ...published }) })
       await markPublished(folder, { destination: input.destination, asked: plan.to })
-      const { verdict, reasons, records, warnings = [] } = published.manifest
+      const { verdict, reasons, records, missing, warnings = [] } = published.manifest
       deps.observer.did({
         did: 'published',
         run: plan.run,
@@ -74,7 +80,7 @@ export function createPublishExport(deps: ActivityDeps) {
         verdict,
         records,
         ms: performance.now() - startedAt,
-        whole: Object.keys(plan.filters).length === 0 && !read.capped,
+        whole: Object.keys(plan.filters).length === 0 && !publication.capped && publication.mode !== 'byId',
       })
       return {
         resource,
@@ -85,6 +91,7 @@ export function createPublishExport(deps: ActivityDeps) {
         where: published.location,
         manifest: published.manifestPath ?? '',
         warnings,
+        ...(missing !== undefined && { missing: { count: missing.rows, first: missing.first } }),
       }
     } catch (error) {
       if (error instanceof PartsDamagedError || error instanceof RowsMissingError) await markDamaged(folder)
@@ -118,22 +125,25 @@ function toPublication(options: {
   tables: Table[]
 }): Publication {
   const { deps, plan, resource, checkpoint, tables } = options
-  const { exclude, hash } = plan
-  const isRejected = ({ table }: { table: string }) => table === rejectedPart
+  const { parts } = checkpoint
+  const outcome = outcomeOf(checkpoint)
+  const named = (name: string) => parts.filter(({ table }) => table === name)
+  const mode = plan.since[resource] === undefined ? 'full' : 'incremental'
   return {
     run: plan.run,
     resource,
     workspace: plan.identity.workspace,
     baseUrl: plan.identity.baseUrl,
     testMode: plan.identity.mode === 'test',
-    mode: plan.since[resource] === undefined ? 'full' : 'incremental',
+    mode: isOfIds(outcome) ? 'byId' : mode,
     filters: plan.filters,
-    capped: checkpoint.outcome?.capped ?? false,
-    excluded: exclude,
-    hashed: hash,
+    capped: !isOfIds(outcome) && outcome.capped,
+    excluded: plan.exclude,
+    hashed: plan.hash,
     tables,
-    parts: checkpoint.parts.filter((part) => !isRejected(part)),
-    rejected: checkpoint.parts.filter(isRejected),
+    parts: parts.filter(isOfTable),
+    rejected: named(rejectedPart),
+    ...(isOfIds(outcome) && { missing: { parts: named(missingPart), first: outcome.missing.first } }),
     facts: toFacts({ plan, resource, checkpoint }),
     versions: deps.versions,
     folder: plan.out ?? join(deps.dataDir, 'exports'),
@@ -143,29 +153,7 @@ function toPublication(options: {
   }
 }
 
-function toFacts(options: {
-  plan: ExportPlan
-  resource: ExportPlan['resources'][number]
-  checkpoint: Checkpoint
-}): ReadFacts {
-  const { plan, resource, checkpoint } = options
-  const outcome = outcomeOf(checkpoint)
-  const { rejected: _counted, capped: _said, countBefore, countAfter, scope, ties, ...facts } = outcome
-  return {
-    ...facts,
-    ties: ties.map((group) => ({ ...group })),
-    scope: [scope],
-    countBefore: countBefore ?? null,
-    countAfter: countAfter ?? null,
-    ...(plan.since[resource] !== undefined && { changedSince: new Date(plan.since[resource]).toISOString() }),
-    // A read that goes on from an earlier run's began when that one did.
-    startedAt: new Date(checkpoint.read.startedAt).toISOString(),
-    finishedAt: checkpoint.savedAt,
-    drift: checkpoint.drift,
-  }
-}
-
-function outcomeOf({ name, outcome }: Checkpoint): ReadOutcome {
+function outcomeOf({ name, outcome }: Checkpoint): AnyOutcome {
   if (outcome === undefined) throw new Error(`the checkpoint ${name} is not the end of a read`)
   return outcome
 }

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { replaceFile } from '../destinations/durable.ts'
 import { createTurns } from '../destinations/turns.ts'
-import type { DestinationName } from './open-export.ts'
+import type { DestinationName } from './export-plan.ts'
 import type { Execution } from './run-name.ts'
 
 /** What became of a read's parts. They are kept until every destination that was asked for has them. */

@@ -4,7 +4,7 @@ import { latestCheckpoint, type Checkpoint } from './checkpoint.ts'
 import type { ClaimOwner } from '../state/claims.ts'
 import { claim, claimsOf, isClosedTo } from './claims.ts'
 import type { ActivityDeps } from './deps.ts'
-import { refuseOther, type ExportPlan } from './open-export.ts'
+import { refuseOther, type ExportPlan } from './export-plan.ts'
 import { openRunFolder } from './run-folder.ts'
 import type { RunRates } from './run-rates.ts'
 

@@ -2,7 +2,7 @@ import { type Decision, resolveChange } from '../changes/resolve.ts'
 import type { ChangeRun } from '../changes/run-notes.ts'
 import type { ActivityDeps } from './deps.ts'
 import { refusing } from './import-errors.ts'
-import { refuseOther } from './open-export.ts'
+import { refuseOther } from './export-plan.ts'
 
 /** Takes down what a person found out about a parked row. */
 export function createResolveRow(deps: ActivityDeps) {

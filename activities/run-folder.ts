@@ -1,15 +1,14 @@
 import { createHash } from 'node:crypto'
 import { mkdir, readFile, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { listResources } from '../billing/resources/lists.ts'
-import type { ListName } from '../billing/resources/resource.ts'
+import { allResources, type ResourceName } from '../billing/resources/all-resources.ts'
 import { replaceFile } from '../destinations/durable.ts'
 import { isSystemError, PartsDamagedError } from '../destinations/errors.ts'
 import { toFileName } from '../destinations/export-folder.ts'
 import type { Table } from '../tables/table.ts'
 import { toTables } from '../tables/to-tables.ts'
 import { latestCheckpoint } from './checkpoint.ts'
-import type { ExportPlan } from './open-export.ts'
+import type { ExportPlan } from './export-plan.ts'
 import { loadPublishNote, takeTurn } from './publish-note.ts'
 import { toPrivacyMark } from './privacy-mark.ts'
 import { executionOf, type Execution } from './run-name.ts'
@@ -31,12 +30,13 @@ interface ReadNote {
   tables: Table[]
 }
 
-function toReadNote(options: { plan: ExportPlan; resource: ListName; hashKey: string }): ReadNote {
+function toReadNote(options: { plan: ExportPlan; resource: ResourceName; hashKey: string }): ReadNote {
   const { plan, resource, hashKey } = options
-  const { identity, filters, maxPages, exclude, hash, since } = plan
-  const tables = toTables(listResources[resource], { exclude, hash, hashKey })
+  const { identity, filters, maxPages, exclude, hash, since, ids } = plan
+  const tables = toTables(allResources[resource], { exclude, hash, hashKey })
   const privacy = toPrivacyMark({ plan, hashKey })
-  const what = { resource, identity, filters, maxPages, privacy, since: since[resource], tables }
+  const asked = ids?.sha256
+  const what = { resource, identity, filters, maxPages, privacy, since: since[resource], asked, tables }
   const fingerprint = createHash('sha256').update(JSON.stringify(what)).digest('hex')
   return { fingerprint, run: plan.run, tables }
 }
@@ -68,7 +68,7 @@ export async function tablesOfRead(folder: string): Promise<Table[]> {
 interface FolderOptions {
   dataDir: string
   plan: ExportPlan
-  resource: ListName
+  resource: ResourceName
   hashKey: string
   /** Whether a run has ended: what another one still reads is left alone. */
   isClosed: (owner: Execution) => Promise<boolean>

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { replaceFile } from '../destinations/durable.ts'
 import { toFileName } from '../destinations/export-folder.ts'
 import { InvalidInput } from './errors.ts'
-import type { ExportPlan } from './open-export.ts'
+import type { ExportPlan } from './export-plan.ts'
 
 const planFile = ({ dataDir, run }: { dataDir: string; run: string }) =>
   join(dataDir, 'parts', toFileName(run), 'plan.json')

@@ -6,7 +6,7 @@ import type { SendChanges } from '../changes/send-changes.ts'
 import { type ChangeWork, Segment, type SegmentInput, type SendStep } from './change-segment.ts'
 import type { ActivityDeps } from './deps.ts'
 import { NotWoken } from './import-errors.ts'
-import { refuseOther } from './open-export.ts'
+import { refuseOther } from './export-plan.ts'
 import type { RunRates } from './run-rates.ts'
 import { withHeartbeat } from './with-heartbeat.ts'
 

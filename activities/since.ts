@@ -4,7 +4,7 @@ import { isInOrder } from '../reading/order.ts'
 import type { ReadOutcome } from '../reading/outcome.ts'
 import type { WatermarkKey } from '../state/watermarks.ts'
 import type { ActivityDeps } from './deps.ts'
-import type { DestinationName, ExportPlan } from './open-export.ts'
+import type { DestinationName, ExportPlan } from './export-plan.ts'
 import { toPrivacyMark } from './privacy-mark.ts'
 
 /** How late a record may be committed behind its `updated` and still be found by the next incremental read. */
@@ -77,11 +77,13 @@ async function coverageOf({ deps, plan, resource, destination }: Place): Promise
 export async function toSince(options: {
   deps: Deps & Pick<ActivityDeps, 'billing'>
   plan: ExportPlan
+  /** What the run reads. */
+  lists: readonly ListName[]
   lookbackSeconds: number | undefined
 }): Promise<ExportPlan['since']> {
-  const { deps, plan, lookbackSeconds = usualLookbackSeconds } = options
+  const { deps, plan, lists, lookbackSeconds = usualLookbackSeconds } = options
   const since: ExportPlan['since'] = {}
-  for (const resource of plan.resources) {
+  for (const resource of lists) {
     const marks = await Promise.all(
       plan.to.map((destination) => markOf({ deps, plan, resource, destination })),
     )

@@ -42,6 +42,8 @@ export interface ListQuery {
 }
 
 export interface ReadOptions {
+  /** As in `ListQuery`. */
+  tries?: number
   signal?: AbortSignal
 }
 

@@ -19,7 +19,9 @@ export function checkRows(
   parts: readonly PartFile[],
   arrived: { table: string; rows: number; where: string },
 ): void {
-  const read = parts.reduce((sum, part) => sum + part.rows, 0)
+  const read = rowsOf(parts)
   if (arrived.rows === read) return
   throw new RowsMissingError({ table: arrived.table, read, arrived: arrived.rows, where: arrived.where })
 }
+
+export const rowsOf = (parts: readonly PartFile[]): number => parts.reduce((sum, part) => sum + part.rows, 0)

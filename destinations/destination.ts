@@ -21,7 +21,8 @@ export interface Publication {
   baseUrl: string
   /** Test data never lies where live data does. */
   testMode: boolean
-  mode: 'full' | 'incremental'
+  /** `byId`: documents that were asked for one by one; it says nothing of what was not asked for. */
+  mode: 'full' | 'incremental' | 'byId'
   filters: Readonly<Record<string, string>>
   /** Whether the read was told to end before the list did. */
   capped: boolean
@@ -32,6 +33,8 @@ export interface Publication {
   parts: readonly PartFile[]
   /** Lines of JSON: what was no record. */
   rejected?: readonly PartFile[]
+  /** Only of `byId`: the ids that do not exist, a line each, and the first of them. */
+  missing?: { parts: readonly PartFile[]; first: readonly string[] }
   facts: ReadFacts
   /** What made it, by name: `{ connector: '0.1.0' }`. */
   versions: Readonly<Record<string, string>>

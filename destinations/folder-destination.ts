@@ -10,7 +10,7 @@ import { readManifest } from './read-manifest.ts'
 import { toManifest } from './to-manifest.ts'
 import { createTurns } from './turns.ts'
 
-export type StagedFiles = Pick<Manifest, 'tables' | 'rejected' | 'dialect'>
+export type StagedFiles = Pick<Manifest, 'tables' | 'rejected' | 'missing' | 'dialect'>
 
 /** What differs between destinations that are files in a folder. */
 export interface FolderFormat {
@@ -24,8 +24,8 @@ export interface FolderFormat {
 }
 
 /**
- * Files: `<root>/<resource>/<run>/` with a file for each table, `rejected.jsonl` if anything was rejected, and the
- * manifest. They are written into a hidden folder beside, which is then renamed: that is when they appear.
+ * Files: `<root>/<resource>/<run>/` with a file for each table, `rejected.jsonl` if anything was rejected,
+ * `missing.csv` if ids do not exist, and the manifest. They are written into a hidden folder beside, which is then renamed: that is when they appear.
  */
 export function createFolderDestination(format: FolderFormat): Destination {
   // An attempt that was given up on may still be at work when the next one begins, and that one clears away what

@@ -103,7 +103,7 @@ export const manifestSchema = z.looseObject({
   destination: z.enum(['csv', 'duckdb', 'parquet', 'postgres']),
   workspace: z.string(),
   testMode: z.boolean(),
-  mode: z.enum(['full', 'incremental']),
+  mode: z.enum(['full', 'incremental', 'byId']),
   filters: z.record(z.string(), z.string()),
   /** Whether the read was told to end before the list did. */
   capped: z.boolean(),
@@ -111,6 +111,8 @@ export const manifestSchema = z.looseObject({
   hashed: z.array(z.string()),
   ...readFactsSchema.shape,
   rejected: z.object({ rows: count, files: z.array(fileSchema) }),
+  /** Only of documents by id: those that do not exist, the first of them by name. */
+  missing: z.object({ rows: count, first: z.array(z.string()), files: z.array(fileSchema) }).exactOptional(),
   tables: z.array(tableSchema),
   dialect: dialectSchema.exactOptional(),
   /** Only where records that are gone were looked for: in a warehouse, after a proven read of the whole list. */

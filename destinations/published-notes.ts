@@ -10,7 +10,7 @@ const publishedSchema = z.object({
   workspace: z.string(),
   testMode: z.boolean(),
   verdict: z.enum(['proven', 'unproven']),
-  mode: z.enum(['full', 'incremental']),
+  mode: z.enum(['full', 'incremental', 'byId']),
   filters: z.record(z.string(), z.string()),
   /** Whether the read was told to end before the list did. */
   capped: z.boolean(),

@@ -1,3 +1,4 @@
+import { allResources } from '../billing/resources/all-resources.ts'
 import { listResources } from '../billing/resources/lists.ts'
 import { runColumns, toWarehouseTable } from '../destinations/warehouse/layout.ts'
 import { toTables } from '../tables/to-tables.ts'
@@ -5,8 +6,8 @@ import { toTables } from '../tables/to-tables.ts'
 /** What a person asks of an export; the manifest in `_exports` has the rest. */
 const exportColumns = {
   run: 'the run, as in _run_id',
-  resource: 'customers, subscriptions, plans or retentions',
-  mode: 'full or incremental',
+  resource: 'customers, subscriptions, plans, retentions, creditnotes or cancellations',
+  mode: 'full, incremental, or byId for documents that were fetched by id',
   verdict: 'proven or unproven',
   reasons: 'why it is not proven; JSON, a sentence each',
   warnings: 'what a person should look at (deletes held back); JSON, a sentence each',
@@ -37,7 +38,7 @@ const toColumns = (columns: readonly { name: string; note: string }[]) => [
 /** The sources of a dbt project (1.10 or newer) over a warehouse: every table, and how fresh each list is. */
 export function dbtSources(): string {
   const resources = Object.values(listResources)
-  const tables = resources.flatMap((resource) =>
+  const tables = Object.values(allResources).flatMap((resource) =>
     toTables(resource).flatMap((table) => [
       `      - name: ${table.name}`,
       ...toColumns([...toWarehouseTable(table).columns, ...runColumns]),

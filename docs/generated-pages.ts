@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { listResources } from '../billing/resources/lists.ts'
+import { allResources } from '../billing/resources/all-resources.ts'
 import { describeTables } from '../tables/describe-tables.ts'
 import { describeSettings } from '../worker/settings-docs.ts'
 import { dbtSources } from './dbt-sources.ts'
@@ -29,7 +29,7 @@ function filledPage(path: string): { path: string; text: string } {
 }
 
 function tablesPage(): string {
-  const lines = describeTables(Object.values(listResources))
+  const lines = describeTables(Object.values(allResources))
   const names = [...new Set(lines.map(({ table }) => table))]
   const sections = names.map((name) => {
     const rows = lines

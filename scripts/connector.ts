@@ -20,6 +20,7 @@ await runCommandLine({
     up: { summary: 'a Temporal dev server and the worker, until Ctrl-C', load: () => import('./up.ts') },
     worker: { summary: 'the worker alone, until Ctrl-C', load: () => import('./worker.ts') },
     export: { summary: 'export lists of the service', load: () => import('./export.ts') },
+    fetch: { summary: 'fetch credit notes or cancellations by id', load: () => import('./fetch.ts') },
     publish: { summary: 'publish an export again, from kept parts', load: () => import('./publish.ts') },
     import: { summary: 'import a CSV file, each row once', load: () => import('./import.ts') },
     template: { summary: 'a CSV header with an example row', load: () => import('./template.ts') },

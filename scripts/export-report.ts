@@ -22,10 +22,20 @@ export async function reportExport(options: {
   const rows = report.exports.flatMap(toRows)
   const head = ['resource', 'to', 'verdict', 'records', 'where']
   const reasons = report.exports.flatMap(toReasons)
-  const text = [formatTable({ head, rows }), ...reasons].join('\n')
+  const text = [formatTable({ head, rows }), ...reasons, ...toMissing(report)].join('\n')
   const exports = await Promise.all(report.exports.flatMap(toDocuments))
-  terminal.result({ document: { run: report.run, summary: report.summary, exports }, text })
-  process.exitCode = codeOf[report.verdict]
+  const { run, summary, missing } = report
+  terminal.result({ document: { run, summary, exports, ...(missing && { missing }) }, text })
+  // What was asked for and does not exist is for a person to look at, however well proven that is.
+  const code = codeOf[report.verdict]
+  process.exitCode = code === exitCodes.proven && missing !== undefined ? exitCodes.unproven : code
+}
+
+function toMissing({ missing }: ExportReport): string[] {
+  if (missing === undefined) return []
+  const { count, first, file } = missing
+  const ids = count === 1 ? '1 id does not exist' : `${count} ids do not exist`
+  return [`${ids}: ${first.join(', ')}${count > first.length ? ', ...' : ''} (${file})`]
 }
 
 function toRows(result: ResourceResult): (string | number)[][] {

@@ -1,5 +1,4 @@
 import { Option, type Command } from 'commander'
-import { resolve } from 'node:path'
 import type { ExportInput } from '../activities/open-export.ts'
 import { checkFilters } from '../billing/resources/filters.ts'
 import { listResources } from '../billing/resources/lists.ts'
@@ -7,69 +6,42 @@ import { listNames, type ListName } from '../billing/resources/resource.ts'
 import { allowedRoot } from '../destinations/allowed-root.ts'
 import { checkPrivacy } from '../tables/privacy.ts'
 import type { Settings } from '../worker/settings.ts'
-import { refuseDetached, toDestinations, toMaxDeletes, type Destination } from './publish-options.ts'
+import { addReadOptions, toMaxDeletes, toReadFields, type ReadOptions } from './publish-options.ts'
 import { processSettings } from './settings.ts'
 import { UsageError } from './terminal/failures.ts'
 import type { Terminal } from './terminal/terminal.ts'
 
-interface Options {
-  to: Destination[]
-  out?: string
+interface Options extends ReadOptions {
   filter: Record<string, string>
   maxPages?: number
-  rate?: number
   mode?: 'full' | 'incremental'
-  schema?: string
   maxDeletes?: number | 'all'
-  for?: 'excel'
-  exclude?: string[]
-  hash?: string[]
-  local?: true
-  detach?: true
 }
 
-const commaList = (text: string) => text.split(',').map((part) => part.trim())
-
 export function configure(command: Command, terminal: Terminal): void {
-  command
-    .argument('[resources...]', `${listNames.join(', ')}; all four where none is named`)
-    .addOption(
-      new Option('--to <destinations>', 'where to publish, with commas')
-        .default(['csv'])
-        .argParser(toDestinations),
-    )
+  command.argument('[resources...]', `${listNames.join(', ')}; all four where none is named`)
+  addReadOptions(command)
     .addOption(
       new Option(
         '--mode <mode>',
         'the whole list (default), or what changed since the last proven export',
       ).choices(['full', 'incremental']),
     )
-    .option('--out <folder>', 'another root for the published folders (see CONNECTOR_OUT_DIRS)')
     .option('--filter <name=value>', 'a filter of the list; may be given again', toFilter, {})
     .option('--max-pages <n>', 'the most requests each read may make; cut short, it is not proven', toCount)
-    .option('--rate <n>', 'requests a second of this run, within the rate of the worker', toRate)
-    .addOption(
-      new Option('--for <program>', 'cells as the program takes them without harm').choices(['excel']),
-    )
-    .option('--exclude <columns>', 'columns to leave out (customers.email), with commas', commaList)
-    .option('--hash <columns>', 'columns to replace by a keyed hash, with commas', commaList)
-    .option('--schema <name>', 'the schema in PostgreSQL (default: billing, in test mode billing_test)')
     .option(
       '--max-deletes <n>',
       'how many records a warehouse may mark as deleted (default: a tenth), or all',
       toMaxDeletes,
     )
-    .option('--local', 'with a Temporal dev server and a worker of its own')
-    .option('--detach', 'start the run and return')
     .action((names: string[], options: Options) => act({ names, options, terminal }))
 }
 
 async function act(call: { names: string[]; options: Options; terminal: Terminal }): Promise<void> {
   const { options, terminal } = call
   const { local = false, detach = false } = options
-  refuseDetached({ local, detach })
-  const settings = processSettings()
   const input = toInput(call)
+  const settings = processSettings()
   checkInput({ input, settings, local })
   // Temporal's client and worker take a second to load: wrong usage is told before.
   const { runExport } = await import('./run-export.ts')
@@ -77,21 +49,15 @@ async function act(call: { names: string[]; options: Options; terminal: Terminal
 }
 
 function toInput({ names, options }: { names: string[]; options: Options }): ExportInput {
-  const { to, out, filter, maxPages, rate, exclude, hash, mode, schema, maxDeletes } = options
+  const { filter, maxPages, mode, maxDeletes } = options
   const resources = names.map(toResource)
   return {
-    to,
+    ...toReadFields(options),
     ...(resources.length > 0 && { resources }),
-    ...(out !== undefined && { out: resolve(process.env['INIT_CWD'] ?? process.cwd(), out) }),
     ...(Object.keys(filter).length > 0 && { filters: filter }),
     ...(mode !== undefined && { mode }),
-    ...(schema !== undefined && { schema }),
     ...(maxDeletes !== undefined && { maxDeletes }),
     ...(maxPages !== undefined && { maxPages }),
-    ...(rate !== undefined && { requestsPerSecond: rate }),
-    ...(options.for === 'excel' && { forExcel: true }),
-    ...(exclude !== undefined && { exclude }),
-    ...(hash !== undefined && { hash }),
   }
 }
 
@@ -122,10 +88,4 @@ function toFilter(text: string, filters: Record<string, string>): Record<string,
 function toCount(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw new UsageError(`--max-pages ${text} is not a whole number from 1.`)
   return Number(text)
-}
-
-function toRate(text: string): number {
-  const rate = Number(text)
-  if (!(rate > 0)) throw new UsageError(`--rate ${text} is not a number above 0.`)
-  return rate
 }

@@ -23,10 +23,10 @@ export async function findImport({ client, run }: { client: Client; run: string 
 export async function findRun(options: {
   client: Client
   run: string
-  /** Exports, where nothing else is said: what publishes again can neither be paused nor asked. */
-  types?: readonly ('exportData' | 'publishRun')[]
+  /** Exports and fetches, where nothing else is said: what publishes again can neither be paused nor asked. */
+  types?: readonly ('exportData' | 'fetchDocuments' | 'publishRun')[]
 }) {
-  const { client, run, types = ['exportData'] } = options
+  const { client, run, types = ['exportData', 'fetchDocuments'] } = options
   const handle: ExportHandle = client.workflow.getHandle<typeof exportData>(run)
   const description = await handle.describe().catch((error: unknown) => {
     throw error instanceof WorkflowNotFoundError

@@ -1,19 +1,34 @@
 import type { ExportInput } from '../activities/open-export.ts'
+import type { FetchInput } from '../activities/open-fetch.ts'
 import type { Settings } from '../worker/settings.ts'
 import { stopOnInterrupt } from './follow-export.ts'
 import { runToReport } from './run-to-report.ts'
-import { startExport } from './start-export.ts'
+import type { Session } from './session.ts'
+import { startExport, startFetch, type StartedExport } from './start-export.ts'
 import type { Terminal } from './terminal/terminal.ts'
 
-/** Starts an export, or goes on with the unfinished one of the same input, and tells how it ends. */
-export async function runExport(options: {
+interface Call {
   settings: Settings
   terminal: Terminal
-  input: ExportInput
   local: boolean
   detach: boolean
-}): Promise<void> {
-  const { settings, terminal, input, local, detach } = options
+}
+
+/** Starts an export, or goes on with the unfinished one of the same input, and tells how it ends. */
+export const runExport = ({ input, ...call }: Call & { input: ExportInput }): Promise<void> =>
+  runStarted(call, (place, identity) => startExport({ ...place, input: { ...input, identity } }))
+
+/** Starts a fetch of documents, or goes on with the unfinished one of the same input, and tells how it ends. */
+export const runFetch = ({ input, ...call }: Call & { input: FetchInput }): Promise<void> =>
+  runStarted(call, (place, identity) => startFetch({ ...place, input: { ...input, identity } }))
+
+async function runStarted(
+  { settings, terminal, local, detach }: Call,
+  begin: (
+    place: { client: Session['client']; taskQueue: string },
+    identity: Session['identity'],
+  ) => Promise<StartedExport>,
+): Promise<void> {
   await runToReport({
     settings,
     terminal,
@@ -21,8 +36,7 @@ export async function runExport(options: {
     detach,
     needsService: true,
     async start({ client, identity }) {
-      const { taskQueue } = settings
-      const { handle, attached } = await startExport({ client, taskQueue, input: { ...input, identity } })
+      const { handle, attached } = await begin({ client, taskQueue: settings.taskQueue }, identity)
       terminal.note(`${attached ? 'Goes on with the unfinished run' : 'Run'} ${handle.workflowId}`)
       return handle
     },

@@ -25,7 +25,7 @@ export function configure(command: Command, terminal: Terminal): void {
       await followImport({ session, handle: ofImport.handle, terminal, settings })
       return
     }
-    const { handle } = await findRun({ client, run, types: ['exportData', 'publishRun'] })
+    const { handle } = await findRun({ client, run, types: ['exportData', 'fetchDocuments', 'publishRun'] })
     const report = await followExport({ client, handle, terminal })
     await reportExport({ report, terminal, settings })
   })

@@ -1,6 +1,7 @@
-import type { ExportPlan } from '../activities/open-export.ts'
+import type { ExportPlan } from '../activities/export-plan.ts'
 
 export interface ExportProgress {
+  what: 'export' | 'fetch'
   phase: 'checking' | 'running' | 'paused' | 'stopping' | 'ended'
   identity?: ExportPlan['identity']
   resources: {
@@ -23,7 +24,7 @@ export interface ResourceProgress {
 }
 
 const buttons = [
-  '**Signal `pause`** halts between two pages; **`unpause`** goes on.',
+  '**Signal `pause`** halts between two requests; **`unpause`** goes on.',
   '**Signal `stop`** or **Request Cancellation** ends the run cleanly; what was read is kept for the next run.',
   '**Terminate** ends it at once without a report; the next run of the same input goes on from what was read.',
 ].join('\n\n')
@@ -43,7 +44,7 @@ export function describeExport(progress: ExportProgress): string {
       ? ''
       : `| resource | state | records | |\n| --- | --- | ---: | --- |\n${rows.join('\n')}\n\n`
   if (progress.phase === 'ended') return `${where}${progress.summary ?? ''}\n\n${table}`
-  return `${where}The export is **${progress.phase}**.\n\n${table}${buttons}`
+  return `${where}The ${progress.what} is **${progress.phase}**.\n\n${table}${buttons}`
 }
 
 /** The Current Details of one resource's child run. */

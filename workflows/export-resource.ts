@@ -9,7 +9,7 @@ import {
 } from '@temporalio/workflow'
 import type { ResourceResult } from '../activities/close-export.ts'
 import type { Activities } from '../activities/index.ts'
-import type { ExportPlan } from '../activities/open-export.ts'
+import type { ExportPlan } from '../activities/export-plan.ts'
 import type { SegmentResult } from '../activities/read-segment.ts'
 import { describeResource, type ResourceProgress } from './export-details.ts'
 import { publishEach } from './publish-each.ts'

@@ -1,5 +1,6 @@
 // The door Temporal looks through: the name of each export is a workflow type.
 export { exportData } from './export-data.ts'
+export { fetchDocuments } from './fetch-documents.ts'
 export { exportResource } from './export-resource.ts'
 export { publishRun } from './publish-run.ts'
 export { importFile } from './import-file.ts'

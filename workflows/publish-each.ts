@@ -1,6 +1,6 @@
 import { rootCause } from '@temporalio/workflow'
 import type { PublishFailure, ResourceResult } from '../activities/close-export.ts'
-import type { ExportPlan } from '../activities/open-export.ts'
+import type { ExportPlan } from '../activities/export-plan.ts'
 import type { PublishedExport } from '../activities/publish-export.ts'
 
 /**

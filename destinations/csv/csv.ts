@@ -10,8 +10,8 @@ export const createCsvDestination = (): Destination =>
     name: 'csv',
     root: exportsRoot,
     stage: stageFiles,
-    async isSame(publication, { tables, rejected, dialect }) {
+    async isSame(publication, { tables, rejected, missing, dialect }) {
       const again = await stageFiles(publication, undefined)
-      return isDeepStrictEqual(again, { tables, rejected, dialect })
+      return isDeepStrictEqual(again, { tables, rejected, ...(missing && { missing }), dialect })
     },
   })

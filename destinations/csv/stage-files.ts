@@ -8,7 +8,7 @@ import type { Dialect, PublishedFile } from '../manifest.ts'
 import { readParts } from '../read-parts.ts'
 import { dialectOf, toHeader } from './dialect.ts'
 import { toExcel } from './excel.ts'
-import { stageRejected } from './stage-rejected.ts'
+import { stageNotes } from './stage-notes.ts'
 import { createSumming, type Summing } from './sum.ts'
 import { writeFile } from './write-file.ts'
 
@@ -48,8 +48,7 @@ async function stageWith(stage: Stage): Promise<StagedFiles> {
       files: [file],
     })
   }
-  const rejected = await stageRejected(stage)
-  return { rejected, tables, dialect }
+  return { ...(await stageNotes(stage)), tables, dialect }
 }
 
 async function stageTable(stage: Stage, table: Table): Promise<PublishedFile> {

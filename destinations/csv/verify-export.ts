@@ -5,6 +5,7 @@ import { MalformedManifestError, readManifest } from '../read-manifest.ts'
 import { checkFile } from './check-file.ts'
 import { createLineCheck, createTableCheck } from './check-rows.ts'
 import { dialectOf, toHeader } from './dialect.ts'
+import { missingHeader } from './stage-notes.ts'
 
 export interface Verified {
   /** Undefined where the folder has none that can be read. */
@@ -40,12 +41,14 @@ export async function verifyExport(folder: string): Promise<Verified> {
 }
 
 function checkNames(names: readonly string[], manifest: Manifest): string[] {
-  const files = [...manifest.tables, manifest.rejected].flatMap((table) => table.files)
+  const files = [...manifest.tables, manifest.rejected, ...missingIn(manifest)].flatMap(({ files }) => files)
   const known = new Set([manifestName, ...files.map((file) => file.path)])
   return names
     .filter((name) => !known.has(name))
     .map((name) => `${name} lies in the folder, and the manifest does not name it.`)
 }
+
+const missingIn = ({ missing }: Manifest) => (missing === undefined ? [] : [missing])
 
 async function checkFiles(folder: string, manifest: Manifest): Promise<string[]> {
   const problems: string[] = []
@@ -61,6 +64,8 @@ async function checkFiles(folder: string, manifest: Manifest): Promise<string[]>
     }
     for (const file of manifest.rejected.files)
       problems.push(...(await checkFile({ folder, file, header: '', check: createLineCheck() })))
+    for (const file of missingIn(manifest).flatMap(({ files }) => files))
+      problems.push(...(await checkFile({ folder, file, header: missingHeader, check: createLineCheck(1) })))
   } finally {
     keys.close()
   }

@@ -2,7 +2,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { checkRows, checkTables } from '../check-parts.ts'
-import { stageRejected } from '../csv/stage-rejected.ts'
+import { stageNotes } from '../csv/stage-notes.ts'
 import { createSumming, type Summing } from '../csv/sum.ts'
 import type { Publication } from '../destination.ts'
 import { toDuckDbError } from '../duckdb/duckdb-errors.ts'
@@ -56,7 +56,7 @@ export async function stageParquet(publication: Publication, folder: string): Pr
         parts,
       })
     }
-    return { tables, rejected: await stageRejected({ publication, folder, summing }) }
+    return { tables, ...(await stageNotes({ publication, folder, summing })) }
   } catch (error) {
     signal?.throwIfAborted()
     throw toDuckDbError(error, { path: folder })

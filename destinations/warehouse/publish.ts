@@ -1,5 +1,5 @@
 import type { Destination, Publication, Published } from '../destination.ts'
-import { checkRows, checkTables } from '../check-parts.ts'
+import { checkRows, checkTables, rowsOf } from '../check-parts.ts'
 import { PublishedOtherwiseError, RowsMissingError } from '../errors.ts'
 import type { Manifest, PartsSum } from '../manifest.ts'
 import { isSameParts, sumParts } from '../sum-parts.ts'
@@ -184,6 +184,7 @@ function toWarehouseManifest(
 ): Manifest {
   const { publication, sums, engine } = way
   const { staged, merged, deletes, rejected } = done
+  const { missing } = publication
   const warnings = toWarnings(publication, deletes)
   const tables = publication.tables.map((table) => {
     const { name } = table
@@ -204,6 +205,7 @@ function toWarehouseManifest(
     arrived: {
       tables,
       rejected: { rows: rejected, files: [] },
+      ...(missing && { missing: { rows: rowsOf(missing.parts), first: [...missing.first], files: [] } }),
       ...(deletes === undefined ? {} : { deletes }),
       ...(warnings.length > 0 ? { warnings } : {}),
     },

@@ -5,7 +5,7 @@ export const exitCodes = {
   failed: 1,
   /** Wrong usage, or refused before anything was done. */
   refused: 2,
-  /** Finished, but unproven, or with rows rejected, parked or not tried. */
+  /** Finished, but unproven, or with rows rejected, parked or not tried, or with ids that do not exist. */
   unproven: 3,
 } as const
 

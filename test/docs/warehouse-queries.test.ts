@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import type { ExportInput } from '../../activities/open-export.ts'
 import { askDuckDb } from '../destinations/duckdb-file.ts'
 import { startPostgres } from '../destinations/postgres-server.ts'
+import { startFetch } from '../documents/world.ts'
 import { openTestWorker, openWorld, startRun, type World } from '../export/world.ts'
 
 const read = (path: string) => readFileSync(new URL(`../../docs/${path}`, import.meta.url), 'utf8')
@@ -50,6 +51,10 @@ beforeAll(async () => {
   const to = ['duckdb' as const, 'postgres' as const]
   await export_({ resources: ['subscriptions'], to })
   await export_({ resources: ['plans'], maxPages: 1, to })
+  for (const documents of ['creditnotes', 'cancellations'] as const) {
+    const ids = control.ids({ resource: documents }).map(String)
+    await (await startFetch({ client, world, input: { documents, ids, to } })).result()
+  }
 }, 90_000)
 afterAll(() => close())
 

@@ -1,4 +1,4 @@
-import type { ExportPlan } from '../../activities/open-export.ts'
+import type { ExportPlan } from '../../activities/export-plan.ts'
 
 /** The plan of an export of all customers to csv. */
 export function createPlan(more: Partial<ExportPlan> = {}): ExportPlan {

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import type { DestinationName } from '../../activities/open-export.ts'
+import type { DestinationName } from '../../activities/export-plan.ts'
 import { pruneParts } from '../../activities/prune-parts.ts'
 import { markPublished, markPublishing } from '../../activities/publish-note.ts'
 

@@ -1,0 +1,48 @@
+import { join } from 'node:path'
+import { createLineCounter } from '../../tables/row-scanner.ts'
+import { checkRows, rowsOf } from '../check-parts.ts'
+import type { PartFile, Publication } from '../destination.ts'
+import type { Manifest, PublishedFile } from '../manifest.ts'
+import { readParts } from '../read-parts.ts'
+import type { Summing } from './sum.ts'
+import { writeFile } from './write-file.ts'
+
+/** What `missing.csv` begins with. */
+export const missingHeader = 'id\n'
+
+interface Stage {
+  publication: Publication
+  folder: string | undefined
+  summing: Summing
+}
+
+/** Writes what lies beside the tables, if there is any: the lines of what was rejected, and ids that don't exist. */
+export async function stageNotes(stage: Stage): Promise<Pick<Manifest, 'rejected' | 'missing'>> {
+  const { rejected = [], missing } = stage.publication
+  const rejectedFiles = await stageLines(stage, { path: 'rejected.jsonl', parts: rejected, header: '' })
+  const notes = { rejected: { rows: rowsOf(rejected), files: rejectedFiles } }
+  if (missing === undefined) return notes
+  const { parts, first } = missing
+  const files = await stageLines(stage, { path: 'missing.csv', parts, header: missingHeader })
+  return { ...notes, missing: { rows: rowsOf(parts), first: [...first], files } }
+}
+
+async function stageLines(
+  { publication, folder, summing }: Stage,
+  { path, parts, header }: { path: string; parts: readonly PartFile[]; header: string },
+): Promise<PublishedFile[]> {
+  if (rowsOf(parts) === 0) return []
+  async function* chunks() {
+    if (header !== '') yield Buffer.from(header)
+    yield* readParts(parts, publication.signal)
+  }
+  const written = await writeFile({
+    path: folder && join(folder, path),
+    chunks: chunks(),
+    counter: createLineCounter(),
+    summing,
+  })
+  const rows = written.rows - (header === '' ? 0 : 1)
+  checkRows(parts, { table: path, rows, where: path })
+  return [{ path, ...written, rows }]
+}

@@ -1,0 +1,100 @@
+import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openTestWorker, openWorld, startCommand, type World } from '../export/world.ts'
+import { idsOf } from './world.ts'
+
+let world: World
+let files: string
+let stop: () => Promise<void>
+
+beforeAll(async () => {
+  world = await openWorld({ counts: { customers: 1, creditnotes: 20, cancellations: 8 } })
+  files = join(world.dataDir, '..', `${world.workspace}-files`)
+  await mkdir(files)
+  await writeFile(join(files, 'folios.csv'), 'Folio;Emisión\r\n501;2026-03-01\r\n502;2026-03-01\r\n')
+  await writeFile(join(files, 'wrong.csv'), 'id\n501\n501.0\n5 02\n')
+  await writeFile(join(files, 'header.csv'), 'id\n')
+  await writeFile(join(files, 'book.xlsx'), Buffer.from('504b0304140000000800', 'hex'))
+})
+afterAll(async () => {
+  await stop?.()
+  await world.close()
+})
+
+const fetch = (...words: string[]) => startCommand(world, ['fetch', ...words], { env: { INIT_CWD: files } })
+
+describe('a fetch from the command line with bad input', () => {
+  test.each([
+    ['unknown documents', ['invoices', '501'], 'creditnotes, cancellations'],
+    ['no id', ['creditnotes'], 'missing required argument'],
+    ['an id that can be none', ['creditnotes', '501,502'], '501,502 can be no id'],
+    ['a file that is not there', ['creditnotes', 'ids.csv'], 'There is no file ids.csv'],
+    ['a folder', ['creditnotes', '.'], 'is no file'],
+    ['a file and ids', ['creditnotes', 'folios.csv', '501'], 'Name one file or ids'],
+    ['a file without a column id', ['creditnotes', 'folios.csv'], 'Its columns are Folio, Emisión'],
+    ['a mistyped column', ['creditnotes', 'folios.csv', '--column', 'folios'], 'Did you mean Folio?'],
+    ['cells that are no id', ['creditnotes', 'wrong.csv'], 'row 3 has 501.0; row 4 has 5 02'],
+    ['a file with a header only', ['creditnotes', 'header.csv'], 'holds no id'],
+    ['a workbook', ['creditnotes', 'book.xlsx'], 'book.xlsx'],
+    [
+      'an unknown column to leave out',
+      ['creditnotes', '501', '--exclude', 'creditnotes.totl'],
+      'creditnotes.total',
+    ],
+    [
+      'a column of another resource',
+      ['creditnotes', '501', '--exclude', 'customers.email'],
+      'customers.email',
+    ],
+    [
+      'what is started and left by the same command',
+      ['creditnotes', '501', '--local', '--detach'],
+      'connector up',
+    ],
+  ])('is refused at once where there is %s', async (_, words, says) => {
+    const { code, stdout, stderr } = await fetch(...words).ended
+    expect(stderr).toMatch(/^error: [^\n]+\n$/)
+    expect(stderr).toContain(says)
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(await readdir(world.dataDir)).toEqual([])
+  })
+})
+
+describe('a fetch from the command line', () => {
+  test('brings the documents of a column and ends with 3 and their names where some do not exist', async () => {
+    const worker = await openTestWorker(world)
+    stop = () => worker.stop()
+    await writeFile(join(files, 'more.csv'), 'Folio\n501\n999\n520\n')
+    const { code, stdout } = await fetch('creditnotes', 'more.csv', '--column', 'folio', '--json').ended
+    expect(code).toBe(3)
+    const report = JSON.parse(stdout) as { run: string; exports: object[]; missing: { file: string } }
+    expect(report).toMatchObject({
+      summary: '1 of 1 proven complete, 2 records; 1 creditnotes do not exist: 999',
+      missing: { count: 1, first: ['999'] },
+      exports: [{ mode: 'byId', verdict: 'proven', records: 2 }],
+    })
+    expect(await readFile(report.missing.file, 'utf8')).toBe('id\n999\n')
+    const told = await startCommand(world, ['report', report.run]).ended
+    expect(told).toMatchObject({ code: 3, stdout: expect.stringContaining('1 id does not exist: 999') })
+    const { stdout: status } = await startCommand(world, ['status', report.run, '--json']).ended
+    expect(JSON.parse(status)).toMatchObject({ status: 'completed', what: 'fetch', phase: 'ended' })
+    const { stdout: runs } = await startCommand(world, ['runs', '--json']).ended
+    expect(JSON.parse(runs)).toMatchObject({ runs: [{ run: report.run, type: 'fetchDocuments' }] })
+  })
+
+  test('of ids ends with 0 where all of them came, and can be followed and published again', async () => {
+    const ids = idsOf(world, 'cancellations')
+    const detached = await fetch('cancellations', ...ids, '--detach', '--json').ended
+    const { run } = JSON.parse(detached.stdout) as { run: string }
+    expect(run).toMatch(/^fetch-cancellations-\d{8}-\d{6}$/)
+    const watched = await startCommand(world, ['watch', run, '--json']).ended
+    expect(watched.code).toBe(0)
+    expect(JSON.parse(watched.stdout)).toMatchObject({ exports: [{ records: 8, verdict: 'proven' }] })
+    const again = await startCommand(world, ['publish', run, '--to', 'parquet', '--json']).ended
+    expect(again.code).toBe(0)
+    expect(JSON.parse(again.stdout)).toMatchObject({
+      exports: [{ destination: 'parquet', mode: 'byId', records: 8 }],
+    })
+  })
+})

@@ -1,0 +1,142 @@
+import {
+  ApplicationFailure,
+  CancellationScope,
+  defineQuery,
+  executeChild,
+  getExternalWorkflowHandle,
+  proxyActivities,
+  rootCause,
+  setCurrentDetails,
+  setHandler,
+  workflowInfo,
+} from '@temporalio/workflow'
+import type { Activities } from '../activities/index.ts'
+import type { ExportPlan } from '../activities/export-plan.ts'
+import type { ExportReport, ResourceResult } from '../activities/close-export.ts'
+import { exportResource } from './export-resource.ts'
+import { describeExport, type ExportProgress } from './export-details.ts'
+import { openNotices, type Notices } from './notices.ts'
+import { controlRun } from './run-control.ts'
+
+const { closeExport } = proxyActivities<Activities>({
+  startToCloseTimeout: '5 minutes',
+  // A disk that is away for some minutes is waited for; a refusal is not retried at all.
+  retry: { initialInterval: '2s', maximumInterval: '1 minute', maximumAttempts: 15 },
+})
+
+const status = defineQuery<ExportProgress>('status')
+
+/**
+ * Carries out a plan of reading and publishing, each resource in a child run of its own, and ends in a report that
+ * says of each whether it is proven complete. One resource that fails does not stop the others.
+ */
+export async function exportRun(options: {
+  /** What the run is called: `export`. */
+  what: 'export' | 'fetch'
+  open: () => Promise<ExportPlan>
+}): Promise<ExportReport> {
+  const { what, open } = options
+  const progress: ExportProgress = { what, phase: 'checking', resources: [] }
+  const children = new Map<string, string>()
+  const control = controlRun({
+    onChange: (now) => {
+      progress.phase = now.stopping ? 'stopping' : now.paused ? 'paused' : 'running'
+      setCurrentDetails(describeExport(progress))
+      const signal = now.stopping ? 'stop' : now.paused ? 'pause' : 'unpause'
+      // A child that has ended in the meantime has nothing left to pause.
+      for (const id of children.values()) void tell(id, signal)
+    },
+  })
+  setHandler(status, () => progress, {
+    description: 'Where the run is: its phase, and each resource with its result.',
+  })
+  setCurrentDetails(describeExport(progress))
+  const notices = openNotices()
+
+  return CancellationScope.nonCancellable(async () => {
+    const plan = await open()
+    notices.listen(plan)
+    progress.phase = control.stopping ? 'stopping' : control.paused ? 'paused' : 'running'
+    progress.identity = plan.identity
+    progress.resources = plan.resources.map((resource) => ({ resource, state: 'reading' }))
+    setCurrentDetails(describeExport(progress))
+
+    const results = await Promise.all(
+      plan.resources.map(async (resource): Promise<ResourceResult> => {
+        await control.mayGoOn()
+        const result = control.stopping
+          ? ({ resource, stopped: true } as const)
+          : await runChild({ plan, resource, children })
+        const row = progress.resources.find((one) => one.resource === resource)
+        if (row !== undefined) Object.assign(row, toRow(result))
+        setCurrentDetails(describeExport(progress))
+        return result
+      }),
+    )
+
+    const report = await closeExport.executeWithOptions({ summary: 'write the report' }, [{ plan, results }])
+    progress.phase = 'ended'
+    progress.summary = report.summary
+    setCurrentDetails(describeExport(progress))
+    if (results.every((result) => 'error' in result)) {
+      const failed = report.summary.replace(/\.$/, '')
+      const kept = `Run again, the same ${what} goes on from what was read.`
+      throw ApplicationFailure.nonRetryable(`${failed}. ${kept}`, 'ExportFailed', report)
+    }
+    await tellEnd({ notices, report })
+    return report
+  }).catch(notices.fail)
+}
+
+async function tellEnd({ notices, report }: { notices: Notices; report: ExportReport }): Promise<void> {
+  const { verdict, summary } = report
+  // Some lists may have failed beside others that did not: then the run completes.
+  const kind = verdict === 'proven' || verdict === 'stopped' ? 'ended' : verdict
+  await notices.tell({ kind, summary, report })
+}
+
+async function runChild(options: {
+  plan: ExportPlan
+  resource: ExportPlan['resources'][number]
+  children: Map<string, string>
+}): Promise<ResourceResult> {
+  const { plan, resource, children } = options
+  const workflowId = `${workflowInfo().workflowId}/${resource}`
+  children.set(resource, workflowId)
+  try {
+    return await executeChild(exportResource, {
+      workflowId,
+      // A reset leaves the child of the execution before it at work: this one takes its place.
+      workflowIdReusePolicy: 'TERMINATE_IF_RUNNING',
+      args: [{ plan, resource }],
+      staticSummary: `${resource} to ${plan.to.join(', ')}`,
+    })
+  } catch (error) {
+    const cause = rootCause(error) ?? String(error)
+    return { resource, error: cause }
+  } finally {
+    children.delete(resource)
+  }
+}
+
+/** Also from a scope that was cancelled itself: Request Cancellation reaches the children as `stop`. */
+async function tell(workflowId: string, signal: 'pause' | 'unpause' | 'stop'): Promise<void> {
+  await CancellationScope.nonCancellable(() =>
+    getExternalWorkflowHandle(workflowId)
+      .signal(signal)
+      .catch(() => undefined),
+  )
+}
+
+function toRow(result: ResourceResult): Partial<ExportProgress['resources'][number]> {
+  if ('error' in result) return { state: 'failed', says: result.error }
+  if ('stopped' in result) return { state: 'stopped' }
+  if (result.failed !== undefined)
+    return { state: 'failed', says: result.failed.map((one) => `${one.destination}: ${one.error}`).join(' ') }
+  const first = result.published[0]
+  return {
+    state: first?.verdict ?? 'unproven',
+    records: first?.records ?? 0,
+    says: first?.reasons.join(' ') ?? '',
+  }
+}
