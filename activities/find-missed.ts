@@ -10,7 +10,7 @@ import { kindsFor, type NoticeKind } from './notice.ts'
 import { isOwn, scheduleMemoOf } from './schedule-memo.ts'
 import { tellNight } from './tell-night.ts'
 
-const watchInput = z.strictObject({
+export const watchInput = z.strictObject({
   /** How far back the first look of a schedule goes; every later one begins where the last one ended. */
   lookBackHours: z.number().positive().max(720).optional(),
 })

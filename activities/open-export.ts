@@ -16,7 +16,7 @@ export const maxDeletesInput = z.union([z.int().min(0), z.literal('all')])
 const { to, schema, ...otherFields } = publishingFields
 
 /** The input of `exportData`: one object, every field of which may be left out, as the Temporal UI sends it. */
-const exportInput = z.strictObject({
+export const exportInput = z.strictObject({
   resources: z.array(z.enum(listNames)).min(1).optional(),
   to,
   /** `incremental` reads what changed since the last proven export to the same destinations. */

@@ -34,6 +34,10 @@ await runCommandLine({
     pause: { summary: 'halt a run between two pages', load: () => import('./pause.ts') },
     unpause: { summary: 'let a paused run go on', load: () => import('./unpause.ts') },
     stop: { summary: 'end a run cleanly', load: () => import('./stop.ts') },
+    schedule: {
+      summary: 'runs that come by themselves: apply, list, pause, unpause, trigger, delete',
+      load: () => import('./schedule.ts'),
+    },
     check: { summary: 'is everything in place', load: () => import('./check.ts') },
     verify: { summary: 'check an export against its manifest, offline', load: () => import('./verify.ts') },
     sandbox: { summary: 'the stand-in service on its own', load: () => import('./sandbox.ts') },

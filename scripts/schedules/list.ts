@@ -1,0 +1,94 @@
+import {
+  WorkflowFailedError,
+  WorkflowNotFoundError,
+  type Client,
+  type ScheduleDescription,
+} from '@temporalio/client'
+import type { Command } from 'commander'
+import { scheduleMemoOf } from '../../worker/run-inputs.ts'
+import { openClient } from '../session.ts'
+import { processSettings } from '../settings.ts'
+import { toFailure } from '../terminal/failures.ts'
+import { formatTable } from '../terminal/format.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import { describe } from './apply.ts'
+import type { Definition } from './definition.ts'
+import { findSchedule, ownSchedules } from './plan-changes.ts'
+
+interface LastRun {
+  run: string
+  startedAt: string
+  /** As Temporal has it. */
+  status: string
+  /** What the run says of itself. */
+  verdict: string | null
+  summary: string | null
+}
+
+export function configureList(command: Command, terminal: Terminal): void {
+  command.description('the schedules, when they come, and how the last run ended').action(async () => {
+    const settings = processSettings()
+    await using client = await openClient(settings)
+    const place = { client, taskQueue: settings.taskQueue }
+    const schedules = []
+    for (const name of await ownSchedules(place)) {
+      const found = await findSchedule({ ...place, name })
+      if (found !== undefined) schedules.push(await toListed({ client, name, ...found }))
+    }
+    const rows = schedules.map(({ name, when, next, last, paused, note, timezone }) => [
+      name,
+      when,
+      paused ? 'paused' : toLocal(next, timezone),
+      toLocal(last?.startedAt ?? null, timezone),
+      last === null ? '' : (last.verdict ?? last.status),
+      [paused ? note : '', last?.summary ?? ''].filter((text) => text !== '').join(' | '),
+    ])
+    const head = ['schedule', 'what', 'next', 'last', 'ended', '']
+    const none = 'No schedules. `connector schedule apply` makes them.'
+    terminal.result({ document: { schedules }, text: rows.length === 0 ? none : formatTable({ head, rows }) })
+  })
+}
+
+async function toListed(of: { client: Client; name: string; description: ScheduleDescription }) {
+  const { client, name, description } = of
+  const { state, info, spec, action } = description
+  const definition = scheduleMemoOf(action).definition as unknown as Definition | undefined
+  return {
+    name,
+    workflow: action.workflowType,
+    when: definition === undefined ? action.workflowType : describe({ ...definition, paused: false }),
+    timezone: spec.timezone ?? 'UTC',
+    paused: state.paused,
+    note: state.note ?? '',
+    next: info.nextActionTimes[0]?.toISOString() ?? null,
+    last: await lastOf({ client, description }),
+  }
+}
+
+async function lastOf(of: { client: Client; description: ScheduleDescription }): Promise<LastRun | null> {
+  const last = of.description.info.recentActions.at(-1)
+  if (last === undefined) return null
+  const run = last.action.workflow.workflowId
+  const known = { run, startedAt: last.takenAt.toISOString() }
+  const handle = of.client.workflow.getHandle(run)
+  try {
+    const { status } = await handle.describe()
+    const name = status.name.toLowerCase()
+    if (status.name === 'RUNNING') return { ...known, status: name, verdict: null, summary: null }
+    const result = (await handle.result()) as { verdict?: string; summary?: string } | null
+    return { ...known, status: name, verdict: result?.verdict ?? null, summary: result?.summary ?? null }
+  } catch (error) {
+    if (error instanceof WorkflowFailedError)
+      return { ...known, status: 'failed', verdict: null, summary: toFailure(error).message }
+    if (error instanceof WorkflowNotFoundError)
+      return { ...known, status: 'forgotten', verdict: null, summary: null }
+    throw error
+  }
+}
+
+/** 2026-11-22 02:30, by the schedule's own clock. */
+function toLocal(at: string | null, timeZone: string): string {
+  if (at === null) return ''
+  const style = { dateStyle: 'short', timeStyle: 'short', timeZone } as const
+  return new Intl.DateTimeFormat('sv-SE', style).format(new Date(at))
+}

@@ -1,0 +1,118 @@
+import type { Command } from 'commander'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { personHere } from '../import-ask.ts'
+import { openClient } from '../session.ts'
+import { processSettings } from '../settings.ts'
+import { RefusedError } from '../terminal/failures.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import { findSchedule } from './plan-changes.ts'
+
+type Found = NonNullable<Awaited<ReturnType<typeof findSchedule>>>
+
+/** What a person does to one schedule. */
+interface Steering<Options> {
+  command: Command
+  terminal: Terminal
+  act: (found: Found, options: Options & { name: string }) => Promise<{ text: string; run?: string }>
+}
+
+function configureSteering<Options>({ command, terminal, act }: Steering<Options>): void {
+  command.argument('<name>', 'the schedule').action(async (name: string, options: Options) => {
+    const settings = processSettings()
+    await using client = await openClient(settings)
+    const found = await findSchedule({ client, taskQueue: settings.taskQueue, name })
+    if (found === undefined)
+      throw new RefusedError(`There is no schedule ${name}.`, {
+        hint: '`connector schedule list` lists them.',
+      })
+    const { text, ...more } = await act(found, { ...options, name })
+    terminal.result({ document: { schedule: name, says: text, ...more }, text })
+  })
+}
+
+interface Words {
+  why: string
+  by?: string
+}
+
+export function configurePause(command: Command, terminal: Terminal): void {
+  command
+    .description('no run begins until it is unpaused; a run under way goes on')
+    .requiredOption('--why <words>', 'why; it stands in the note')
+    .option('--by <name>', 'who (default: the user of this machine)')
+  configureSteering<Words>({
+    command,
+    terminal,
+    act: async ({ handle }, { name, why, by = personHere() }) => {
+      await handle.pause(`Paused by ${by}: ${why}`)
+      return { text: `${name} is paused.` }
+    },
+  })
+}
+
+export function configureUnpause(command: Command, terminal: Terminal): void {
+  command
+    .description('runs begin again at their times')
+    .option('--why <words>', 'why; it stands in the note', 'no reason given')
+    .option('--by <name>', 'who (default: the user of this machine)')
+  configureSteering<Words>({
+    command,
+    terminal,
+    act: async ({ handle }, { name, why, by = personHere() }) => {
+      await handle.unpause(`Unpaused by ${by}: ${why}`)
+      const [next] = (await handle.describe()).info.nextActionTimes
+      return { text: `${name} goes on${next === undefined ? '' : `; next at ${next.toISOString()}`}.` }
+    },
+  })
+}
+
+const startedWithinMs = 10_000
+
+export function configureTrigger(command: Command, terminal: Terminal): void {
+  command.description('start a run now, also of a paused schedule')
+  configureSteering<object>({
+    command,
+    terminal,
+    act: async ({ handle, description }, { name }) => {
+      const [running] = description.info.runningActions
+      if (running !== undefined)
+        throw new RefusedError(
+          `The run ${running.workflow.workflowId} of ${name} has not ended; no other was started.`,
+          {
+            hint: `Follow it with: connector watch ${running.workflow.workflowId}`,
+          },
+        )
+      const before = description.info.numActionsTaken
+      await handle.trigger('SKIP')
+      for (const until = performance.now() + startedWithinMs; performance.now() < until; await sleep(50)) {
+        const { info } = await handle.describe()
+        const run = info.recentActions.at(-1)?.action.workflow.workflowId
+        if (info.numActionsTaken > before && run !== undefined)
+          return { text: `Started ${run}. Follow it with: connector watch ${run}`, run }
+      }
+      throw new Error(
+        `Temporal took the trigger of ${name} and has started no run. Look at the schedule in its UI.`,
+      )
+    },
+  })
+}
+
+export function configureDelete(command: Command, terminal: Terminal): void {
+  command
+    .description('take it away; what it started goes on, and `apply` makes it again')
+    .option('--yes', 'without being asked')
+  configureSteering<{ yes?: boolean }>({
+    command,
+    terminal,
+    act: async ({ handle }, { name, yes = false }) => {
+      if (!yes) {
+        if (!terminal.isInteractive)
+          throw new RefusedError(`There is nobody to ask whether to delete ${name}.`, { hint: 'Add --yes.' })
+        const answer = await terminal.ask(`Delete the schedule ${name}? [y/N] `)
+        if (!/^(y|yes|s|si|sí)$/i.test(answer)) throw new RefusedError('Nothing was deleted.')
+      }
+      await handle.delete()
+      return { text: `${name} is deleted.` }
+    },
+  })
+}
