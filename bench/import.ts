@@ -68,7 +68,6 @@ const worker = await startNode({
     BILLING_WORKSPACE: 'acc_bench',
     BILLING_REQUESTS_PER_SECOND: values.rate,
     BILLING_CONCURRENCY: values.concurrency,
-    BILLING_SETTLE_SECONDS: '1',
     CONNECTOR_DATA_DIR: dataDir,
     TEMPORAL_ADDRESS: server.address,
   },

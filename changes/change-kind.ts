@@ -1,3 +1,4 @@
+import type { z } from 'zod'
 import type { Billing, Body, Returned, WriteOptions } from '../billing/client.ts'
 import type { Repeats } from '../state/stage.ts'
 import type { Outcome } from './outcomes.ts'
@@ -30,6 +31,8 @@ export interface ChangeKind {
   send(request: { billing: Billing; body: Body; options: WriteOptions }): Promise<Returned | undefined>
   /** The outcome when the service has answered. */
   readonly answered: Outcome
+  /** What the fields of an answer hold, where the answer is all that tells whether they are stored as sent. */
+  readonly stores?: z.ZodObject
   /**
    * What is to be done about one whose fate is not known: look it up; send it again, because twice is the same as
    * once; or leave it to a person, because it can't be looked up and twice is not the same.

@@ -5,6 +5,7 @@ export const outcomes = {
   created: 'the service answered that it created it',
   updated: 'the service answered that it updated it',
   deleted: 'the service answered that it deleted it',
+  storedOtherwise: 'the service answered that it did it, with other values than were sent',
   found: 'its reply was lost, and a look-up found it done',
   recovered: 'a look after the resume saw it active',
   alreadyFine: 'the look just before saw that nothing was left to do',

@@ -5,7 +5,7 @@ import type { LedgerRow } from '../state/ledger-row.ts'
 import { parseBody } from './body.ts'
 import type { BreakerEvent } from './breaker.ts'
 import type { ChangeKind } from './change-kind.ts'
-import { textOf } from './contents.ts'
+import { differencesOf, textOf } from './contents.ts'
 import { WrongModeError } from './errors.ts'
 import { move, moveByAnswer } from './moves.ts'
 
@@ -111,8 +111,29 @@ async function closeAnswered({
     const fell = stored !== undefined && kind.fellAtOnce?.(stored) === true
     return { event: fell ? 'failure' : 'pending', claimed: true }
   }
-  await moveByAnswer({ ledger, row: claimed, outcome: kind.answered, answerId, answer, at })
+  const changed = changedIn({ kind, stored, body })
+  const outcome = changed === null ? kind.answered : 'storedOtherwise'
+  await moveByAnswer({ ledger, row: claimed, outcome, answerId, answer, error: changed, at })
   return { event: 'success', claimed: true }
+}
+
+/** What the answer holds otherwise than it was sent, for people; what it does not mention is not known. */
+function changedIn({
+  kind,
+  stored,
+  body,
+}: {
+  kind: ChangeKind
+  stored: Returned | undefined
+  body: Body
+}): string | null {
+  if (kind.stores === undefined || stored === undefined) return null
+  const sent = Object.fromEntries(Object.entries(body).filter(([name]) => name !== 'id' && name in stored))
+  const differences = differencesOf({ schema: kind.stores, sent, stored })
+  const words = differences.map(
+    (one) => `${one.field} was sent as ${one.sent} and is stored as ${one.stored}`,
+  )
+  return words.length === 0 ? null : words.join('; ')
 }
 
 /** The id that the service itself gave; an answer about another record than was asked for, or about none, has none. */

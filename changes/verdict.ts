@@ -57,6 +57,7 @@ function doubtful({ outcomes }: ReportSummary): string[] {
   return [
     ...count(outcomes['resolved'] ?? 0, 'done by a person’s word'),
     ...count(outcomes['doubled'] ?? 0, 'done more than once'),
+    ...count(outcomes['storedOtherwise'] ?? 0, 'stored otherwise than sent'),
     ...count(outcomes['wrongMode'] ?? 0, 'done in the other mode'),
   ]
 }

@@ -1,3 +1,4 @@
+import { addon } from '../../billing/resources/addons.ts'
 import type { ChangeKind } from '../change-kind.ts'
 import { textOf } from '../contents.ts'
 import { rowHash } from '../row-hash.ts'
@@ -8,6 +9,7 @@ export const createAddon: ChangeKind = {
   keyOf: rowHash,
   repeats: 'never',
   answered: 'created',
+  stores: addon,
   send: ({ billing, body, options }) => billing.createAddon(body, options),
   whenUnknown: () => 'park',
   traitsOf: (body) => ({

@@ -1,3 +1,4 @@
+import { product } from '../../billing/resources/products.ts'
 import type { ChangeKind } from '../change-kind.ts'
 import { textOf } from '../contents.ts'
 import { rowHash } from '../row-hash.ts'
@@ -8,6 +9,7 @@ export const createProduct: ChangeKind = {
   keyOf: rowHash,
   repeats: 'never',
   answered: 'created',
+  stores: product,
   send: ({ billing, body, options }) => billing.createProduct(body, options),
   whenUnknown: () => 'park',
   traitsOf: (body) => ({ signature: textOf(body['status']), lines: 0, amount: '' }),

@@ -1,3 +1,4 @@
+import { contact } from '../../billing/resources/contacts.ts'
 import type { ChangeKind } from '../change-kind.ts'
 import { targetOf } from '../target.ts'
 
@@ -7,6 +8,7 @@ export const updateContact: ChangeKind = {
   keyOf: (body) => targetOf(body).id,
   repeats: 'otherBody',
   answered: 'updated',
+  stores: contact,
   send: ({ billing, body, options }) => {
     const { id, fields } = targetOf(body)
     return billing.updateContact(id, fields, options)

@@ -1,3 +1,4 @@
+import { subscription } from '../../billing/resources/subscriptions.ts'
 import type { ChangeKind } from '../change-kind.ts'
 import { targetOf } from '../target.ts'
 
@@ -12,6 +13,7 @@ export const updateSubscription: ChangeKind = {
   keyOf: (body) => targetOf(body).id,
   repeats: 'otherBody',
   answered: 'updated',
+  stores: subscription,
   send: ({ billing, body, options }) => {
     const { id, fields } = targetOf(body)
     return billing.updateSubscription(id, fields, options)

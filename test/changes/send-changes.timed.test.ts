@@ -251,6 +251,30 @@ test('an answer that is not about the record that was asked for proves nothing',
   })
 })
 
+test('an answer that shows other values than were sent is told, and proves nothing', async () => {
+  const on = 'PATCH /contacts/{id}/'
+  const sandbox = await startSandbox({
+    counts: { customers: 5 },
+    faults: [{ kind: 'storeOtherwise', fields: { phone: '' }, on, requests: [2] }],
+  })
+  const contacts = [...sandbox.control.records({ resource: 'customers' })].flatMap(
+    (text) => (JSON.parse(text) as { contacts: { id: string }[] }).contacts,
+  )
+  const kind = changeKinds['update-contact']
+  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  await engine.stage(
+    contacts.slice(0, 3).map(({ id }, index) => ({ row: index + 1, body: { id, phone: '+56900' } })),
+  )
+  await engine.finish()
+  expect(await engine.rows()).toMatchObject([
+    { outcome: 'updated', error: null },
+    { state: 'done', outcome: 'storedOtherwise', error: 'phone was sent as +56900 and is stored as ' },
+    { outcome: 'updated', error: null },
+  ])
+  const summary = await summarize({ ledger: engine.ledger, run: engine.run })
+  expect(verdictOf({ kind: kind.name, summary }).reasons).toEqual(['1 stored otherwise than sent'])
+})
+
 test('bounds end the run: most changes, most failures', async () => {
   const sandbox = await startSandbox()
   const few = await startEngine({ kind: retentions, sandbox, limits: { maxChanges: 5 } })
