@@ -52,12 +52,13 @@ const scopeOf = ({ identity, schema }: ExportPlan) => ({
 
 /**
  * The watermark, as far as the destination agrees: a warehouse that was dropped, made anew or brought back from a
- * backup says itself how far it goes, and one that can't be asked has none.
+ * backup says itself how far it goes. One that can't be asked now is taken at the watermark's word: if it is wrong,
+ * the next run learns so from the warehouse, as what is published meanwhile joins nothing there.
  */
 async function markOf(place: Place): Promise<number | undefined> {
   const mark = await place.deps.state.watermarks.get(await keyOf(place))
   if (mark === undefined) return undefined
-  const covered = await coverageOf(place)
+  const covered = await coverageOf(place).catch(() => Infinity)
   return covered === undefined ? undefined : Math.min(mark.at, covered)
 }
 
@@ -66,8 +67,7 @@ async function coverageOf({ deps, plan, resource, destination }: Place): Promise
   const to = deps.destinations.get(destination)
   if (to?.coveredThrough === undefined) return Infinity
   const { filters, exclude: excluded, hash: hashed } = plan
-  // Why it can't be asked is told when it is published to; until then the list is read whole, which is never wrong.
-  return to.coveredThrough(scopeOf(plan), { resource, filters, excluded, hashed }).catch(() => undefined)
+  return to.coveredThrough(scopeOf(plan), { resource, filters, excluded, hashed })
 }
 
 /**
@@ -117,6 +117,7 @@ export async function moveWatermark(
   const to = Date.parse(read.completeThrough)
   if (since !== undefined && ((await markOf(options)) ?? -Infinity) < since) return
   // What is published now is a part of what the warehouse says of itself, if it joins what was there.
-  if (((await coverageOf(options)) ?? -Infinity) < to) return
+  const covered = await coverageOf(options).catch(() => undefined)
+  if ((covered ?? -Infinity) < to) return
   await watermarks.move({ key: await keyOf(options), to, run: plan.run })
 }

@@ -21,7 +21,7 @@ export async function reportExport(options: {
   const { report, terminal } = options
   const rows = report.exports.flatMap(toRows)
   const head = ['resource', 'to', 'verdict', 'records', 'where']
-  const reasons = report.exports.flatMap(toReasons)
+  const reasons = [...report.exports.flatMap(toReasons), ...toAdvice(report)]
   const text = [formatTable({ head, rows }), ...reasons, ...toMissing(report)].join('\n')
   const exports = await Promise.all(report.exports.flatMap(toDocuments))
   const { run, summary, missing } = report
@@ -45,6 +45,16 @@ function toRows(result: ResourceResult): (string | number)[][] {
   return [
     ...result.published.map((one) => [resource, one.destination, one.verdict, one.records, one.where]),
     ...(result.failed ?? []).map((one) => [resource, one.destination, 'failed', '', '']),
+  ]
+}
+
+/** What was read for a destination that failed is kept: it need not be read again. */
+function toAdvice({ run, exports }: ExportReport): string[] {
+  const failed = exports.flatMap((one) => ('published' in one ? (one.failed ?? []) : []))
+  const destinations = [...new Set(failed.map(({ destination }) => destination))]
+  if (destinations.length === 0) return []
+  return [
+    `When that is mended, without reading again: connector publish ${run} --to ${destinations.join(',')}`,
   ]
 }
 

@@ -12,6 +12,7 @@ import {
   startCommand,
   startRun,
   startTestWorker,
+  until,
   type World,
 } from './world.ts'
 
@@ -51,6 +52,8 @@ describe('a destination that fails', () => {
       },
     ])
     expect(summary).toMatch(/^1 of 2 proven complete, 12 records; plans to postgres failed: /)
+    const told = await startCommand(world, ['report', run]).ended
+    expect(told.stdout).toContain(`connector publish ${run} --to postgres`)
     // What a destination still lacks is kept for it.
     const note = JSON.parse(
       await readFile(join(world.dataDir, 'parts', run, 'plans', 'published.json'), 'utf8'),
@@ -172,4 +175,26 @@ test('csv every hour and DuckDB every night each go on from their own last expor
     'duckdb incremental',
   ])
   expect(records.filter((count) => count === 20)).toHaveLength(2)
+})
+
+test('a PostgreSQL that is away when an incremental export begins is waited for, and gets the changes alone', async () => {
+  const url = await postgres.createDatabase()
+  const world = await createWorld({ counts: { plans: 20 } })
+  await startTestWorker(world, { BILLING_READ_LAG_SECONDS: '0', WAREHOUSE_URL: url })
+  const client = await connectTemporal()
+  const input: ExportInput = { resources, mode: 'incremental', to: ['postgres'] }
+  await (await startRun({ client, world, input })).result()
+  postgres.killAll()
+  const run = await startRun({ client, world, input })
+  const hasFailed = async () => {
+    const { raw } = await client.workflow.getHandle(`${run.workflowId}/plans`).describe()
+    return (
+      raw.pendingActivities?.some(({ lastFailure }) => lastFailure?.message?.includes("Can't reach")) ?? false
+    )
+  }
+  await until(() => hasFailed().catch(() => false))
+  await postgres.restart()
+  expect(await run.result()).toMatchObject({ verdict: 'proven' })
+  const sql = `select mode from billing._exports where run = '${run.workflowId}'`
+  expect(await askPostgres(url, sql)).toEqual([{ mode: 'incremental' }])
 })
