@@ -6,6 +6,7 @@ import {
 import {
   ApplicationFailure,
   CancellationScope,
+  ContinueAsNew,
   log,
   proxyActivities,
   startChild,
@@ -72,6 +73,8 @@ export function openNotices(): Notices {
     },
     fail: (thrown) =>
       CancellationScope.nonCancellable(async () => {
+        // The run goes on as another execution.
+        if (thrown instanceof ContinueAsNew) throw thrown
         const error = inOwnWords(thrown)
         const by = scheduledBy()
         // What is refused before it began is shown to the person who started it; a schedule has nobody there.
