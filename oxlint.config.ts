@@ -4,13 +4,24 @@ import { defineConfig, type OxlintOverride } from 'oxlint'
 // `types` rooms may be imported from with `import type` only.
 const rooms = {
   workflows: {
-    types: ['activities', 'billing', 'reading', 'destinations', 'changes', 'state', 'imports', 'worker'],
+    types: [
+      'activities',
+      'billing',
+      'reading',
+      'destinations',
+      'changes',
+      'state',
+      'imports',
+      'recoveries',
+      'worker',
+    ],
   },
   activities: {
-    values: ['billing', 'reading', 'tables', 'destinations', 'changes', 'imports', 'state'],
+    values: ['billing', 'reading', 'tables', 'destinations', 'changes', 'imports', 'recoveries', 'state'],
     types: ['workflows'],
   },
   imports: { values: ['tables', 'changes', 'billing'] },
+  recoveries: { values: ['tables', 'changes', 'reading', 'billing', 'state'] },
   changes: { values: ['billing', 'reading', 'state'] },
   reading: { values: ['billing'] },
   destinations: { values: ['tables'] },
@@ -30,6 +41,7 @@ const rooms = {
       'destinations',
       'changes',
       'imports',
+      'recoveries',
       'state',
       'worker',
       'sandbox',

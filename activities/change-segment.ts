@@ -19,6 +19,8 @@ export interface ChangeWork extends Pick<SettleOptions, 'settleMs' | 'verifyMs'>
   /** For kinds whose attempts are used up. */
   attempts: { most: number; waitsMs: readonly number[] }
   breakerWaitsMs?: readonly number[]
+  /** What is due within so long is waited for in the segment: a timer of the workflow costs more. Default 2 s. */
+  shortWaitMs?: number
 }
 
 /** What of a run one segment hands on to the next. */
@@ -58,8 +60,7 @@ export interface SendStep {
 
 /** A lost request is looked for while the others are still being sent: at least this often. */
 const longestPassMs = 5_000
-/** What is due within so long is waited for here: a timer of the workflow costs more. */
-const shortWaitMs = 2_000
+const usualShortWaitMs = 2_000
 
 interface SegmentOptions {
   ledger: Ledger
@@ -97,6 +98,7 @@ export class Segment {
       if (nextAt === undefined) return await this.#toStep({ ended: endOf(sent), sent })
       if (this.#left <= 0) return await this.#toStep({ ended: 'timeUp', sent })
       const waitMs = nextAt - Date.now()
+      const { shortWaitMs = usualShortWaitMs } = this.#options.work
       if (waitMs > Math.min(shortWaitMs, this.#left)) {
         const ended = sent?.ended === 'breaker' ? 'breaker' : 'waiting'
         return await this.#toStep({ ended, sent, nextAt })

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { identityInput } from '../state/identity-input.ts'
 import { importKindNames } from '../imports/import-kind.ts'
 import { dateOrders } from '../imports/dates.ts'
 import { InvalidInput } from './errors.ts'
@@ -48,15 +49,7 @@ const importInput = z.strictObject({
   settleSeconds: z.number().min(0).optional(),
   breakerWaitsSeconds: z.array(z.number().min(0)).min(1).optional(),
   ...limits,
-  /** Whom the caller believes to act on; refused where the worker serves another. */
-  identity: z
-    .strictObject({
-      workspace: z.string(),
-      baseUrl: z.string(),
-      mode: z.enum(['live', 'test']),
-      store: z.string(),
-    })
-    .optional(),
+  identity: identityInput,
 })
 export type ImportInput = z.input<typeof importInput>
 export type AskedImport = z.output<typeof importInput>

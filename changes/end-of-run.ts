@@ -1,5 +1,6 @@
 import type { Ledger } from '../state/ledger.ts'
-import type { Outcome } from './outcomes.ts'
+import { move } from './moves.ts'
+import { hasFailed, type Outcome } from './outcomes.ts'
 
 /**
  * Leaves what a run has not sent when it ends for good: reported as not tried, and free for another run.
@@ -27,6 +28,36 @@ export function leaveUntried({
     ...which,
     patch: { state: 'dropped', outcome, error: why, closedAt: now() },
   })
+}
+
+/**
+ * Ends what a run of resumes leaves, for good: the next one begins with a snapshot of its own. What fell back and
+ * would have been tried again is for a person, what was never sent is not tried, and every key is free but of what
+ * is unknown.
+ */
+export async function endResumes({
+  ledger,
+  run,
+  why,
+  lane,
+  now = Date.now,
+}: {
+  ledger: Ledger
+  run: string
+  why: string
+  /** Only of this lane. */
+  lane?: string
+  now?: () => number
+}): Promise<void> {
+  const which = lane === undefined ? {} : { lane }
+  for await (const row of ledger.rows({ run, state: 'staged' })) {
+    if (!hasFailed(row) || (lane !== undefined && row.lane !== lane)) continue
+    const error = `${row.error}; ${why}`
+    const patch = { error, holdsKey: false }
+    await move({ ledger, row, to: 'parked', by: 'end', outcome: row.outcome as Outcome, patch })
+  }
+  await leaveUntried({ ledger, run, why, which, now })
+  await ledger.moveAll({ run, from: 'parked', patch: { holdsKey: false }, ...which })
 }
 
 /**

@@ -42,6 +42,7 @@ export const moves: readonly Move[] = [
     by: 'end',
     rule: 'the run has ended without it; its key is free for another run',
   },
+  { from: 'staged', to: 'parked', by: 'end', rule: 'the run has ended before it was tried again' },
 
   { from: 'sending', to: 'done', by: 'answer', rule: 'the service has done it' },
   { from: 'sending', to: 'rejected', by: 'answer', rule: 'the service said no, and it was not sent before' },

@@ -23,6 +23,10 @@ await runCommandLine({
     fetch: { summary: 'fetch credit notes or cancellations by id', load: () => import('./fetch.ts') },
     publish: { summary: 'publish an export again, from kept parts', load: () => import('./publish.ts') },
     import: { summary: 'import a CSV file, each row once', load: () => import('./import.ts') },
+    recover: {
+      summary: 'resume subscriptions that need attention, within bounds',
+      load: () => import('./recover.ts'),
+    },
     template: { summary: 'a CSV header with an example row', load: () => import('./template.ts') },
     approve: { summary: 'let a run go on that waits for it', load: () => import('./approve.ts') },
     resolve: { summary: 'say what became of a parked row', load: () => import('./resolve.ts') },

@@ -2,10 +2,11 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { Settings } from '../worker/settings.ts'
+import { stopChangesOnInterrupt } from './follow-changes.ts'
 import { handIn } from './import-folder.ts'
 import type { ImportOrder } from './import-order.ts'
 import { previewImport } from './import-preview.ts'
-import { followImport, stopOnInterrupt } from './import-run.ts'
+import { followImport } from './import-run.ts'
 import type { Session } from './session.ts'
 import { startImport } from './start-import.ts'
 import type { Terminal } from './terminal/terminal.ts'
@@ -65,7 +66,7 @@ export async function runDemoImport({
     'Two connections break: one after the service made the retention, one before. Both look the same from here.',
   )
   const handle = await startImport({ settings, terminal, order, session, handed })
-  using _interrupt = stopOnInterrupt({ session, handle, terminal })
+  using _interrupt = stopChangesOnInterrupt({ session, handle, terminal })
   const { verdict } = await followImport({ session, handle, terminal, settings })
   const times = timesOf(sandbox, first)
   const once = times.filter((count) => count === 1).length

@@ -1,18 +1,22 @@
 import { WorkflowNotFoundError, type Client } from '@temporalio/client'
 import type { exportData } from '../workflows/export-data.ts'
-import type { importFile } from '../workflows/import-file.ts'
 import type { ExportHandle } from './follow-export.ts'
-import type { ImportHandle } from './import-show.ts'
+import type { ImportHandle } from './start-import.ts'
+import type { RecoveryHandle } from './recover-run.ts'
 import { RefusedError } from './terminal/failures.ts'
 
 const hint = '`connector runs` lists the runs.'
 
-/** The import of this id; undefined where it is a run of another sort, or none. */
-export async function findImport({ client, run }: { client: Client; run: string }) {
-  const handle: ImportHandle = client.workflow.getHandle<typeof importFile>(run)
+/** The import or recovery of this id; undefined where it is a run of another sort, or none. */
+export async function findChanges({ client, run }: { client: Client; run: string }) {
+  const handle = client.workflow.getHandle(run)
   try {
     const description = await handle.describe()
-    return description.type === 'importFile' ? { handle, description } : undefined
+    if (description.type === 'importFile')
+      return { type: 'import' as const, handle: handle as ImportHandle, description }
+    if (description.type === 'recoverSubscriptions')
+      return { type: 'recovery' as const, handle: handle as RecoveryHandle, description }
+    return undefined
   } catch (error) {
     if (error instanceof WorkflowNotFoundError) return undefined
     throw error

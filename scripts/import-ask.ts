@@ -2,7 +2,7 @@ import { userInfo } from 'node:os'
 import { openState } from '../state/open-state.ts'
 import type { Settings } from '../worker/settings.ts'
 import type { ImportProgress } from '../workflows/import-details.ts'
-import type { ImportHandle } from './import-show.ts'
+import type { ImportHandle } from './start-import.ts'
 import { formatTable } from './terminal/format.ts'
 import type { Terminal } from './terminal/terminal.ts'
 

@@ -1,13 +1,12 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { ImportResult } from '../activities/close-import.ts'
 import { type ImportPlan, runFiles } from '../imports/import-plan.ts'
 import { readPlan } from '../imports/run-notes.ts'
 import { type ImportReport, writeImportReport } from '../imports/write-report.ts'
 import { openState, type State } from '../state/open-state.ts'
 import type { Settings } from '../worker/settings.ts'
+import { exitCodeOf } from './exit-code-of.ts'
 import { importFolder } from './import-folder.ts'
-import { exitCodes } from './terminal/failures.ts'
 import { formatTable } from './terminal/format.ts'
 import type { Terminal } from './terminal/terminal.ts'
 
@@ -40,20 +39,11 @@ export async function reportImport({
     const text = await toText({ report, state })
     terminal.result({ document, text })
     if (report.ended?.how === 'finished') await writeFile(join(dataDir, plan.folder, runFiles.shown), '')
-    process.exitCode = codeOf(report)
+    process.exitCode = exitCodeOf(report)
     return report
   } finally {
     await state.close()
   }
-}
-
-function codeOf({ verdict, counts, ended }: Pick<ImportResult, 'verdict' | 'counts' | 'ended'>): number {
-  if (verdict === 'dryRun') return exitCodes.proven
-  if (ended?.how === 'refused') return exitCodes.refused
-  if (ended?.how === 'failed') return exitCodes.failed
-  const { staged, unknown, rejected, parked, notTried } = counts
-  const isWhole = staged + unknown + rejected + parked + notTried === 0
-  return verdict === 'proven' && isWhole ? exitCodes.proven : exitCodes.unproven
 }
 
 async function toText({ report, state }: { report: ImportReport; state: State }): Promise<string> {

@@ -1,22 +1,21 @@
-import { ServiceError, WorkflowFailedError, WorkflowNotFoundError } from '@temporalio/client'
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import { runFiles } from '../imports/import-plan.ts'
 import type { ImportReport } from '../imports/write-report.ts'
 import type { Settings } from '../worker/settings.ts'
+import type { ImportProgress } from '../workflows/import-details.ts'
 import type { importFile } from '../workflows/import-file.ts'
-import { TemporalLostError } from './follow-export.ts'
+import { followChanges, stopChangesOnInterrupt } from './follow-changes.ts'
 import { answerImport } from './import-ask.ts'
 import { handIn, type HandedIn, importFolder } from './import-folder.ts'
 import type { ImportOrder } from './import-order.ts'
 import { previewImport } from './import-preview.ts'
 import { reportImport } from './import-report.ts'
-import { type ImportHandle, showImport } from './import-show.ts'
+import type { ImportHandle } from './start-import.ts'
 import { openLocalSession } from './local-session.ts'
 import { openSession, type Session } from './session.ts'
 import { startImport } from './start-import.ts'
 import { exitCodes } from './terminal/failures.ts'
-import { onInterrupt } from './terminal/interrupt.ts'
 import type { Terminal } from './terminal/terminal.ts'
 
 interface Call {
@@ -52,7 +51,7 @@ export async function runImport(call: Call): Promise<void> {
           document: { run: handed.run },
           text: `Follow it with: connector watch ${handed.run}`,
         })
-      using _interrupt = stopOnInterrupt({ session, handle, terminal })
+      using _interrupt = stopChangesOnInterrupt({ session, handle, terminal })
       await followImport({ session, handle, terminal, settings })
       return
     } catch (error) {
@@ -80,55 +79,14 @@ export async function followImport(options: {
   terminal: Terminal
   settings: Settings
 }): Promise<ImportReport> {
-  const { session, handle, terminal, settings } = options
-  const { client, gone } = session
-  const ended = new AbortController()
-  const signal = AbortSignal.any([ended.signal, gone])
-  const onQuestion: Parameters<typeof showImport>[0]['onQuestion'] = (progress) =>
-    answerImport({ handle, progress, terminal, settings, signal })
-  const showing = showImport({ client, handle, terminal, signal, onQuestion })
-  let run: string
-  try {
-    ;({ run } = await client.withAbortSignal(signal, () => handle.result()))
-  } catch (cause) {
-    if (cause instanceof WorkflowFailedError)
-      terminal.note(`What was sent and what was not: connector report ${handle.workflowId}`)
-    if (!(cause instanceof ServiceError) || gone.aborted) throw cause
-    throw new TemporalLostError({ run: handle.workflowId, cause })
-  } finally {
-    ended.abort()
-    await showing
-  }
-  return await reportImport({ run, terminal, settings })
-}
-
-/** Ctrl-C asks the run of this command to stop cleanly; a second one lets go of it. */
-export function stopOnInterrupt({
-  session,
-  handle,
-  terminal,
-}: {
-  session: Session
-  handle: ImportHandle
-  terminal: Terminal
-}): Disposable {
-  return onInterrupt({
-    async first() {
-      terminal.note('Stopping: what was sent is known, and the same command goes on. Ctrl-C again leaves it.')
-      await handle.signal('stop').catch((error: unknown) => {
-        if (!(error instanceof WorkflowNotFoundError)) throw error
-      })
-    },
-    async second() {
-      const next = await session.letGo()
-      terminal.note(
-        next === 'waits'
-          ? `The run ${handle.workflowId} waits. The same command goes on with it.`
-          : `The run ${handle.workflowId} goes on. Follow it with: connector watch ${handle.workflowId}`,
-      )
-      process.exit(exitCodes.failed)
-    },
+  const { handle, terminal, settings } = options
+  const run = await followChanges<ImportProgress>({
+    ...options,
+    unit: 'rows',
+    nameOf: ({ kind }) => kind ?? 'import',
+    onQuestion: (progress, signal) => answerImport({ handle, progress, terminal, settings, signal }),
   })
+  return await reportImport({ run, terminal, settings })
 }
 
 /** The same file again, and its run has ended: nothing is sent, and the exit code says so from the second time on. */

@@ -8,9 +8,11 @@ import {
 import type { ImportInput } from '../activities/import-input.ts'
 import type { ImportPlan } from '../imports/import-plan.ts'
 import type { importFile } from '../workflows/import-file.ts'
+import { stopChangesOnInterrupt } from './follow-changes.ts'
 import { planOf } from './import-report.ts'
-import { followImport, stopOnInterrupt } from './import-run.ts'
+import { followImport } from './import-run.ts'
 import { openLocalSession } from './local-session.ts'
+import { savedRecovery } from './recovery-folder.ts'
 import { openClient } from './session.ts'
 import type { Settings } from '../worker/settings.ts'
 import { RefusedError } from './terminal/failures.ts'
@@ -57,6 +59,10 @@ export async function resolveInImport(options: Resolving): Promise<string> {
 async function findPlan({ settings, run }: Omit<Resolving, 'said'>): Promise<ImportPlan> {
   const plan = await planOf(settings, run)
   if (plan !== undefined) return plan
+  if ((await savedRecovery(settings, run)) !== undefined)
+    throw new RefusedError(`The recovery ${run} has ended, so there is nothing to resolve in it.`, {
+      hint: 'The next recovery looks at what needs attention then. While one runs, its update `resolve` does it.',
+    })
   throw new RefusedError(`There is no import ${run} in ${settings.dataDir}.`, {
     hint: '`connector runs` lists the runs.',
   })
@@ -102,7 +108,7 @@ export async function resolveLocally({
   const { client } = session
   terminal.note(await resolveBy({ ...resolving, client }))
   const handle = client.workflow.getHandle<typeof importFile>(run)
-  using _interrupt = stopOnInterrupt({ session, handle, terminal })
+  using _interrupt = stopChangesOnInterrupt({ session, handle, terminal })
   await followImport({ session, handle, terminal, settings })
 }
 

@@ -5,6 +5,8 @@ import type { ExportReport } from '../activities/close-export.ts'
 import { toFileName } from '../destinations/export-folder.ts'
 import { reportExport } from './export-report.ts'
 import { planOf, reportImport } from './import-report.ts'
+import { savedRecovery } from './recovery-folder.ts'
+import { reportRecovery } from './recovery-report.ts'
 import { processSettings } from './settings.ts'
 import { RefusedError } from './terminal/failures.ts'
 import type { Terminal } from './terminal/terminal.ts'
@@ -15,6 +17,10 @@ export function configure(command: Command, terminal: Terminal): void {
     const settings = processSettings()
     if ((await planOf(settings, run)) !== undefined) {
       await reportImport({ run, terminal, settings })
+      return
+    }
+    if ((await savedRecovery(settings, run)) !== undefined) {
+      await reportRecovery({ run, terminal, settings })
       return
     }
     const path = join(settings.dataDir, 'exports', 'reports', `${toFileName(run)}.json`)

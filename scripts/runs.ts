@@ -10,7 +10,8 @@ export function configure(command: Command, terminal: Terminal): void {
   command.option('--open', 'only those that have not ended').action(async (options: { open?: true }) => {
     const settings = processSettings()
     await using client = await openClient(settings)
-    const types = "WorkflowType IN ('exportData', 'fetchDocuments', 'importFile', 'publishRun')"
+    const types =
+      "WorkflowType IN ('exportData', 'fetchDocuments', 'importFile', 'publishRun', 'recoverSubscriptions')"
     const query = `${types} AND TaskQueue = '${settings.taskQueue}'${options.open ? " AND ExecutionStatus = 'Running'" : ''}`
     const runs = []
     for await (const run of client.workflow.list({ query })) {

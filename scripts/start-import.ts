@@ -1,13 +1,14 @@
-import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client'
+import { WorkflowExecutionAlreadyStartedError, type WorkflowHandle } from '@temporalio/client'
 import type { ImportInput } from '../activities/import-input.ts'
 import { importKinds } from '../imports/import-kind.ts'
 import type { Settings } from '../worker/settings.ts'
 import type { importFile } from '../workflows/import-file.ts'
 import type { HandedIn } from './import-folder.ts'
 import type { ImportOrder } from './import-order.ts'
-import type { ImportHandle } from './import-show.ts'
 import type { Session } from './session.ts'
 import type { Terminal } from './terminal/terminal.ts'
+
+export type ImportHandle = WorkflowHandle<typeof importFile>
 
 /** Starts the run of what was handed in, or finds it where it has been started already. */
 export async function startImport({

@@ -1,8 +1,8 @@
 import { ServiceError, type Client } from '@temporalio/client'
 import type { Command } from 'commander'
 import type { ExportProgress } from '../workflows/export-details.ts'
-import type { ImportProgress } from '../workflows/import-details.ts'
-import { findImport, findRun } from './find-run.ts'
+import type { DeskProgress } from '../workflows/desk.ts'
+import { findChanges, findRun } from './find-run.ts'
 import { openClient } from './session.ts'
 import { processSettings } from './settings.ts'
 import { formatTable } from './terminal/format.ts'
@@ -14,8 +14,8 @@ const answerWithinMs = 5_000
 export function configure(command: Command, terminal: Terminal): void {
   command.argument('<run>', 'the workflow id of the run').action(async (run: string) => {
     await using client = await openClient(processSettings())
-    const ofImport = await findImport({ client, run })
-    if (ofImport !== undefined) return await tellImport({ ...ofImport, client, terminal })
+    const ofChanges = await findChanges({ client, run })
+    if (ofChanges !== undefined) return await tellChanges({ ...ofChanges, client, terminal })
     const { handle, description } = await findRun({ client, run })
     const status = description.status.name.toLowerCase()
     // The query is answered by a worker, also for a run that has ended.
@@ -41,21 +41,27 @@ export function configure(command: Command, terminal: Terminal): void {
   })
 }
 
-async function tellImport({
+async function tellChanges({
   client,
+  type,
   handle,
   description,
   terminal,
-}: NonNullable<Awaited<ReturnType<typeof findImport>>> & { client: Client; terminal: Terminal }) {
+}: NonNullable<Awaited<ReturnType<typeof findChanges>>> & { client: Client; terminal: Terminal }) {
   const run = handle.workflowId
   const status = description.status.name.toLowerCase()
   const progress = await client
-    .withDeadline(Date.now() + answerWithinMs, () => handle.query<ImportProgress>('status'))
+    .withDeadline(Date.now() + answerWithinMs, () =>
+      handle.query<DeskProgress & { summary?: string }>('status'),
+    )
     .catch(unlessSilent)
   const { phase, counts, summary = '' } = progress ?? {}
   const says = phase ?? 'no worker answers'
   const rows = Object.entries({ ...counts }).filter(([, count]) => count > 0)
-  const table = rows.length === 0 ? '' : formatTable({ head: ['outcome', 'rows'], rows })
+  const table =
+    rows.length === 0
+      ? ''
+      : formatTable({ head: ['outcome', type === 'import' ? 'rows' : 'subscriptions'], rows })
   const text = [`${run} is ${status}, ${says}`, table, summary].filter((line) => line !== '').join('\n')
   terminal.result({ document: { run, status, says, ...progress }, text })
 }

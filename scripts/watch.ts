@@ -1,8 +1,9 @@
 import type { Command } from 'commander'
 import { reportExport } from './export-report.ts'
-import { findImport, findRun } from './find-run.ts'
+import { findChanges, findRun } from './find-run.ts'
 import { followExport } from './follow-export.ts'
 import { followImport } from './import-run.ts'
+import { followRecovery } from './recover-run.ts'
 import { openClient } from './session.ts'
 import { processSettings } from './settings.ts'
 import { exitCodes } from './terminal/failures.ts'
@@ -19,10 +20,11 @@ export function configure(command: Command, terminal: Terminal): void {
       process.exit(exitCodes.failed)
     }
     using _interrupt = onInterrupt({ first: letGo, second: letGo })
-    const ofImport = await findImport({ client, run })
-    if (ofImport !== undefined) {
+    const ofChanges = await findChanges({ client, run })
+    if (ofChanges !== undefined) {
       const session = { client, gone: new AbortController().signal }
-      await followImport({ session, handle: ofImport.handle, terminal, settings })
+      if (ofChanges.type === 'import') await followImport({ session, ...ofChanges, terminal, settings })
+      else await followRecovery({ session, ...ofChanges, terminal, settings })
       return
     }
     const { handle } = await findRun({ client, run, types: ['exportData', 'fetchDocuments', 'publishRun'] })

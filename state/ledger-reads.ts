@@ -45,6 +45,8 @@ export interface LedgerReads {
   holders(options: KeySpace & { keys: readonly string[] }): Promise<LedgerRow[]>
   /** The changes of a run with any of these keys, wherever they stand. */
   underKeys(options: KeySpace & { run: string; keys: readonly string[] }): Promise<LedgerRow[]>
+  /** The runs that have changes of a kind which are staged, sending or unknown. */
+  unfinishedRuns(options: KeySpace): Promise<string[]>
   history(options: KeySpace & { keys: readonly string[] }): Promise<Map<string, KeyHistory>>
   /** When the next staged change of a run may be sent; undefined where none is staged. */
   nextDue(options: { run: string; exceptLanes?: readonly string[] }): Promise<number | undefined>
@@ -207,6 +209,15 @@ export function createLedgerReads({ db }: { db: Kysely<StateTables> }): LedgerRe
           .orderBy('row')
           .execute()
       ).map(toRow),
+    unfinishedRuns: async (space) => {
+      const rows = await inSpace(db, space)
+        .select('run')
+        .distinct()
+        .where('state', 'in', ['staged', 'sending', 'unknown'])
+        .orderBy('run')
+        .execute()
+      return rows.map(({ run }) => run)
+    },
     history: (options) => history({ db, ...options }),
     nextDue: async ({ run, exceptLanes = [] }) => {
       const row = await db

@@ -78,6 +78,7 @@ export function openDesk<Plan extends ChangeRun, Result extends DeskResult>(
   const { progress, show, control, words } = parties
   const approval = { given: false }
   const notices = openNotices()
+  let asked = 0
   const desk: Desk<Plan, Result> = {
     plan: undefined,
     result: undefined,
@@ -89,7 +90,8 @@ export function openDesk<Plan extends ChangeRun, Result extends DeskResult>(
       progress.waitingFor = { what, until, ...(count !== undefined && { count }) }
       progress.phase = 'waiting for approval'
       show()
-      await notices.tell({ key: until, ...toAppeal({ progress, what, count, until }) })
+      asked += 1
+      await notices.tell({ key: String(asked), ...toAppeal({ progress, what, count, until }) })
       await condition(() => approval.given || control.stopping, seconds * 1000)
       delete progress.waitingFor
       show()

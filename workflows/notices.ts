@@ -6,7 +6,6 @@ import {
 import {
   ApplicationFailure,
   CancellationScope,
-  ContinueAsNew,
   log,
   proxyActivities,
   startChild,
@@ -73,8 +72,6 @@ export function openNotices(): Notices {
     },
     fail: (thrown) =>
       CancellationScope.nonCancellable(async () => {
-        // The run goes on as another execution.
-        if (thrown instanceof ContinueAsNew) throw thrown
         const error = inOwnWords(thrown)
         const by = scheduledBy()
         // What is refused before it began is shown to the person who started it; a schedule has nobody there.

@@ -15,6 +15,8 @@ const stop = defineSignal('stop')
 export interface RunControl {
   readonly paused: boolean
   readonly stopping: boolean
+  /** How often somebody asked it to stop. */
+  readonly stops: number
   /** Resolves when the run may go on: not paused, or told to stop. */
   mayGoOn(): Promise<void>
   /** Does `work` until it is done, or until somebody pauses or stops the run: then its activity is asked to end. */
@@ -31,16 +33,18 @@ export function controlRun(options: {
   onChange: (control: RunControl) => void
   /** Where a pause halts the run, and what a stop leaves. */
   words?: { between: string; kept: string }
+  /** Whether the execution before this one was paused. */
+  paused?: boolean
 }): RunControl {
   const { between, kept } = options.words ?? { between: 'two pages', kept: 'what was read is kept' }
-  let paused = false
-  let stopping = false
+  let { paused = false } = options
+  let stops = 0
   const interrupts = new Set<() => void>()
 
-  const change = (to: { paused?: boolean; stopping?: boolean }) => {
-    paused = to.paused ?? paused
-    stopping = to.stopping ?? stopping
-    if (paused || stopping) control.interrupt()
+  const change = (to: { paused: boolean; stop?: true }) => {
+    ;({ paused } = to)
+    if (to.stop === true) stops += 1
+    if (paused || stops > 0) control.interrupt()
     options.onChange(control)
   }
 
@@ -49,16 +53,19 @@ export function controlRun(options: {
       return paused
     },
     get stopping() {
-      return stopping
+      return stops > 0
+    },
+    get stops() {
+      return stops
     },
     interrupt() {
       for (const interrupt of interrupts) interrupt()
     },
     async mayGoOn() {
-      await condition(() => !paused || stopping)
+      await condition(() => !paused || stops > 0)
     },
     async untilInterrupted(work) {
-      if (paused || stopping) return 'interrupted'
+      if (paused || stops > 0) return 'interrupted'
       let interrupted = false
       const scope = new CancellationScope()
       const interrupt = () => {
@@ -82,10 +89,10 @@ export function controlRun(options: {
     description: `Halts the run between ${between}; ${kept}. Unpause goes on.`,
   })
   setHandler(unpause, () => change({ paused: false }), { description: 'Goes on where the pause halted it.' })
-  setHandler(stop, () => change({ stopping: true, paused: false }), {
+  setHandler(stop, () => change({ stop: true, paused: false }), {
     description: `Ends the run cleanly, with a report; ${kept} for the next run of the same input.`,
   })
-  CancellationScope.current().cancelRequested.catch(() => change({ stopping: true, paused: false }))
+  CancellationScope.current().cancelRequested.catch(() => change({ stop: true, paused: false }))
   return control
 }
 

@@ -53,6 +53,8 @@ export interface Sending {
   rows?: readonly number[]
   /** What is due one after another is waited for together, at least so long. */
   leastWaitMs?: number
+  /** Before each segment: where the history is long, a new execution begins here. */
+  beforeSegment?: () => Promise<void>
   /** After each segment: ends the sending where it gives an end. */
   afterStep?: (step: SendStep) => Promise<SendingEnd | 'goOn' | undefined>
 }
@@ -69,6 +71,7 @@ export async function sendSome(
   for (;;) {
     await control.mayGoOn()
     if (control.stopping) return { how: 'stopped', giveUp: false, why: sending.stopped }
+    await sending.beforeSegment?.()
     progress.phase = rows === undefined ? 'sending' : 'canary'
     show()
     const step = await control.untilInterrupted(() => {

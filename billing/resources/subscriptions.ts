@@ -3,7 +3,8 @@ import { boolean, choice, date, decimal, integer, list, text, timestamp } from '
 import type { ListResource } from './resource.ts'
 
 const statuses = ['active', 'paused', 'cancelled', 'finalized', 'needs_attention'] as const
-const attentionReasons = [
+/** Why a subscription needs attention. */
+export const attentionReasons = [
   'biller_issue',
   'gateway_issue',
   'reference_expired',

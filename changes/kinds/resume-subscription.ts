@@ -5,87 +5,111 @@ import { textOf } from '../contents.ts'
 import { findRecords } from '../find-records.ts'
 import { targetOf } from '../target.ts'
 
-/**
- * Money moves, and the subscription may fall back later: so it is looked at just before, and what became of it is
- * what a look after the settle delay sees, whatever the answer was.
- *
- * The body holds `id`, `customer` (there is no way to get one subscription, but a customer's can be listed) and,
- * where it is to be sent, `next_billing`.
- */
-export const resumeSubscription: ChangeKind = {
-  name: 'resume-subscription',
-  keyOf: (body) => targetOf(body).id,
-  repeats: 'always',
-  answered: 'resumed',
-  send: ({ billing, body, options }) => {
-    const nextBilling = body['next_billing']
-    const fields = typeof nextBilling === 'string' ? { next_billing: nextBilling } : {}
-    return billing.resumeSubscription(targetOf(body).id, fields, options)
-  },
-  whenUnknown: () => 'lookUp',
-  lookBefore,
-  lookUp,
-  settledByLook: true,
-  traitsOf: (body) => ({ signature: textOf(body['collection_scheme']), lines: 0, amount: '' }),
-}
+/** What a look saw of a subscription: enough to tell whether a resume had an effect, and for the report. */
+export type SubscriptionFacts = Readonly<Record<(typeof seenFields)[number], unknown>>
 
 /** What a resume that had any effect would have changed. */
 const watched = ['status', 'needs_attention_reason', 'needs_attention', 'updated'] as const
+const seenFields = [...watched, 'next_billing'] as const
 
-async function lookBefore(look: LookBefore): Promise<SeenBefore> {
+/**
+ * Money moves, and the subscription may fall back later: so it is looked at just before, and what became of it is
+ * what a look after a while sees, whatever the answer was.
+ *
+ * The body holds `id`, what finds it (there is no way to get one subscription, but the list can be filtered by
+ * `line` or `customer`), `collection_scheme` and, where it is to be sent, `next_billing`.
+ */
+export function createResumeKind({
+  refuses,
+}: {
+  /** Why a subscription that needs attention for this reason is not to be resumed; undefined where it is. */
+  refuses: (reason: string) => string | undefined
+}): ChangeKind {
+  return {
+    name: 'resume-subscription',
+    keyOf: (body) => targetOf(body).id,
+    repeats: 'always',
+    answered: 'resumed',
+    send: ({ billing, body, options }) => {
+      const nextBilling = body['next_billing']
+      const fields = typeof nextBilling === 'string' ? { next_billing: nextBilling } : {}
+      return billing.resumeSubscription(targetOf(body).id, fields, options)
+    },
+    whenUnknown: () => 'lookUp',
+    lookBefore: (look) => lookBefore({ ...look, refuses }),
+    lookUp,
+    settledByLook: true,
+    fellAtOnce: ({ status }) => status === 'needs_attention',
+    traitsOf: (body) => ({ signature: textOf(body['collection_scheme']), lines: 0, amount: '' }),
+  }
+}
+
+export const resumeSubscription = createResumeKind({ refuses: () => undefined })
+
+async function lookBefore({
+  refuses,
+  ...look
+}: LookBefore & Parameters<typeof createResumeKind>[0]): Promise<SeenBefore> {
   const record = await findSubscription(look)
   if (record === undefined)
     return { instead: 'parked', outcome: 'notFound', words: 'not found among the customer’s subscriptions' }
+  const saw = factsOf(record)
   const status = textOf(record['status'])
-  if (status === 'active') return { instead: 'done', outcome: 'alreadyFine', words: 'it is active' }
-  if (status !== 'needs_attention')
-    return { instead: 'parked', outcome: 'needsPerson', words: `it is ${status} now, not in needs_attention` }
-  return { go: Object.fromEntries(watched.map((field) => [field, record[field] ?? null])) }
+  if (status === 'active') return { instead: 'done', outcome: 'alreadyFine', words: 'it is active', saw }
+  if (status === 'cancelled' || status === 'finalized')
+    return { instead: 'dropped', outcome: 'gone', words: `it is ${status} now`, saw }
+  const needsPerson = (words: string) => ({ instead: 'parked', outcome: 'needsPerson', words, saw }) as const
+  if (status !== 'needs_attention') return needsPerson(`it is ${status} now, not in needs_attention`)
+  const reason = textOf(record['needs_attention_reason'])
+  const refusal = refuses(reason)
+  return refusal === undefined ? { go: saw } : needsPerson(`its reason is ${reason} now: ${refusal}`)
 }
 
 async function lookUp({ before, ...look }: LookUp): Promise<Seen> {
   const record = await findSubscription(look)
   if (record === undefined)
     return { seen: 'unclear', outcome: 'notFound', words: 'not found among the customer’s subscriptions' }
+  const saw = factsOf(record)
   const status = textOf(record['status'])
-  if (status === 'active') return { seen: 'done', id: targetOf(look.body).id, outcome: 'recovered' }
+  if (status === 'active') return { seen: 'done', id: targetOf(look.body).id, outcome: 'recovered', saw }
   const facts = JSON.parse(before ?? '{}') as Body
   if (watched.every((field) => textOf(record[field]) === textOf(facts[field])))
-    return {
-      seen: 'fellBack',
-      outcome: 'noEffect',
-      words: 'nothing about it has changed',
-    }
+    return { seen: 'fellBack', outcome: 'noEffect', words: 'nothing about it has changed', saw }
   const reason = textOf(record['needs_attention_reason'])
-  return { seen: 'fellBack', outcome: 'fellBack', words: [status, reason].filter(Boolean).join(': ') }
+  const words = [status, reason].filter(Boolean).join(': ')
+  return { seen: 'fellBack', outcome: 'fellBack', words, saw }
 }
+
+const factsOf = (record: Readonly<Record<string, unknown>>) =>
+  Object.fromEntries(seenFields.map((field) => [field, record[field] ?? null])) as SubscriptionFacts
 
 async function findSubscription({ billing, body, signal }: LookBefore) {
   const { id } = targetOf(body)
   const customer = textOf(body['customer'])
-  const find = async (filters: Readonly<Record<string, string>>) => {
-    const { records } = await findSubscriptions({ billing, customer, filters, signal })
+  const line = textOf(body['line'])
+  const find = async (filters: Filters, carries: Carries) => {
+    const { records } = await findSubscriptions({ billing, filters, carries, signal })
     return records.find((record) => textOf(record['id']) === id)
   }
-  // A status may be hidden unless it is asked for.
-  return (await find({})) ?? (await find({ status: 'needs_attention' }))
+  const isTheirs: Carries = (record) => textOf(record['customer']) === customer
+  // Its own line finds it in one small page; a line may be gone or have another id, and a status may be hidden
+  // unless it is asked for.
+  return (
+    (line === '' ? undefined : await find({ lines: line }, (record) => hasLine(record, line))) ??
+    (await find({ customer }, isTheirs)) ??
+    (await find({ customer, status: 'needs_attention' }, isTheirs))
+  )
 }
 
-const findSubscriptions = ({
-  billing,
-  customer,
-  filters,
-  signal,
-}: {
+type Filters = Readonly<Record<string, string>>
+type Carries = (record: Record<string, unknown>) => boolean
+
+const hasLine: (record: Record<string, unknown>, line: string) => boolean = ({ lines }, line) =>
+  Array.isArray(lines) && lines.some((one: unknown) => textOf((one as Body | null)?.['id']) === line)
+
+const findSubscriptions = (look: {
   billing: Billing
-  customer: string
-  filters: Readonly<Record<string, string>>
+  filters: Filters
+  carries: Carries
   signal: AbortSignal | undefined
-}) =>
-  findRecords({
-    billing,
-    resource: subscriptions,
-    filters: { customer, ...filters },
-    carries: (record) => textOf(record['customer']) === customer,
-    signal,
-  })
+}) => findRecords({ resource: subscriptions, ...look })

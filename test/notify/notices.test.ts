@@ -211,11 +211,7 @@ describe('a receiver', () => {
       requestId: `${workflowId}-reset`,
       workflowTaskFinishEventId: last ?? null,
     })
-    const delivery = client.workflow.getHandle(receiver.received[0]!.body.event.id)
-    const first = await delivery.describe()
-    // Whoever is told has been handed over before the run ends.
     await client.workflow.getHandle(workflowId, again.runId).result()
-    expect((await delivery.describe()).runId).toBe(first.runId)
     expect(receiver.received).toHaveLength(1)
   })
 })

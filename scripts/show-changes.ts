@@ -2,11 +2,10 @@ import type { Client, WorkflowHandle } from '@temporalio/client'
 import { defaultPayloadConverter } from '@temporalio/common'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ReportCounts } from '../changes/report.ts'
-import type { importFile } from '../workflows/import-file.ts'
-import type { ImportProgress } from '../workflows/import-details.ts'
+import type { DeskProgress } from '../workflows/desk.ts'
 import { failuresOf, waitsForWorker } from './show-export.ts'
 import { formatDuration } from './terminal/format.ts'
-import type { Progress } from './terminal/progress.ts'
+import type { Progress as Bar } from './terminal/progress.ts'
 import type { Terminal } from './terminal/terminal.ts'
 
 const lookEveryMs = 1_000
@@ -15,22 +14,24 @@ const takenUpWithinMs = 15_000
 /** The rate shown is that of the last so many looks. */
 const rateLooks = 15
 
-export type ImportHandle = WorkflowHandle<typeof importFile>
-
-interface Show {
+export interface Show<Progress extends DeskProgress> {
   client: Client
-  handle: ImportHandle
+  handle: Pick<WorkflowHandle, 'describe' | 'query'>
+  /** What is counted, in the plural, and how the bar is called. */
+  unit: string
+  nameOf: (progress: Progress) => string
   terminal: Terminal
   signal: AbortSignal
   /** Called once for each question that the run has for a person. */
-  onQuestion: (progress: ImportProgress) => Promise<void>
+  onQuestion: (progress: Progress) => Promise<void>
 }
 
-/** Shows how far an import is, with its rate and the time that is left, and passes on what it asks. */
-export async function showImport({ client, handle, terminal, signal, onQuestion }: Show): Promise<void> {
+/** Shows how far a run of changes is, with its rate and the time that is left, and passes on what it asks. */
+export async function showChanges<Progress extends DeskProgress>(show: Show<Progress>): Promise<void> {
+  const { client, handle, unit, nameOf, terminal, signal, onQuestion } = show
   const said = new Set<string>()
   const rate = createRate()
-  let bar: Progress | undefined
+  let bar: Bar | undefined
   let asked: string | undefined
   let takenUpAt = performance.now()
   const say = (line: string) => {
@@ -38,10 +39,10 @@ export async function showImport({ client, handle, terminal, signal, onQuestion 
     said.add(line)
   }
   while (!signal.aborted) {
-    const seen = await client.withAbortSignal(signal, () => lookAt(handle)).catch(() => undefined)
+    const seen = await client.withAbortSignal(signal, () => lookAt<Progress>(handle)).catch(() => undefined)
     const counts = seen?.counts
-    if (counts !== undefined) {
-      bar ??= terminal.progress({ name: seen?.progress?.kind ?? 'import', unit: 'rows' })
+    if (counts !== undefined && seen?.progress !== undefined) {
+      bar ??= terminal.progress({ name: nameOf(seen.progress), unit })
       bar.update(toState(counts, rate))
     }
     for (const failure of seen?.failures ?? []) say(`It is tried again after: ${failure}`)
@@ -60,9 +61,9 @@ export async function showImport({ client, handle, terminal, signal, onQuestion 
   bar?.end()
 }
 
-async function lookAt(handle: ImportHandle) {
+async function lookAt<Progress extends DeskProgress>(handle: Show<Progress>['handle']) {
   const description = await handle.describe()
-  const progress = await handle.query<ImportProgress>('status').catch(() => undefined)
+  const progress = await handle.query<Progress>('status').catch(() => undefined)
   const payload = description.raw.pendingActivities?.[0]?.heartbeatDetails?.payloads?.[0]
   const beat =
     payload === undefined ? {} : defaultPayloadConverter.fromPayload<Partial<ReportCounts>>(payload)

@@ -1,0 +1,55 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Billing } from '../billing/client.ts'
+import { endResumes } from '../changes/end-of-run.ts'
+import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
+import { settleChanges } from '../changes/settle-changes.ts'
+import { type RecoveryPlan, waitsOf } from '../recoveries/recovery-plan.ts'
+import type { ActivityDeps } from './deps.ts'
+
+/**
+ * Settles what recoveries left that were terminated or whose server was lost: what they had resumed without seeing
+ * what became of it is looked at, and what they had not resumed is free again. Only one recovery goes on at a time,
+ * so whatever is unfinished is nobody's. Gives the number that was looked at.
+ */
+export async function settleLeftovers({
+  deps,
+  plan,
+  billing,
+  signal,
+}: {
+  deps: ActivityDeps
+  plan: RecoveryPlan
+  billing: Billing
+  signal: AbortSignal
+}): Promise<number> {
+  const { ledger } = deps.state
+  const { workspace, mode } = plan.identity
+  const { settleMs, verifyMs } = plan
+  let looked = 0
+  for (const run of await ledger.unfinishedRuns({ workspace, mode, kind: resumeSubscription.name })) {
+    if (run === plan.run) continue
+    const interrupted = { state: 'unknown', outcome: 'interrupted', unknownSince: Date.now() } as const
+    await ledger.moveAll({ run, from: 'sending', patch: interrupted })
+    for (;;) {
+      const { settled, nextLookAt } = await settleChanges({
+        ledger,
+        run,
+        kind: resumeSubscription,
+        billing,
+        settleMs,
+        verifyMs,
+        attempts: { most: plan.attempts, waitsMs: waitsOf(plan), count: true },
+        inFlight: deps.concurrency,
+        timeBoxMs: Infinity,
+        signal,
+      })
+      signal.throwIfAborted()
+      looked += settled.done + settled.staged + settled.parked
+      if (nextLookAt === undefined) break
+      const ms = Math.max(0, nextLookAt - Date.now())
+      await wait(ms, undefined, { signal }).catch(() => signal.throwIfAborted())
+    }
+    await endResumes({ ledger, run, why: 'the run ended without a report' })
+  }
+  return looked
+}

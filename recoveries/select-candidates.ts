@@ -1,0 +1,141 @@
+import type { ChangeToStage } from '../changes/stage-changes.ts'
+import { toInstant } from '../reading/instant.ts'
+import type { KeyHistory } from '../state/ledger-reads.ts'
+import { type Candidate, toBody } from './candidate.ts'
+import { becauseOf, isReason } from './reasons.ts'
+import type { RecoveryPlan } from './recovery-plan.ts'
+
+/** What narrows a recovery down, and is too long for a workflow's history. */
+export interface Narrowing {
+  /** Only subscriptions of these customers. */
+  customers?: readonly string[]
+  /** Not of these customers, and not these subscriptions. */
+  exclude?: readonly string[]
+}
+
+/** Candidates that were not asked for: counted, and in no report row. */
+export interface LeftOut {
+  otherReasons: number
+  otherCustomers: number
+  excluded: number
+  notLongEnough: number
+}
+
+export interface Selection {
+  rows: { candidate: Candidate; change: ChangeToStage }[]
+  leftOut: LeftOut
+}
+
+interface SelectOptions extends Narrowing {
+  plan: RecoveryPlan
+  candidates: readonly Candidate[]
+  /** Of the subscriptions that were resumed before. */
+  history: ReadonlyMap<string, KeyHistory>
+}
+
+/**
+ * Settles what becomes of each candidate, those that have waited longest first: tried, for a person, resumed not
+ * long ago, or beyond the bound. Times are held against the run's start, so that the same candidates always give
+ * the same rows.
+ */
+export function selectCandidates(options: SelectOptions): Selection {
+  const { plan, history } = options
+  const leftOut: LeftOut = { otherReasons: 0, otherCustomers: 0, excluded: 0, notLongEnough: 0 }
+  const rows: Selection['rows'] = []
+  let tried = 0
+  for (const candidate of inOrder(options.candidates)) {
+    const why = whyLeftOut(candidate, options)
+    if (why !== undefined) {
+      leftOut[why] += 1
+      continue
+    }
+    const past = history.get(candidate.id)
+    let closed = whyClosed(candidate, { ...options, past })
+    if (closed === undefined && tried >= (plan.limits.maxSubscriptions ?? Infinity))
+      closed = { state: 'dropped', outcome: 'notTried', error: beyondBound(plan) }
+    if (closed === undefined) tried += 1
+    const attempts = attemptsLeftBehind(candidate, past)
+    const change: ChangeToStage = {
+      row: rows.length + 1,
+      body: toBody(candidate, plan.nextBilling),
+      lane: candidate.reason,
+      ...(attempts > 0 && { attempts }),
+      ...(closed && { closed }),
+    }
+    rows.push({ candidate, change })
+  }
+  return { rows, leftOut }
+}
+
+const beyondBound = ({ limits }: RecoveryPlan) =>
+  `only ${limits.maxSubscriptions} are resumed in one run (maxSubscriptions); the same input goes on with the next`
+
+/** Those that need attention longest first; each once. */
+function inOrder(candidates: readonly Candidate[]): Candidate[] {
+  const byId = new Map(candidates.map((candidate) => [candidate.id, candidate]))
+  const at = ({ since }: Candidate) => toInstant(since) ?? Infinity
+  return [...byId.values()].toSorted((a, b) => compare(at(a), at(b)) || compare(a.id, b.id))
+}
+
+const compare = <T extends string | number>(a: T, b: T) => (a < b ? -1 : a > b ? 1 : 0)
+
+function whyLeftOut(
+  { id, customer, reason, since }: Candidate,
+  { plan, customers, exclude = [] }: SelectOptions,
+): keyof LeftOut | undefined {
+  if (plan.named && !isTried(reason, plan)) return 'otherReasons'
+  if (customers !== undefined && !customers.includes(customer)) return 'otherCustomers'
+  if (exclude.includes(customer) || exclude.includes(id)) return 'excluded'
+  const microseconds = toInstant(since)
+  const isOld =
+    microseconds !== undefined && microseconds / 1000 <= Date.parse(plan.startedAt) - (plan.olderThanMs ?? 0)
+  return plan.olderThanMs !== undefined && !isOld ? 'notLongEnough' : undefined
+}
+
+const isTried = (reason: string, plan: RecoveryPlan) => isReason(reason) && plan.reasons.includes(reason)
+
+function whyClosed(
+  candidate: Candidate,
+  { plan, past }: SelectOptions & { past: KeyHistory | undefined },
+): ChangeToStage['closed'] {
+  const { reason } = candidate
+  if (!isTried(reason, plan))
+    return {
+      state: 'parked',
+      outcome: 'needsPerson',
+      error: `${reason || 'no reason'}: ${becauseOf(reason)}`,
+    }
+  if (past?.lastSentAt === null || past === undefined) return undefined
+  const at = new Date(past.lastSentAt).toISOString()
+  const attempts = attemptsLeftBehind(candidate, past)
+  if (attempts >= plan.attempts)
+    return {
+      state: 'parked',
+      outcome: 'attemptsUsedUp',
+      error: `resumed ${attempts} times without lasting effect, last at ${at} by ${past.run}; tried again when it needs attention anew, or with attempts above ${attempts}`,
+    }
+  const until = past.lastSentAt + plan.coolDownMs
+  if (until <= Date.parse(plan.startedAt)) return undefined
+  return {
+    state: 'dropped',
+    outcome: 'coolingDown',
+    error: `resumed at ${at} by ${past.run}; tried again from ${new Date(until).toISOString()}, or now with a shorter coolDown`,
+  }
+}
+
+/** Attempts count on while it is the same trouble: since it was seen after the last one, nothing has touched it. */
+function attemptsLeftBehind({ since }: Candidate, past: KeyHistory | undefined): number {
+  if (past === undefined || past.attempts === 0) return 0
+  const seen = sinceSeen(past.answer)
+  return seen === undefined || seen === since ? past.attempts : 0
+}
+
+function sinceSeen(answer: string | null): string | undefined {
+  try {
+    const facts = JSON.parse(answer ?? 'null') as { needs_attention?: unknown } | null
+    return typeof facts?.needs_attention === 'string' ? facts.needs_attention : undefined
+  } catch {
+    // An answer that was cut short is no look.
+    return undefined
+  }
+}

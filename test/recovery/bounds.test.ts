@@ -1,0 +1,150 @@
+import { describe, expect, test } from 'vitest'
+import { until } from '../export/world.ts'
+import {
+  begin,
+  breakSome,
+  idsOf,
+  quick,
+  recoveryCsv,
+  resume,
+  resumesAsked,
+  resumesDone,
+  stateOf,
+  statusOf,
+} from './world.ts'
+
+const person = { by: 'Ana', why: 'the biller works again' }
+
+/** Two incidents at once: what the gateway broke can be mended, what the biller broke falls back. */
+async function beginTwo() {
+  const shop = await begin({ broken: 15 })
+  const bad = breakSome(shop.world, { ids: idsOf(shop.world).slice(20, 50), reason: 'biller_issue' })
+  const fallBack = (more: object = {}) =>
+    shop.world.sandbox.control.setFaults({
+      faults: [{ kind: 'fallBack', on: resume, ids: bad, ...more }],
+    })
+  fallBack()
+  const resumed = () => resumesAsked(shop.world).filter((id) => bad.includes(id))
+  return { ...shop, bad, resumed, fallBack }
+}
+
+describe('the canary of each reason', () => {
+  test('stops that reason where all of it failed, and no other', async () => {
+    const { bad, resumed, start } = await beginTwo()
+    const result = await (await start({ ...quick, canary: 4 })).result()
+    expect(result.byReason).toEqual({
+      gateway_issue: { recovered: 15 },
+      biller_issue: { fellBack: 4, notTried: 26 },
+    })
+    expect(resumed()).toHaveLength(4)
+    expect((await recoveryCsv(result)).get(bad[29] ?? '')?.['words']).toContain('canary')
+  })
+
+  test('uses up no attempt of what fell back in it', async () => {
+    const { bad, resumed, start, fallBack } = await beginTwo()
+    await (await start({ ...quick, canary: 4, attempts: 1 })).result()
+    fallBack({ to: 0 })
+    const again = await (await start({ ...quick, canary: 4, attempts: 1 })).result()
+    expect(again.byReason['biller_issue']).toEqual({ recovered: 30 })
+    expect(resumed()).toHaveLength(bad.length + 4)
+  })
+})
+
+describe('the breaker of each reason', () => {
+  const closing = { ...quick, canary: 0, maxFailureShare: 0.5, concurrency: 1, firstWait: '1h' } as const
+
+  test('opens, tries one after its waits, and gives that reason up where every trial fails', async () => {
+    const { resumed, start } = await beginTwo()
+    const result = await (await start({ ...closing, breakerWaits: ['100ms', '100ms'] })).result()
+    expect(result.byReason['gateway_issue']).toEqual({ recovered: 15 })
+    expect(result.byReason['biller_issue']?.['notTried']).toBeGreaterThan(5)
+    expect(result.summary).toContain('too many changes failed')
+    expect(resumed().length).toBeLessThan(25)
+  })
+
+  test('closes when a trial lasts, and what had opened it has lost no attempt', async () => {
+    const { bad, resumed, start, fallBack } = await beginTwo()
+    fallBack({ to: 12 })
+    const result = await (
+      await start({ ...closing, attempts: 1, firstWait: '200ms', breakerWaits: ['300ms', '300ms', '5s'] })
+    ).result()
+    expect(result.byReason).toEqual({ gateway_issue: { recovered: 15 }, biller_issue: { recovered: 30 } })
+    expect(resumed()).toHaveLength(bad.length + 12)
+  })
+
+  test('waits for a person who is there, says why and what each button would do, and goes on', async () => {
+    const { start, fallBack } = await beginTwo()
+    const run = await start({
+      ...closing,
+      attempts: 1,
+      firstWait: '10ms',
+      attended: true,
+      breakerWaits: ['50ms'],
+    })
+    await until(async () => (await statusOf(run)).waitingFor?.what === 'breaker')
+    const { currentDetails } = await run.query<{ currentDetails: string }>('__temporal_workflow_metadata')
+    expect(currentDetails).toContain('Too many resumes failed')
+    expect(currentDetails).toMatch(/`approve`.*goes on; .*`stop`.*ends it/)
+    fallBack({ to: 0 })
+    await run.executeUpdate('approve', { args: [person] })
+    expect((await run.result()).byReason['biller_issue']).toEqual({ recovered: 30 })
+  })
+})
+
+describe('the bounds of a run', () => {
+  test('hold it to so many subscriptions, the longest broken first; the same input goes on with the rest', async () => {
+    const { world, ids, start } = await begin({ broken: 12 })
+    const old = breakSome(world, {
+      ids: ids.slice(7),
+      reason: 'gateway_issue',
+      since: '2026-01-01T00:00:00Z',
+    })
+    const input = { ...quick, maxSubscriptions: 5 }
+    const first = await (await start(input)).result()
+    expect(resumesDone(world).toSorted()).toEqual(old.toSorted())
+    expect(first).toMatchObject({ counts: { done: 5, notTried: 7 }, continueWith: input })
+    expect(first.summary).toContain('7 not tried')
+    const second = await (await start(input)).result()
+    expect(second.counts).toMatchObject({ done: 5, notTried: 2 })
+    expect(await (await start(input)).result()).toMatchObject({ verdict: 'proven', counts: { done: 2 } })
+  })
+
+  test('can be lowered while it runs', async () => {
+    const { world, start } = await begin({ broken: 40, sandbox: { faults: [{ kind: 'latency', ms: 150 }] } })
+    const run = await start({ ...quick, concurrency: 1, canary: 0 })
+    await until(() => resumesAsked(world).length >= 3)
+    await run.executeUpdate('setLimits', { args: [{ maxSubscriptions: 30, ...person }] })
+    const result = await run.result()
+    expect(result.counts).toMatchObject({ done: 30, notTried: 10 })
+    expect(resumesDone(world)).toHaveLength(30)
+  })
+
+  test('hold it to so many requests for the list, tries that failed included', async () => {
+    const { world, start } = await begin({
+      broken: 300,
+      sandbox: {
+        counts: { customers: 20, subscriptions: 400, plans: 3, retentions: 0, orders: 0 },
+        faults: [{ kind: 'error', status: 503, on: 'GET /subscriptions/', requests: [3] }],
+      },
+    })
+    const asked = () =>
+      world.sandbox.control.requests().filter(({ url }) => url.includes('status=needs_attention')).length
+    const result = await (await start({ ...quick, dryRun: true, maxPages: 3 })).result()
+    expect(asked()).toBe(3)
+    expect(result.snapshot).toMatchObject({ proven: false, capped: true, requests: 3 })
+    expect(result.summary).toContain('more than 3 requests (maxPages)')
+    const { continueWith } = result
+    const whole = await (await start({ ...quick, ...continueWith, dryRun: false })).result()
+    expect(whole).toMatchObject({ verdict: 'proven', snapshot: { proven: true, capped: false } })
+    expect(whole.counts.done).toBe(300)
+    expect(stateOf(world, idsOf(world)[299] ?? '').status).toBe('active')
+  })
+
+  test('leave a run unproven whose list was not seen whole', async () => {
+    const { world, start } = await begin({ sandbox: { faults: [{ kind: 'ignoreOrdering' }] } })
+    const result = await (await start()).result()
+    expect(result).toMatchObject({ verdict: 'unproven', counts: { done: 20 }, snapshot: { proven: false } })
+    expect(result.summary).toMatch(/unproven: the list was not seen whole; .*ordering/)
+    expect(resumesDone(world)).toHaveLength(20)
+  })
+})

@@ -1,0 +1,201 @@
+import {
+  ApplicationFailure,
+  CancellationScope,
+  ContinueAsNew,
+  allHandlersFinished,
+  condition,
+  continueAsNew,
+  proxyActivities,
+  rootCause,
+  setCurrentDetails,
+  workflowInfo,
+} from '@temporalio/workflow'
+import type { CloseRecoveryInput, RecoveryResult } from '../activities/close-recovery.ts'
+import type { Activities } from '../activities/index.ts'
+import type { RecoveryInput } from '../recoveries/recovery-input.ts'
+import type { OpenedRecovery } from '../activities/open-recovery.ts'
+import type { Snapshot } from '../activities/snapshot-recovery.ts'
+import type { RecoveryPlan } from '../recoveries/recovery-plan.ts'
+import { type Desk, openDesk } from './desk.ts'
+import { describeRecovery, type RecoveryProgress } from './recovery-details.ts'
+import { lookToTheEnd, resumeAll } from './recovery-sending.ts'
+import { controlRun, type RunControl } from './run-control.ts'
+import { newThread, type SendingEnd, type Thread } from './sending.ts'
+
+const patience = { initialInterval: '1s', maximumInterval: '1 minute', maximumAttempts: 40 } as const
+
+const { openRecovery } = proxyActivities<Activities>({ startToCloseTimeout: '5 minutes', retry: patience })
+const { snapshotRecovery, closeRecovery } = proxyActivities<Activities>({
+  startToCloseTimeout: '6 hours',
+  heartbeatTimeout: '5s',
+  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
+  retry: patience,
+})
+
+/** What one execution hands on to the next, where a history grew long. */
+interface Onward {
+  plan: OpenedRecovery
+  snapshot: Snapshot
+  thread: Thread
+  progress: RecoveryProgress
+  paused: boolean
+}
+
+interface Run {
+  progress: RecoveryProgress
+  show: () => void
+  control: RunControl
+  desk: Desk<RecoveryPlan, RecoveryResult>
+  onward: Onward | undefined
+}
+
+const words = {
+  limits: { requestsPerSecond: 2, concurrency: 1, maxSubscriptions: 100, maxFailureShare: 0.2 },
+  report:
+    'Subscriptions by outcome, a page of 100 at a time: {"outcome": "parked", "page": 1}. All of them are in recovery.csv.',
+}
+
+/**
+ * Resumes subscriptions that need attention, within bounds: reads the list first, tries a few of each reason, then
+ * the rest; looks after each what became of it; tries what fell back again after growing waits; stops by itself
+ * where it does harm; and ends in a report that says of each what became of it and what needs a person.
+ */
+export async function recoverSubscriptions(
+  input?: RecoveryInput | { onward: Onward } | null,
+): Promise<RecoveryResult> {
+  const onward = onwardIn(input)
+  const progress: RecoveryProgress = onward?.progress ?? { phase: 'checking', limits: {}, failedCanaries: [] }
+  const show = () => setCurrentDetails(describeRecovery(progress))
+  const control = controlRun({
+    words: { between: 'two resumes', kept: 'what was resumed is known' },
+    paused: onward?.paused ?? false,
+    onChange: (now) => {
+      if (progress.phase !== 'ended')
+        progress.phase = now.stopping ? 'stopping' : now.paused ? 'paused' : 'sending'
+      show()
+    },
+  })
+  const desk = openDesk<RecoveryPlan, RecoveryResult>({ progress, show, control, words })
+  show()
+  return CancellationScope.nonCancellable(async () => {
+    const plan = onward?.plan ?? (await open({ input, control }))
+    const { run, identity, limits } = plan
+    if (onward === undefined)
+      Object.assign(progress, { run, identity, limits: { ...limits, ...progress.limits } })
+    desk.plan = plan
+    desk.notices.listen(plan)
+    return await runPlan({ plan, progress, show, control, desk, onward })
+  }).catch((error: unknown) => {
+    if (error instanceof ContinueAsNew) throw error
+    return desk.notices.fail(error)
+  })
+}
+
+/** Only an execution that continues another one is handed something on: an input of that name is no field of ours. */
+function onwardIn(input: unknown): Onward | undefined {
+  if (workflowInfo().continuedFromExecutionRunId === undefined) return undefined
+  return (input as { onward: Onward }).onward
+}
+
+async function open({ input, control }: { input: unknown; control: RunControl }): Promise<OpenedRecovery> {
+  const { firstExecutionRunId: firstRunId } = workflowInfo()
+  const summary = 'check input and service'
+  const opening = openRecovery.executeWithOptions({ summary }, [{ input: input ?? {}, firstRunId }])
+  // A service that is away is waited for, and a stop is not.
+  const plan = await Promise.race([opening, condition(() => control.stopping)])
+  if (plan !== undefined) return plan
+  opening.catch(() => undefined)
+  throw ApplicationFailure.nonRetryable('Stopped before anything was read; nothing was resumed.', 'Stopped')
+}
+
+type Planned = Run & { plan: OpenedRecovery }
+
+async function runPlan(run: Planned): Promise<RecoveryResult> {
+  const { plan, desk } = run
+  const snapshot = run.onward?.snapshot ?? (await take(run).catch((error: unknown) => fail(run, error)))
+  if (snapshot === undefined)
+    return await close(run, { how: 'stopped', why: 'stopped before anything was resumed' })
+  if (plan.dryRun) return await close(run, { how: 'dryRun' })
+  await condition(allHandlersFinished)
+  for (let thread = run.onward?.thread; ;) {
+    const { resolved } = desk
+    const end = await work({ ...run, snapshot, thread }).catch((error: unknown) => fail(run, error))
+    // A row that somebody resolved meanwhile may have to be resumed.
+    await condition(allHandlersFinished)
+    if (desk.resolved === resolved || end.how !== 'finished' || end.giveUp) {
+      const result = await close(run, end)
+      await tellEnd(run, result)
+      return result
+    }
+    thread = newThread()
+  }
+}
+
+async function tellEnd({ desk, control }: Run, report: RecoveryResult): Promise<void> {
+  const { run, counts, summary, verdict } = report
+  const { notices } = desk
+  if (counts.parked > 0)
+    return await notices.tell({ kind: 'parked', summary, command: `connector report ${run}`, report })
+  const isAsWanted = verdict !== 'unproven' || control.stopping
+  await notices.tell({ kind: isAsWanted ? 'ended' : 'unproven', summary, report })
+}
+
+async function work(run: Planned & { snapshot: Snapshot; thread: Thread | undefined }): Promise<SendingEnd> {
+  const { plan, snapshot, progress, control, thread, ...parties } = run
+  const end = await resumeAll({
+    ...parties,
+    plan,
+    snapshot,
+    progress,
+    control,
+    ...(thread && { thread }),
+    continueWith: async (thread) => {
+      const onward: Onward = { plan, snapshot, thread, progress, paused: control.paused }
+      return await continueAsNew<typeof recoverSubscriptions>({ onward })
+    },
+  })
+  if (end.how === 'stopped') await lookToTheEnd(run)
+  return end
+}
+
+/** Undefined where the run was stopped meanwhile. */
+async function take({ plan, progress, show, control }: Planned): Promise<Snapshot | undefined> {
+  for (;;) {
+    await control.mayGoOn()
+    if (control.stopping) return undefined
+    progress.phase = 'reading the list'
+    show()
+    const snapshot = await control.untilInterrupted(() =>
+      snapshotRecovery.executeWithOptions({ summary: 'read what needs attention' }, [{ plan }]),
+    )
+    if (snapshot === 'interrupted') continue
+    progress.snapshot = snapshot
+    show()
+    return snapshot
+  }
+}
+
+/** The run ends as failed, but not without its report. */
+async function fail(run: Planned, error: unknown): Promise<never> {
+  if (error instanceof ContinueAsNew) throw error
+  await condition(allHandlersFinished)
+  const why = rootCause(error) ?? String(error)
+  const { counts } = await close(run, { how: 'failed', why })
+  const after = `${counts.done} recovered, ${counts.unknown} unknown: the next recovery looks first.`
+  throw ApplicationFailure.nonRetryable(`${why.replace(/[.]?$/, '.')} ${after}`, 'RecoveryFailed')
+}
+
+async function close(run: Planned, end: Omit<CloseRecoveryInput, 'plan'>): Promise<RecoveryResult> {
+  const { plan, desk, progress, show } = run
+  progress.phase = 'reporting'
+  show()
+  const { how, why } = end
+  const input = { plan, how, ...(why !== undefined && { why }) }
+  const result = await closeRecovery.executeWithOptions({ summary: 'write the report' }, [input])
+  desk.result = result
+  progress.counts = result.counts
+  progress.summary = result.summary
+  progress.phase = 'ended'
+  show()
+  return result
+}

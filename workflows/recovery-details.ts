@@ -1,0 +1,115 @@
+import type { Snapshot } from '../activities/snapshot-recovery.ts'
+import type { RecoveryLimits, RecoveryPlan } from '../recoveries/recovery-plan.ts'
+import type { WaitingFor } from './desk.ts'
+import type { SendingProgress } from './sending.ts'
+
+export interface RecoveryProgress extends SendingProgress {
+  phase:
+    | 'checking'
+    | 'reading the list'
+    | 'waiting for approval'
+    | 'canary'
+    | 'sending'
+    | 'looking'
+    | 'paused'
+    | 'stopping'
+    | 'reporting'
+    | 'ended'
+  identity?: RecoveryPlan['identity']
+  snapshot?: Snapshot
+  limits: RecoveryLimits
+  /** Reasons whose canary failed: the rest of them is not tried. */
+  failedCanaries: string[]
+  /** When the next look, or the next attempt at one that fell back, is due. */
+  nextAt?: string
+  summary?: string
+}
+
+const buttons = [
+  '**Signal `pause`** halts between two resumes; **`unpause`** goes on.',
+  '**Signal `stop`** or **Request Cancellation** resumes nothing more, waits until it is seen what became of the last ones, and ends with a report. A second `stop` does not wait.',
+  '**Update `setLimits`** changes rate, concurrency and bounds; **`resolve`** says what became of a parked subscription.',
+  '**Terminate** ends it at once without a report; the next recovery first looks at what this one resumed.',
+].join('\n\n')
+
+const questions: Readonly<Record<WaitingFor, string>> = {
+  approval: 'Nothing was resumed yet.',
+  canary: 'The first ones were resumed.',
+  breaker:
+    'Too many resumes failed, and so did every trial after that. Approve to try the others all the same; stop to end it here.',
+}
+
+/** The Current Details of a recovery in the Temporal UI, as markdown: where it is, and what each button does. */
+export function describeRecovery(progress: RecoveryProgress): string {
+  const { identity, waitingFor, phase, summary } = progress
+  const where =
+    identity === undefined
+      ? []
+      : [`**${identity.mode.toUpperCase()}** ${identity.workspace} at ${identity.baseUrl}`]
+  if (phase === 'ended') return [...where, summary ?? ''].join('\n\n')
+  const said =
+    waitingFor === undefined
+      ? [
+          `The recovery is **${phase}**${progress.nextAt === undefined ? '' : `, next at ${progress.nextAt}`}.`,
+        ]
+      : [
+          `The recovery is **waiting for a person** until ${waitingFor.until}. ${questions[waitingFor.what]}`,
+          '**Update `approve`** with `{"by": "your name", "why": "..."}` goes on; **`stop`** ends it.',
+        ]
+  const breaker =
+    progress.breakerUntil === undefined
+      ? []
+      : [
+          `The breaker is open: too many resumes of a reason failed, so it tries one at ${progress.breakerUntil} and goes on when that one lasts.`,
+        ]
+  const canaries = progress.failedCanaries.map(
+    (reason) => `Of **${reason}** all that went first failed, so no other is tried.`,
+  )
+  return [
+    ...where,
+    ...said,
+    ...breaker,
+    ...canaries,
+    ...previewOf(progress),
+    ...countsOf(progress),
+    buttons,
+  ].join('\n\n')
+}
+
+function previewOf({ snapshot }: RecoveryProgress): string[] {
+  if (snapshot === undefined) return []
+  const { preview, candidates, proven, reasons } = snapshot
+  const whole = proven ? 'the list was seen whole' : `the list was not seen whole: ${reasons.join('; ')}`
+  const { past, today, future, none } = preview.byNextBilling
+  return [
+    `${candidates} need attention; ${whole}.`,
+    toTable('to resume, by reason', preview.byReason, preview.toResume),
+    toTable('by collection_scheme (`charge_payment` charges at once)', preview.byScheme),
+    toTable('by next_billing (what a resume without it bills is not documented)', {
+      past,
+      today,
+      future,
+      none,
+    }),
+    ...(Object.keys(preview.needsPerson).length === 0
+      ? []
+      : [toTable('for a person, by reason', preview.needsPerson)]),
+    ...(Object.keys(preview.notResumed).length === 0 ? [] : [toTable('not resumed', preview.notResumed)]),
+  ]
+}
+
+function toTable(title: string, counts: Readonly<Record<string, number>>, all?: number): string {
+  const rows = Object.entries(counts).filter(([, count]) => count > 0)
+  const last = all === undefined ? [] : [`| **all** | **${all}** |`]
+  return [
+    `| ${title} | |`,
+    '| --- | ---: |',
+    ...rows.map(([name, count]) => `| ${name || 'no reason'} | ${count} |`),
+    ...last,
+  ].join('\n')
+}
+
+function countsOf({ counts }: RecoveryProgress): string[] {
+  const names = Object.entries(counts ?? {}).filter(([, count]) => count > 0)
+  return names.length === 0 ? [] : [names.map(([name, count]) => `${name}: **${count}**`).join(', ')]
+}
