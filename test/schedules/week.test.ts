@@ -55,13 +55,17 @@ async function openHouse() {
         await worker.ended
         worker = await startWorker()
       },
-      async temporal() {
+      /** Away while the night begins: it catches up. */
+      async temporal(awayUntil: number) {
         await endProcess({ identity: identify(server.pid)!, graceMs: 0 })
         await server.stop({ graceMs: 0 })
+        await sleep(Math.max(0, awayUntil - Date.now()))
         server = await startDevServer(serverOptions)
       },
-      async sandbox() {
+      /** Away while the night begins: the run waits for it. */
+      async sandbox(awayUntil: number) {
         await sandbox.close()
+        await sleep(Math.max(0, awayUntil - Date.now()))
         const { workspace, port } = sandbox
         sandbox = await createSandbox({ seed: 7, workspace, port, ...options })
       },
@@ -118,7 +122,7 @@ test(
       // Before the night, once the one before is over.
       await sleep(Math.max(0, at - nightMs * 0.6 - Date.now()))
       if (index > 0) await until(ended(times[index - 1]!))
-      if (what === 'worker' || what === 'temporal' || what === 'sandbox') await house.restart[what]()
+      if (what === 'worker' || what === 'temporal' || what === 'sandbox') await house.restart[what](at + 300)
       if (what !== 'prevented' && what !== 'unproven') continue
       const fault = what === 'prevented' ? { kind: 'error', status: 403 } : { kind: 'ignoreOrdering' }
       house.control().setFaults({ faults: [fault as { kind: 'ignoreOrdering' }] })
