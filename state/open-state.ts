@@ -69,6 +69,9 @@ function openFile({ folder, file, readOnly }: { folder: string; file: string; re
     database = new DatabaseSync(file, { readOnly, timeout: busyTimeoutMs })
     database.exec('pragma foreign_keys = on')
     if (!readOnly) database.exec('pragma journal_mode = wal; pragma synchronous = full')
+    // The ledger's indexes of 100,000 rows are larger than SQLite's 2 MB, and a checkpoint every 4 MB of the log writes
+    // the same pages again and again: staging that many took 26 s where it takes 14 (paired, on a loaded machine).
+    if (!readOnly) database.exec('pragma cache_size = -16000; pragma wal_autocheckpoint = 8000')
     return database
   } catch (cause) {
     database?.close()
