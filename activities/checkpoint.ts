@@ -6,6 +6,7 @@ import { PartsDamagedError } from '../destinations/errors.ts'
 import type { IdOutcome, IdState } from '../reading/id-state.ts'
 import type { ReadOutcome } from '../reading/outcome.ts'
 import type { ReadState } from '../reading/state.ts'
+import type { PaceState } from '../reports/pace.ts'
 
 /** What a read goes on from, and the account it ends with: of a list, or of documents by id. */
 export type AnyReadState = ReadState | IdState
@@ -21,6 +22,8 @@ export interface Checkpoint {
   read: AnyReadState
   /** ISO 8601, this machine's clock. */
   savedAt: string
+  /** How many records came when. */
+  pace?: PaceState
   /** Set by the last checkpoint of a read. */
   outcome?: AnyOutcome
 }

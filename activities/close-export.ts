@@ -1,12 +1,14 @@
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { missingHeader } from '../destinations/csv/stage-notes.ts'
 import { replaceFile } from '../destinations/durable.ts'
 import { toFileName } from '../destinations/export-folder.ts'
 import { readParts } from '../destinations/read-parts.ts'
 import { writeSet } from '../destinations/write-set.ts'
+import { toReportPage } from '../reports/to-page.ts'
 import type { ActivityDeps } from './deps.ts'
 import { latestCheckpoint } from './checkpoint.ts'
 import { claimsOf, ownerOf } from './claims.ts'
+import { toRunAccount } from './export-run-account.ts'
 import { refuseOther, type DestinationName, type ExportPlan } from './export-plan.ts'
 import { missingPart } from './part-names.ts'
 import { pruneParts } from './prune-parts.ts'
@@ -52,6 +54,9 @@ export function createCloseExport({ deps, rates }: { deps: ActivityDeps; rates: 
     const report = { ...toReport(plan.run, results), ...(missing && { missing }) }
     if (again === undefined) {
       await noteSet({ deps, plan, published: results.flatMap(publishedOf) })
+      const page = reportPath({ deps, plan, ending: '.html' })
+      // The page first: where there is a report, there is its page.
+      await replaceFile(page, toReportPage(toRunAccount({ plan, report, folder: dirname(page) })))
       await replaceFile(reportPath({ deps, plan, ending: '.json' }), `${JSON.stringify(report, null, 2)}\n`)
     }
     for (const what of claimsOf(plan)) await deps.state.claims.release({ what, owner: ownerOf() })

@@ -2,6 +2,7 @@ import type { Billing } from '../billing/client.ts'
 import { allResources } from '../billing/resources/all-resources.ts'
 import { isDocumentName } from '../billing/resources/documents.ts'
 import type { Progress } from '../reading/state.ts'
+import { Pace } from '../reports/pace.ts'
 import { createRowEncoder } from '../tables/row-encoder.ts'
 import {
   nextCheckpointName,
@@ -42,6 +43,7 @@ export function openSegment(setup: SegmentSetup) {
     privacy: { exclude, hash, hashKey: deps.hashKey },
   })
   const files = openPartFiles({ folder, name, kept: from?.parts ?? [] })
+  const pace = new Pace(from?.pace)
   const drift: Record<string, number> = { ...from?.drift }
   let written: WrittenSet | undefined
   let taken: AnyReadState | undefined = from?.read
@@ -73,6 +75,7 @@ export function openSegment(setup: SegmentSetup) {
     for (const [field, count] of Object.entries(rows.drift)) drift[field] = (drift[field] ?? 0) + count
     taken = step.state
     progress = step.progress
+    pace.add(Date.now(), step.records.length)
   }
 
   /** What has no id is known again by all that it is, where the read may meet it twice. */
@@ -94,7 +97,8 @@ export function openSegment(setup: SegmentSetup) {
   async function save(state: AnyReadState, outcome?: AnyOutcome): Promise<Checkpoint> {
     const parts = await files.settle()
     const savedAt = new Date().toISOString()
-    const checkpoint = { name, parts, drift, read: state, savedAt, ...(outcome && { outcome }) }
+    const told = { name, parts, drift, pace: pace.state(), read: state, savedAt }
+    const checkpoint = { ...told, ...(outcome && { outcome }) }
     await saveCheckpoint(folder, checkpoint)
     return checkpoint
   }

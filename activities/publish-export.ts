@@ -6,6 +6,7 @@ import { isDocumentName } from '../billing/resources/documents.ts'
 import type { Manifest } from '../destinations/manifest.ts'
 import { notePublished, type PublishedNote } from '../destinations/published-notes.ts'
 import type { ReadOutcome } from '../reading/outcome.ts'
+import { Pace } from '../reports/pace.ts'
 import type { Table } from '../tables/table.ts'
 import { loadCheckpoint, type AnyOutcome, type Checkpoint } from './checkpoint.ts'
 import { isOfIds, toFacts } from './read-facts.ts'
@@ -145,6 +146,7 @@ function toPublication(options: {
     rejected: named(rejectedPart),
     ...(isOfIds(outcome) && { missing: { parts: named(missingPart), first: outcome.missing.first } }),
     facts: toFacts({ plan, resource, checkpoint }),
+    pace: new Pace(checkpoint.pace).points(),
     versions: deps.versions,
     folder: plan.out ?? join(deps.dataDir, 'exports'),
     forExcel: plan.forExcel,

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { pageName } from '../reports/account.ts'
 import type { Identity } from '../state/identity.ts'
 
 /** What every step on a run of changes has to know of it. */
@@ -31,6 +32,8 @@ export const changeRunFiles = {
   decisions: 'decisions.jsonl',
   ended: 'ended.json',
   report: 'report.json',
+  /** The report for people. */
+  page: pageName,
 } as const
 
 export async function readDecisions(folder: string): Promise<Decision[]> {

@@ -8,7 +8,7 @@ export async function replaceFile(path: string, text: string): Promise<void> {
 }
 
 /** Writes a small file that must not be there yet, into a folder that must be; fsynced. */
-export async function writeNew(path: string, text: string): Promise<void> {
+export async function writeNew(path: string, text: string | Uint8Array): Promise<void> {
   const file = await open(path, 'wx')
   try {
     await file.writeFile(text)

@@ -1,8 +1,12 @@
+import { createHash } from 'node:crypto'
 import { mkdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { pageName } from '../reports/account.ts'
+import { toReportPage } from '../reports/to-page.ts'
 import type { Destination, Publication, Published } from './destination.ts'
 import { removeTemporaries, syncFolder, temporaryName, writeNew } from './durable.ts'
 import { isSystemError, PublishedOtherwiseError, UnwritableError } from './errors.ts'
+import { toExportAccount } from './export-account.ts'
 import { folderName } from './export-folder.ts'
 import { manifestName, type Manifest } from './manifest.ts'
 import { movePointers } from './pointers.ts'
@@ -78,7 +82,8 @@ async function show(format: FolderFormat, publication: Publication, folder: stri
   try {
     const arrived = await format.stage(publication, staged)
     onStep?.('staged')
-    const manifest = toManifest({ publication, destination: format.name, arrived })
+    const told = toManifest({ publication, destination: format.name, arrived })
+    const manifest = { ...told, report: await writePage({ publication, manifest: told, folder: staged }) }
     await writeNew(join(staged, manifestName), `${JSON.stringify(manifest, null, 2)}\n`)
     await syncFolder(staged)
     onStep?.('counted')
@@ -88,5 +93,21 @@ async function show(format: FolderFormat, publication: Publication, folder: stri
     return manifest
   } finally {
     await rm(staged, { recursive: true, force: true })
+  }
+}
+
+/** Writes the page that shows the manifest, before it: the manifest has the page's sum. */
+async function writePage(options: {
+  publication: Publication
+  manifest: Manifest
+  folder: string
+}): Promise<NonNullable<Manifest['report']>> {
+  const { publication, manifest, folder } = options
+  const page = Buffer.from(toReportPage(toExportAccount(manifest, publication.pace ?? [])))
+  await writeNew(join(folder, pageName), page)
+  return {
+    path: pageName,
+    bytes: page.length,
+    sha256: createHash('sha256').update(page).digest('hex'),
   }
 }

@@ -119,6 +119,8 @@ export const manifestSchema = z.looseObject({
   deletes: deletesSchema.exactOptional(),
   /** What a person should look at, a sentence each, though the read is what its verdict says. */
   warnings: z.array(z.string()).exactOptional(),
+  /** The page that shows all of this, where the destination keeps files. */
+  report: fileSchema.omit({ rows: true }).exactOptional(),
   publishedAt: z.iso.datetime(),
   versions: z.record(z.string(), z.string()),
 })

@@ -3,6 +3,10 @@ import { join } from 'node:path'
 import { placeOf, type ReportCounts, summarize } from '../changes/report.ts'
 import type { Decision, EndedNote } from '../changes/run-notes.ts'
 import { type ChangesVerdict, verdictOf } from '../changes/verdict.ts'
+import { Pace } from '../reports/pace.ts'
+import { toReportPage } from '../reports/to-page.ts'
+import type { ControlTotals } from './control-totals.ts'
+import { toImportAccount } from './import-account.ts'
 import { importKinds } from './import-kind.ts'
 import { type ImportPlan, runFiles } from './import-plan.ts'
 import { type AuditNote, fileOf, readRunNotes, type RunNotes } from './run-notes.ts'
@@ -30,12 +34,12 @@ export interface ImportReport {
 }
 
 /** The whole report on the disk: with what people said and what was asked for. */
-interface FullReport extends ImportReport {
+export interface FullReport extends ImportReport {
   kind: string
   file: string
   startedAt: string
   identity: ImportPlan['identity']
-  totals: unknown
+  totals: ControlTotals | null
   decisions: Decision[]
   resolved: { row: number; by: string; why: string; state: string }[]
 }
@@ -49,7 +53,7 @@ interface ReportOptions {
 }
 
 /**
- * Writes report.json, results.csv, rejected.csv and parked.csv of a run into its folder, from the ledger and the
+ * Writes report.json and report.html, results.csv, rejected.csv and parked.csv of a run into its folder, from the ledger and the
  * run's notes. May be called at any moment, also beside a worker: each file is replaced whole.
  */
 export async function writeImportReport(options: ReportOptions): Promise<ImportReport> {
@@ -58,7 +62,7 @@ export async function writeImportReport(options: ReportOptions): Promise<ImportR
   const notes = await readRunNotes(folder)
   // What sent nothing has no results.
   const names = plan.dryRun || notes.staged === undefined ? [] : (['results', 'rejected', 'parked'] as const)
-  const { rows, resolved } = await lookThrough({ ledger, run: plan.run })
+  const { rows, resolved, pace } = await lookThrough({ ledger, run: plan.run })
   const paths = [...names, 'report' as const].map((name) => [name, join(folder, runFiles[name])])
   const report: ImportReport = {
     ...(await toAccount({ ...options, notes })),
@@ -68,7 +72,7 @@ export async function writeImportReport(options: ReportOptions): Promise<ImportR
   const { kind, file, startedAt, identity } = plan
   const totals = notes.staged?.totals ?? notes.check?.totals ?? null
   const more = { kind, file, startedAt, identity, totals, decisions: notes.decisions, resolved }
-  await writeFiles({ ...options, folder, names, report: { ...report, ...more } })
+  await writeFiles({ ...options, folder, names, report: { ...report, ...more }, pace })
   return report
 }
 
@@ -102,9 +106,9 @@ async function toAccount({
 }
 
 async function writeFiles(
-  options: ReportOptions & { folder: string; names: readonly Sheet[]; report: FullReport },
+  options: ReportOptions & { folder: string; names: readonly Sheet[]; report: FullReport; pace: Pace },
 ): Promise<void> {
-  const { ledger, plan, dataDir, folder, names, report } = options
+  const { ledger, plan, dataDir, folder, names, report, pace } = options
   const fresh = await mkdtemp(join(folder, '.report-'))
   try {
     const file = await fileOf({ plan, dataDir })
@@ -113,7 +117,9 @@ async function writeFiles(
       await writeResults({ ...file, sheet, results, to: join(fresh, runFiles[sheet]) })
     }
     await writeFile(join(fresh, runFiles.report), `${JSON.stringify(report, null, 2)}\n`)
-    for (const name of [...names, 'report'] as const)
+    const page = toReportPage(toImportAccount({ report, points: pace.points() }))
+    await writeFile(join(fresh, runFiles.page), page)
+    for (const name of [...names, 'page', 'report'] as const)
       await rename(join(fresh, runFiles[name]), join(folder, runFiles[name]))
   } finally {
     await rm(fresh, { recursive: true, force: true })
@@ -137,14 +143,16 @@ async function* resultsOf({ ledger, run }: { ledger: Ledger; run: string }): Asy
 async function lookThrough({ ledger, run }: { ledger: Ledger; run: string }) {
   const rows: ImportReport['rows'] = {}
   const resolved: FullReport['resolved'] = []
+  const pace = new Pace()
   for await (const row of ledger.rows({ run })) {
+    if (row.sentAt !== null && row.closedAt !== null) pace.add(row.closedAt)
     const place = placeOf(row)
     if (place !== 'done' && place !== 'staged' && (rows[place]?.length ?? 0) < mostRows)
       (rows[place] ??= []).push(row.row)
     if (row.resolvedBy !== null)
       resolved.push({ row: row.row, by: row.resolvedBy, why: row.resolvedWhy ?? '', state: row.state })
   }
-  return { rows, resolved }
+  return { rows, resolved, pace }
 }
 
 const places: Readonly<Record<keyof ReportCounts, string>> = {

@@ -121,9 +121,11 @@ export async function rowsOf(report: ExportReport, resource: string): Promise<Re
   return parse(text, { columns: true })
 }
 
-/** Every published file of a folder with its bytes, but the manifest (it says when). */
+/** Every published file of a folder with its bytes, but the manifest and its page (they say when). */
 export async function filesOf(folder: string): Promise<Record<string, string>> {
-  const names = (await readdir(folder)).filter((name) => name !== 'manifest.json').toSorted()
+  const names = (await readdir(folder))
+    .filter((name) => name !== 'manifest.json' && name !== 'report.html')
+    .toSorted()
   const texts = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')))
   return Object.fromEntries(names.map((name, at) => [name, texts[at] ?? '']))
 }

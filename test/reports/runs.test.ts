@@ -1,0 +1,53 @@
+import { readFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { expect, test } from 'vitest'
+import { connectTemporal, createWorld, folderOf, startRun, startTestWorker } from '../export/world.ts'
+import { putFile, quick, retentionsCsv, startImport } from '../import/world.ts'
+
+/** What a reader sees of a page, tag by tag. */
+const words = (page: string) => page.replace(/<style>[^]*?<\/style>/, '').replaceAll(/\s*<[^>]*>\s*/g, '\n')
+
+test('every run leaves pages that say what its reports say, with its progress', async () => {
+  const world = await createWorld({
+    counts: { customers: 1500, subscriptions: 0, plans: 0, retentions: 0 },
+    faults: [
+      { kind: 'latency', ms: 30 },
+      { kind: 'refuse', answer: { number: ['No.'] }, on: 'POST /retentions/', to: 4 },
+    ],
+  })
+  await startTestWorker(world)
+  const client = await connectTemporal()
+  const input = {
+    resources: ['customers' as const, 'plans' as const],
+    to: ['csv' as const, 'parquet' as const],
+  }
+  const report = await (await startRun({ client, world, input })).result()
+  expect(report.verdict).toBe('proven')
+
+  const folder = folderOf(report, 'customers')
+  const page = await readFile(join(folder, 'report.html'), 'utf8')
+  expect(words(page)).toMatch(/\nproven\n\s*Every record of customers that was in the list throughout/)
+  expect(words(page)).toMatch(/\nrecords\n\s*1,500\n/)
+  expect(words(page)).toMatch(/1,500 records in \d/)
+  expect(page.match(/<polyline points="([^"]*)"/)?.[1]?.split(' ').length).toBeGreaterThan(2)
+  const run = await readFile(join(world.dataDir, 'exports/reports', `${report.run}.html`), 'utf8')
+  const links = [...run.matchAll(/href="([^"]*)"/g)].map(([, href = '']) => decodeURIComponent(href))
+  expect(links).toHaveLength(4)
+  for (const link of links)
+    expect(await readFile(join(world.dataDir, 'exports/reports', link), 'utf8')).toContain('proven</strong>')
+
+  const file = await putFile(world, retentionsCsv(60))
+  const imported = await startImport({
+    client,
+    world,
+    input: { kind: 'retentions', file, canary: 0, ...quick },
+  })
+  const result = await imported.result()
+  expect(result.counts).toMatchObject({ done: 56, rejected: 4 })
+  const importPage = await readFile(join(dirname(result.files.report ?? ''), 'report.html'), 'utf8')
+  expect(words(importPage)).toMatch(/\ndone\n\s*56\n/)
+  expect(words(importPage)).toMatch(/4 rejected: rows \d+, \d+, \d+, \d+\./)
+  expect(words(importPage)).toMatch(/60 changes closed in \d/)
+  expect(words(importPage)).toContain('1860.00')
+  expect(importPage).not.toContain('Honorarios')
+})
