@@ -44,7 +44,8 @@ a { color: var(--plot); }
   .rows tr { display: block; padding: .4rem 0; border-bottom: 1px solid var(--line); }
   .rows td { display: flex; justify-content: space-between; gap: 1rem; padding: .1rem 0; border: 0; text-align: left; }
   .rows td::before { content: attr(data-name); color: var(--soft); flex: none; max-width: 50%; }
-  .rows td[data-name=""] { font-weight: 600; }
+  .rows td[data-name=""] { justify-content: start; font-weight: 600; }
+  .rows td[data-name=""]::before { content: none; }
   .rows td span { min-width: 0; }
   .rows .number span { text-align: right; }
 }

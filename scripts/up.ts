@@ -12,6 +12,7 @@ export function configure(command: Command, terminal: Terminal): void {
     const server = await startLocalServer({ settings, terminal })
     try {
       const worker = await startWorker({ settings, temporal: localPlace(server), standing: true })
+      using _interrupt = onInterrupt({ first: () => worker.stop(), second: () => process.exit(1) })
       terminal.identity(settings.billing)
       terminal.note(`Temporal UI: ${server.uiUrl}`)
       noteMonitor({ worker, terminal })
@@ -19,7 +20,6 @@ export function configure(command: Command, terminal: Terminal): void {
       terminal.note(
         'Other commands in this folder find both. Ctrl-C ends them; runs wait and go on at the next start.',
       )
-      using _interrupt = onInterrupt({ first: () => worker.stop(), second: () => process.exit(1) })
       await worker.ended
     } finally {
       await server.stop()

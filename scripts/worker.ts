@@ -9,10 +9,10 @@ export function configure(command: Command, terminal: Terminal): void {
   command.action(async () => {
     const settings = processSettings()
     const worker = await startWorker({ settings, temporal: temporalPlace(settings), standing: true })
+    using _interrupt = onInterrupt({ first: () => worker.stop(), second: () => process.exit(1) })
     terminal.identity(settings.billing)
     noteMonitor({ worker, terminal })
     terminal.note(`Listening on ${settings.taskQueue}; Ctrl-C lets what is in flight end.`)
-    using _interrupt = onInterrupt({ first: () => worker.stop(), second: () => process.exit(1) })
     await worker.ended
   })
 }

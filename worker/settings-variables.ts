@@ -144,6 +144,13 @@ export const variables = {
     form: 'text',
     otherwise: '`billing-<workspace>`, in test mode `billing-<workspace>-test`',
   },
+  CONNECTOR_ALLOW_READABLE_SECRETS: {
+    meaning:
+      'Lets `worker` and `up` start although every user of the machine can read a file that holds a secret (`.env`, the token file, ...).',
+    kind: flag,
+    form: '`true` or `false`',
+    default: 'false',
+  },
   CONNECTOR_METRICS_ADDRESS: {
     meaning:
       'Where `worker` and `up` serve `/metrics` for Prometheus, `/healthz` and `/readyz`. Nobody is asked who they are there.',

@@ -3,6 +3,7 @@ import type { Receiver } from '../activities/notice.ts'
 import { EnvFileError, readEnvironment, toPlain } from './settings-environment.ts'
 import type { EnvironmentSource, Given } from './settings-environment.ts'
 import { isSafeWithoutAllowance } from './settings-kinds.ts'
+import { secretFilesOf } from './readable-secrets.ts'
 import { takeSecretFiles } from './settings-secret-files.ts'
 import { fixedToken, tokenFromFile } from './settings-token.ts'
 import type { Token } from './settings-token.ts'
@@ -38,6 +39,9 @@ export interface Settings {
   /** Where metrics and health are served; nowhere where it is left out. */
   metricsAddress?: { host: string; port: number }
   log: { level: 'debug' | 'info' | 'warn' | 'error'; format?: 'json' | 'text' }
+  /** Files that secrets were taken from, and whether everybody may read them. */
+  secretFiles: readonly string[]
+  allowReadableSecrets: boolean
   /** Everything given, `.env` included, for `loadClientConnectConfig({ overrideEnvVars })`. Holds secrets. */
   environment: Readonly<Record<string, string>>
 }
@@ -70,7 +74,8 @@ export function readSettings(source: EnvironmentSource): Settings {
   if (problems.length > 0 || token === undefined || baseUrl === undefined || workspace === undefined) {
     throw new SettingsError(problems)
   }
-  return toSettings({ values, token, baseUrl, workspace, environment: toPlain(environment) })
+  const secretFiles = secretFilesOf(environment)
+  return toSettings({ values, token, baseUrl, workspace, secretFiles, environment: toPlain(environment) })
 }
 
 /** Where data and warehouses lie: all that a command needs which asks neither the service nor a worker. */
@@ -187,10 +192,12 @@ interface Checked {
   token: Token
   baseUrl: string
   workspace: string
+  secretFiles: string[]
   environment: Record<string, string>
 }
 
-function toSettings({ values, token, baseUrl, workspace, environment }: Checked): Settings {
+function toSettings(checked: Checked): Settings {
+  const { values, token, baseUrl, workspace, secretFiles, environment } = checked
   const testMode = values.BILLING_TEST_MODE
   return {
     billing: {
@@ -219,6 +226,8 @@ function toSettings({ values, token, baseUrl, workspace, environment }: Checked)
       level: values.CONNECTOR_LOG_LEVEL,
       ...(values.CONNECTOR_LOG_FORMAT && { format: values.CONNECTOR_LOG_FORMAT }),
     },
+    secretFiles,
+    allowReadableSecrets: values.CONNECTOR_ALLOW_READABLE_SECRETS,
     environment,
   }
 }

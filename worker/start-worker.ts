@@ -13,6 +13,7 @@ import { createMetrics } from './metrics.ts'
 import { serveMonitor, type Monitor } from './monitor.ts'
 import { observeActivities, observeRequests } from './observe.ts'
 import { checkPolling } from './polling.ts'
+import { refuseReadableSecrets } from './readable-secrets.ts'
 import { toReadiness } from './readiness.ts'
 import { installRuntime, type SdkMetrics } from './runtime.ts'
 import { createServiceHealth } from './service-health.ts'
@@ -50,8 +51,8 @@ export interface WorkerOptions {
    */
   mayWrite?: (workflowId: string) => boolean
   /**
-   * It is there for itself and not for one command: it logs, and serves metrics and health, as the settings say. Any
-   * other prints what the SDK calls an error and nothing else: the command speaks for it.
+   * It is there for itself and not for one command: it logs, and serves metrics and health, as the settings say, and
+   * refuses secrets that everybody on the machine can read. Any other prints what the SDK calls an error and nothing else: the command speaks for it.
    */
   standing?: boolean
 }
@@ -59,10 +60,11 @@ export interface WorkerOptions {
 /**
  * Starts the one worker process of a data folder: takes the folder's lock, opens the state, wires the activities
  * and polls. Throws DataFolderError where the folder takes no files, FolderLockedError where another process holds
- * it, MetricsAddressError where its metrics can't be served.
+ * it, MetricsAddressError where its metrics can't be served, ReadableSecretsError.
  */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   const { settings } = options
+  if (options.standing) refuseReadableSecrets(settings)
   await prepareDataFolder(settings.dataDir)
   const lock = acquireLock({ folder: settings.dataDir, role: 'worker' })
   await using held = new AsyncDisposableStack()

@@ -52,6 +52,8 @@ describe('settings', () => {
       outDirs: [],
       taskQueue: 'billing-acc_1',
       log: { level: 'info' },
+      secretFiles: [],
+      allowReadableSecrets: false,
     })
   })
 
@@ -136,6 +138,15 @@ describe('settings', () => {
       expect.stringContaining('("xml") in the environment is none of json, text; write'),
       expect.stringContaining('("loud") in the environment is none of debug, info, warn, error; write'),
     ])
+  })
+
+  it('know the files that secrets came from, and no others', () => {
+    const key = join(cwd, 'key')
+    writeFileSync(key, 'k')
+    writeFileSync(join(cwd, '.env'), 'BILLING_CONCURRENCY=7\n')
+    expect(read({ CONNECTOR_HASH_KEY_FILE: key }).secretFiles).toEqual([key])
+    writeFileSync(join(cwd, '.env'), 'TEMPORAL_API_KEY=x\nWAREHOUSE_URL=postgres://u:p@h/d\n')
+    expect(read().secretFiles).toEqual([join(cwd, '.env')])
   })
 
   it('keep test mode on a task queue of its own', () => {
