@@ -7,9 +7,9 @@ const badMs = 5_000
 
 export interface ServiceHealth {
   /** Told of every try of every request. */
-  heard(tried: Pick<Try, 'status'>): void
+  heard: (tried: Pick<Try, 'status'>) => void
   /** Whether the service was reached lately; where nobody has asked it for a while, it is asked once. */
-  look(): Promise<{ ok: boolean; says: string }>
+  look: () => Promise<{ ok: boolean; says: string }>
 }
 
 /** Keeps in mind how the service answered last, and asks it by `ask` where that is long ago. */

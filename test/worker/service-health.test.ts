@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest'
+import { createServiceHealth } from '../../worker/service-health.ts'
+
+function health(answers: (number | undefined)[]) {
+  let time = 0
+  let asked = 0
+  const made = createServiceHealth({
+    now: () => time,
+    ask: async () => {
+      asked += 1
+      made.heard({ status: answers.shift() })
+    },
+  })
+  return { ...made, asked: () => asked, wait: (seconds: number) => (time += seconds * 1000) }
+}
+
+test('believes a good answer for a minute, a bad one for five seconds, and asks once for all who look', async () => {
+  const { look, asked, wait } = health([200, 503, undefined, 429])
+  expect(await Promise.all([look(), look(), look()])).toMatchObject([
+    { ok: true },
+    { ok: true },
+    { ok: true },
+  ])
+  expect(asked()).toBe(1)
+  wait(59)
+  expect(await look()).toEqual({ ok: true, says: 'it answered 200' })
+  expect(asked()).toBe(1)
+  wait(2)
+  expect(await look()).toEqual({ ok: false, says: 'it answered 503' })
+  wait(4)
+  await look()
+  expect(asked()).toBe(2)
+  wait(2)
+  expect(await look()).toEqual({ ok: false, says: 'no whole answer came' })
+  wait(6)
+  expect(await look()).toMatchObject({ ok: true })
+})
+
+test.each([
+  [200, true],
+  [404, true],
+  [429, true],
+  [401, false],
+  [403, false],
+  [500, false],
+  [undefined, false],
+])('a service that answers %s is well: %s', async (status, ok) => {
+  const { look, heard, asked } = health([])
+  heard({ status })
+  expect((await look()).ok).toBe(ok)
+  expect(asked()).toBe(0)
+})
