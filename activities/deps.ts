@@ -4,6 +4,7 @@ import type { Identity } from '../state/identity.ts'
 import type { State } from '../state/open-state.ts'
 import type { Receiver, Ui } from './notice.ts'
 import type { ActivityObserver } from './observer.ts'
+import type { MarkName } from './marks.ts'
 
 /** What the worker gives its activities: the world, wired once at its start. */
 export interface ActivityDeps {
@@ -32,6 +33,8 @@ export interface ActivityDeps {
   destinations: ReadonlyMap<string, Destination>
   /** Who is told what people should know (NOTIFY_URL). */
   receivers: readonly Receiver[]
+  /** The search attributes that the server has; a run sets no others. */
+  marks: readonly MarkName[]
   /** Where people see runs. */
   ui: Ui
   observer: ActivityObserver

@@ -2,6 +2,7 @@ import type { ResourceName } from '../billing/resources/all-resources.ts'
 import { differenceOf, type Identity } from '../state/identity.ts'
 import type { ActivityDeps } from './deps.ts'
 import { InvalidInput, WrongWorker } from './errors.ts'
+import type { MarkName } from './marks.ts'
 import type { NoticeKind } from './notice.ts'
 
 export const destinationNames = ['csv', 'duckdb', 'parquet', 'postgres'] as const
@@ -33,6 +34,8 @@ export interface ExportPlan {
   out?: string | undefined
   /** What the worker's receivers want to hear of (NOTIFY_URL). */
   notifies?: NoticeKind[]
+  /** The search attributes that the server has. */
+  marks?: MarkName[]
   /** Only of a fetch: the documents are read by these ids, which lie beside the parts. */
   ids?: AskedIds
 }

@@ -12,11 +12,12 @@ import { findInput } from './find-input.ts'
 import { refusing } from './import-errors.ts'
 import { type AskedImport, parseImportInput } from './import-input.ts'
 import { refuseOther } from './export-plan.ts'
+import type { MarkName } from './marks.ts'
 import { kindsFor, type NoticeKind } from './notice.ts'
 import { toImportPlan } from './to-import-plan.ts'
 
 /** What an import does, and what the worker's receivers want to hear of it (NOTIFY_URL). */
-export type OpenedImport = ImportPlan & { notifies?: NoticeKind[] }
+export type OpenedImport = ImportPlan & { notifies?: NoticeKind[]; marks?: MarkName[] }
 
 /**
  * Settles what an import does: checks its input, copies the file and all it needs into the run's folder, and finds
@@ -24,9 +25,9 @@ export type OpenedImport = ImportPlan & { notifies?: NoticeKind[] }
  */
 export function createOpenImport(deps: ActivityDeps) {
   return async function openImport(input: unknown): Promise<OpenedImport> {
-    const notifies = kindsFor(deps.receivers)
+    const served = { notifies: kindsFor(deps.receivers), marks: [...deps.marks] }
     const settled = await findSettled(deps)
-    if (settled !== undefined) return { ...settled, notifies }
+    if (settled !== undefined) return { ...settled, ...served }
     const asked = parseImportInput(input)
     if (asked.identity !== undefined) refuseOther({ run: asked.identity, worker: deps.identity })
     // Temporal tries again, and shows meanwhile why: the client's own patience would hide it for minutes.
@@ -51,7 +52,7 @@ export function createOpenImport(deps: ActivityDeps) {
       const plan = await toImportPlan({ deps, asked, copied, run, folder, fingerprint, source })
       await keepInput({ deps, plan, fresh })
       await removeHandedIn({ dataDir: deps.dataDir, file: files.file })
-      return { ...plan, notifies }
+      return { ...plan, ...served }
     } finally {
       await rm(fresh, { recursive: true, force: true })
     }

@@ -40,7 +40,7 @@ export function createOpenPublish(deps: ActivityDeps) {
     const kept = await loadPlan({ dataDir: deps.dataDir, run: parsed.data.run })
     refuseOther({ run: kept.identity, worker: deps.identity })
     const { to = kept.to, maxDeletes = kept.maxDeletes, schema = kept.schema } = parsed.data
-    const plan = { ...kept, to: [...new Set(to)], maxDeletes, schema }
+    const plan = { ...kept, to: [...new Set(to)], maxDeletes, schema, marks: [...deps.marks] }
     for (const name of plan.to) refuseMissing({ deps, name })
     const checkpoints = await takeTurn(deps.dataDir, () => reserve({ dataDir: deps.dataDir, plan }))
     if (checkpoints.length === 0) {

@@ -78,5 +78,6 @@ export async function startPlan(of: {
     requestsPerSecond: asked.requestsPerSecond,
     out: out === undefined ? undefined : allowedRoot({ ...deps, out }),
     notifies: kindsFor(deps.receivers),
+    marks: [...deps.marks],
   }
 }

@@ -7,7 +7,13 @@ const [path] = process.argv.slice(2)
 if (path === undefined) throw new TypeError('usage: bundle-workflows <file>')
 const workflowsPath = fileURLToPath(new URL('../workflows/index.ts', import.meta.url))
 const quiet = { log() {}, trace() {}, debug() {}, info() {}, warn: console.warn, error: console.error }
-const { code } = await bundleWorkflowCode({ workflowsPath, logger: quiet })
+const inWorkflows = (name: string) => fileURLToPath(new URL(`../workflows/${name}.ts`, import.meta.url))
+const { code } = await bundleWorkflowCode({
+  workflowsPath,
+  payloadConverterPath: inWorkflows('payload-converter'),
+  workflowInterceptorModules: [inWorkflows('refuse-unreadable')],
+  logger: quiet,
+})
 // Two workers may make it at once: each writes its own, and the rename is whole.
 await writeFile(`${path}.${process.pid}`, code)
 await rename(`${path}.${process.pid}`, path)

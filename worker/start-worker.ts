@@ -17,6 +17,7 @@ import { refuseReadableSecrets } from './readable-secrets.ts'
 import { toReadiness } from './readiness.ts'
 import { installRuntime, type SdkMetrics } from './runtime.ts'
 import { createServiceHealth } from './service-health.ts'
+import { findMarks } from './find-marks.ts'
 import { createService } from './service.ts'
 import type { Settings } from './settings.ts'
 import { prepareWorkflowBundle } from './workflow-bundle.ts'
@@ -166,6 +167,7 @@ async function createWorker(
       versions: { connector: version },
       destinations: createDestinations(settings),
       receivers: settings.receivers ?? [],
+      marks: await findMarks({ connection, namespace: temporal.namespace }),
       ui: { url: settings.uiUrl ?? temporal.uiUrl, namespace: temporal.namespace },
     }),
     // Each workflow in the cache holds memory; more than this many are never running at once here.

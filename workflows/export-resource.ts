@@ -12,6 +12,7 @@ import type { Activities } from '../activities/index.ts'
 import type { ExportPlan } from '../activities/export-plan.ts'
 import type { SegmentResult } from '../activities/read-segment.ts'
 import { describeResource, type ResourceProgress } from './export-details.ts'
+import { openMarks } from './marks.ts'
 import { publishEach } from './publish-each.ts'
 import { controlRun } from './run-control.ts'
 
@@ -67,6 +68,9 @@ export async function exportResource(input: {
   const control = controlRun({
     onChange: (now) => show({ phase: now.stopping ? 'stopped' : now.paused ? 'paused' : progress.phase }),
   })
+  const marks = openMarks()
+  marks.listen(plan)
+  marks.set({ resources: [resource] })
   setHandler(status, () => progress, {
     description: 'Where this read is: phase, records, requests, verdict.',
   })
@@ -108,6 +112,7 @@ export async function exportResource(input: {
       phase: 'ended',
       ...(first === undefined ? {} : { verdict: first.verdict, reasons: first.reasons }),
     })
+    marks.set({ verdict: first?.verdict ?? 'failed' })
     return result
   })
 }

@@ -15,6 +15,8 @@ import type { ExportPlan } from '../activities/export-plan.ts'
 import type { ExportReport, ResourceResult } from '../activities/close-export.ts'
 import { exportResource } from './export-resource.ts'
 import { describeExport, type ExportProgress } from './export-details.ts'
+import { needsPerson } from './needs-person.ts'
+import { openMarks } from './marks.ts'
 import { openNotices, type Notices } from './notices.ts'
 import { controlRun } from './run-control.ts'
 
@@ -52,10 +54,13 @@ export async function exportRun(options: {
   })
   setCurrentDetails(describeExport(progress))
   const notices = openNotices()
+  const marks = openMarks()
 
   return CancellationScope.nonCancellable(async () => {
     const plan = await open()
     notices.listen(plan)
+    marks.listen(plan)
+    marks.set({ resources: plan.resources })
     progress.phase = control.stopping ? 'stopping' : control.paused ? 'paused' : 'running'
     progress.identity = plan.identity
     progress.resources = plan.resources.map((resource) => ({ resource, state: 'reading' }))
@@ -75,6 +80,7 @@ export async function exportRun(options: {
     )
 
     const report = await closeExport.executeWithOptions({ summary: 'write the report' }, [{ plan, results }])
+    marks.set({ verdict: report.verdict, needsPerson: needsPerson(report) })
     progress.phase = 'ended'
     progress.summary = report.summary
     setCurrentDetails(describeExport(progress))

@@ -14,6 +14,7 @@ import type { OpenedImport } from '../activities/open-import.ts'
 import type { Staged } from '../activities/stage-import.ts'
 import type { ImportPlan } from '../imports/import-plan.ts'
 import { type Desk, openDesk } from './desk.ts'
+import { openMarks, type Marks } from './marks.ts'
 import { describeImport, type ImportProgress } from './import-details.ts'
 import { sendAll } from './import-sending.ts'
 import { controlRun, type RunControl } from './run-control.ts'
@@ -40,6 +41,7 @@ interface Run {
   show: () => void
   control: RunControl
   desk: Desk<ImportPlan, ImportResult>
+  marks: Marks
 }
 
 /**
@@ -48,7 +50,12 @@ interface Run {
  */
 export async function importFile(input?: ImportInput | null): Promise<ImportResult> {
   const progress: ImportProgress = { phase: 'checking', limits: {} }
-  const show = () => setCurrentDetails(describeImport(progress))
+  const marks = openMarks()
+  const show = () => {
+    setCurrentDetails(describeImport(progress))
+    // Whoever looks for runs that wait for somebody finds it; how it ended is said at its end.
+    if (progress.phase !== 'ended') marks.set({ needsPerson: progress.waitingFor !== undefined })
+  }
   const control = controlRun({
     words: { between: 'two changes', kept: 'the ledger knows what was sent' },
     onChange: (now) => {
@@ -64,7 +71,9 @@ export async function importFile(input?: ImportInput | null): Promise<ImportResu
     const { run, kind, file, identity, limits } = plan
     Object.assign(progress, { run, kind, file, identity, limits: { ...limits, ...progress.limits } })
     desk.plan = plan
-    return await runPlan({ plan, progress, show, control, desk })
+    marks.listen(plan)
+    marks.set({ resources: [plan.kind.replace(/^(update|delete)-/, '')] })
+    return await runPlan({ plan, progress, show, control, desk, marks })
   }).catch(desk.notices.fail)
 }
 
@@ -98,6 +107,9 @@ async function runPlan(run: Run & { plan: OpenedImport }): Promise<ImportResult>
     if (desk.resolved !== resolved && end.how === 'finished') continue
     progress.phase = 'ended'
     show()
+    const { parked, rejected } = result.counts
+    const needsPerson = result.verdict === 'unproven' || parked + rejected > 0
+    run.marks.set({ verdict: result.verdict, needsPerson })
     await tellEnd(run, result)
     return result
   }
@@ -140,6 +152,7 @@ async function fail({
   await condition(allHandlersFinished)
   const why = rootCause(error) ?? String(error)
   await close(run, { how, why, giveUp: false })
+  run.marks.set({ verdict: 'failed', needsPerson: true })
   // A refusal keeps its own name: nothing was done.
   if (how === 'refused') throw error
   const after = 'What was sent is known, and the same import goes on from there.'

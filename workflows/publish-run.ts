@@ -8,6 +8,8 @@ import {
 import type { ExportReport } from '../activities/close-export.ts'
 import type { Activities } from '../activities/index.ts'
 import type { PublishAgainInput } from '../activities/open-publish.ts'
+import { openMarks } from './marks.ts'
+import { needsPerson } from './needs-person.ts'
 import { throwInOwnWords } from './own-words.ts'
 import { publishEach } from './publish-each.ts'
 
@@ -28,6 +30,9 @@ export async function publishRun(input: PublishAgainInput): Promise<ExportReport
   return CancellationScope.nonCancellable(async () => {
     const opened = await openPublish(input).catch(throwInOwnWords)
     const { plan, checkpoints } = opened
+    const marks = openMarks()
+    marks.listen(plan)
+    marks.set({ resources: plan.resources })
     const results = await Promise.all(
       checkpoints.map(({ resource, checkpoint }) =>
         publishEach({
@@ -42,6 +47,7 @@ export async function publishRun(input: PublishAgainInput): Promise<ExportReport
     )
     const report = await closeExport({ plan, results, again: true })
     setCurrentDetails(report.summary)
+    marks.set({ verdict: report.verdict, needsPerson: needsPerson(report) })
     if (results.every((result) => 'error' in result))
       throw ApplicationFailure.nonRetryable(report.summary, 'ExportFailed', report)
     return report

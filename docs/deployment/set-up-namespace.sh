@@ -17,7 +17,7 @@ until there="$(temporal operator search-attribute list --namespace "$namespace" 
   fi
   sleep 1
 done
-for attribute in Verdict=Keyword NeedsPerson=Bool Resource=Keyword; do
+for attribute in Verdict=Keyword NeedsPerson=Bool Resource=KeywordList; do
   name="${attribute%%=*}"
   case "$there" in
     *" $name "*) ;;

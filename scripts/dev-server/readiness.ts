@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Connection } from '@temporalio/client'
 
 /** Kept with each run where the server knows them: made at its start. */
-export const searchAttributes = { Verdict: 'Keyword', NeedsPerson: 'Bool', Resource: 'Keyword' } as const
+export const searchAttributes = { Verdict: 'Keyword', NeedsPerson: 'Bool', Resource: 'KeywordList' } as const
 
 /** For every connection to a server on this machine: a proxy of the environment is not for it. */
 export const localChannel = { channelArgs: { 'grpc.enable_http_proxy': 0 } } as const

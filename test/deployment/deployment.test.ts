@@ -208,7 +208,7 @@ describe('the one-shot service for the namespace', () => {
     const client = await connectTemporal()
     const { customAttributes } = await client.connection.operatorService.listSearchAttributes({ namespace })
     // Temporal's own numbers of types.
-    const types: Record<string, number> = { Keyword: 2, Bool: 5 }
+    const types: Record<string, number> = { Keyword: 2, Bool: 5, KeywordList: 7 }
     expect(customAttributes).toMatchObject(
       Object.fromEntries(Object.entries(searchAttributes).map(([name, type]) => [name, types[type]])),
     )

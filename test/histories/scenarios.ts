@@ -125,6 +125,12 @@ export const scenarios: Readonly<Record<string, (place: Place) => Promise<Record
     return run
   },
 
+  async 'recover-subscriptions'(place) {
+    const run = await begin(place, 'recoverSubscriptions', 'recover', { dryRun: true })
+    await run.result()
+    return run
+  },
+
   async 'deliver-notice'({ client }) {
     const query = "WorkflowType = 'deliverNotice' AND ExecutionStatus = 'Completed'"
     let found: Recorded | undefined

@@ -1,0 +1,43 @@
+import { SearchAttributeType, defineSearchAttributeKey } from '@temporalio/common'
+import { upsertSearchAttributes } from '@temporalio/workflow'
+import type { MarkName } from '../activities/marks.ts'
+
+const verdictKey = defineSearchAttributeKey('Verdict', SearchAttributeType.KEYWORD)
+const needsPersonKey = defineSearchAttributeKey('NeedsPerson', SearchAttributeType.BOOL)
+const resourceKey = defineSearchAttributeKey('Resource', SearchAttributeType.KEYWORD_LIST)
+
+interface Marked {
+  /** How the run ended: `proven`, `unproven`, `stopped`, `failed`. */
+  verdict?: string
+  /** Whether somebody has to look at it. */
+  needsPerson?: boolean
+  resources?: readonly string[]
+}
+
+/** What a run is found by in the Temporal UI: `Verdict = "unproven"`, `NeedsPerson = true`. */
+export interface Marks {
+  /** Which of them the server has, as the run's plan says; until then, and for the others, nothing is set. */
+  listen(plan: { marks?: readonly MarkName[] | undefined }): void
+  set(marked: Marked): void
+}
+
+export function openMarks(): Marks {
+  let there: readonly MarkName[] = []
+  let needed: boolean | undefined
+  return {
+    listen: ({ marks }) => {
+      there = marks ?? []
+    },
+    set({ verdict, needsPerson, resources }) {
+      if (there.length === 0) return
+      const isNews = needsPerson !== undefined && needsPerson !== needed
+      needed = needsPerson ?? needed
+      const pairs = [
+        ...(verdict === undefined ? [] : [{ key: verdictKey, value: verdict }]),
+        ...(isNews ? [{ key: needsPersonKey, value: needsPerson }] : []),
+        ...(resources === undefined ? [] : [{ key: resourceKey, value: [...resources] }]),
+      ].filter(({ key }) => there.includes(key.name as MarkName))
+      if (pairs.length > 0) upsertSearchAttributes(pairs)
+    },
+  }
+}
