@@ -3,10 +3,13 @@ import { join } from 'node:path'
 import { placeOf, type ReportCounts, summarize } from '../changes/report.ts'
 import type { Decision, EndedNote } from '../changes/run-notes.ts'
 import { type ChangesVerdict, verdictOf } from '../changes/verdict.ts'
+import { Pace } from '../reports/pace.ts'
+import { toReportPage } from '../reports/to-page.ts'
 import type { Ledger } from '../state/ledger.ts'
 import type { Preview } from './preview.ts'
 import { readJournal } from './journal.ts'
 import { outcomeOf, type RecoveryRow, toRecoveryRow, writeRecoveryCsv } from './recovery-csv.ts'
+import { toRecoveryAccount } from './recovery-account.ts'
 import { type RecoveryPlan, recoveryFiles } from './recovery-plan.ts'
 import { type RecoveryNotes, readRecoveryNotes, type SavedPlan, type SnapshotNote } from './run-notes.ts'
 import { selectCandidates } from './select-candidates.ts'
@@ -41,7 +44,7 @@ export interface RecoveryReport {
 }
 
 /** The whole report on the disk: with what people said. */
-interface FullReport extends RecoveryReport {
+export interface FullReport extends RecoveryReport {
   startedAt: string
   identity: RecoveryPlan['identity']
   decisions: Decision[]
@@ -57,7 +60,7 @@ interface ReportOptions {
 }
 
 /**
- * Writes report.json and recovery.csv of a run into its folder, from the ledger and the run's notes. May be called
+ * Writes report.json and report.html, and recovery.csv of a run into its folder, from the ledger and the run's notes. May be called
  * at any moment, also beside a worker: each file is replaced whole.
  */
 export async function writeRecoveryReport(options: ReportOptions): Promise<RecoveryReport> {
@@ -65,7 +68,7 @@ export async function writeRecoveryReport(options: ReportOptions): Promise<Recov
   const { plan } = saved
   const folder = join(dataDir, plan.folder)
   const notes = await readRecoveryNotes(folder)
-  const { rows, resolved, byReason } = await lookThrough({ ledger, run: plan.run })
+  const { rows, resolved, byReason, pace } = await lookThrough({ ledger, run: plan.run })
   const names = notes.snapshot === undefined ? (['report'] as const) : (['results', 'report'] as const)
   const paths = names.map((name) => [name, join(folder, recoveryFiles[name])])
   const report: RecoveryReport = {
@@ -80,7 +83,9 @@ export async function writeRecoveryReport(options: ReportOptions): Promise<Recov
     if (notes.snapshot !== undefined)
       await writeRecoveryCsv({ rows: rowsOf({ ...options, folder }), to: join(fresh, recoveryFiles.results) })
     await writeFile(join(fresh, recoveryFiles.report), `${JSON.stringify(full, null, 2)}\n`)
-    for (const name of names)
+    const page = toReportPage(toRecoveryAccount({ report: full, points: pace.points() }))
+    await writeFile(join(fresh, recoveryFiles.page), page)
+    for (const name of ['page' as const, ...names])
       await rename(join(fresh, recoveryFiles[name]), join(folder, recoveryFiles[name]))
   } finally {
     await rm(fresh, { recursive: true, force: true })
@@ -150,7 +155,9 @@ async function lookThrough({ ledger, run }: { ledger: Ledger; run: string }) {
   const rows: RecoveryReport['rows'] = {}
   const resolved: FullReport['resolved'] = []
   const byReason: RecoveryReport['byReason'] = {}
+  const pace = new Pace()
   for await (const row of ledger.rows({ run })) {
+    if (row.sentAt !== null && row.closedAt !== null) pace.add(row.closedAt)
     const place = placeOf(row)
     if (place !== 'done' && place !== 'staged' && (rows[place]?.length ?? 0) < mostRows)
       (rows[place] ??= []).push({ row: row.row, subscription: row.key })
@@ -160,7 +167,7 @@ async function lookThrough({ ledger, run }: { ledger: Ledger; run: string }) {
     const outcome = outcomeOf(row)
     ofReason[outcome] = (ofReason[outcome] ?? 0) + 1
   }
-  return { rows, resolved, byReason }
+  return { rows, resolved, byReason, pace }
 }
 
 const forPerson: Readonly<Record<string, string>> = {

@@ -47,6 +47,10 @@ describe('a recovery after an incident', () => {
     })
     const report = JSON.parse(await readFile(result.files.report ?? '', 'utf8')) as object
     expect(report).toMatchObject({ verdict: 'proven', snapshot: { proven: true, candidates: 20 } })
+    const page = await readFile((result.files.report ?? '').replace(/json$/, 'html'), 'utf8')
+    expect(page).toContain('proven</strong>')
+    expect(page).toMatch(/20 resumes closed in \d/)
+    expect(page).not.toContain(ids[0])
   })
 
   test('tries what a resume can mend, and says of the other reasons what a person has to do', async () => {

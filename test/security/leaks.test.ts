@@ -81,6 +81,14 @@ test('no token, password or personal data gets into Temporal, logs, reports or m
   await expect(exports({ resources: ['customers'] })).rejects.toThrow('failed')
   await writeFile(tokenFile, renewed)
 
+  // A recovery: reads who needs attention, resumes, looks.
+  const recovered = (await start('recoverSubscriptions', {
+    approval: false,
+    verifyAfter: '30ms',
+    firstWait: '50ms',
+  })) as { counts: { done: number } }
+  expect(recovered.counts.done).toBeGreaterThan(0)
+
   // Imports: refused in words that repeat what was sent, lost, looked up, parked, checked only.
   const who = personalOf(world)
   const email = who.find((text) => text.includes('@') && text.length > 12) ?? ''
@@ -132,7 +140,8 @@ test('no token, password or personal data gets into Temporal, logs, reports or m
   const temporal = await filesUnder(world.dataDir, (path) => path.includes('temporal.db'))
   const reports = await filesUnder(
     world.dataDir,
-    (path) => /\.(json|html)$/.test(path) && /exports|imports/.test(path) && !path.includes('/input/'),
+    (path) =>
+      /\.(json|html)$/.test(path) && /exports|imports|recoveries/.test(path) && !path.includes('/input/'),
   )
   const logs = [{ what: 'the log', bytes: Buffer.from(up.texts.stderr + up.texts.stdout) }]
   const told = [...temporal, ...reports, ...logs, { what: 'the metrics', bytes: metrics }]
