@@ -41,7 +41,17 @@ const rooms = {
   reports: {},
   sandbox: {},
   worker: {
-    values: ['activities', 'billing', 'reading', 'tables', 'destinations', 'changes', 'imports', 'state'],
+    values: [
+      'activities',
+      'billing',
+      'reading',
+      'tables',
+      'destinations',
+      'changes',
+      'imports',
+      'recoveries',
+      'state',
+    ],
     types: ['workflows'],
   },
   scripts: {

@@ -37,7 +37,7 @@ const nextBilling = z.string().check(({ value, issues }) => {
 })
 
 /** The input of `recoverSubscriptions`: one object, every field of which may be left out, as the Temporal UI sends it. */
-const recoveryInput = z.strictObject(
+export const recoveryInput = z.strictObject(
   {
     /** Which are resumed; where none is named, those that a resume can mend, and the others are reported. */
     reasons: z.array(reason).min(1).optional(),

@@ -4,9 +4,11 @@ import { join, relative } from 'node:path'
 import { createSandbox } from '../sandbox/sandbox.ts'
 import { readSettings, type Settings } from '../worker/settings.ts'
 import { prepareDemoImport, runDemoImport } from './demo-import.ts'
+import { runDemoRecovery } from './demo-recovery.ts'
 import { reportExport } from './export-report.ts'
 import { followExport, stopOnInterrupt, type ExportHandle } from './follow-export.ts'
 import { openLocalSession } from './local-session.ts'
+import { nameRecovery } from './recover-run.ts'
 import { startExport } from './start-export.ts'
 import { exitCodes } from './terminal/failures.ts'
 import { onInterrupt } from './terminal/interrupt.ts'
@@ -36,8 +38,8 @@ async function runDemo({ terminal, keep }: { terminal: Terminal; keep: boolean }
   const settings = demoSettings(sandbox.url)
   await using closing = new AsyncDisposableStack()
   closing.defer(() => sandbox.close())
-  let importRun: string | undefined
-  const mayWrite = (run: string) => run === importRun
+  const writing = new Set<string>()
+  const mayWrite = (run: string) => writing.has(run)
   const session = await openLocalSession({ settings, terminal, mayWrite })
   closing.defer(() => session.close())
   terminal.identity(settings.billing)
@@ -49,13 +51,18 @@ async function runDemo({ terminal, keep }: { terminal: Terminal; keep: boolean }
   const exported = process.exitCode
 
   const demo = await prepareDemoImport({ settings, terminal })
-  importRun = demo.handed.run
+  writing.add(demo.handed.run)
   const imported = await runDemoImport({ demo, sandbox, session, settings, terminal: told.as('import') })
+
+  const run = nameRecovery()
+  writing.add(run)
+  const recovery = { run, sandbox, session, settings, terminal: told.as('recovery') }
+  const recovered = await runDemoRecovery(recovery)
 
   told.tell()
   terminal.note(`Files and reports: ${relative(process.cwd(), settings.dataDir)}`)
-  // The rejected rows were meant to be.
-  process.exitCode = imported ? Number(exported) : exitCodes.unproven
+  // The rejected rows, and the subscriptions that fell back, were meant to be.
+  process.exitCode = imported && recovered ? Number(exported) : exitCodes.unproven
   if (keep) await untilInterrupted({ terminal, uiUrl: session.uiUrl })
 }
 

@@ -26,7 +26,7 @@ export async function runRecovery(call: Call): Promise<void> {
   const { settings, terminal, order } = call
   const input = toInput(call)
   const before = await unfinishedRecovery({ settings, input })
-  const run = before ?? `recover-${toTime(new Date())}`
+  const run = before ?? nameRecovery()
   for (;;) {
     const mayWrite = (other: string) => other === run
     const session = await (order.local
@@ -107,5 +107,8 @@ export async function followRecovery(options: {
   })
   return await reportRecovery({ run, terminal, settings })
 }
+
+/** `recover-20261121-094205`: when it was started (UTC). */
+export const nameRecovery = () => `recover-${toTime(new Date())}`
 
 const toTime = (at: Date) => at.toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')

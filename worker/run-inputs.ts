@@ -4,6 +4,7 @@ import { exportInput, type ExportInput } from '../activities/open-export.ts'
 import { checkFilters } from '../billing/resources/filters.ts'
 import { listResources } from '../billing/resources/lists.ts'
 import { listNames } from '../billing/resources/resource.ts'
+import { type AskedRecovery, recoveryInput } from '../recoveries/recovery-input.ts'
 import { checkPrivacy } from '../tables/privacy.ts'
 
 interface Schedulable {
@@ -20,6 +21,15 @@ export const schedulable = {
       for (const name of resources) checkFilters({ resource: listResources[name], filters })
       // The worker has the key.
       checkPrivacy(Object.values(listResources), { exclude, hash, hashKey: 'of the worker' })
+    },
+  },
+  recoverSubscriptions: {
+    schema: recoveryInput,
+    check: ({ approval, dryRun }: AskedRecovery) => {
+      if (approval === false || dryRun === true) return
+      throw new RangeError(
+        'at night nobody approves; say "approval: false", and set bounds that you can live with',
+      )
     },
   },
   watchExports: { schema: watchInput },

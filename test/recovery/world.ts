@@ -16,7 +16,7 @@ export const resume = 'POST /subscriptions/{id}/resume/'
 
 /** Subscriptions that are all well, until the test breaks some. */
 const wellCounts = { customers: 20, subscriptions: 60, plans: 3, retentions: 0, orders: 0 }
-const well = { counts: wellCounts, needsAttention: 0 } as const
+export const well = { counts: wellCounts, needsAttention: 0 } as const
 
 /** Looks after milliseconds, and waits for nobody. */
 export const quick = {
@@ -58,6 +58,7 @@ export const stateOf = (world: World, id: string) =>
     needs_attention_reason: string | null
     next_billing: string
     customer: string
+    lines: { id: string }[]
   }
 
 /** The resumes that the sandbox received, and those it carried out, by subscription. */

@@ -14,9 +14,10 @@ interface Told {
     outcomes: Record<string, number>
     files: { report: string }
   }
+  recovery: { summary: string; outcomes: Record<string, number>; needsPerson: string[] }
 }
 
-test('the demo exports and imports while records move and connections break, proves both, and says where', async () => {
+test('the demo exports, imports and recovers while records move and connections break, and says where', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'demo-'))
   onTestFinished(async () => {
     const server = readServerRecord(join(folder, 'data', 'demo', 'dev-server'))
@@ -40,6 +41,11 @@ test('the demo exports and imports while records move and connections break, pro
     // One of the two broken connections had done its work.
     outcomes: { created: 23, found: 1 },
   })
+  // Only the cards that fail again and again are left.
+  expect(told.recovery.outcomes).toMatchObject({ attemptsUsedUp: 3 })
+  expect(told.recovery.outcomes['recovered']).toBeGreaterThanOrEqual(57)
+  expect(told.recovery.needsPerson).toEqual([expect.stringMatching(/^3 fell back each time/)])
+  expect(stderr).toContain('holds 57 of the 60 as active, and 3 in need of attention')
   expect(stderr).toContain('holds 24 of the 24 good rows once, and 0 otherwise')
   expect(JSON.parse(await readFile(told.import.files.report, 'utf8'))).toMatchObject({ verdict: 'proven' })
 })
