@@ -125,6 +125,7 @@ function toPlan({
     named: reasons !== undefined,
     maxPages: asked.maxPages ?? usual.maxPages,
     dryRun,
+    ...(asked.notifyAbove !== undefined && { notifyAbove: asked.notifyAbove }),
     approval,
     attended: asked.attended ?? approval,
     approvalMs: asked.approvalWait ?? usual.approvalMs,

@@ -51,6 +51,8 @@ export const recoveryInput = z.strictObject(
     concurrency: z.int().min(1).max(100).optional(),
     /** Reads and reports; resumes nothing. */
     dryRun: z.boolean().optional(),
+    /** A dry run tells people (NOTIFY_URL) where more than so many need attention. */
+    notifyAbove: z.int().min(0).optional(),
     /** How many of each reason go first. */
     canary: z.int().min(0).max(100).optional(),
     /** False: resumes without asking anybody, as schedules do. */

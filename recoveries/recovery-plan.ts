@@ -25,6 +25,8 @@ export interface RecoveryPlan extends ChangeRun {
   named: boolean
   maxPages: number
   dryRun: boolean
+  /** A dry run tells people where more than so many need attention. */
+  notifyAbove?: number
   /** Nothing is resumed before a person approves. */
   approval: boolean
   /** A person is there: a breaker that has given up waits for them instead of ending the run. */

@@ -1,4 +1,11 @@
-import { condition, defineQuery, defineUpdate, proxyActivities, setHandler } from '@temporalio/workflow'
+import {
+  condition,
+  defineQuery,
+  defineUpdate,
+  proxyActivities,
+  setHandler,
+  workflowInfo,
+} from '@temporalio/workflow'
 import type { Activities } from '../activities/index.ts'
 import type { ReportCounts } from '../changes/report.ts'
 import type { ChangeRun, Decision } from '../changes/run-notes.ts'
@@ -91,7 +98,7 @@ export function openDesk<Plan extends ChangeRun, Result extends DeskResult>(
       progress.phase = 'waiting for approval'
       show()
       asked += 1
-      await notices.tell({ key: String(asked), ...toAppeal({ progress, what, count, until }) })
+      await notices.tell({ key: keyOf(asked), ...toAppeal({ progress, what, count, until }) })
       await condition(() => approval.given || control.stopping, seconds * 1000)
       delete progress.waitingFor
       show()
@@ -106,6 +113,12 @@ export function openDesk<Plan extends ChangeRun, Result extends DeskResult>(
   })
   setHandler(report, (question) => toPage({ desk, progress, question }), { description: words.report })
   return desk
+}
+
+/** An execution that continues another one counts anew: its own name keeps its questions apart. */
+function keyOf(asked: number): string {
+  const { continuedFromExecutionRunId, runId } = workflowInfo()
+  return continuedFromExecutionRunId === undefined ? String(asked) : `${asked}/${runId}`
 }
 
 const questions: Readonly<Record<WaitingFor, string>> = {

@@ -85,10 +85,7 @@ export async function recoverSubscriptions(
     desk.plan = plan
     desk.notices.listen(plan)
     return await runPlan({ plan, progress, show, control, desk, onward })
-  }).catch((error: unknown) => {
-    if (error instanceof ContinueAsNew) throw error
-    return desk.notices.fail(error)
-  })
+  }).catch(desk.notices.fail)
 }
 
 /** Only an execution that continues another one is handed something on: an input of that name is no field of ours. */
@@ -115,7 +112,11 @@ async function runPlan(run: Planned): Promise<RecoveryResult> {
   const snapshot = run.onward?.snapshot ?? (await take(run).catch((error: unknown) => fail(run, error)))
   if (snapshot === undefined)
     return await close(run, { how: 'stopped', why: 'stopped before anything was resumed' })
-  if (plan.dryRun) return await close(run, { how: 'dryRun' })
+  if (plan.dryRun) {
+    const result = await close(run, { how: 'dryRun' })
+    await tellPreview({ ...run, snapshot }, result)
+    return result
+  }
   await condition(allHandlersFinished)
   for (let thread = run.onward?.thread; ;) {
     const { resolved } = desk
@@ -138,6 +139,19 @@ async function tellEnd({ desk, control }: Run, report: RecoveryResult): Promise<
     return await notices.tell({ kind: 'parked', summary, command: `connector report ${run}`, report })
   const isAsWanted = verdict !== 'unproven' || control.stopping
   await notices.tell({ kind: isAsWanted ? 'ended' : 'unproven', summary, report })
+}
+
+/** A schedule looks every now and then, and people hear of it when there is too much. */
+async function tellPreview(
+  { plan, snapshot, desk }: Planned & { snapshot: Snapshot },
+  report: RecoveryResult,
+): Promise<void> {
+  const { notifyAbove = Infinity } = plan
+  const { candidates } = snapshot
+  const { summary: told } = report
+  if (candidates <= notifyAbove) return await desk.notices.tell({ kind: 'ended', summary: told, report })
+  const summary = `${candidates} subscriptions need attention, more than ${notifyAbove}; ${told}`
+  await desk.notices.tell({ kind: 'attention', summary, command: 'connector recover', report })
 }
 
 async function work(run: Planned & { snapshot: Snapshot; thread: Thread | undefined }): Promise<SendingEnd> {

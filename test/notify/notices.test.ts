@@ -2,6 +2,8 @@ import type { WorkflowHandle } from '@temporalio/client'
 import { describe, expect, test } from 'vitest'
 import { connectTemporal, createWorld, startRun, startTestWorker, until } from '../export/world.ts'
 import { addonsCsv, putFile, quick, retentionsCsv, startImport } from '../import/world.ts'
+import type { recoverSubscriptions } from '../../workflows/recover-subscriptions.ts'
+import { breakSome, idsOf } from '../recovery/world.ts'
 import { openReceiver } from './receiver.ts'
 
 const plans = { resources: ['plans' as const] }
@@ -110,6 +112,33 @@ describe('people are told', () => {
     expect(new Set(receiver.received.map(({ id }) => id)).size).toBe(3)
     await run.signal('stop')
     await run.result()
+  })
+
+  test('of more subscriptions that need attention than a dry run may find, and of fewer not', async () => {
+    const receiver = await openReceiver()
+    const world = await createWorld({
+      counts: { customers: 5, subscriptions: 20, plans: 3 },
+      needsAttention: 0,
+    })
+    await startTestWorker(world, { NOTIFY_URL: receiver.url })
+    const client = await connectTemporal()
+    breakSome(world, { ids: idsOf(world).slice(0, 3), reason: 'gateway_issue' })
+    const look = async (notifyAbove: number) =>
+      client.workflow.execute<typeof recoverSubscriptions>('recoverSubscriptions', {
+        workflowId: `${world.workspace}-above-${notifyAbove}`,
+        taskQueue: world.taskQueue,
+        args: [{ dryRun: true, notifyAbove }],
+      })
+    expect(await look(3)).toMatchObject({ verdict: 'dryRun' })
+    const result = await look(2)
+    await until(() => receiver.received.length > 0)
+    expect(receiver.received.map(({ body }) => body)).toMatchObject([
+      {
+        event: { kind: 'attention', level: 'decisions' },
+        summary: `3 subscriptions need attention, more than 2; ${result.summary}`,
+        command: 'connector recover',
+      },
+    ])
   })
 
   test('each as much as they asked for', async () => {

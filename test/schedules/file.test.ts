@@ -31,6 +31,10 @@ describe('a schedules file', () => {
       provenWithin: '4h',
       paused: false,
     })
+    expect([...schedules.keys()].filter((name) => schedules.get(name)?.paused)).toEqual([
+      'recover-preview',
+      'recover-gateway',
+    ])
   })
 
   test.each([
@@ -98,7 +102,7 @@ describe('a schedules file', () => {
       'an unknown workflow',
       `${head}    workflow: exportDta\n    every: 1h\n`,
       4,
-      /is none of exportData, watchExports/,
+      /is none of exportData, recoverSubscriptions, watchExports/,
     ],
     [
       'no workflow',
