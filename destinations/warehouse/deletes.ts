@@ -1,5 +1,7 @@
+import { rowsOf } from '../check-parts.ts'
 import type { Publication } from '../destination.ts'
 import type { Deletes } from '../manifest.ts'
+import { doubtOf, isOfAll, type WholeRead } from './absence.ts'
 import type { TablePlan } from './schema-change.ts'
 import type { WarehouseSession } from './session.ts'
 import { instant, literal, quote } from './sql.ts'
@@ -16,30 +18,37 @@ interface Marking {
   plans: readonly TablePlan[]
 }
 
-/** Whether a read says of every record it does not hold that it is gone. */
-const provesAbsence = ({ facts, mode, filters, capped }: Publication) =>
-  facts.verdict === 'proven' && mode === 'full' && Object.keys(filters).length === 0 && !capped
+const readOf = ({ facts, mode, filters, capped, rejected = [] }: Publication): WholeRead => ({
+  ...facts,
+  mode,
+  filters,
+  capped,
+  rejected: { rows: rowsOf(rejected) },
+})
 
 /**
  * Which records the service no longer has: seen by no read as late as this one, though created in the time that it
- * is complete for. Undefined where the read proves nothing of the kind.
+ * is complete for. Undefined where the read proves nothing of the kind; where only a doubt is left (`doubtOf`), all
+ * of them are held back, and `--max-deletes` does not release them.
  */
 export async function findDeletes(marking: Marking): Promise<Deletes | undefined> {
   const { session, publication, plans } = marking
   const { completeThrough, startedAt } = publication.facts
   const main = plans[0]!
   const isKnown = main.types.has('created') && main.types.get('created') === main.types.get('_read_at')
-  if (!provesAbsence(publication) || completeThrough === null || !isKnown) return undefined
+  if (!isOfAll(readOf(publication)) || completeThrough === null || !isKnown) return undefined
   const target = `${quote(session.schema)}.${quote(main.table.table.name)}`
   const isGone = `"_read_at" < ${instant(startedAt)} and "created" <= ${instant(completeThrough)}`
   const id = quote(main.table.table.key[0]!)
   const [counted] = await session.all(`select count(*) as live, count(case when ${isGone} then 1 end) as gone
     from ${target} where "_deleted_at" is null`)
   const gone = Number(counted?.['gone'])
-  if (gone === 0) return { marked: 0, heldBack: 0, first: [] }
+  const isDoubtful = doubtOf(readOf(publication)) !== undefined
+  // It must not count as a proof later on, for records of an older read that is merged late.
+  if (gone === 0) return isDoubtful ? undefined : { marked: 0, heldBack: 0, first: [] }
   const first = await session.all(`select ${id} as id from ${target}
     where "_deleted_at" is null and ${isGone} order by ${id} limit ${namedIds}`)
-  const isAllowed = gone <= allowedDeletes(publication, Number(counted?.['live']))
+  const isAllowed = !isDoubtful && gone <= allowedDeletes(publication, Number(counted?.['live']))
   return {
     marked: isAllowed ? gone : 0,
     heldBack: isAllowed ? 0 : gone,
@@ -52,10 +61,16 @@ function allowedDeletes({ maxDeletes }: Publication, live: number): number {
   return maxDeletes ?? Math.max(alwaysAllowed, Math.floor(live / 10))
 }
 
-export function toWarnings({ resource, run }: Publication, deletes: Deletes | undefined): string[] {
+export function toWarnings(publication: Publication, deletes: Deletes | undefined): string[] {
   if (deletes === undefined || deletes.heldBack === 0) return []
+  const { resource, run } = publication
   const { heldBack, first } = deletes
   const more = heldBack > first.length ? ', ...' : ''
+  const doubt = doubtOf(readOf(publication))
+  if (doubt !== undefined)
+    return [
+      `${heldBack} ${resource} were not seen (${first.join(', ')}${more}), and none was marked as deleted: ${doubt}.`,
+    ]
   return [
     `${heldBack} ${resource} are no longer in the service (${first.join(', ')}${more}), which is more than may be` +
       ` marked as deleted at once; none was marked. If it is right, publish ${run} again with --max-deletes all.`,

@@ -1,6 +1,7 @@
 import { verifyExport } from '../csv/verify-export.ts'
 import { createKeySet } from '../key-set.ts'
 import type { Manifest } from '../manifest.ts'
+import { doubtOf, isOfAll } from './absence.ts'
 import { compareTable, type Compared } from './compare-table.ts'
 import type { Warehouse } from './publish.ts'
 import type { WarehouseSession } from './session.ts'
@@ -106,9 +107,9 @@ async function findOther(session: WarehouseSession, manifest: Manifest, where: s
 
 /** What an export of the whole list proves gone, and is there unmarked. */
 async function findUnmarked(session: WarehouseSession, manifest: Manifest): Promise<string[]> {
-  const { mode, filters, capped, verdict, completeThrough, startedAt } = manifest
+  const { completeThrough, startedAt } = manifest
   const main = manifest.tables[0]
-  const isWhole = mode === 'full' && !capped && Object.keys(filters).length === 0 && verdict === 'proven'
+  const isWhole = isOfAll(manifest) && doubtOf(manifest) === undefined
   const hasCreated =
     main?.columns.some(({ name, kind }) => name === 'created' && kind === 'timestamp') ?? false
   if (main === undefined || !isWhole || completeThrough === null || !hasCreated) return []

@@ -373,6 +373,42 @@ export function describeWarehouse(
         },
       )
 
+      test.each([
+        [
+          'could not take everything for a record',
+          {},
+          ['{"name":"no id"}'],
+          /^1 customers were not seen \(b\).*1 of what came/,
+        ],
+        ['met hidden records', { hiddenFound: true }, [], /hides records by their status/],
+        ["has only this machine's clock", { clock: 'local' }, [], /told no time/],
+      ] as [string, Partial<ReadFacts>, string[], RegExp][])(
+        'are not marked after a proven read that %s, whatever is allowed, and nobody is left to wonder why',
+        async (_title, more, others, words) => {
+          await publish('first', [{ id: 'a' }, { id: 'b' }], { facts: readOn(1) })
+          const second = await workplace.toPublication(
+            'customers',
+            [[JSON.stringify({ id: 'a', created, updated: created }), ...others]],
+            { run: 'second', facts: readOn(2, more), maxDeletes: 'all' },
+          )
+          for (let time = 0; time < 2; time++) {
+            const { manifest } = await harness.destination.publish(second)
+            expect(manifest.deletes).toEqual({ marked: 0, heldBack: 1, first: ['b'] })
+            expect(manifest.warnings).toEqual([expect.stringMatching(words)])
+            expect(await states()).toEqual(['a there', 'b there'])
+          }
+          // Nor does it speak of what an older read brings later.
+          await publish('late', [{ id: 'c' }], { facts: readOn(1), mode: 'incremental' })
+          expect(await states()).toEqual(['a there', 'b there', 'c there'])
+        },
+      )
+
+      test('are not marked by a doubtful read that missed none, when an older read is merged later', async () => {
+        await publish('second', [{ id: 'a' }], { facts: readOn(2, { hiddenFound: true }) })
+        await publish('first', [{ id: 'b' }], { facts: readOn(1), mode: 'incremental' })
+        expect(await states()).toEqual(['a there', 'b there'])
+      })
+
       test('are not marked where they were created after what the read is complete for, or nobody knows when', async () => {
         await publish(
           'first',
