@@ -189,17 +189,16 @@ describe('an export in CSV files', () => {
     expect(await readdir(workplace.exports)).toEqual(['customers'])
   })
 
-  test.each([{ workspace: 'acc_2' }, { forExcel: true }])(
-    'is never taken for another one (%j)',
-    async (other) => {
-      const { location } = await publishAs({ run: 'run' })
-      const before = await readFile(join(location, 'manifest.json'), 'utf8')
-      await expect(publishAs({ run: 'run', ...other })).rejects.toMatchObject({
-        name: 'PublishedOtherwiseError',
-      })
-      expect(await readFile(join(location, 'manifest.json'), 'utf8')).toBe(before)
-    },
-  )
+  test('is never taken for that of another workspace, and one for Excel lies beside it', async () => {
+    const { location } = await publishAs({ run: 'run' })
+    const before = await readFile(join(location, 'manifest.json'), 'utf8')
+    await expect(publishAs({ run: 'run', workspace: 'acc_2' })).rejects.toMatchObject({
+      name: 'PublishedOtherwiseError',
+    })
+    const excel = await publishAs({ run: 'run', forExcel: true })
+    expect(excel.location).toBe(`${location}-excel`)
+    expect(await readFile(join(location, 'manifest.json'), 'utf8')).toBe(before)
+  })
 
   test('of test data lies apart', async () => {
     const { location } = await publishAs({ testMode: true, run: 'run' })
