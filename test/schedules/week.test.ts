@@ -7,6 +7,7 @@ import { createSandbox } from '../../sandbox/sandbox.ts'
 import { freePorts } from '../../scripts/dev-server/free-ports.ts'
 import { endProcess, identify } from '../../scripts/dev-server/process-identity.ts'
 import { startDevServer } from '../../scripts/dev-server/start-dev-server.ts'
+import type { watchExports } from '../../workflows/watch-exports.ts'
 import { createWorld, startCommand, until } from '../export/world.ts'
 import { openReceiver } from '../notify/receiver.ts'
 
@@ -163,6 +164,15 @@ test(
     )
     expect(info).toMatchObject({ numActionsSkippedOverlap: 0, numActionsMissedCatchupWindow: 0 })
     expect(told()).toEqual(prevented)
+    // Each night was looked at once: every look began where the last one had ended.
+    const looked: string[] = []
+    const query = "WorkflowType = 'watchExports' AND ExecutionStatus = 'Completed'"
+    for await (const { workflowId } of client.workflow.list({ query })) {
+      const { missed } = await client.workflow.getHandle<typeof watchExports>(workflowId).result()
+      looked.push(...missed.map(({ at }) => at))
+    }
+    expect(looked.length).toBeGreaterThanOrEqual(prevented.length)
+    expect(new Set(looked).size).toBe(looked.length)
     // One export for each night that was not prevented by a refusal, under the night's own name.
     const folders: string[] = await readdir(join(world.dataDir, 'exports', 'plans'))
     const published = times.filter((_, index) => disturbanceOf(index) !== 'prevented').map(runOf)
