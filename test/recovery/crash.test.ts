@@ -110,8 +110,8 @@ test(
       },
     })
     for (let killed = 0; killed < kills; killed += 1) {
-      const enough = resumesAsked(world).length + 5 + chance.below((1.4 * candidates) / (kills + 1))
-      await until(() => resumesAsked(world).length >= enough)
+      const enough = world.sandbox.control.mark() + 5 + chance.below((1.4 * candidates) / (kills + 1))
+      await until(() => world.sandbox.control.mark() >= enough)
       await kill(worker)
       worker = await startWorkerProcess(world)
     }
