@@ -1,7 +1,12 @@
 import type { Ledger } from '../state/ledger.ts'
-import { windowSize } from './breaker.ts'
+import type { LedgerRow } from '../state/ledger-row.ts'
 import type { BreakerStates } from './breakers.ts'
 import type { Outcome } from './outcomes.ts'
+
+/** So many successes in a row are not of the incident any more. */
+const calm = 10
+/** More than come back from looks between two passes. */
+const mostClosed = 5_000
 
 /**
  * Gives back the attempts that fell back while a lane's breaker was about to open: what opens it is an incident, and
@@ -21,15 +26,22 @@ export async function forgiveAttempts({
   for (const [lane, { openedAt }] of Object.entries(after)) {
     const { clearedAt = 0, openedAt: openBefore } = before[lane] ?? {}
     if (openedAt === undefined || openBefore !== undefined) continue
-    const closed = await ledger.lastClosed({ run, lane, since: clearedAt, limit: windowSize })
-    for (const { id, state, outcome, attempts, sends } of closed) {
-      if (attempts === 0) continue
-      if (state === 'staged' && (outcome === 'fellBack' || outcome === 'noEffect'))
-        await ledger.move({ id, from: ['staged'], sends, patch: { attempts: attempts - 1 } })
-      else if (state === 'parked' && outcome === 'attemptsUsedUp')
-        await ledger.move({ id, from: ['parked'], sends, patch: { ...again, attempts: attempts - 1 } })
+    let successes = 0
+    for (const row of await ledger.lastClosed({ run, lane, since: clearedAt, limit: mostClosed })) {
+      successes = row.state === 'done' ? successes + 1 : 0
+      if (successes === calm) break
+      await forgive(ledger, row)
     }
   }
+}
+
+async function forgive(ledger: Ledger, { id, state, outcome, attempts, sends }: LedgerRow): Promise<void> {
+  if (attempts === 0) return
+  const patch = { attempts: attempts - 1 }
+  if (state === 'staged' && (outcome === 'fellBack' || outcome === 'noEffect'))
+    await ledger.move({ id, from: ['staged'], sends, patch })
+  else if (state === 'parked' && outcome === 'attemptsUsedUp')
+    await ledger.move({ id, from: ['parked'], sends, patch: { ...again, ...patch } })
 }
 
 const again = { state: 'staged', outcome: 'fellBack' satisfies Outcome, holdsKey: true } as const
