@@ -24,17 +24,19 @@ export const placeOf = ({ out, schema }: Pick<ExportPlan, 'out' | 'schema'>, des
   destination === 'postgres' ? schema : out
 
 /**
- * What is in another folder, schema or database, came from another address, or was written with other columns or
- * hashes, has its own watermark.
+ * What is in another folder, schema or database, came from another address, or was written for Excel or with
+ * other columns or hashes, has its own watermark.
  */
 async function keyOf({ deps, plan, resource, destination }: Place): Promise<WatermarkKey> {
-  const { identity, filters, out } = plan
+  const { identity, filters, out, forExcel } = plan
   const place = (await deps.destinations.get(destination)?.placeOf?.(scopeOf(plan))) ?? out
   const privacy = toPrivacyMark({ plan, hashKey: deps.hashKey })
   const names = Object.keys(filters).toSorted()
   const view = {
     ...(names.length > 0 && { filters: names.map((name) => [name, filters[name]]) }),
     ...(privacy !== undefined && { privacy }),
+    // Programs don't read a form for people, so what they got last is what counts for them.
+    ...(forExcel && destination === 'csv' && { forExcel }),
   }
   return {
     workspace: identity.workspace,

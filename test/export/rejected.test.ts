@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { asked, connectTemporal, createWorld, folderOf, startRun, startTestWorker, until } from './world.ts'
 
 test('what is no record stands in rejected.jsonl once, also where the read fell back to page by page', async () => {
-  const noId = { kind: 'wrongType', field: 'id', value: null, records: 1 } as const
+  const noId = { kind: 'wrongType', field: 'id', value: null, records: 50 } as const
   const world = await createWorld({ counts: { plans: 1500 }, faults: [{ kind: 'latency', ms: 100 }, noId] })
   await startTestWorker(world)
   const run = await startRun({ client: await connectTemporal(), world, input: { resources: ['plans'] } })
