@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { readCell } from '../../tables/csv-text.ts'
 import type { KeySet } from '../key-set.ts'
 import type { Manifest, PublishedTable } from '../manifest.ts'
-import { createColumnSums, toComparable } from './compared-columns.ts'
+import { createColumnSums, textIn, toComparable } from './compared-columns.ts'
 import type { WarehouseSession } from './session.ts'
 import { quote } from './sql.ts'
 
@@ -57,7 +57,7 @@ async function readWarehouse({ session, manifest, table, keys }: Comparison) {
   const query = `select ${toComparable(table, session.typeSystem)}, "_run_id" as "run of the row"
     from ${quote(session.schema)}.${quote(table.name)}`
   for await (const row of session.stream(query)) {
-    const key = toKey(table, (name) => row[name] ?? null)
+    const key = toKey(table, (name) => textIn(row, name))
     if (row['run of the row'] === manifest.run) {
       written++
       keys.add(table.name, key)

@@ -634,7 +634,14 @@ export function describeWarehouse(
           metadata: { b: [1, null], a: '' },
           contacts: [{ id: '1', phone: '007' }, { id: '2' }],
         },
-        { id: 'b', name: '', created: '1969-12-31T23:59:59.9999999Z', contacts: [{ id: '3' }] },
+        // A byte order mark, as a sheet's first cell brings it.
+        {
+          id: '\ufeffb',
+          name: '',
+          email: '\ufeff\ufeffb',
+          created: '1969-12-31T23:59:59.9999999Z',
+          contacts: [{ id: '3' }],
+        },
       ]
       const exported = async () => {
         const publication = await workplace.toPublication(
@@ -662,7 +669,7 @@ export function describeWarehouse(
 
       test.each([
         ["update customers set name = '' where id = 'a'", /^customers\.name does not hold/],
-        ["update customers set name = null where id = 'b'", /^customers\.name does not hold/],
+        ["update customers set name = null where name = ''", /^customers\.name does not hold/],
         [
           "update customers set aggregations_sales = 1500.51 where id = 'a'",
           /^customers\.aggregations_sales does not/,
@@ -675,7 +682,7 @@ export function describeWarehouse(
           "update customer_contacts set phone = '7' where id = '1'",
           /^customer_contacts\.phone does not hold/,
         ],
-        ["delete from customers where id = 'b'", /^customers lacks 1 row of the export: b\./],
+        ["delete from customers where name = ''", /^customers lacks 1 row of the export: \ufeffb\./],
         ["delete from customer_contacts where customer_id = 'a'", /lacks 2 rows of the export: a,1; a,2\./],
         ["insert into customers (id, _run_id) values ('c', 'first')", /^customers has 1 row under this run/],
         [
