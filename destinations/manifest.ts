@@ -56,8 +56,10 @@ export type PartsSum = z.infer<typeof partsSchema>
 const deletesSchema = z.object({
   /** How many were marked, by this publication. */
   marked: count,
-  /** How many should have been and were not, because they are more than are allowed at once. */
+  /** How many should have been and were not, because they are more than are allowed at once, or in doubt. */
   heldBack: count,
+  /** Why they may be there all the same, where that is what holds them back. */
+  doubt: z.string().exactOptional(),
   /** The first ids of either, in order. */
   first: z.array(z.string()),
 })

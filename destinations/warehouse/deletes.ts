@@ -28,7 +28,7 @@ const readOf = ({ facts, mode, filters, capped, rejected = [] }: Publication): W
 
 /**
  * Which records the service no longer has: seen by no read as late as this one, though created in the time that it
- * is complete for. Undefined where the read proves nothing of the kind; where only a doubt is left (`doubtOf`), all
+ * is complete for. Undefined where the read proves nothing of the kind; where only a doubt is left, all
  * of them are held back, and `--max-deletes` does not release them.
  */
 export async function findDeletes(marking: Marking): Promise<Deletes | undefined> {
@@ -43,17 +43,33 @@ export async function findDeletes(marking: Marking): Promise<Deletes | undefined
   const [counted] = await session.all(`select count(*) as live, count(case when ${isGone} then 1 end) as gone
     from ${target} where "_deleted_at" is null`)
   const gone = Number(counted?.['gone'])
-  const isDoubtful = doubtOf(readOf(publication)) !== undefined
-  // It must not count as a proof later on, for records of an older read that is merged late.
-  if (gone === 0) return isDoubtful ? undefined : { marked: 0, heldBack: 0, first: [] }
+  const ofRead = doubtOf(readOf(publication))
+  // With a doubt it must not count as a proof later on, for records of an older read that is merged late.
+  if (gone === 0) return ofRead === undefined ? { marked: 0, heldBack: 0, first: [] } : undefined
+  const doubt = ofRead ?? (await doubtOfIds(marking, `"_deleted_at" is null and ${isGone}`))
   const first = await session.all(`select ${id} as id from ${target}
     where "_deleted_at" is null and ${isGone} order by ${id} limit ${namedIds}`)
-  const isAllowed = !isDoubtful && gone <= allowedDeletes(publication, Number(counted?.['live']))
+  const isAllowed = doubt === undefined && gone <= allowedDeletes(publication, Number(counted?.['live']))
   return {
     marked: isAllowed ? gone : 0,
     heldBack: isAllowed ? 0 : gone,
     first: first.map((row) => row['id'] ?? ''),
+    ...(doubt !== undefined && { doubt }),
   }
+}
+
+/** An id and its hash are two rows of one record: of the one, a read that writes the other says nothing. */
+async function doubtOfIds(marking: Marking, gone: string): Promise<string | undefined> {
+  const { session, publication, plans } = marking
+  const inSchema = (table: string) => `${quote(session.schema)}.${quote(table)}`
+  const rows = await session.all(`select distinct cast((manifest -> 'hashed') as text) as hashed
+    from ${inSchema(exportsTable)} where resource = ${literal(publication.resource)}
+      and run in (select "_run_id" from ${inSchema(plans[0]!.table.table.name)} where ${gone})`)
+  const hashesId = (names: readonly string[]) =>
+    plans.some(({ table: { table } }) => table.key.some((key) => names.includes(`${table.name}.${key}`)))
+  const isHashed = hashesId(publication.hashed)
+  const isOther = rows.some(({ hashed }) => hashesId(JSON.parse(hashed ?? '[]') as string[]) !== isHashed)
+  return isOther ? 'some were written with their ids hashed and some as they are' : undefined
 }
 
 function allowedDeletes({ maxDeletes }: Publication, live: number): number {
@@ -66,10 +82,9 @@ export function toWarnings(publication: Publication, deletes: Deletes | undefine
   const { resource, run } = publication
   const { heldBack, first } = deletes
   const more = heldBack > first.length ? ', ...' : ''
-  const doubt = doubtOf(readOf(publication))
-  if (doubt !== undefined)
+  if (deletes.doubt !== undefined)
     return [
-      `${heldBack} ${resource} were not seen (${first.join(', ')}${more}), and none was marked as deleted: ${doubt}.`,
+      `${heldBack} ${resource} were not seen (${first.join(', ')}${more}), and none was marked as deleted: ${deletes.doubt}.`,
     ]
   return [
     `${heldBack} ${resource} are no longer in the service (${first.join(', ')}${more}), which is more than may be` +
