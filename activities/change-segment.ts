@@ -140,11 +140,14 @@ export class Segment {
       timeBoxMs: Math.max(0, Math.min(this.#left, passMs)),
       signal,
       onProgress: ({ begun, done, failed, unknown }) => {
+        // What a look settles is not refused, whatever its answer looked like.
+        const rejected = kind.settledByLook === true ? 0 : failed
         this.progress = {
           ...before,
+          staged: Math.max(0, (before.staged ?? 0) - done - failed - unknown),
           done: (before.done ?? 0) + done,
-          rejected: (before.rejected ?? 0) + failed,
-          unknown: (before.unknown ?? 0) + unknown,
+          rejected: (before.rejected ?? 0) + rejected,
+          unknown: (before.unknown ?? 0) + unknown + failed - rejected,
           claims: before.claims + begun,
         }
       },
