@@ -9,7 +9,7 @@ import { isSystemError, PublishedOtherwiseError, UnwritableError } from './error
 import { toExportAccount } from './export-account.ts'
 import { folderName } from './export-folder.ts'
 import { manifestName, type Manifest } from './manifest.ts'
-import { movePointers } from './pointers.ts'
+import { movePointers, refuseForeign } from './pointers.ts'
 import { readManifest } from './read-manifest.ts'
 import { toManifest } from './to-manifest.ts'
 import { createTurns } from './turns.ts'
@@ -56,6 +56,7 @@ async function publish(format: FolderFormat, publication: Publication, folder: s
         `${folder} holds this run already, with other files than these parts make. What is published is never` +
           ' changed: start a new run, or publish to another folder (--out).',
       )
+    await refuseForeign(publication, folder)
     const manifest = existing ?? (await show(format, publication, folder))
     await movePointers(publication, folder)
     onStep?.('visible')

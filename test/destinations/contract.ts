@@ -238,6 +238,18 @@ export function describeDestination(name: string, open: (workplace: Workplace) =
       expect((await main(rehearsal))?.map((row) => row['id'])).toEqual(['cus_9'])
     })
 
+    test("is refused to another workspace, where one's records lie", async () => {
+      const own = await toPublication('customers', threeCustomers)
+      await publish(own)
+      const other = await toPublication('customers', [['{"id":"cus_9"}']], {
+        run: 'other',
+        workspace: 'acc_2',
+        facts: { ...facts, startedAt: '2026-03-02T03:00:00.000Z' },
+      })
+      await expect(publish(other)).rejects.toMatchObject({ name: 'ForeignWarehouseError' })
+      expect(await main(own)).toHaveLength(3)
+    })
+
     test('gives an account that says what was asked, what the read said, and what arrived', async () => {
       const publication = await toPublication(
         'customers',
