@@ -1,5 +1,5 @@
 import { Context, activityInfo } from '@temporalio/activity'
-import type { Client, WorkflowExecutionDescription } from '@temporalio/client'
+import type { Client, WorkflowExecutionDescription, WorkflowHandle } from '@temporalio/client'
 import { WorkflowNotFoundError } from '@temporalio/common'
 import type { ClaimOwner } from '../state/claims.ts'
 import type { ActivityDeps } from './deps.ts'
@@ -51,14 +51,23 @@ export async function isClosed(options: {
 }): Promise<boolean> {
   const { client, execution, asker } = options
   const { workflowId, runId } = execution
+  const noted = await describe(client.workflow.getHandle(workflowId, runId))
+  if (noted !== undefined && isOpen(noted)) return false
+  if (workflowId === asker.workflowId) return true
+  const last = await describe(client.workflow.getHandle(workflowId))
+  if (last === undefined || !isOpen(last)) return true
+  // The first of a long chain may be forgotten while its last one runs: its id is the chain's.
+  return chainOf(last) !== (noted === undefined ? runId : chainOf(noted))
+}
+
+/** Undefined where Temporal does not know it. */
+async function describe(
+  handle: Pick<WorkflowHandle, 'describe'>,
+): Promise<WorkflowExecutionDescription | undefined> {
   try {
-    const noted = await client.workflow.getHandle(workflowId, runId).describe()
-    if (isOpen(noted)) return false
-    if (workflowId === asker.workflowId) return true
-    const last = await client.workflow.getHandle(workflowId).describe()
-    return !isOpen(last) || chainOf(last) !== chainOf(noted)
+    return await handle.describe()
   } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return true
+    if (error instanceof WorkflowNotFoundError) return undefined
     throw error
   }
 }

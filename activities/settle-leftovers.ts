@@ -6,6 +6,9 @@ import { settleChanges } from '../changes/settle-changes.ts'
 import { type RecoveryPlan, waitsOf } from '../recoveries/recovery-plan.ts'
 import type { ActivityDeps } from './deps.ts'
 
+/** Node fires a timer of more than 24.8 days at once. */
+const longestTimerMs = 24 * 3_600_000
+
 /**
  * Settles what recoveries left that were terminated or whose server was lost: what they had resumed without seeing
  * what became of it is looked at, and what they had not resumed is free again. Only one recovery goes on at a time,
@@ -46,7 +49,7 @@ export async function settleLeftovers({
       signal.throwIfAborted()
       looked += settled.done + settled.staged + settled.parked
       if (nextLookAt === undefined) break
-      const ms = Math.max(0, nextLookAt - Date.now())
+      const ms = Math.min(Math.max(0, nextLookAt - Date.now()), longestTimerMs)
       await wait(ms, undefined, { signal }).catch(() => signal.throwIfAborted())
     }
     await endResumes({ ledger, run, why: 'the run ended without a report' })

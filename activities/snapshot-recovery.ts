@@ -8,7 +8,7 @@ import { readNote } from '../changes/run-notes.ts'
 import type { Candidate } from '../recoveries/candidate.ts'
 import { toPreview } from '../recoveries/preview.ts'
 import { readCandidates } from '../recoveries/read-candidates.ts'
-import { type RecoveryPlan, recoveryFiles } from '../recoveries/recovery-plan.ts'
+import { type RecoveryLimits, type RecoveryPlan, recoveryFiles } from '../recoveries/recovery-plan.ts'
 import { readSavedPlan, type SnapshotNote } from '../recoveries/run-notes.ts'
 import { selectCandidates, type Selection } from '../recoveries/select-candidates.ts'
 import type { KeyHistory } from '../state/ledger-reads.ts'
@@ -39,7 +39,14 @@ const batchRows = 1_000
  * where this one ended; in a dry run nothing is staged.
  */
 export function createSnapshotRecovery({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
-  return async function snapshotRecovery({ plan }: { plan: RecoveryPlan }): Promise<Snapshot> {
+  return async function snapshotRecovery({
+    plan,
+    limits = plan.limits,
+  }: {
+    plan: RecoveryPlan
+    /** As they are now: people may have changed them since the plan was made. */
+    limits?: RecoveryLimits
+  }): Promise<Snapshot> {
     refuseOther({ run: plan.identity, worker: deps.identity })
     await claimRecovery({ deps, plan })
     const folder = join(deps.dataDir, plan.folder)
@@ -49,7 +56,7 @@ export function createSnapshotRecovery({ deps, rates }: { deps: ActivityDeps; ra
       work: async () => {
         const before = await readNote<SnapshotNote>(join(folder, recoveryFiles.snapshot))
         if (before !== undefined) return await withOpen({ deps, plan, note: before })
-        const billing = rates.of({ run: plan.run, ...plan.limits })
+        const billing = rates.of({ run: plan.run, requestsPerSecond: limits.requestsPerSecond })
         const signal = cancellationSignal()
         const settledBefore = plan.dryRun ? 0 : await settleLeftovers({ deps, plan, billing, signal })
         const read = await readCandidates({

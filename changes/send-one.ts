@@ -30,21 +30,31 @@ export interface SentOne {
 /** Enough for a person to recognise the answer, and small beside a ledger of 100,000 rows. */
 const longestAnswer = 2_000
 
+/** A pause that the service asks for may hold a request up for an hour after its look: what was seen is old then. */
+const freshMs = 30_000
+/** At a rate so low that each request waits longer than that, it is sent all the same. */
+const mostLooks = 3
+
 /** Sends one staged change: looks, claims it on the disk, sends, and writes down what came of it. Never throws. */
 export async function sendOne(options: SendOne): Promise<SentOne> {
   try {
     const body = parseBody(options.row)
-    const before = await lookBefore({ ...options, body })
-    return before.go ? await claimAndSend({ ...options, body, facts: before.facts }) : before.sent
+    for (let looks = 1; ; looks += 1) {
+      const before = await lookBefore({ ...options, body })
+      if (!before.go) return before.sent
+      const freshUntil = looks < mostLooks ? before.freshUntil : Infinity
+      const sent = await claimAndSend({ ...options, body, facts: before.facts, freshUntil })
+      if (sent !== 'lookIsOld') return sent
+    }
   } catch (error) {
     return { event: 'notSent', claimed: false, ...(!options.stop.aborted && { error }) }
   }
 }
 
 async function lookBefore({ ledger, kind, billing, row, body, now, stop }: SendOne & { body: Body }) {
-  if (kind.lookBefore === undefined) return { go: true, facts: undefined } as const
+  if (kind.lookBefore === undefined) return { go: true, facts: undefined, freshUntil: Infinity } as const
   const seen = await kind.lookBefore({ billing, body, signal: stop })
-  if ('go' in seen) return { go: true, facts: JSON.stringify(seen.go) } as const
+  if ('go' in seen) return { go: true, facts: JSON.stringify(seen.go), freshUntil: now() + freshMs } as const
   const { instead: to, outcome, words, saw } = seen
   const answer = saw === undefined ? {} : { answer: JSON.stringify(saw) }
   const patch = { error: words, closedAt: now(), lookedAt: now(), holdsKey: to === 'done', ...answer }
@@ -57,14 +67,21 @@ class NoLongerStaged extends Error {
   override readonly name = 'NoLongerStaged'
 }
 
-async function claimAndSend(options: SendOne & { body: Body; facts: string | undefined }): Promise<SentOne> {
-  const { ledger, kind, billing, row, body, facts, now, stop } = options
+class LookIsOld extends Error {
+  override readonly name = 'LookIsOld'
+}
+
+async function claimAndSend(
+  options: SendOne & { body: Body; facts: string | undefined; freshUntil: number },
+): Promise<SentOne | 'lookIsOld'> {
+  const { ledger, kind, billing, row, body, facts, freshUntil, now, stop } = options
   let claimed: LedgerRow | undefined
   const queue = new AbortController()
   const leaveQueue = () => queue.abort(stop.reason)
   stop.addEventListener('abort', leaveQueue)
   const beforeSend = async () => {
     stop.throwIfAborted()
+    if (now() > freshUntil) throw new LookIsOld()
     // From here on the request is no longer cancelled: its answer is worth more than a quick stop.
     stop.removeEventListener('abort', leaveQueue)
     claimed = await ledger.claim({ id: row.id, at: now(), ...(facts !== undefined && { before: facts }) })
@@ -78,6 +95,7 @@ async function claimAndSend(options: SendOne & { body: Body; facts: string | und
     return await closeAnswered({ ...options, claimed, stored })
   } catch (error) {
     if (claimed !== undefined) return await closeFailed({ ...options, claimed, error })
+    if (error instanceof LookIsOld) return 'lookIsOld'
     if (error instanceof NoLongerStaged) return { event: 'notSent', claimed: false }
     throw error
   } finally {

@@ -7,12 +7,16 @@ import { reasonNames } from './reasons.ts'
 /** Half a day: wherever the person is, a date that is today there has not passed. */
 const dayMarginMs = 12 * 3_600_000
 
+/** Longer waits are slips of the keyboard, and their ends would be no dates. */
+const longestMs = 366 * 24 * 3_600_000
+
 const duration = z
   .union([z.number().min(0), z.string()], { error: 'is no length of time, as "15m", "2h" or 90 (seconds)' })
   .transform((said, context) => {
     const ms = parseDuration(String(said))
-    if (ms !== undefined) return ms
-    const message = `${JSON.stringify(said)} is no length of time, as "90s", "15m", "2h" or "1d"`
+    if (ms !== undefined && ms <= longestMs) return ms
+    const wrong = ms === undefined ? 'is no length of time' : 'is longer than 366 days; give a length of time'
+    const message = `${JSON.stringify(said)} ${wrong}, as "90s", "15m", "2h" or "1d"`
     context.addIssue({ code: 'custom', message })
     return z.NEVER
   })

@@ -45,13 +45,16 @@ export function checkApproval(said: unknown, { waitingFor }: DeskProgress): void
     throw refused(`Type how many are deleted: "count": ${waitingFor.count}.`)
 }
 
+/** Far more than any service is asked at once; what is looked up together is held in memory together. */
+const mostInFlight = 100
+
 export function checkLimits(said: unknown, names: readonly string[]): void {
   const { by: _by, why: _why, ...limits } = namedFields(said, [...names, 'by', 'why'])
   if (Object.keys(limits).length === 0) throw refused(`Name one of ${names.join(', ')}.`)
   for (const [name, value] of Object.entries(limits)) {
     const least = name === 'requestsPerSecond' ? Number.MIN_VALUE : name === 'concurrency' ? 1 : 0
     const isWhole = name === 'requestsPerSecond' || name === 'maxFailureShare' || Number.isInteger(value)
-    const most = name === 'maxFailureShare' ? 1 : Infinity
+    const most = name === 'maxFailureShare' ? 1 : name === 'concurrency' ? mostInFlight : Infinity
     if (typeof value !== 'number' || !(value >= least) || value > most || !isWhole)
       throw refused(`${name}: ${String(value)} is no ${isWhole ? '' : 'whole '}number that it may be.`)
   }

@@ -63,6 +63,7 @@ const words = {
 export async function recoverSubscriptions(
   input?: RecoveryInput | { onward: Onward } | null,
 ): Promise<RecoveryResult> {
+  refuseCron()
   const onward = onwardIn(input)
   const progress: RecoveryProgress = onward?.progress ?? { phase: 'checking', limits: {}, failedCanaries: [] }
   const show = () => setCurrentDetails(describeRecovery(progress))
@@ -88,10 +89,17 @@ export async function recoverSubscriptions(
   }).catch(desk.notices.fail)
 }
 
+/** All executions of a cron are one run to the ledger, so that from the second night on nothing would be done. */
+function refuseCron(): void {
+  if (workflowInfo().cronSchedule === undefined) return
+  const instead = 'make a schedule for it (connector schedule apply, or Schedules in the Temporal UI).'
+  throw ApplicationFailure.nonRetryable(`A recovery can't be started with a cron: ${instead}`, 'InvalidInput')
+}
+
 /** Only an execution that continues another one is handed something on: an input of that name is no field of ours. */
 function onwardIn(input: unknown): Onward | undefined {
   if (workflowInfo().continuedFromExecutionRunId === undefined) return undefined
-  return (input as { onward: Onward }).onward
+  return (input as { onward?: Onward } | null | undefined)?.onward
 }
 
 async function open({ input, control }: { input: unknown; control: RunControl }): Promise<OpenedRecovery> {
@@ -180,7 +188,9 @@ async function take({ plan, progress, show, control }: Planned): Promise<Snapsho
     progress.phase = 'reading the list'
     show()
     const snapshot = await control.untilInterrupted(() =>
-      snapshotRecovery.executeWithOptions({ summary: 'read what needs attention' }, [{ plan }]),
+      snapshotRecovery.executeWithOptions({ summary: 'read what needs attention' }, [
+        { plan, limits: progress.limits },
+      ]),
     )
     if (snapshot === 'interrupted') continue
     progress.snapshot = snapshot

@@ -104,9 +104,11 @@ async function leaveFailed(
   await leaveResumes.executeWithOptions({ summary }, [{ plan, lanes: failedCanaries, why }])
 }
 
-async function continueWhereLong({ plan, continueWith }: RecoverySending, thread: Thread) {
+async function continueWhereLong({ plan, control, continueWith }: RecoverySending, thread: Thread) {
   if (workflowInfo().historyLength < plan.eventsPerExecution) return
   await condition(allHandlersFinished)
+  // Somebody may have stopped it meanwhile, and the next execution would not know.
+  if (control.stopping) return
   await continueWith(thread)
 }
 

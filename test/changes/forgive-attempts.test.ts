@@ -26,7 +26,9 @@ async function afterAnIncident(most: number) {
   )
   await engine.send()
   const allowed = { ...attempts, most, waitsMs: [60_000] }
-  await expect.poll(async () => (await engine.settle({ attempts: allowed })).unknown).toBe(0)
+  await expect
+    .poll(async () => (await engine.settle({ attempts: allowed })).unknown, { timeout: 20_000 })
+    .toBe(0)
   const forgive = (before: object = {}) =>
     forgiveAttempts({
       ...engine,

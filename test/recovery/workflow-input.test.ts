@@ -46,6 +46,7 @@ test.each([
   ],
   ['no reasons', [{ reasons: [] }], 'reasons: ', '>=1'],
   ['a time that is none', [{ olderThan: '2 weeks' }], '"2 weeks" is no length of time', '"2h"'],
+  ['a time without end', [{ approvalWait: '100000000d' }], '"100000000d" is longer than 366 days', '"2h"'],
   ['a text for a number', [{ maxPages: '5' }], 'maxPages: ', 'expected number'],
   [
     'another workspace',

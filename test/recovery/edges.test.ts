@@ -1,0 +1,94 @@
+import { execFileSync } from 'node:child_process'
+import { open, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { asked, until } from '../export/world.ts'
+import { begin, quick, type RecoveryHandle, resumesAsked, statusOf } from './world.ts'
+
+const person = { by: 'Ana', why: 'it is night' }
+
+test('a stop is heard although a new execution is about to begin and a word is still being noted', async () => {
+  const { world, client, start } = await begin({ broken: 8 })
+  const run = await start({ ...quick, approval: true, canary: 0, eventsPerExecution: 50 })
+  await until(async () => (await statusOf(run)).waitingFor?.what === 'approval')
+  const setRate = (requestsPerSecond: number) =>
+    run.executeUpdate('setLimits', { args: [{ requestsPerSecond }] })
+  for (let rate = 101; rate <= 106; rate += 1) await setRate(rate)
+  await run.signal('pause')
+  await run.executeUpdate('approve', { args: [person] })
+  const decisions = join(world.dataDir, 'recoveries', run.workflowId, 'decisions.jsonl')
+  await rm(decisions)
+  // Whoever writes to a pipe waits until somebody reads it.
+  execFileSync('mkfifo', [decisions])
+  const noted = setRate(107)
+  await until(async () => {
+    const { pendingActivities } = (await run.describe()).raw
+    return pendingActivities?.some(({ activityType }) => activityType?.name === 'noteDecision') ?? false
+  })
+  await run.signal('unpause')
+  await until(async () => (await statusOf(run)).phase === 'sending')
+  await run.signal('stop')
+  await until(async () => (await statusOf(run)).phase === 'stopping')
+  const reader = await open(decisions, 'r')
+  await rm(decisions)
+  await reader.close()
+  await noted
+  const result = await client.workflow.getHandle(run.workflowId).result()
+  expect(result).toMatchObject({ ended: { how: 'stopped', why: 'stopped by a person' } })
+  expect(resumesAsked(world)).toEqual([])
+})
+
+test('a rate that is changed while the list is read holds for the reading too', async () => {
+  const sandbox = { counts: { customers: 20, subscriptions: 900, plans: 3, retentions: 0, orders: 0 } }
+  const { world, start } = await begin({ broken: 900, sandbox })
+  const run = await start({ ...quick, dryRun: true, requestsPerSecond: 0.2 })
+  await until(async () => (await statusOf(run)).phase === 'reading the list')
+  await until(() => asked(world) > 1)
+  await run.executeUpdate('setLimits', { args: [{ requestsPerSecond: 200, ...person }] })
+  const from = Date.now()
+  expect(await run.result()).toMatchObject({ preview: { toResume: 500, notResumed: { notTried: 400 } } })
+  // At the rate of the start the ten requests would have taken 50 seconds.
+  expect(Date.now() - from).toBeLessThan(30_000)
+})
+
+test('refuses more in flight than the memory of a worker holds', async () => {
+  const { start } = await begin({ broken: 1 })
+  const run = await start({ ...quick, approval: true })
+  await until(async () => (await statusOf(run)).waitingFor?.what === 'approval')
+  await expect(run.executeUpdate('setLimits', { args: [{ concurrency: 1e9 }] })).rejects.toMatchObject({
+    cause: { message: expect.stringContaining('concurrency: 1000000000') },
+  })
+  await run.signal('stop')
+  await run.result()
+})
+
+test('refuses to be a cron with a sentence, because nothing would be done from its second night on', async () => {
+  const { world, client } = await begin({ broken: 1 })
+  const options = { workflowId: `by cron ${world.workspace}`, taskQueue: world.taskQueue, args: [] }
+  const cron = await client.workflow.start('recoverSubscriptions', { ...options, cronSchedule: '@every 1s' })
+  const first = client.workflow.getHandle(cron.workflowId, cron.firstExecutionRunId)
+  const failures = async () =>
+    ((await first.fetchHistory()).events ?? []).flatMap(
+      (event) => event.workflowExecutionFailedEventAttributes?.failure?.message ?? [],
+    )
+  await until(async () => (await failures()).length > 0)
+  expect(await failures()).toEqual([expect.stringContaining('make a schedule')])
+  await client.workflow.getHandle(cron.workflowId).terminate()
+  expect(asked(world)).toBe(0)
+})
+
+test('goes on where Temporal tries it again with no input', async () => {
+  const { world, client } = await begin({ broken: 2 })
+  const run = await client.workflow.start('recoverSubscriptions', {
+    workflowId: `by retry ${world.workspace}`,
+    taskQueue: world.taskQueue,
+    args: [],
+    workflowRunTimeout: '5s',
+    retry: { maximumAttempts: 2, initialInterval: '10ms' },
+  })
+  const latest = client.workflow.getHandle(run.workflowId) as RecoveryHandle
+  await until(async () => (await latest.describe()).runId !== run.firstExecutionRunId)
+  await until(async () => (await statusOf(latest)).waitingFor?.what === 'approval')
+  expect(resumesAsked(world)).toEqual([])
+  await latest.terminate()
+})
