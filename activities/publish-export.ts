@@ -20,7 +20,7 @@ import { markPublished } from './publish-note.ts'
 import { markDamaged, partsFolder, tablesOfRead } from './run-folder.ts'
 import { moveWatermark, placeOf } from './since.ts'
 
-const heartbeatMs = 5_000
+const heartbeatMs = 1_000
 
 export interface PublishInput {
   plan: ExportPlan

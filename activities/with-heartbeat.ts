@@ -1,4 +1,4 @@
-/** Temporal is told this often; it passes on one in four seconds, which is also how soon a stop is heard. */
+/** Temporal is told this often, which is also how soon a stop is heard. */
 const heartbeatMs = 1_000
 
 /** Does `work` and tells meanwhile, every second, how far it is. */

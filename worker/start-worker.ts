@@ -170,6 +170,8 @@ async function createWorker(
       marks: await findMarks({ connection, namespace: temporal.namespace }),
       ui: { url: settings.uiUrl ?? temporal.uiUrl, namespace: temporal.namespace },
     }),
+    // A pause or a stop is heard with a heartbeat, and the SDK sends one only every 4 s of a timeout of 5.
+    maxHeartbeatThrottleInterval: '1s',
     // Each workflow in the cache holds memory; more than this many are never running at once here.
     maxCachedWorkflows: 50,
     // The default of 10 s is how long a run would wait for a worker that was killed.

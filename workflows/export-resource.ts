@@ -29,7 +29,7 @@ const { readSegment } = proxyActivities<Activities>({
   startToCloseTimeout: '15 minutes',
   // A stopped run has ended when its read has: the next one may take over what it leaves.
   cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-  // 5 s: after a SIGKILL of the worker the read goes on in under 7 s, and a stop is heard within 4 s.
+  // 5 s: after a SIGKILL of the worker the read goes on in under 7 s, and a stop is heard within a second or two.
   heartbeatTimeout: '5s',
 })
 

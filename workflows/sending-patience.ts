@@ -3,7 +3,7 @@ import type { ActivityOptions } from '@temporalio/workflow'
 /** How a segment that sends changes is waited for and tried again. */
 export const sendingPatience: ActivityOptions = {
   startToCloseTimeout: '15 minutes',
-  // 5 s: after a SIGKILL of the worker the run goes on in under 7 s, and a stop is heard within 4 s.
+  // 5 s: after a SIGKILL of the worker the run goes on in under 7 s, and a stop is heard within a second or two.
   heartbeatTimeout: '5s',
   // What is on its way is awaited: a report that came before it would call it unknown.
   cancellationType: 'WAIT_CANCELLATION_COMPLETED',
