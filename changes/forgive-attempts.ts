@@ -1,5 +1,6 @@
 import type { Ledger } from '../state/ledger.ts'
 import type { LedgerRow } from '../state/ledger-row.ts'
+import { parseBody } from './body.ts'
 import type { BreakerStates } from './breakers.ts'
 import type { Outcome } from './outcomes.ts'
 
@@ -35,13 +36,20 @@ export async function forgiveAttempts({
   }
 }
 
-async function forgive(ledger: Ledger, { id, state, outcome, attempts, sends }: LedgerRow): Promise<void> {
-  if (attempts === 0) return
+async function forgive(ledger: Ledger, row: LedgerRow): Promise<void> {
+  const { id, state, outcome, attempts, sends } = row
+  if (attempts <= usedBefore(row)) return
   const patch = { attempts: attempts - 1 }
   if (state === 'staged' && (outcome === 'fellBack' || outcome === 'noEffect'))
     await ledger.move({ id, from: ['staged'], sends, patch })
   else if (state === 'parked' && outcome === 'attemptsUsedUp')
     await ledger.move({ id, from: ['parked'], sends, patch: { ...again, ...patch } })
+}
+
+/** What earlier runs used up is not of this incident, and the canary, which counts nothing, has added nothing to it. */
+function usedBefore(row: LedgerRow): number {
+  const snapshot = parseBody(row)['snapshot'] as { attempts?: unknown } | undefined
+  return Number(snapshot?.attempts ?? 0)
 }
 
 const again = { state: 'staged', outcome: 'fellBack' satisfies Outcome, holdsKey: true } as const

@@ -33,7 +33,16 @@ export function toCandidate(record: Readonly<Record<string, unknown>>): Candidat
 }
 
 /** What the ledger keeps of a candidate: what finds it, and what the report says of it. `toSnapshot` reads it. */
-export function toBody(candidate: Candidate, nextBilling: string | undefined): Body {
+export function toBody({
+  candidate,
+  nextBilling,
+  attempts,
+}: {
+  candidate: Candidate
+  nextBilling: string | undefined
+  /** What earlier runs used up. */
+  attempts: number
+}): Body {
   const { id, customer, line, reason, since, scheme, nextBilling: billed } = candidate
   return {
     id,
@@ -41,7 +50,7 @@ export function toBody(candidate: Candidate, nextBilling: string | undefined): B
     ...(line !== undefined && { line }),
     collection_scheme: scheme,
     ...(nextBilling !== undefined && { next_billing: nextBilling }),
-    snapshot: { reason, since, next_billing: billed },
+    snapshot: { reason, since, next_billing: billed, ...(attempts > 0 && { attempts }) },
   }
 }
 

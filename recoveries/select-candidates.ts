@@ -57,7 +57,7 @@ export function selectCandidates(options: SelectOptions): Selection {
     const attempts = attemptsLeftBehind(candidate, past)
     const change: ChangeToStage = {
       row: rows.length + 1,
-      body: toBody(candidate, plan.nextBilling),
+      body: toBody({ candidate, nextBilling: plan.nextBilling, attempts }),
       lane: candidate.reason,
       ...(attempts > 0 && { attempts }),
       ...(closed && { closed }),

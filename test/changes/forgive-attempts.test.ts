@@ -1,6 +1,10 @@
 import { expect, test } from 'vitest'
 import { forgiveAttempts } from '../../changes/forgive-attempts.ts'
 import { changeKinds } from '../../changes/kinds.ts'
+import { toCandidate } from '../../recoveries/candidate.ts'
+import { reasonNames } from '../../recoveries/reasons.ts'
+import type { RecoveryPlan } from '../../recoveries/recovery-plan.ts'
+import { selectCandidates } from '../../recoveries/select-candidates.ts'
 import { attempts, startEngine, startSandbox } from './engine.ts'
 
 const resume = 'POST /subscriptions/{id}/resume/'
@@ -57,4 +61,39 @@ test('what had used up its last attempt by that is tried again, under its own ke
   expect((await used())[0]).toBe('23 parked')
   await forgive()
   expect((await engine.rows())[22]).toMatchObject({ state: 'staged', attempts: 0, holdsKey: true })
+})
+
+test('what earlier runs used up stays used up where a canary falls back before the breaker opens', async () => {
+  const sandbox = await startSandbox({
+    counts: { subscriptions: 1, customers: 1, plans: 1 },
+    needsAttention: 1,
+    faults: [{ kind: 'fallBack', on: resume }],
+  })
+  const engine = await startEngine({ kind: changeKinds['resume-subscription'], sandbox })
+  const records = [...sandbox.control.records({ resource: 'subscriptions' })]
+  const candidates = records.flatMap((text) => toCandidate(JSON.parse(text) as object) ?? [])
+  const past = { attempts: 2, lastSentAt: 0, run: 'earlier', answer: null }
+  const { rows } = selectCandidates({
+    plan: {
+      reasons: [...reasonNames],
+      named: true,
+      attempts: 3,
+      coolDownMs: 0,
+      startedAt: new Date().toISOString(),
+      limits: {},
+    } as unknown as RecoveryPlan,
+    candidates,
+    history: new Map(candidates.map(({ id }) => [id, past])),
+  })
+  await engine.stage(rows.map(({ change }) => change))
+  await engine.send()
+  const inCanary = { ...attempts, waitsMs: [60_000], count: false }
+  await expect
+    .poll(async () => (await engine.settle({ attempts: inCanary })).unknown, { timeout: 20_000 })
+    .toBe(0)
+  expect((await engine.rows())[0]).toMatchObject({ sends: 1, outcome: 'fellBack', attempts: 2 })
+  const [{ lane = '' } = {}] = await engine.rows()
+  const after = { [lane]: { clearedAt: 0, openedAt: 1, trials: 0 } }
+  await forgiveAttempts({ ...engine, before: {}, after })
+  expect((await engine.rows())[0]).toMatchObject({ attempts: 2 })
 })
