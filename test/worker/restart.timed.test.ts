@@ -1,0 +1,84 @@
+import { expect, test } from 'vitest'
+import {
+  asked,
+  connectTemporal,
+  createWorld,
+  startCommand,
+  startRun,
+  until,
+  type World,
+} from '../export/world.ts'
+import { putFile, quick as quickImport, retentionsCsv, startImport } from '../import/world.ts'
+import { breakSome, idsOf, quick as quickRecovery, resumesAsked, startRecovery } from '../recovery/world.ts'
+
+type Client = Awaited<ReturnType<typeof connectTemporal>>
+
+const rows = 120
+const customers = 4_000
+const broken = 80
+
+const requestsOf = (world: World, part: string) =>
+  world.sandbox.control.requests().filter(({ method, url }) => `${method} ${url}`.startsWith(part))
+
+/** Each kind of run, and what of it must not have been done twice. */
+const kinds = {
+  async 'an export'(world: World, client: Client) {
+    const run = await startRun({ client, world, input: { resources: ['customers'] } })
+    return async () => {
+      const report = await run.result()
+      // 1.16 requests a page, the looks before and after, and what was in flight at the restart.
+      expect(requestsOf(world, 'GET /customers/').length).toBeLessThan((1.16 * customers) / 100 + 12)
+      return report.verdict
+    }
+  },
+  async 'an import'(world: World, client: Client) {
+    const file = await putFile(world, retentionsCsv(rows))
+    const input = { ...quickImport, kind: 'retentions', file, canary: 0 } as const
+    const run = await startImport({ client, world, input })
+    return async () => {
+      const { verdict, counts } = await run.result()
+      expect(counts).toMatchObject({ done: rows, unknown: 0, parked: 0 })
+      expect(requestsOf(world, 'POST /retentions/')).toHaveLength(rows)
+      return verdict
+    }
+  },
+  async 'a recovery'(world: World, client: Client) {
+    const ids = breakSome(world, { ids: idsOf(world).slice(0, broken), reason: 'gateway_issue' })
+    const run = await startRecovery({ client, world, input: quickRecovery })
+    return async () => {
+      const { verdict, counts } = await run.result()
+      expect(counts).toMatchObject({ done: broken })
+      expect(resumesAsked(world).toSorted()).toEqual(ids.toSorted())
+      return verdict
+    }
+  },
+}
+
+test.each(Object.entries(kinds))(
+  'a worker that is told to end in the middle of %s cuts off no request, and its successor is at work within 10 s',
+  async (_kind, start) => {
+    const world = await createWorld({
+      counts: { customers, subscriptions: 100, plans: 3, retentions: 0, orders: 0 },
+      needsAttention: 0,
+      faults: [{ kind: 'latency', ms: 150, where: 'after' }],
+    })
+    const client = await connectTemporal()
+    const worker = startCommand(world, ['worker'])
+    await worker.says('Listening')
+    const end = await start(world, client)
+    const before = asked(world)
+    await until(() => asked(world) > before + 20)
+    const toldAt = performance.now()
+    worker.child.kill('SIGTERM')
+    expect((await worker.ended).code).toBe(0)
+    // Every one of them has its answer: none was torn down, by either side.
+    expect(world.sandbox.control.requests().filter(({ status }) => status === undefined)).toEqual([])
+    const atTheEnd = asked(world)
+    await startCommand(world, ['worker']).says('Listening')
+    await until(() => asked(world) > atTheEnd)
+    const seconds = (performance.now() - toldAt) / 1000
+    console.log(`at work again after ${seconds.toFixed(1)} s`)
+    expect(seconds).toBeLessThan(10)
+    expect(await end()).toBe('proven')
+  },
+)
