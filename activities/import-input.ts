@@ -8,7 +8,7 @@ const limits = {
   /** This run's share of the process's rate. */
   requestsPerSecond: z.number().positive().optional(),
   /** Changes on their way at once. */
-  concurrency: z.int().min(1).optional(),
+  concurrency: z.int().min(1).max(100).optional(),
   /** The most changes that are tried; the rest is reported as not tried. */
   maxChanges: z.int().min(0).optional(),
   /** The run ends when more than this many have failed. */

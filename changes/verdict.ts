@@ -27,7 +27,7 @@ export function verdictOf({
   /** Of a recovery: whether the snapshot's list was seen whole. */
   listProven?: boolean
 }): ChangesVerdict {
-  const reasons = [...unfinished(summary), ...doubtful(summary), ...left({ kind, summary })]
+  const reasons = [...unfinished(summary), ...doubtful(summary), ...left(summary)]
   if (kind === 'create-retention')
     return verdict('audit', [...reasons, ...(audit?.reasons ?? ['the audit was not made'])])
   if (kind === 'resume-subscription')
@@ -62,8 +62,8 @@ function doubtful({ outcomes }: ReportSummary): string[] {
   ]
 }
 
-/** What is parked is in doubt, and a person who leaves it settles nothing; of a resume a look has told. */
-const left = ({ kind, summary: { outcomes } }: { kind: ChangeKindName; summary: ReportSummary }) =>
-  kind === 'resume-subscription' ? [] : count(outcomes['dropped'] ?? 0, 'in doubt, and left by a person')
+/** What is parked is in doubt, a resume too where no look found it again, and a person who leaves it settles nothing. */
+const left = ({ outcomes }: ReportSummary) =>
+  count(outcomes['dropped'] ?? 0, 'in doubt, and left by a person')
 
 const count = (number: number, words: string) => (number === 0 ? [] : [`${number} ${words}`])

@@ -100,6 +100,10 @@ test('a person settles what is parked: it is there, it is not, or leave it; who 
     reasons: ['1 done by a person’s word', '1 in doubt, and left by a person'],
     by: 'answer',
   })
+  // A resume too: it may be parked because no look found the subscription again.
+  expect(verdictOf({ kind: 'resume-subscription', summary, listProven: true }).reasons).toContain(
+    '1 in doubt, and left by a person',
+  )
 })
 
 test('nothing but a parked change can be resolved', async () => {
