@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-old-space-size=512 --max-semi-space-size=16 --disable-warning=ExperimentalWarning
+#!/usr/bin/env -S node --max-old-space-size=512 --max-semi-space-size=8 --disable-warning=ExperimentalWarning
 import { refuseOldNode } from './node-version.ts'
 
 refuseOldNode({ version: process.versions.node, words: process.argv.slice(2) })

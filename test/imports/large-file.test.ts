@@ -17,7 +17,7 @@ const probe = async (rows: number) => {
   const path = await fileOf(contents(rows))
   const { stdout } = await promisify(execFile)(process.execPath, [
     '--max-old-space-size=48',
-    '--max-semi-space-size=16',
+    '--max-semi-space-size=8',
     script,
     path,
   ])
