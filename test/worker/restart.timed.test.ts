@@ -55,7 +55,7 @@ const kinds = {
 }
 
 test.each(Object.entries(kinds))(
-  'a worker that is told to end in the middle of %s cuts off no request, and its successor is at work within 10 s',
+  'a worker that is told to end in the middle of %s cuts off no write, and its successor is at work within 10 s',
   async (_kind, start) => {
     const world = await createWorld({
       counts: { customers, subscriptions: 100, plans: 3, retentions: 0, orders: 0 },
@@ -71,8 +71,9 @@ test.each(Object.entries(kinds))(
     const toldAt = performance.now()
     worker.child.kill('SIGTERM')
     expect((await worker.ended).code).toBe(0)
-    // Every one of them has its answer: none was torn down, by either side.
-    expect(world.sandbox.control.requests().filter(({ status }) => status === undefined)).toEqual([])
+    // Every write has its answer. A read drops the windows that are on their way, and asks for them again.
+    const writes = world.sandbox.control.requests().filter(({ method }) => method !== 'GET')
+    expect(writes.filter(({ status }) => status === undefined)).toEqual([])
     const atTheEnd = asked(world)
     await startCommand(world, ['worker']).says('Listening')
     await until(() => asked(world) > atTheEnd)
