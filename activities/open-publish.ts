@@ -6,6 +6,7 @@ import type { ActivityDeps } from './deps.ts'
 import { InvalidInput } from './errors.ts'
 import { destinationNames, refuseMissing, refuseOther, type ExportPlan } from './export-plan.ts'
 import { maxDeletesInput } from './open-export.ts'
+import { kindsFor } from './notice.ts'
 import { markPublishing, takeTurn } from './publish-note.ts'
 import { schemaInput } from './publishing-input.ts'
 import { partsFolder } from './run-folder.ts'
@@ -40,7 +41,9 @@ export function createOpenPublish(deps: ActivityDeps) {
     const kept = await loadPlan({ dataDir: deps.dataDir, run: parsed.data.run })
     refuseOther({ run: kept.identity, worker: deps.identity })
     const { to = kept.to, maxDeletes = kept.maxDeletes, schema = kept.schema } = parsed.data
-    const plan = { ...kept, to: [...new Set(to)], maxDeletes, schema, marks: [...deps.marks] }
+    // Whom to tell and what the server has are the worker's, as they are now.
+    const served = { notifies: kindsFor(deps.receivers), marks: [...deps.marks] }
+    const plan = { ...kept, to: [...new Set(to)], maxDeletes, schema, ...served }
     for (const name of plan.to) refuseMissing({ deps, name })
     const checkpoints = await takeTurn(deps.dataDir, () => reserve({ dataDir: deps.dataDir, plan }))
     if (checkpoints.length === 0) {

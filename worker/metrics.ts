@@ -1,5 +1,7 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { destinationNames } from '../activities/export-plan.ts'
 import type { Published } from '../activities/observer.ts'
+import { allResources } from '../billing/resources/all-resources.ts'
 import type { Try } from '../billing/calls.ts'
 import { changeStates, type ChangeState } from '../state/tables.ts'
 
@@ -31,10 +33,12 @@ export function createMetrics({ info, countChanges, proven }: MetricsOptions): M
   const make = instruments(registers)
   make.info(info)
   make.changes(countChanges)
+  for (const labels of possibleExports()) make.exports.inc(labels, 0)
   for (const { resource, destination, at } of proven) make.proven.set({ resource, destination }, at / 1000)
   return {
     request({ operation, status, ms, waitedMs }) {
       make.requests.inc({ operation, status: status ?? 'none' })
+      if (status !== undefined) make.refused.set(status === 401 || status === 403 ? 1 : 0)
       make.requestSeconds.observe({ operation }, ms / 1000)
       make.waitSeconds.observe({ operation }, waitedMs / 1000)
     },
@@ -49,6 +53,15 @@ export function createMetrics({ info, countChanges, proven }: MetricsOptions): M
     },
     text: () => registry.metrics(),
   }
+}
+
+/** A counter that is first seen as 1 has not grown for Prometheus: so each begins at 0. */
+function possibleExports() {
+  return Object.keys(allResources).flatMap((resource) =>
+    destinationNames.flatMap((destination) =>
+      (['proven', 'unproven'] as const).map((verdict) => ({ resource, destination, verdict })),
+    ),
+  )
 }
 
 /** Counted anew for a scrape, unless that would take more than its share of the time. */
@@ -94,6 +107,9 @@ function instruments(registers: Registry[]) {
         'operation',
         'status',
       ),
+    ),
+    refused: new Gauge(
+      named('refused', '1 while the last answer of the service refused the token or the workspace.'),
     ),
     requestSeconds: new Histogram({
       ...named('request_seconds', 'From leaving to the whole answer, or its loss.', 'operation'),

@@ -17,8 +17,9 @@ import { exportResource } from './export-resource.ts'
 import { describeExport, type ExportProgress } from './export-details.ts'
 import { needsPerson } from './needs-person.ts'
 import { openMarks } from './marks.ts'
-import { openNotices, type Notices } from './notices.ts'
+import { openNotices } from './notices.ts'
 import { controlRun } from './run-control.ts'
+import { tellExport } from './tell-export.ts'
 
 const { closeExport } = proxyActivities<Activities>({
   startToCloseTimeout: '5 minutes',
@@ -89,16 +90,9 @@ export async function exportRun(options: {
       const kept = `Run again, the same ${what} goes on from what was read.`
       throw ApplicationFailure.nonRetryable(`${failed}. ${kept}`, 'ExportFailed', report)
     }
-    await tellEnd({ notices, report })
+    await tellExport({ notices, report })
     return report
   }).catch(notices.fail)
-}
-
-async function tellEnd({ notices, report }: { notices: Notices; report: ExportReport }): Promise<void> {
-  const { verdict, summary } = report
-  // Some lists may have failed beside others that did not: then the run completes.
-  const kind = verdict === 'proven' || verdict === 'stopped' ? 'ended' : verdict
-  await notices.tell({ kind, summary, report })
 }
 
 async function runChild(options: {

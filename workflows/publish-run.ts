@@ -10,8 +10,9 @@ import type { Activities } from '../activities/index.ts'
 import type { PublishAgainInput } from '../activities/open-publish.ts'
 import { openMarks } from './marks.ts'
 import { needsPerson } from './needs-person.ts'
-import { throwInOwnWords } from './own-words.ts'
+import { openNotices } from './notices.ts'
 import { publishEach } from './publish-each.ts'
+import { tellExport } from './tell-export.ts'
 
 const { openPublish, publishExport, closeExport } = proxyActivities<Activities>({
   startToCloseTimeout: '6 hours',
@@ -27,10 +28,11 @@ export async function publishRun(input: PublishAgainInput): Promise<ExportReport
   const { workflowId, runId } = workflowInfo()
   const owner = { workflowId, runId }
   setCurrentDetails('Publishing from kept parts; the service is not asked.')
+  const notices = openNotices()
+  const marks = openMarks()
   return CancellationScope.nonCancellable(async () => {
-    const opened = await openPublish(input).catch(throwInOwnWords)
-    const { plan, checkpoints } = opened
-    const marks = openMarks()
+    const { plan, checkpoints } = await openPublish(input)
+    notices.listen(plan)
     marks.listen(plan)
     marks.set({ resources: plan.resources })
     const results = await Promise.all(
@@ -50,6 +52,7 @@ export async function publishRun(input: PublishAgainInput): Promise<ExportReport
     marks.set({ verdict: report.verdict, needsPerson: needsPerson(report) })
     if (results.every((result) => 'error' in result))
       throw ApplicationFailure.nonRetryable(report.summary, 'ExportFailed', report)
+    await tellExport({ notices, report })
     return report
-  })
+  }).catch(notices.fail)
 }

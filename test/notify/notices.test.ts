@@ -2,6 +2,8 @@ import type { WorkflowHandle } from '@temporalio/client'
 import { describe, expect, test } from 'vitest'
 import { connectTemporal, createWorld, startRun, startTestWorker, until } from '../export/world.ts'
 import { addonsCsv, putFile, quick, retentionsCsv, startImport } from '../import/world.ts'
+import type { fetchDocuments } from '../../workflows/fetch-documents.ts'
+import type { publishRun } from '../../workflows/publish-run.ts'
 import type { recoverSubscriptions } from '../../workflows/recover-subscriptions.ts'
 import { breakSome, idsOf } from '../recovery/world.ts'
 import { openReceiver } from './receiver.ts'
@@ -62,6 +64,36 @@ describe('people are told', () => {
       ['failed', failed.workflowId],
     ])
     expect(receiver.received[0]?.body.report).toMatchObject({ verdict: 'failed' })
+  })
+
+  test('of an export that was published again, and of documents that were fetched', async () => {
+    const receiver = await openReceiver()
+    const world = await createWorld({ counts: { plans: 5 } })
+    await startTestWorker(world, { NOTIFY_URL: `all=${receiver.url}` })
+    const client = await connectTemporal()
+    const { taskQueue, workspace } = world
+    const run = await startRun({ client, world, input: plans })
+    await run.result()
+    await client.workflow.execute<typeof publishRun>('publishRun', {
+      workflowId: `${workspace}-again`,
+      taskQueue,
+      args: [{ run: run.workflowId, to: ['parquet'] }],
+    })
+    await client.workflow.execute<typeof fetchDocuments>('fetchDocuments', {
+      workflowId: `${workspace}-fetch`,
+      taskQueue,
+      args: [{ documents: 'creditnotes', ids: ['999999'] }],
+    })
+    await until(() => receiver.received.length === 3)
+    const told = receiver.received.map(({ body }) => [body.run.workflowId, body.event.kind, body.report])
+    const ended = (id: string) => [id, 'ended', expect.objectContaining({ verdict: 'proven' })]
+    expect(told).toEqual(
+      expect.arrayContaining([
+        ended(run.workflowId),
+        ended(`${workspace}-again`),
+        ended(`${workspace}-fetch`),
+      ]),
+    )
   })
 
   test('of parked rows, with the command that resolves the first', async () => {
