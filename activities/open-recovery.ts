@@ -10,6 +10,7 @@ import { type RecoveryPlan, recoveryFiles } from '../recoveries/recovery-plan.ts
 import { readSavedPlan } from '../recoveries/run-notes.ts'
 import { claim } from './claims.ts'
 import type { ActivityDeps } from './deps.ts'
+import type { MarkName } from './marks.ts'
 import { kindsFor, type NoticeKind } from './notice.ts'
 import { refuseOther } from './export-plan.ts'
 
@@ -37,20 +38,20 @@ export interface OpenRecoveryInput {
   firstRunId: string
 }
 
-/** A plan, with what anybody wants to be told of. */
-export type OpenedRecovery = RecoveryPlan & { notifies?: NoticeKind[] }
+/** A plan, with what anybody wants to be told of and the search attributes that the server has. */
+export type OpenedRecovery = RecoveryPlan & { notifies?: NoticeKind[]; marks?: MarkName[] }
 
 /** Settles what a recovery does: checks its input and the service, and that no other one goes on in the workspace. */
 export function createOpenRecovery(deps: ActivityDeps) {
   return async function openRecovery({ input, firstRunId }: OpenRecoveryInput): Promise<OpenedRecovery> {
-    const notifies = kindsFor(deps.receivers)
+    const served = { notifies: kindsFor(deps.receivers), marks: [...deps.marks] }
     const workflowId = activityInfo().workflowExecution?.workflowId ?? ''
     const execution = { workflowId, runId: firstRunId }
     const { run, plan: settled } = await nameRecovery({ dataDir: deps.dataDir, execution })
     if (settled !== undefined) {
       refuseOther({ run: settled.identity, worker: deps.identity })
       await claimRecovery({ deps, plan: settled })
-      return { ...settled, notifies }
+      return { ...settled, ...served }
     }
     const asked = parseRecoveryInput(input)
     if (asked.identity !== undefined) refuseOther({ run: asked.identity, worker: deps.identity })
@@ -63,7 +64,7 @@ export function createOpenRecovery(deps: ActivityDeps) {
     await mkdir(join(deps.dataDir, plan.folder), { recursive: true })
     const saved = { plan, narrowing, asked: withoutIdentity(input) }
     await replaceFile(join(deps.dataDir, plan.folder, recoveryFiles.plan), JSON.stringify(saved))
-    return { ...plan, notifies }
+    return { ...plan, ...served }
   }
 }
 

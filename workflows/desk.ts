@@ -1,11 +1,4 @@
-import {
-  condition,
-  defineQuery,
-  defineUpdate,
-  proxyActivities,
-  setHandler,
-  workflowInfo,
-} from '@temporalio/workflow'
+import { condition, defineQuery, defineUpdate, proxyActivities, setHandler } from '@temporalio/workflow'
 import type { Activities } from '../activities/index.ts'
 import type { ReportCounts } from '../changes/report.ts'
 import type { ChangeRun, Decision } from '../changes/run-notes.ts'
@@ -15,6 +8,7 @@ import {
   checkLimits,
   checkResolution,
   decisionOf,
+  isOver,
   type LimitsChange,
   type ReportQuestion,
   type Resolution,
@@ -85,7 +79,6 @@ export function openDesk<Plan extends ChangeRun, Result extends DeskResult>(
   const { progress, show, control, words } = parties
   const approval = { given: false }
   const notices = openNotices()
-  let asked = 0
   const desk: Desk<Plan, Result> = {
     plan: undefined,
     result: undefined,
@@ -97,8 +90,8 @@ export function openDesk<Plan extends ChangeRun, Result extends DeskResult>(
       progress.waitingFor = { what, until, ...(count !== undefined && { count }) }
       progress.phase = 'waiting for approval'
       show()
-      asked += 1
-      await notices.tell({ key: keyOf(asked), ...toAppeal({ progress, what, count, until }) })
+      // A question that is asked anew (a Reset, another execution) waits until another time, and is told again.
+      await notices.tell({ key: until, ...toAppeal({ progress, what, count, until }) })
       await condition(() => approval.given || control.stopping, seconds * 1000)
       delete progress.waitingFor
       show()
@@ -113,12 +106,6 @@ export function openDesk<Plan extends ChangeRun, Result extends DeskResult>(
   })
   setHandler(report, (question) => toPage({ desk, progress, question }), { description: words.report })
   return desk
-}
-
-/** An execution that continues another one counts anew: its own name keeps its questions apart. */
-function keyOf(asked: number): string {
-  const { continuedFromExecutionRunId, runId } = workflowInfo()
-  return continuedFromExecutionRunId === undefined ? String(asked) : `${asked}/${runId}`
 }
 
 const questions: Readonly<Record<WaitingFor, string>> = {
@@ -164,7 +151,10 @@ function takeApprovals({ desk, progress, approval }: Open & { approval: { given:
   setHandler(
     approve,
     async ({ by, why }) => {
-      await note(desk, { about: progress.waitingFor?.what ?? 'approval', by, why })
+      const question = progress.waitingFor
+      await note(desk, { about: question?.what ?? 'approval', by, why })
+      // It may have been answered or timed out while this was noted, and nobody has seen the one after it.
+      if (progress.waitingFor !== question || question === undefined) throw isOver(by)
       approval.given = true
       return `approved by ${by}`
     },

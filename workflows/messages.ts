@@ -45,6 +45,10 @@ export function checkApproval(said: unknown, { waitingFor }: DeskProgress): void
     throw refused(`Type how many are deleted: "count": ${waitingFor.count}.`)
 }
 
+/** Somebody else was quicker, or nobody was quick enough. */
+export const isOver = (by: string) =>
+  refused(`What ${by} answered is over, so nothing was approved by it; look what the run waits for now.`)
+
 /** Far more than any service is asked at once; what is looked up together is held in memory together. */
 const mostInFlight = 100
 

@@ -17,7 +17,9 @@ import type { OpenedRecovery } from '../activities/open-recovery.ts'
 import type { Snapshot } from '../activities/snapshot-recovery.ts'
 import type { RecoveryPlan } from '../recoveries/recovery-plan.ts'
 import { type Desk, openDesk } from './desk.ts'
+import { openMarks, type Marks } from './marks.ts'
 import { describeRecovery, type RecoveryProgress } from './recovery-details.ts'
+import { tellEnd, tellPreview } from './recovery-end.ts'
 import { lookToTheEnd, resumeAll } from './recovery-sending.ts'
 import { controlRun, type RunControl } from './run-control.ts'
 import { newThread, type SendingEnd, type Thread } from './sending.ts'
@@ -46,6 +48,7 @@ interface Run {
   show: () => void
   control: RunControl
   desk: Desk<RecoveryPlan, RecoveryResult>
+  marks: Marks
   onward: Onward | undefined
 }
 
@@ -66,7 +69,12 @@ export async function recoverSubscriptions(
   refuseCron()
   const onward = onwardIn(input)
   const progress: RecoveryProgress = onward?.progress ?? { phase: 'checking', limits: {}, failedCanaries: [] }
-  const show = () => setCurrentDetails(describeRecovery(progress))
+  const marks = openMarks()
+  const show = () => {
+    setCurrentDetails(describeRecovery(progress))
+    // Whoever looks for runs that wait for somebody finds it; how it ended is said at its end.
+    if (progress.phase !== 'ended') marks.set({ needsPerson: progress.waitingFor !== undefined })
+  }
   const control = controlRun({
     words: { between: 'two resumes', kept: 'what was resumed is known' },
     paused: onward?.paused ?? false,
@@ -85,7 +93,9 @@ export async function recoverSubscriptions(
       Object.assign(progress, { run, identity, limits: { ...limits, ...progress.limits } })
     desk.plan = plan
     desk.notices.listen(plan)
-    return await runPlan({ plan, progress, show, control, desk, onward })
+    marks.listen(plan)
+    marks.set({ resources: ['subscriptions'] })
+    return await runPlan({ plan, progress, show, control, desk, marks, onward })
   }).catch(desk.notices.fail)
 }
 
@@ -118,8 +128,11 @@ type Planned = Run & { plan: OpenedRecovery }
 async function runPlan(run: Planned): Promise<RecoveryResult> {
   const { plan, desk } = run
   const snapshot = run.onward?.snapshot ?? (await take(run).catch((error: unknown) => fail(run, error)))
-  if (snapshot === undefined)
-    return await close(run, { how: 'stopped', why: 'stopped before anything was resumed' })
+  if (snapshot === undefined) {
+    const result = await close(run, { how: 'stopped', why: 'stopped before anything was resumed' })
+    await tellEnd(run, result)
+    return result
+  }
   if (plan.dryRun) {
     const result = await close(run, { how: 'dryRun' })
     await tellPreview({ ...run, snapshot }, result)
@@ -138,28 +151,6 @@ async function runPlan(run: Planned): Promise<RecoveryResult> {
     }
     thread = newThread()
   }
-}
-
-async function tellEnd({ desk, control }: Run, report: RecoveryResult): Promise<void> {
-  const { run, counts, summary, verdict } = report
-  const { notices } = desk
-  if (counts.parked > 0)
-    return await notices.tell({ kind: 'parked', summary, command: `connector report ${run}`, report })
-  const isAsWanted = verdict !== 'unproven' || control.stopping
-  await notices.tell({ kind: isAsWanted ? 'ended' : 'unproven', summary, report })
-}
-
-/** A schedule looks every now and then, and people hear of it when there is too much. */
-async function tellPreview(
-  { plan, snapshot, desk }: Planned & { snapshot: Snapshot },
-  report: RecoveryResult,
-): Promise<void> {
-  const { notifyAbove = Infinity } = plan
-  const { candidates } = snapshot
-  const { summary: told } = report
-  if (candidates <= notifyAbove) return await desk.notices.tell({ kind: 'ended', summary: told, report })
-  const summary = `${candidates} subscriptions need attention, more than ${notifyAbove}; ${told}`
-  await desk.notices.tell({ kind: 'attention', summary, command: 'connector recover', report })
 }
 
 async function work(run: Planned & { snapshot: Snapshot; thread: Thread | undefined }): Promise<SendingEnd> {
@@ -205,6 +196,7 @@ async function fail(run: Planned, error: unknown): Promise<never> {
   await condition(allHandlersFinished)
   const why = rootCause(error) ?? String(error)
   const { counts } = await close(run, { how: 'failed', why })
+  run.marks.set({ verdict: 'failed', needsPerson: true })
   const after = `${counts.done} recovered, ${counts.unknown} unknown: the next recovery looks first.`
   throw ApplicationFailure.nonRetryable(`${why.replace(/[.]?$/, '.')} ${after}`, 'RecoveryFailed')
 }

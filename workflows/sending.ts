@@ -17,8 +17,7 @@ export interface Thread {
   claims: number
   seconds: number
   segment: number
-  /** How often the breaker has opened, and whether it is open now. */
-  openings: number
+  /** Whether the breaker is open. */
   isOpen: boolean
 }
 
@@ -27,7 +26,6 @@ export const newThread = (): Thread => ({
   claims: 0,
   seconds: firstSegmentSeconds,
   segment: 1,
-  openings: 0,
   isOpen: false,
 })
 
@@ -101,12 +99,11 @@ async function tellOpening({ thread, desk }: Sending, { ended, counts }: SendSte
   const opens = ended === 'breaker' && !thread.isOpen
   thread.isOpen = ended === 'breaker'
   if (!opens) return
-  thread.openings += 1
   const { done, rejected, parked } = counts
   const summary = `${done} done, ${rejected} rejected, ${parked} parked. It tries single changes after waits that grow.`
   const { workflowId } = workflowInfo()
   const command = `connector status ${workflowId}`
-  await desk.notices.tell({ kind: 'breaker', key: String(thread.openings), summary, command })
+  await desk.notices.tell({ kind: 'breaker', key: new Date().toISOString(), summary, command })
 }
 
 /** What a breaker that tries no more means: an end, or a question to a person. */

@@ -2,7 +2,9 @@ import type { Client, WorkflowHandle } from '@temporalio/client'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ImportInput } from '../../activities/import-input.ts'
+import type { RecoveryInput } from '../../recoveries/recovery-input.ts'
 import type { createSandbox } from '../../sandbox/sandbox.ts'
+import type { RecoveryProgress } from '../../workflows/recovery-details.ts'
 
 interface Place {
   client: Client
@@ -45,6 +47,32 @@ async function putSheet({ dataDir }: Place): Promise<string> {
 }
 
 const person = { by: 'somebody', why: 'recorded' }
+
+const resume = 'POST /subscriptions/{id}/resume/'
+
+/** All subscriptions in needs_attention, the first of them the longest. */
+function breakAll({ sandbox }: Place): string[] {
+  const ids = sandbox.control.ids({ resource: 'subscriptions' }).map(String)
+  for (const [at, id] of ids.entries()) {
+    const needs_attention = `2026-11-20T10:00:${String(at + 10)}Z`
+    const fields = { status: 'needs_attention', needs_attention, needs_attention_reason: 'gateway_issue' }
+    sandbox.control.update({ resource: 'subscriptions', id, fields })
+  }
+  return ids
+}
+
+/** Looks after milliseconds. */
+const recovery = {
+  reasons: ['gateway_issue'],
+  coolDown: 0,
+  verifyAfter: '30ms',
+  firstWait: '50ms',
+} as const satisfies RecoveryInput
+
+const waitsFor = (run: WorkflowHandle, what: string) =>
+  until(async () => (await run.query<RecoveryProgress>('status')).waitingFor?.what === what)
+const setRate = (run: WorkflowHandle, requestsPerSecond: number) =>
+  run.executeUpdate('setLimits', { args: [{ requestsPerSecond, ...person }] })
 
 /**
  * The runs that are recorded, by the name of their file. A new workflow gets a scenario here; each ends with the
@@ -130,6 +158,53 @@ export const scenarios: Readonly<Record<string, (place: Place) => Promise<Record
     await run.result()
     return run
   },
+
+  // Approved, a canary that lasts, a breaker that opens, gives up and is closed by a person.
+  async 'recover-subscriptions-approved'(place) {
+    const ids = breakAll(place).slice(1)
+    place.sandbox.control.setFaults({ faults: [{ kind: 'fallBack', on: resume, ids }] })
+    const input = { ...recovery, canary: 2, attempts: 2, maxFailureShare: 0.5, breakerWaits: ['50ms'] }
+    const run = await begin(place, 'recoverSubscriptions', 'recover-approved', input)
+    await waitsFor(run, 'approval')
+    await setRate(run, 300)
+    await run.executeUpdate('approve', { args: [person] })
+    await waitsFor(run, 'breaker')
+    place.sandbox.control.setFaults({ faults: [] })
+    await run.executeUpdate('approve', { args: [person] })
+    await run.result()
+    return run
+  },
+
+  async 'recover-subscriptions-stopped'(place) {
+    breakAll(place)
+    slowDown(place, 150)
+    const input = { ...recovery, approval: false, canary: 0, concurrency: 1, verifyAfter: '1s' }
+    const run = await begin(place, 'recoverSubscriptions', 'recover-stopped', input)
+    await phaseIs(run, 'sending')
+    await run.signal('pause')
+    await phaseIs(run, 'paused')
+    await run.signal('unpause')
+    const { length } = place.sandbox.control.effects()
+    await until(() => Promise.resolve(place.sandbox.control.effects().length > length))
+    await run.signal('stop')
+    await run.result()
+    slowDown(place, 0)
+    return run
+  },
+
+  // Its history is long before the first resume, so that another execution goes on with it.
+  async 'recover-subscriptions-continues'(place) {
+    breakAll(place)
+    const input = { ...recovery, canary: 0, eventsPerExecution: 50 }
+    const run = await begin(place, 'recoverSubscriptions', 'recover-on', input)
+    await waitsFor(run, 'approval')
+    for (let rate = 301; rate <= 307; rate += 1) await setRate(run, rate)
+    await run.executeUpdate('approve', { args: [person] })
+    await run.result()
+    return { workflowId: run.workflowId, runId: run.firstExecutionRunId }
+  },
+
+  'recover-subscriptions-continued': () => Promise.resolve({ workflowId: 'recover-on' }),
 
   async 'deliver-notice'({ client }) {
     const query = "WorkflowType = 'deliverNotice' AND ExecutionStatus = 'Completed'"

@@ -1,11 +1,46 @@
 import { execFileSync } from 'node:child_process'
-import { open, rm } from 'node:fs/promises'
+import { open, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import type { Client } from '@temporalio/client'
 import { asked, until } from '../export/world.ts'
-import { begin, quick, type RecoveryHandle, resumesAsked, statusOf } from './world.ts'
+import { openReceiver } from '../notify/receiver.ts'
+import { begin, quick, type RecoveryHandle, resume, resumesAsked, statusOf } from './world.ts'
 
 const person = { by: 'Ana', why: 'it is night' }
+
+const waitsFor = (run: RecoveryHandle, what: string) =>
+  until(async () => (await statusOf(run)).waitingFor?.what === what)
+const notes = (run: RecoveryHandle) =>
+  until(async () => {
+    const { pendingActivities } = (await run.describe()).raw
+    return pendingActivities?.some(({ activityType }) => activityType?.name === 'noteDecision') ?? false
+  })
+
+/** All falls back, so that the breaker soon asks a person whether to go on. */
+async function beginToFail(env: Record<string, string> = {}) {
+  const shop = await begin({ broken: 14, sandbox: { faults: [{ kind: 'fallBack', on: resume }] }, env })
+  const input = { ...quick, approval: true, canary: 0, attempts: 1, maxFailureShare: 0.5 } as const
+  const start = (more: object = {}) => shop.start({ ...input, breakerWaits: ['20ms'], ...more })
+  return { ...shop, start }
+}
+
+/** What the Reset button does: anew from the first workflow task on, or from the last one. */
+async function reset({ client, run, to }: { client: Client; run: RecoveryHandle; to: 'first' | 'last' }) {
+  const { workflowId } = run
+  const latest = client.workflow.getHandle(workflowId)
+  const { runId } = await latest.describe()
+  const { events } = await latest.fetchHistory()
+  const tasks = events?.filter(({ workflowTaskCompletedEventAttributes: task }) => task) ?? []
+  const again = await client.workflowService.resetWorkflowExecution({
+    namespace: 'default',
+    workflowExecution: { workflowId, runId },
+    workflowTaskFinishEventId: (to === 'first' ? tasks[0] : tasks.at(-1))?.eventId ?? null,
+    reason: 'somebody pressed Reset',
+    requestId: `${workflowId}-${to}`,
+  })
+  return client.workflow.getHandle(workflowId, again.runId) as RecoveryHandle
+}
 
 test('a stop is heard although a new execution is about to begin and a word is still being noted', async () => {
   const { world, client, start } = await begin({ broken: 8 })
@@ -21,10 +56,7 @@ test('a stop is heard although a new execution is about to begin and a word is s
   // Whoever writes to a pipe waits until somebody reads it.
   execFileSync('mkfifo', [decisions])
   const noted = setRate(107)
-  await until(async () => {
-    const { pendingActivities } = (await run.describe()).raw
-    return pendingActivities?.some(({ activityType }) => activityType?.name === 'noteDecision') ?? false
-  })
+  await notes(run)
   await run.signal('unpause')
   await until(async () => (await statusOf(run)).phase === 'sending')
   await run.signal('stop')
@@ -36,6 +68,58 @@ test('a stop is heard although a new execution is about to begin and a word is s
   const result = await client.workflow.getHandle(run.workflowId).result()
   expect(result).toMatchObject({ ended: { how: 'stopped', why: 'stopped by a person' } })
   expect(resumesAsked(world)).toEqual([])
+})
+
+test('an approval that is noted late answers no later question, which nobody has seen', async () => {
+  const { world, start } = await beginToFail()
+  const run = await start()
+  await waitsFor(run, 'approval')
+  const decisions = join(world.dataDir, 'recoveries', run.workflowId, 'decisions.jsonl')
+  execFileSync('mkfifo', [decisions])
+  const late = run
+    .executeUpdate('approve', { args: [person] })
+    .catch((error: { cause?: Error }) => error.cause)
+  await notes(run)
+  const pipe = `${decisions}.late`
+  await rename(decisions, pipe)
+  await run.executeUpdate('approve', { args: [{ by: 'Eva', why: 'it is day' }] })
+  await waitsFor(run, 'breaker')
+  const before = resumesAsked(world).length
+  const reader = await open(pipe, 'r')
+  expect(await late).toMatchObject({ message: expect.stringMatching(/^What .* answered is over.*\.$/) })
+  await reader.close()
+  expect((await statusOf(run)).waitingFor).toMatchObject({ what: 'breaker' })
+  expect(resumesAsked(world)).toHaveLength(before)
+  await run.executeUpdate('approve', { args: [person] })
+  await until(() => resumesAsked(world).length > before)
+  await run.signal('stop')
+  await run.result()
+})
+
+test('a question is told again where a Reset asks it again, and once where it goes on waiting', async () => {
+  const receiver = await openReceiver()
+  const { client, start } = await beginToFail({ NOTIFY_URL: receiver.url })
+  const told = (number: number) =>
+    until(() => receiver.kinds().filter((kind) => kind === 'approval').length === number)
+  const first = await start({ eventsPerExecution: 50 })
+  await waitsFor(first, 'approval')
+  await told(1)
+  const run = await reset({ client, run: first, to: 'first' })
+  await told(2)
+  await waitsFor(run, 'approval')
+  for (let rate = 101; rate <= 107; rate += 1)
+    await run.executeUpdate('setLimits', { args: [{ requestsPerSecond: rate }] })
+  await run.executeUpdate('approve', { args: [person] })
+  // The execution that continues it asks about the breaker.
+  const latest = client.workflow.getHandle(run.workflowId) as RecoveryHandle
+  await told(3)
+  await waitsFor(latest, 'breaker')
+  expect((await latest.describe()).runId).not.toBe((await run.describe()).runId)
+  const waiting = await reset({ client, run: latest, to: 'last' })
+  await waitsFor(waiting, 'breaker')
+  await waiting.signal('stop')
+  expect(await waiting.result()).toMatchObject({ ended: { how: 'stopped' } })
+  await told(3)
 })
 
 test('a rate that is changed while the list is read holds for the reading too', async () => {

@@ -5,13 +5,23 @@ import type { ImportProgress } from '../../workflows/import-details.ts'
 import { idsOf, startFetch } from '../documents/world.ts'
 import { putFile, quick, retentionsCsv, startImport } from '../import/world.ts'
 import { openTestWorker, openWorld, startRun, until, type World } from '../export/world.ts'
+import {
+  breakSome,
+  quick as soon,
+  startRecovery,
+  statusOf,
+  idsOf as subscriptionsOf,
+} from '../recovery/world.ts'
 
 let world: World
 let client: Client
 let close: () => Promise<void>
 
 beforeAll(async () => {
-  world = await openWorld({ counts: { customers: 300, plans: 3, retentions: 0, creditnotes: 5 } })
+  world = await openWorld({
+    counts: { customers: 300, subscriptions: 20, plans: 3, retentions: 0, creditnotes: 5 },
+    needsAttention: 0,
+  })
   const worker = await openTestWorker(world)
   const connection = await Connection.connect({ address: inject('temporalAddress') })
   client = new Client({ connection })
@@ -76,6 +86,38 @@ describe('a run on a server with the search attributes', () => {
     await run.executeUpdate('approve', { args: [{ by: 'Ana', why: 'the totals are right' }] })
     expect(await run.result()).toMatchObject({ verdict: 'proven' })
     await until(async () => (await found(`${query} false AND Verdict = "proven"`)).includes(run.workflowId))
+  })
+
+  test('that recovers is found by what it ended in, and by whether somebody has to look at it', async () => {
+    const [fine = '', bad = ''] = subscriptionsOf(world)
+    breakSome(world, { ids: [fine], reason: 'gateway_issue' })
+    const start = (input: object) => startRecovery({ client, world, input: { ...soon, ...input } })
+    const query = `Resource = "subscriptions" AND NeedsPerson =`
+    const isFound = (words: string, { workflowId }: { workflowId: string }) =>
+      until(async () => (await found(`${query} ${words}`)).includes(workflowId))
+    const looks = await start({ dryRun: true, notifyAbove: 1 })
+    await looks.result()
+    await isFound('false AND Verdict = "dryRun"', looks)
+    const isTold = await start({ dryRun: true, notifyAbove: 0 })
+    await isTold.result()
+    await isFound('true AND Verdict = "dryRun"', isTold)
+    const run = await start({ approval: true })
+    await until(async () => (await statusOf(run)).waitingFor !== undefined)
+    await isFound('true', run)
+    await run.executeUpdate('approve', { args: [{ by: 'Ana', why: 'the gateway is back' }] })
+    expect(await run.result()).toMatchObject({ verdict: 'proven' })
+    await isFound('false AND Verdict = "proven"', run)
+    breakSome(world, { ids: [bad], reason: 'without_reference' })
+    const parks = await start({})
+    await parks.result()
+    await isFound('true AND Verdict = "unproven"', parks)
+    world.sandbox.control.setFaults({
+      faults: [{ kind: 'error', status: 403, on: 'GET /subscriptions/', from: 2 }],
+    })
+    const fails = await start({})
+    await expect(fails.result()).rejects.toMatchObject({ cause: { type: 'RecoveryFailed' } })
+    await isFound('true AND Verdict = "failed"', fails)
+    world.sandbox.control.setFaults({ faults: [] })
   })
 })
 
