@@ -5,6 +5,7 @@ import { SettingsError, type Settings } from '../worker/settings.ts'
 import { checkFresh } from './checks/fresh.ts'
 import { look, wrong, type Finding } from './checks/finding.ts'
 import { checkFolder } from './checks/folder.ts'
+import { checkSecrets } from './checks/secrets.ts'
 import { checkService } from './checks/service.ts'
 import { checkTemporal } from './checks/temporal.ts'
 import { checkWarehouse } from './checks/warehouse.ts'
@@ -57,11 +58,12 @@ async function checkAll(terminal: Terminal): Promise<Finding[]> {
   const settings = readOrFind()
   if (Array.isArray(settings)) return settings
   const { dataDir, taskQueue, billing } = settings
+  const secrets = look('secrets', async () => checkSecrets(settings))
   const service = checkService({ billing: createService(settings), testMode: billing.testMode })
   const place = checkTemporal({ settings, terminal }).then(async ({ findings, served }) => {
     return [...findings, ...(await look('data folder', () => checkFolder({ dataDir, taskQueue, served })))]
   })
-  return (await Promise.all([service, place, checkWarehouse(settings)])).flat()
+  return (await Promise.all([secrets, service, place, checkWarehouse(settings)])).flat()
 }
 
 /** The settings or, as a finding each, what is wrong with them; nothing else can be looked at then. */

@@ -1,6 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -98,6 +98,18 @@ describe('check finds wrong settings before it asks anybody:', () => {
     expect(wrong.filter((one) => says.test(one))).toHaveLength(1)
     expect(wrong).toHaveLength({ many: 5, two: 2, none: 1 }[place])
   })
+})
+
+test('check finds a file with a secret that every user of the machine can read', async () => {
+  const token = join(world.dataDir, 'token')
+  await writeFile(token, world.sandbox.token)
+  await chmod(token, 0o644)
+  const env = { BILLING_TOKEN: '', BILLING_TOKEN_FILE: token }
+  expect(await check(world, env)).toEqual(
+    finding('secrets: Every user of this machine can read', token, `Mend it with \`chmod o-rwx ${token}\``),
+  )
+  await chmod(token, 0o600)
+  expect(await check(world, env)).toEqual({ code: 0, wrong: [] })
 })
 
 describe('check finds at the service', () => {

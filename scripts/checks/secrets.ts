@@ -1,0 +1,14 @@
+import { refuseReadableSecrets } from '../../worker/readable-secrets.ts'
+import type { Settings } from '../../worker/settings.ts'
+import { fine, type Finding } from './finding.ts'
+
+/**
+ * Whether the files that hold secrets are for this user alone.
+ * @throws {ReadableSecretsError} as the worker does when it refuses to start
+ */
+export function checkSecrets(settings: Settings): Finding[] {
+  refuseReadableSecrets(settings)
+  const { secretFiles } = settings
+  if (secretFiles.length === 0) return []
+  return [fine('secrets', `Not every user of this machine can read ${secretFiles.join(', ')}.`)]
+}
