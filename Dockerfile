@@ -12,6 +12,10 @@ COPY . .
 RUN npm run prepack && npm prune --omit=dev --ignore-scripts
 
 FROM node:24-slim
+# The slim image has no root certificates. Node brings its own; the Temporal SDK takes the system's, as for Temporal Cloud.
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends ca-certificates \
+    && rm -rf /var/lib/apt/lists/*
 # /data holds the ledger of what was sent: mount something there that stays.
 ENV NODE_ENV=production \
     CONNECTOR_DATA_DIR=/data \

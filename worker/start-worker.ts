@@ -1,10 +1,11 @@
-import { NativeConnection, Worker, type Logger, type NativeConnectionOptions } from '@temporalio/worker'
+import { Worker, type Logger, type NativeConnection, type NativeConnectionOptions } from '@temporalio/worker'
 import { createRequire } from 'node:module'
 import { createActivities } from '../activities/index.ts'
 import { listResources } from '../billing/resources/lists.ts'
 import type { Identity } from '../state/identity.ts'
 import { openState, type State } from '../state/open-state.ts'
 import { acquireLock, type WorkerLock } from '../state/worker-lock.ts'
+import { connectTemporal } from './connect-temporal.ts'
 import { prepareDataFolder } from './data-folder.ts'
 import { createDestinations } from './destinations.ts'
 import { findLastProven } from './last-proven.ts'
@@ -61,7 +62,7 @@ export interface WorkerOptions {
 /**
  * Starts the one worker process of a data folder: takes the folder's lock, opens the state, wires the activities
  * and polls. Throws DataFolderError where the folder takes no files, FolderLockedError where another process holds
- * it, MetricsAddressError where its metrics can't be served, ReadableSecretsError.
+ * it, MetricsAddressError where its metrics can't be served, ReadableSecretsError, NoRootCertificatesError.
  */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   const { settings } = options
@@ -85,7 +86,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const { level } = settings.log
   const metrics = monitor !== undefined
   const sdkMetrics = await installRuntime({ logger, level: options.standing ? level : 'error', metrics })
-  const connecting = NativeConnection.connect(options.temporal.connectionOptions)
+  const connecting = connectTemporal(options.temporal.connectionOptions)
   const connection = held.adopt(await connecting, (one) => one.close())
   const worker = await createWorker({ ...options, state, identity, instruments, connection })
   Object.assign(started, { worker, connection, sdkMetrics })

@@ -229,6 +229,8 @@ describe('the Dockerfile', () => {
     const flags = connector.split('\n')[0]?.replace('#!/usr/bin/env -S node ', '')
     expect(file).toContain(`exec node ${flags} /app/${bin['billing-connector']} `)
     expect(scripts).toHaveProperty('prepack')
+    // Without them the worker reaches no Temporal over TLS: the slim image has none.
+    expect(file.slice(file.lastIndexOf('\nFROM '))).toMatch(/apt-get install .*ca-certificates/)
     expect(file).toMatch(/\nUSER node\n[^]*\nENTRYPOINT \["billing-connector"\]\nCMD \["worker"\]\n$/)
     const told = [...file.matchAll(/\b((?:CONNECTOR|BILLING)_[A-Z_]+)=/g)].map(([, name]) => name)
     expect(told.length).toBeGreaterThan(0)
