@@ -112,7 +112,7 @@ function whyClosed(
     return {
       state: 'parked',
       outcome: 'attemptsUsedUp',
-      error: `resumed ${attempts} times without lasting effect, last at ${at} by ${past.run}; tried again when it needs attention anew, or with attempts above ${attempts}`,
+      error: `resumed ${attempts} times without lasting effect, last at ${at} by ${past.run}; tried again when it falls more than 24 hours after that, or with attempts above ${attempts}`,
     }
   const until = past.lastSentAt + plan.coolDownMs
   if (until <= Date.parse(plan.startedAt)) return undefined
@@ -123,11 +123,19 @@ function whyClosed(
   }
 }
 
-/** Attempts count on while it is the same trouble: since it was seen after the last one, nothing has touched it. */
+/**
+ * What falls again so soon after our own resume is the same trouble: a charge may fail long after the look, and a
+ * subscription that falls every day after it was resumed would be resumed every night for ever.
+ */
+const sameTroubleMs = 24 * 3_600_000
+
+/** Attempts count on while it is the same trouble: as the last look saw it, or fallen soon after the last resume. */
 function attemptsLeftBehind({ since }: Candidate, past: KeyHistory | undefined): number {
-  if (past === undefined || past.attempts === 0) return 0
-  const seen = sinceSeen(past.answer)
-  return seen === undefined || seen === since ? past.attempts : 0
+  if (past === undefined) return 0
+  const { attempts, lastSentAt, answer } = past
+  const microseconds = toInstant(since)
+  if (lastSentAt === null || microseconds === undefined || sinceSeen(answer) === since) return attempts
+  return microseconds / 1000 <= lastSentAt + sameTroubleMs ? attempts : 0
 }
 
 function sinceSeen(answer: string | null): string | undefined {

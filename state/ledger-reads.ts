@@ -11,7 +11,7 @@ export interface KeySpace {
 
 /** What the ledger remembers of a key over all runs. */
 export interface KeyHistory {
-  /** Attempts used up since the key was last done. */
+  /** How often it was tried, as its last change counts them; one that is done counts too, because it may not last. */
   attempts: number
   /** When the last of those attempts was sent, or when it was last done. */
   lastSentAt: number | null
@@ -270,7 +270,7 @@ async function history({
   ...space
 }: KeySpace & { db: Kysely<StateTables>; keys: readonly string[] }) {
   const rows = await inSpace(db, space)
-    .select(['key', 'state', 'attempts', 'sent_at', 'run', 'answer'])
+    .select(['key', 'state', 'attempts', 'sends', 'sent_at', 'run', 'answer'])
     .where('key', 'in', among(keys))
     .where((or) => or.or([or('sends', '>', 0), or('state', '=', 'done')]))
     .orderBy('key')
@@ -278,9 +278,10 @@ async function history({
     .execute()
   const byKey = new Map<string, KeyHistory>()
   // A change that goes on with a key's attempts is staged with those of the one before it.
-  for (const { key, state, attempts, sent_at, run, answer } of rows) {
+  for (const { key, state, attempts, sends, sent_at, run, answer } of rows) {
     const lastSentAt = sent_at ?? byKey.get(key)?.lastSentAt ?? null
-    byKey.set(key, { attempts: state === 'done' ? 0 : attempts, lastSentAt, run, answer })
+    const lasting = state === 'done' && sends > 0 ? 1 : 0
+    byKey.set(key, { attempts: attempts + lasting, lastSentAt, run, answer })
   }
   return byKey
 }

@@ -278,9 +278,22 @@ describe('what an earlier recovery did', () => {
     })
     await (await start({ ...quick, canary: 0, attempts: 3 })).result()
     expect(often()).toBe(3)
-    breakSome(world, { ids: [bad], reason: 'gateway_issue', since: '2026-11-21T08:00:00Z' })
+    const anew = new Date(Date.now() + 25 * 3_600_000).toISOString()
+    breakSome(world, { ids: [bad], reason: 'gateway_issue', since: anew })
     await (await start({ ...quick, canary: 0, attempts: 2 })).result()
     expect(often()).toBe(5)
+  })
+
+  test('ends where each resume lasts to its look and falls after it: a slow charge is not asked for ever', async () => {
+    const { world, ids, start } = await begin({ broken: 1 })
+    const night = async () => {
+      breakSome(world, { ids, reason: 'gateway_issue', since: new Date().toISOString() })
+      return (await (await start({ ...quick, attempts: 2 })).result()).outcomes
+    }
+    expect(await night()).toEqual({ recovered: 1 })
+    expect(await night()).toEqual({ recovered: 1 })
+    expect(await night()).toEqual({ attemptsUsedUp: 1 })
+    expect(resumesAsked(world)).toHaveLength(2)
   })
 
   test('keeps a subscription from being resumed again too soon, and says until when', async () => {

@@ -170,7 +170,7 @@ test('a change that gives its key free lets another take it, and is counted on w
   ])
 })
 
-test('remembers the attempts of a key over runs, back to when it was last done', async () => {
+test('remembers how often a key was tried, over runs and with what is done, as its last change counts them', async () => {
   const ledger = await open()
   const attempt = async (run: string, state: 'done' | 'parked', sentAt: number, before = 0) => {
     await ledger.stage(of(run, [{ ...change(1, 'K'), attempts: before }], 'always'))
@@ -185,7 +185,7 @@ test('remembers the attempts of a key over runs, back to when it was last done',
   await attempt('b', 'parked', 20, 2)
   expect(await history()).toEqual({ attempts: 4, lastSentAt: 20, run: 'b', answer: '"seen by b"' })
   await attempt('c', 'done', 30)
-  expect(await history()).toEqual({ attempts: 0, lastSentAt: 30, run: 'c', answer: '"seen by c"' })
+  expect(await history()).toEqual({ attempts: 3, lastSentAt: 30, run: 'c', answer: '"seen by c"' })
 })
 
 test('gives all rows page by page while claims are written', async () => {
