@@ -1,7 +1,7 @@
 import { createResumeKind } from '../changes/kinds/resume-subscription.ts'
 import { defaultLimits } from '../changes/limits.ts'
-import { becauseOf, isReason } from '../recoveries/reasons.ts'
 import { type RecoveryLimits, type RecoveryPlan, waitsOf } from '../recoveries/recovery-plan.ts'
+import { endOf, refusalOf } from '../recoveries/refusal.ts'
 import type { SegmentInput, SendStep } from './change-segment.ts'
 import { claimRecovery } from './open-recovery.ts'
 import { type SendDeps, sendSegment } from './send-segment.ts'
@@ -21,7 +21,10 @@ export function createSendRecovery(options: SendDeps) {
     const { run, settleMs, verifyMs, breakerWaitsMs } = plan
     const work = {
       run,
-      kind: createResumeKind({ refuses: (reason) => refusalOf(reason, plan) }),
+      kind: createResumeKind({
+        refuses: (trouble) => refusalOf({ plan, ...trouble }),
+        ends: () => endOf(plan, Date.now()),
+      }),
       settleMs,
       verifyMs,
       attempts: { most: plan.attempts, waitsMs: waitsOf(plan) },
@@ -36,7 +39,3 @@ export function createSendRecovery(options: SendDeps) {
     return await sendSegment({ ...options, plan, work, input, requestsPerSecond })
   }
 }
-
-/** The reason may have changed since the snapshot. */
-const refusalOf = (reason: string, { reasons }: RecoveryPlan) =>
-  isReason(reason) && reasons.includes(reason) ? undefined : becauseOf(reason)

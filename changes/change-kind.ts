@@ -38,8 +38,11 @@ export interface ChangeKind {
    * once; or leave it to a person, because it can't be looked up and twice is not the same.
    */
   whenUnknown(body: Body): 'lookUp' | 'sendAgain' | 'park'
-  /** Looks just before the request, where a change may have become needless or impossible since it was staged. */
-  lookBefore?(look: LookBefore): Promise<SeenBefore>
+  /**
+   * Looks just before the request, where a change may have become needless or impossible since it was staged.
+   * `last`: what was seen of it before, as JSON text of the kind; null before the first look.
+   */
+  lookBefore?(look: LookBefore & { last: string | null }): Promise<SeenBefore>
   /** Looks what became of it; there for every kind that can answer `lookUp`. */
   lookUp?(look: LookUp): Promise<Seen>
   /** The answer says only that the request was taken: what became of it is settled by a look, like a lost one. */
@@ -71,6 +74,8 @@ export type SeenBefore =
   | { go: unknown }
   /** Nothing is left to do, it is for a person, or it is no longer there to be changed. */
   | { instead: 'done' | 'parked' | 'dropped'; outcome: Outcome; words: string; saw?: unknown }
+  /** The run is not to send it; another one may. */
+  | { left: string; saw?: unknown }
 
 export interface LookUp extends LookBefore {
   /** The facts of the look before, or the ids that were there at staging; JSON text as the kind wrote it. */

@@ -1,3 +1,4 @@
+import type { LedgerRow, RowPatch } from '../state/ledger-row.ts'
 import type { Ledger } from '../state/ledger.ts'
 import { move } from './moves.ts'
 import { hasFailed, type Outcome } from './outcomes.ts'
@@ -50,14 +51,39 @@ export async function endResumes({
   now?: () => number
 }): Promise<void> {
   const which = lane === undefined ? {} : { lane }
-  for await (const row of ledger.rows({ run, state: 'staged' })) {
-    if (!hasFailed(row) || (lane !== undefined && row.lane !== lane)) continue
-    const error = `${row.error}; ${why}`
-    const patch = { error, holdsKey: false }
-    await move({ ledger, row, to: 'parked', by: 'end', outcome: row.outcome as Outcome, patch })
-  }
+  for await (const row of ledger.rows({ run, state: 'staged' }))
+    if (hasFailed(row) && (lane === undefined || row.lane === lane))
+      await leaveStaged({ ledger, row, why, now })
   await leaveUntried({ ledger, run, why, which, now })
   await ledger.moveAll({ run, from: 'parked', patch: { holdsKey: false }, ...which })
+}
+
+/**
+ * Leaves one that is staged, whatever becomes of the others: what fell back is for a person, what was never sent is
+ * not tried.
+ */
+export async function leaveStaged({
+  ledger,
+  row,
+  why,
+  patch = {},
+  now,
+}: {
+  ledger: Ledger
+  row: LedgerRow
+  why: string
+  patch?: Pick<RowPatch, 'answer' | 'lookedAt'>
+  now: () => number
+}): Promise<void> {
+  const left = { ...patch, holdsKey: false }
+  if (hasFailed(row)) {
+    const error = `${row.error}; ${why}`
+    const outcome = row.outcome as Outcome
+    await move({ ledger, row, to: 'parked', by: 'end', outcome, patch: { ...left, error } })
+    return
+  }
+  const untried = { ...left, error: why, closedAt: now() }
+  await move({ ledger, row, to: 'dropped', by: 'end', outcome: 'notTried', patch: untried })
 }
 
 /**

@@ -40,9 +40,9 @@ export const moves: readonly Move[] = [
     from: 'staged',
     to: 'dropped',
     by: 'end',
-    rule: 'the run has ended without it; its key is free for another run',
+    rule: 'the run leaves it; its key is free for another run',
   },
-  { from: 'staged', to: 'parked', by: 'end', rule: 'the run has ended before it was tried again' },
+  { from: 'staged', to: 'parked', by: 'end', rule: 'the run leaves it before it was tried again' },
 
   { from: 'sending', to: 'done', by: 'answer', rule: 'the service has done it' },
   { from: 'sending', to: 'rejected', by: 'answer', rule: 'the service said no, and it was not sent before' },

@@ -6,6 +6,7 @@ import { parseBody } from './body.ts'
 import type { BreakerEvent } from './breaker.ts'
 import type { ChangeKind } from './change-kind.ts'
 import { differencesOf, textOf } from './contents.ts'
+import { leaveStaged } from './end-of-run.ts'
 import { WrongModeError } from './errors.ts'
 import { move, moveByAnswer } from './moves.ts'
 
@@ -53,12 +54,16 @@ export async function sendOne(options: SendOne): Promise<SentOne> {
 
 async function lookBefore({ ledger, kind, billing, row, body, now, stop }: SendOne & { body: Body }) {
   if (kind.lookBefore === undefined) return { go: true, facts: undefined, freshUntil: Infinity } as const
-  const seen = await kind.lookBefore({ billing, body, signal: stop })
+  const seen = await kind.lookBefore({ billing, body, signal: stop, last: row.answer })
   if ('go' in seen) return { go: true, facts: JSON.stringify(seen.go), freshUntil: now() + freshMs } as const
-  const { instead: to, outcome, words, saw } = seen
-  const answer = saw === undefined ? {} : { answer: JSON.stringify(saw) }
-  const patch = { error: words, closedAt: now(), lookedAt: now(), holdsKey: to === 'done', ...answer }
-  await move({ ledger, row, to, by: 'look', outcome, patch })
+  const answer = seen.saw === undefined ? {} : { answer: JSON.stringify(seen.saw) }
+  const looked = { lookedAt: now(), ...answer }
+  if ('left' in seen) await leaveStaged({ ledger, row, why: seen.left, patch: looked, now })
+  else {
+    const { instead: to, outcome, words } = seen
+    const patch = { ...looked, error: words, closedAt: now(), holdsKey: to === 'done' }
+    await move({ ledger, row, to, by: 'look', outcome, patch })
+  }
   // Nothing was sent, so the breaker has learned nothing about sending.
   return { go: false, sent: { event: 'notSent', claimed: false } satisfies SentOne } as const
 }

@@ -2,10 +2,8 @@ import { z } from 'zod'
 import { identityInput } from '../state/identity-input.ts'
 import { nearestName } from '../tables/nearest-name.ts'
 import { parseDuration } from './durations.ts'
+import { hasPassed } from './next-billing.ts'
 import { reasonNames } from './reasons.ts'
-
-/** Half a day: wherever the person is, a date that is today there has not passed. */
-const dayMarginMs = 12 * 3_600_000
 
 /** Longer waits are slips of the keyboard, and their ends would be no dates. */
 const longestMs = 366 * 24 * 3_600_000
@@ -36,8 +34,7 @@ const nextBilling = z.string().check(({ value, issues }) => {
   if (!isWritten) add(`${JSON.stringify(value)} is no date as 2026-12-01`)
   else if (Number.isNaN(at.getTime()) || !at.toISOString().startsWith(value))
     add(`there is no ${value} in the calendar`)
-  else if (value < new Date(Date.now() - dayMarginMs).toISOString().slice(0, 10))
-    add(`${value} is in the past; give today or later, or leave it out`)
+  else if (hasPassed(value, Date.now())) add(`${value} is in the past; give today or later, or leave it out`)
 })
 
 /** The input of `recoverSubscriptions`: one object, every field of which may be left out, as the Temporal UI sends it. */

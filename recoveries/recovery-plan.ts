@@ -1,4 +1,5 @@
 import { changeRunFiles, type ChangeRun } from '../changes/run-notes.ts'
+import { toInstant } from '../reading/instant.ts'
 import type { Reason } from './reasons.ts'
 
 /** The bounds of a recovery that people may change while it runs. */
@@ -61,6 +62,13 @@ export const recoveryFiles = {
   snapshot: 'snapshot.json',
   results: 'recovery.csv',
 } as const
+
+/** Whether what needs attention since then has done so for as long as `olderThan` asks. */
+export function isLongEnough(since: string, { startedAt, olderThanMs }: RecoveryPlan): boolean {
+  if (olderThanMs === undefined) return true
+  const microseconds = toInstant(since)
+  return microseconds !== undefined && microseconds / 1000 <= Date.parse(startedAt) - olderThanMs
+}
 
 /** The waits after the first, second ... attempt. */
 export function waitsOf({ attempts, firstWaitMs, longestWaitMs }: RecoveryPlan): number[] {

@@ -3,7 +3,7 @@ import { toInstant } from '../reading/instant.ts'
 import type { KeyHistory } from '../state/ledger-reads.ts'
 import { type Candidate, toBody } from './candidate.ts'
 import { becauseOf, isReason } from './reasons.ts'
-import type { RecoveryPlan } from './recovery-plan.ts'
+import { isLongEnough, type RecoveryPlan } from './recovery-plan.ts'
 
 /** What narrows a recovery down, and is too long for a workflow's history. */
 export interface Narrowing {
@@ -86,10 +86,7 @@ function whyLeftOut(
   if (plan.named && !isTried(reason, plan)) return 'otherReasons'
   if (customers !== undefined && !customers.includes(customer)) return 'otherCustomers'
   if (exclude.includes(customer) || exclude.includes(id)) return 'excluded'
-  const microseconds = toInstant(since)
-  const isOld =
-    microseconds !== undefined && microseconds / 1000 <= Date.parse(plan.startedAt) - (plan.olderThanMs ?? 0)
-  return plan.olderThanMs !== undefined && !isOld ? 'notLongEnough' : undefined
+  return isLongEnough(since, plan) ? undefined : 'notLongEnough'
 }
 
 const isTried = (reason: string, plan: RecoveryPlan) => isReason(reason) && plan.reasons.includes(reason)

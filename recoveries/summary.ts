@@ -1,6 +1,7 @@
 import type { ReportCounts, ReportSummary } from '../changes/report.ts'
 import type { EndedNote } from '../changes/run-notes.ts'
 import type { RecoveryPlan } from './recovery-plan.ts'
+import { endOf } from './refusal.ts'
 import type { SnapshotNote } from './run-notes.ts'
 
 /** The report of a recovery in one sentence: `188 of 200 recovered; 12 need a person; proven by look`. */
@@ -28,6 +29,7 @@ export function toSummary({
     )
     return [`dry run: ${preview.toResume} would be resumed`, ...others, ...reasons.slice(0, 1)].join('; ')
   }
+  const passed = counts.notTried === 0 || ended === undefined ? undefined : endOf(plan, Date.parse(ended.at))
   const all = Object.values(counts).reduce((sum, count) => sum + count, 0)
   const { alreadyFine = 0, refused = 0 } = outcomes
   return [
@@ -40,6 +42,7 @@ export function toSummary({
     ...say(counts.skipped, 'left alone'),
     ...say(counts.notTried, 'not tried'),
     reasons.length === 0 ? 'proven: each was seen after its resume' : `unproven: ${reasons.join('; ')}`,
+    ...(passed === undefined ? [] : [passed]),
     ...why,
   ].join('; ')
 }

@@ -12,6 +12,25 @@ export type SubscriptionFacts = Readonly<Record<(typeof seenFields)[number], unk
 const watched = ['status', 'needs_attention_reason', 'needs_attention', 'updated'] as const
 const seenFields = [...watched, 'next_billing'] as const
 
+/** Why a subscription needs attention, and since when. */
+export interface Trouble {
+  reason: string
+  since: string
+}
+
+interface Refusals {
+  /**
+   * Why a subscription in such trouble is not to be resumed, by a person's judgement or by this run; undefined
+   * where it is. `before`: what its last look saw, or the snapshot.
+   */
+  refuses: (trouble: {
+    now: Trouble
+    before: Trouble
+  }) => { needsPerson: string } | { left: string } | undefined
+  /** Why nothing more is resumed at all; asked before each look. */
+  ends: () => string | undefined
+}
+
 /**
  * Money moves, and the subscription may fall back later: so it is looked at just before, and what became of it is
  * what a look after a while sees, whatever the answer was.
@@ -19,12 +38,7 @@ const seenFields = [...watched, 'next_billing'] as const
  * The body holds `id`, what finds it (there is no way to get one subscription, but the list can be filtered by
  * `line` or `customer`), `collection_scheme` and, where it is to be sent, `next_billing`.
  */
-export function createResumeKind({
-  refuses,
-}: {
-  /** Why a subscription that needs attention for this reason is not to be resumed; undefined where it is. */
-  refuses: (reason: string) => string | undefined
-}): ChangeKind {
+export function createResumeKind(refusals: Refusals): ChangeKind {
   return {
     name: 'resume-subscription',
     keyOf: (body) => targetOf(body).id,
@@ -36,7 +50,7 @@ export function createResumeKind({
       return billing.resumeSubscription(targetOf(body).id, fields, options)
     },
     whenUnknown: () => 'lookUp',
-    lookBefore: (look) => lookBefore({ ...look, refuses }),
+    lookBefore: (look) => lookBefore({ ...look, ...refusals }),
     lookUp,
     settledByLook: true,
     fellAtOnce: ({ status }) => status === 'needs_attention',
@@ -44,12 +58,16 @@ export function createResumeKind({
   }
 }
 
-export const resumeSubscription = createResumeKind({ refuses: () => undefined })
+export const resumeSubscription = createResumeKind({ refuses: () => undefined, ends: () => undefined })
 
 async function lookBefore({
   refuses,
+  ends,
+  last,
   ...look
-}: LookBefore & Parameters<typeof createResumeKind>[0]): Promise<SeenBefore> {
+}: LookBefore & { last: string | null } & Refusals): Promise<SeenBefore> {
+  const end = ends()
+  if (end !== undefined) return { left: end }
   const record = await findSubscription(look)
   if (record === undefined)
     return { instead: 'parked', outcome: 'notFound', words: 'not found among the customer’s subscriptions' }
@@ -60,9 +78,30 @@ async function lookBefore({
     return { instead: 'dropped', outcome: 'gone', words: `it is ${status} now`, saw }
   const needsPerson = (words: string) => ({ instead: 'parked', outcome: 'needsPerson', words, saw }) as const
   if (status !== 'needs_attention') return needsPerson(`it is ${status} now, not in needs_attention`)
-  const reason = textOf(record['needs_attention_reason'])
-  const refusal = refuses(reason)
-  return refusal === undefined ? { go: saw } : needsPerson(`its reason is ${reason} now: ${refusal}`)
+  const refusal = refuses({ now: troubleIn(saw), before: troubleBefore({ last, body: look.body }) })
+  if (refusal === undefined) return { go: saw }
+  return 'left' in refusal ? { ...refusal, saw } : needsPerson(refusal.needsPerson)
+}
+
+const troubleIn = (facts: Partial<SubscriptionFacts>): Trouble => ({
+  reason: textOf(facts.needs_attention_reason),
+  since: textOf(facts.needs_attention),
+})
+
+function troubleBefore({ last, body }: { last: string | null; body: Body }): Trouble {
+  const seen = last === null ? undefined : factsFrom(last)
+  if (seen?.status === 'needs_attention') return troubleIn(seen)
+  const { reason, since } = (body['snapshot'] ?? {}) as Body
+  return { reason: textOf(reason), since: textOf(since) }
+}
+
+/** Undefined where they are an answer that was cut short. */
+function factsFrom(text: string): Partial<SubscriptionFacts> | undefined {
+  try {
+    return (JSON.parse(text) as Partial<SubscriptionFacts> | null) ?? undefined
+  } catch {
+    return undefined
+  }
 }
 
 async function lookUp({ before, ...look }: LookUp): Promise<Seen> {

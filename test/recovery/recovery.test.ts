@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { RecoveryInput } from '../../recoveries/recovery-input.ts'
 import { reasonNames, triedReasons } from '../../recoveries/reasons.ts'
 import type { Fault } from '../../sandbox/faults.ts'
-import { until } from '../export/world.ts'
+import { asked, until } from '../export/world.ts'
 import {
   begin,
   breakSome,
@@ -92,6 +92,26 @@ describe('a recovery after an incident', () => {
     const row = (await recoveryCsv(result)).get(ids[1] ?? '')
     expect(row?.['next_billing_after']).toBe(nextBilling)
     expect(row?.['next_billing_before']).not.toBe(nextBilling)
+  })
+
+  test('sends no next_billing that has passed while the run waited, and says so', async () => {
+    const { world, ids, start } = await begin({ broken: 6 })
+    onTestFinished(() => void vi.useRealTimers())
+    const nextBilling = new Date().toISOString().slice(0, 10)
+    const run = await start({ ...quick, approval: true, nextBilling })
+    await until(async () => (await statusOf(run)).waitingFor !== undefined)
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 48 * 3_600_000 })
+    const before = asked(world)
+    await run.executeUpdate('approve', { args: [{ by: 'Ana', why: 'two days later' }] })
+    const result = await run.result()
+    const says = `nextBilling ${nextBilling} has passed; start again with a later one`
+    expect(result).toMatchObject({
+      verdict: 'unproven',
+      summary: expect.stringContaining(`6 not tried; unproven: 6 not tried; ${says}`),
+      counts: { notTried: 6, done: 0 },
+    })
+    expect((await recoveryCsv(result)).get(ids[0] ?? '')?.['words']).toBe(says)
+    expect(asked(world), 'nothing is looked at in vain').toBe(before)
   })
 
   test('resumes only what was asked for by customer and by how long it has waited', async () => {
@@ -234,9 +254,10 @@ describe('what became of one subscription', () => {
   })
 
   test('is told by a look just before: what has changed since the snapshot is not resumed', async () => {
-    const { world, ids, start } = await begin({ broken: 6 })
-    const [fine = '', gone = '', paused = '', other = '', deleted = '', same = ''] = ids
-    const run = await start({ ...quick, approval: true })
+    const { world, ids, start } = await begin({ broken: 9 })
+    const [fine = '', gone = '', paused = '', other = '', deleted = '', same = '', ...changed] = ids
+    const [biller = '', young = '', old = ''] = changed
+    const run = await start({ ...quick, approval: true, olderThan: '1h' })
     await until(async () => (await statusOf(run)).waitingFor !== undefined)
     const set = (id: string, fields: Record<string, unknown>) =>
       world.sandbox.control.update({ resource: 'subscriptions', id, fields })
@@ -244,10 +265,13 @@ describe('what became of one subscription', () => {
     set(gone, { status: 'cancelled', needs_attention: null, needs_attention_reason: null })
     set(paused, { status: 'paused', needs_attention: null, needs_attention_reason: null })
     set(other, { needs_attention_reason: 'reference_expired' })
+    set(biller, { needs_attention_reason: 'biller_issue' })
+    set(young, { needs_attention: new Date().toISOString() })
+    set(old, { needs_attention: '2026-11-20T11:00:00Z' })
     world.sandbox.control.delete({ resource: 'subscriptions', id: deleted })
     await run.executeUpdate('approve', { args: [{ by: 'Ana', why: 'as agreed' }] })
     const result = await run.result()
-    expect(resumesAsked(world)).toEqual([same])
+    expect(resumesAsked(world).toSorted()).toEqual([same, old].toSorted())
     const rows = await recoveryCsv(result)
     expect(ids.map((id) => rows.get(id)?.['outcome'])).toEqual([
       'alreadyFine',
@@ -256,8 +280,20 @@ describe('what became of one subscription', () => {
       'needsPerson',
       'notFound',
       'recovered',
+      'notTried',
+      'notTried',
+      'recovered',
     ])
-    expect(result.counts).toMatchObject({ done: 2, skipped: 1, parked: 3 })
+    expect(result.counts).toMatchObject({ done: 3, skipped: 1, parked: 3, notTried: 2 })
+    // Each reason has a canary and a breaker of its own: it is for a run that chooses it for this one.
+    expect(rows.get(biller)?.['words']).toMatch(/was gateway_issue .* is biller_issue now: the next run/)
+    expect(rows.get(young)?.['words']).toMatch(/needs attention anew, since 2.*olderThan/)
+    // With the same input, as the report says; the one that fell a moment ago has to wait.
+    const next = await (await start({ ...quick, olderThan: '1h' })).result()
+    expect(next).toMatchObject({
+      byReason: { biller_issue: { recovered: 1 }, reference_expired: { needsPerson: 1 } },
+      snapshot: { leftOut: { notLongEnough: 1 } },
+    })
   })
 })
 
