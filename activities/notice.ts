@@ -126,4 +126,4 @@ const escape = (text: string): string =>
 /** Longer texts are cut by the receivers themselves, or refused. */
 const longestSummary = 2_000
 const shorten = (text: string): string =>
-  text.length <= longestSummary ? text : `${text.slice(0, longestSummary)} ...`
+  text.length <= longestSummary ? text : `${text.slice(0, longestSummary).toWellFormed()} ...`

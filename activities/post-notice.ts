@@ -1,5 +1,6 @@
 import got, { RequestError } from 'got'
 import { createConnections } from '../billing/connections.ts'
+import { retryAfterMs } from '../billing/reply.ts'
 
 /** What became of one try to tell one receiver. */
 export type Delivery =
@@ -36,16 +37,16 @@ export async function postNotice(options: {
       agent: connections,
       signal,
     })
-    const { statusCode: status, body: words, headers } = reply
+    const { statusCode: status, body: words } = reply
     if (status >= 200 && status < 300) return { outcome: 'delivered' }
-    const why = `${receiver} answered ${status}: ${oneLine(words).slice(0, mostWords)}`
+    const why = `${receiver} answered ${status}: ${withoutAddress({ words: oneLine(words), url }).slice(0, mostWords)}`
     // 408 and 429 are about the moment; every other of the 4xx, and a redirect, about the notice or the address.
     const isAboutNow = status >= 500 || status === 408 || status === 429
     if (!isAboutNow) return { outcome: 'refused', why }
-    const seconds = Number(headers['retry-after'])
-    return seconds > 0
-      ? { outcome: 'later', why, afterMs: Math.min(seconds * 1000, longestAfterMs) }
-      : { outcome: 'later', why }
+    const afterMs = retryAfterMs(reply)
+    return afterMs === undefined
+      ? { outcome: 'later', why }
+      : { outcome: 'later', why, afterMs: Math.min(afterMs, longestAfterMs) }
   } catch (error) {
     signal.throwIfAborted()
     if (!(error instanceof RequestError)) throw error
@@ -55,3 +56,24 @@ export async function postNotice(options: {
 }
 
 const oneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim()
+
+/** Shorter parts of an address are no secret, and may be words. */
+const leastSecret = 6
+
+/** Many a server repeats in its answer what it was asked for (`Cannot POST /hooks/...`). */
+function withoutAddress({ words, url }: { words: string; url: string }): string {
+  const { pathname, search, searchParams, username, password } = new URL(url)
+  const parts = [pathname, search, username, password, ...pathname.split('/'), ...searchParams.values()]
+  return [...parts, ...parts.map(decode)]
+    .filter((part) => part.length >= leastSecret)
+    .toSorted((a, b) => b.length - a.length)
+    .reduce((text, part) => text.replaceAll(part, '...'), words)
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
+}

@@ -1,13 +1,15 @@
 import { activityInfo, cancellationSignal, heartbeat } from '@temporalio/activity'
 import { ApplicationFailure } from '@temporalio/common'
+import { createHash } from 'node:crypto'
 import type { ActivityDeps } from './deps.ts'
 import { toBody, wants, type Notice } from './notice.ts'
 import { postNotice, type Delivery } from './post-notice.ts'
 
-/** Who of the receivers has been settled with, by place in NOTIFY_URL; kept from one try to the next. */
-interface Settled {
-  delivered: number[]
-  refused: { receiver: number; why: string }[]
+/** How it stands with each receiver, kept from one try to the next. */
+type Stands = Record<string, Stand>
+type Stand = Delivery & {
+  /** It asked to be left alone until then; ms since 1970. */
+  notBefore?: number
 }
 
 /**
@@ -18,41 +20,53 @@ export function createSendNotice(deps: ActivityDeps) {
   return async function sendNotice(notice: Notice): Promise<string> {
     const { receivers, ui, identity } = deps
     const body = toBody({ notice, sender: identity, ui })
-    const settled = settledSoFar()
-    const waiting: Delivery[] = []
-    for (const [receiver, { url, level }] of receivers.entries()) {
-      if (!wants(level, notice.kind) || isSettled({ settled, receiver })) continue
-      const delivery = await postNotice({ url, body, id: notice.id, signal: cancellationSignal() })
-      if (delivery.outcome === 'delivered') settled.delivered.push(receiver)
-      else if (delivery.outcome === 'refused') settled.refused.push({ receiver, why: delivery.why })
-      else waiting.push(delivery)
-      // Attached to the failure of this try too, so that the next one tells only the others.
-      heartbeat(settled)
-    }
+    const stands = standsSoFar()
+    const wanting = receivers
+      .filter(({ level }) => wants(level, notice.kind))
+      .map(({ url }) => ({ url, key: keyOf({ url, id: notice.id }) }))
+    // One that hangs, or wants to be left alone, keeps no other waiting.
+    const tells = wanting
+      .filter(({ key }) => isDue(stands[key]))
+      .map(async ({ url, key }) => {
+        const delivery = await postNotice({ url, body, id: notice.id, signal: cancellationSignal() })
+        stands[key] = toStand(delivery)
+        // Attached to the failure of this try too, so that the next one tells only the others.
+        heartbeat(stands)
+      })
+    await Promise.all(tells)
+    const now = wanting.flatMap(({ key }) => stands[key] ?? [])
+    const waiting = now.filter((stand) => stand.outcome === 'later')
     if (waiting.length > 0) throw toLater(waiting)
-    const { delivered, refused } = settled
+    const refused = now.filter((stand) => stand.outcome === 'refused')
     if (refused.length > 0) {
       const message = `Not delivered: ${refused.map(({ why }) => why).join('; ')}. Mend NOTIFY_URL.`
       throw ApplicationFailure.nonRetryable(message, 'NoticeRefused')
     }
-    return `told ${delivered.length} of ${receivers.length} receivers`
+    return `told ${now.length} of ${receivers.length} receivers`
   }
 }
 
-function settledSoFar(): Settled {
-  const { heartbeatDetails } = activityInfo()
-  return (heartbeatDetails as Settled | undefined) ?? { delivered: [], refused: [] }
-}
+/** NOTIFY_URL may change between two tries, so its order says nothing; and an address may not leave this worker. */
+const keyOf = ({ url, id }: { url: string; id: string }): string =>
+  createHash('sha256').update(`${id} ${url}`).digest('hex').slice(0, 16)
 
-const isSettled = ({ settled, receiver }: { settled: Settled; receiver: number }): boolean =>
-  settled.delivered.includes(receiver) || settled.refused.some((one) => one.receiver === receiver)
+const standsSoFar = (): Stands => ({ ...(activityInfo().heartbeatDetails as Stands | undefined) })
 
-function toLater(waiting: readonly Delivery[]): ApplicationFailure {
-  const whys = waiting.flatMap((one) => ('why' in one ? [one.why] : []))
-  const asked = waiting.flatMap((one) => ('afterMs' in one && one.afterMs !== undefined ? [one.afterMs] : []))
+const isDue = (stand: Stand | undefined): boolean =>
+  stand === undefined || (stand.outcome === 'later' && (stand.notBefore ?? 0) <= Date.now())
+
+const toStand = (delivery: Delivery): Stand =>
+  delivery.outcome === 'later' && delivery.afterMs !== undefined
+    ? { ...delivery, notBefore: Date.now() + delivery.afterMs }
+    : delivery
+
+function toLater(waiting: readonly (Stand & { outcome: 'later' })[]): ApplicationFailure {
+  const inMs = waiting.map(({ notBefore = 0 }) => notBefore - Date.now())
+  const soonest = Math.min(...inMs)
   return ApplicationFailure.create({
-    message: `Not delivered yet: ${whys.join('; ')}.`,
+    message: `Not delivered yet: ${waiting.map(({ why }) => why).join('; ')}.`,
     type: 'NoticeWaits',
-    ...(asked.length > 0 && { nextRetryDelay: Math.max(...asked) }),
+    // Where one of them named no time, the usual growing waits hold.
+    ...(soonest > 0 && { nextRetryDelay: soonest }),
   })
 }

@@ -56,7 +56,7 @@ function toRedirect(failure: Failure, reply: Reply): UnexpectedReply {
 }
 
 /** How long the service asks to be left alone: Retry-After in seconds, or as a date on its own clock. */
-export function retryAfterMs(reply: Reply): number | undefined {
+export function retryAfterMs(reply: Pick<Reply, 'headers'>): number | undefined {
   const text = [reply.headers['retry-after']].flat()[0]?.trim()
   if (text === undefined || text === '') return undefined
   if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1000
@@ -65,7 +65,7 @@ export function retryAfterMs(reply: Reply): number | undefined {
 }
 
 /** When the service answered, by its own clock; ms since 1970. */
-export function servedAt(reply: Reply): number | undefined {
+export function servedAt(reply: Pick<Reply, 'headers'>): number | undefined {
   const date = Date.parse([reply.headers['date']].flat()[0] ?? '')
   return Number.isNaN(date) ? undefined : date
 }

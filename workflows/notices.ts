@@ -6,6 +6,7 @@ import {
 import {
   ApplicationFailure,
   CancellationScope,
+  ContinueAsNew,
   log,
   proxyActivities,
   startChild,
@@ -52,6 +53,9 @@ export interface Notices {
   fail: (thrown: unknown) => Promise<never>
 }
 
+/** Temporal takes ids of up to 1000 bytes, and of a workflow id that somebody typed a character may have four. */
+const longestName = 200
+
 export function openNotices(): Notices {
   let wanted: readonly NoticeKind[] | 'not known yet' = 'not known yet'
   const notices: Notices = {
@@ -61,7 +65,8 @@ export function openNotices(): Notices {
     async tell({ key, id, ...told }) {
       if (wanted !== 'not known yet' && !wanted.includes(told.kind)) return
       const { workflowId, runId, firstExecutionRunId, workflowType: type } = workflowInfo()
-      const parts = [workflowId, told.kind, ...(key === undefined ? [] : [key]), firstExecutionRunId]
+      const name = workflowId.slice(0, longestName).toWellFormed()
+      const parts = [name, told.kind, ...(key === undefined ? [] : [key]), firstExecutionRunId]
       const notice: Notice = {
         ...told,
         id: id ?? parts.join('/'),
@@ -72,6 +77,8 @@ export function openNotices(): Notices {
     },
     fail: (thrown) =>
       CancellationScope.nonCancellable(async () => {
+        // It goes on as the next execution, which tells by itself how it ends.
+        if (thrown instanceof ContinueAsNew) throw thrown
         const error = inOwnWords(thrown)
         const by = scheduledBy()
         // What is refused before it began is shown to the person who started it; a schedule has nobody there.

@@ -1,11 +1,12 @@
 import type { WorkflowHandle } from '@temporalio/client'
 import { describe, expect, test } from 'vitest'
 import { connectTemporal, createWorld, startRun, startTestWorker, until } from '../export/world.ts'
-import { addonsCsv, putFile, quick, retentionsCsv, startImport } from '../import/world.ts'
+import { addonsCsv, putFile, quick as quickImport, retentionsCsv, startImport } from '../import/world.ts'
 import type { fetchDocuments } from '../../workflows/fetch-documents.ts'
 import type { publishRun } from '../../workflows/publish-run.ts'
 import type { recoverSubscriptions } from '../../workflows/recover-subscriptions.ts'
-import { breakSome, idsOf } from '../recovery/world.ts'
+import { begin, breakSome, idsOf, quick, resumesAsked } from '../recovery/world.ts'
+import { toBody, type Notice } from '../../activities/notice.ts'
 import { openReceiver } from './receiver.ts'
 
 const plans = { resources: ['plans' as const] }
@@ -106,7 +107,7 @@ describe('people are told', () => {
     const run = await startImport({
       client: await connectTemporal(),
       world,
-      input: { kind: 'addons', file, ...quick },
+      input: { kind: 'addons', file, ...quickImport },
     })
     const result = await run.result()
     expect(result.counts.parked).toBe(1)
@@ -173,6 +174,38 @@ describe('people are told', () => {
     ])
   })
 
+  test('how a recovery ended, and not that its history grew long and it went on in another execution', async () => {
+    const receiver = await openReceiver()
+    const { world, client, start } = await begin({
+      broken: 40,
+      sandbox: { faults: [{ kind: 'latency', ms: 150 }] },
+      env: { NOTIFY_URL: `all=${receiver.url}` },
+    })
+    const run = await start({ ...quick, concurrency: 1, eventsPerExecution: 50 })
+    for (let time = 1; time <= 3; time += 1) {
+      const before = resumesAsked(world).length
+      await run.executeUpdate('setLimits', { args: [{ requestsPerSecond: 100 + time }] })
+      await until(() => resumesAsked(world).length > before + 1)
+    }
+    const handle = client.workflow.getHandle(run.workflowId)
+    await until(async () => (await handle.describe()).runId !== run.firstExecutionRunId)
+    world.sandbox.control.setFaults({ faults: [] })
+    await run.result()
+    await until(() => receiver.kinds().includes('ended'))
+    expect(receiver.kinds()).toEqual(['ended'])
+  })
+
+  test('of a run with the longest id that people type', async () => {
+    const receiver = await openReceiver()
+    const world = await createWorld(unprovable)
+    await startTestWorker(world, { NOTIFY_URL: receiver.url })
+    const name = `${world.workspace} ${'é'.repeat(480)}`
+    const run = await startRun({ client: await connectTemporal(), world, input: plans, name })
+    expect((await run.result()).verdict).toBe('unproven')
+    await until(() => receiver.received.length > 0)
+    expect(receiver.received[0]?.body.run.workflowId).toBe(name)
+  })
+
   test('each as much as they asked for', async () => {
     const [quiet, usual, all] = [await openReceiver(), await openReceiver(), await openReceiver()]
     const world = await createWorld({ counts: { plans: 5 } })
@@ -219,11 +252,42 @@ describe('a receiver', () => {
     await expect(delivery.result()).rejects.toMatchObject({
       cause: {
         type: 'NoticeRefused',
-        message: `Not delivered: ${host} answered 400: invalid_payload. Mend NOTIFY_URL.`,
+        message: `Not delivered: ${host} answered 400: invalid_payload: Cannot POST .... Mend NOTIFY_URL.`,
       },
     })
     expect(refusing.received).toHaveLength(1)
     expect(JSON.stringify(await delivery.fetchHistory())).not.toContain('secret-of-the-hook')
+  })
+
+  test('that asks to be left alone for long keeps no other waiting, and is left alone', async () => {
+    const busy = await openReceiver(() => 429, { retryAfter: new Date(Date.now() + 3_600_000).toUTCString() })
+    const flaky = await openReceiver((request) => (request === 1 ? 503 : 200))
+    const world = await createWorld(unprovable)
+    await startTestWorker(world, { NOTIFY_URL: `${busy.url} ${flaky.url}` })
+    const run = await startRun({ client: await connectTemporal(), world, input: plans })
+    await run.result()
+    await until(() => flaky.received.length === 2)
+    expect(flaky.kinds()).toEqual(['unproven'])
+    expect(busy.received).toHaveLength(1)
+  })
+
+  test('is told although one before it was taken out of NOTIFY_URL meanwhile, and one that was told is not told again', async () => {
+    const told = await openReceiver()
+    const flaky = await openReceiver((request) => (request === 1 ? 503 : 200), { retryAfter: '1' })
+    const world = await createWorld(unprovable)
+    const worker = await startTestWorker(world, { NOTIFY_URL: `${told.url} ${flaky.url}` })
+    const client = await connectTemporal()
+    const run = await startRun({ client, world, input: plans })
+    await run.result()
+    await until(() => flaky.received.length === 1)
+    await worker.stop()
+    const other = await openReceiver()
+    await startTestWorker(world, { NOTIFY_URL: `${flaky.url} ${told.url} ${other.url}` })
+    await until(() => flaky.received.length === 2 && other.received.length === 1)
+    const { runId } = await run.describe()
+    const delivery = client.workflow.getHandle(`${run.workflowId}/unproven/${runId}`)
+    expect(await delivery.result()).toBe('told 3 of 3 receivers')
+    expect(told.received).toHaveLength(1)
   })
 
   test('that is down holds up no run, and is told when it is back, also by another worker', async () => {
@@ -293,4 +357,18 @@ test('a NOTIFY_URL that can not be meant is refused with a sentence, and is neve
     expect(said).toContain(says)
     expect(said).not.toContain('secret')
   }
+})
+
+test('a long summary is cut between two letters, not within one', () => {
+  const notice: Notice = {
+    id: 'run/failed/1',
+    kind: 'failed',
+    at: '2026-11-22T05:41:07.123Z',
+    run: { workflowId: 'run', runId: '1', type: 'exportData' },
+    summary: `${'x'.repeat(1_999)}😀 and more`,
+  }
+  const sender = { workspace: 'acc_1', mode: 'live' } as const
+  const { text } = toBody({ notice, sender, ui: { url: undefined, namespace: 'default' } })
+  expect(text).toContain('xxx')
+  expect(text.isWellFormed()).toBe(true)
 })

@@ -19,8 +19,14 @@ export interface Received {
   }
 }
 
-/** A real receiver of notices. `answer` gives the status of each request, counted from 1. */
-export async function openReceiver(answer: (request: number) => number = () => 200) {
+/**
+ * A real receiver of notices. `answer` gives the status of each request, counted from 1. What it does not take it
+ * repeats the address of, as many servers do.
+ */
+export async function openReceiver(
+  answer: (request: number) => number = () => 200,
+  { retryAfter }: { retryAfter?: string } = {},
+) {
   const received: Received[] = []
   let port = 0
   let server: ReturnType<typeof createServer> | undefined
@@ -32,7 +38,9 @@ export async function openReceiver(answer: (request: number) => number = () => 2
         const body = JSON.parse(Buffer.concat(chunks).toString()) as Received['body']
         const status = answer(received.length + 1)
         received.push({ status, id: request.headers['idempotency-key'] as string | undefined, body })
-        response.writeHead(status).end(status === 200 ? 'ok' : 'invalid_payload')
+        const headers = status === 200 || retryAfter === undefined ? {} : { 'retry-after': retryAfter }
+        response.writeHead(status, headers)
+        response.end(status === 200 ? 'ok' : `invalid_payload: Cannot POST ${request.url}`)
       })
     }).listen(port, '127.0.0.1')
     await once(server, 'listening')
