@@ -2,7 +2,6 @@ import { mkdir, mkdtemp, realpath, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import { customers } from '../billing/resources/customers.ts'
 import { replaceFile } from '../destinations/durable.ts'
-import { toFileName } from '../destinations/export-folder.ts'
 import { copyInput, fingerprintOf } from '../imports/copy-input.ts'
 import { handedIn, type ImportPlan, runFiles } from '../imports/import-plan.ts'
 import { readPlan } from '../imports/run-notes.ts'
@@ -13,6 +12,7 @@ import { refusing } from './import-errors.ts'
 import { type AskedImport, parseImportInput } from './import-input.ts'
 import { refuseOther } from './export-plan.ts'
 import type { MarkName } from './marks.ts'
+import { namesIn } from './run-name.ts'
 import { kindsFor, type NoticeKind } from './notice.ts'
 import { toImportPlan } from './to-import-plan.ts'
 
@@ -45,9 +45,8 @@ export function createOpenImport(deps: ActivityDeps) {
       const what = { kind, columns, sendAgain, workspace, mode }
       const fingerprint = await fingerprintOf({ folder: fresh, copied, ...what })
       const { dryRun = false } = asked
-      const run = await nameImport({ dataDir: deps.dataDir, fingerprint, dryRun })
+      const { run, folder } = await nameImport({ dataDir: deps.dataDir, fingerprint, dryRun })
       await claim({ deps, what: `import ${run}` })
-      const folder = folderOf(run)
       const source = asked.file
       const plan = await toImportPlan({ deps, asked, copied, run, folder, fingerprint, source })
       await keepInput({ deps, plan, fresh })
@@ -64,14 +63,15 @@ export function createOpenImport(deps: ActivityDeps) {
  * run goes on, for others a second one is called `<id>.2`.
  */
 async function nameImport(options: { dataDir: string; fingerprint: string; dryRun: boolean }) {
-  const { workflowId } = ownerOf()
-  for (let use = 1; ; use += 1) {
-    const run = nameOf(workflowId, use)
-    const before = await readPlan(join(options.dataDir, folderOf(run)))
+  for await (const place of namesHere(options.dataDir)) {
+    const before = await readPlan(join(options.dataDir, place.folder))
     const isTheSame = before?.fingerprint === options.fingerprint && (before.dryRun || !options.dryRun)
-    if (before === undefined || isTheSame) return run
+    if (before === undefined || isTheSame) return place
   }
+  throw new RangeError('the names of a run have an end')
 }
+
+const namesHere = (dataDir: string) => namesIn({ dataDir, room: 'imports', workflowId: ownerOf().workflowId })
 
 /** What an earlier try of this very activity has settled. */
 async function findSettled({ dataDir }: ActivityDeps): Promise<ImportPlan | undefined> {
@@ -96,15 +96,12 @@ async function withOwnCopy({
 
 /** What was settled under this workflow id before. */
 async function* plansOf(dataDir: string): AsyncGenerator<ImportPlan> {
-  const { workflowId } = ownerOf()
-  for (let use = 1; ; use += 1) {
-    const plan = await readPlan(join(dataDir, folderOf(nameOf(workflowId, use))))
+  for await (const { folder } of namesHere(dataDir)) {
+    const plan = await readPlan(join(dataDir, folder))
     if (plan === undefined) return
     yield plan
   }
 }
-
-const nameOf = (workflowId: string, use: number) => (use === 1 ? workflowId : `${workflowId}.${use}`)
 
 async function removeHandedIn({ dataDir, file }: { dataDir: string; file: string }): Promise<void> {
   const folder = dirname(file)
@@ -112,8 +109,6 @@ async function removeHandedIn({ dataDir, file }: { dataDir: string; file: string
   if (isOurs && relative(await realpath(dataDir), folder).startsWith('imports'))
     await rm(folder, { recursive: true, force: true })
 }
-
-const folderOf = (run: string) => join('imports', toFileName(run))
 
 /** The copy becomes the run's own. What an earlier start of the same run copied is the same, and stays. */
 async function keepInput({ deps, plan, fresh }: { deps: ActivityDeps; plan: ImportPlan; fresh: string }) {

@@ -3,7 +3,6 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { subscriptions } from '../billing/resources/subscriptions.ts'
 import { replaceFile } from '../destinations/durable.ts'
-import { toFileName } from '../destinations/export-folder.ts'
 import { type AskedRecovery, parseRecoveryInput } from '../recoveries/recovery-input.ts'
 import { triedReasons } from '../recoveries/reasons.ts'
 import { type RecoveryPlan, recoveryFiles } from '../recoveries/recovery-plan.ts'
@@ -13,6 +12,7 @@ import type { ActivityDeps } from './deps.ts'
 import type { MarkName } from './marks.ts'
 import { kindsFor, type NoticeKind } from './notice.ts'
 import { refuseOther } from './export-plan.ts'
+import { namesIn } from './run-name.ts'
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
@@ -47,7 +47,7 @@ export function createOpenRecovery(deps: ActivityDeps) {
     const served = { notifies: kindsFor(deps.receivers), marks: [...deps.marks] }
     const workflowId = activityInfo().workflowExecution?.workflowId ?? ''
     const execution = { workflowId, runId: firstRunId }
-    const { run, plan: settled } = await nameRecovery({ dataDir: deps.dataDir, execution })
+    const { plan: settled, ...place } = await nameRecovery({ dataDir: deps.dataDir, execution })
     if (settled !== undefined) {
       refuseOther({ run: settled.identity, worker: deps.identity })
       await claimRecovery({ deps, plan: settled })
@@ -57,7 +57,7 @@ export function createOpenRecovery(deps: ActivityDeps) {
     if (asked.identity !== undefined) refuseOther({ run: asked.identity, worker: deps.identity })
     // Temporal tries again, and shows meanwhile why: the client's own patience would hide it for minutes.
     await deps.billing.list({ resource: subscriptions, page: 1, pageSize: 1, tries: 1 })
-    const plan = toPlan({ deps, asked, run, execution })
+    const plan = toPlan({ deps, asked, ...place, execution })
     await claimRecovery({ deps, plan })
     const { customers, exclude } = asked
     const narrowing = { ...(customers && { customers }), ...(exclude && { exclude }) }
@@ -88,16 +88,15 @@ async function nameRecovery({
 }: {
   dataDir: string
   execution: RecoveryPlan['execution']
-}): Promise<{ run: string; plan?: RecoveryPlan }> {
-  for (let use = 1; ; use += 1) {
-    const run = use === 1 ? execution.workflowId : `${execution.workflowId}.${use}`
-    const saved = await readSavedPlan(join(dataDir, folderOf(run)))
-    if (saved === undefined) return { run }
-    if (saved.plan.execution.runId === execution.runId) return { run, plan: saved.plan }
+}): Promise<{ run: string; folder: string; plan?: RecoveryPlan }> {
+  const { workflowId, runId } = execution
+  for await (const place of namesIn({ dataDir, room: 'recoveries', workflowId })) {
+    const saved = await readSavedPlan(join(dataDir, place.folder))
+    if (saved === undefined) return place
+    if (saved.plan.execution.runId === runId) return { ...place, plan: saved.plan }
   }
+  throw new RangeError('the names of a run have an end')
 }
-
-const folderOf = (run: string) => join('recoveries', toFileName(run))
 
 function withoutIdentity(input: unknown): Record<string, unknown> {
   const { identity: _, ...asked } = input as Record<string, unknown>
@@ -108,18 +107,20 @@ function toPlan({
   deps,
   asked,
   run,
+  folder,
   execution,
 }: {
   deps: ActivityDeps
   asked: AskedRecovery
   run: string
+  folder: string
   execution: RecoveryPlan['execution']
 }): RecoveryPlan {
   const { reasons, nextBilling, olderThan, breakerWaits, approval = true, dryRun = false } = asked
   return {
     run,
     execution,
-    folder: folderOf(run),
+    folder,
     startedAt: new Date(activityInfo().scheduledTimestampMs).toISOString(),
     identity: deps.identity,
     reasons: [...new Set(reasons ?? triedReasons)],

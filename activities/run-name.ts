@@ -1,5 +1,7 @@
+import { existsSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { changeRunFiles } from '../changes/run-notes.ts'
 import { toFileName } from '../destinations/export-folder.ts'
 
 export interface Execution {
@@ -17,6 +19,27 @@ export async function nameRun(options: { dataDir: string; execution: Execution }
   for (let use = 1; ; use += 1) {
     const name = use === 1 ? id : `${id}.${use}`
     if (await isOwnedBy({ folder: join(dataDir, 'parts', toFileName(name)), execution })) return name
+  }
+}
+
+/** The rooms of runs whose changes lie in the ledger, which knows a run by its name alone. */
+type ChangeRoom = 'imports' | 'recoveries'
+
+/**
+ * The names that a run of changes may have: its workflow id, `<id>.2`, `<id>.3` and so on, without end, but those that
+ * runs of the other room have. An id that someone types may have been used there before.
+ */
+export async function* namesIn(options: {
+  dataDir: string
+  room: ChangeRoom
+  workflowId: string
+}): AsyncGenerator<{ run: string; folder: string }> {
+  const { dataDir, room, workflowId } = options
+  const other: ChangeRoom = room === 'imports' ? 'recoveries' : 'imports'
+  for (let use = 1; ; use += 1) {
+    const run = use === 1 ? workflowId : `${workflowId}.${use}`
+    const taken = join(dataDir, other, toFileName(run), changeRunFiles.plan)
+    if (!existsSync(taken)) yield { run, folder: join(room, toFileName(run)) }
   }
 }
 

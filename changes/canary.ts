@@ -1,4 +1,5 @@
 import type { Ledger } from '../state/ledger.ts'
+import type { LedgerRow } from '../state/ledger-row.ts'
 import { parseBody } from './body.ts'
 import type { ChangeKind, Traits } from './change-kind.ts'
 import { compareDecimals } from './decimals.ts'
@@ -68,4 +69,23 @@ export async function failedCanaries({
   return [...byLane].flatMap(([lane, canary]) =>
     canary.every((change) => change !== undefined && hasFailed(change)) ? [lane] : [],
   )
+}
+
+/**
+ * Which unsettled changes of a run that died went in its canary. A canary is settled before anything else is sent:
+ * in a lane of which no more than its size was ever touched, what was sent once is of it; in any other it is over.
+ */
+export async function wentFirst({
+  ledger,
+  run,
+  size,
+}: {
+  ledger: Ledger
+  run: string
+  size: number
+}): Promise<(row: Pick<LedgerRow, 'lane' | 'sends'>) => boolean> {
+  const touched = new Map<string, number>()
+  for await (const { lane, sends, lookedAt } of ledger.rows({ run }))
+    if (sends > 0 || lookedAt !== null) touched.set(lane, (touched.get(lane) ?? 0) + 1)
+  return ({ lane, sends }) => sends === 1 && (touched.get(lane) ?? 0) <= size
 }

@@ -29,6 +29,7 @@ export function toRecoveryAccount(options: { report: FullReport; points: readonl
       ...(ended?.why === undefined ? [] : [{ what: `It ended early: ${ended.why}.` }]),
       ...report.reasons.map((reason) => ({ what: `Not proven: ${reason}.` })),
       ...report.needsPerson.map((what) => ({ what: `${what}.` })),
+      ...toSkipped(report),
     ],
     counts: (Object.keys(names) as (keyof ReportCounts)[]).map((place) => ({
       name: names[place],
@@ -65,9 +66,16 @@ function toVerdict({ verdict, ended, counts }: FullReport): Account['verdict'] {
   }
   const isWhole = counts.parked + counts.rejected === 0
   const meaning = isWhole
-    ? 'Each subscription was seen after its resume, and the list was seen whole.'
-    : 'What became of each subscription was seen. Some are left for a person.'
+    ? 'Each subscription that was resumed was seen after it, and the list was seen whole.'
+    : 'What became of each subscription that was resumed is known. Some are left for a person.'
   return { word: 'proven', tone: isWhole ? 'good' : 'doubtful', meaning }
+}
+
+function toSkipped({ outcomes }: FullReport): Account['problems'] {
+  const { coolingDown = 0 } = outcomes
+  if (coolingDown === 0) return []
+  const were = coolingDown === 1 ? 'was' : 'were'
+  return [{ what: `${coolingDown} ${were} resumed not long ago and ${were} neither resumed nor looked at.` }]
 }
 
 function toReasons({ byReason }: FullReport): AccountTable[] {

@@ -4,7 +4,7 @@ import type { RecoveryPlan } from './recovery-plan.ts'
 import { endOf } from './refusal.ts'
 import type { SnapshotNote } from './run-notes.ts'
 
-/** The report of a recovery in one sentence: `188 of 200 recovered; 12 need a person; proven by look`. */
+/** The report of a recovery in one sentence: `188 of 200 recovered; 12 need a person; unproven: 12 parked`. */
 export function toSummary({
   plan,
   counts,
@@ -31,7 +31,7 @@ export function toSummary({
   }
   const passed = counts.notTried === 0 || ended === undefined ? undefined : endOf(plan, Date.parse(ended.at))
   const all = Object.values(counts).reduce((sum, count) => sum + count, 0)
-  const { alreadyFine = 0, refused = 0 } = outcomes
+  const { alreadyFine = 0, refused = 0, gone = 0, coolingDown = 0 } = outcomes
   return [
     `${counts.done - alreadyFine} of ${all} recovered`,
     ...say(alreadyFine, 'already fine'),
@@ -39,9 +39,13 @@ export function toSummary({
     ...say(refused, 'refused'),
     ...say(counts.unknown, 'unknown'),
     ...say(counts.staged, 'not resumed yet'),
-    ...say(counts.skipped, 'left alone'),
+    ...say(gone, 'cancelled or finalized meanwhile'),
+    ...say(coolingDown, 'resumed not long ago'),
+    ...say(counts.skipped - gone - coolingDown, 'left by a person'),
     ...say(counts.notTried, 'not tried'),
-    reasons.length === 0 ? 'proven: each was seen after its resume' : `unproven: ${reasons.join('; ')}`,
+    reasons.length === 0
+      ? 'proven: each that was resumed was seen after it'
+      : `unproven: ${reasons.join('; ')}`,
     ...(passed === undefined ? [] : [passed]),
     ...why,
   ].join('; ')

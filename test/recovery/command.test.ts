@@ -30,7 +30,7 @@ describe('connector recover', () => {
       code: 0,
       report: {
         run: expect.stringMatching(/^recover-\d{8}-\d{6}$/),
-        summary: '9 of 9 recovered; proven: each was seen after its resume',
+        summary: '9 of 9 recovered; proven: each that was resumed was seen after it',
         verdict: 'proven',
         counts: { staged: 0, done: 9, rejected: 0, unknown: 0, parked: 0, skipped: 0, notTried: 0 },
         files: { results: expect.stringMatching(/recovery\.csv$/), report: expect.any(String) },

@@ -5,7 +5,8 @@ import { expect, test } from 'vitest'
 import type { Client } from '@temporalio/client'
 import { asked, until } from '../export/world.ts'
 import { openReceiver } from '../notify/receiver.ts'
-import { begin, quick, type RecoveryHandle, resume, resumesAsked, statusOf } from './world.ts'
+import { once, putFile, quick as soon, retentionsCsv, startImport, timesOf } from '../import/world.ts'
+import { begin, breakSome, quick, type RecoveryHandle, resume, resumesAsked, statusOf } from './world.ts'
 
 const person = { by: 'Ana', why: 'it is night' }
 
@@ -120,6 +121,28 @@ test('a question is told again where a Reset asks it again, and once where it go
   await waiting.signal('stop')
   expect(await waiting.result()).toMatchObject({ ended: { how: 'stopped' } })
   await told(3)
+})
+
+test('an import and a recovery under one typed id have names of their own, whichever came first', async () => {
+  const { world, client, ids, start } = await begin({ broken: 4 })
+  const name = `by hand ${world.workspace}`
+  const input = { kind: 'retentions' as const, ...soon }
+  const sheet = async (from: number) => ({ ...input, file: await putFile(world, retentionsCsv(3, { from })) })
+  const imported = await (await startImport({ client, world, name, input: await sheet(1) })).result()
+  const recovered = await (await start(quick, name)).result()
+  const other = await (await startImport({ client, world, name, input: await sheet(4) })).result()
+  breakSome(world, { ids, reason: 'gateway_issue' })
+  const again = await (await start(quick, name)).result()
+  expect([imported, recovered, other, again].map(({ run, counts }) => [run, counts.done])).toEqual([
+    [name, 3],
+    [`${name}.2`, 4],
+    [`${name}.3`, 3],
+    [`${name}.4`, 4],
+  ])
+  // The same rows are the run that had them, past the names of the others.
+  const same = await (await startImport({ client, world, name, input: await sheet(4) })).result()
+  expect(same).toMatchObject({ run: `${name}.3`, counts: { done: 3 } })
+  expect(timesOf(world, 'retentions', 6)).toEqual(once(6))
 })
 
 test('a rate that is changed while the list is read holds for the reading too', async () => {
