@@ -2,6 +2,7 @@
 import { refuseOldNode } from './node-version.ts'
 
 refuseOldNode({ version: process.versions.node, words: process.argv.slice(2) })
+await import('./compile-cache.ts')
 await import('./disposable-stack.ts')
 const { runCommandLine } = await import('./command-line.ts')
 
