@@ -1,5 +1,5 @@
 import type { Body } from '../billing/client.ts'
-import type { KeySpace } from '../state/ledger-reads.ts'
+import type { KeySpace } from '../state/key-reads.ts'
 import type { Ledger } from '../state/ledger.ts'
 import type { NewChange, StageResult } from '../state/stage.ts'
 import type { ChangeKind } from './change-kind.ts'

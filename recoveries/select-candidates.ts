@@ -1,6 +1,6 @@
 import type { ChangeToStage } from '../changes/stage-changes.ts'
 import { toInstant } from '../reading/instant.ts'
-import type { KeyHistory } from '../state/ledger-reads.ts'
+import type { KeyHistory } from '../state/key-reads.ts'
 import { type Candidate, toBody } from './candidate.ts'
 import { becauseOf, isReason } from './reasons.ts'
 import { isLongEnough, type RecoveryPlan } from './recovery-plan.ts'

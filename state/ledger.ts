@@ -1,7 +1,8 @@
 import type { Kysely } from 'kysely'
 import { GroupCommit } from './group-commit.ts'
-import { type LedgerReads, createLedgerReads } from './ledger-reads.ts'
+import { type KeyReads, createKeyReads } from './key-reads.ts'
 import { type LedgerRow, type RowPatch, toColumns, toRow } from './ledger-row.ts'
+import { type RunReads, createRunReads } from './run-reads.ts'
 import { type Stage, createStage } from './stage.ts'
 import type { ChangeState, StateTables } from './tables.ts'
 
@@ -9,7 +10,7 @@ import type { ChangeState, StateTables } from './tables.ts'
  * The durable record of every change. It keeps rows and says nothing about which moves are allowed: that is
  * changes/moves.ts. Every write here is on the disk when its promise resolves.
  */
-export interface Ledger extends LedgerReads {
+export interface Ledger extends RunReads, KeyReads {
   stage: Stage
   /**
    * Claims a staged change: from then on it counts as possibly sent. Undefined where it is no longer staged, so
@@ -55,7 +56,8 @@ export interface ClaimOptions {
 export function createLedger({ db }: { db: Kysely<StateTables> }): Ledger {
   const commits = new GroupCommit(db)
   return {
-    ...createLedgerReads({ db }),
+    ...createRunReads({ db }),
+    ...createKeyReads({ db }),
     stage: createStage({ db }),
     claim: (options) => commits.write((db) => claim({ db, ...options })),
     move: (options) => commits.write((db) => move({ db, ...options })),

@@ -1,6 +1,7 @@
 import type { Insertable, Kysely } from 'kysely'
 import { RunTakenError } from './errors.ts'
-import { type KeySpace, among, createLedgerReads } from './ledger-reads.ts'
+import { among } from './among.ts'
+import { type KeySpace, createKeyReads } from './key-reads.ts'
 import type { LedgerRow } from './ledger-row.ts'
 import type { ChangeTable, StateTables } from './tables.ts'
 
@@ -65,7 +66,7 @@ async function stage({
   })
   const keys = fresh.filter((change) => change.closed === undefined).map(({ key }) => key)
   const holders = new Map<string, LedgerRow>()
-  for (const row of await createLedgerReads({ db }).holders({ ...space, keys })) holders.set(row.key, row)
+  for (const row of await createKeyReads({ db }).holders({ ...space, keys })) holders.set(row.key, row)
 
   const result: StageResult = { staged: 0, already: changes.length - fresh.length, held: [] }
   const values: Insertable<ChangeTable>[] = []

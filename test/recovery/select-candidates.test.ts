@@ -3,7 +3,7 @@ import type { Candidate } from '../../recoveries/candidate.ts'
 import type { RecoveryPlan } from '../../recoveries/recovery-plan.ts'
 import { triedReasons } from '../../recoveries/reasons.ts'
 import { selectCandidates } from '../../recoveries/select-candidates.ts'
-import type { KeyHistory } from '../../state/ledger-reads.ts'
+import type { KeyHistory } from '../../state/key-reads.ts'
 
 const hourMs = 3_600_000
 const now = Date.parse('2026-12-10T06:00:00Z')

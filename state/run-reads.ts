@@ -1,26 +1,10 @@
 import { type Kysely, sql } from 'kysely'
+import { among } from './among.ts'
 import { type LedgerRow, toRow } from './ledger-row.ts'
-import type { ChangeState, Mode, StateTables } from './tables.ts'
+import type { ChangeState, StateTables } from './tables.ts'
 
-/** Where keys live: the same key of two modes, workspaces or kinds is two keys. */
-export interface KeySpace {
-  workspace: string
-  mode: Mode
-  kind: string
-}
-
-/** What the ledger remembers of a key over all runs. */
-export interface KeyHistory {
-  /** How often it was tried, as its last change counts them; one that is done counts too, because it may not last. */
-  attempts: number
-  /** When the last of those attempts was sent, or when it was last done. */
-  lastSentAt: number | null
-  /** The run of that last attempt, and what it kept of the answer. */
-  run: string
-  answer: string | null
-}
-
-export interface LedgerReads {
+/** What the ledger knows of the changes of a run. */
+export interface RunReads {
   row(options: { run: string; row: number }): Promise<LedgerRow | undefined>
   byId(options: { id: number }): Promise<LedgerRow | undefined>
   /** The next changes of a run that may be sent, in the order of its rows. */
@@ -41,13 +25,6 @@ export interface LedgerReads {
   page(options: PageOptions): Promise<LedgerRow[]>
   /** All changes of a run, in memory only a page at a time. Writes may go on meanwhile. */
   rows(options: { run: string; state?: ChangeState; outcome?: string }): AsyncGenerator<LedgerRow>
-  /** The changes, of whatever run, that hold any of these keys now. */
-  holders(options: KeySpace & { keys: readonly string[] }): Promise<LedgerRow[]>
-  /** The changes of a run with any of these keys, wherever they stand. */
-  underKeys(options: KeySpace & { run: string; keys: readonly string[] }): Promise<LedgerRow[]>
-  /** The runs that have changes of a kind which are staged, sending or unknown. */
-  unfinishedRuns(options: KeySpace): Promise<string[]>
-  history(options: KeySpace & { keys: readonly string[] }): Promise<Map<string, KeyHistory>>
   /** When the next staged change of a run may be sent; undefined where none is staged. */
   nextDue(options: { run: string; exceptLanes?: readonly string[] }): Promise<number | undefined>
 }
@@ -87,7 +64,7 @@ export interface PageOptions {
 /** Enough that a page costs far less than what is done with its rows, and 100 bodies of 10 KB still fit easily. */
 const pageRows = 500
 
-export function createLedgerReads({ db }: { db: Kysely<StateTables> }): LedgerReads {
+export function createRunReads({ db }: { db: Kysely<StateTables> }): RunReads {
   const page = async ({ run, state, outcome, afterRow = 0, limit }: PageOptions) => {
     let select = db.selectFrom('changes').selectAll().where('run', '=', run).where('row', '>', afterRow)
     if (state !== undefined) select = select.where('state', '=', state)
@@ -190,35 +167,6 @@ export function createLedgerReads({ db }: { db: Kysely<StateTables> }): LedgerRe
         .executeTakeFirst()
       return row?.claims ?? 0
     },
-    holders: async ({ keys, ...space }) =>
-      (
-        await inSpace(db, space)
-          .selectAll()
-          .where('key', 'in', among(keys))
-          .where('holds_key', '=', 1)
-          .where('state', 'not in', ['rejected', 'dropped'])
-          .orderBy('generation')
-          .execute()
-      ).map(toRow),
-    underKeys: async ({ run, keys, ...space }) =>
-      (
-        await inSpace(db, space)
-          .selectAll()
-          .where('key', 'in', among(keys))
-          .where('run', '=', run)
-          .orderBy('row')
-          .execute()
-      ).map(toRow),
-    unfinishedRuns: async (space) => {
-      const rows = await inSpace(db, space)
-        .select('run')
-        .distinct()
-        .where('state', 'in', ['staged', 'sending', 'unknown'])
-        .orderBy('run')
-        .execute()
-      return rows.map(({ run }) => run)
-    },
-    history: (options) => history({ db, ...options }),
     nextDue: async ({ run, exceptLanes = [] }) => {
       const row = await db
         .selectFrom('changes')
@@ -251,37 +199,4 @@ async function due({
   if (exceptLanes.length > 0) staged = staged.where('lane', 'not in', among(exceptLanes))
   if (exceptIds.length > 0) staged = staged.where('id', 'not in', among(exceptIds))
   return (await staged.orderBy('row').limit(limit).execute()).map(toRow)
-}
-
-/** One parameter however many values: SQLite takes at most 32,766 of them. */
-export const among = <T extends string | number>(values: readonly T[]) =>
-  sql<T>`(select value from json_each(${JSON.stringify(values)}))`
-
-const inSpace = (db: Kysely<StateTables>, { workspace, mode, kind }: KeySpace) =>
-  db
-    .selectFrom('changes')
-    .where('workspace', '=', workspace)
-    .where('mode', '=', mode)
-    .where('kind', '=', kind)
-
-async function history({
-  db,
-  keys,
-  ...space
-}: KeySpace & { db: Kysely<StateTables>; keys: readonly string[] }) {
-  const rows = await inSpace(db, space)
-    .select(['key', 'state', 'attempts', 'sends', 'sent_at', 'run', 'answer'])
-    .where('key', 'in', among(keys))
-    .where((or) => or.or([or('sends', '>', 0), or('state', '=', 'done')]))
-    .orderBy('key')
-    .orderBy('id')
-    .execute()
-  const byKey = new Map<string, KeyHistory>()
-  // A change that goes on with a key's attempts is staged with those of the one before it.
-  for (const { key, state, attempts, sends, sent_at, run, answer } of rows) {
-    const lastSentAt = sent_at ?? byKey.get(key)?.lastSentAt ?? null
-    const lasting = state === 'done' && sends > 0 ? 1 : 0
-    byKey.set(key, { attempts: attempts + lasting, lastSentAt, run, answer })
-  }
-  return byKey
 }
