@@ -7,7 +7,12 @@ import { placeOf } from './since.ts'
 export function toExpected(input: unknown): Expected[] {
   const asked = (input ?? {}) as ExportInput
   const { resources = [...listNames], to = ['csv'], mode = 'full', filters = {} } = asked
+  const { exclude: excluded = [], hash: hashed = [], forExcel = false } = asked
   return resources.flatMap((resource) =>
-    to.map((destination) => ({ resource, destination, mode, filters, place: placeOf(asked, destination) })),
+    to.map((destination) => {
+      const place = placeOf(asked, destination)
+      const as = { excluded, hashed, forExcel: forExcel && destination === 'csv' }
+      return { resource, destination, mode, filters, place, ...as }
+    }),
   )
 }

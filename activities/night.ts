@@ -18,6 +18,9 @@ export interface Expected {
   mode: 'full' | 'incremental'
   filters: Readonly<Record<string, string>>
   place?: string | undefined
+  excluded: readonly string[]
+  hashed: readonly string[]
+  forExcel: boolean
 }
 
 /**

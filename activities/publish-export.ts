@@ -4,7 +4,7 @@ import type { Publication } from '../destinations/destination.ts'
 import { PartsDamagedError, RowsMissingError } from '../destinations/errors.ts'
 import { isDocumentName } from '../billing/resources/documents.ts'
 import type { Manifest } from '../destinations/manifest.ts'
-import { notePublished, type PublishedNote } from '../destinations/published-notes.ts'
+import { isWhole, notePublished, type PublishedNote } from '../destinations/published-notes.ts'
 import type { ReadOutcome } from '../reading/outcome.ts'
 import { Pace } from '../reports/pace.ts'
 import type { Table } from '../tables/table.ts'
@@ -70,7 +70,8 @@ export function createPublishExport(deps: ActivityDeps) {
         const read = outcomeOf(checkpoint) as ReadOutcome
         await moveWatermark({ deps, plan, resource, destination: input.destination, read })
       }
-      await notePublished({ dataDir: deps.dataDir, published: toNote({ plan, ...published }) })
+      const note = toNote({ plan, ...published })
+      await notePublished({ dataDir: deps.dataDir, published: note })
       await markPublished(folder, { destination: input.destination, asked: plan.to })
       const { verdict, reasons, records, missing, warnings = [] } = published.manifest
       deps.observer.did({
@@ -81,7 +82,7 @@ export function createPublishExport(deps: ActivityDeps) {
         verdict,
         records,
         ms: performance.now() - startedAt,
-        whole: Object.keys(plan.filters).length === 0 && !publication.capped && publication.mode !== 'byId',
+        whole: isWhole(note),
       })
       return {
         resource,
@@ -106,17 +107,24 @@ export function createPublishExport(deps: ActivityDeps) {
 function toNote(of: { plan: ExportPlan; manifest: Manifest; manifestPath?: string }): PublishedNote {
   const { plan, manifest, manifestPath } = of
   const { resource, destination, run, workspace, testMode, verdict } = manifest
-  const { mode, filters, capped, startedAt, publishedAt } = manifest
+  const { mode, filters, capped, excluded, hashed, startedAt, publishedAt } = manifest
   const place = placeOf(plan, destination)
   const what = { resource, destination, run, workspace, testMode, verdict, mode, filters, capped }
   return {
     ...what,
+    excluded,
+    hashed,
+    forExcel: isSheet({ plan, destination }),
     startedAt,
     publishedAt,
     ...(place !== undefined && { place }),
     ...(manifestPath !== undefined && { manifest: manifestPath }),
   }
 }
+
+/** Only files are written for Excel; what goes to a warehouse beside them is as ever. */
+const isSheet = ({ plan, destination }: { plan: ExportPlan; destination: DestinationName }): boolean =>
+  plan.forExcel && destination === 'csv'
 
 function toPublication(options: {
   deps: ActivityDeps

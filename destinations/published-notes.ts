@@ -16,6 +16,11 @@ const publishedSchema = z.object({
   capped: z.boolean(),
   /** Another root, or the schema, where the export named one. */
   place: z.string().exactOptional(),
+  /** Columns that are not there, or not as the service has them. */
+  excluded: z.array(z.string()).default([]),
+  hashed: z.array(z.string()).default([]),
+  /** A sheet for a person, which programs do not read. */
+  forExcel: z.boolean().default(false),
   startedAt: z.iso.datetime({ offset: true }),
   publishedAt: z.iso.datetime({ offset: true }),
   /** The manifest's file; absent where the destination keeps none (a warehouse). */
@@ -82,13 +87,17 @@ function toPublished(line: string): PublishedNote[] {
   }
 }
 
-/** Which publications would do: of this list, to this place, of at least these records. */
+/** Which publications would do: of this list, to this place, of at least these records and columns. */
 export interface Wanted {
   resource: string
   destination: string
   mode?: 'full' | 'incremental' | undefined
   filters?: Readonly<Record<string, string>> | undefined
   place?: string | undefined
+  /** Without them, whatever columns it has. */
+  excluded?: readonly string[] | undefined
+  hashed?: readonly string[] | undefined
+  forExcel?: boolean | undefined
   /** Whether it is young enough, or of the right night. */
   when: (published: PublishedNote) => boolean
 }
@@ -109,8 +118,12 @@ export async function findProven(options: {
 }
 
 function isOf(published: PublishedNote, wanted: Wanted): boolean {
-  const { filters = {}, mode = 'incremental' } = wanted
+  const { filters = {}, mode = 'incremental', excluded, hashed, forExcel = false } = wanted
   return (
+    isOfList(published) &&
+    published.forExcel === forExcel &&
+    isWithin(published.excluded, excluded) &&
+    isWithin(published.hashed, hashed) &&
     published.resource === wanted.resource &&
     published.destination === wanted.destination &&
     published.place === wanted.place &&
@@ -119,6 +132,21 @@ function isOf(published: PublishedNote, wanted: Wanted): boolean {
     (isSame(published.filters, filters) || Object.keys(published.filters).length === 0)
   )
 }
+
+/** Documents that were fetched by id are no list. */
+export const isOfList = ({ mode }: Pick<PublishedNote, 'mode'>): boolean => mode !== 'byId'
+
+/** Of all that the list holds, or of all that changed, as programs read it. */
+export const isWhole = (
+  published: Pick<PublishedNote, 'mode' | 'filters' | 'capped' | 'forExcel'>,
+): boolean =>
+  isOfList(published) &&
+  Object.keys(published.filters).length === 0 &&
+  !published.capped &&
+  !published.forExcel
+
+const isWithin = (columns: readonly string[], allowed: readonly string[] | undefined): boolean =>
+  allowed === undefined || columns.every((column) => allowed.includes(column))
 
 function isSame(a: Readonly<Record<string, string>>, b: Readonly<Record<string, string>>): boolean {
   const names = Object.keys(a)

@@ -19,8 +19,6 @@ export interface Watermark {
 
 export interface Watermarks {
   get(key: WatermarkKey): Promise<Watermark | undefined>
-  /** When each was last moved; ms since 1970, this machine's clock. */
-  moves(options: Pick<WatermarkKey, 'workspace' | 'mode'>): Promise<(WatermarkKey & { movedAt: number })[]>
   /** Moves it forward, never back. To be called after a proven run was published. */
   move(options: { key: WatermarkKey; to: number; run: string }): Promise<void>
 }
@@ -37,13 +35,6 @@ export function createWatermarks({ db }: { db: Kysely<StateTables> }): Watermark
         .where('filter', '=', key.filter)
         .where('destination', '=', key.destination)
         .executeTakeFirst(),
-    moves: ({ workspace, mode }) =>
-      db
-        .selectFrom('watermarks')
-        .select(['workspace', 'mode', 'resource', 'filter', 'destination', 'moved_at as movedAt'])
-        .where('workspace', '=', workspace)
-        .where('mode', '=', mode)
-        .execute(),
     move: async ({ key, to, run }) => {
       const { workspace, mode, resource, filter, destination } = key
       const values = { workspace, mode, resource, filter, destination, at: to, run, moved_at: Date.now() }

@@ -122,7 +122,7 @@ async function createInstruments(options: {
 }) {
   const { settings, identity, state, logger } = options
   const { workspace, mode } = identity
-  const proven = await findLastProven({ dataDir: settings.dataDir, identity, watermarks: state.watermarks })
+  const proven = await findLastProven({ dataDir: settings.dataDir, identity })
   const metrics = createMetrics({
     info: { version, workspace, mode },
     countChanges: () => state.ledger.totals(),

@@ -1,6 +1,14 @@
-import { findProven, readPublished, type PublishedNote } from '../../destinations/published-notes.ts'
+import {
+  findProven,
+  isOfList,
+  readPublished,
+  type PublishedNote,
+} from '../../destinations/published-notes.ts'
 import { formatDuration } from '../terminal/format.ts'
 import { fine, look, wrong, type Finding } from './finding.ts'
+
+/** What claims to be from further ahead than clocks differ by was dated by a wrong clock. */
+const mostAheadMs = 300_000
 
 /** Whether each list that is exported has, in each place it goes to, a proven export no older than so many ms. */
 export async function checkFresh(options: {
@@ -12,32 +20,53 @@ export async function checkFresh(options: {
 }): Promise<Finding[]> {
   const { dataDir, testMode, withinMs, to } = options
   const all = await readPublished({ dataDir, testMode })
-  const published = all.filter(({ destination }) => to === undefined || to.includes(destination))
+  const published = all
+    .filter((one) => to === undefined || to.includes(one.destination))
+    // What was made once for a person does not grow stale.
+    .filter((one) => isOfList(one) && !one.forExcel)
   if (published.length === 0) {
     const where = to === undefined ? '' : ` to ${to.join(', ')}`
-    return [wrong('fresh', `Nothing was ever exported${where} with the data folder ${dataDir}.`)]
+    return [
+      wrong('fresh', `No list was ever exported${where} with the data folder ${dataDir}, but for Excel.`),
+    ]
   }
-  const findings = placesOf(published).map(({ resource, destination, place }) =>
-    look(resource, async () => {
-      const when = () => true
-      const proven = await findProven({ published, wanted: { resource, destination, place, when } })
-      const where = place === undefined ? destination : `${destination} (${place})`
+  const findings = placesOf(published).map((place) => {
+    const { resource } = place
+    return look(resource, async () => {
+      const when = ({ publishedAt }: PublishedNote) => Date.parse(publishedAt) < Date.now() + mostAheadMs
+      const proven = await findProven({ published, wanted: { ...place, when } })
+      const where = toWords(place)
       if (proven === undefined) return [wrong(resource, `There is no proven export of it to ${where}.`)]
       const age = Date.now() - Date.parse(proven.publishedAt)
       const says = `The last proven export to ${where} is ${formatDuration(age)} old (${proven.run}).`
       return [age <= withinMs ? fine(resource, says) : wrong(resource, says)]
-    }),
-  )
+    })
+  })
   return (await Promise.all(findings)).flat()
 }
 
-/** Each list and place once, in the order they first came. */
-function placesOf(published: readonly PublishedNote[]) {
-  const places = new Map(
-    published.map(({ resource, destination, place }) => [
-      JSON.stringify([resource, destination, place]),
-      { resource, destination, place },
-    ]),
-  )
+interface Place extends Pick<PublishedNote, 'resource' | 'destination' | 'filters'> {
+  place: string | undefined
+}
+
+/** `csv (/mnt/share), filtered by status` */
+function toWords({ destination, place, filters }: Place): string {
+  const where = place === undefined ? destination : `${destination} (${place})`
+  const names = Object.keys(filters)
+  return names.length === 0 ? where : `${where}, filtered by ${names.join(', ')},`
+}
+
+/**
+ * Each list and place once, in the order they first came. Where a list was only ever exported in part, it is the part
+ * that was asked for last.
+ */
+function placesOf(published: readonly PublishedNote[]): Place[] {
+  const places = new Map<string, Place>()
+  for (const { resource, destination, place, filters } of published) {
+    const key = JSON.stringify([resource, destination, place])
+    const known = places.get(key)
+    const isKnownWhole = known !== undefined && Object.keys(known.filters).length === 0
+    if (!isKnownWhole) places.set(key, { resource, destination, place, filters })
+  }
   return [...places.values()]
 }

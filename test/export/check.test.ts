@@ -2,6 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { notePublished, type PublishedNote } from '../../destinations/published-notes.ts'
+import { checkFresh } from '../../scripts/checks/fresh.ts'
 import type { RunningWorker } from '../../worker/start-worker.ts'
 import {
   connectTemporal,
@@ -136,4 +138,57 @@ describe('check', () => {
     const nonsense = await startCommand(world, ['check', '--fresh', 'soon']).ended
     expect(nonsense).toMatchObject({ code: 2, stderr: expect.stringContaining('26h') })
   })
+  test('--fresh is not kept from its answer by what was made once, nor by a clock that was ahead', async () => {
+    const old = { publishedAt: new Date(Date.now() - 48 * 3_600_000).toISOString() }
+    const ahead = { publishedAt: new Date(Date.now() + 48 * 3_600_000).toISOString() }
+    const status = { filters: { status: 'active' } }
+    expect(
+      await checkNotes(
+        note(),
+        note({ ...old, resource: 'creditnotes', mode: 'byId' }),
+        note({ ...old, resource: 'plans', forExcel: true }),
+        note({ ...old, resource: 'customers', filters: { email: 'one@example.com' } }),
+        note({ ...old, resource: 'subscriptions', filters: { status: 'paused' } }),
+        note({ resource: 'subscriptions', ...status }),
+        note({ ...old, resource: 'retentions', ...status }),
+        note({ ...old, resource: 'plans', destination: 'postgres' }),
+        note({ ...ahead, resource: 'plans', destination: 'postgres' }),
+      ),
+    ).toEqual([
+      ['customers', true, expect.stringMatching(/^The last proven export to duckdb is .* old \(run\)\.$/)],
+      ['subscriptions', true, expect.stringContaining('to duckdb, filtered by status, is')],
+      ['retentions', false, expect.stringContaining('to duckdb, filtered by status, is 48 h')],
+      ['plans', false, expect.stringContaining('to postgres is 48 h')],
+    ])
+    expect(await checkNotes(note({ forExcel: true }))).toEqual([
+      ['fresh', false, expect.stringContaining('No list was ever exported')],
+    ])
+  })
+})
+
+/** What `check --fresh 26h` finds where these were published. */
+async function checkNotes(...published: PublishedNote[]) {
+  const dataDir = await mkdtemp(join(tmpdir(), 'fresh-'))
+  onTestFinished(() => rm(dataDir, { recursive: true }))
+  for (const one of published) await notePublished({ dataDir, published: one })
+  const found = await checkFresh({ dataDir, testMode: false, withinMs: 26 * 3_600_000 })
+  return found.map(({ what, ok, says }) => [what, ok, says])
+}
+
+const note = (more: Partial<PublishedNote> = {}): PublishedNote => ({
+  resource: 'customers',
+  destination: 'duckdb',
+  run: 'run',
+  workspace: 'acc_1',
+  testMode: false,
+  verdict: 'proven',
+  mode: 'full',
+  filters: {},
+  capped: false,
+  excluded: [],
+  hashed: [],
+  forExcel: false,
+  startedAt: new Date().toISOString(),
+  publishedAt: new Date().toISOString(),
+  ...more,
 })

@@ -13,7 +13,14 @@ import {
 const hour = 3_600_000
 const at = Date.parse('2026-11-22T05:30:00Z')
 const night: Night = { at: at + 40_000, next: at + 24 * hour, workflowId: 'nightly', jitterMs: 60_000 }
-const customers = { resource: 'customers', destination: 'duckdb', mode: 'full' as const, filters: {} }
+const columns = { excluded: [], hashed: [], forExcel: false }
+const customers = {
+  resource: 'customers',
+  destination: 'duckdb',
+  mode: 'full' as const,
+  filters: {},
+  ...columns,
+}
 
 const note = (more: Partial<PublishedNote> = {}): PublishedNote => ({
   resource: 'customers',
@@ -25,6 +32,7 @@ const note = (more: Partial<PublishedNote> = {}): PublishedNote => ({
   mode: 'full',
   filters: {},
   capped: false,
+  ...columns,
   startedAt: new Date(at + hour).toISOString(),
   publishedAt: new Date(at + 2 * hour).toISOString(),
   ...more,
@@ -55,6 +63,13 @@ describe('a night', () => {
     expect(await isHeld(note({ mode: 'incremental' }))).toBe(false)
     expect(await isHeld(note({ filters: { status: 'active' } }))).toBe(false)
     expect(await isHeld(note({ place: '/elsewhere' }))).toBe(false)
+    expect(await isHeld(note({ mode: 'byId' }))).toBe(false)
+    expect(await isHeld(note({ excluded: ['customers.email'] }))).toBe(false)
+    expect(await isHeld(note({ hashed: ['customers.email'] }))).toBe(false)
+    expect(await isHeld(note({ forExcel: true }))).toBe(false)
+    const less = { ...customers, excluded: ['customers.email'] }
+    const published = [note({ excluded: ['customers.email'] })]
+    expect(await lacksOf({ night, expected: [less], published })).toEqual([])
     const filtered = { ...customers, mode: 'incremental' as const, filters: { status: 'active' } }
     expect(await lacksOf({ night, expected: [filtered], published: [note()] })).toEqual([])
   })
