@@ -54,9 +54,14 @@ export interface SendStep {
   breakers: BreakerStates
   claims: number
   counts: ReportCounts
+  /** The first rows that wait for a person; absent where there are none. */
+  parkedRows?: number[]
   /** Lanes of which all of the canary failed. */
   failedCanaries: string[]
 }
+
+/** As many as a person takes in hand at once; all of them are in the report. */
+const mostParkedRows = 20
 
 /** A lost request is looked for while the others are still being sent: at least this often. */
 const longestPassMs = 5_000
@@ -206,9 +211,19 @@ export class Segment {
       breakers: this.#breakers,
       claims: await ledger.claims({ run }),
       counts,
+      ...(counts.parked > 0 && { parkedRows: await firstParked({ ledger, run }) }),
       failedCanaries: await failedCanaries({ ledger, run, rows: input.rows ?? [] }),
     }
   }
+}
+
+async function firstParked({ ledger, run }: { ledger: Ledger; run: string }): Promise<number[]> {
+  const rows: number[] = []
+  for await (const { row } of ledger.rows({ run, state: 'parked' })) {
+    rows.push(row)
+    if (rows.length === mostParkedRows) break
+  }
+  return rows
 }
 
 function endOf(sent: SendResult | undefined): SendStep['ended'] {

@@ -8,13 +8,18 @@ const wanted = {
   install: 'apt-get install chromium',
 }
 
-/** A browser without a window, gone with the test. */
-export async function openBrowser(): Promise<Browser> {
-  const browser = await chromium.launch({
+/** A browser without a window. */
+export function launchBrowser(): Promise<Browser> {
+  return chromium.launch({
     executablePath: findProgram(wanted),
     // Chromium's own sandbox does not start for root, as which containers run.
     args: process.getuid?.() === 0 ? ['--no-sandbox'] : [],
   })
+}
+
+/** One that is gone with the test. */
+export async function openBrowser(): Promise<Browser> {
+  const browser = await launchBrowser()
   onTestFinished(() => browser.close())
   return browser
 }

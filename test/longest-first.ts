@@ -27,6 +27,7 @@ const longest = [
   'destinations/postgres-faults',
   'worker/metrics',
   'console/operator',
+  'console/dangerous',
   'export/warehouse',
   'recovery/recovery',
   'documents/fetch',

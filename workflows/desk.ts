@@ -15,6 +15,7 @@ import {
 } from './messages.ts'
 import { openNotices, type Notices } from './notices.ts'
 import { throwInOwnWords } from './own-words.ts'
+import { countResolved, type Parked } from './parked.ts'
 import type { RunControl } from './run-control.ts'
 
 const { noteDecision, resolveRow } = proxyActivities<Activities>({
@@ -34,10 +35,9 @@ const pageRows = 100
 export type WaitingFor = 'approval' | 'canary' | 'breaker'
 
 /** What of a run of changes its desk shows and changes. */
-export interface DeskProgress {
+export interface DeskProgress extends Parked {
   run?: string
   phase: string
-  counts?: ReportCounts
   limits: object
   waitingFor?: { what: WaitingFor; /** Deletes: to be typed. */ count?: number; until: string }
 }
@@ -100,7 +100,7 @@ export function openDesk<Plan extends ChangeRun, Result extends DeskResult>(
   }
   takeApprovals({ ...parties, desk, approval })
   takeLimits({ ...parties, desk })
-  takeResolutions(desk)
+  takeResolutions({ ...parties, desk })
   setHandler(status, () => progress, {
     description: 'Where the run is: its phase, its counts, its limits and what it waits for.',
   })
@@ -185,7 +185,7 @@ function takeLimits({ desk, progress, show, control, words }: Open): void {
   )
 }
 
-function takeResolutions(desk: Desk): void {
+function takeResolutions({ desk, progress, show }: Open): void {
   setHandler(
     resolve,
     async (said) => {
@@ -193,6 +193,8 @@ function takeResolutions(desk: Desk): void {
       const input = { plan: await planned(desk), row, decision: decisionOf(said), by, why }
       await resolveRow.executeWithOptions({ summary: `resolve row ${row}` }, [input]).catch(throwInOwnWords)
       desk.resolved += 1
+      countResolved(progress, said)
+      show()
       return `row ${row} resolved by ${by}`
     },
     {

@@ -1,4 +1,5 @@
 import type { ExportPlan } from '../activities/export-plan.ts'
+import { sayPhase, sayWhere } from './details.ts'
 
 export interface ExportProgress {
   what: 'export' | 'fetch'
@@ -24,27 +25,26 @@ export interface ResourceProgress {
 }
 
 const buttons = [
-  '**Signal `pause`** halts between two requests; **`unpause`** goes on.',
-  '**Signal `stop`** or **Request Cancellation** ends the run cleanly; what was read is kept for the next run.',
-  '**Terminate** ends it at once without a report; the next run of the same input goes on from what was read.',
+  '**Send a Signal**: `pause` halts between two requests, `unpause` goes on; `stop`, like **Request Cancellation**, ends the run cleanly.',
+  '**Terminate** ends it at once without a report. **Start Workflow Like This One** goes on from what was read, after a stop too.',
 ].join('\n\n')
 
 /** The Current Details of an export in the Temporal UI, as markdown: where it is, and what each button does. */
 export function describeExport(progress: ExportProgress): string {
-  const { identity } = progress
-  const where =
-    identity === undefined
-      ? ''
-      : `**${identity.mode.toUpperCase()}** ${identity.workspace} at ${identity.baseUrl}\n\n`
   const rows = progress.resources.map(
-    (row) => `| ${row.resource} | ${row.state} | ${row.records ?? ''} | ${row.says ?? ''} |`,
+    (row) =>
+      `| ${row.resource} | \u00a0\u00a0${row.state} | \u00a0\u00a0${row.records ?? ''} | \u00a0\u00a0${row.says ?? ''} |`,
   )
   const table =
     rows.length === 0
-      ? ''
-      : `| resource | state | records | |\n| --- | --- | ---: | --- |\n${rows.join('\n')}\n\n`
-  if (progress.phase === 'ended') return `${where}${progress.summary ?? ''}\n\n${table}`
-  return `${where}The ${progress.what} is **${progress.phase}**.\n\n${table}${buttons}`
+      ? []
+      : [
+          '| resource | \u00a0\u00a0state | \u00a0\u00a0records | |\n| --- | --- | ---: | --- |\n' +
+            rows.join('\n'),
+        ]
+  const { what, phase, summary = '' } = progress
+  const said = phase === 'ended' ? [summary, ...table] : [sayPhase({ what, phase }), ...table, buttons]
+  return [...sayWhere(progress.identity), ...said].join('\n\n')
 }
 
 /** The Current Details of one resource's child run. */

@@ -1,6 +1,7 @@
 import type { Staged } from '../activities/stage-import.ts'
 import type { ImportLimits, ImportPlan } from '../imports/import-plan.ts'
-import type { WaitingFor } from './desk.ts'
+import { sayPhase, sayWaiting, sayWhere, toMinute } from './details.ts'
+import { sayParked } from './parked.ts'
 import type { SendingProgress } from './sending.ts'
 
 export interface ImportProgress extends SendingProgress {
@@ -24,40 +25,44 @@ export interface ImportProgress extends SendingProgress {
 }
 
 const buttons = [
-  '**Signal `pause`** halts between two changes; **`unpause`** goes on.',
-  '**Signal `stop`** or **Request Cancellation** ends the run cleanly, with a report; the same import goes on from there.',
-  '**Update `setLimits`** changes rate, concurrency and bounds; **`resolve`** says what became of a parked row.',
-  '**Terminate** ends it at once without a report; the ledger holds, and the same import goes on.',
+  '**Send a Signal**: `pause` halts between two changes, `unpause` goes on; `stop`, like **Request Cancellation**, ends the run cleanly, with a report.',
+  '**Send an Update**: `setLimits` changes rate, concurrency and bounds; `resolve` says what became of a parked row.',
+  '**Terminate** ends it at once without a report. **Start Workflow Like This One** goes on with what is left, after a stop too. Nothing is sent twice, whichever is pressed.',
 ].join('\n\n')
 
-const questions: Readonly<Record<WaitingFor, string>> = {
-  approval: 'Nothing was sent yet.',
-  canary: 'The first rows were sent: look at results in the service, or with `connector report`.',
-  breaker: 'Too many changes failed, so the breaker is open, and its trials failed too.',
+function questionOf({ waitingFor, staged }: ImportProgress): string {
+  if (waitingFor?.what === 'approval') return 'Nothing was sent yet.'
+  if (waitingFor?.what === 'canary')
+    return `Rows ${staged?.canary.join(', ')} were sent first: look at them in the service. Approve to send the others.`
+  return 'Too many changes failed, so the breaker is open, and its trials failed too. Approve to try the others all the same.'
 }
 
 /** The Current Details of an import in the Temporal UI, as markdown: where it is, and what each button does. */
 export function describeImport(progress: ImportProgress): string {
   const { identity, waitingFor, phase, summary, kind, file } = progress
-  const where =
-    identity === undefined
-      ? []
-      : [
-          `**${identity.mode.toUpperCase()}** ${identity.workspace} at ${identity.baseUrl}: ${kind} from \`${file}\``,
-        ]
+  const from = file === undefined ? [] : [`${kind} from \`${file}\``]
+  const where = [...sayWhere(identity), ...from]
   if (phase === 'ended') return [...where, summary ?? ''].join('\n\n')
+  const what = 'import'
   const said =
     waitingFor === undefined
-      ? [`The import is **${phase}**.`]
-      : [
-          `The import is **waiting for a person** until ${waitingFor.until}. ${questions[waitingFor.what]}`,
-          `**Update \`approve\`** with \`{"by": "your name", "why": "..."${waitingFor.count === undefined ? '' : `, "count": ${waitingFor.count}`}}\` goes on; **\`stop\`** ends it.`,
-        ]
+      ? [sayPhase({ what, phase })]
+      : sayWaiting({ ...waitingFor, what, why: questionOf(progress) })
   const breaker =
     progress.breakerUntil === undefined
       ? []
-      : [`The breaker is open; it tries one change at ${progress.breakerUntil}.`]
-  return [...where, ...said, ...breaker, ...totalsOf(progress), ...countsOf(progress), buttons].join('\n\n')
+      : [
+          `The breaker is open: too many changes failed, so it tries one at ${toMinute(progress.breakerUntil, 'seconds')}.`,
+        ]
+  return [
+    ...where,
+    ...said,
+    ...breaker,
+    ...sayParked(progress),
+    ...countsOf(progress),
+    ...totalsOf(progress),
+    buttons,
+  ].join('\n\n')
 }
 
 function totalsOf({ staged }: ImportProgress): string[] {
@@ -65,14 +70,15 @@ function totalsOf({ staged }: ImportProgress): string[] {
   const { rows, changes, invalid, totals } = staged
   const names = Object.keys(totals.sums)
   const line = (name: string, count: number, sums: Readonly<Record<string, string>>) =>
-    `| ${name} | ${count} | ${names.map((column) => sums[column] ?? '').join(' | ')} |`
+    // The UI sets the columns without a gap.
+    `| ${name} | \u00a0\u00a0${count} | ${names.map((column) => `\u00a0\u00a0${sums[column] ?? ''}`).join(' | ')} |`
   const groups = Object.entries(totals.by?.values ?? {}).map(([value, group]) =>
-    line(`${totals.by?.field} ${value}`, group.changes, group.sums),
+    line(`${totals.by?.field}\u00a0${value}`, group.changes, group.sums),
   )
   return [
     `${rows} rows, ${changes} changes, ${invalid} invalid.`,
     [
-      `| | changes | ${names.join(' | ')} |`,
+      `| | \u00a0\u00a0changes | ${names.map((name) => `\u00a0\u00a0${name}`).join(' | ')} |`,
       `| --- | ---: | ${names.map(() => '---:').join(' | ')} |`,
       ...groups.slice(0, 20),
       line('all', changes, totals.sums),

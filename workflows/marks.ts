@@ -1,5 +1,5 @@
 import { SearchAttributeType, defineSearchAttributeKey } from '@temporalio/common'
-import { upsertSearchAttributes } from '@temporalio/workflow'
+import { upsertSearchAttributes, workflowInfo } from '@temporalio/workflow'
 import type { MarkName } from '../activities/marks.ts'
 
 const verdictKey = defineSearchAttributeKey('Verdict', SearchAttributeType.KEYWORD)
@@ -27,6 +27,9 @@ export function openMarks(): Marks {
   return {
     listen: ({ marks }) => {
       there = marks ?? []
+      // The UI starts a workflow like another one with that one's attributes: its verdict is not this one's.
+      const isInherited = workflowInfo().typedSearchAttributes.get(verdictKey) !== undefined
+      if (isInherited && there.includes('Verdict')) upsertSearchAttributes([{ key: verdictKey, value: null }])
     },
     set({ verdict, needsPerson, resources }) {
       if (there.length === 0) return

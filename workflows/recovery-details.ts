@@ -1,6 +1,7 @@
 import type { Snapshot } from '../activities/snapshot-recovery.ts'
 import type { RecoveryLimits, RecoveryPlan } from '../recoveries/recovery-plan.ts'
 import type { WaitingFor } from './desk.ts'
+import { sayPhase, sayWaiting, sayWhere, toMinute } from './details.ts'
 import type { SendingProgress } from './sending.ts'
 
 export interface RecoveryProgress extends SendingProgress {
@@ -26,9 +27,8 @@ export interface RecoveryProgress extends SendingProgress {
 }
 
 const buttons = [
-  '**Signal `pause`** halts between two resumes; **`unpause`** goes on.',
-  '**Signal `stop`** or **Request Cancellation** resumes nothing more, waits until it is seen what became of the last ones, and ends with a report. A second `stop` does not wait.',
-  '**Update `setLimits`** changes rate, concurrency and bounds; **`resolve`** says what became of a parked subscription.',
+  '**Send a Signal**: `pause` halts between two resumes, `unpause` goes on; `stop`, like **Request Cancellation**, resumes nothing more, waits until it is seen what became of the last ones, and ends with a report. A second `stop` does not wait.',
+  '**Send an Update**: `setLimits` changes rate, concurrency and bounds; `resolve` says what became of a parked subscription.',
   '**Terminate** ends it at once without a report; the next recovery first looks at what this one resumed.',
 ].join('\n\n')
 
@@ -42,25 +42,19 @@ const questions: Readonly<Record<WaitingFor, string>> = {
 /** The Current Details of a recovery in the Temporal UI, as markdown: where it is, and what each button does. */
 export function describeRecovery(progress: RecoveryProgress): string {
   const { identity, waitingFor, phase, summary } = progress
-  const where =
-    identity === undefined
-      ? []
-      : [`**${identity.mode.toUpperCase()}** ${identity.workspace} at ${identity.baseUrl}`]
+  const where = sayWhere(identity)
   if (phase === 'ended') return [...where, summary ?? ''].join('\n\n')
+  const what = 'recovery'
+  const { nextAt } = progress
   const said =
     waitingFor === undefined
-      ? [
-          `The recovery is **${phase}**${progress.nextAt === undefined ? '' : `, next at ${progress.nextAt}`}.`,
-        ]
-      : [
-          `The recovery is **waiting for a person** until ${waitingFor.until}. ${questions[waitingFor.what]}`,
-          '**Update `approve`** with `{"by": "your name", "why": "..."}` goes on; **`stop`** ends it.',
-        ]
+      ? [sayPhase({ what, phase, ...(nextAt !== undefined && { nextAt }) })]
+      : sayWaiting({ ...waitingFor, what, why: questions[waitingFor.what] })
   const breaker =
     progress.breakerUntil === undefined
       ? []
       : [
-          `The breaker is open: too many resumes of a reason failed, so it tries one at ${progress.breakerUntil} and goes on when that one lasts.`,
+          `The breaker is open: too many resumes of a reason failed, so it tries one at ${toMinute(progress.breakerUntil, 'seconds')} and goes on when that one lasts.`,
         ]
   const canaries = progress.failedCanaries.map(
     (reason) => `Of **${reason}** all that went first failed, so no other is tried.`,

@@ -84,6 +84,7 @@ export async function sendSome(
     Object.assign(thread, { breakers: step.breakers, claims: step.claims, segment: thread.segment + 1 })
     if (rows === undefined) thread.seconds = Math.min(thread.seconds * 2, longestSegmentSeconds)
     progress.counts = step.counts
+    progress.parkedRows = step.parkedRows ?? []
     show()
     await tellOpening(sending, step)
     if (step.ended === 'finished') return await sending.afterCanary?.(step)

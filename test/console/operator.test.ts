@@ -1,58 +1,39 @@
-import { Client, Connection } from '@temporalio/client'
-import type { Page } from 'playwright-core'
-import { inject, expect, onTestFinished, test } from 'vitest'
-import { startDevServer } from '../../scripts/dev-server/start-dev-server.ts'
-import { openBrowser } from '../browser.ts'
-import { createWorld, startCommand, until, type World } from '../export/world.ts'
+import { readFile } from 'node:fs/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { asked, folderOf, startRun, until } from '../export/world.ts'
+import { addonsCsv, once, putFile, retentionsCsv, startImport, timesOf } from '../import/world.ts'
 import { breakSome, idsOf, resumesAsked } from '../recovery/world.ts'
-import { openUi } from './temporal-ui.ts'
+import { openConsole, runOf, type Console } from './world.ts'
 
 const ana = { by: 'Ana', why: 'the gateway works again' }
+const patient = { timeout: 90_000 }
 
-async function begin(): Promise<{
-  world: World
-  client: Client
-  page: Page
-  ui: ReturnType<typeof openUi>
-}> {
-  const workspace = 'acc_1234'
-  const world = await createWorld({
-    workspace,
-    counts: { customers: 3_000, subscriptions: 60, plans: 3, retentions: 0, orders: 0 },
+let console: Console
+
+beforeAll(async () => {
+  console = await openConsole({
+    counts: { customers: 10_000, subscriptions: 60, plans: 3, retentions: 0, addons: 0, orders: 0 },
     needsAttention: 0,
   })
-  const binary = () => Promise.resolve(inject('temporalBinary'))
-  const server = await startDevServer({ dataDir: world.dataDir, binary, ui: true })
-  onTestFinished(() => server.stop({ graceMs: 0 }))
-  Object.assign(world.env, { TEMPORAL_ADDRESS: server.address, BILLING_WORKSPACE: workspace })
-  const worker = startCommand(world, ['worker'], { env: { BILLING_SETTLE_SECONDS: '0.3' } })
-  await worker.says('Listening')
-  const connection = await Connection.connect({ address: server.address })
-  onTestFinished(() => connection.close())
-  const page = await (await openBrowser()).newPage({ viewport: { width: 1280, height: 1000 } })
-  const ui = openUi({ page, uiUrl: server.uiUrl ?? '' })
-  return {
-    world: { ...world, workspace, taskQueue: `billing-${workspace}` },
-    client: new Client({ connection }),
-    page,
-    ui,
-  }
-}
+})
+afterAll(() => console.close())
 
 test(
   'an operator recovers subscriptions from the Temporal UI: start form, preview, approval, stop',
-  { timeout: 90_000 },
+  patient,
   async () => {
-    const { world, client, ui } = await begin()
+    const { world, client } = console
+    const ui = await console.openUi()
     const { taskQueue } = world
     const broken = breakSome(world, { ids: idsOf(world).slice(0, 12), reason: 'gateway_issue' })
-    await ui.start({ workflowId: 'recover-today', taskQueue, workflowType: 'recoverSubscriptions' })
+    const recover = { workflowId: 'recover-today', taskQueue, workflowType: 'recoverSubscriptions' }
+    await ui.start({ ...recover, shot: 'start' })
     await ui.open('recover-today')
     await ui.detailsSay('waiting for a person')
     await ui.detailsSay('charge_payment')
     await ui.picture('preview')
     expect(resumesAsked(world)).toEqual([])
-    await ui.update('approve', ana)
+    await ui.update('approve', ana, 'approve')
     // A few go first, and the next ones only after minutes: a stop ends it, and a second one does not wait.
     await until(() => resumesAsked(world).length >= 5)
     await ui.signal('stop')
@@ -64,3 +45,114 @@ test(
     expect(broken).toEqual(expect.arrayContaining(resumesAsked(world)))
   },
 )
+
+test(
+  'an operator reads what an import would send, approves it, and each row is sent once',
+  patient,
+  async () => {
+    const { world, client } = console
+    const ui = await console.openUi()
+    const file = await putFile(world, retentionsCsv(30), 'march.csv')
+    const input = { kind: 'retentions', file, waitForApproval: true }
+    const march = { workflowId: 'import-march', taskQueue: world.taskQueue, workflowType: 'importFile' }
+    await ui.start({ ...march, input, shot: 'start-import' })
+    await ui.open('import-march')
+    await ui.detailsSay('waiting for a person')
+    await ui.detailsSay('Nothing was sent yet')
+    await ui.detailsSay('30 rows')
+    // The sum of the file's totals, 1.50 to 30.50.
+    await ui.detailsSay('480.00')
+    await ui.picture('import-waits')
+    expect(timesOf(world, 'retentions', 30)).toEqual(Array.from({ length: 30 }, () => 0))
+    await ui.update('approve', { by: 'Ana', why: 'the totals are those of the sheet' })
+    const result = await runOf(client, 'import-march').result()
+    expect(result).toMatchObject({ verdict: 'proven', counts: { done: 30 } })
+    expect(timesOf(world, 'retentions', 30)).toEqual(once(30))
+    const report = await readFile(result.files.report ?? '', 'utf8')
+    expect(JSON.parse(report)).toMatchObject({ decisions: [{ about: 'approval', by: 'Ana' }] })
+    await ui.open('import-march')
+    await ui.detailsSay(result.summary)
+  },
+)
+
+test(
+  'an operator pauses an export in the middle, nothing is asked meanwhile, and it is proven',
+  patient,
+  async () => {
+    const { world, client } = console
+    const ui = await console.openUi()
+    world.sandbox.control.setFaults({ faults: [{ kind: 'latency', ms: 1_500 }] })
+    const name = 'export-customers'
+    const run = await startRun({ client, world, name, input: { resources: ['customers'] } })
+    const before = asked(world)
+    await until(() => asked(world) > before + 4)
+    await ui.open(name)
+    await ui.detailsSay('running')
+    await ui.signal('pause', 'pause')
+    // What was on its way has ended when the read's activity has.
+    const read = client.workflow.getHandle(`${name}/customers`)
+    await until(async () => ((await read.describe()).raw.pendingActivities ?? []).length === 0)
+    const paused = asked(world)
+    await ui.detailsSay('paused')
+    await ui.picture('export-paused')
+    expect(asked(world)).toBe(paused)
+    // Read to the end, it would have asked 100 times at least.
+    expect(paused - before).toBeLessThan(90)
+    world.sandbox.control.setFaults({ faults: [] })
+    await ui.open(name)
+    await ui.signal('unpause')
+    const report = await run.result()
+    expect(report).toMatchObject({ verdict: 'proven' })
+    expect(folderOf(report, 'customers')).toContain('exports/customers')
+    expect(asked(world)).toBeGreaterThan(paused)
+  },
+)
+
+test(
+  'an operator says what became of a row whose answer was lost, and the report says who',
+  patient,
+  async () => {
+    const { world, client } = console
+    const ui = await console.openUi()
+    const file = await putFile(world, addonsCsv(25), 'addons.csv')
+    // The second of the canary never arrives, and an addon can't be looked up.
+    const lost = { kind: 'reset', effect: 'none', on: 'POST /addons/', requests: [2] } as const
+    world.sandbox.control.setFaults({ faults: [lost] })
+    const input = { kind: 'addons' as const, file, concurrency: 1, confirmCanary: true }
+    const run = await startImport({ client, world, name: 'import-addons', input })
+    await ui.open('import-addons')
+    await ui.detailsSay('waiting for a person')
+    await ui.detailsSay(/Parked: row \d+/)
+    await ui.picture('import-parked')
+    const row = (await run.query<{ parkedRows: number[] }>('status')).parkedRows[0]
+    const word = { row, absent: true, by: 'Ana', why: 'not in the list of addons' }
+    await ui.update('resolve', word, 'resolve')
+    await ui.update('approve', { by: 'Ana', why: 'the others arrived' })
+    const result = await run.result()
+    expect(result).toMatchObject({ verdict: 'proven', counts: { done: 25, parked: 0 } })
+    expect(timesOf(world, 'addons', 25)).toEqual(once(25))
+    const report = await readFile(result.files.report ?? '', 'utf8')
+    expect(JSON.parse(report)).toMatchObject({ resolved: [{ row, by: 'Ana', why: word.why }] })
+  },
+)
+
+test('an operator finds the runs that ended proven by their verdict, and no other', patient, async () => {
+  const { world, client } = console
+  const ui = await console.openUi()
+  const proven = await startRun({ client, world, name: 'export-plans', input: { resources: ['plans'] } })
+  await proven.result()
+  const unproven = await startRun({
+    client,
+    world,
+    name: 'export-two-pages',
+    input: { resources: ['customers'], maxPages: 2 },
+  })
+  await unproven.result()
+  const query = 'Verdict = "proven" AND WorkflowType = "exportData"'
+  const listed = await ui.listed({ query, until: ['export-plans', 'export-customers'] })
+  expect(listed.toSorted()).toEqual(['export-customers', 'export-plans'])
+  await ui.picture('verdict')
+  const others = await ui.listed({ query: 'Verdict = "unproven"', until: ['export-two-pages'] })
+  expect(others).toContain('export-two-pages')
+  expect(others).not.toContain('export-plans')
+})

@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Page } from 'playwright-core'
+import type { Locator, Page, Request } from 'playwright-core'
 
 /** `PICTURES=docs/pictures vitest run test/console` takes the pictures of the docs anew. */
 const pictures = process.env['PICTURES']
@@ -12,79 +12,171 @@ export function openUi({ page, uiUrl }: { page: Page; uiUrl: string }) {
 
   async function choose(item: string): Promise<void> {
     await page.getByRole('button', { name: 'More Actions' }).click()
-    await page.getByRole('menuitem', { name: item }).click()
+    await page.getByRole('menuitem', { name: item, exact: true }).click()
   }
 
-  async function picture(name: string): Promise<void> {
-    if (pictures === undefined) return
+  async function picture(name: string | undefined): Promise<void> {
+    if (pictures === undefined || name === undefined) return
     await mkdir(pictures, { recursive: true })
-    await page.screenshot({ path: join(pictures, `${name}.png`), animations: 'disabled' })
+    // Without the UI's own navigation, which is the same on all.
+    const { x = 0 } = (await page.getByRole('main').boundingBox()) ?? {}
+    const { width = 0, height = 0 } = page.viewportSize() ?? {}
+    const clip = { x, y: 0, width: width - x, height }
+    await page.screenshot({ path: join(pictures, `${name}.png`), animations: 'disabled', clip })
   }
 
-  async function submit(list: RegExp, name: string, data?: object): Promise<void> {
-    await dialog.getByRole('button', { name: list }).click()
-    await page.getByRole('option', { name: new RegExp(`^${name}\\b`) }).click()
-    if (data !== undefined) {
-      await dialog.locator('.cm-content').click()
-      // Typed key by key, an r would be the UI's own key for a fresh look.
-      await page.keyboard.insertText(JSON.stringify(data))
-      // Left, the editor lays its text out anew, over several lines, and moves the buttons.
-      await dialog.getByRole('button', { name: 'Submit' }).focus()
-      await dialog.locator('.cm-line').nth(1).waitFor()
-      await picture(name)
-    }
-    // A dialog that still moves can miss the first click; the same signal or update id twice is one.
-    for (let closed = false; !closed;) {
-      await dialog.getByRole('button', { name: 'Submit' }).click({ timeout: 5_000 })
-      closed = await dialog.waitFor({ state: 'hidden', timeout: 3_000 }).then(
+  /** Typed key by key, an r would be the UI's own key for a fresh look. A dialog keeps what was typed last. */
+  async function type(editor: Locator, data: object): Promise<void> {
+    await editor.click()
+    await page.keyboard.press('ControlOrMeta+a')
+    await page.keyboard.insertText(JSON.stringify(data))
+  }
+
+  /** A dialog that still moves can miss a click: then nothing was sent, and it is clicked again. */
+  async function press(name: string): Promise<void> {
+    for (let isSent = false; !isSent;) {
+      const sent = page.waitForRequest(isAction, { timeout: 2_000 }).then(
         () => true,
         () => false,
       )
+      await dialog.getByRole('button', { name, exact: true }).click()
+      isSent = await sent
     }
+    await dialog.waitFor({ state: 'hidden' }).catch(async () => {
+      throw new Error(`The UI refuses: ${await dialog.innerText()}`)
+    })
+  }
+
+  async function submit(list: RegExp, name: string, said: { data?: object; shot?: string } = {}) {
+    await dialog.getByRole('button', { name: list }).click()
+    await page.getByRole('option', { name: new RegExp(`^${name}\\b`) }).click()
+    if (said.data !== undefined) {
+      await type(dialog.locator('.cm-content'), said.data)
+      // Left, the editor lays its text out anew, over several lines, and moves the buttons.
+      await dialog.getByRole('button', { name: 'Submit' }).focus()
+      await dialog.locator('.cm-line').nth(1).waitFor()
+    }
+    await picture(said.shot)
+    await press('Submit')
+  }
+
+  /** Presses the start form's button, and says which execution it began. */
+  async function pressStart(): Promise<string> {
+    const button = page.getByRole('button', { name: 'Start Workflow', exact: true })
+    await button.focus()
+    const started = page.waitForResponse((response) => response.request().method() === 'POST')
+    await button.click()
+    const { runId } = (await (await started).json()) as { runId: string }
+    return runId
   }
 
   return {
     picture,
 
-    /** The start form, filled in by its link; the input stays empty. */
-    async start(options: { workflowId: string; taskQueue: string; workflowType: string }): Promise<void> {
+    /** The start form, filled in by its link, and an input typed into it or left empty. */
+    async start({
+      input,
+      shot,
+      ...options
+    }: {
+      workflowId: string
+      taskQueue: string
+      workflowType: string
+      input?: object
+      shot?: string
+    }): Promise<string> {
       await page.goto(`${workflows}/start-workflow?${new URLSearchParams(options).toString()}`)
       await page.getByText('Task Queue is Active').waitFor()
-      await picture('start')
-      const button = page.getByRole('button', { name: 'Start Workflow' })
-      const started = page.waitForResponse((response) => response.request().method() === 'POST')
-      await button.click()
-      await started
+      if (input !== undefined) {
+        const editor = page.locator('.cm-content').first()
+        await type(editor, input)
+        await page.getByRole('button', { name: 'Start Workflow', exact: true }).focus()
+        await editor.locator('.cm-line').nth(1).waitFor()
+      }
+      await picture(shot)
+      return await pressStart()
+    },
+
+    /** Of the run that is open, or was: the start form with the same id, task queue, type and input. */
+    async startLikeThis({ holding }: { holding: string }): Promise<string> {
+      await choose('Start Workflow Like This One')
+      await page.getByText('Task Queue is Active').waitFor()
+      await page.locator('.cm-content').first().getByText(holding).first().waitFor()
+      return await pressStart()
     },
 
     async open(workflowId: string): Promise<void> {
-      await page.goto(`${workflows}/${workflowId}`)
+      await page.goto(`${workflows}/${encodeURIComponent(workflowId)}`)
       await page.getByRole('heading', { name: workflowId, level: 1 }).waitFor()
     },
 
     /** Waits until the run's current details say so. */
-    async detailsSay(text: string): Promise<void> {
+    async detailsSay(text: string | RegExp): Promise<void> {
       await page.getByRole('tab', { name: 'User Metadata' }).click()
       const said = page.frameLocator('iframe').getByText(text).first()
-      for (;;) {
-        const seen = await said.waitFor({ timeout: 1_000 }).then(
-          () => true,
-          () => false,
-        )
-        if (seen) return
-        // The UI looks anew when it is asked to.
-        await page.reload()
-      }
+      // The UI looks anew when it is asked to.
+      while (!(await isSoon(said, 'visible'))) await page.reload()
     },
 
-    async update(name: string, data: object): Promise<void> {
+    /** The ids that the list of runs shows for a query, once it shows all of these. */
+    async listed({ query, until }: { query: string; until: readonly string[] }): Promise<string[]> {
+      await page.goto(`${workflows}?${new URLSearchParams({ query }).toString()}`)
+      const table = page.getByRole('table', { name: 'Workflows' })
+      const link = (id: string) => table.getByRole('link', { name: id, exact: true })
+      for (const id of until) while (!(await isSoon(link(id), 'visible'))) await page.reload()
+      const rows = await table.getByRole('row').all()
+      // The first is the heading; the first link of a row is its id.
+      return await Promise.all(rows.slice(1).map((row) => row.getByRole('link').first().innerText()))
+    },
+
+    async update(name: string, data: object, shot?: string): Promise<void> {
       await choose('Send an Update')
-      await submit(/Select an update/i, name, data)
+      await submit(/Select an update/i, name, { data, ...(shot !== undefined && { shot }) })
     },
 
-    async signal(name: string): Promise<void> {
+    async signal(name: string, shot?: string): Promise<void> {
       await choose('Send a Signal')
-      await submit(/Select a signal/i, name)
+      await submit(/Select a signal/i, name, shot === undefined ? {} : { shot })
+    },
+
+    async requestCancellation(): Promise<void> {
+      await page.getByRole('button', { name: 'Request Cancellation' }).click()
+      await press('Confirm')
+    },
+
+    async terminate(): Promise<void> {
+      await choose('Terminate')
+      await press('Terminate')
+    },
+
+    /** To the first event that the UI offers: everything is done once more. */
+    async reset(shot?: string): Promise<void> {
+      await choose('Reset')
+      await dialog
+        .getByRole('button')
+        .filter({ has: page.getByRole('textbox') })
+        .click()
+      await page
+        .getByRole('option', { name: /WorkflowTaskCompleted/ })
+        .first()
+        .click()
+      await picture(shot)
+      await press('Confirm')
     },
   }
+}
+
+/** What changes a run, and none of the queries with which the UI looks at it. */
+function isAction(request: Request): boolean {
+  return (
+    request.method() === 'POST' &&
+    /\/(signal|update|cancel|terminate|reset)(\/|$)/.test(new URL(request.url()).pathname)
+  )
+}
+
+function isSoon(locator: Locator, state: 'visible' | 'hidden'): Promise<boolean> {
+  return locator.waitFor({ state, timeout: 2_000 }).then(
+    () => true,
+    () => false,
+  )
 }

@@ -43,7 +43,7 @@ describe('a recovery started with an empty input', () => {
     expect(details).toMatch(/\| gateway_issue \| 12 \|/)
     expect(details).toMatch(/\| without_reference \| 3 \|/)
     expect(details).toContain('charge_payment')
-    expect(details).toMatch(/Update `approve`.*stop.*ends it/s)
+    expect(details).toMatch(/To go on: .*`approve`.*To end it: .*`stop`/s)
     await run.executeUpdate('approve', { args: [person] })
     // What it looks like with the defaults takes minutes; from here on a stop ends it when the looks are done.
     await until(() => resumesDone(world).length >= 5)

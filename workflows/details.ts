@@ -1,0 +1,39 @@
+import type { Identity } from '../state/identity.ts'
+
+// Words that the Current Details of all runs share, as markdown. The buttons are called what the Temporal UI calls them.
+
+export function sayWhere(identity: Identity | undefined): string[] {
+  if (identity === undefined) return []
+  // Alone on its line: the UI takes what follows an address for a part of it.
+  return [`**${identity.mode.toUpperCase()}** ${identity.workspace} at ${identity.baseUrl}`]
+}
+
+/** That the run waits for an approval, and which buttons answer. */
+export function sayWaiting(question: {
+  /** `import`. */
+  what: string
+  until: string
+  /** What was done before, and what an approval would do. */
+  why: string
+  /** What has to be typed. */
+  count?: number
+}): string[] {
+  const { what, until, why, count } = question
+  const answer = `{"by": "your name", "why": "..."${count === undefined ? '' : `, "count": ${count}`}}`
+  return [
+    `The ${what} is **waiting for a person** until ${toMinute(until)}. ${why}`,
+    `To go on: More Actions, **Send an Update**, **\`approve\`** with \`${answer}\`.`,
+    'To end it: More Actions, **Send a Signal**, **`stop`**.',
+  ]
+}
+
+export function sayPhase({ what, phase, nextAt }: { what: string; phase: string; nextAt?: string }): string {
+  const next = nextAt === undefined ? '' : `, next at ${toMinute(nextAt, 'seconds')}`
+  const unpause = phase === 'paused' ? ' More Actions, **Send a Signal**, **`unpause`** goes on.' : ''
+  return `The ${what} is **${phase}**${next}.${unpause}`
+}
+
+/** `2026-11-21 21:31 UTC`, from an ISO time. */
+export function toMinute(iso: string, to: 'minutes' | 'seconds' = 'minutes'): string {
+  return `${iso.slice(0, 10)} ${iso.slice(11, to === 'minutes' ? 16 : 19)} UTC`
+}
