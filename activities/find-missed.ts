@@ -68,7 +68,9 @@ export function createFindMissed(deps: ActivityDeps) {
       }
     }
     const missed = found.toSorted((a, b) => (a.at < b.at ? -1 : 1))
-    return { until: step.until, nights, missed, notifies: kindsFor(deps.receivers) }
+    // A look for a time that is over (a backfill) does not take the next one back there.
+    const next = new Date(Math.max(until, since)).toISOString()
+    return { until: next, nights, missed, notifies: kindsFor(deps.receivers) }
   }
 }
 

@@ -1,4 +1,6 @@
 import { Context } from '@temporalio/activity'
+import type { Client } from '@temporalio/client'
+import { WorkflowNotFoundError } from '@temporalio/common'
 import { scheduleMemoOf } from './schedule-memo.ts'
 
 export interface FailedRun {
@@ -28,15 +30,34 @@ export function createPauseIfFailing() {
       .map((recent) => recent.action.workflow)
       .filter(({ firstExecutionRunId }) => firstExecutionRunId !== run.firstExecutionRunId)
     let inARow = 1
-    for (const { workflowId } of earlier.toReversed()) {
-      if (inARow >= most) break
-      const { status } = await client.workflow.getHandle(workflowId).describe()
-      if (!failed.has(status.name)) break
+    for (const workflow of earlier.toReversed()) {
+      if (inARow >= most || !(await hasFailed({ client, ...workflow }))) break
       inARow += 1
     }
     if (inARow < most) return undefined
-    const note = `Paused after ${inARow} failed runs in a row; the last: ${run.why}`.slice(0, longestNote)
+    const note = `Paused after ${inARow} failed runs in a row; the last: ${run.why}`
+      .slice(0, longestNote)
+      .toWellFormed()
     await handle.pause(note)
     return note
+  }
+}
+
+/** A run that Temporal has forgotten is not held against its schedule, and holds up none that fails now. */
+export async function hasFailed(run: {
+  client: Client
+  workflowId: string
+  firstExecutionRunId: string
+}): Promise<boolean> {
+  const { client, workflowId, firstExecutionRunId } = run
+  const statusOf = async (runId?: string) =>
+    (await client.workflow.getHandle(workflowId, runId).describe()).status.name
+  try {
+    // A night that was tried again has the same id.
+    const first = await statusOf(firstExecutionRunId)
+    return failed.has(first === 'CONTINUED_AS_NEW' ? await statusOf() : first)
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return false
+    throw error
   }
 }

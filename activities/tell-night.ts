@@ -16,7 +16,7 @@ export async function tellNight(of: { night: Night; description: ScheduleDescrip
   const isForgotten = oldest !== undefined && night.at < oldest
   return isForgotten
     ? 'what became of its run is too long ago for Temporal to say'
-    : 'no run was started for it: the one before had not ended, or Temporal was away for longer than it catches up'
+    : 'no run was started for it: the one before had not ended, the schedule was paused then, or Temporal was away for longer than it catches up'
 }
 
 async function tellRun(workflowId: string): Promise<string> {

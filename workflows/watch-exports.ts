@@ -34,7 +34,7 @@ export async function watchExports(input?: WatchInput | null): Promise<WatchRepo
       [summary, ...step.missed.map(({ schedule, at, says }) => `- ${schedule} of ${at}: ${says}`)].join('\n'),
     )
     const { nights, missed } = step
-    return { summary, until, nights, missed }
+    return { summary, until: step.until, nights, missed }
   } catch (error) {
     return await notices.fail(error)
   }

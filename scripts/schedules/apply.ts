@@ -1,4 +1,4 @@
-import { ScheduleNotFoundError, type Client } from '@temporalio/client'
+import { ScheduleAlreadyRunning, ScheduleNotFoundError, type Client } from '@temporalio/client'
 import type { Command } from 'commander'
 import { resolve } from 'node:path'
 import { openSession } from '../session.ts'
@@ -6,7 +6,7 @@ import { processSettings } from '../settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import type { Definition } from './definition.ts'
-import { planChanges, type Change, type Plan } from './plan-changes.ts'
+import { findSchedule, planChanges, type Change, type Plan } from './plan-changes.ts'
 import { readSchedulesFile } from './read-file.ts'
 import { ownerMemo, toTemporal } from './to-temporal.ts'
 
@@ -56,21 +56,35 @@ async function agree({
   if (!/^(y|yes|s|si|sí)$/i.test(answer)) throw new RefusedError('Nothing was applied.')
 }
 
-async function apply(options: { client: Client; taskQueue: string; change: Change }): Promise<void> {
+export async function apply(options: { client: Client; taskQueue: string; change: Change }): Promise<void> {
   const { client, taskQueue, change } = options
   const { name } = change
   if (change.what === 'delete') return await remove(client, name)
   if (change.what === 'keep') return
   const wanted = toTemporal({ name, definition: change.definition, taskQueue })
-  if (change.what === 'create') {
-    const { paused } = change.definition
-    const memo = ownerMemo({ taskQueue })
-    const state = { paused, ...(paused && { note: pausedByFile }) }
-    await client.schedule.create({ scheduleId: name, memo, ...wanted, state })
-    return
+  const { paused, note } = change.what === 'create' ? { ...change.definition, note: '' } : change
+  const state = { paused, note: paused && note === '' ? pausedByFile : note }
+  if (change.what === 'create' && (await create({ ...options, name, wanted, state }))) return
+  await client.schedule.getHandle(name).update(() => ({ ...wanted, state }))
+}
+
+/** False where another `apply` has made it meanwhile. @throws {RefusedError} where somebody else has */
+async function create(of: {
+  client: Client
+  taskQueue: string
+  name: string
+  wanted: ReturnType<typeof toTemporal>
+  state: { paused: boolean; note: string }
+}): Promise<boolean> {
+  const { client, taskQueue, name, wanted, state } = of
+  try {
+    await client.schedule.create({ scheduleId: name, memo: ownerMemo({ taskQueue }), ...wanted, state })
+    return true
+  } catch (error) {
+    if (!(error instanceof ScheduleAlreadyRunning)) throw error
+    await findSchedule({ client, taskQueue, name })
+    return false
   }
-  const note = change.paused && change.note === '' ? pausedByFile : change.note
-  await client.schedule.getHandle(name).update(() => ({ ...wanted, state: { paused: change.paused, note } }))
 }
 
 async function remove(client: Client, name: string): Promise<void> {

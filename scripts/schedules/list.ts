@@ -69,19 +69,18 @@ async function lastOf(of: { client: Client; description: ScheduleDescription }):
   const last = of.description.info.recentActions.at(-1)
   if (last === undefined) return null
   const run = last.action.workflow.workflowId
-  const known = { run, startedAt: last.takenAt.toISOString() }
+  const known = { run, startedAt: last.takenAt.toISOString(), status: 'forgotten' }
   const handle = of.client.workflow.getHandle(run)
   try {
     const { status } = await handle.describe()
-    const name = status.name.toLowerCase()
-    if (status.name === 'RUNNING') return { ...known, status: name, verdict: null, summary: null }
+    known.status = status.name.toLowerCase().replaceAll('_', ' ')
+    if (status.name === 'RUNNING') return { ...known, verdict: null, summary: null }
     const result = (await handle.result()) as { verdict?: string; summary?: string } | null
-    return { ...known, status: name, verdict: result?.verdict ?? null, summary: result?.summary ?? null }
+    return { ...known, verdict: result?.verdict ?? null, summary: result?.summary ?? null }
   } catch (error) {
     if (error instanceof WorkflowFailedError)
-      return { ...known, status: 'failed', verdict: null, summary: toFailure(error).message }
-    if (error instanceof WorkflowNotFoundError)
-      return { ...known, status: 'forgotten', verdict: null, summary: null }
+      return { ...known, verdict: null, summary: toFailure(error).message }
+    if (error instanceof WorkflowNotFoundError) return { ...known, verdict: null, summary: null }
     throw error
   }
 }

@@ -52,6 +52,8 @@ export interface Effect {
   jitterMs: number
   starts: unknown
   policies: unknown
+  /** What no file asks for: an end, days that are left out, only so many runs, time-outs. */
+  bounds: unknown
 }
 
 export function wantedEffect(named: Named): Effect {
@@ -74,6 +76,7 @@ export function wantedEffect(named: Named): Effect {
       most: memo.schedule.pauseAfterFailures,
     },
     policies,
+    bounds: {},
   })
 }
 
@@ -96,7 +99,17 @@ export function presentEffect(description: ScheduleDescription, memo: ScheduleMe
       most: memo.pauseAfterFailures,
     },
     policies,
+    bounds: boundsOf(description),
   })
+}
+
+function boundsOf({ spec, action, state }: ScheduleDescription): object {
+  const { startAt, endAt, skip = [] } = spec
+  const { workflowExecutionTimeout, workflowRunTimeout, workflowTaskTimeout } = action
+  const { remainingActions } = state
+  const timeouts = { workflowExecutionTimeout, workflowRunTimeout, workflowTaskTimeout }
+  const bounds = { startAt, endAt, ...(skip.length > 0 && { skip }), remainingActions, ...timeouts }
+  return Object.fromEntries(Object.entries(bounds).filter(([, bound]) => bound !== undefined && bound !== 0))
 }
 
 type Calendar = NonNullable<ScheduleDescription['spec']['calendars']>[number]

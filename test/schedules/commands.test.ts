@@ -1,8 +1,11 @@
 import type { Client } from '@temporalio/client'
 import fc from 'fast-check'
+import { randomUUID } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { hasFailed } from '../../activities/pause-if-failing.ts'
+import { apply as applyChange } from '../../scripts/schedules/apply.ts'
 import { expandCron, wallTimes, wrongCron } from '../../scripts/schedules/cron.ts'
 import { toDefinition } from '../../scripts/schedules/definition.ts'
 import { presentEffect, toTemporal, wantedEffect } from '../../scripts/schedules/to-temporal.ts'
@@ -132,6 +135,15 @@ describe('schedule apply', () => {
     const { state, spec } = await handle.describe()
     expect(state).toMatchObject({ paused: true, note: 'Paused by me: holidays' })
     expect(spec.calendars?.[0]).toMatchObject({ hour: [{ start: 2 }], minute: [{ start: 30 }] })
+    // It would end in silence.
+    const endAt = new Date(Date.now() + 86_400_000)
+    await handle.update((before) => ({ ...before, spec: { ...before.spec, endAt } }))
+    expect(await apply(text, '--yes')).toMatchObject({ changes: ['update nightly'] })
+    expect((await handle.describe()).spec.endAt).toBeUndefined()
+    await handle.update((before) => ({ ...before, state: { ...before.state, remainingActions: 2 } }))
+    expect(await apply(text, '--yes')).toMatchObject({ changes: ['update nightly'] })
+    expect((await handle.describe()).state.remainingActions).toBeUndefined()
+    expect(await apply(text)).toMatchObject({ changes: ['keep nightly'] })
 
     const foreign = named('foreign')
     await client.schedule.create({
@@ -145,6 +157,33 @@ describe('schedule apply', () => {
     expect((await client.schedule.getHandle(foreign).describe()).action.workflowType).toBe('other')
     await client.schedule.getHandle(foreign).delete()
   })
+})
+
+test('schedule apply on two machines at once leaves what the later one says, and never changes what others made', async () => {
+  const client = await connectTemporal()
+  const { taskQueue } = world
+  const make = (name: string, cron: string) =>
+    applyChange({
+      client,
+      taskQueue,
+      change: {
+        what: 'create',
+        name: named(name),
+        definition: toDefinition({ workflow: 'exportData', cron }, 'UTC'),
+      },
+    })
+  // Both saw that it was not there.
+  await make('twice', '30 2 * * *')
+  await make('twice', '45 3 * * *')
+  const { spec, memo } = await describeOf(client, 'twice')
+  expect(spec.calendars).toMatchObject([{ hour: [{ start: 3 }], minute: [{ start: 45 }] }])
+  expect(memo).toMatchObject({ taskQueue })
+  const foreign = { taskQueue: 'other', workflowType: 'other', type: 'startWorkflow' as const, args: [] }
+  const theirs = await client.schedule.create({ scheduleId: named('theirs'), spec: {}, action: foreign })
+  await expect(make('theirs', '30 2 * * *')).rejects.toThrow('was not made for')
+  expect((await theirs.describe()).action.workflowType).toBe('other')
+  await theirs.delete()
+  await client.schedule.getHandle(named('twice')).delete()
 })
 
 describe('a schedule', () => {
@@ -193,6 +232,21 @@ describe('a schedule', () => {
     await apply(none, '--yes')
   })
 
+  test('is listed as what became of its last run, also where somebody ended that', async () => {
+    await apply(schedules(byHand()), '--yes')
+    world.sandbox.control.setFaults({ faults: [{ kind: 'latency', ms: 2_000 }] })
+    const { document } = await schedule('trigger', named('by-hand'))
+    const run = (await connectTemporal()).workflow.getHandle(String(document['run']))
+    await run.terminate('wrong night')
+    world.sandbox.control.setFaults({ faults: [] })
+    expect((await list())[0]?.last).toMatchObject({
+      status: 'terminated',
+      verdict: null,
+      summary: 'wrong night',
+    })
+    await apply(none, '--yes')
+  })
+
   test('pauses itself after as many failed runs in a row as it may have, with the reason in its note', async () => {
     world.sandbox.control.setFaults({ faults: [{ kind: 'error', status: 403 }] })
     await apply(schedules(nightly('    pauseAfterFailures: 2\n')), '--yes')
@@ -216,6 +270,33 @@ describe('a schedule', () => {
     })
     world.sandbox.control.setFaults({ faults: [] })
     await apply(none, '--yes')
+  })
+
+  test('pauses itself also where the same night was tried again, under the id that it had', async () => {
+    world.sandbox.control.setFaults({ faults: [{ kind: 'error', status: 403 }] })
+    await apply(schedules(nightly('    pauseAfterFailures: 2\n')), '--yes')
+    const client = await connectTemporal()
+    const handle = client.schedule.getHandle(named('nightly'))
+    const at = Date.parse('2026-11-20T05:30:00Z')
+    const runs = async () => (await handle.describe()).info.recentActions.map(({ action }) => action.workflow)
+    for (const time of [1, 2]) {
+      await handle.backfill({ start: new Date(at - 1_000), end: new Date(at + 1_000), overlap: 'SKIP' })
+      await until(async () => (await runs()).length === time)
+      const { workflowId, firstExecutionRunId } = (await runs()).at(-1)!
+      await expect(client.workflow.getHandle(workflowId, firstExecutionRunId).result()).rejects.toThrow(
+        'failed',
+      )
+    }
+    expect(new Set((await runs()).map(({ workflowId }) => workflowId)).size).toBe(1)
+    await until(async () => (await handle.describe()).state.paused)
+    world.sandbox.control.setFaults({ faults: [] })
+    await apply(none, '--yes')
+  })
+
+  test('is not paused for a run that Temporal has forgotten', async () => {
+    const client = await connectTemporal()
+    const forgotten = { workflowId: named('forgotten'), firstExecutionRunId: randomUUID() }
+    expect(await hasFailed({ client, ...forgotten })).toBe(false)
   })
 })
 
