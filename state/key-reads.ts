@@ -14,6 +14,9 @@ export interface KeySpace {
 export interface KeyHistory {
   /** How often it was tried, as its last change counts them; one that is done counts too, because it may not last. */
   attempts: number
+  /** How often its last change was sent, and its body. */
+  sends: number
+  body: string
   /** When the last of those attempts was sent, or when it was last done. */
   lastSentAt: number | null
   /** The run of that last attempt, and what it kept of the answer. */
@@ -79,7 +82,7 @@ async function history({
   ...space
 }: KeySpace & { db: Kysely<StateTables>; keys: readonly string[] }) {
   const rows = await inSpace(db, space)
-    .select(['key', 'state', 'attempts', 'sends', 'sent_at', 'run', 'answer'])
+    .select(['key', 'state', 'attempts', 'sends', 'body', 'sent_at', 'run', 'answer'])
     .where('key', 'in', among(keys))
     .where((or) => or.or([or('sends', '>', 0), or('state', '=', 'done')]))
     .orderBy('key')
@@ -87,10 +90,10 @@ async function history({
     .execute()
   const byKey = new Map<string, KeyHistory>()
   // A change that goes on with a key's attempts is staged with those of the one before it.
-  for (const { key, state, attempts, sends, sent_at, run, answer } of rows) {
+  for (const { key, state, attempts, sends, body, sent_at, run, answer } of rows) {
     const lastSentAt = sent_at ?? byKey.get(key)?.lastSentAt ?? null
     const lasting = state === 'done' && sends > 0 ? 1 : 0
-    byKey.set(key, { attempts: attempts + lasting, lastSentAt, run, answer })
+    byKey.set(key, { attempts: attempts + lasting, sends, body, lastSentAt, run, answer })
   }
   return byKey
 }

@@ -72,7 +72,7 @@ test('what earlier runs used up stays used up where a canary falls back before t
   const engine = await startEngine({ kind: changeKinds['resume-subscription'], sandbox })
   const records = [...sandbox.control.records({ resource: 'subscriptions' })]
   const candidates = records.flatMap((text) => toCandidate(JSON.parse(text) as Record<string, unknown>) ?? [])
-  const past = { attempts: 2, lastSentAt: Date.now(), run: 'earlier', answer: null }
+  const past = { attempts: 2, sends: 2, body: '{}', lastSentAt: Date.now(), run: 'earlier', answer: null }
   const { rows } = selectCandidates({
     plan: {
       reasons: [...reasonNames],

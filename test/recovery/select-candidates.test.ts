@@ -28,7 +28,8 @@ function becomes(since: number, past: Partial<KeyHistory>) {
     scheme: 'charge_payment',
     nextBilling: '',
   }
-  const history = { attempts: 0, lastSentAt: null, run: 'nightly', answer: null, ...past }
+  const sent = { sends: past.attempts ?? 0, body: '{}' }
+  const history = { attempts: 0, ...sent, lastSentAt: null, run: 'nightly', answer: null, ...past }
   const { rows } = selectCandidates({
     plan,
     candidates: [candidate],

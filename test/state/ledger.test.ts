@@ -183,9 +183,21 @@ test('remembers how often a key was tried, over runs and with what is done, as i
   expect(await history()).toBeUndefined()
   await attempt('a', 'parked', 10)
   await attempt('b', 'parked', 20, 2)
-  expect(await history()).toEqual({ attempts: 4, lastSentAt: 20, run: 'b', answer: '"seen by b"' })
+  expect(await history()).toMatchObject({
+    attempts: 4,
+    sends: 1,
+    lastSentAt: 20,
+    run: 'b',
+    answer: '"seen by b"',
+  })
   await attempt('c', 'done', 30)
-  expect(await history()).toEqual({ attempts: 3, lastSentAt: 30, run: 'c', answer: '"seen by c"' })
+  expect(await history()).toMatchObject({
+    attempts: 3,
+    sends: 1,
+    lastSentAt: 30,
+    run: 'c',
+    answer: '"seen by c"',
+  })
 })
 
 test('gives all rows page by page while claims are written', async () => {
