@@ -1,4 +1,6 @@
+import type { ReportCounts } from '../changes/report.ts'
 import type { Identity } from '../state/identity.ts'
+import type { Pace } from './pace.ts'
 
 // Words that the Current Details of all runs share, as markdown. The buttons are called what the Temporal UI calls them.
 
@@ -31,6 +33,33 @@ export function sayPhase({ what, phase, nextAt }: { what: string; phase: string;
   const next = nextAt === undefined ? '' : `, next at ${toMinute(nextAt, 'seconds')}`
   const unpause = phase === 'paused' ? ' More Actions, **Send a Signal**, **`unpause`** goes on.' : ''
   return `The ${what} is **${phase}**${next}.${unpause}`
+}
+
+const places: readonly (readonly [keyof ReportCounts, string])[] = [
+  ['done', 'done'],
+  ['staged', 'not sent yet'],
+  ['unknown', 'sent, outcome not known yet'],
+  ['rejected', 'rejected'],
+  ['parked', 'parked, for a person'],
+  ['skipped', 'left out'],
+  ['notTried', 'not tried'],
+]
+
+/** Where the changes of a run stand, as a table. `unit`: `rows`. */
+export function sayCounts({ counts, unit }: { counts: ReportCounts | undefined; unit: string }): string[] {
+  const rows = places.filter(([place]) => (counts?.[place] ?? 0) > 0)
+  if (counts === undefined || rows.length === 0) return []
+  // The UI sets the columns without a gap.
+  const lines = rows.map(([place, name]) => `| ${name} | \u00a0\u00a0${counts[place]} |`)
+  return [[`| | \u00a0\u00a0${unit} |`, '| --- | ---: |', ...lines].join('\n')]
+}
+
+/** How fast a run goes, and until when if it goes on so. */
+export function sayPace({ pace, unit }: { pace: Pace | undefined; unit: string }): string[] {
+  if (pace === undefined) return []
+  const { perSecond, endsAt } = pace
+  const speed = perSecond < 10 ? perSecond.toFixed(1) : String(Math.round(perSecond))
+  return [`**${speed} ${unit} a second**; at that pace until about ${toMinute(endsAt)}.`]
 }
 
 /** `2026-11-21 21:31 UTC`, from an ISO time. */

@@ -1,5 +1,6 @@
 import type { ExportPlan } from '../activities/export-plan.ts'
-import { sayPhase, sayWhere } from './details.ts'
+import { sayPace, sayPhase, sayWhere } from './details.ts'
+import type { Pace } from './pace.ts'
 
 export interface ExportProgress {
   what: 'export' | 'fetch'
@@ -20,6 +21,8 @@ export interface ResourceProgress {
   records: number
   requests: number
   expected?: number
+  /** Of the last segment. */
+  pace?: Pace | undefined
   verdict?: string
   reasons?: string[]
 }
@@ -42,8 +45,13 @@ export function describeExport(progress: ExportProgress): string {
           '| resource | \u00a0\u00a0state | \u00a0\u00a0records | |\n| --- | --- | ---: | --- |\n' +
             rows.join('\n'),
         ]
+  const children =
+    rows.length === 0
+      ? []
+      : ['Each is a run of its own under **Relationships**: how far it is, and how fast.']
   const { what, phase, summary = '' } = progress
-  const said = phase === 'ended' ? [summary, ...table] : [sayPhase({ what, phase }), ...table, buttons]
+  const said =
+    phase === 'ended' ? [summary, ...table] : [sayPhase({ what, phase }), ...table, ...children, buttons]
   return [...sayWhere(progress.identity), ...said].join('\n\n')
 }
 
@@ -56,5 +64,9 @@ export function describeResource(progress: ResourceProgress): string {
       : `\n\nVerdict: **${progress.verdict}**. ${progress.reasons?.join(' ') ?? ''}`
   const live =
     progress.phase === 'reading' ? ' Live figures are in the heartbeat under Pending Activities.' : ''
-  return `${progress.resource}: **${progress.phase}**, ${progress.records} records${of}, ${progress.requests} requests.${live}${verdict}`
+  const pace = progress.phase === 'reading' ? sayPace({ pace: progress.pace, unit: 'records' }) : []
+  return [
+    `${progress.resource}: **${progress.phase}**, ${progress.records} records${of}, ${progress.requests} requests.${live}${verdict}`,
+    ...pace,
+  ].join('\n\n')
 }

@@ -13,6 +13,7 @@ import type { ExportPlan } from '../activities/export-plan.ts'
 import type { SegmentResult } from '../activities/read-segment.ts'
 import { describeResource, type ResourceProgress } from './export-details.ts'
 import { openMarks } from './marks.ts'
+import { toPace } from './pace.ts'
 import { publishEach } from './publish-each.ts'
 import { controlRun } from './run-control.ts'
 
@@ -82,16 +83,22 @@ export async function exportResource(input: {
       await control.mayGoOn()
       if (control.stopping) return { resource, stopped: true }
       show({ phase: 'reading' })
+      const begun = Date.now()
       const step = await control.untilInterrupted(() =>
         readSegment.executeWithOptions({ summary: `read ${resource}, part ${segment}` }, [
           { plan, resource, seconds, owner },
         ]),
       )
       if (step === 'interrupted') continue
+      const now = Date.now()
+      const { records, expected = 0 } = step
+      const done = records - progress.records
+      const pace = toPace({ done, left: expected - records, ms: now - begun, now })
       read = step
       seconds = Math.min(seconds * 2, longestSegmentSeconds)
       show({
-        records: read.records,
+        pace,
+        records,
         requests: read.requests,
         ...(read.expected === undefined ? {} : { expected: read.expected }),
       })

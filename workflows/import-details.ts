@@ -1,6 +1,6 @@
 import type { Staged } from '../activities/stage-import.ts'
 import type { ImportLimits, ImportPlan } from '../imports/import-plan.ts'
-import { sayPhase, sayWaiting, sayWhere, toMinute } from './details.ts'
+import { sayCounts, sayPace, sayPhase, sayWaiting, sayWhere, toMinute } from './details.ts'
 import { sayParked } from './parked.ts'
 import type { SendingProgress } from './sending.ts'
 
@@ -59,7 +59,8 @@ export function describeImport(progress: ImportProgress): string {
     ...said,
     ...breaker,
     ...sayParked(progress),
-    ...countsOf(progress),
+    ...sayPace({ pace: progress.pace, unit: 'rows' }),
+    ...sayCounts({ counts: progress.counts, unit: 'rows' }),
     ...totalsOf(progress),
     buttons,
   ].join('\n\n')
@@ -84,10 +85,4 @@ function totalsOf({ staged }: ImportProgress): string[] {
       line('all', changes, totals.sums),
     ].join('\n'),
   ]
-}
-
-function countsOf({ counts }: ImportProgress): string[] {
-  if (counts === undefined) return []
-  const names = Object.entries(counts).filter(([, count]) => count > 0)
-  return [names.map(([name, count]) => `${name}: **${count}**`).join(', ')]
 }

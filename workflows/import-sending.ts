@@ -43,7 +43,7 @@ export async function sendAll(run: ImportSending): Promise<SendingEnd> {
 
 const stopped = 'stopped; the same import goes on from there'
 
-function toSending({ plan, progress, ...parties }: ImportSending): Sending {
+function toSending({ plan, staged, progress, ...parties }: ImportSending): Sending {
   const { attended, approvalSeconds } = plan
   return {
     ...parties,
@@ -52,6 +52,7 @@ function toSending({ plan, progress, ...parties }: ImportSending): Sending {
     approvalSeconds,
     stopped,
     thread: newThread(),
+    open: staged.open,
     send: (input, summary) =>
       sendImport.executeWithOptions({ summary }, [{ plan, limits: progress.limits, ...input }]),
     afterStep: async ({ ended }) => {

@@ -1,7 +1,7 @@
 import type { Snapshot } from '../activities/snapshot-recovery.ts'
 import type { RecoveryLimits, RecoveryPlan } from '../recoveries/recovery-plan.ts'
 import type { WaitingFor } from './desk.ts'
-import { sayPhase, sayWaiting, sayWhere, toMinute } from './details.ts'
+import { sayCounts, sayPace, sayPhase, sayWaiting, sayWhere, toMinute } from './details.ts'
 import type { SendingProgress } from './sending.ts'
 
 export interface RecoveryProgress extends SendingProgress {
@@ -65,7 +65,8 @@ export function describeRecovery(progress: RecoveryProgress): string {
     ...breaker,
     ...canaries,
     ...previewOf(progress),
-    ...countsOf(progress),
+    ...sayPace({ pace: progress.pace, unit: 'resumes' }),
+    ...sayCounts({ counts: progress.counts, unit: 'subscriptions' }),
     buttons,
   ].join('\n\n')
 }
@@ -101,9 +102,4 @@ function toTable(title: string, counts: Readonly<Record<string, number>>, all?: 
     ...rows.map(([name, count]) => `| ${name || 'no reason'} | ${count} |`),
     ...last,
   ].join('\n')
-}
-
-function countsOf({ counts }: RecoveryProgress): string[] {
-  const names = Object.entries(counts ?? {}).filter(([, count]) => count > 0)
-  return names.length === 0 ? [] : [names.map(([name, count]) => `${name}: **${count}**`).join(', ')]
 }

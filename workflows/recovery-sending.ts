@@ -63,7 +63,7 @@ export async function resumeAll(run: RecoverySending): Promise<SendingEnd> {
 const stopped = 'stopped by a person'
 
 function toSending(run: RecoverySending): Sending {
-  const { plan, progress, show, control, desk, thread = newThread() } = run
+  const { plan, snapshot, progress, show, control, desk, thread = newThread() } = run
   const { attended, approvalMs, firstWaitMs, verifyMs } = plan
   return {
     progress,
@@ -71,6 +71,7 @@ function toSending(run: RecoverySending): Sending {
     control,
     desk,
     thread,
+    open: snapshot.open,
     attended,
     approvalSeconds: approvalMs / 1000,
     stopped,

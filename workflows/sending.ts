@@ -1,6 +1,7 @@
 import { condition, workflowInfo } from '@temporalio/workflow'
 import type { SegmentInput, SendStep } from '../activities/change-segment.ts'
 import type { Desk, DeskProgress } from './desk.ts'
+import { type Pace, toPace } from './pace.ts'
 import type { RunControl } from './run-control.ts'
 
 const firstSegmentSeconds = 15
@@ -32,6 +33,8 @@ export const newThread = (): Thread => ({
 export interface SendingProgress extends DeskProgress {
   /** What the breaker waits for, where it is open. */
   breakerUntil?: string
+  /** Of the last segment, while there is something left to send. */
+  pace?: Pace
 }
 
 export interface Sending {
@@ -40,6 +43,8 @@ export interface Sending {
   control: RunControl
   desk: Desk
   thread: Thread
+  /** How many changes there are to send at the beginning. */
+  open: number
   /** Whether a breaker that has given up waits for a person, and how long. */
   attended: boolean
   approvalSeconds: number
@@ -72,6 +77,7 @@ export async function sendSome(
     await sending.beforeSegment?.()
     progress.phase = rows === undefined ? 'sending' : 'canary'
     show()
+    const begun = Date.now()
     const step = await control.untilInterrupted(() => {
       const { seconds, breakers, claims } = thread
       const input = { seconds, breakers, claims, ...(rows && { rows: [...rows] }) }
@@ -83,6 +89,7 @@ export async function sendSome(
     if (step === 'interrupted') continue
     Object.assign(thread, { breakers: step.breakers, claims: step.claims, segment: thread.segment + 1 })
     if (rows === undefined) thread.seconds = Math.min(thread.seconds * 2, longestSegmentSeconds)
+    notePace(sending, { before: progress.counts?.staged ?? sending.open, begun, step })
     progress.counts = step.counts
     progress.parkedRows = step.parkedRows ?? []
     show()
@@ -93,6 +100,16 @@ export async function sendSome(
     if (end !== undefined) return end
     await waitUntilDue(sending, step)
   }
+}
+
+/** A canary is over too soon to tell, and what waits between two segments is no pace. */
+function notePace({ progress, rows }: Sending, segment: { before: number; begun: number; step: SendStep }) {
+  const { before, begun, step } = segment
+  const now = Date.now()
+  const left = step.counts.staged
+  const pace = rows === undefined ? toPace({ done: before - left, left, ms: now - begun, now }) : undefined
+  delete progress.pace
+  if (pace !== undefined) progress.pace = pace
 }
 
 /** Once for each time that it opens, and not for each of its trials. */
