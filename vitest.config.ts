@@ -31,7 +31,7 @@ export default defineConfig({
           env: { TEMPORAL_DEBUG: '1' },
           // They start servers, workers and commands of their own and wait for them: two files leave two cores idle for
           // a quarter of the time, four for a twentieth.
-          maxWorkers: 3,
+          maxWorkers: 4,
           sequence: { groupOrder: 0 },
         },
       },

@@ -8,30 +8,38 @@ import { connectTemporal, createWorld, filesOf, folderOf, startRun } from './wor
 
 const seed = 20261121
 
-describe('an export whose processes are killed', () => {
-  test('is proven and equal to the byte, after SIGKILLs of the worker at random moments', async () => {
-    console.log(`seed ${seed}`)
-    const chance = new Chance(seed, 1)
-    const world = await createWorld({ ...quiet, faults: [{ kind: 'latency', ms: 40 }] })
-    const client = await connectTemporal()
-    let worker = startConnector(world, ['worker'])
-    await says(worker, 'Listening')
-    const undisturbed = await (await startRun({ client, world, input })).result()
+/** Each costs what Temporal waits for a silent worker; `EXPORT_KILLS=20 vitest run test/export/crash` takes some minutes. */
+const kills = Number(process.env['EXPORT_KILLS'] ?? 3)
 
-    const run = await startRun({ client, world, input })
-    for (let kill = 0; kill < 4; kill += 1) {
-      await pagesRead(world, 3 + chance.below(12))
-      killGroup(worker)
-      await once(worker, 'exit')
-      worker = startConnector(world, ['worker'])
+describe('an export whose processes are killed', () => {
+  const timeout = 120_000 + 10_000 * Number(process.env['EXPORT_KILLS'] ?? 0)
+  test(
+    'is proven and equal to the byte, after SIGKILLs of the worker at random moments',
+    { timeout },
+    async () => {
+      console.log({ seed, kills })
+      const chance = new Chance(seed, 1)
+      const world = await createWorld({ ...quiet, faults: [{ kind: 'latency', ms: 40 }] })
+      const client = await connectTemporal()
+      let worker = startConnector(world, ['worker'])
       await says(worker, 'Listening')
-    }
-    const report = await run.result()
-    expect(report.verdict).toBe('proven')
-    const folder = folderOf(report, 'customers')
-    expect(await verifyExport(folder)).toMatchObject({ problems: [] })
-    expect(await filesOf(folder)).toEqual(await filesOf(folderOf(undisturbed, 'customers')))
-  })
+      const undisturbed = await (await startRun({ client, world, input })).result()
+
+      const run = await startRun({ client, world, input })
+      for (let kill = 0; kill < kills; kill += 1) {
+        await pagesRead(world, 3 + chance.below(12))
+        killGroup(worker)
+        await once(worker, 'exit')
+        worker = startConnector(world, ['worker'])
+        await says(worker, 'Listening')
+      }
+      const report = await run.result()
+      expect(report.verdict).toBe('proven')
+      const folder = folderOf(report, 'customers')
+      expect(await verifyExport(folder)).toMatchObject({ problems: [] })
+      expect(await filesOf(folder)).toEqual(await filesOf(folderOf(undisturbed, 'customers')))
+    },
+  )
 
   test('is proven after a SIGKILL of the Temporal server, whose database is on disk', async () => {
     const world = await createWorld({ ...quiet, faults: [{ kind: 'latency', ms: 40 }] })

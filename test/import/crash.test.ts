@@ -25,7 +25,7 @@ const connector = fileURLToPath(new URL('../../scripts/connector.ts', import.met
 /** `IMPORT_ROWS=10000 IMPORT_KILLS=30 vitest run test/import/crash` takes some ten minutes. */
 const chaos = {
   rows: Number(process.env['IMPORT_ROWS'] ?? 300),
-  kills: Number(process.env['IMPORT_KILLS'] ?? 4),
+  kills: Number(process.env['IMPORT_KILLS'] ?? 3),
   timeoutMs: 120_000 + 30_000 * Number(process.env['IMPORT_KILLS'] ?? 0),
 }
 
