@@ -19,20 +19,23 @@ describe('an export whose processes are killed', () => {
     async () => {
       console.log({ seed, kills })
       const chance = new Chance(seed, 1)
-      const world = await createWorld({ ...quiet, faults: [{ kind: 'latency', ms: 40 }] })
+      const world = await createWorld({ ...quiet, counts: { customers: 3_000 * kills } })
       const client = await connectTemporal()
       let worker = startConnector(world, ['worker'])
       await says(worker, 'Listening')
       const undisturbed = await (await startRun({ client, world, input })).result()
 
+      // Twenty pages a second: most kills come after a checkpoint, which is made every second.
+      world.sandbox.control.setFaults({ faults: [{ kind: 'latency', ms: 200 }] })
       const run = await startRun({ client, world, input })
       for (let kill = 0; kill < kills; kill += 1) {
-        await pagesRead(world, 3 + chance.below(12))
+        await pagesRead(world, 15 + chance.below(20))
         killGroup(worker)
         await once(worker, 'exit')
         worker = startConnector(world, ['worker'])
         await says(worker, 'Listening')
       }
+      world.sandbox.control.setFaults({ faults: [] })
       const report = await run.result()
       expect(report.verdict).toBe('proven')
       const folder = folderOf(report, 'customers')
