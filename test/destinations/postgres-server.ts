@@ -40,8 +40,14 @@ export async function startPostgres({ fileBytes }: { fileBytes?: number } = {}) 
     initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
     // What a killed server has written the kernel keeps: only a power cut could show that nothing waits for the disk.
     postgresFlags: [
-      ...['-c', 'listen_addresses=127.0.0.1', '-c', `unix_socket_directories=${folder}`],
-      ...['-c', 'fsync=off', '-c', 'full_page_writes=off'],
+      '-c',
+      'listen_addresses=127.0.0.1',
+      '-c',
+      `unix_socket_directories=${folder}`,
+      '-c',
+      'fsync=off',
+      '-c',
+      'full_page_writes=off',
     ],
   })
   await server.initialise()
