@@ -31,17 +31,21 @@ type Asked = Pick<Request, 'method' | 'path' | 'token'>
 export function toError(asked: Asked, reply: Reply): BillingError | undefined {
   const { status } = reply
   if (status >= 200 && status < 300) return undefined
-  const body = parseOr(reply.text)
-  const words = toWords(body.json ? body.value : reply.text)
+  const { json } = parseOr(reply.text)
+  // Before a long sentence is cut: a part of the token is too much as well.
+  const text = reply.text.replaceAll(asked.token, '***')
+  const body = parseOr(text)
+  const words = toWords(body.json ? body.value : text)
   const failure: Failure = {
     method: asked.method,
     path: asked.path,
     status,
+    // JSON may have written it with escapes.
     words: words.map((sentence) => sentence.replaceAll(asked.token, '***')),
   }
   if (status === 401) return new Unauthorized(failure)
   if (status === 403) return new Forbidden(failure)
-  if (status === 404) return new NotFound({ ...failure, json: body.json })
+  if (status === 404) return new NotFound({ ...failure, json })
   if (status === 400 || status === 409 || status === 422) return new Refused(failure)
   if (status === 429) return new RateLimited({ ...failure, retryAfterMs: retryAfterMs(reply) })
   if (status >= 500) return new ServiceFault(failure)

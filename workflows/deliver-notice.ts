@@ -1,4 +1,4 @@
-import { proxyActivities, setCurrentDetails } from '@temporalio/workflow'
+import { ApplicationFailure, proxyActivities, setCurrentDetails, workflowInfo } from '@temporalio/workflow'
 import type { Activities } from '../activities/index.ts'
 import type { Notice } from '../activities/notice.ts'
 import { throwInOwnWords } from './own-words.ts'
@@ -15,6 +15,10 @@ const { sendNotice } = proxyActivities<Activities>({
  * a receiver, or fails with it.
  */
 export async function deliverNotice(notice: Notice): Promise<string> {
+  if (workflowInfo().parent === undefined) {
+    const message = 'deliverNotice is what a run begins to tell people something; it is not started by hand.'
+    throw ApplicationFailure.nonRetryable(message, 'InvalidInput')
+  }
   setCurrentDetails(notice.summary)
   const summary = `${notice.kind}: ${notice.run.workflowId}`.slice(0, 200)
   return await sendNotice.executeWithOptions({ summary }, [notice]).catch(throwInOwnWords)

@@ -65,9 +65,22 @@ export async function planChanges(
     if (staysPaused) plan.warnings.push(`${name} stays paused: ${note ?? ''}`)
     plan.warnings.push(...warningsOf(name, definition))
   }
+  if (!isWatched(wanted))
+    plan.warnings.push(
+      'provenWithin is watched by nobody: add a schedule of watchExports, as docs/schedules.example.yaml has one',
+    )
   for (const name of await ownSchedules(place))
     if (!wanted.has(name)) plan.changes.push({ what: 'delete', name })
   return plan
+}
+
+/** Whether somebody looks where a proven export is expected in time. */
+function isWatched(wanted: ReadonlyMap<string, Definition>): boolean {
+  const running = [...wanted.values()].filter(({ paused }) => !paused)
+  return (
+    running.every(({ provenWithin }) => provenWithin === undefined) ||
+    running.some(({ workflow }) => workflow === 'watchExports')
+  )
 }
 
 const definitionOf = (present: ScheduleDescription | undefined): Partial<Definition> =>

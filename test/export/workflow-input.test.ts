@@ -92,6 +92,14 @@ describe('the input of an export, as the Temporal UI can send it', () => {
     },
   )
 
+  test.each([[[]], [[{ kind: 'failed' }]]])(
+    'ends at once with a sentence where a notice is started by hand with %j',
+    async (args) => {
+      const run = await start(await connectTemporal(), 'deliverNotice', ...args)
+      expect((await failureOf(run)).message).toMatch(/^deliverNotice is what a run begins/)
+    },
+  )
+
   test.each([[[]], [[null]], [[{ run: 7 }]], [[{ run: 'export-nothing', to: ['csvs'] }]]])(
     'ends at once with a sentence where what is to be published again is %j',
     async (args) => {

@@ -116,6 +116,16 @@ describe('schedule apply', () => {
     expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('does not exist') })
   })
 
+  test('warns of nights that are to be proven in time and that nobody watches', async () => {
+    const watched = nightly('    provenWithin: 4h\n')
+    const watch = `  ${named('watch')}:\n    workflow: watchExports\n    every: 1h\n`
+    const warnings = async (text: string) => (await apply(schedules(text), '--yes')).warnings
+    expect(await warnings(watched)).toEqual([expect.stringContaining('watched by nobody')])
+    expect(await warnings(watched + watch)).toEqual([])
+    expect(await warnings(`${watched}    paused: true\n`)).toEqual([])
+    await apply(none, '--yes')
+  })
+
   test('puts back what somebody changed in the UI, leaves a pause alone, and touches nothing of others', async () => {
     const client = await connectTemporal()
     const text = schedules(nightly())
