@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Billing } from '../billing/client.ts'
 import type { BreakerStates } from '../changes/breakers.ts'
-import { failedCanaries } from '../changes/canary.ts'
+import { failedCanaries, nextCanary } from '../changes/canary.ts'
 import type { ChangeKind } from '../changes/change-kind.ts'
 import { forgiveAttempts } from '../changes/forgive-attempts.ts'
 import type { Limits } from '../changes/limits.ts'
@@ -58,6 +58,8 @@ export interface SendStep {
   parkedRows?: number[]
   /** Lanes of which all of the canary failed. */
   failedCanaries: string[]
+  /** Of lanes of whose canary nothing was sent: what goes first instead. */
+  nextCanary?: number[]
 }
 
 /** As many as a person takes in hand at once; all of them are in the report. */
@@ -202,8 +204,10 @@ export class Segment {
   }): Promise<SendStep> {
     const { ended, sent, nextAt } = end
     const { ledger, work, input } = this.#options
-    const { run } = work
+    const { run, kind } = work
+    const { rows = [] } = input
     const { counts } = await summarize({ ledger, run })
+    const next = ended === 'finished' ? await nextCanary({ ledger, run, kind, rows }) : []
     return {
       ended,
       ...(nextAt !== undefined && { nextAt }),
@@ -212,7 +216,8 @@ export class Segment {
       claims: await ledger.claims({ run }),
       counts,
       ...(counts.parked > 0 && { parkedRows: await firstParked({ ledger, run }) }),
-      failedCanaries: await failedCanaries({ ledger, run, rows: input.rows ?? [] }),
+      failedCanaries: await failedCanaries({ ledger, run, rows }),
+      ...(next.length > 0 && { nextCanary: next }),
     }
   }
 }

@@ -72,6 +72,27 @@ export async function failedCanaries({
 }
 
 /**
+ * The canary after a canary: of each lane of which nothing was sent, because looks kept all of it from being sent, as
+ * many once more. Empty where each lane has told something, or has nothing left to send.
+ */
+export async function nextCanary({
+  rows,
+  ...of
+}: {
+  ledger: Ledger
+  run: string
+  kind: ChangeKind
+  rows: readonly number[]
+}): Promise<number[]> {
+  const { ledger, run } = of
+  const changes = await Promise.all(rows.map((row) => ledger.row({ run, row })))
+  const byLane = Map.groupBy(changes, (change) => change?.lane ?? '')
+  const untold = [...byLane].filter(([, canary]) => canary.every((change) => (change?.sends ?? 0) === 0))
+  const chosen = untold.map(([lane, canary]) => chooseCanary({ ...of, size: canary.length, lane }))
+  return (await Promise.all(chosen)).flat().toSorted((a, b) => a - b)
+}
+
+/**
  * Which unsettled changes of a run that died went in its canary. A canary is settled before anything else is sent:
  * in a lane of which no more than its size was ever touched, what was sent once is of it; in any other it is over.
  */

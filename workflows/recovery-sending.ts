@@ -50,10 +50,15 @@ export async function resumeAll(run: RecoverySending): Promise<SendingEnd> {
       const why = control.stopping ? stopped : 'nobody approved in time'
       if (!isApproved) return { how: 'stopped', giveUp: false, why }
     }
-    if (snapshot.canary.length > 0) {
-      const afterCanary = (step: SendStep) => leaveFailed(run, step)
-      const end = await sendSome({ ...sending, rows: snapshot.canary, afterCanary })
+    for (let rows: readonly number[] = snapshot.canary; rows.length > 0;) {
+      let next: readonly number[] = []
+      const afterCanary = (step: SendStep) => {
+        next = step.nextCanary ?? []
+        return leaveFailed(run, step)
+      }
+      const end = await sendSome({ ...sending, rows, afterCanary })
       if (end !== undefined) return end
+      rows = next
     }
   }
   const beforeSegment = () => continueWhereLong(run, sending.thread)
@@ -98,7 +103,7 @@ async function leaveFailed(
   { failedCanaries }: SendStep,
 ): Promise<undefined> {
   if (failedCanaries.length === 0) return
-  progress.failedCanaries = failedCanaries
+  progress.failedCanaries = [...progress.failedCanaries, ...failedCanaries]
   show()
   const why = 'all that went first for this reason failed (canary)'
   const summary = `leave ${failedCanaries.join(', ')}`

@@ -40,6 +40,26 @@ describe('the canary of each reason', () => {
     expect((await recoveryCsv(result)).get(bad[29] ?? '')?.['words']).toContain('canary')
   })
 
+  test('is another one where all that was to go first has become needless meanwhile', async () => {
+    const { world, ids, start } = await begin({ broken: 15 })
+    world.sandbox.control.setFaults({ faults: [{ kind: 'fallBack', on: resume }] })
+    const run = await start({ ...quick, canary: 2, approval: true })
+    await until(async () => (await statusOf(run)).waitingFor !== undefined)
+    const { snapshot } = await statusOf(run)
+    const fields = { status: 'active', needs_attention: null, needs_attention_reason: null }
+    // All are of one moment: the rows are in the order of their ids.
+    for (const row of snapshot?.canary ?? [])
+      world.sandbox.control.update({
+        resource: 'subscriptions',
+        id: ids.toSorted()[row - 1] ?? '',
+        fields,
+      })
+    await run.executeUpdate('approve', { args: [person] })
+    const { byReason } = await run.result()
+    expect(byReason).toEqual({ gateway_issue: { alreadyFine: 2, fellBack: 2, notTried: 11 } })
+    expect(resumesAsked(world)).toHaveLength(2)
+  })
+
   test('uses up no attempt of what fell back in it', async () => {
     const { bad, resumed, start, fallBack } = await beginTwo()
     await (await start({ ...quick, canary: 4, attempts: 1 })).result()
@@ -84,7 +104,7 @@ describe('the breaker of each reason', () => {
     await until(async () => (await statusOf(run)).waitingFor?.what === 'breaker')
     const { currentDetails } = await run.query<{ currentDetails: string }>('__temporal_workflow_metadata')
     expect(currentDetails).toContain('Too many resumes failed')
-    expect(currentDetails).toMatch(/`approve`.*goes on; .*`stop`.*ends it/)
+    expect(currentDetails).toMatch(/To go on: .*`approve`.*To end it: .*`stop`/s)
     fallBack({ to: 0 })
     await run.executeUpdate('approve', { args: [person] })
     expect((await run.result()).byReason['biller_issue']).toEqual({ recovered: 30 })
