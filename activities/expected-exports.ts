@@ -1,11 +1,16 @@
 import { listNames } from '../billing/resources/resource.ts'
 import type { Expected } from './night.ts'
-import type { ExportInput } from './open-export.ts'
+import { exportInput } from './open-export.ts'
 import { placeOf } from './since.ts'
 
-/** What an export with this input has to publish, list by list and place by place. */
-export function toExpected(input: unknown): Expected[] {
-  const asked = (input ?? {}) as ExportInput
+/**
+ * What an export with this input has to publish, list by list and place by place; undefined where no export takes it:
+ * somebody may have changed the input of a schedule.
+ */
+export function toExpected(input: unknown): Expected[] | undefined {
+  const parsed = exportInput.safeParse(input ?? {})
+  if (!parsed.success) return undefined
+  const asked = parsed.data
   const { resources = [...listNames], to = ['csv'], mode = 'full', filters = {} } = asked
   const { exclude: excluded = [], hash: hashed = [], forExcel = false } = asked
   return resources.flatMap((resource) =>

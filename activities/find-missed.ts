@@ -146,7 +146,10 @@ async function saysOf(options: {
   published: readonly PublishedNote[]
 }): Promise<string | undefined> {
   const { night, description, published } = options
-  const lacks = await lacksOf({ night, expected: toExpected(description.action.args?.[0]), published })
+  const expected = toExpected(description.action.args?.[0])
+  if (expected === undefined)
+    return `its input is not one that an export takes, so put it back with \`connector schedule apply\`; ${await tellNight({ night, description })}`
+  const lacks = await lacksOf({ night, expected, published })
   if (lacks.length === 0) return undefined
   const what = lacks.map(({ resource, destination }) => `${resource} to ${destination}`).join(', ')
   return `no proven export of ${what}; ${await tellNight({ night, description })}`

@@ -103,6 +103,22 @@ describe('the watch', () => {
     expect(narrowed.code).toBe(1)
   })
 
+  test('tells of a schedule whose input somebody spoilt, and of the others beside it', async () => {
+    const { schedule, look, listed } = await open()
+    const paused = 'Paused by me: holidays'
+    const { scheduleId, handle } = await schedule('nightly', { provenWithin: '1s' }, paused)
+    const spoilt = await schedule('spoilt', { provenWithin: '1s', input: { resources: 'plans' } }, paused)
+    await listed(scheduleId)
+    await listed(spoilt.scheduleId)
+    const { createdAt } = (await handle.describe()).info
+    await until(() => Date.now() > createdAt.getTime() + 5_100)
+    const { missed } = await look()
+    expect(new Set(missed.map((one) => one.schedule))).toEqual(new Set([scheduleId, spoilt.scheduleId]))
+    expect(missed.find((one) => one.schedule === spoilt.scheduleId)?.says).toBe(
+      `its input is not one that an export takes, so put it back with \`connector schedule apply\`; the schedule is paused: ${paused}`,
+    )
+  })
+
   test('refuses an input that it does not take with one sentence', async () => {
     const { look } = await open()
     await expect(look({ since: 'yesterday' })).rejects.toMatchObject({
