@@ -130,7 +130,7 @@ describe('the bounds of a run', () => {
   })
 
   test('can be lowered while it runs', async () => {
-    const { world, start } = await begin({ broken: 40, sandbox: { faults: [{ kind: 'latency', ms: 150 }] } })
+    const { world, start } = await begin({ broken: 40, sandbox: { faults: [{ kind: 'latency', ms: 60 }] } })
     const run = await start({ ...quick, concurrency: 1, canary: 0 })
     await until(() => resumesAsked(world).length >= 3)
     await run.executeUpdate('setLimits', { args: [{ maxSubscriptions: 30, ...person }] })
