@@ -38,7 +38,7 @@ async function reset({ client, run, to }: { client: Client; run: RecoveryHandle;
     workflowExecution: { workflowId, runId },
     workflowTaskFinishEventId: (to === 'first' ? tasks[0] : tasks.at(-1))?.eventId ?? null,
     reason: 'somebody pressed Reset',
-    requestId: `${workflowId}-${to}`,
+    requestId: `${runId}-${to}`,
   })
   return client.workflow.getHandle(workflowId, again.runId) as RecoveryHandle
 }
@@ -143,6 +143,39 @@ test('an import and a recovery under one typed id have names of their own, which
   const same = await (await startImport({ client, world, name, input: await sheet(4) })).result()
   expect(same).toMatchObject({ run: `${name}.3`, counts: { done: 3 } })
   expect(timesOf(world, 'retentions', 6)).toEqual(once(6))
+})
+
+test('no subscription is resumed more often than attempts say, whatever is done to its runs', async () => {
+  const faults = [
+    { kind: 'fallBack', on: resume },
+    { kind: 'reset', effect: 'done', on: resume, rate: 0.3 },
+  ] as const
+  const slowly = { kind: 'latency', ms: 150 } as const
+  const { world, client, ids, start } = await begin({ broken: 8, sandbox: { faults: [...faults, slowly] } })
+  const name = `whatever ${world.workspace}`
+  const input = { ...quick, canary: 0, attempts: 3, concurrency: 1 } as const
+  const isSending = async (run: RecoveryHandle) => {
+    await until(async () => (await statusOf(run)).phase === 'sending')
+    const before = resumesAsked(world).length
+    await until(() => resumesAsked(world).length > before)
+  }
+  const terminated = await start(input, name)
+  await isSending(terminated)
+  await terminated.terminate()
+  const first = await start(input, name)
+  await isSending(first)
+  const again = await reset({ client, run: first, to: 'first' })
+  await isSending(again)
+  await again.signal('stop')
+  expect(await again.result()).toMatchObject({ ended: { how: 'stopped' } })
+  const last = await start(input, name)
+  await isSending(last)
+  world.sandbox.control.setFaults({ faults: [...faults] })
+  await (await reset({ client, run: last, to: 'last' })).result()
+  const { outcomes } = await (await start(input, name)).result()
+  expect(outcomes).toEqual({ attemptsUsedUp: 8 })
+  const often = Map.groupBy(resumesAsked(world), (id) => id)
+  expect(ids.map((id) => often.get(id)?.length)).toEqual(ids.map(() => 3))
 })
 
 test('a rate that is changed while the list is read holds for the reading too', async () => {
