@@ -121,7 +121,7 @@ describe('an export that people steer', () => {
       currentDetails: string
     }>('__temporal_workflow_metadata')
     expect(currentDetails).toContain(`**LIVE** ${world.workspace}`)
-    expect(currentDetails).toContain('| customers | reading |')
+    expect(currentDetails.replaceAll('\u00a0', '')).toContain('| customers | reading |')
     expect(currentDetails).toContain('unpause')
     const signals = definition.signalDefinitions
     expect(signals.map(({ name }) => name).toSorted()).toEqual(['pause', 'stop', 'unpause'])
