@@ -97,6 +97,27 @@ describe('people are told', () => {
     )
   })
 
+  test('of deletes that were held back, although the export is proven', async () => {
+    const receiver = await openReceiver()
+    const world = await createWorld({ counts: { plans: 40 } })
+    await startTestWorker(world, { NOTIFY_URL: receiver.url, BILLING_READ_LAG_SECONDS: '0' })
+    const client = await connectTemporal()
+    const exportPlans = async () => {
+      const run = await startRun({ client, world, input: { ...plans, to: ['duckdb'] } })
+      return { run, report: await run.result() }
+    }
+    await exportPlans()
+    for (const id of world.sandbox.control.ids({ resource: 'plans' }).slice(0, 20))
+      world.sandbox.control.delete({ resource: 'plans', id })
+    const { run, report } = await exportPlans()
+    expect(report.verdict).toBe('proven')
+    await until(() => receiver.received.length > 0)
+    expect(receiver.received.map(({ body }) => [body.event.kind, body.run.workflowId])).toEqual([
+      ['attention', run.workflowId],
+    ])
+    expect(receiver.received[0]?.body.text).toContain('deletes')
+  })
+
   test('of parked rows, with the command that resolves the first', async () => {
     const receiver = await openReceiver()
     const world = await createWorld({
