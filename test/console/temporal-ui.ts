@@ -34,16 +34,17 @@ export function openUi({ page, uiUrl }: { page: Page; uiUrl: string }) {
 
   /** A dialog that still moves can miss a click: then nothing was sent, and it is clicked again. */
   async function press(name: string): Promise<void> {
-    for (let isSent = false; !isSent;) {
-      const sent = page.waitForRequest(isAction, { timeout: 2_000 }).then(
-        () => true,
-        () => false,
-      )
+    const sent = new Set<Request>()
+    const note = (request: Request) => void (isAction(request) && sent.add(request))
+    page.on('request', note)
+    while (sent.size === 0) {
       await dialog.getByRole('button', { name, exact: true }).click()
-      isSent = await sent
+      if (sent.size === 0) await page.waitForRequest(isAction, { timeout: 2_000 }).catch(() => undefined)
     }
-    await dialog.waitFor({ state: 'hidden' }).catch(async () => {
-      throw new Error(`The UI refuses: ${await dialog.innerText()}`)
+    page.off('request', note)
+    await dialog.waitFor({ state: 'hidden', timeout: 10_000 }).catch(async () => {
+      const words = (await dialog.innerText()).replaceAll(/\s+/g, ' ')
+      throw new Error(`The UI refuses: ${words}`)
     })
   }
 
