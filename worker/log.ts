@@ -44,13 +44,26 @@ function toFields(meta: Fields): Fields {
 
 function toPlain(value: unknown): unknown {
   if (typeof value === 'bigint') return String(value)
-  if (!(value instanceof Error)) return value
+  if (!(value instanceof Error)) return isWritable(value) ? value : String(value)
   const { name, message, cause } = value
   return { name, message, ...(cause instanceof Error && { cause: toPlain(cause) }) }
 }
 
-const toJson = ({ time, level, message, fields }: Line) =>
-  JSON.stringify({ time: time.toISOString(), level, message, ...fields })
+/** JSON knows no circles and no big numbers within an object; a line that can't be written must not end a step. */
+function isWritable(value: unknown): boolean {
+  try {
+    JSON.stringify(value)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** What a line says of itself is no field's to say. */
+function toJson({ time, level, message, fields }: Line): string {
+  const own = { time: time.toISOString(), level, message }
+  return JSON.stringify({ ...own, ...fields, ...own })
+}
 
 /** `16:20:31 INFO  read  run=export-1 resource=customers page=12` */
 function toWords({ time, level, message, fields }: Line): string {

@@ -41,4 +41,17 @@ describe('a log', () => {
     logger.error('told', { workflowId: 'a/b', workflowType: 'importFile' })
     expect(written.map((line) => JSON.parse(line) as object)).toMatchObject([{ message: 'told', run: 'a/b' }])
   })
+  test.each(['json', 'text'] as const)(
+    'is written whatever its fields are, and they do not speak for it (%s)',
+    (format) => {
+      const { logger, written } = lines({ format })
+      const circle: { self?: object } = {}
+      circle.self = circle
+      logger.info('read', { circle, counts: { rows: 1n }, level: 'error', message: 'other', page: 12 })
+      const [line = ''] = written
+      if (format === 'json')
+        expect(JSON.parse(line)).toMatchObject({ level: 'info', message: 'read', page: 12 })
+      else expect(line).toMatch(/INFO {2}read .*page=12\n$/)
+    },
+  )
 })
