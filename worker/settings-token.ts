@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import { headerValue } from './settings-kinds.ts'
 
 /** Gives the API token; `fresh` reads its file again, for a token that was changed while a run goes on. */
@@ -13,16 +14,23 @@ export function fixedToken(token: string): Token {
 export function tokenFromFile(file: string): Token {
   let token = parseToken(file, readFileSync(file, 'utf8'))
   return async (options) => {
-    if (options?.fresh === true) token = parseToken(file, await readAgain(file))
+    if (options?.fresh === true) token = await readAgain(file)
     return token
   }
 }
 
+/** Whoever replaces a token may empty its file first, or take it away for a moment. */
+const tries = 10
+const waitMs = 100
+
 async function readAgain(file: string): Promise<string> {
-  try {
-    return await readFile(file, 'utf8')
-  } catch (cause) {
-    throw new TokenFileError(file, { cause })
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return parseToken(file, await readFile(file, 'utf8'))
+    } catch (cause) {
+      if (attempt === tries) throw new TokenFileError(file, { cause })
+    }
+    await wait(waitMs)
   }
 }
 

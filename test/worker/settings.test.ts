@@ -169,6 +169,13 @@ describe('settings', () => {
     expect(await token()).toBe('first')
     expect(await token({ fresh: true })).toBe('second')
     expect(await token()).toBe('second')
+    // As a shell does that writes over it.
+    writeFileSync(file, '')
+    const asked = token({ fresh: true })
+    setTimeout(() => writeFileSync(file, 'third\n'), 50)
+    expect(await asked).toBe('third')
+    rmSync(file)
+    await expect(token({ fresh: true })).rejects.toThrow('does not hold exactly one token')
   })
 
   it('refuse two tokens, a missing or empty token file, and a token that is no header value, never showing it', () => {
