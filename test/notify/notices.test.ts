@@ -1,4 +1,5 @@
 import type { WorkflowHandle } from '@temporalio/client'
+import { execFileSync } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
 import { connectTemporal, createWorld, startRun, startTestWorker, until } from '../export/world.ts'
 import { addonsCsv, putFile, quick as quickImport, retentionsCsv, startImport } from '../import/world.ts'
@@ -225,6 +226,7 @@ describe('people are told', () => {
     expect((await run.result()).verdict).toBe('unproven')
     await until(() => receiver.received.length > 0)
     expect(receiver.received[0]?.body.run.workflowId).toBe(name)
+    expect(receiver.received[0]?.body.command).toBe(`connector report '${name}'`)
   })
 
   test('each as much as they asked for', async () => {
@@ -392,4 +394,26 @@ test('a long summary is cut between two letters, not within one', () => {
   const { text } = toBody({ notice, sender, ui: { url: undefined, namespace: 'default' } })
   expect(text).toContain('xxx')
   expect(text.isWellFormed()).toBe(true)
+})
+
+test('a command to type is one that a shell takes, whatever id somebody typed', () => {
+  const commandOf = (workflowId: string, command?: string) => {
+    const run = { workflowId, runId: '1', type: 'importFile' }
+    const notice: Notice = {
+      id: 'id',
+      kind: 'approval',
+      at: '2026-11-22T05:41:07Z',
+      run,
+      summary: 'It waits.',
+    }
+    const body = { notice: { ...notice, ...(command !== undefined && { command }) } }
+    const sender = { workspace: 'acc_1', mode: 'live' } as const
+    return toBody({ ...body, sender, ui: { url: undefined, namespace: 'default' } }).command
+  }
+  const nightly = 'export-nightly-2026-11-22T05:30:00Z'
+  expect(commandOf(nightly)).toBe(`connector report ${nightly}`)
+  for (const id of ["it's mine", 'a; touch b', '$(touch b)', 'a `touch b`', '$& $1']) {
+    const typed = `printf '%s|' ${commandOf(id, `approve ${id}.2 --why x`)}`
+    expect(execFileSync('sh', ['-c', typed], { encoding: 'utf8' })).toBe(`approve|${id}.2|--why|x|`)
+  }
 })
