@@ -23,32 +23,33 @@ import { createSendNotice } from './send-notice.ts'
 import { createSendRecovery } from './send-recovery.ts'
 import { createSnapshotRecovery } from './snapshot-recovery.ts'
 import { createStageImport } from './stage-import.ts'
+import { beating } from './with-heartbeat.ts'
 
 /** Every step of every workflow, over the world the worker was wired to. */
 export function createActivities(deps: ActivityDeps) {
   const rates = createRunRates(deps.billing)
   const sendChanges = createSendChanges(deps.state)
   const activities = {
-    openExport: createOpenExport(deps),
-    openFetch: createOpenFetch(deps),
-    openPublish: createOpenPublish(deps),
+    openExport: beating(createOpenExport(deps)),
+    openFetch: beating(createOpenFetch(deps)),
+    openPublish: beating(createOpenPublish(deps)),
     readSegment: createReadSegment({ deps, rates }),
     publishExport: createPublishExport(deps),
-    closeExport: createCloseExport({ deps, rates }),
-    openImport: createOpenImport(deps),
+    closeExport: beating(createCloseExport({ deps, rates })),
+    openImport: beating(createOpenImport(deps)),
     stageImport: createStageImport({ deps, rates }),
     sendImport: createSendImport({ deps, rates, sendChanges }),
     auditImport: createAuditImport({ deps, rates }),
     closeImport: createCloseImport({ deps, rates }),
-    openRecovery: createOpenRecovery(deps),
+    openRecovery: beating(createOpenRecovery(deps)),
     snapshotRecovery: createSnapshotRecovery({ deps, rates }),
     sendRecovery: createSendRecovery({ deps, rates, sendChanges }),
-    leaveResumes: createLeaveResumes(deps),
+    leaveResumes: beating(createLeaveResumes(deps)),
     closeRecovery: createCloseRecovery({ deps, rates }),
     noteDecision: createNoteDecision(deps),
     resolveRow: createResolveRow(deps),
     sendNotice: createSendNotice(deps),
-    findMissed: createFindMissed(deps),
+    findMissed: beating(createFindMissed(deps)),
     pauseIfFailing: createPauseIfFailing(),
   }
   return withFailures(activities, deps)

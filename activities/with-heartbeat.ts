@@ -1,3 +1,5 @@
+import { heartbeat } from '@temporalio/activity'
+
 /** Temporal is told this often, which is also how soon a stop is heard. */
 const heartbeatMs = 1_000
 
@@ -17,3 +19,9 @@ export async function withHeartbeat<T>({
     clearInterval(beat)
   }
 }
+
+/** A step that has nothing to tell but that it lives, so that one whose process died is done again within seconds. */
+export const beating =
+  <Input extends unknown[], T>(step: (...input: Input) => Promise<T>) =>
+  (...input: Input): Promise<T> =>
+    withHeartbeat({ report: () => heartbeat(), work: () => step(...input) })

@@ -13,7 +13,6 @@ const longest = [
   'recovery/control',
   'schedules/commands',
   'recovery/bounds',
-  'schedules/week',
   'export/two-commands',
   'export/claims',
   'import/outages',

@@ -6,6 +6,7 @@ import { exportRun } from './export-run.ts'
 
 const { openExport } = proxyActivities<Activities>({
   startToCloseTimeout: '5 minutes',
+  heartbeatTimeout: '5s',
   // A service or a disk that is away for some minutes is waited for; a refusal is not retried at all.
   retry: { initialInterval: '2s', maximumInterval: '1 minute', maximumAttempts: 15 },
 })

@@ -23,6 +23,7 @@ import { tellExport } from './tell-export.ts'
 
 const { closeExport } = proxyActivities<Activities>({
   startToCloseTimeout: '5 minutes',
+  heartbeatTimeout: '5s',
   // A disk that is away for some minutes is waited for; a refusal is not retried at all.
   retry: { initialInterval: '2s', maximumInterval: '1 minute', maximumAttempts: 15 },
 })

@@ -22,7 +22,11 @@ import type { SendingEnd } from './sending.ts'
 
 const patience = { initialInterval: '1s', maximumInterval: '1 minute', maximumAttempts: 40 } as const
 
-const { openImport } = proxyActivities<Activities>({ startToCloseTimeout: '5 minutes', retry: patience })
+const { openImport } = proxyActivities<Activities>({
+  startToCloseTimeout: '5 minutes',
+  heartbeatTimeout: '5s',
+  retry: patience,
+})
 const { stageImport, auditImport, closeImport } = proxyActivities<Activities>({
   startToCloseTimeout: '6 hours',
   heartbeatTimeout: '5s',

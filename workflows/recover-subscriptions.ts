@@ -26,7 +26,11 @@ import { newThread, type SendingEnd, type Thread } from './sending.ts'
 
 const patience = { initialInterval: '1s', maximumInterval: '1 minute', maximumAttempts: 40 } as const
 
-const { openRecovery } = proxyActivities<Activities>({ startToCloseTimeout: '5 minutes', retry: patience })
+const { openRecovery } = proxyActivities<Activities>({
+  startToCloseTimeout: '5 minutes',
+  heartbeatTimeout: '5s',
+  retry: patience,
+})
 const { snapshotRecovery, closeRecovery } = proxyActivities<Activities>({
   startToCloseTimeout: '6 hours',
   heartbeatTimeout: '5s',

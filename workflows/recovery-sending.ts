@@ -18,6 +18,7 @@ import { sendingPatience } from './sending-patience.ts'
 const { sendRecovery } = proxyActivities<Activities>(sendingPatience)
 const { leaveResumes } = proxyActivities<Activities>({
   startToCloseTimeout: '5 minutes',
+  heartbeatTimeout: '5s',
   retry: { initialInterval: '1s', maximumInterval: '30s', maximumAttempts: 20 },
 })
 

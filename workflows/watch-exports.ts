@@ -5,6 +5,7 @@ import { openNotices, scheduledBy } from './notices.ts'
 
 const { findMissed } = proxyActivities<Activities>({
   startToCloseTimeout: '5 minutes',
+  heartbeatTimeout: '5s',
   retry: { initialInterval: '2s', maximumInterval: '1 minute', maximumAttempts: 15 },
 })
 

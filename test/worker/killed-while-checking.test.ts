@@ -1,0 +1,34 @@
+import { once } from 'node:events'
+import { expect, test } from 'vitest'
+import { asked, connectTemporal, createWorld, startCommand, startRun, until } from '../export/world.ts'
+import { breakSome, idsOf, quick, startRecovery } from '../recovery/world.ts'
+
+type Place = Pick<Parameters<typeof startRun>[0], 'client' | 'world'>
+
+const kinds = {
+  'an export': (place: Place) => startRun({ ...place, input: { resources: ['plans'] } }),
+  'a recovery': (place: Place) => startRecovery({ ...place, input: quick }),
+}
+
+test.each(Object.entries(kinds))(
+  '%s whose worker is killed while it checks the service goes on within seconds, not when its time is over',
+  { timeout: 60_000 },
+  async (_kind, start) => {
+    const world = await createWorld({
+      counts: { customers: 5, subscriptions: 10, plans: 5, retentions: 0 },
+      needsAttention: 0,
+      faults: [{ kind: 'latency', ms: 60_000 }],
+    })
+    breakSome(world, { ids: idsOf(world).slice(0, 3), reason: 'gateway_issue' })
+    const worker = startCommand(world, ['worker'])
+    await worker.says('Listening')
+    const run = await start({ client: await connectTemporal(), world })
+    await until(() => asked(world) > 0)
+    const exited = once(worker.child, 'exit')
+    worker.child.kill('SIGKILL')
+    await exited
+    world.sandbox.control.setFaults({ faults: [] })
+    await startCommand(world, ['worker']).says('Listening')
+    expect(await run.result()).toMatchObject({ verdict: 'proven' })
+  },
+)
