@@ -81,13 +81,13 @@ function toState(counts: Partial<ReportCounts>, rate: ReturnType<typeof createRa
   const ended = done + rejected + parked + skipped + notTried
   const total = ended + staged + unknown
   const perSecond = rate(ended)
-  const left = perSecond > 0 ? [`${formatDuration(((total - ended) / perSecond) * 1000)} left`] : []
+  // While the first ones are looked at nothing has ended yet, which is no pace.
+  const pace =
+    perSecond > 0
+      ? [`${perSecond.toFixed(1)} a second`, `${formatDuration(((total - ended) / perSecond) * 1000)} left`]
+      : []
   const others = Object.entries({ rejected, parked, unknown }).filter(([, count]) => count > 0)
-  const words = [
-    `${perSecond.toFixed(1)} a second`,
-    ...left,
-    ...others.map(([name, count]) => `${count} ${name}`),
-  ]
+  const words = [...pace, ...others.map(([name, count]) => `${count} ${name}`)]
   return { done: ended, total, note: words.join(', ') }
 }
 

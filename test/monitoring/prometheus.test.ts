@@ -79,5 +79,10 @@ describe('Prometheus with the configuration of the docs', () => {
     await until(
       async () => (await prometheus.query('ALERTS{alertname="BillingConnectorTokenRefused"}')).length === 1,
     )
+
+    world.sandbox.control.setFaults({ faults: [] })
+    const again = await startRun({ client: await connectTemporal(), world, name: `${world.workspace}-again` })
+    await again.result()
+    await until(async () => (await prometheus.query('max(billing_connector_refused) == 0')).length === 1)
   })
 })
