@@ -107,6 +107,19 @@ export class FolderLockedError extends Error {
   }
 }
 
+/** This process no longer holds its data folder: its lock file was removed or replaced. It must stop at once. */
+export class LockLostError extends Error {
+  override readonly name = 'LockLostError'
+  /** By the worker that holds the folder next. */
+  readonly retryable = true
+  constructor({ folder }: { folder: string }) {
+    super(
+      `The worker of ${folder} stopped: its file worker.lock was removed or replaced while it ran, so another ` +
+        `process could use the folder at the same time. Leave that file alone, and start the worker again; its runs resume.`,
+    )
+  }
+}
+
 /** The key of a change is held by another change that is not rejected or dropped. */
 export class KeyHeldError extends Error {
   override readonly name = 'KeyHeldError'
@@ -131,6 +144,8 @@ export class RunTakenError extends Error {
 /** Who holds a data folder, as its note says. */
 export interface LockHolder {
   pid: number
+  /** The system's own start time of the process, which tells it from a later one with the same pid. */
+  startTime?: string | undefined
   role: string
   /** ISO 8601, the holder's clock. */
   startedAt: string

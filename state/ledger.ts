@@ -15,6 +15,7 @@ export interface Ledger extends RunReads, KeyReads {
   /**
    * Claims a staged change: from then on it counts as possibly sent. Undefined where it is no longer staged, so
    * that of two claims of one change only one succeeds.
+   * @throws {LockLostError} when this process no longer holds the data folder: the change must not be sent
    */
   claim(options: ClaimOptions): Promise<LedgerRow | undefined>
   /**
@@ -53,13 +54,19 @@ export interface ClaimOptions {
   before?: string
 }
 
-export function createLedger({ db }: { db: Kysely<StateTables> }): Ledger {
+export function createLedger({ db, fence }: { db: Kysely<StateTables>; fence: () => void }): Ledger {
   const commits = new GroupCommit(db)
   return {
     ...createRunReads({ db }),
     ...createKeyReads({ db }),
     stage: createStage({ db }),
-    claim: (options) => commits.write((db) => claim({ db, ...options })),
+    async claim(options) {
+      fence()
+      const claimed = await commits.write((db) => claim({ db, ...options }))
+      // The process may have been frozen while it waited for the disk.
+      fence()
+      return claimed
+    },
     move: (options) => commits.write((db) => move({ db, ...options })),
     moveAll: (options) => moveAll({ db, ...options }),
   }

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { Kysely, SqliteDialect } from 'kysely'
 import { Migrator } from 'kysely/migration'
 import { type Claims, createClaims } from './claims.ts'
-import { StateTooNewError, StateTooOldError, toStateError } from './errors.ts'
+import { LockLostError, StateTooNewError, StateTooOldError, toStateError } from './errors.ts'
 import { type Ledger, createLedger } from './ledger.ts'
 import { up as first } from './migrations/0001-first.ts'
 import { nodeSqlite } from './node-sqlite.ts'
@@ -30,6 +30,7 @@ const busyTimeoutMs = 10_000
 /**
  * Opens the state of a data folder. Without `readOnly` it is made and brought up to date where needed; only the
  * process that holds the folder's lock may do that. Every commit is on the disk when its promise resolves.
+ * `isHeld` says whether this process still holds that lock: without it, nothing more is claimed.
  *
  * Throws StateUnreadableError, StateCorruptError, StateReadOnlyError, DiskFullError, StateBusyError,
  * StateTooNewError or, with `readOnly`, StateTooOldError.
@@ -37,10 +38,15 @@ const busyTimeoutMs = 10_000
 export async function openState({
   folder,
   readOnly = false,
+  isHeld = () => true,
 }: {
   folder: string
   readOnly?: boolean
+  isHeld?: () => boolean
 }): Promise<State> {
+  const fence = () => {
+    if (!isHeld()) throw new LockLostError({ folder })
+  }
   const file = join(folder, 'state.db')
   const database = openFile({ folder, file, readOnly })
   const db = new Kysely<StateTables>({
@@ -53,7 +59,7 @@ export async function openState({
       storeId,
       claims: createClaims({ db }),
       watermarks: createWatermarks({ db }),
-      ledger: createLedger({ db }),
+      ledger: createLedger({ db, fence }),
       close: () => db.destroy(),
     }
   } catch (error) {

@@ -1,13 +1,17 @@
-import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { FolderLockedError, StateBusyError, type LockHolder, toStateError } from './errors.ts'
+import { identify, isAlive } from './process-identity.ts'
 
 /** Holds a data folder for one process. */
 export interface WorkerLock {
   /** Gives the folder free. The end of the process does so too, however it ends. */
   release(): void
-  /** False where the file it holds is no longer the folder's: deleted, or the folder is not there any more. */
+  /**
+   * False when the locked file is no longer the folder's: somebody removed or replaced it, or the folder is gone.
+   * Another process can then lock the new file, so this one must stop.
+   */
   isHeld(): boolean
 }
 
@@ -18,20 +22,25 @@ export interface WorkerLock {
  * process, so a frozen holder keeps it and a killed one loses it at once. Nothing overtakes it, no lease runs
  * out: a sender that is frozen and wakes up must never find a second one at work.
  *
- * Throws FolderLockedError, with the holder's pid and start, where another process has it.
+ * A file that is removed takes its lock with it, so a process that the holder's note names and that still runs
+ * keeps the folder, too.
+ *
+ * @throws {FolderLockedError} with the holder's pid and start, when another process has it
  */
 export function acquireLock({ folder, role }: { folder: string; role: string }): WorkerLock {
   const file = join(folder, 'worker.lock')
   const database = takeExclusively({ folder, file })
+  const locked = fileIdentity(file)
   // POSIX locks go with the first close of *any* descriptor of a file, so nothing else here ever opens
-  // worker.lock: who holds it stands in a note beside it.
-  writeNote({ folder, holder: { pid: process.pid, role, startedAt: startOfProcess() } })
+  // worker.lock: a note beside it names the holder.
+  writeNote({ folder, role })
   held.add(database)
-  const { ino } = statSync(file)
+  const isHeld = () => database.isOpen && locked !== undefined && fileIdentity(file) === locked
   return {
-    isHeld: () => database.isOpen && statSync(file, { throwIfNoEntry: false })?.ino === ino,
+    isHeld,
     release: () => {
       held.delete(database)
+      if (isHeld()) rmSync(noteOf(folder), { force: true })
       database.close()
     },
   }
@@ -46,6 +55,8 @@ function takeExclusively({ folder, file }: { folder: string; file: string }): Da
     mkdirSync(folder, { recursive: true })
     database = new DatabaseSync(file, { timeout: 0 })
     database.exec('begin exclusive')
+    const holder = readNote(folder)
+    if (holder !== undefined && holdsWithoutFile(holder)) throw new FolderLockedError({ folder, holder })
     return database
   } catch (cause) {
     database?.close()
@@ -56,10 +67,26 @@ function takeExclusively({ folder, file }: { folder: string; file: string }): Da
   }
 }
 
+/** Another process that took the folder and still runs: its lock file was removed. Whoever ends normally removes its note. */
+const holdsWithoutFile = ({ pid, startTime }: LockHolder) =>
+  pid !== process.pid && startTime !== undefined && isAlive({ pid, startTime })
+
+/** Undefined when there is no such file. Its number is not used again while a process has it open. */
+function fileIdentity(file: string): string | undefined {
+  try {
+    const { dev, ino } = statSync(file)
+    return `${dev}:${ino}`
+  } catch {
+    return undefined
+  }
+}
+
 const startOfProcess = () => new Date(Math.round(performance.timeOrigin)).toISOString()
 const noteOf = (folder: string) => join(folder, 'worker.lock.json')
 
-function writeNote({ folder, holder }: { folder: string; holder: LockHolder }) {
+function writeNote({ folder, role }: { folder: string; role: string }) {
+  const { startTime } = identify(process.pid) ?? {}
+  const holder: LockHolder = { pid: process.pid, startTime, role, startedAt: startOfProcess() }
   const fresh = `${noteOf(folder)}.${process.pid}`
   writeFileSync(fresh, `${JSON.stringify(holder)}\n`)
   renameSync(fresh, noteOf(folder))
@@ -84,6 +111,7 @@ function isHolder(note: unknown): note is LockHolder {
     'role' in note &&
     typeof note.role === 'string' &&
     'startedAt' in note &&
-    typeof note.startedAt === 'string'
+    typeof note.startedAt === 'string' &&
+    (!('startTime' in note) || typeof note.startTime === 'string')
   )
 }

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module'
 import { createActivities } from '../activities/index.ts'
 import { listResources } from '../billing/resources/lists.ts'
 import type { Identity } from '../state/identity.ts'
+import { LockLostError } from '../state/errors.ts'
 import { openState, type State } from '../state/open-state.ts'
 import { acquireLock, type WorkerLock } from '../state/worker-lock.ts'
 import { connectTemporal } from './connect-temporal.ts'
@@ -35,7 +36,10 @@ export interface RunningWorker {
   readonly monitorUrl: string | undefined
   /** Lets what is in flight end (requests, checkpoints), then stops. */
   stop(): Promise<void>
-  /** Settles when the worker has stopped, by itself or because it was told to. */
+  /**
+   * Settles when the worker has stopped, by itself or because it was told to.
+   * @throws {LockLostError} when somebody removed the folder's lock file, which stops the worker within a second
+   */
   readonly ended: Promise<void>
 }
 
@@ -71,7 +75,10 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const lock = acquireLock({ folder: settings.dataDir, role: 'worker' })
   await using held = new AsyncDisposableStack()
   held.defer(() => lock.release())
-  const state = held.adopt(await openState({ folder: settings.dataDir }), (one) => one.close())
+  const state = held.adopt(
+    await openState({ folder: settings.dataDir, isHeld: () => lock.isHeld() }),
+    (one) => one.close(),
+  )
   const identity: Identity = {
     workspace: settings.billing.workspace,
     baseUrl: settings.billing.baseUrl,
@@ -93,7 +100,9 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const rest = held.move()
   const run = async () => {
     await using _rest = rest
+    using watch = watchLock({ lock, onLost: () => shutDown(worker) })
     await worker.run()
+    if (watch.isLost) throw new LockLostError({ folder: settings.dataDir })
   }
   const ended = run()
   return {
@@ -101,10 +110,31 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     monitorUrl: monitor?.url,
     ended,
     async stop() {
-      if (worker.getState() === 'RUNNING') worker.shutdown()
+      shutDown(worker)
       await ended
     },
   }
+}
+
+function shutDown(worker: Worker): void {
+  if (worker.getState() === 'RUNNING') worker.shutdown()
+}
+
+/** As often as a heartbeat. */
+const lockCheckMs = 1_000
+
+/** Calls `onLost`, once, when the lock is no longer held. */
+function watchLock({ lock, onLost }: { lock: WorkerLock; onLost: () => void }) {
+  const watch = {
+    isLost: false,
+    [Symbol.dispose]: () => clearInterval(timer),
+  }
+  const timer = setInterval(() => {
+    if (watch.isLost || lock.isHeld()) return
+    watch.isLost = true
+    onLost()
+  }, lockCheckMs)
+  return watch
 }
 
 function toLogger({ settings, standing = false }: WorkerOptions): Logger {

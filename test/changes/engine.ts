@@ -55,6 +55,7 @@ export async function startEngine({
   run = 'run-1',
   settleMs = 20,
   limits = {},
+  isHeld,
 }: {
   kind: ChangeKind
   sandbox: Sandbox
@@ -64,8 +65,10 @@ export async function startEngine({
   run?: string
   settleMs?: number
   limits?: Partial<Limits>
+  /** Whether the process still holds the folder's lock. Default: always. */
+  isHeld?: () => boolean
 }) {
-  const state = await openState({ folder: folder ?? (await temporaryFolder()) })
+  const state = await openState({ folder: folder ?? (await temporaryFolder()), ...(isHeld && { isHeld }) })
   onTestFinished(() => state.close())
   const { ledger } = state
   const sendChanges = createSendChanges({ ledger })

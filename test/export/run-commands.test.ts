@@ -2,7 +2,7 @@ import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { isAlive } from '../../scripts/dev-server/process-identity.ts'
+import { isAlive } from '../../state/process-identity.ts'
 import { readServerRecord } from '../../scripts/dev-server/server-record.ts'
 import { asked, createWorld, local, startCommand, startTestWorker, until, type World } from './world.ts'
 

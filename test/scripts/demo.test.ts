@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { endProcess } from '../../scripts/dev-server/process-identity.ts'
+import { endProcess } from '../../state/process-identity.ts'
 import { readServerRecord } from '../../scripts/dev-server/server-record.ts'
 import { runProgram } from './run-program.ts'
 

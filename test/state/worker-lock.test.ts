@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { copyFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { expect, onTestFinished, test } from 'vitest'
 import { FolderLockedError } from '../../state/errors.ts'
@@ -70,4 +72,31 @@ test('refuses a second taker in the same process until the first gives it free',
   expect(refusal(folder)).toBeInstanceOf(FolderLockedError)
   lock.release()
   expect(refusal(folder)).toBeUndefined()
+})
+
+test('stays with a live holder whose lock file was removed, until that process ends', async () => {
+  const folder = await temporaryFolder()
+  const child = await startHolder(folder)
+  await rm(join(folder, 'worker.lock'))
+  const error = refusal(folder)
+  expect(error).toBeInstanceOf(FolderLockedError)
+  expect(error).toMatchObject({ holder: { pid: child.pid } })
+  const exited = once(child, 'exit')
+  child.kill('SIGKILL')
+  await exited
+  expect(refusal(folder)).toBeUndefined()
+})
+
+test('knows that it is lost when its file is removed or replaced', async () => {
+  for (const isReplaced of [false, true]) {
+    const folder = await temporaryFolder()
+    const file = join(folder, 'worker.lock')
+    const lock = acquireLock({ folder, role: 'worker' })
+    expect(lock.isHeld()).toBe(true)
+    await copyFile(file, `${file}.copy`)
+    await rm(file)
+    if (isReplaced) await copyFile(`${file}.copy`, file)
+    expect(lock.isHeld()).toBe(false)
+    lock.release()
+  }
 })

@@ -2,7 +2,7 @@ import { readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Manifest } from '../../destinations/manifest.ts'
-import { endProcess } from '../../scripts/dev-server/process-identity.ts'
+import { endProcess } from '../../state/process-identity.ts'
 import { readServerRecord } from '../../scripts/dev-server/server-record.ts'
 import {
   connectTemporal,
