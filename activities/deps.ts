@@ -1,10 +1,10 @@
-import type { Billing } from '../billing/client.ts'
-import type { Destination } from '../destinations/destination.ts'
-import type { Identity } from '../state/identity.ts'
-import type { State } from '../state/open-state.ts'
-import type { Receiver, Ui } from './notice.ts'
-import type { ActivityObserver } from './observer.ts'
-import type { MarkName } from './marks.ts'
+import type { Billing } from '../core/billing/client.ts'
+import type { Destination } from '../core/destinations/destination.ts'
+import type { Identity } from '../core/runs/identity.ts'
+import type { State } from '../core/state/open.ts'
+import type { Receiver, Ui } from '../core/notifications/notification.ts'
+import type { ActivityObserver } from './activity-event.ts'
+import type { MarkName } from '../core/runs/search-attributes.ts'
 
 /** What the worker gives its activities: the world, wired once at its start. */
 export interface ActivityDeps {

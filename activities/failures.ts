@@ -1,7 +1,7 @@
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common'
-import { isSystemError, refusalOf } from '../destinations/errors.ts'
-import { toStateError } from '../state/errors.ts'
-import { UnwritableFolder } from './errors.ts'
+import { isSystemError, refusalOf } from '../core/destinations/errors.ts'
+import { toStateError } from '../core/state/errors.ts'
+import { UnwritableFolder } from '../core/runs/errors.ts'
 
 /**
  * What a step's error means to Temporal: an error whose class says `retryable: false` ends the run with its own

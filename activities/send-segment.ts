@@ -1,14 +1,14 @@
 import { activityInfo, cancellationSignal, heartbeat } from '@temporalio/activity'
-import { markGap } from '../changes/end-of-run.ts'
-import { showTestMode } from '../changes/probe-mode.ts'
-import type { ChangeRun } from '../changes/run-notes.ts'
-import type { SendChanges } from '../changes/send-changes.ts'
-import { type ChangeWork, Segment, type SegmentInput, type SendStep } from './change-segment.ts'
+import { markGap } from '../core/changes/reconcile/close-remaining.ts'
+import { showTestMode } from '../core/changes/send/probe-mode.ts'
+import type { ChangeRun } from '../core/runs/run-files.ts'
+import type { SendChanges } from '../core/changes/send/send-changes.ts'
+import { type ChangeWork, Segment, type SegmentInput, type SendStep } from '../core/changes/send/segment.ts'
 import type { ActivityDeps } from './deps.ts'
-import { NotWoken } from './import-errors.ts'
-import { refuseOther } from './export-plan.ts'
-import type { RunRates } from './run-rates.ts'
-import { withHeartbeat } from './with-heartbeat.ts'
+import { NotWoken } from '../core/imports/refusals.ts'
+import { refuseOther } from '../core/exports/plan.ts'
+import type { RunRates } from '../core/billing/run-rates.ts'
+import { withHeartbeat } from './heartbeat.ts'
 
 /** A heartbeat is at most so old, so that a restored ledger is at most so much further behind than it says. */
 const heartbeatAgeSeconds = 5

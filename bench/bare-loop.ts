@@ -8,9 +8,9 @@ import { Agent } from 'node:http'
 import { join } from 'node:path'
 import { once } from 'node:events'
 import { pipeline } from 'node:stream/promises'
-import { listResources } from '../billing/resources/lists.ts'
-import type { Column, Table } from '../tables/table.ts'
-import { toTables } from '../tables/to-tables.ts'
+import { listResources } from '../core/billing/resources/lists.ts'
+import type { Column, Table } from '../core/tables/table.ts'
+import { toTables } from '../core/tables/to-tables.ts'
 
 const [url = '', folder = '.'] = process.argv.slice(2)
 const resource = listResources.customers

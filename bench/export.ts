@@ -9,11 +9,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs, promisify } from 'node:util'
 import { z } from 'zod'
-import { verifyExport } from '../destinations/csv/verify-export.ts'
+import { verifyExport } from '../core/destinations/csv/verify-export.ts'
 import { findBinary } from '../scripts/dev-server/find-binary.ts'
 import { startDevServer } from '../scripts/dev-server/start-dev-server.ts'
 import type { exportData } from '../workflows/export-data.ts'
-import { startPostgres } from '../test/destinations/postgres-server.ts'
+import { startPostgres } from '../test/system/destinations/postgres-server.ts'
 import { connectorFlags, endProcess, startNode, usageOf } from './children.ts'
 
 const { values } = parseArgs({

@@ -1,7 +1,7 @@
-import { allResources } from '../billing/resources/all-resources.ts'
-import { listResources } from '../billing/resources/lists.ts'
-import { runColumns, toWarehouseTable } from '../destinations/warehouse/layout.ts'
-import { toTables } from '../tables/to-tables.ts'
+import { allResources } from '../core/billing/resources/all-resources.ts'
+import { listResources } from '../core/billing/resources/lists.ts'
+import { runColumns, toWarehouseTable } from '../core/destinations/warehouse/layout.ts'
+import { toTables } from '../core/tables/to-tables.ts'
 
 /** What a person asks of an export; the manifest in `_exports` has the rest. */
 const exportColumns = {

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { allResources } from '../billing/resources/all-resources.ts'
-import { describeTables } from '../tables/describe-tables.ts'
-import { describeSettings } from '../worker/settings-docs.ts'
+import { allResources } from '../core/billing/resources/all-resources.ts'
+import { describeTables } from '../core/tables/describe-tables.ts'
+import { describeSettings } from '../worker/settings/docs.ts'
 import { dbtSources } from './dbt-sources.ts'
 import { importBlocks } from './import-pages.ts'
 

@@ -1,8 +1,8 @@
-import { fieldMeta, type FieldMeta } from '../billing/resources/fields.ts'
-import { movesAsMarkdown } from '../changes/moves.ts'
-import { outcomes } from '../changes/outcomes.ts'
-import { type ImportKind, importKindNames, importKinds } from '../imports/import-kind.ts'
-import { fieldsOf } from '../tables/field-meta.ts'
+import { fieldMeta, type FieldMeta } from '../core/billing/resources/fields.ts'
+import { movesAsMarkdown } from '../core/changes/transitions.ts'
+import { outcomes } from '../core/changes/outcomes.ts'
+import { type ImportKind, importKindNames, importKinds } from '../core/imports/kinds.ts'
+import { fieldsOf } from '../core/tables/field-meta.ts'
 
 /** What the code says, by the name of the block that holds it in a page. */
 export const importBlocks: Readonly<Record<string, () => string>> = {

@@ -3,7 +3,7 @@ import { refuseOldNode } from './node-version.ts'
 
 refuseOldNode({ version: process.versions.node, words: process.argv.slice(2) })
 await import('./compile-cache.ts')
-await import('./disposable-stack.ts')
+await import('./demo/disposable-stack.ts')
 const { runCommandLine } = await import('./command-line.ts')
 
 // One command a file; command-line.ts says what such a file holds.
@@ -16,35 +16,47 @@ await runCommandLine({
   commands: {
     demo: {
       summary: 'everything in one: Temporal, a stand-in service, a worker and an export',
-      load: () => import('./demo.ts'),
+      load: () => import('./commands/demo.ts'),
     },
-    up: { summary: 'a Temporal dev server and the worker, until Ctrl-C', load: () => import('./up.ts') },
-    worker: { summary: 'the worker alone, until Ctrl-C', load: () => import('./worker.ts') },
-    export: { summary: 'export lists of the service', load: () => import('./export.ts') },
-    fetch: { summary: 'fetch credit notes or cancellations by id', load: () => import('./fetch.ts') },
-    publish: { summary: 'publish an export again, from kept parts', load: () => import('./publish.ts') },
-    import: { summary: 'import a CSV file, each row once', load: () => import('./import.ts') },
+    up: {
+      summary: 'a Temporal dev server and the worker, until Ctrl-C',
+      load: () => import('./commands/up.ts'),
+    },
+    worker: { summary: 'the worker alone, until Ctrl-C', load: () => import('./commands/worker.ts') },
+    export: { summary: 'export lists of the service', load: () => import('./commands/export.ts') },
+    fetch: {
+      summary: 'fetch credit notes or cancellations by id',
+      load: () => import('./commands/fetch.ts'),
+    },
+    publish: {
+      summary: 'publish an export again, from kept parts',
+      load: () => import('./commands/publish.ts'),
+    },
+    import: { summary: 'import a CSV file, each row once', load: () => import('./commands/import.ts') },
     recover: {
       summary: 'resume subscriptions that need attention, within bounds',
-      load: () => import('./recover.ts'),
+      load: () => import('./commands/recover.ts'),
     },
-    template: { summary: 'a CSV header with an example row', load: () => import('./template.ts') },
-    approve: { summary: 'let a run go on that waits for it', load: () => import('./approve.ts') },
-    resolve: { summary: 'say what became of a parked row', load: () => import('./resolve.ts') },
-    limits: { summary: 'change the bounds of a run', load: () => import('./limits.ts') },
-    runs: { summary: 'the latest runs', load: () => import('./runs.ts') },
-    status: { summary: 'where a run is', load: () => import('./status.ts') },
-    watch: { summary: 'follow a run to its end', load: () => import('./watch.ts') },
-    report: { summary: 'the report of a run', load: () => import('./report.ts') },
-    pause: { summary: 'halt a run between two pages', load: () => import('./pause.ts') },
-    unpause: { summary: 'let a paused run go on', load: () => import('./unpause.ts') },
-    stop: { summary: 'end a run cleanly', load: () => import('./stop.ts') },
+    template: { summary: 'a CSV header with an example row', load: () => import('./commands/template.ts') },
+    approve: { summary: 'let a run go on that waits for it', load: () => import('./commands/approve.ts') },
+    resolve: { summary: 'say what became of a parked row', load: () => import('./commands/resolve.ts') },
+    limits: { summary: 'change the bounds of a run', load: () => import('./commands/limits.ts') },
+    runs: { summary: 'the latest runs', load: () => import('./commands/runs.ts') },
+    status: { summary: 'where a run is', load: () => import('./commands/status.ts') },
+    watch: { summary: 'follow a run to its end', load: () => import('./commands/watch.ts') },
+    report: { summary: 'the report of a run', load: () => import('./commands/report.ts') },
+    pause: { summary: 'halt a run between two pages', load: () => import('./commands/pause.ts') },
+    unpause: { summary: 'let a paused run go on', load: () => import('./commands/unpause.ts') },
+    stop: { summary: 'end a run cleanly', load: () => import('./commands/stop.ts') },
     schedule: {
       summary: 'runs that come by themselves: apply, list, pause, unpause, trigger, delete',
-      load: () => import('./schedule.ts'),
+      load: () => import('./commands/schedule.ts'),
     },
-    check: { summary: 'is everything in place', load: () => import('./check.ts') },
-    verify: { summary: 'check an export against its manifest, offline', load: () => import('./verify.ts') },
-    sandbox: { summary: 'the stand-in service on its own', load: () => import('./sandbox.ts') },
+    check: { summary: 'is everything in place', load: () => import('./commands/check.ts') },
+    verify: {
+      summary: 'check an export against its manifest, offline',
+      load: () => import('./commands/verify.ts'),
+    },
+    sandbox: { summary: 'the stand-in service on its own', load: () => import('./commands/sandbox.ts') },
   },
 })

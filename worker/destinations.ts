@@ -1,7 +1,7 @@
-import { createCsvDestination } from '../destinations/csv/csv.ts'
-import type { Destination } from '../destinations/destination.ts'
-import type { Warehouse } from '../destinations/warehouse/publish.ts'
-import type { Settings } from './settings.ts'
+import { createCsvDestination } from '../core/destinations/csv/csv.ts'
+import type { Destination } from '../core/destinations/destination.ts'
+import type { Warehouse } from '../core/destinations/warehouse/publish.ts'
+import type { Settings } from './settings/settings.ts'
 
 /**
  * Where this worker can publish. A destination's engine is loaded when something is first published there: DuckDB
@@ -11,17 +11,17 @@ export function createDestinations({ dataDir, warehouseUrl }: Settings): Readonl
   const destinations: Destination[] = [
     createCsvDestination(),
     whenUsed('parquet', async () =>
-      (await import('../destinations/parquet/parquet.ts')).createParquetDestination(),
+      (await import('../core/destinations/parquet/parquet.ts')).createParquetDestination(),
     ),
     warehouseWhenUsed('duckdb', async () => {
-      const { createDuckDbDestination } = await import('../destinations/duckdb/duckdb.ts')
+      const { createDuckDbDestination } = await import('../core/destinations/duckdb/duckdb.ts')
       return createDuckDbDestination({ folder: dataDir })
     }),
   ]
   if (warehouseUrl !== undefined) {
     destinations.push(
       warehouseWhenUsed('postgres', async () => {
-        const { createPostgresDestination } = await import('../destinations/postgres/postgres.ts')
+        const { createPostgresDestination } = await import('../core/destinations/postgres/postgres.ts')
         return createPostgresDestination({ url: warehouseUrl })
       }),
     )

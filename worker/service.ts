@@ -1,6 +1,6 @@
-import type { CallObserver } from '../billing/calls.ts'
-import { createBilling, type Billing } from '../billing/client.ts'
-import type { Settings } from './settings.ts'
+import type { CallObserver } from '../core/billing/calls.ts'
+import { createBilling, type Billing } from '../core/billing/client.ts'
+import type { Settings } from './settings/settings.ts'
 
 /** The client of the service that the settings name: one a process, because it holds the process's rate. */
 export function createService(

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os'
-import type { Identity } from '../state/identity.ts'
+import type { Identity } from '../core/runs/identity.ts'
 
 /**
  * What a worker says of itself where Temporal lists who polls a task queue: the command line reads it back to say

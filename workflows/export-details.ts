@@ -1,6 +1,6 @@
-import type { ExportPlan } from '../activities/export-plan.ts'
-import { sayPace, sayPhase, sayWhere } from './details.ts'
-import type { Pace } from './pace.ts'
+import type { ExportPlan } from '../core/exports/plan.ts'
+import { sayPace, sayPhase, sayWhere } from './run/details.ts'
+import type { Pace } from './run/throughput.ts'
 
 export interface ExportProgress {
   what: 'export' | 'fetch'

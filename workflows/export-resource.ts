@@ -7,15 +7,15 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow'
-import type { ResourceResult } from '../activities/close-export.ts'
+import type { ResourceResult } from '../activities/export/close-export.ts'
 import type { Activities } from '../activities/index.ts'
-import type { ExportPlan } from '../activities/export-plan.ts'
-import type { SegmentResult } from '../activities/read-segment.ts'
+import type { ExportPlan } from '../core/exports/plan.ts'
+import type { SegmentResult } from '../activities/export/read-segment.ts'
 import { describeResource, type ResourceProgress } from './export-details.ts'
-import { openMarks } from './marks.ts'
-import { toPace } from './pace.ts'
-import { publishEach } from './publish-each.ts'
-import { controlRun } from './run-control.ts'
+import { openMarks } from './run/search-attributes.ts'
+import { toPace } from './run/throughput.ts'
+import { publishEach } from './run/publish-each.ts'
+import { controlRun } from './run/control.ts'
 
 type Resource = ExportPlan['resources'][number]
 

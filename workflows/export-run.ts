@@ -11,15 +11,15 @@ import {
   workflowInfo,
 } from '@temporalio/workflow'
 import type { Activities } from '../activities/index.ts'
-import type { ExportPlan } from '../activities/export-plan.ts'
-import type { ExportReport, ResourceResult } from '../activities/close-export.ts'
+import type { ExportPlan } from '../core/exports/plan.ts'
+import type { ExportReport, ResourceResult } from '../activities/export/close-export.ts'
 import { exportResource } from './export-resource.ts'
 import { describeExport, type ExportProgress } from './export-details.ts'
-import { needsPerson } from './needs-person.ts'
-import { openMarks } from './marks.ts'
-import { openNotices } from './notices.ts'
-import { controlRun } from './run-control.ts'
-import { tellExport } from './tell-export.ts'
+import { needsPerson } from './run/needs-person.ts'
+import { openMarks } from './run/search-attributes.ts'
+import { openNotices } from './run/notify.ts'
+import { controlRun } from './run/control.ts'
+import { tellExport } from './run/notify-export.ts'
 
 const { closeExport } = proxyActivities<Activities>({
   startToCloseTimeout: '5 minutes',

@@ -1,8 +1,8 @@
-import type { Staged } from '../activities/stage-import.ts'
-import type { ImportLimits, ImportPlan } from '../imports/import-plan.ts'
-import { sayCounts, sayPace, sayPhase, sayWaiting, sayWhere, toMinute } from './details.ts'
-import { sayParked } from './parked.ts'
-import type { SendingProgress } from './sending.ts'
+import type { Staged } from '../activities/import/stage-import.ts'
+import type { ImportLimits, ImportPlan } from '../core/imports/plan.ts'
+import { sayCounts, sayPace, sayPhase, sayWaiting, sayWhere, toMinute } from './run/details.ts'
+import { sayParked } from './write-run/parked.ts'
+import type { SendingProgress } from './write-run/send-loop.ts'
 
 export interface ImportProgress extends SendingProgress {
   phase:

@@ -7,18 +7,18 @@ import {
   rootCause,
   setCurrentDetails,
 } from '@temporalio/workflow'
-import type { CloseInput, ImportResult } from '../activities/close-import.ts'
-import type { ImportInput } from '../activities/import-input.ts'
+import type { CloseInput, ImportResult } from '../activities/import/close-import.ts'
+import type { ImportInput } from '../core/imports/input.ts'
 import type { Activities } from '../activities/index.ts'
-import type { OpenedImport } from '../activities/open-import.ts'
-import type { Staged } from '../activities/stage-import.ts'
-import type { ImportPlan } from '../imports/import-plan.ts'
-import { type Desk, openDesk } from './desk.ts'
-import { openMarks, type Marks } from './marks.ts'
+import type { OpenedImport } from '../activities/import/open-import.ts'
+import type { Staged } from '../activities/import/stage-import.ts'
+import type { ImportPlan } from '../core/imports/plan.ts'
+import { type Desk, openDesk } from './write-run/operator.ts'
+import { openMarks, type Marks } from './run/search-attributes.ts'
 import { describeImport, type ImportProgress } from './import-details.ts'
-import { sendAll } from './import-sending.ts'
-import { controlRun, type RunControl } from './run-control.ts'
-import type { SendingEnd } from './sending.ts'
+import { sendAll } from './write-run/send-import.ts'
+import { controlRun, type RunControl } from './run/control.ts'
+import type { SendingEnd } from './write-run/send-loop.ts'
 
 const patience = { initialInterval: '1s', maximumInterval: '1 minute', maximumAttempts: 40 } as const
 

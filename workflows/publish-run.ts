@@ -5,14 +5,14 @@ import {
   setCurrentDetails,
   workflowInfo,
 } from '@temporalio/workflow'
-import type { ExportReport } from '../activities/close-export.ts'
+import type { ExportReport } from '../activities/export/close-export.ts'
 import type { Activities } from '../activities/index.ts'
-import type { PublishAgainInput } from '../activities/open-publish.ts'
-import { openMarks } from './marks.ts'
-import { needsPerson } from './needs-person.ts'
-import { openNotices } from './notices.ts'
-import { publishEach } from './publish-each.ts'
-import { tellExport } from './tell-export.ts'
+import type { PublishAgainInput } from '../activities/export/open-publish.ts'
+import { openMarks } from './run/search-attributes.ts'
+import { needsPerson } from './run/needs-person.ts'
+import { openNotices } from './run/notify.ts'
+import { publishEach } from './run/publish-each.ts'
+import { tellExport } from './run/notify-export.ts'
 
 const { openPublish, publishExport, closeExport } = proxyActivities<Activities>({
   startToCloseTimeout: '6 hours',

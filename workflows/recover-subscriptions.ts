@@ -10,19 +10,19 @@ import {
   setCurrentDetails,
   workflowInfo,
 } from '@temporalio/workflow'
-import type { CloseRecoveryInput, RecoveryResult } from '../activities/close-recovery.ts'
+import type { CloseRecoveryInput, RecoveryResult } from '../activities/recovery/close-recovery.ts'
 import type { Activities } from '../activities/index.ts'
-import type { RecoveryInput } from '../recoveries/recovery-input.ts'
-import type { OpenedRecovery } from '../activities/open-recovery.ts'
-import type { Snapshot } from '../activities/snapshot-recovery.ts'
-import type { RecoveryPlan } from '../recoveries/recovery-plan.ts'
-import { type Desk, openDesk } from './desk.ts'
-import { openMarks, type Marks } from './marks.ts'
+import type { RecoveryInput } from '../core/recoveries/input.ts'
+import type { OpenedRecovery } from '../activities/recovery/open-recovery.ts'
+import type { Snapshot } from '../activities/recovery/snapshot-recovery.ts'
+import type { RecoveryPlan } from '../core/recoveries/plan.ts'
+import { type Desk, openDesk } from './write-run/operator.ts'
+import { openMarks, type Marks } from './run/search-attributes.ts'
 import { describeRecovery, type RecoveryProgress } from './recovery-details.ts'
-import { tellEnd, tellPreview } from './recovery-end.ts'
-import { lookToTheEnd, resumeAll } from './recovery-sending.ts'
-import { controlRun, type RunControl } from './run-control.ts'
-import { newThread, type SendingEnd, type Thread } from './sending.ts'
+import { tellEnd, tellPreview } from './write-run/notify-recovery.ts'
+import { lookToTheEnd, resumeAll } from './write-run/send-recovery.ts'
+import { controlRun, type RunControl } from './run/control.ts'
+import { newThread, type SendingEnd, type Thread } from './write-run/send-loop.ts'
 
 const patience = { initialInterval: '1s', maximumInterval: '1 minute', maximumAttempts: 40 } as const
 

@@ -1,8 +1,8 @@
-import type { Snapshot } from '../activities/snapshot-recovery.ts'
-import type { RecoveryLimits, RecoveryPlan } from '../recoveries/recovery-plan.ts'
-import type { WaitingFor } from './desk.ts'
-import { sayCounts, sayPace, sayPhase, sayWaiting, sayWhere, toMinute } from './details.ts'
-import type { SendingProgress } from './sending.ts'
+import type { Snapshot } from '../activities/recovery/snapshot-recovery.ts'
+import type { RecoveryLimits, RecoveryPlan } from '../core/recoveries/plan.ts'
+import type { WaitingFor } from './write-run/operator.ts'
+import { sayCounts, sayPace, sayPhase, sayWaiting, sayWhere, toMinute } from './run/details.ts'
+import type { SendingProgress } from './write-run/send-loop.ts'
 
 export interface RecoveryProgress extends SendingProgress {
   phase:

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import { FolderLockedError } from '../../state/errors.ts'
-import { openState } from '../../state/open-state.ts'
-import { acquireLock } from '../../state/worker-lock.ts'
+import { FolderLockedError } from '../../core/state/errors.ts'
+import { openState } from '../../core/state/open.ts'
+import { acquireLock } from '../../core/state/data-folder-lock.ts'
 import { prepareDataFolder } from '../../worker/data-folder.ts'
 import { fine, wrong, type Finding } from './finding.ts'
 

@@ -3,7 +3,7 @@ import {
   isOfList,
   readPublished,
   type PublishedNote,
-} from '../../destinations/published-notes.ts'
+} from '../../core/exports/publication-log.ts'
 import { formatDuration } from '../terminal/format.ts'
 import { fine, look, wrong, type Finding } from './finding.ts'
 

@@ -1,5 +1,5 @@
-import { refuseReadableSecrets } from '../../worker/readable-secrets.ts'
-import type { Settings } from '../../worker/settings.ts'
+import { refuseReadableSecrets } from '../../worker/settings/secret-file-permissions.ts'
+import type { Settings } from '../../worker/settings/settings.ts'
 import { fine, type Finding } from './finding.ts'
 
 /**

@@ -1,7 +1,7 @@
-import type { Billing } from '../../billing/client.ts'
-import { listResources } from '../../billing/resources/lists.ts'
-import type { ListResource } from '../../billing/resources/resource.ts'
-import { isInOrder } from '../../reading/order.ts'
+import type { Billing } from '../../core/billing/client.ts'
+import { listResources } from '../../core/billing/resources/lists.ts'
+import type { ListResource } from '../../core/billing/resources/resource.ts'
+import { isInOrder } from '../../core/reading/order.ts'
 import { formatDuration } from '../terminal/format.ts'
 import { fine, look, wrong, type Finding } from './finding.ts'
 

@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client'
-import type { Identity } from '../../state/identity.ts'
-import type { Settings } from '../../worker/settings.ts'
-import { connect, openSession, temporalPlace } from '../session.ts'
+import type { Identity } from '../../core/runs/identity.ts'
+import type { Settings } from '../../worker/settings/settings.ts'
+import { connect, openSession, temporalPlace } from '../session/session.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { fine, look, wrong, type Finding } from './finding.ts'
 

@@ -1,7 +1,7 @@
-import { literal } from '../../destinations/warehouse/sql.ts'
-import { checkStamp } from '../../destinations/warehouse/stamp.ts'
-import { createPostgresDestination } from '../../destinations/postgres/postgres.ts'
-import type { Settings } from '../../worker/settings.ts'
+import { literal } from '../../core/destinations/warehouse/sql.ts'
+import { checkStamp } from '../../core/destinations/warehouse/warehouse-owner.ts'
+import { createPostgresDestination } from '../../core/destinations/postgres/postgres.ts'
+import type { Settings } from '../../worker/settings/settings.ts'
 import { fine, look, wrong, type Finding } from './finding.ts'
 
 /** Whether the PostgreSQL warehouse lets us in and write, and is that of this workspace and mode. */

@@ -2,7 +2,7 @@ import { execFile, spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { freePorts } from './free-ports.ts'
-import { identify } from '../../state/process-identity.ts'
+import { identify } from '../../core/state/process-identity.ts'
 import { searchAttributes } from './readiness.ts'
 import type { ServerRecord } from './server-record.ts'
 

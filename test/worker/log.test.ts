@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createLogger, type LogLevel } from '../../worker/log.ts'
+import { createLogger, type LogLevel } from '../../worker/telemetry/log.ts'
 
 function lines(options: { level?: LogLevel; format: 'json' | 'text' }) {
   const written: string[] = []

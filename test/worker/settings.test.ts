@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadClientConnectConfig } from '@temporalio/envconfig'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { describeSettings, listSettings } from '../../worker/settings-docs.ts'
-import { variables } from '../../worker/settings-variables.ts'
-import { readSettings, SettingsError } from '../../worker/settings.ts'
+import { describeSettings, listSettings } from '../../worker/settings/docs.ts'
+import { variables } from '../../worker/settings/variables.ts'
+import { readSettings, SettingsError } from '../../worker/settings/settings.ts'
 
 let cwd: string
 beforeEach(() => {

@@ -1,0 +1,58 @@
+import { z } from 'zod'
+import { checkFilters } from '../../core/billing/resources/filters.ts'
+import { listResources } from '../../core/billing/resources/lists.ts'
+import { listNames } from '../../core/billing/resources/resource.ts'
+import { checkPrivacy } from '../../core/tables/privacy.ts'
+import { claimExports } from '../leases.ts'
+import type { ActivityDeps } from '../deps.ts'
+import type { ExportPlan } from '../../core/exports/plan.ts'
+import { parseInput, publishingFields, startPlan } from '../../core/exports/input.ts'
+import { savePlan } from '../../core/exports/saved-plan.ts'
+import { toSince } from '../../core/exports/watermark.ts'
+
+/** How many records a warehouse may mark as deleted; without it a tenth, at least 10. */
+export const maxDeletesInput = z.union([z.int().min(0), z.literal('all')])
+
+const { to, schema, ...otherFields } = publishingFields
+
+/** The input of `exportData`: one object, every field of which may be left out, as the Temporal UI sends it. */
+export const exportInput = z.strictObject({
+  resources: z.array(z.enum(listNames)).min(1).optional(),
+  to,
+  /** `incremental` reads what changed since the last proven export to the same destinations. */
+  mode: z.enum(['full', 'incremental']).optional(),
+  /** How far behind its watermark an incremental read begins, for records that were committed late. */
+  lookbackSeconds: z.number().min(0).optional(),
+  schema,
+  maxDeletes: maxDeletesInput.optional(),
+  /** Filters of the lists (interface, section 4.2); each must be one of every resource asked for. */
+  filters: z.record(z.string(), z.string()).optional(),
+  /** The most requests that each read may make for its list. A read that is cut short is not proven. */
+  maxPages: z.int().min(1).optional(),
+  ...otherFields,
+})
+export type ExportInput = z.input<typeof exportInput>
+
+/**
+ * Checks everything about an export that can be known before it begins (input, identity, the service's answer to
+ * this token and workspace) and claims each resource and destination for this run.
+ */
+export function createOpenExport(deps: ActivityDeps) {
+  return async function openExport(input: unknown): Promise<ExportPlan> {
+    const asked = parseInput({ schema: exportInput, input, what: 'an export' })
+    const resources = [...new Set(asked.resources ?? listNames)]
+    const { exclude = [], hash = [], filters = {}, maxDeletes, maxPages } = asked
+    for (const name of resources) checkFilters({ resource: listResources[name], filters })
+    checkPrivacy(Object.values(listResources), { exclude, hash, hashKey: deps.hashKey })
+    const plan = { ...(await startPlan({ deps, asked, resources })), filters, maxDeletes, maxPages }
+    const first = listResources[resources[0] ?? 'customers']
+    // Temporal tries again, and shows meanwhile why: the client's own patience would hide it for minutes.
+    const look = { resource: first, page: 1, pageSize: 1, tries: 1 }
+    plan.servedAt = (await deps.billing.list(look)).servedAt
+    await claimExports({ deps, plan })
+    if (asked.mode === 'incremental')
+      plan.since = await toSince({ deps, plan, lists: resources, lookbackSeconds: asked.lookbackSeconds })
+    await savePlan({ dataDir: deps.dataDir, plan })
+    return plan
+  }
+}

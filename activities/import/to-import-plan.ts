@@ -1,0 +1,105 @@
+import { activityInfo } from '@temporalio/activity'
+import { join } from 'node:path'
+import { readDecisions } from '../../core/runs/run-files.ts'
+import type { CopiedInput } from '../../core/imports/upload.ts'
+import { importKinds } from '../../core/imports/kinds.ts'
+import { type ImportLimits, type ImportPlan, runFiles } from '../../core/imports/plan.ts'
+import { readPlan } from '../../core/imports/run-files.ts'
+import { ownerOf } from '../leases.ts'
+import type { ActivityDeps } from '../deps.ts'
+import type { AskedImport } from '../../core/imports/input.ts'
+
+/** Two hours: as long as a person may be at lunch, and not so long that prices and people change meanwhile. */
+const defaultApprovalSeconds = 7_200
+const defaultCanary = 3
+
+interface PlanOptions {
+  deps: ActivityDeps
+  asked: AskedImport
+  copied: CopiedInput
+  run: string
+  /** Of the run, relative to the data folder. */
+  folder: string
+  fingerprint: string
+  source: string
+}
+
+/** What was asked for, with the defaults, and with what a person has said to the same run before. */
+export async function toImportPlan(options: PlanOptions): Promise<ImportPlan> {
+  const { deps, asked, run, folder, fingerprint, source } = options
+  const decisions = await readDecisions(join(deps.dataDir, folder))
+  const before = await readPlan(join(deps.dataDir, folder))
+  const startedAt = new Date(activityInfo().scheduledTimestampMs).toISOString()
+  return {
+    run,
+    execution: ownerOf(),
+    startedAt: before?.startedAt ?? startedAt,
+    identity: deps.identity,
+    kind: asked.kind,
+    source,
+    folder,
+    fingerprint,
+    ...inputOf(options),
+    ...policiesOf(asked),
+    ...bearingOf(options),
+    limits: limitsOf(asked),
+    decided: {
+      approval: decisions.some(({ about }) => about === 'approval'),
+      canary: decisions.some(({ about }) => about === 'canary'),
+    },
+  }
+}
+
+function inputOf({ asked, copied, folder }: PlanOptions) {
+  const at = (name: string) => join(folder, runFiles.input, name)
+  return {
+    file: at(copied.file),
+    mapping: at(copied.mapping),
+    ...(copied.lines !== undefined && { lines: at(copied.lines) }),
+    ...(asked.columns !== undefined && { columns: asked.columns }),
+  }
+}
+
+function policiesOf(asked: AskedImport) {
+  return {
+    dryRun: asked.dryRun ?? false,
+    onInvalid: asked.onInvalid ?? 'stop',
+    done: asked.done ?? 'refuse',
+    existing: asked.existing ?? 'refuse',
+    sendAgain: asked.sendAgain ?? [],
+    expect: {
+      ...(asked.expectRows !== undefined && { rows: asked.expectRows }),
+      ...(asked.expectTotals !== undefined && { totals: asked.expectTotals }),
+    },
+  } as const
+}
+
+/** When it waits, and for whom. */
+function bearingOf({ deps, asked }: PlanOptions) {
+  const { breakerWaitsSeconds, settleSeconds } = asked
+  return {
+    canary: asked.canary ?? defaultCanary,
+    approval: asked.waitForApproval === true || importKinds[asked.kind].does === 'delete',
+    confirmCanary: asked.confirmCanary ?? false,
+    attended: asked.attended === true || asked.waitForApproval === true,
+    approvalSeconds: asked.approvalSeconds ?? defaultApprovalSeconds,
+    settleMs: settleSeconds === undefined ? deps.settleMs : settleSeconds * 1000,
+    ...(breakerWaitsSeconds && { breakerWaitsMs: breakerWaitsSeconds.map((seconds) => seconds * 1000) }),
+  }
+}
+
+function limitsOf({
+  requestsPerSecond,
+  concurrency,
+  maxChanges,
+  maxFailures,
+  maxFailureShare,
+}: AskedImport): ImportLimits {
+  return {
+    ...(requestsPerSecond !== undefined && { requestsPerSecond }),
+    ...(concurrency !== undefined && { concurrency }),
+    ...(maxChanges !== undefined && { maxChanges }),
+    ...(maxFailures !== undefined && { maxFailures }),
+    ...(maxFailureShare !== undefined && { maxFailureShare }),
+  }
+}

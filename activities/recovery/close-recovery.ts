@@ -1,0 +1,45 @@
+import { heartbeat } from '@temporalio/activity'
+import { join } from 'node:path'
+import { endResumes } from '../../core/changes/reconcile/close-remaining.ts'
+import { replaceFile } from '../../core/storage/durable.ts'
+import type { EndedNote } from '../../core/runs/run-files.ts'
+import { type RecoveryPlan, recoveryFiles } from '../../core/recoveries/plan.ts'
+import { readSavedPlan } from '../../core/recoveries/run-files.ts'
+import { type RecoveryReport, writeRecoveryReport } from '../../core/recoveries/report.ts'
+import type { ActivityDeps } from '../deps.ts'
+import { refuseOther } from '../../core/exports/plan.ts'
+import { claimOf } from './open-recovery.ts'
+import type { RunRates } from '../../core/billing/run-rates.ts'
+import { withHeartbeat } from '../heartbeat.ts'
+
+export interface CloseRecoveryInput {
+  plan: RecoveryPlan
+  how: EndedNote['how']
+  /** For people: what ended it, where it was not the end of its candidates. */
+  why?: string
+}
+
+export type RecoveryResult = RecoveryReport
+
+/** Ends a recovery: its report and its files, and the workspace is free for the next one. */
+export function createCloseRecovery({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
+  return async function closeRecovery({ plan, how, why }: CloseRecoveryInput): Promise<RecoveryResult> {
+    refuseOther({ run: plan.identity, worker: deps.identity })
+    const { ledger, claims } = deps.state
+    const folder = join(deps.dataDir, plan.folder)
+    const saved = await readSavedPlan(folder)
+    if (saved === undefined) throw new RangeError(`${plan.run} has no plan`)
+    return await withHeartbeat({
+      report: () => heartbeat({ phase: 'writing the report' }),
+      work: async () => {
+        await endResumes({ ledger, run: plan.run, why: why ?? 'the run ended' })
+        const note: EndedNote = { how, ...(why !== undefined && { why }), at: new Date().toISOString() }
+        await replaceFile(join(folder, recoveryFiles.ended), JSON.stringify(note))
+        const report = await writeRecoveryReport({ ledger, saved, dataDir: deps.dataDir })
+        await claims.release({ what: claimOf(plan), owner: plan.execution })
+        rates.end(plan)
+        return report
+      },
+    })
+  }
+}

@@ -1,0 +1,24 @@
+import { endResumes, leaveUntried } from '../../core/changes/reconcile/close-remaining.ts'
+import type { RecoveryPlan } from '../../core/recoveries/plan.ts'
+import type { ActivityDeps } from '../deps.ts'
+import { refuseOther } from '../../core/exports/plan.ts'
+
+/** Leaves a part of a recovery for good: the reasons whose canary failed, or all that was never resumed. */
+export function createLeaveResumes(deps: ActivityDeps) {
+  return async function leaveResumes({
+    plan,
+    lanes,
+    why,
+  }: {
+    plan: RecoveryPlan
+    /** The reasons; all of them where it is left out. */
+    lanes?: readonly string[]
+    why: string
+  }): Promise<void> {
+    refuseOther({ run: plan.identity, worker: deps.identity })
+    const { ledger } = deps.state
+    const leave = { ledger, run: plan.run, why }
+    if (lanes === undefined) await leaveUntried({ ...leave, which: { unsent: true } })
+    for (const lane of lanes ?? []) await endResumes({ ...leave, lane })
+  }
+}

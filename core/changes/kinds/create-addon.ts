@@ -1,0 +1,20 @@
+import { addon } from '../../billing/resources/addons.ts'
+import type { ChangeKind } from '../change-kind.ts'
+import { textOf } from '../compare-fields.ts'
+import { rowHash } from '../row-hash.ts'
+
+/** The interface has no way to list or get addons: one whose reply is lost is left to a person. */
+export const createAddon: ChangeKind = {
+  name: 'create-addon',
+  keyOf: rowHash,
+  repeats: 'never',
+  answered: 'created',
+  stores: addon,
+  send: ({ billing, body, options }) => billing.createAddon(body, options),
+  whenUnknown: () => 'park',
+  traitsOf: (body) => ({
+    signature: `${textOf(body['apply_scheme'])} ${textOf(body['currency'])}`,
+    lines: 0,
+    amount: textOf(body['amount']),
+  }),
+}

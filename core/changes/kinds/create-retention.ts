@@ -1,0 +1,92 @@
+import type { Body } from '../../billing/client.ts'
+import { retention, retentions } from '../../billing/resources/retentions.ts'
+import type { ChangeKind, LookBefore, LookUp, Seen } from '../change-kind.ts'
+import { differencesOf, textOf } from '../compare-fields.ts'
+import { compareDecimals } from '../decimals.ts'
+import { findRecords, type FoundRecords } from '../reconcile/find-records.ts'
+
+/**
+ * A withholding-tax document: a lost one and a double one are both an offence. Supplier, document type and number
+ * identify it, and the list can be filtered by all three.
+ */
+export const createRetention: ChangeKind = {
+  name: 'create-retention',
+  keyOf: retentionKey,
+  repeats: 'never',
+  answered: 'created',
+  send: ({ billing, body, options }) => billing.createRetention(body, options),
+  whenUnknown: () => 'lookUp',
+  lookUp,
+  traitsOf: (body) => ({
+    signature: textOf(body['document']),
+    lines: Array.isArray(body['lines']) ? body['lines'].length : 0,
+    amount: textOf(body['total'] ?? body['amount']),
+  }),
+}
+
+/** The same for a body and for the record that it became: `007` and `7` are one number. */
+export function retentionKey(body: Body): string {
+  return JSON.stringify([
+    textOf(body['supplier']),
+    integerText(body['document']),
+    integerText(body['number']),
+  ])
+}
+
+const integerText = (value: unknown) => {
+  const text = textOf(value).trim()
+  return /^-?\d+$/.test(text) ? String(BigInt(text)) : text
+}
+
+/** All that the service has under the supplier, document and number of a body. */
+export function findRetentions({ billing, body, signal }: LookBefore): Promise<FoundRecords> {
+  const key = retentionKey(body)
+  return findRecords({
+    billing,
+    resource: retentions,
+    filters: {
+      supplier: textOf(body['supplier']),
+      document: integerText(body['document']),
+      number: integerText(body['number']),
+    },
+    carries: (record) => retentionKey(record) === key,
+    signal,
+  })
+}
+
+async function lookUp({ billing, body, before, others, signal }: LookUp): Promise<Seen> {
+  const { records, honoured } = await findRetentions({ billing, body, signal })
+  const foreign = new Set([...idsBefore(before), ...others])
+  const fresh = records.filter((record) => !foreign.has(textOf(record['id'])))
+  const same = fresh.filter((record) => hasContents({ record, body }))
+  const ids = same.map((record) => textOf(record['id'])).toSorted(compareDecimals)
+  if (ids[0] !== undefined) return found(ids[0], ids)
+  if (fresh.length > 0)
+    return {
+      seen: 'unclear',
+      outcome: 'otherContents',
+      words: `the service has ${fresh.map((record) => textOf(record['id'])).join(', ')} under this supplier, document and number, with other contents`,
+    }
+  if (!honoured)
+    return {
+      seen: 'unclear',
+      outcome: 'filterIgnored',
+      words: 'the list of retentions showed records of another supplier, document or number than asked for',
+    }
+  return { seen: 'absent' }
+}
+
+function found(id: string, ids: readonly string[]): Seen {
+  if (ids.length === 1) return { seen: 'done', id, outcome: 'found' }
+  return { seen: 'done', id, outcome: 'doubled', words: `the service has it as ${ids.join(' and ')}` }
+}
+
+export const hasContents = ({ record, body }: { record: unknown; body: Body }) =>
+  differencesOf({ schema: retention, sent: body, stored: record }).length === 0
+
+/** The ids that the service had under this key when the change was staged. `before`: as the ledger keeps it. */
+export function idsBefore(before: string | null): string[] {
+  const facts: unknown = before === null ? undefined : JSON.parse(before)
+  if (typeof facts !== 'object' || facts === null || !('ids' in facts) || !Array.isArray(facts.ids)) return []
+  return facts.ids.map(String)
+}

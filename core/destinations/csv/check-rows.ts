@@ -1,0 +1,70 @@
+import { createKeyScanner } from '../../tables/key-scanner.ts'
+import { createLineCounter } from '../../tables/row-scanner.ts'
+import type { KeySet } from '../../storage/key-set.ts'
+import type { PublishedTable } from '../manifest.ts'
+import type { RowCheck } from './check-file.ts'
+
+/** Lines are only counted, but for those of a header. */
+export function createLineCheck(header = 0): RowCheck {
+  const counter = createLineCounter()
+  return { add: (bytes) => counter.add(bytes), end: () => ({ rows: counter.rows() - header, problems: [] }) }
+}
+
+/**
+ * Whether the rows of a table have all their cells, keys of their own, and their parents in the table they hang
+ * on, which must have been gone through before.
+ */
+export function createTableCheck(options: {
+  table: PublishedTable
+  delimiter: string
+  keys: KeySet
+}): RowCheck {
+  const { table, delimiter, keys } = options
+  const { name, parent, columns } = table
+  const ragged = createFinding()
+  const doubled = createFinding()
+  const orphaned = createFinding()
+  // The first row is the header.
+  let rows = -1
+  const add = createKeyScanner({
+    delimiter,
+    keys: table.key.length,
+    onRow({ key, cells }) {
+      rows++
+      if (rows === 0) return
+      if (cells !== columns.length) ragged.add(key)
+      if (!keys.add(name, key)) doubled.add(key)
+      // A position is a number: what stands before the last delimiter is the parent's key.
+      const parentKey = key.slice(0, key.lastIndexOf(delimiter))
+      if (parent !== undefined && !keys.has(parent, parentKey)) orphaned.add(key)
+    },
+  })
+  return {
+    add,
+    end: () => ({
+      rows,
+      problems: [
+        ...ragged.tell((count) => `has ${count} without ${columns.length} cells`),
+        ...doubled.tell((count) => `has ${count} whose ${table.key.join(', ')} another has too`),
+        ...orphaned.tell((count) => `has ${count} that hang on no row of ${parent}`),
+      ],
+    }),
+  }
+}
+
+/** Counts rows of one fault and keeps the first three. */
+function createFinding() {
+  let count = 0
+  const examples: string[] = []
+  return {
+    add(key: string) {
+      count++
+      if (examples.length < 3) examples.push(key)
+    },
+    tell(say: (count: string) => string): string[] {
+      if (count === 0) return []
+      const more = count > examples.length ? ', ...' : ''
+      return [`${say(count === 1 ? '1 row' : `${count} rows`)}: ${examples.join('; ')}${more}.`]
+    },
+  }
+}

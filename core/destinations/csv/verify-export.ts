@@ -1,0 +1,81 @@
+import { readdir } from 'node:fs/promises'
+import { createKeySet } from '../../storage/key-set.ts'
+import { manifestName, type Manifest } from '../manifest.ts'
+import { MalformedManifestError, readManifest } from '../read-manifest.ts'
+import { checkFile } from './check-file.ts'
+import { createLineCheck, createTableCheck } from './check-rows.ts'
+import { dialectOf, toHeader } from './dialect.ts'
+import { missingHeader } from './stage-notes.ts'
+
+export interface Verified {
+  /** Undefined where the folder has none that can be read. */
+  manifest: Manifest | undefined
+  /** A sentence each; none if the folder holds what was published, whole and nothing else. */
+  problems: string[]
+}
+
+/**
+ * Holds a folder of CSV files against its manifest, without the service or a network: every file with its bytes,
+ * sum, header and rows, nothing more in the folder, ids unique, and no child row without its parent. Memory is
+ * constant, whatever the size.
+ */
+export async function verifyExport(folder: string): Promise<Verified> {
+  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return undefined
+    throw error
+  })
+  if (names === undefined) return { manifest: undefined, problems: [`There is no folder ${folder}.`] }
+  let manifest: Manifest | undefined
+  try {
+    manifest = await readManifest(folder)
+  } catch (error) {
+    if (error instanceof MalformedManifestError) return { manifest, problems: [error.message] }
+    throw error
+  }
+  if (manifest === undefined)
+    return {
+      manifest,
+      problems: [`${folder} has no ${manifestName}: it is no export, or was never published.`],
+    }
+  return { manifest, problems: [...checkNames(names, manifest), ...(await checkFiles(folder, manifest))] }
+}
+
+function checkNames(names: readonly string[], manifest: Manifest): string[] {
+  const files = [...manifest.tables, manifest.rejected, ...missingIn(manifest)].flatMap(({ files }) => files)
+  const page = manifest.report === undefined ? [] : [manifest.report]
+  const known = new Set([manifestName, ...[...files, ...page].map((file) => file.path)])
+  return names
+    .filter((name) => !known.has(name))
+    .map((name) => `${name} lies in the folder, and the manifest does not name it.`)
+}
+
+const missingIn = ({ missing }: Manifest) => (missing === undefined ? [] : [missing])
+
+async function checkFiles(folder: string, manifest: Manifest): Promise<string[]> {
+  const problems: string[] = []
+  const dialect = manifest.dialect ?? dialectOf(false)
+  const keys = createKeySet()
+  try {
+    for (const table of manifest.tables) {
+      const header = toHeader(dialect, table.columns)
+      for (const file of table.files) {
+        const check = createTableCheck({ table, keys, delimiter: dialect.delimiter })
+        problems.push(...(await checkFile({ folder, file, header, check })))
+      }
+    }
+    for (const file of manifest.rejected.files)
+      problems.push(...(await checkFile({ folder, file, header: '', check: createLineCheck() })))
+    for (const file of missingIn(manifest).flatMap(({ files }) => files))
+      problems.push(...(await checkFile({ folder, file, header: missingHeader, check: createLineCheck(1) })))
+    // A page that says `proven` is believed by whoever looks at it.
+    if (manifest.report !== undefined) {
+      const check = { add: () => undefined, end: () => ({ rows: 0, problems: [] }) }
+      problems.push(
+        ...(await checkFile({ folder, file: { ...manifest.report, rows: 0 }, header: '', check })),
+      )
+    }
+  } finally {
+    keys.close()
+  }
+  return problems
+}

@@ -1,0 +1,114 @@
+import { createHash } from 'node:crypto'
+import { mkdir, rename, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { pageName } from '../runs/view/view.ts'
+import { toReportPage } from '../runs/view/html.ts'
+import type { Destination, Publication, Published } from './destination.ts'
+import { removeTemporaries, syncFolder, temporaryName, writeNew } from '../storage/durable.ts'
+import { isSystemError, PublishedOtherwiseError, UnwritableError } from './errors.ts'
+import { toExportAccount } from './manifest-view.ts'
+import { folderName } from './export-folder.ts'
+import { manifestName, type Manifest } from './manifest.ts'
+import { movePointers, refuseForeign } from './pointers.ts'
+import { readManifest } from './read-manifest.ts'
+import { toManifest } from './to-manifest.ts'
+import { createTurns } from '../storage/keyed-mutex.ts'
+
+export type StagedFiles = Pick<Manifest, 'tables' | 'rejected' | 'missing' | 'dialect'>
+
+/** What differs between destinations that are files in a folder. */
+export interface FolderFormat {
+  name: Destination['name']
+  /** The folder in which the resources' folders lie. */
+  root: (publication: Publication) => string
+  /** Writes the files into a folder that only this publication knows, and counts what arrived. */
+  stage: (publication: Publication, folder: string) => Promise<StagedFiles>
+  /** Whether a published manifest is the account of the same files as these parts make. */
+  isSame: (publication: Publication, existing: Manifest) => Promise<boolean>
+}
+
+/**
+ * Files: `<root>/<resource>/<run>/` with a file for each table, `rejected.jsonl` if anything was rejected,
+ * `missing.csv` if ids do not exist, and the manifest. They are written into a hidden folder beside, which is then renamed: that is when they appear.
+ */
+export function createFolderDestination(format: FolderFormat): Destination {
+  // An attempt that was given up on may still be at work when the next one begins, and that one clears away what
+  // lies staged.
+  const turns = createTurns()
+  return {
+    name: format.name,
+    publish(publication) {
+      const folder = join(format.root(publication), publication.resource, folderName(publication))
+      return turns.take(folder, () => publish(format, publication, folder))
+    },
+  }
+}
+
+async function publish(format: FolderFormat, publication: Publication, folder: string): Promise<Published> {
+  const { signal, onStep } = publication
+  try {
+    signal?.throwIfAborted()
+    await mkdir(dirname(folder), { recursive: true })
+    await removeTemporaries(folder)
+    const existing = await readManifest(folder)
+    if (existing !== undefined && !(await isSame(format, publication, existing)))
+      throw new PublishedOtherwiseError(
+        `${folder} holds this run already, with other files than these parts make. What is published is never` +
+          ' changed: start a new run, or publish to another folder (--out).',
+      )
+    await refuseForeign(publication, folder)
+    const manifest = existing ?? (await show(format, publication, folder))
+    await movePointers(publication, folder)
+    onStep?.('visible')
+    return {
+      manifest,
+      location: folder,
+      manifestPath: join(folder, manifestName),
+      fresh: existing === undefined,
+    }
+  } catch (error) {
+    throw isSystemError(error) ? new UnwritableError({ where: folder, cause: error }) : error
+  }
+}
+
+/** What is published stays as it is; publishing it again must mean the same files of the same workspace. */
+const isSame = async (format: FolderFormat, publication: Publication, existing: Manifest) =>
+  existing.workspace === publication.workspace && (await format.isSame(publication, existing))
+
+/** Stages the files beside their place and shows them by one rename. */
+async function show(format: FolderFormat, publication: Publication, folder: string): Promise<Manifest> {
+  const { signal, onStep } = publication
+  const staged = temporaryName(folder)
+  await mkdir(staged)
+  try {
+    const arrived = await format.stage(publication, staged)
+    onStep?.('staged')
+    const told = toManifest({ publication, destination: format.name, arrived })
+    const manifest = { ...told, report: await writePage({ publication, manifest: told, folder: staged }) }
+    await writeNew(join(staged, manifestName), `${JSON.stringify(manifest, null, 2)}\n`)
+    await syncFolder(staged)
+    onStep?.('counted')
+    signal?.throwIfAborted()
+    await rename(staged, folder)
+    await syncFolder(dirname(folder))
+    return manifest
+  } finally {
+    await rm(staged, { recursive: true, force: true })
+  }
+}
+
+/** Writes the page that shows the manifest, before it: the manifest has the page's sum. */
+async function writePage(options: {
+  publication: Publication
+  manifest: Manifest
+  folder: string
+}): Promise<NonNullable<Manifest['report']>> {
+  const { publication, manifest, folder } = options
+  const page = Buffer.from(toReportPage(toExportAccount(manifest, publication.pace ?? [])))
+  await writeNew(join(folder, pageName), page)
+  return {
+    path: pageName,
+    bytes: page.length,
+    sha256: createHash('sha256').update(page).digest('hex'),
+  }
+}

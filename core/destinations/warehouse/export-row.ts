@@ -1,0 +1,43 @@
+import type { Publication } from '../destination.ts'
+import { manifestSchema, type Manifest } from '../manifest.ts'
+import type { WarehouseSession } from './session.ts'
+import { instant, literal, quote } from './sql.ts'
+import { exportsTable } from './warehouse-owner.ts'
+
+type Named = Pick<Publication, 'run' | 'resource'>
+
+const inSchema = ({ schema }: WarehouseSession) => `${quote(schema)}.${quote(exportsTable)}`
+const ofRun = ({ run, resource }: Named) => `run = ${literal(run)} and resource = ${literal(resource)}`
+
+/** The manifest of a run's export of a resource, if it is in the warehouse. */
+export async function findExport(session: WarehouseSession, named: Named): Promise<Manifest | undefined> {
+  const [row] = await session.all(`select manifest from ${inSchema(session)} where ${ofRun(named)}`)
+  return row === undefined ? undefined : manifestSchema.parse(JSON.parse(row['manifest'] ?? ''))
+}
+
+/** Writes what people and later publications read of an export, in place of what was written of it before. */
+export async function writeExport(session: WarehouseSession, manifest: Manifest): Promise<void> {
+  const { run, resource, mode, filters, capped, verdict, reasons, warnings = [], deletes } = manifest
+  await session.run(`delete from ${inSchema(session)} where ${ofRun(manifest)}`)
+  const json = (value: unknown) => `${literal(JSON.stringify(value))}::json`
+  const cells = {
+    run: literal(run),
+    resource: literal(resource),
+    mode: literal(mode),
+    filters: json(filters),
+    capped: `${capped}`,
+    verdict: literal(verdict),
+    reasons: json(reasons),
+    warnings: json(warnings),
+    read_at: instant(manifest.startedAt),
+    complete_through: instant(manifest.completeThrough),
+    rows: `${manifest.tables[0]?.rows ?? 0}`,
+    deleted: `${deletes?.marked ?? 0}`,
+    marks_deletes: `${deletes !== undefined && deletes.heldBack === 0}`,
+    published_at: instant(manifest.publishedAt),
+    manifest: json(manifest),
+  }
+  await session.run(
+    `insert into ${inSchema(session)} (${Object.keys(cells).join(', ')}) values (${Object.values(cells).join(', ')})`,
+  )
+}

@@ -1,0 +1,213 @@
+import type { Destination, Publication, Published } from '../destination.ts'
+import { checkRows, checkTables, rowsOf } from '../check-parts.ts'
+import { PublishedOtherwiseError, RowsMissingError } from '../errors.ts'
+import type { Manifest, PartsSum } from '../manifest.ts'
+import { isSameParts, sumParts } from '../sum-parts.ts'
+import { toManifest } from '../to-manifest.ts'
+import { findDeletes, markDeletes, toWarnings } from './deletes.ts'
+import { findCoverage } from './coverage.ts'
+import { findExport, writeExport } from './export-row.ts'
+import { toWarehouseTable, type WarehouseTable } from './layout.ts'
+import { mergeRecords, type Merged } from './merge.ts'
+import { keepRejected } from './rejected.ts'
+import { findTables, planTable, type TablePlan } from './schema-change.ts'
+import type { WarehouseEngine, WarehouseSession } from './session.ts'
+import { stagedName } from './sql.ts'
+import { checkStamp, writeStamp } from './warehouse-owner.ts'
+
+/** A destination whose tables hold the newest state of every record, whichever run brought it. */
+export interface Warehouse extends Destination {
+  readonly engine: WarehouseEngine
+  placeOf: NonNullable<Destination['placeOf']>
+  coveredThrough: NonNullable<Destination['coveredThrough']>
+}
+
+export const createWarehouse = (engine: WarehouseEngine): Warehouse => ({
+  name: engine.name,
+  engine,
+  publish: (publication) => publish(engine, publication),
+  placeOf: (scope) => Promise.resolve(engine.placeOf(scope)),
+  coveredThrough: (scope, of) =>
+    engine.transaction({ ...scope, readOnly: true }, (session) => findCoverage(session, of)),
+})
+
+/** A publication on its way into a warehouse. */
+interface Way {
+  engine: WarehouseEngine
+  publication: Publication
+  tables: readonly WarehouseTable[]
+  sums: ReadonlyMap<string, PartsSum>
+  location: string
+}
+
+async function publish(engine: WarehouseEngine, publication: Publication): Promise<Published> {
+  publication.signal?.throwIfAborted()
+  checkTables(publication)
+  const sums = await sumParts(publication)
+  const location = engine.locate(publication)
+  const tables = publication.tables.map(toWarehouseTable)
+  const way: Way = { engine, publication, tables, sums, location }
+  const published = await engine.transaction(publication, async (session) => {
+    const before = await lookAround(way, session)
+    if (before.existing !== undefined) return publishAgain(way, session, before.existing)
+    const staged = await stageTables(way, session, before.plans)
+    publication.onStep?.('staged')
+    publication.signal?.throwIfAborted()
+    await session.lock()
+    // While this one staged, another attempt of the same run may have published, or a table may have changed.
+    const { existing } = await lookAround(way, session)
+    return existing === undefined
+      ? { manifest: await merge(way, session, staged), fresh: true }
+      : publishAgain(way, session, existing)
+  })
+  publication.onStep?.('visible')
+  return { ...published, location }
+}
+
+/** Refuses what can't be merged before anything is written, and finds what is published already. */
+async function lookAround(way: Way, session: WarehouseSession) {
+  const { publication, tables, location } = way
+  const stamp = await checkStamp({ session, owner: publication, where: location })
+  const found = await findTables(session, stamp)
+  const plans = tables.map((table) => planTable({ session, found, table }))
+  return { plans, existing: stamp === 'new' ? undefined : await findExport(session, publication) }
+}
+
+async function publishAgain(way: Way, session: WarehouseSession, existing: Manifest) {
+  const { publication, sums, location } = way
+  if (!isSameParts(sums, existing.tables))
+    throw new PublishedOtherwiseError(
+      `${location} holds the export of ${publication.resource} by this run already, with other rows than these` +
+        ' parts hold. What is published is never changed: start a new run.',
+    )
+  const manifest = await releaseDeletes(way, session, existing)
+  return { manifest, fresh: false }
+}
+
+/** Marks the deletes that were held back when the run was published, if they are allowed now. */
+async function releaseDeletes(way: Way, session: WarehouseSession, existing: Manifest): Promise<Manifest> {
+  const { publication, tables } = way
+  const isAsked = publication.maxDeletes !== undefined && (existing.deletes?.heldBack ?? 0) > 0
+  if (!isAsked) return existing
+  await session.lock()
+  const found = await findTables(session, 'ours')
+  const plans = tables.map((table) => planTable({ session, found, table }))
+  const deletes = await findDeletes({ session, publication, plans })
+  if (deletes === undefined || deletes.heldBack > 0) return existing
+  const { warnings: _settled, ...rest } = existing
+  const manifest = { ...rest, deletes }
+  await writeExport(session, manifest)
+  await markDeletes({ session, publication, plans, hasMoved: true })
+  return manifest
+}
+
+/** What is staged of a table. */
+interface Staged {
+  rows: number
+  /** The least types that hold it. */
+  types: ReadonlyMap<string, string>
+}
+
+async function stageTables(way: Way, session: WarehouseSession, plans: readonly TablePlan[]) {
+  const { publication, location } = way
+  const staged = new Map<string, Staged>()
+  for (const { table, types } of plans) {
+    const { name } = table.table
+    const parts = publication.parts.filter((part) => part.table === name)
+    const needed = await session.stage({ table, parts, types })
+    const [counted] = await session.all(`select count(*) as rows from ${stagedName(name)}`)
+    const rows = Number(counted?.['rows'])
+    checkRows(parts, { table: name, rows, where: location })
+    staged.set(name, { rows, types: needed })
+  }
+  return staged
+}
+
+async function merge(
+  way: Way,
+  session: WarehouseSession,
+  staged: ReadonlyMap<string, Staged>,
+): Promise<Manifest> {
+  const { publication } = way
+  const plans = await changeTables(way, session, staged)
+  const rows = new Map([...staged].map(([name, table]) => [name, table.rows]))
+  const merged = await mergeRecords({ session, publication, plans, staged: rows })
+  checkMerged(way, rows, merged)
+  const deletes = await findDeletes({ session, publication, plans })
+  const rejected = await keepRejected({ session, publication, where: way.location })
+  const manifest = toWarehouseManifest(way, { staged: rows, merged, deletes, rejected })
+  await writeExport(session, manifest)
+  const isKept = [...merged.values()].some(({ kept }) => kept > 0)
+  await markDeletes({ session, publication, plans, hasMoved: isKept || (deletes?.marked ?? 0) > 0 })
+  publication.onStep?.('counted')
+  publication.signal?.throwIfAborted()
+  return manifest
+}
+
+/** Makes the tables what they have to be for what is staged. */
+async function changeTables(
+  way: Way,
+  session: WarehouseSession,
+  staged: ReadonlyMap<string, Staged>,
+): Promise<TablePlan[]> {
+  const { publication, tables, location } = way
+  const stamp = await checkStamp({ session, owner: publication, where: location })
+  if (stamp === 'new') await writeStamp(session, publication)
+  const found = await findTables(session, 'ours')
+  const plans = tables.map((table) =>
+    planTable({ session, found, table, needed: staged.get(table.table.name)!.types }),
+  )
+  for (const { statements } of plans) if (statements.length > 0) await session.run(statements.join(';\n'))
+  return plans
+}
+
+function checkMerged(
+  way: Way,
+  staged: ReadonlyMap<string, number>,
+  merged: ReadonlyMap<string, Merged>,
+): void {
+  for (const [table, read] of staged) {
+    const { written, kept } = merged.get(table)!
+    if (written + kept !== read)
+      throw new RowsMissingError({ table, read, arrived: written + kept, where: way.location })
+  }
+}
+
+function toWarehouseManifest(
+  way: Way,
+  done: {
+    staged: ReadonlyMap<string, number>
+    merged: ReadonlyMap<string, Merged>
+    deletes: Manifest['deletes']
+    rejected: number
+  },
+): Manifest {
+  const { publication, sums, engine } = way
+  const { staged, merged, deletes, rejected } = done
+  const { missing } = publication
+  const warnings = toWarnings(publication, deletes)
+  const tables = publication.tables.map((table) => {
+    const { name } = table
+    const { kept } = merged.get(name)!
+    return {
+      ...table,
+      key: [...table.key],
+      columns: [...table.columns],
+      rows: staged.get(name) ?? 0,
+      files: [],
+      parts: sums.get(name)!,
+      ...(kept > 0 ? { kept } : {}),
+    }
+  })
+  return toManifest({
+    publication,
+    destination: engine.name,
+    arrived: {
+      tables,
+      rejected: { rows: rejected, files: [] },
+      ...(missing && { missing: { rows: rowsOf(missing.parts), first: [...missing.first], files: [] } }),
+      ...(deletes === undefined ? {} : { deletes }),
+      ...(warnings.length > 0 ? { warnings } : {}),
+    },
+  })
+}

@@ -1,0 +1,147 @@
+import { ChangedTableError } from './errors.ts'
+import { runColumns, type WarehouseColumn, type WarehouseTable } from './layout.ts'
+import type { TypeSystem, WarehouseSession } from './session.ts'
+import { literal, quote } from './sql.ts'
+import { columnsTable } from './warehouse-owner.ts'
+
+/** What a warehouse's tables are before a publication: the columns there are, and those that we made. */
+export interface Found {
+  columns: ReadonlyMap<string, ReadonlyMap<string, string>>
+  ours: ReadonlySet<string>
+}
+
+/** A table as it has to be for a publication, and the statements that make it so. */
+export interface TablePlan {
+  table: WarehouseTable
+  /** Each column's type in the warehouse. */
+  types: ReadonlyMap<string, string>
+  statements: readonly string[]
+}
+
+const inRegistry = (table: string, column: string) => `${table}\0${column}`
+
+export async function findTables(session: WarehouseSession, stamp: 'new' | 'ours'): Promise<Found> {
+  const columns = await session.describe()
+  if (stamp === 'new') return { columns, ours: new Set() }
+  const registry = await session.all(
+    `select table_name, column_name from ${quote(session.schema)}.${quote(columnsTable)}`,
+  )
+  return {
+    columns,
+    ours: new Set(registry.map((row) => inRegistry(row['table_name'] ?? '', row['column_name'] ?? ''))),
+  }
+}
+
+interface Planning {
+  session: Pick<WarehouseSession, 'typeSystem' | 'schema'>
+  found: Found
+  table: WarehouseTable
+  /** The least type each column needs; a column that is not named needs the first of its kind. */
+  needed?: ReadonlyMap<string, string>
+}
+
+/**
+ * How a table has to change so that rows with columns of at least these types can be merged into it: it is made,
+ * or columns are added or widened; never is a column dropped or narrowed.
+ * @throws {ChangedTableError} where someone else changed the table so that rows would not fit or be lost
+ */
+export function planTable(planning: Planning): TablePlan {
+  const { session, found, table, needed } = planning
+  const { typeSystem } = session
+  const existing = found.columns.get(table.table.name)
+  const target = toTarget(planning)
+  const least = ({ name, kind }: TableColumn) => needed?.get(name) ?? typeSystem.types[kind][0]
+  const columns = [...table.columns, ...runColumns]
+  if (existing === undefined) {
+    const types = new Map(columns.map((column) => [column.name, least(column)]))
+    const statements = [toCreate(planning, types), ...toNotes(planning, columns)]
+    return { table, types, statements }
+  }
+  refuseForeign({ found, table, target, existing })
+  const types = new Map<string, string>()
+  const statements: string[] = []
+  for (const column of columns) {
+    const is = existing.get(column.name)
+    const type =
+      is === undefined ? least(column) : widen({ typeSystem, column, is, least: least(column), target })
+    types.set(column.name, type)
+    const name = quote(column.name)
+    if (is === undefined)
+      statements.push(`alter table ${target} add column ${name} ${type}`, ...toNotes(planning, [column]))
+    else if (is !== type) statements.push(`alter table ${target} alter column ${name} type ${type}`)
+  }
+  return { table, types, statements }
+}
+
+type TableColumn = Pick<WarehouseColumn, 'name' | 'kind' | 'note'>
+
+const toTarget = ({ session, table }: Planning) => `${quote(session.schema)}.${quote(table.table.name)}`
+
+function toCreate(planning: Planning, types: ReadonlyMap<string, string>): string {
+  const { typeSystem } = planning.session
+  const { key } = planning.table.table
+  const columns = [...types].map(
+    ([name, type]) => `${quote(name)} ${key.includes(name) ? typeSystem.keyType(type) : type}`,
+  )
+  if (typeSystem.hasKeys) columns.push(`primary key (${key.map(quote).join(', ')})`)
+  return `create table ${toTarget(planning)} (${columns.join(', ')})`
+}
+
+/** What columns are, said to people (comments) and to later publications (they are ours). */
+function toNotes(planning: Planning, columns: readonly TableColumn[]): string[] {
+  const registry = `${quote(planning.session.schema)}.${quote(columnsTable)}`
+  const table = planning.table.table.name
+  const names = columns.map(({ name }) => literal(name))
+  const rows = columns.map(({ name, kind, note }) => `(${[table, name, kind, note].map(literal).join(', ')})`)
+  return [
+    `delete from ${registry} where table_name = ${literal(table)} and column_name in (${names.join(', ')})`,
+    `insert into ${registry} values ${rows.join(', ')}`,
+    ...columns.map(
+      ({ name, note }) => `comment on column ${toTarget(planning)}.${quote(name)} is ${literal(note)}`,
+    ),
+  ]
+}
+
+function refuseForeign(options: {
+  found: Found
+  table: WarehouseTable
+  target: string
+  existing: ReadonlyMap<string, string>
+}): void {
+  const { found, table, target, existing } = options
+  const { name } = table.table
+  const isOurs = (column: string) => found.ours.has(inRegistry(name, column))
+  const strange = [...existing.keys()].filter((column) => !isOurs(column))
+  if (strange.length === 0) return
+  if (strange.length === existing.size)
+    throw new ChangedTableError(
+      `There is a table ${target} that this connector did not make. Nothing was written: rename it, or name` +
+        ' another schema.',
+    )
+  throw new ChangedTableError(
+    `Someone added ${strange.length === 1 ? 'a column' : 'columns'} to ${target}: ${strange.join(', ')}. Rows are` +
+      ' replaced whole, so what is in there would be lost. Nothing was written: move it to a table of your own.',
+  )
+}
+
+function widen(options: {
+  typeSystem: TypeSystem
+  column: TableColumn
+  is: string
+  least: string
+  target: string
+}): string {
+  const { typeSystem, column, is, least, target } = options
+  const ladder = typeSystem.types[column.kind]
+  const text = typeSystem.types.text[0]
+  // Text holds everything; what is text stays text.
+  if (is === text) return text
+  const at = ladder.indexOf(is)
+  if (at !== -1) return ladder[Math.max(at, ladder.indexOf(least))]!
+  const isOurs = Object.values(typeSystem.types).some((types) => types.includes(is))
+  if (least === text && isOurs) return text
+  throw new ChangedTableError(
+    `The column ${column.name} of ${target} is ${is}, and has to be ${least} to hold what the service sends.` +
+      ' Nothing was written: change it back.',
+  )
+}

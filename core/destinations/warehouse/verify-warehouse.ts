@@ -1,0 +1,126 @@
+import { verifyExport } from '../csv/verify-export.ts'
+import { createKeySet } from '../../storage/key-set.ts'
+import type { Manifest } from '../manifest.ts'
+import { doubtOf, isOfAll } from './absence.ts'
+import { compareTable, type Compared } from './compare-table.ts'
+import type { Warehouse } from './publish.ts'
+import type { WarehouseSession } from './session.ts'
+import { instant, literal, quote } from './sql.ts'
+import { findExport } from './export-row.ts'
+import { columnsOf } from './compared-columns.ts'
+import { stampTable } from './warehouse-owner.ts'
+
+export interface VerifiedWarehouse {
+  manifest: Manifest | undefined
+  /** A sentence each; none if the warehouse holds what the export holds, or newer states of the same records. */
+  problems: string[]
+  tables: Compared[]
+  /** The warehouse, for people. */
+  where: string
+}
+
+/**
+ * Holds a warehouse's tables against an export in CSV files: every id of the export is there, each column's values
+ * give the same sum (read back from the warehouse as texts, so not with the code that wrote them), nothing else
+ * is there under that run, and after an export of the whole list nothing it lacks is there unmarked. Rows that
+ * another run has written are only looked for. Memory is constant, whatever the size.
+ * @throws {UnreachableWarehouseError | BusyWarehouseError | WarehouseRefusedError}
+ */
+export async function verifyWarehouse(options: {
+  destination: Warehouse
+  /** The export's folder. */
+  folder: string
+  schema?: string
+  signal?: AbortSignal
+}): Promise<VerifiedWarehouse> {
+  const { destination, folder, schema, signal } = options
+  const { manifest, problems } = await verifyExport(folder)
+  if (manifest === undefined || problems.length > 0) return { manifest, problems, tables: [], where: '' }
+  if (manifest.destination !== 'csv' || manifest.dialect?.formulaGuard === true)
+    return {
+      manifest,
+      problems: [`${folder} holds no plain CSV files; a warehouse is compared with an export to csv.`],
+      tables: [],
+      where: '',
+    }
+  const scope = {
+    testMode: manifest.testMode,
+    readOnly: true,
+    ...(schema === undefined ? {} : { schema }),
+    ...(signal === undefined ? {} : { signal }),
+  }
+  const where = destination.engine.locate(scope)
+  return destination.engine.transaction(scope, async (session) => {
+    const otherwise = await findOther(session, manifest, where)
+    if (otherwise.length > 0) return { manifest, problems: otherwise, tables: [], where }
+    const tables = await compareTables(session, manifest, folder)
+    const problems = [
+      ...tables.flatMap((table) => table.problems),
+      ...(await findUnmarked(session, manifest)),
+    ]
+    return { manifest, problems, tables, where }
+  })
+}
+
+async function compareTables(
+  session: WarehouseSession,
+  manifest: Manifest,
+  folder: string,
+): Promise<Compared[]> {
+  const keys = createKeySet()
+  try {
+    const compared = []
+    for (const table of manifest.tables)
+      compared.push(await compareTable({ session, manifest, table, folder, keys }))
+    return compared
+  } finally {
+    keys.close()
+  }
+}
+
+/** Why the tables are not to be compared at all: there are none, they are of others, or this run is not in them. */
+async function findOther(session: WarehouseSession, manifest: Manifest, where: string): Promise<string[]> {
+  const tables = await session.describe()
+  const missing = [stampTable, ...manifest.tables.map(({ name }) => name)].filter((name) => !tables.has(name))
+  if (missing.length > 0) return [`${where} has no table ${missing.join(', ')}.`]
+  const [stamp] = await session.all(
+    `select workspace, mode from ${quote(session.schema)}.${quote(stampTable)}`,
+  )
+  const mode = manifest.testMode ? 'test' : 'live'
+  if (stamp?.['workspace'] !== manifest.workspace || stamp['mode'] !== mode)
+    return [
+      `${where} is of workspace ${stamp?.['workspace']} (${stamp?.['mode']}), the export of ${manifest.workspace} (${mode}).`,
+    ]
+  // Without it every row is another run's, and would only be looked for.
+  if ((await findExport(session, manifest)) === undefined)
+    return [
+      `${where} has no export of ${manifest.resource} by the run ${manifest.run}: publish it there before they are compared.`,
+    ]
+  return manifest.tables.flatMap((table) => {
+    const there = tables.get(table.name)
+    const lacking = [...columnsOf(table), '_run_id', '_read_at', '_deleted_at'].filter(
+      (name) => !there?.has(name),
+    )
+    return lacking.length === 0 ? [] : [`${table.name} has no column ${lacking.join(', ')}.`]
+  })
+}
+
+/** What an export of the whole list proves gone, and is there unmarked. */
+async function findUnmarked(session: WarehouseSession, manifest: Manifest): Promise<string[]> {
+  const { completeThrough, startedAt } = manifest
+  const main = manifest.tables[0]
+  const isWhole = isOfAll(manifest) && doubtOf(manifest) === undefined
+  const hasCreated =
+    main?.columns.some(({ name, kind }) => name === 'created' && kind === 'timestamp') ?? false
+  if (main === undefined || !isWhole || completeThrough === null || !hasCreated) return []
+  const id = quote(main.key[0]!)
+  const rows =
+    await session.all(`select cast(${id} as text) as id from ${quote(session.schema)}.${quote(main.name)}
+    where "_deleted_at" is null and "_run_id" <> ${literal(manifest.run)} and "_read_at" < ${instant(startedAt)}
+      and "created" <= ${instant(completeThrough)} order by ${id} limit 4`)
+  if (rows.length === 0) return []
+  const first = rows.slice(0, 3).map((row) => row['id'])
+  return [
+    `${main.name} has records that the export lacks and that are not marked as deleted: ${first.join(', ')}${rows.length > 3 ? ', ...' : ''}.`,
+  ]
+}

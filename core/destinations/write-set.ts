@@ -1,0 +1,42 @@
+import { join, relative } from 'node:path'
+import { z } from 'zod'
+import { replaceFile } from '../storage/durable.ts'
+import { exportsRoot, toFileName } from './export-folder.ts'
+import type { Manifest } from './manifest.ts'
+
+/** `exports/sets/<run>.json`: which manifests of one run belong together. */
+export const setSchema = z.object({
+  run: z.string(),
+  manifests: z.array(
+    z.object({
+      resource: z.string(),
+      destination: z.string(),
+      verdict: z.enum(['proven', 'unproven']),
+      /** Relative to this file. */
+      path: z.string(),
+    }),
+  ),
+})
+type ExportSet = z.infer<typeof setSchema>
+
+/** Writes the set of a run, whole or not at all; writing it again with the same manifests gives the same bytes. */
+export async function writeSet(options: {
+  /** The root of published exports, as in a publication. */
+  folder: string
+  testMode: boolean
+  run: string
+  published: readonly {
+    manifest: Pick<Manifest, 'resource' | 'destination' | 'verdict'>
+    manifestPath: string
+  }[]
+}): Promise<string> {
+  const sets = join(exportsRoot(options), 'sets')
+  const manifests = options.published.map(({ manifest, manifestPath }) => {
+    const { resource, destination, verdict } = manifest
+    return { resource, destination, verdict, path: relative(sets, manifestPath) }
+  })
+  const set: ExportSet = { run: options.run, manifests }
+  const path = join(sets, `${toFileName(options.run)}.json`)
+  await replaceFile(path, `${JSON.stringify(set, null, 2)}\n`)
+  return path
+}

@@ -1,0 +1,41 @@
+import { documentResources, type DocumentName } from '../../billing/resources/documents.ts'
+import type { IdState } from '../../reading/id-state.ts'
+import { readById } from '../../reading/read-by-id.ts'
+import { readAskedIds } from '../requested-ids.ts'
+import type { AskedIds } from '../plan.ts'
+import type { Source, SourceSetup } from './source.ts'
+
+/** The documents of a fetch by id, from its checkpoint on. */
+export async function* readFromIds(setup: SourceSetup & { resource: DocumentName; ids: AskedIds }): Source {
+  const { deps, plan, resource, ids, from, billing, cancelled } = setup
+  const documents = documentResources[resource]
+  const state = from?.read as IdState | undefined
+  const read = readById({
+    resource,
+    ids: readAskedIds({ dataDir: deps.dataDir, run: plan.run, skip: state?.settled ?? 0 }),
+    asked: ids.asked,
+    fetchRecord: ({ id, signal }) =>
+      documents.get(billing, id, { signal: AbortSignal.any([signal, cancelled]) }),
+    testMode: plan.identity.mode === 'test',
+    concurrency: deps.concurrency,
+    now: Date.now,
+    notes: ids.notes,
+    ...(state !== undefined && { state }),
+  })
+  try {
+    for (;;) {
+      const next = await read.next()
+      if (next.done === true) return next.value
+      const { settled, ...step } = next.value
+      yield {
+        ...step,
+        records: settled.kind === 'record' ? [settled.record] : [],
+        rejected: [],
+        missing: settled.kind === 'missing' ? [settled.id] : [],
+        open: settled.kind === 'open' ? [settled] : [],
+      }
+    }
+  } finally {
+    await read.return(undefined as never)
+  }
+}

@@ -1,0 +1,154 @@
+import type { Billing } from '../../billing/client.ts'
+import { allResources } from '../../billing/resources/all-resources.ts'
+import { isDocumentName } from '../../billing/resources/documents.ts'
+import type { Progress } from '../../reading/state.ts'
+import { Pace } from '../../runs/view/throughput.ts'
+import { createRowEncoder } from '../../tables/row-encoder.ts'
+import {
+  nextCheckpointName,
+  saveCheckpoint,
+  type AnyOutcome,
+  type AnyReadState,
+  type Checkpoint,
+} from './checkpoint.ts'
+import type { ActivityDeps } from '../../../activities/deps.ts'
+import type { ExportPlan } from '../plan.ts'
+import type { WrittenSet } from './written-ids.ts'
+import { readFromIds } from './id-source.ts'
+import { readFromList } from './list-source.ts'
+import { openPartFiles } from './part-files.ts'
+import { missingPart, rejectedPart } from './part-names.ts'
+import type { Source, SourceSetup, SourceStep } from './source.ts'
+
+/** How often what was read is made durable: this much is read again after a crash. */
+const checkpointMs = 1_000
+
+export interface SegmentSetup {
+  deps: ActivityDeps
+  plan: ExportPlan
+  resource: ExportPlan['resources'][number]
+  folder: string
+  from: Checkpoint | undefined
+  billing: Billing
+  cancelled: AbortSignal
+}
+
+/** One attempt at reading on: from the service through the encoder into part files, with a note every second. */
+export function openSegment(setup: SegmentSetup) {
+  const { deps, plan, resource, folder, from, cancelled } = setup
+  const name = nextCheckpointName(from)
+  const { exclude, hash } = plan
+  const encoder = createRowEncoder({
+    resource: allResources[resource],
+    privacy: { exclude, hash, hashKey: deps.hashKey },
+  })
+  const files = openPartFiles({ folder, name, kept: from?.parts ?? [] })
+  const pace = new Pace(from?.pace)
+  const drift: Record<string, number> = { ...from?.drift }
+  let written: WrittenSet | undefined
+  let taken: AnyReadState | undefined = from?.read
+  let progress: Progress | undefined
+  let counted = { pages: from?.read.requests.made ?? 0, records: from?.read.counts.records ?? 0 }
+  const read = openSource({
+    ...setup,
+    name,
+    settled: () => files.settle(),
+    toWritten: encoder.toWrittenId,
+    onWritten: (set) => {
+      written = set
+    },
+  })
+
+  const append = async (table: string, { text, rows: count }: { text: string; rows: number }) => {
+    if (count > 0) await files.append({ table, text, count })
+  }
+
+  async function take(step: SourceStep): Promise<void> {
+    const { missing = [], open = [] } = step
+    // Of a step that fails in the middle some rows may be in the files: no note may speak of them.
+    taken = undefined
+    const rows = encoder.encode(step.records)
+    for (const [at, table] of rows.tables.entries()) await append(encoder.tables[at]!.name, table)
+    for (const rejected of [rows.rejected, encoder.encode(step.rejected).rejected, toLines(open)])
+      if (rejected.rows > 0) await appendRejected(rejected.text)
+    await append(missingPart, { text: missing.map((id) => `${id}\n`).join(''), rows: missing.length })
+    for (const [field, count] of Object.entries(rows.drift)) drift[field] = (drift[field] ?? 0) + count
+    taken = step.state
+    progress = step.progress
+    pace.add(Date.now(), step.records.length)
+  }
+
+  /** What has no id is known again by all that it is, where the read may meet it twice. */
+  async function appendRejected(text: string): Promise<void> {
+    const lines = text.split('\n').slice(0, -1)
+    const isNew = written?.addLines(lines)
+    const fresh = isNew === undefined ? lines : lines.filter((_, at) => isNew[at])
+    if (fresh.length === 0) return
+    await files.append({ table: rejectedPart, text: `${fresh.join('\n')}\n`, count: fresh.length })
+  }
+
+  /** Tells what came since it was told last. */
+  function tell(now: typeof counted): void {
+    const { pages, records } = counted
+    deps.observer.took({ resource, pages: now.pages - pages, records: now.records - records })
+    counted = now
+  }
+
+  async function save(state: AnyReadState, outcome?: AnyOutcome): Promise<Checkpoint> {
+    const parts = await files.settle()
+    const savedAt = new Date().toISOString()
+    const told = { name, parts, drift, pace: pace.state(), read: state, savedAt }
+    const checkpoint = { ...told, ...(outcome && { outcome }) }
+    await saveCheckpoint(folder, checkpoint)
+    return checkpoint
+  }
+
+  return {
+    progress: () => ({ resource, ...progress }),
+
+    /** Reads until the list is done or the time is over. Throws the cancellation's own reason. */
+    async readFor(ms: number): Promise<Checkpoint> {
+      const until = performance.now() + ms
+      let savedAt = performance.now()
+      try {
+        for (;;) {
+          const next = await read.next()
+          if (next.done === true) {
+            if (taken === undefined) throw new Error('a read ended without a single response')
+            tell({ pages: next.value.requests, records: next.value.records })
+            return await save(taken, next.value)
+          }
+          await take(next.value)
+          tell({ pages: next.value.progress.requests, records: next.value.progress.records })
+          cancelled.throwIfAborted()
+          const now = performance.now()
+          if (now < savedAt + checkpointMs) continue
+          savedAt = now
+          const saved = await save(next.value.state)
+          if (now > until) return saved
+        }
+      } catch (error) {
+        // What was taken before a failure is good: the next attempt goes on behind it.
+        if (taken !== undefined && taken !== from?.read) await save(taken)
+        throw cancelled.aborted ? cancelled.reason : error
+      }
+    },
+
+    async close(): Promise<void> {
+      await read.return(undefined as never).catch(() => undefined)
+      await files.close()
+    },
+  }
+}
+
+function openSource(setup: SourceSetup & Pick<SegmentSetup, 'resource'>): Source {
+  const { plan, resource } = setup
+  if (!isDocumentName(resource)) return readFromList({ ...setup, resource })
+  if (plan.ids === undefined) throw new Error(`${resource} can only be read by id`)
+  return readFromIds({ ...setup, resource, ids: plan.ids })
+}
+
+function toLines(open: readonly { id: string; why: string }[]): { text: string; rows: number } {
+  const lines = open.map(({ id, why }) => `${JSON.stringify({ reason: why, record: { id } })}\n`)
+  return { text: lines.join(''), rows: lines.length }
+}

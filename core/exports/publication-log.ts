@@ -1,0 +1,160 @@
+import { mkdir, open, readFile } from 'node:fs/promises'
+import { dirname, join, relative, resolve } from 'node:path'
+import { z } from 'zod'
+import { readManifest } from '../destinations/read-manifest.ts'
+
+const publishedSchema = z.object({
+  resource: z.string(),
+  destination: z.string(),
+  run: z.string(),
+  workspace: z.string(),
+  testMode: z.boolean(),
+  verdict: z.enum(['proven', 'unproven']),
+  mode: z.enum(['full', 'incremental', 'byId']),
+  filters: z.record(z.string(), z.string()),
+  /** Whether the read was told to end before the list did. */
+  capped: z.boolean(),
+  /** Another root, or the schema, where the export named one. */
+  place: z.string().exactOptional(),
+  /** Columns that are not there, or not as the service has them. */
+  excluded: z.array(z.string()).default([]),
+  hashed: z.array(z.string()).default([]),
+  /** A sheet for a person, which programs do not read. */
+  forExcel: z.boolean().default(false),
+  startedAt: z.iso.datetime({ offset: true }),
+  publishedAt: z.iso.datetime({ offset: true }),
+  /** The manifest's file; absent where the destination keeps none (a warehouse). */
+  manifest: z.string().exactOptional(),
+})
+/** One publication, as the account of all of them has it. */
+export type PublishedNote = z.infer<typeof publishedSchema>
+
+const fileOf = (dataDir: string) => join(dataDir, 'exports', 'published.jsonl')
+
+/**
+ * Adds a publication to the account of all of them, `exports/published.jsonl`: what is fresh can then be told of
+ * warehouses too, without asking them. The same publication may be noted twice.
+ */
+export async function notePublished(options: { dataDir: string; published: PublishedNote }): Promise<void> {
+  const { dataDir, published } = options
+  const { manifest } = published
+  // A data folder may be moved.
+  const line = { ...published, ...(manifest !== undefined && { manifest: relative(dataDir, manifest) }) }
+  await mkdir(dirname(fileOf(dataDir)), { recursive: true })
+  const file = await open(fileOf(dataDir), 'a+')
+  try {
+    const { size } = await file.stat()
+    const last = Buffer.alloc(1)
+    if (size > 0) await file.read(last, 0, 1, size - 1)
+    // A line that a crash cut short must not swallow this one.
+    const isCut = size > 0 && last.toString() !== '\n'
+    await file.appendFile(`${isCut ? '\n' : ''}${JSON.stringify(line)}\n`)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+}
+
+/** Every publication of the data folder in this mode, oldest first. */
+export async function readPublished(options: {
+  dataDir: string
+  testMode: boolean
+}): Promise<PublishedNote[]> {
+  let text: string
+  try {
+    text = await readFile(fileOf(options.dataDir), 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    throw error
+  }
+  return text
+    .split('\n')
+    .flatMap(toPublished)
+    .filter(({ testMode }) => testMode === options.testMode)
+    .map(({ manifest, ...one }) => ({
+      ...one,
+      ...(manifest !== undefined && { manifest: resolve(options.dataDir, manifest) }),
+    }))
+}
+
+function toPublished(line: string): PublishedNote[] {
+  if (line === '') return []
+  try {
+    const parsed = publishedSchema.safeParse(JSON.parse(line))
+    return parsed.success ? [parsed.data] : []
+  } catch {
+    return []
+  }
+}
+
+/** Which publications would do: of this list, to this place, of at least these records and columns. */
+export interface Wanted {
+  resource: string
+  destination: string
+  mode?: 'full' | 'incremental' | undefined
+  filters?: Readonly<Record<string, string>> | undefined
+  place?: string | undefined
+  /** Without them, whatever columns it has. */
+  excluded?: readonly string[] | undefined
+  hashed?: readonly string[] | undefined
+  forExcel?: boolean | undefined
+  /** Whether it is young enough, or of the right night. */
+  when: (published: PublishedNote) => boolean
+}
+
+/**
+ * The newest publication that is wanted and proven, or undefined. A manifest on the disk has to say so itself: what
+ * was deleted or changed since proves nothing.
+ */
+export async function findProven(options: {
+  published: readonly PublishedNote[]
+  wanted: Wanted
+}): Promise<PublishedNote | undefined> {
+  const { published, wanted } = options
+  const likely = published.filter((one) => one.verdict === 'proven' && isOf(one, wanted) && wanted.when(one))
+  for (const one of likely.toSorted((a, b) => Date.parse(b.publishedAt) - Date.parse(a.publishedAt)))
+    if (await isStillThere(one)) return one
+  return undefined
+}
+
+function isOf(published: PublishedNote, wanted: Wanted): boolean {
+  const { filters = {}, mode = 'incremental', excluded, hashed, forExcel = false } = wanted
+  return (
+    isOfList(published) &&
+    published.forExcel === forExcel &&
+    isWithin(published.excluded, excluded) &&
+    isWithin(published.hashed, hashed) &&
+    published.resource === wanted.resource &&
+    published.destination === wanted.destination &&
+    published.place === wanted.place &&
+    // A whole read does where one of the changes was wanted, and not the other way round.
+    (published.mode === 'full' || mode === 'incremental') &&
+    (isSame(published.filters, filters) || Object.keys(published.filters).length === 0)
+  )
+}
+
+/** Documents that were fetched by id are no list. */
+export const isOfList = ({ mode }: Pick<PublishedNote, 'mode'>): boolean => mode !== 'byId'
+
+/** Of all that the list holds, or of all that changed, as programs read it. */
+export const isWhole = (
+  published: Pick<PublishedNote, 'mode' | 'filters' | 'capped' | 'forExcel'>,
+): boolean =>
+  isOfList(published) &&
+  Object.keys(published.filters).length === 0 &&
+  !published.capped &&
+  !published.forExcel
+
+const isWithin = (columns: readonly string[], allowed: readonly string[] | undefined): boolean =>
+  allowed === undefined || columns.every((column) => allowed.includes(column))
+
+function isSame(a: Readonly<Record<string, string>>, b: Readonly<Record<string, string>>): boolean {
+  const names = Object.keys(a)
+  return names.length === Object.keys(b).length && names.every((name) => a[name] === b[name])
+}
+
+async function isStillThere({ manifest, run }: PublishedNote): Promise<boolean> {
+  if (manifest === undefined) return true
+  const found = await readManifest(dirname(manifest)).catch(() => undefined)
+  return found?.verdict === 'proven' && found.run === run
+}

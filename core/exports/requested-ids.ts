@@ -1,0 +1,64 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { mkdir, open, rename } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { toFileName } from '../destinations/export-folder.ts'
+import { createKeySet } from '../storage/key-set.ts'
+import type { AskedIds } from './plan.ts'
+
+/** The ids that a fetch was asked for, each once, a line each: beside the parts. */
+const fileOf = ({ dataDir, run }: { dataDir: string; run: string }) =>
+  join(dataDir, 'parts', toFileName(run), 'ids.txt')
+
+const batchCharacters = 1 << 16
+
+/** Keeps the ids of a fetch for as long as its parts: what they came from may change or go away. */
+export async function keepAskedIds(of: {
+  dataDir: string
+  run: string
+  ids: AsyncIterable<string> | Iterable<string>
+}): Promise<Omit<AskedIds, 'notes'> & { repeated: number }> {
+  const path = fileOf(of)
+  await mkdir(dirname(path), { recursive: true })
+  const hash = createHash('sha256')
+  const keys = createKeySet()
+  const file = await open(`${path}.new`, 'w')
+  let asked = 0
+  let repeated = 0
+  let pending = ''
+  const flush = async () => {
+    hash.update(pending)
+    await file.writeFile(pending)
+    pending = ''
+  }
+  try {
+    for await (const id of of.ids) {
+      if (!keys.add('', id)) {
+        repeated++
+        continue
+      }
+      asked++
+      pending += `${id}\n`
+      if (pending.length >= batchCharacters) await flush()
+    }
+    await flush()
+    await file.datasync()
+  } finally {
+    keys.close()
+    await file.close()
+  }
+  await rename(`${path}.new`, path)
+  return { asked, sha256: hash.digest('hex'), repeated }
+}
+
+/** The kept ids behind the first `skip` of them. */
+export async function* readAskedIds(of: {
+  dataDir: string
+  run: string
+  skip: number
+}): AsyncGenerator<string> {
+  const lines = createInterface({ input: createReadStream(fileOf(of)) })
+  let left = of.skip
+  for await (const id of lines) if (left-- <= 0) yield id
+}

@@ -1,0 +1,83 @@
+import { dirname, join, relative, sep } from 'node:path'
+import { type Account, pageName, type Problem } from '../runs/view/view.ts'
+import { formatTime } from '../runs/view/format.ts'
+import type { ExportReport, ResourceResult } from '../../activities/export/close-export.ts'
+import type { ExportPlan } from './plan.ts'
+
+const verdicts: Readonly<Record<ExportReport['verdict'], Account['verdict']>> = {
+  proven: {
+    word: 'proven',
+    tone: 'good',
+    meaning: 'Every list is whole; its own page says of which moment.',
+  },
+  unproven: {
+    word: 'unproven',
+    tone: 'doubtful',
+    meaning: 'All was published, but of some lists nobody can say that nothing is missing. Run it again.',
+  },
+  stopped: {
+    word: 'stopped',
+    tone: 'neutral',
+    meaning: 'Somebody ended it. What was read is kept for a day: the same export goes on from there.',
+  },
+  failed: {
+    word: 'failed',
+    tone: 'bad',
+    meaning:
+      'Something was not published. Mend what is told below and run it again: it goes on from what was read.',
+  },
+}
+
+/** A whole export in words, for the page beside its report. */
+export function toRunAccount(options: { plan: ExportPlan; report: ExportReport; folder: string }): Account {
+  const { plan, report, folder } = options
+  const { mode, workspace, baseUrl } = plan.identity
+  const published = report.exports.flatMap((result) => ('published' in result ? result.published : []))
+  return {
+    title: `Export of ${plan.resources.join(', ')}`,
+    run: report.run,
+    identity: { mode, workspace, baseUrl },
+    verdict: verdicts[report.verdict],
+    problems: report.exports.flatMap(toProblems),
+    counts: [],
+    tables: [
+      {
+        title: 'Lists',
+        head: ['list', 'to', 'verdict', 'records'],
+        rows: published.map(({ resource, destination, verdict, records }) => [
+          resource,
+          destination,
+          verdict,
+          records,
+        ]),
+      },
+    ].filter(({ rows }) => rows.length > 0),
+    facts: [{ name: 'begun', value: formatTime(plan.startedAt) }],
+    files: published
+      .filter(({ manifest }) => manifest !== '')
+      .map(({ manifest, resource, destination }) => ({
+        name: relative(folder, join(dirname(manifest), pageName))
+          .split(sep)
+          .join('/'),
+        about: `${resource}, ${destination}`,
+      })),
+  }
+}
+
+function toProblems(result: ResourceResult): Problem[] {
+  const { resource } = result
+  if ('error' in result) return [{ what: `${resource} failed: ${result.error}` }]
+  if ('stopped' in result) return [{ what: `${resource} was stopped before it was read to its end.` }]
+  return [
+    ...(result.failed ?? []).map(({ destination, error }) => ({
+      what: `${resource} was not published to ${destination}: ${error}`,
+    })),
+    ...result.published
+      .filter(({ verdict }) => verdict === 'unproven')
+      .map(({ destination, reasons }) => ({
+        what: `${resource} in ${destination} is not proven.`,
+        details: reasons,
+      })),
+    ...result.published.flatMap(({ warnings }) => warnings.map((what) => ({ what }))),
+  ]
+}

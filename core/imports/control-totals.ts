@@ -1,0 +1,108 @@
+import type { Body } from '../billing/client.ts'
+import { numberText } from '../billing/lossless-json.ts'
+import type { Numeric } from '../billing/resources/fields.ts'
+import { textOf } from '../changes/compare-fields.ts'
+import { fieldsOf } from '../tables/field-meta.ts'
+import { createExactSum, type ExactSum } from './exact-sum.ts'
+import type { ImportKind } from './kinds.ts'
+
+/** What a person holds against the sheet's own sums. Sums are exact, as decimal texts with a point. */
+export interface ControlTotals {
+  /** Rows of the file, without the header and blank ones. */
+  rows: number
+  changes: number
+  /** By column: `total`, `lines.amount`. */
+  sums: Record<string, string>
+  /** The same for each value of `by.field` (of a retention its document type), where the kind has one. */
+  by?: { field: string; values: Record<string, { changes: number; sums: Record<string, string> }> }
+}
+
+/** Values of which a report can show the totals: more are no document types but a column in the wrong place. */
+const mostValues = 100
+
+export function createControlTotals(kind: ImportKind) {
+  const columns = amountColumns(kind)
+  const all = createSums()
+  const byValue = new Map<string, Sums>()
+  let rows = 0
+  return {
+    add({ body, rows: taken }: { body: Body; rows: number }) {
+      rows += taken
+      const groups = [all]
+      if (kind.totalsBy !== undefined) {
+        const value = textOf(body[kind.totalsBy])
+        const group = byValue.get(value) ?? createSums()
+        if (byValue.size < mostValues) byValue.set(value, group)
+        groups.push(group)
+      }
+      for (const group of groups) group.changes += 1
+      for (const column of columns) addAmounts(column, body, groups)
+    },
+    totals(): ControlTotals {
+      const values = [...byValue].map(([value, group]) => [
+        value,
+        { changes: group.changes, sums: group.sums() },
+      ])
+      return {
+        rows,
+        changes: all.changes,
+        sums: all.sums(),
+        ...(kind.totalsBy !== undefined && {
+          by: {
+            field: kind.totalsBy,
+            values: Object.fromEntries(values) as NonNullable<ControlTotals['by']>['values'],
+          },
+        }),
+      }
+    },
+  }
+}
+
+type Sums = ReturnType<typeof createSums>
+
+function createSums() {
+  const sums = new Map<string, ExactSum>()
+  return {
+    changes: 0,
+    add(name: string, digits: string) {
+      let sum = sums.get(name)
+      if (sum === undefined) sums.set(name, (sum = createExactSum()))
+      sum.add(digits)
+    },
+    sums: () => Object.fromEntries([...sums].map(([name, sum]) => [name, sum.total()])),
+  }
+}
+
+interface AmountColumn {
+  name: string
+  field: string
+  /** The field of its items, where it is a list. */
+  inner?: string
+}
+
+/** Numbers that add up: a sum of percentages or of conversion factors says nothing. */
+const noAmount = /percent|^custom_change$/
+
+export function amountColumns({ schema }: ImportKind): AmountColumn[] {
+  return fieldsOf(schema).flatMap(([field, meta]): AmountColumn[] => {
+    if (meta.write === 'readOnly') return []
+    if (meta.kind === 'decimal') return noAmount.test(field) ? [] : [{ name: field, field }]
+    if (meta.kind !== 'list') return []
+    return fieldsOf(meta.fields).flatMap(([inner, { kind, write }]) =>
+      kind !== 'decimal' || write === 'readOnly' || noAmount.test(inner)
+        ? []
+        : [{ name: `${field}.${inner}`, field, inner }],
+    )
+  })
+}
+
+function addAmounts({ field, inner, name }: AmountColumn, body: Body, groups: readonly Sums[]): void {
+  const value = body[field]
+  const amounts = inner === undefined || !Array.isArray(value) ? [value] : value
+  for (const item of amounts as readonly unknown[]) {
+    const amount = inner === undefined ? item : (item as Body | undefined)?.[inner]
+    if (amount === undefined || amount === null) continue
+    const digits = numberText(amount as Numeric)
+    for (const group of groups) group.add(name, digits)
+  }
+}

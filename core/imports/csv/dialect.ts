@@ -1,0 +1,77 @@
+import { createReadStream } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { basename } from 'node:path'
+import { detectDelimiter, type Delimiter } from './delimiter.ts'
+import { UnreadableFileError } from '../errors.ts'
+import { whyNoCsv } from './sniff-file-type.ts'
+
+export type Encoding = 'utf-8' | 'windows-1252'
+
+/** How a CSV file is written; what is written beside it is written the same way. */
+export interface Dialect {
+  delimiter: Delimiter
+  encoding: Encoding
+  bom: boolean
+  lineEnd: '\n' | '\r\n' | '\r'
+}
+
+/** Enough for the header and some hundred rows, and for the first entries of a zip archive. */
+const startBytes = 65_536
+
+/**
+ * Finds out how a file is written. The encoding is decided by all of it (one Windows-1252 letter may stand in the
+ * last row), in one pass that keeps nothing.
+ * @throws {UnreadableFileError} with a sentence, where it is no CSV file or is empty
+ */
+export async function detectDialect(path: string): Promise<Dialect> {
+  const name = basename(path)
+  const start = await readStart(path)
+  const reason = whyNoCsv(start)
+  if (reason !== undefined) throw new UnreadableFileError(`${name} ${reason}`)
+  const bom = start[0] === 0xef && start[1] === 0xbb && start[2] === 0xbf
+  const encoding = await detectEncoding({ path, name, bom })
+  const text = new TextDecoder(encoding).decode(start)
+  if (text.trim() === '')
+    throw new UnreadableFileError(`${name} is empty. It needs a header and at least one row.`)
+  const lineEnd = /\r\n|\n|\r/.exec(text)?.[0] as Dialect['lineEnd'] | undefined
+  return { delimiter: detectDelimiter(text), encoding, bom, lineEnd: lineEnd ?? '\n' }
+}
+
+async function readStart(path: string): Promise<Buffer> {
+  try {
+    await using file = await open(path)
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(startBytes), 0, startBytes, 0)
+    return buffer.subarray(0, bytesRead)
+  } catch (cause) {
+    throw new UnreadableFileError(`${path} can’t be read: ${(cause as Error).message}.`, { cause })
+  }
+}
+
+async function detectEncoding({ path, name, bom }: { path: string; name: string; bom: boolean }) {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  let isUtf8 = true
+  let undefinedByte = false
+  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
+    if (chunk.includes(0)) throw new UnreadableFileError(`${name} is binary, not text. Import a CSV file.`)
+    isUtf8 &&= decodes(() => decoder.decode(chunk, { stream: true }))
+    undefinedByte ||= notInWindows1252.some((byte) => chunk.includes(byte))
+  }
+  isUtf8 &&= decodes(() => decoder.decode())
+  if (isUtf8) return 'utf-8'
+  if (!bom && !undefinedByte) return 'windows-1252'
+  throw new UnreadableFileError(
+    `${name} is written neither in UTF-8 nor in Windows-1252. Save it as "CSV UTF-8" and import that file.`,
+  )
+}
+
+/** The bytes that stand for nothing in Windows-1252. Older code pages (850, Mac) have letters there. */
+const notInWindows1252 = [0x81, 0x8d, 0x8f, 0x90, 0x9d]
+
+function decodes(decode: () => string): boolean {
+  try {
+    decode()
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,134 @@
+import { nearestName } from '../../tables/nearest-name.ts'
+import { checkColumns, findDoubles, findMissing } from './check-columns.ts'
+import { eachRow, type FieldTarget, isNamed, knownNames, toTarget } from './field-target.ts'
+import type { ImportKind } from '../kinds.ts'
+import type { Mapping } from './mapping.ts'
+import { aboutColumn, type Problem } from '../problems.ts'
+
+/** What is written beside a file's own columns into results.csv; such a file may come back in. */
+export const resultColumns = ['_row', '_status', '_id', '_error', '_sent_at', '_sent', '_look'] as const
+
+/** What each column of a file is for. */
+export interface Layout {
+  /** By place in the header; undefined where the column is left out. */
+  targets: readonly (FieldTarget | undefined)[]
+  /** Fields that are the same in every row, with their text. */
+  constants: readonly { target: FieldTarget; text: string }[]
+  /** Whether consecutive rows may be one change. */
+  grouped: boolean
+  ignored: readonly { column: string; why: string }[]
+  problems: readonly Problem[]
+  /** Columns without a name: nothing may stand in them. */
+  nameless: readonly number[]
+}
+
+export interface LayoutOptions {
+  kind: ImportKind
+  header: readonly string[]
+  mapping: Mapping
+  /** For updates: the only fields to send. */
+  columns?: readonly string[] | undefined
+  /** The lines come from a file of their own. */
+  hasLines?: boolean
+}
+
+/** Lays a file's header out. Says everything that is wrong with it at once. */
+export function toLayout(options: LayoutOptions): Layout {
+  const { kind, header, mapping } = options
+  const places = header.map((column) => placeColumn({ ...options, column: column.trim() }))
+  const constants = Object.entries(mapping.set ?? {}).map(([name, text]) => toConstant({ kind, name, text }))
+  const targets = places.map((place) => ('target' in place ? place.target : undefined))
+  const set = constants.filter((constant) => 'target' in constant)
+  const faults = [...places, ...constants].flatMap((place) => ('problem' in place ? [place.problem] : []))
+  const given = [...targets, ...set.map(({ target }) => target)].filter((target) => target !== undefined)
+  return {
+    targets,
+    constants: set,
+    grouped: given.some(({ path }) => path.includes(eachRow)),
+    ignored: places.flatMap((place) => ('ignored' in place ? [place.ignored] : [])),
+    nameless: header.flatMap((column, index) => (column.trim() === '' ? [index] : [])),
+    problems: [
+      ...faults,
+      ...findDoubles({ header, targets, constants: set }),
+      ...findMissing({ ...options, given, faults }),
+      ...checkColumns(options, given),
+    ],
+  }
+}
+
+type Place =
+  | { target: FieldTarget }
+  | { ignored: { column: string; why: string } }
+  | { problem: Problem }
+  | { nameless: true }
+
+function placeColumn({
+  kind,
+  column,
+  mapping,
+  columns,
+  hasLines,
+}: LayoutOptions & { column: string }): Place {
+  if (column === '') return { nameless: true }
+  if ((resultColumns as readonly string[]).includes(column))
+    return { ignored: { column, why: 'it is of a results file' } }
+  const mapped = mappedName(mapping, column)
+  if (mapped === null) return { ignored: { column, why: 'the mapping leaves it out' } }
+  const target = toTarget({ kind, name: mapped ?? column })
+  if (target === undefined) return unknownColumn({ kind, column, mapped })
+  if (target.name === 'id' && (kind.does !== 'create' || hasLines === true)) return { target }
+  if (target.readOnly && mapped === undefined)
+    return { ignored: { column, why: 'only the service writes it' } }
+  if (target.readOnly)
+    return { problem: aboutColumn(column, { words: `stands for ${mapped}, which only the service writes` }) }
+  const isWanted = columns === undefined || columns.some((name) => isNamed(name, target))
+  return isWanted ? { target } : { ignored: { column, why: 'it is not among the columns asked for' } }
+}
+
+function mappedName({ columns = {} }: Mapping, column: string): string | null | undefined {
+  if (Object.hasOwn(columns, column)) return columns[column]
+  return Object.entries(columns).find(([theirs]) => theirs.trim().toLowerCase() === column.toLowerCase())?.[1]
+}
+
+function unknownColumn({
+  kind,
+  column,
+  mapped,
+}: {
+  kind: ImportKind
+  column: string
+  mapped: string | undefined
+}): Place {
+  // `_extra`, `_read_at` and the like stand in exports.
+  if (mapped === undefined && (kind.foreign.includes(column) || column.startsWith('_')))
+    return { ignored: { column, why: 'it is of an export, and no field' } }
+  const fix = nearestName(mapped ?? column, knownNames(kind))
+  const words =
+    mapped === undefined
+      ? `is no field of a ${kind.one}. Say what it stands for with --map "${column}=...", or leave it out with --map "${column}="`
+      : `stands for ${mapped}, which is no field of a ${kind.one}`
+  return { problem: aboutColumn(column, { words, fix }) }
+}
+
+function toConstant({
+  kind,
+  name,
+  text,
+}: {
+  kind: ImportKind
+  name: string
+  text: string
+}): { target: FieldTarget; text: string } | { problem: Problem } {
+  const target = toTarget({ kind, name })
+  const column = `--set ${name}`
+  if (target === undefined)
+    return {
+      problem: aboutColumn(column, {
+        words: `is no field of a ${kind.one}`,
+        fix: nearestName(name, knownNames(kind)),
+      }),
+    }
+  if (target.readOnly)
+    return { problem: aboutColumn(column, { words: 'is a field that only the service writes' }) }
+  return { target, text }
+}

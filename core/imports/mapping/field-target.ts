@@ -1,0 +1,77 @@
+import type { z } from 'zod'
+import type { FieldMeta } from '../../billing/resources/fields.ts'
+import { fieldsOf } from '../../tables/field-meta.ts'
+import type { ImportKind } from '../kinds.ts'
+
+/** Stands for the place of a row among the rows of one change: its item of the list. */
+export const eachRow = Symbol('each row')
+
+export type Step = string | number | typeof eachRow
+
+/** A field that cells are for. */
+export interface FieldTarget {
+  /** As it is written in a header: `total`, `lines.2.amount`, `lines.amount`. */
+  name: string
+  path: readonly Step[]
+  meta: FieldMeta
+  readOnly: boolean
+}
+
+/** More would be a mistyped number rather than a list. */
+const mostItems = 500
+
+/**
+ * The field of a kind that a name stands for: `total`; `lines` (a JSON cell); `lines.2.amount` (the second line);
+ * `lines.amount` or `line.amount` (the line that the row is). Capitals and blanks around it don't matter.
+ */
+export function toTarget({ kind, name }: { kind: ImportKind; name: string }): FieldTarget | undefined {
+  const parts = name.trim().toLowerCase().split('.')
+  if (kind.list !== undefined && `${parts[0]}s` === kind.list) parts[0] = kind.list
+  const found = walk({ kind, fields: kind.schema, parts, path: [], readOnly: false })
+  return found && { ...found, name: parts.join('.') }
+}
+
+interface Walk {
+  kind: ImportKind
+  fields: z.ZodObject
+  parts: readonly string[]
+  path: readonly Step[]
+  readOnly: boolean
+}
+
+function walk({ kind, fields, parts, path, readOnly }: Walk): Omit<FieldTarget, 'name'> | undefined {
+  const [name = '', ...rest] = parts
+  const meta = fieldsOf(fields).find(([key]) => key === name)?.[1]
+  if (meta === undefined) return undefined
+  const here = { kind, path: [...path, name], readOnly: readOnly || meta.write === 'readOnly' }
+  if (rest.length === 0) return meta.kind === 'object' ? undefined : { ...here, meta }
+  if (meta.kind === 'object') return walk({ ...here, fields: meta.fields, parts: rest })
+  if (meta.kind !== 'list') return undefined
+  const [place = '', ...inner] = rest
+  if (!/^\d+$/.test(place)) {
+    if (path.length > 0 || name !== kind.list) return undefined
+    return walk({ ...here, fields: meta.fields, parts: rest, path: [...here.path, eachRow] })
+  }
+  const item = Number(place)
+  if (inner.length === 0 || item < 1 || item > mostItems) return undefined
+  return walk({ ...here, fields: meta.fields, parts: inner, path: [...here.path, item - 1] })
+}
+
+/** Whether a name stands for a field, or for the list that the field is in. */
+export function isNamed(name: string, { name: own, path }: FieldTarget): boolean {
+  const plain = name.trim().toLowerCase()
+  return plain === own || plain === path[0]
+}
+
+/** Names that a header may hold, for a person who has mistyped one. */
+export function knownNames(kind: ImportKind): string[] {
+  const writable = ([, meta]: [string, FieldMeta]) => meta.write !== 'readOnly'
+  return fieldsOf(kind.schema).flatMap(([key, meta]) => {
+    if (key === 'id' && kind.does !== 'create') return [key]
+    if (!writable([key, meta])) return []
+    if (meta.kind !== 'list') return [key]
+    const inner = fieldsOf(meta.fields).filter((field) => writable(field))
+    const each = key === kind.list ? inner.map(([field]) => `${key}.${field}`) : []
+    return [key, ...each, ...inner.map(([field]) => `${key}.1.${field}`)]
+  })
+}

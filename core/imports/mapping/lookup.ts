@@ -1,0 +1,52 @@
+import { basename } from 'node:path'
+import { nearestName } from '../../tables/nearest-name.ts'
+import { detectDialect } from '../csv/dialect.ts'
+import { MappingError } from '../errors.ts'
+import type { Fault } from '../problems.ts'
+import { placeOf, readRows } from '../csv/read-rows.ts'
+
+/** Their names to our ids: `76.123.456-7` to `sup_0001`. */
+export type Lookup = (theirs: string) => { ours: string } | { fault: Fault }
+
+/** Beyond it, looking for a near name takes longer than it helps. */
+const mostCompared = 2_000
+
+/**
+ * Reads a look-up file: two columns, theirs and ours. Its first row may be a header: then it stands for nothing
+ * that a file holds.
+ * @throws {MappingError} where it has other columns, or one of theirs stands for two of ours
+ */
+export async function readLookup(path: string): Promise<Lookup> {
+  const name = basename(path)
+  const entries = new Map<string, { theirs: string; ours: string }>()
+  for await (const { cells, ...place } of readRows({ path, dialect: await detectDialect(path) })) {
+    const [from = '', to = '', ...more] = cells.map((cell) => cell.trim())
+    if (more.some((cell) => cell !== '') || from === '' || to === '')
+      throw new MappingError(
+        `${name}, ${placeOf(place)}: a look-up file has two columns, theirs and ours, and both are filled.`,
+      )
+    const known = entries.get(toComparable(from))
+    if (known !== undefined && known.ours !== to)
+      throw new MappingError(
+        `${name}, ${placeOf(place)}: ${from} stands for ${to}, and above it stands for ${known.ours}.`,
+      )
+    entries.set(toComparable(from), { theirs: from, ours: to })
+  }
+  return (theirs) => {
+    const found = entries.get(toComparable(theirs))
+    if (found !== undefined) return { ours: found.ours }
+    const near = entries.size > mostCompared ? undefined : nearestName(toComparable(theirs), entries.keys())
+    const fix = near === undefined ? undefined : entries.get(near)?.theirs
+    return { fault: { rule: 'lookup', words: `is not in ${name}`, ...(fix === undefined ? {} : { fix }) } }
+  }
+}
+
+/** A tax id with its check digit: RUT in Chile, NIT in Colombia. */
+const taxId = /^0*(\d{1,3}\.?\d{3}\.?\d{3}-?[\dk])$/
+
+/** Without capitals; tax ids without dots, hyphen and zeros in front: `76.123.456-K` and `76123456k` are one. */
+function toComparable(text: string): string {
+  const lower = text.trim().toLowerCase()
+  const id = taxId.exec(lower)?.[1]
+  return id === undefined ? lower : id.replace(/[.-]/g, '')
+}

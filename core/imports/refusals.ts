@@ -1,0 +1,34 @@
+import { InvalidFileError, MappingError, UnreadableFileError } from './errors.ts'
+import { NotParkedError } from '../changes/errors.ts'
+import { InvalidInput } from '../runs/errors.ts'
+
+/** The file has problems, and nothing of it was sent. */
+export class InvalidFile extends Error {
+  override readonly name = 'InvalidFile'
+  readonly retryable = false
+}
+
+/** Rows of the file were done by another run, or the service has them; nothing was sent. */
+export class RowsTaken extends Error {
+  override readonly name = 'RowsTaken'
+  readonly retryable = false
+}
+
+/** This worker was started for another command: the run waits for its own. */
+export class NotWoken extends Error {
+  override readonly name = 'NotWoken'
+  constructor({ run }: { run: string }) {
+    super(
+      `The run ${run} waits: this worker belongs to another command. The same import command, or \`connector up\`, goes on with it.`,
+    )
+  }
+}
+
+/** What is wrong with a file or with what was said about it does not mend itself. */
+export function refusing(error: unknown): unknown {
+  if (error instanceof InvalidFileError || error instanceof UnreadableFileError)
+    return new InvalidFile(error.message, { cause: error })
+  if (error instanceof MappingError || error instanceof NotParkedError)
+    return new InvalidInput(error.message, { cause: error })
+  return error
+}

@@ -1,0 +1,79 @@
+import type { Billing } from '../../billing/client.ts'
+import { retentions } from '../../billing/resources/retentions.ts'
+import { textOf } from '../../changes/compare-fields.ts'
+import { findRecords } from '../../changes/reconcile/find-records.ts'
+import { retentionKey } from '../../changes/kinds/create-retention.ts'
+import { readList } from '../../reading/read-list.ts'
+import { isRecord } from '../../reading/record.ts'
+
+export interface Existing {
+  /** Ids in the service, by the key of a retention. */
+  ids: Map<string, string[]>
+  /** Why some may have been missed; empty where the list was seen whole. */
+  reasons: string[]
+}
+
+interface FindExisting {
+  billing: Billing
+  /** The keys of the file, each with the filters that find it. */
+  wanted: ReadonlyMap<string, Readonly<Record<string, string>>>
+  testMode: boolean
+  readLagMs: number
+  concurrency: number
+  signal: AbortSignal
+}
+
+const pageSize = 100
+
+/**
+ * Which retentions of a file the service has already. One read of the list, however many rows; only where the file
+ * is shorter than the list has pages, and the service filters, each row is asked for by itself.
+ */
+export async function findExisting(options: FindExisting): Promise<Existing> {
+  const { billing, wanted, signal } = options
+  if (wanted.size === 0) return { ids: new Map(), reasons: [] }
+  const { count } = await billing.list({ resource: retentions, page: 1, pageSize: 1, signal })
+  const pages = (count ?? Infinity) / pageSize
+  return (wanted.size < pages ? await askEach(options) : undefined) ?? (await readAll(options))
+}
+
+/** Undefined where the service ignores a filter: then what it shows says nothing of what it has. */
+async function askEach({ billing, wanted, signal }: FindExisting): Promise<Existing | undefined> {
+  const ids: Existing['ids'] = new Map()
+  for (const [key, filters] of wanted) {
+    const carries = (record: Record<string, unknown>) => retentionKey(record) === key
+    const found = await findRecords({ billing, resource: retentions, filters, carries, signal })
+    if (!found.honoured) return undefined
+    if (found.records.length > 0)
+      ids.set(
+        key,
+        found.records.map(({ id }) => textOf(id)),
+      )
+  }
+  return { ids, reasons: [] }
+}
+
+async function readAll({ billing, wanted, signal, ...how }: FindExisting): Promise<Existing> {
+  const ids: Existing['ids'] = new Map()
+  const seen = new Set<string>()
+  await using read = readList({
+    resource: retentions,
+    fetchPage: ({ signal: closed, ...request }) =>
+      billing.list({ resource: retentions, ...request, signal: AbortSignal.any([signal, closed]) }),
+    now: Date.now,
+    idSet: async () => ({ add: (added) => added.map((id) => seen.size !== seen.add(id).size) }),
+    ...how,
+  })
+  for (;;) {
+    const step = await read.next()
+    if (step.done === true) return { ids, reasons: step.value.reasons }
+    for (const record of step.value.records.filter(isRecord)) {
+      const id = textOf(record['id'])
+      seen.add(id)
+      const key = retentionKey(record)
+      if (!wanted.has(key)) continue
+      const known = ids.get(key) ?? []
+      if (!known.includes(id)) ids.set(key, [...known, id])
+    }
+  }
+}

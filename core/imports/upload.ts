@@ -1,0 +1,71 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { copyFile, mkdir, writeFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import type { ImportKindName } from './kinds.ts'
+import type { Mapping } from './mapping/mapping.ts'
+
+/** What an import reads, wherever it lies; the look-up files of the mapping included. */
+export interface InputFiles {
+  file: string
+  lines?: string | undefined
+  /** With absolute paths of its look-up files. */
+  mapping: Mapping
+}
+
+/** The same, in a folder of their own: names relative to it. */
+export interface CopiedInput {
+  file: string
+  lines?: string
+  mapping: string
+  /** Every file, in a fixed order. */
+  all: string[]
+}
+
+/** Copies all that an import reads into one folder, where nobody changes it under way. */
+export async function copyInput({ files, to }: { files: InputFiles; to: string }): Promise<CopiedInput> {
+  await mkdir(join(to, 'lookups'), { recursive: true })
+  const file = basename(files.file)
+  await copyFile(files.file, join(to, file))
+  const lookups: Record<string, string> = {}
+  for (const [field, path] of Object.entries(files.mapping.lookups ?? {})) {
+    lookups[field] = join('lookups', `${field}-${basename(path)}`)
+    await copyFile(path, join(to, lookups[field]))
+  }
+  const { lookups: _, ...said } = files.mapping
+  const mapping = { ...said, ...(Object.keys(lookups).length > 0 && { lookups }) }
+  await writeFile(join(to, 'mapping.json'), JSON.stringify(mapping))
+  const copied = { file, mapping: 'mapping.json' }
+  const all = [file, 'mapping.json', ...Object.values(lookups)]
+  if (files.lines === undefined) return { ...copied, all }
+  const lines = join('lines', basename(files.lines))
+  await mkdir(join(to, 'lines'), { recursive: true })
+  await copyFile(files.lines, join(to, lines))
+  return { ...copied, lines, all: [...all, lines] }
+}
+
+/**
+ * The same for the same rows read the same way, and for nothing else: an import of it that has not ended goes on
+ * instead of beginning anew.
+ */
+export async function fingerprintOf({
+  folder,
+  copied,
+  ...what
+}: {
+  folder: string
+  copied: CopiedInput
+  kind: ImportKindName
+  workspace: string
+  mode: 'live' | 'test'
+  columns: readonly string[] | undefined
+  sendAgain: readonly number[]
+}): Promise<string> {
+  const hash = createHash('sha256').update(JSON.stringify(what, Object.keys(what).toSorted()))
+  for (const name of copied.all) {
+    hash.update(`\n${name}\n`)
+    for await (const chunk of createReadStream(join(folder, name)) as AsyncIterable<Buffer>)
+      hash.update(chunk)
+  }
+  return hash.digest('hex').slice(0, 32)
+}

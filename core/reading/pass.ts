@@ -1,0 +1,129 @@
+import type { ListPage } from '../billing/reply.ts'
+import { Frontier } from './frontier.ts'
+import { createIntake, type Batch, type Intake } from './record-checks.ts'
+import type { Reading } from './reading.ts'
+import { toInstant } from './instant.ts'
+import { idOf, identityOf, isRecord } from './record.ts'
+import { Source } from './source.ts'
+import type { PassState, ReadStep } from './state.ts'
+import { oldestOf, type Window } from './window.ts'
+
+/** More records without a key than this, and the list is read page after page. */
+export const mostUndated = 1000
+
+/** One pass over the list under one set of filters: what it asks, and how far it has come. */
+export class Pass {
+  readonly source: Source
+  readonly frontier: Frontier
+  readonly intake: Intake
+  phase: PassState['phase']
+  place: number | undefined
+  page: number
+  topByEnd: boolean
+  readonly #reading: Reading
+
+  constructor(reading: Reading, { state, status }: { state: PassState; status?: string | undefined }) {
+    const { options } = reading
+    const filters = { ...options.filters, ...(status !== undefined && { status }) }
+    this.#reading = reading
+    this.phase = state.phase
+    this.place = state.place
+    this.page = state.page
+    this.topByEnd = state.topByEnd
+    this.frontier = Frontier.from(state.frontier)
+    this.source = new Source({
+      key: reading.key,
+      filters,
+      fetchPage: options.fetchPage,
+      requests: reading.requests,
+      sizes: state.sizes,
+    })
+    this.intake = createIntake({ ...options, filters, seen: reading.state.seen })
+  }
+
+  toState(): PassState {
+    const { phase, place, page, topByEnd } = this
+    const frontier = this.frontier.toState()
+    return {
+      phase,
+      page,
+      topByEnd,
+      sizes: this.source.sizes,
+      ...(frontier && { frontier }),
+      ...(place !== undefined && { place }),
+    }
+  }
+
+  /** Takes what is new in a window that links, newest first, and moves the frontier to its oldest record. */
+  take(window: Window): Promise<ReadStep> {
+    const batch = this.takeFrom(window)
+    const oldest = oldestOf(window)
+    this.place = placeAfter(window, oldest)
+    this.#reading.state.counts.windows++
+    return this.step(batch)
+  }
+
+  /** What is new in a window; with `only`, no more than the records at that key. */
+  takeFrom(window: Window, only?: number): Batch {
+    const { state } = this.#reading
+    const { records, keys, descending } = window
+    const batch: Batch = { records: [], rejected: [] }
+    const length = records.length
+    for (let step = 0; step < length; step++) {
+      const at = descending ? step : length - 1 - step
+      const key = keys[at] ?? NaN
+      const record = records[at]
+      const instant = descending ? -key : key
+      if (only !== undefined && instant !== only) continue
+      // Not asked for: the window in which the chain ends reaches below it.
+      if (instant < this.#reading.until) continue
+      const isNew = Number.isNaN(key)
+        ? this.#reading.takeUndated(record)
+        : this.frontier.take(instant, identityOf(record))
+      if (isNew) this.#add(batch, record)
+      else state.counts.duplicatesDropped++
+    }
+    return batch
+  }
+
+  /** What is new among the records of a page: what the caller's set of written ids does not hold. */
+  async takePage(page: ListPage): Promise<ReadStep> {
+    const batch: Batch = { records: [], rejected: [] }
+    for (const record of page.records) {
+      const instant = isRecord(record) ? toInstant(record[this.source.key]) : undefined
+      if (instant === undefined) this.#reading.isUndated()
+      this.#add(batch, record)
+    }
+    return this.step(await this.#reading.unite(batch))
+  }
+
+  /** A step to hand out; also without records, so that the caller can stop between any two requests. */
+  async step(batch: Batch = { records: [], rejected: [] }): Promise<ReadStep> {
+    const apart = this.#reading.state.statusesRead >= 0
+    if (!apart) this.#reading.counted(this.source.count)
+    return this.#reading.toStep(
+      this.toState(),
+      // In pages it has been done. An update moves a record up, and a copy of the service that lags may still show it
+      // where it was: below, and to the frontier like a new one.
+      this.phase !== 'pages' && (apart || this.source.key === 'updated')
+        ? await this.#reading.unite(batch)
+        : batch,
+    )
+  }
+
+  #add(batch: Batch, record: unknown): void {
+    this.intake.add(batch, record)
+    this.#reading.met(idOf(record))
+  }
+}
+
+/** Where the oldest record lies that is strictly newer than the oldest one of this window. */
+function placeAfter(window: Window, oldest: number): number | undefined {
+  const { low, keys, descending, count } = window
+  if (!descending) {
+    const above = keys.findIndex((key) => key > oldest)
+    return low + (above === -1 ? keys.length : above)
+  }
+  const newer = keys.findIndex((key) => key === -oldest)
+  return count === undefined ? undefined : Math.max(0, count - low - Math.max(0, newer))
+}

@@ -1,0 +1,92 @@
+import { followChain } from './chain.ts'
+import { findHidden, watchStatuses } from './hidden-records.ts'
+import type { ReadOptions } from './options.ts'
+import { toOutcome, type ReadOutcome } from './outcome.ts'
+import { readPages } from './page-by-page.ts'
+import { Pass } from './pass.ts'
+import { Reading } from './reading.ts'
+import type { PassState, ReadState, ReadStep } from './state.ts'
+
+export type { ReadOptions, ReadOutcome, ReadState, ReadStep }
+
+const newPass: PassState = { phase: 'chain', page: 1, topByEnd: false }
+
+/**
+ * Reads a list that moves while it is read, and says whether it can prove that nothing is missing.
+ *
+ * Hands out each record once, newest first while the chain holds, each step with the state that goes on behind
+ * it: the loop may be left at any step and gone on with in another process. What is in flight then is dropped.
+ * Throws `TestModeMismatch`, and whatever `fetchPage` throws that is not a lost request; all steps handed out
+ * until then stand.
+ */
+export async function* readList(options: ReadOptions): AsyncGenerator<ReadStep, ReadOutcome> {
+  const reading = new Reading(options, options.state ?? startState(options))
+  const { state } = reading
+  const statuses = statusesToWatch(options)
+  if (options.state === undefined && statuses.length > 0) await watchStatuses(reading)
+  let pass = new Pass(reading, { state: state.pass, status: statuses[state.statusesRead] })
+  for (;;) {
+    yield* readPass(reading, pass)
+    if (state.capped) break
+    if (state.statusesRead === -1) {
+      if (state.watched === undefined || !(await findHidden(reading))) break
+      state.hiddenFound = true
+    }
+    state.statusesRead++
+    if (state.statusesRead >= statuses.length) break
+    pass = new Pass(reading, { state: newPass, status: statuses[state.statusesRead] })
+  }
+  return toOutcome(reading, pass.intake)
+}
+
+/** Down by links; where they break, page after page. */
+async function* readPass(reading: Reading, pass: Pass): AsyncGenerator<ReadStep, void> {
+  try {
+    if (pass.phase === 'chain') {
+      const end = yield* followChain(reading, pass)
+      if (end.kind === 'broken') reading.because(end.reason)
+      if (end.kind === 'capped') reading.state.capped = true
+      pass.phase = end.kind === 'broken' ? 'pages' : 'ended'
+      yield await pass.step()
+    }
+    if (pass.phase === 'pages') {
+      yield* readPages(reading, pass)
+      pass.phase = 'ended'
+      yield await pass.step()
+    }
+    if (pass.topByEnd) reading.provided(topByEnd)
+  } finally {
+    pass.source.close()
+  }
+}
+
+const topByEnd =
+  'Newest first is not honoured, so that nothing is newer than the newest record rests on the word of the service, which was asked twice.'
+
+/** Where a list has statuses and none is asked for, and the whole of it is to be read, some may be hidden. */
+function statusesToWatch({ resource, filters, updatedSince, maxRequests }: ReadOptions): readonly string[] {
+  const whole = filters?.['status'] === undefined && updatedSince === undefined && maxRequests === undefined
+  return whole ? (resource.statuses ?? []) : []
+}
+
+function startState(options: ReadOptions): ReadState {
+  const startedAt = options.now()
+  const { serviceTime, readLagMs } = options
+  return {
+    version: 1,
+    clock: serviceTime === undefined ? 'local' : 'service',
+    startedAt,
+    completeThrough: ((serviceTime ?? startedAt) - readLagMs) * 1000,
+    pass: newPass,
+    statusesRead: -1,
+    hiddenFound: false,
+    requests: { made: 0, oddNext: 0 },
+    counts: { windows: 0, linksMended: 0, records: 0, rejected: 0, duplicatesDropped: 0 },
+    seen: { ignored: {}, testMode: false },
+    undated: [],
+    ties: [],
+    reasons: [],
+    provided: [],
+    capped: false,
+  }
+}

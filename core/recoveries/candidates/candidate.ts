@@ -1,0 +1,83 @@
+import { textOf } from '../../changes/compare-fields.ts'
+import type { Body } from '../../billing/client.ts'
+
+/** A subscription that needs attention, as the snapshot saw it. */
+export interface Candidate {
+  id: string
+  customer: string
+  /** The id of its first line, which finds it again in one small request. */
+  line?: string
+  /** '' where it has none. */
+  reason: string
+  /** When it came into needs_attention, as the service wrote it. */
+  since: string
+  scheme: string
+  nextBilling: string
+}
+
+/** Undefined for a record that needs no attention. */
+export function toCandidate(record: Readonly<Record<string, unknown>>): Candidate | undefined {
+  if (record['status'] !== 'needs_attention') return undefined
+  const lines = record['lines']
+  const first: unknown = Array.isArray(lines) ? lines[0] : undefined
+  const line = textOf((first as Body | null | undefined)?.['id'])
+  return {
+    id: textOf(record['id']),
+    customer: textOf(record['customer']),
+    ...(line !== '' && { line }),
+    reason: textOf(record['needs_attention_reason']),
+    since: textOf(record['needs_attention']),
+    scheme: textOf(record['collection_scheme']),
+    nextBilling: textOf(record['next_billing']),
+  }
+}
+
+/** What earlier runs did about the trouble that a candidate is in. */
+export interface Behind {
+  /** What they used up. */
+  attempts: number
+  /** How often they resumed it, also where that used up nothing. */
+  resumes: number
+}
+
+/** How often a subscription was resumed in the same trouble, up to a change with such a body and so many sends. */
+export function resumesBehind({ body, sends }: { body: string; sends: number }): number {
+  const { snapshot } = JSON.parse(body) as { snapshot?: Partial<Behind> }
+  return (snapshot?.resumes ?? 0) + sends
+}
+
+/** What the ledger keeps of a candidate: what finds it, and what the report says of it. `toSnapshot` reads it. */
+export function toBody({
+  candidate,
+  nextBilling,
+  attempts,
+  resumes,
+}: {
+  candidate: Candidate
+  nextBilling: string | undefined
+} & Behind): Body {
+  const { id, customer, line, reason, since, scheme, nextBilling: billed } = candidate
+  return {
+    id,
+    customer,
+    ...(line !== undefined && { line }),
+    collection_scheme: scheme,
+    ...(nextBilling !== undefined && { next_billing: nextBilling }),
+    snapshot: { reason, since, next_billing: billed, ...(resumes > 0 && { attempts, resumes }) },
+  }
+}
+
+/** A candidate again, from what the ledger keeps of it. */
+export function fromBody(body: Body): Candidate {
+  const snapshot = (body['snapshot'] ?? {}) as Body
+  const line = textOf(body['line'])
+  return {
+    id: textOf(body['id']),
+    customer: textOf(body['customer']),
+    ...(line !== '' && { line }),
+    reason: textOf(snapshot['reason']),
+    since: textOf(snapshot['since']),
+    scheme: textOf(body['collection_scheme']),
+    nextBilling: textOf(snapshot['next_billing']),
+  }
+}

@@ -1,0 +1,159 @@
+import type { ChangeToStage } from '../../changes/stage-changes.ts'
+import { toInstant } from '../../reading/instant.ts'
+import type { KeyHistory } from '../../state/ledger/key-queries.ts'
+import { type Behind, type Candidate, resumesBehind, toBody } from './candidate.ts'
+import { becauseOf, isReason } from '../reasons.ts'
+import { isLongEnough, type RecoveryPlan } from '../plan.ts'
+
+/** What narrows a recovery down, and is too long for a workflow's history. */
+export interface Narrowing {
+  /** Only subscriptions of these customers. */
+  customers?: readonly string[]
+  /** Not of these customers, and not these subscriptions. */
+  exclude?: readonly string[]
+}
+
+/** Candidates that were not asked for: counted, and in no report row. */
+export interface LeftOut {
+  otherReasons: number
+  otherCustomers: number
+  excluded: number
+  notLongEnough: number
+}
+
+export interface Selection {
+  rows: { candidate: Candidate; change: ChangeToStage }[]
+  leftOut: LeftOut
+}
+
+interface SelectOptions extends Narrowing {
+  plan: RecoveryPlan
+  candidates: readonly Candidate[]
+  /** Of the subscriptions that were resumed before. */
+  history: ReadonlyMap<string, KeyHistory>
+}
+
+/**
+ * Settles what becomes of each candidate, those that have waited longest first: tried, for a person, resumed not
+ * long ago, or beyond the bound. Times are held against the run's start, so that the same candidates always give
+ * the same rows.
+ */
+export function selectCandidates(options: SelectOptions): Selection {
+  const { plan, history } = options
+  const leftOut: LeftOut = { otherReasons: 0, otherCustomers: 0, excluded: 0, notLongEnough: 0 }
+  const rows: Selection['rows'] = []
+  let tried = 0
+  for (const candidate of inOrder(options.candidates)) {
+    const why = whyLeftOut(candidate, options)
+    if (why !== undefined) {
+      leftOut[why] += 1
+      continue
+    }
+    const past = history.get(candidate.id)
+    let closed = whyClosed(candidate, { ...options, past })
+    if (closed === undefined && tried >= (plan.limits.maxSubscriptions ?? Infinity))
+      closed = { state: 'dropped', outcome: 'notTried', error: beyondBound(plan) }
+    if (closed === undefined) tried += 1
+    const behind = leftBehind(candidate, past)
+    const change: ChangeToStage = {
+      row: rows.length + 1,
+      body: toBody({ candidate, nextBilling: plan.nextBilling, ...behind }),
+      lane: candidate.reason,
+      ...(behind.attempts > 0 && { attempts: behind.attempts }),
+      ...(closed && { closed }),
+    }
+    rows.push({ candidate, change })
+  }
+  return { rows, leftOut }
+}
+
+const beyondBound = ({ limits }: RecoveryPlan) =>
+  `only ${limits.maxSubscriptions} are resumed in one run (maxSubscriptions); the same input goes on with the next`
+
+/** Those that need attention longest first; each once. */
+function inOrder(candidates: readonly Candidate[]): Candidate[] {
+  const byId = new Map(candidates.map((candidate) => [candidate.id, candidate]))
+  const at = ({ since }: Candidate) => toInstant(since) ?? Infinity
+  return [...byId.values()].toSorted((a, b) => compare(at(a), at(b)) || compare(a.id, b.id))
+}
+
+const compare = <T extends string | number>(a: T, b: T) => (a < b ? -1 : a > b ? 1 : 0)
+
+function whyLeftOut(
+  { id, customer, reason, since }: Candidate,
+  { plan, customers, exclude = [] }: SelectOptions,
+): keyof LeftOut | undefined {
+  if (plan.named && !isTried(reason, plan)) return 'otherReasons'
+  if (customers !== undefined && !customers.includes(customer)) return 'otherCustomers'
+  if (exclude.includes(customer) || exclude.includes(id)) return 'excluded'
+  return isLongEnough(since, plan) ? undefined : 'notLongEnough'
+}
+
+const isTried = (reason: string, plan: RecoveryPlan) => isReason(reason) && plan.reasons.includes(reason)
+
+function whyClosed(
+  candidate: Candidate,
+  { plan, past }: SelectOptions & { past: KeyHistory | undefined },
+): ChangeToStage['closed'] {
+  const { reason } = candidate
+  if (!isTried(reason, plan))
+    return {
+      state: 'parked',
+      outcome: 'needsPerson',
+      error: `${reason || 'no reason'}: ${becauseOf(reason)}`,
+    }
+  if (past?.lastSentAt === null || past === undefined) return undefined
+  const at = new Date(past.lastSentAt).toISOString()
+  const { attempts, resumes } = leftBehind(candidate, past)
+  if (attempts >= plan.attempts || resumes >= resumesAnAttempt * plan.attempts) {
+    const least = Math.max(attempts, Math.floor(resumes / resumesAnAttempt))
+    return {
+      state: 'parked',
+      outcome: 'attemptsUsedUp',
+      error: `resumed ${resumes} times without lasting effect, last at ${at} by ${past.run}; tried again when it falls more than 24 hours after that, or with attempts above ${least}`,
+    }
+  }
+  const until = past.lastSentAt + plan.coolDownMs
+  if (until <= Date.parse(plan.startedAt)) return undefined
+  return {
+    state: 'dropped',
+    outcome: 'coolingDown',
+    error: `resumed at ${at} by ${past.run}; tried again from ${new Date(until).toISOString()}, or now with a shorter coolDown`,
+  }
+}
+
+/**
+ * What falls again so soon after our own resume is the same trouble: a charge may fail long after the look, and a
+ * subscription that falls every day after it was resumed would be resumed every night for ever.
+ */
+const sameTroubleMs = 24 * 3_600_000
+
+/**
+ * What falls back in a canary or an incident uses up no attempt, and would go first every night for ever: so many
+ * resumes for each attempt allowed are the end of it, whatever they used up.
+ */
+const resumesAnAttempt = 2
+
+/** What was done counts on while it is the same trouble: as the last look saw it, or fallen soon after the last resume. */
+function leftBehind({ since }: Candidate, past: KeyHistory | undefined): Behind {
+  const nothing = { attempts: 0, resumes: 0 }
+  if (past === undefined) return nothing
+  const { attempts, lastSentAt, answer } = past
+  const microseconds = toInstant(since)
+  const isSame =
+    lastSentAt === null ||
+    microseconds === undefined ||
+    sinceSeen(answer) === since ||
+    microseconds / 1000 <= lastSentAt + sameTroubleMs
+  return isSame ? { attempts, resumes: resumesBehind(past) } : nothing
+}
+
+function sinceSeen(answer: string | null): string | undefined {
+  try {
+    const facts = JSON.parse(answer ?? 'null') as { needs_attention?: unknown } | null
+    return typeof facts?.needs_attention === 'string' ? facts.needs_attention : undefined
+  } catch {
+    // An answer that was cut short is no look.
+    return undefined
+  }
+}

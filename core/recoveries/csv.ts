@@ -1,0 +1,84 @@
+import { stringify } from 'csv-stringify'
+import { createWriteStream } from 'node:fs'
+import { pipeline } from 'node:stream/promises'
+import { parseBody } from '../changes/body.ts'
+import { textOf } from '../changes/compare-fields.ts'
+import type { SubscriptionFacts } from '../changes/kinds/resume-subscription.ts'
+import { placeOf } from '../changes/report.ts'
+import type { LedgerRow } from '../state/ledger/row.ts'
+import { guardFormula } from '../tables/formula-guard.ts'
+import { type Candidate, fromBody } from './candidates/candidate.ts'
+
+/** What became of one subscription, or, of a dry run, what would. */
+export interface RecoveryRow {
+  row: number
+  candidate: Candidate
+  /** How often it was resumed by this run. */
+  attempts: number
+  outcome: string
+  words: string | null
+  /** What the last look saw; undefined where it was not looked at. */
+  saw: Partial<SubscriptionFacts> | undefined
+  resumedAt: number | null
+}
+
+export function toRecoveryRow(row: LedgerRow): RecoveryRow {
+  const said = row.resolvedBy === null ? [] : [`${row.resolvedBy}: ${row.resolvedWhy ?? ''}`]
+  return {
+    row: row.row,
+    candidate: fromBody(parseBody(row)),
+    attempts: row.sends,
+    outcome: outcomeOf(row),
+    words: [...(row.error === null ? [] : [row.error]), ...said].join('; ') || null,
+    saw: factsIn(row),
+    resumedAt: row.sends === 0 ? null : row.sentAt,
+  }
+}
+
+/** What a recovery calls a change: its outcome where it has one, else where it stands. */
+export function outcomeOf({ state, outcome }: Pick<LedgerRow, 'state' | 'outcome'>): string {
+  const place = placeOf({ state, outcome })
+  if (place === 'unknown') return 'unknown'
+  return outcome ?? (place === 'staged' ? 'notTried' : place)
+}
+
+/** The last look, or the answer where there was no look; neither where it was cut short. */
+function factsIn({ answer }: LedgerRow): Partial<SubscriptionFacts> | undefined {
+  try {
+    return (JSON.parse(answer ?? 'null') as Partial<SubscriptionFacts> | null) ?? undefined
+  } catch {
+    return undefined
+  }
+}
+
+const columns: Readonly<Record<string, (row: RecoveryRow) => string>> = {
+  row: ({ row }) => String(row),
+  subscription: ({ candidate }) => candidate.id,
+  customer: ({ candidate }) => candidate.customer,
+  reason: ({ candidate }) => candidate.reason,
+  since: ({ candidate }) => candidate.since,
+  collection_scheme: ({ candidate }) => candidate.scheme,
+  attempts: ({ attempts }) => String(attempts),
+  outcome: ({ outcome }) => outcome,
+  words: ({ words }) => words ?? '',
+  new_status: ({ saw }) => textOf(saw?.status),
+  new_reason: ({ saw }) => textOf(saw?.needs_attention_reason),
+  next_billing_before: ({ candidate }) => candidate.nextBilling,
+  next_billing_after: ({ saw }) => textOf(saw?.next_billing),
+  resumed_at: ({ resumedAt }) => (resumedAt === null ? '' : new Date(resumedAt).toISOString()),
+}
+
+/** Writes recovery.csv. */
+export async function writeRecoveryCsv({
+  rows,
+  to,
+}: {
+  rows: AsyncIterable<RecoveryRow> | Iterable<RecoveryRow>
+  to: string
+}): Promise<void> {
+  async function* lines() {
+    yield Object.keys(columns)
+    for await (const row of rows) yield Object.values(columns).map((cell) => guardFormula(cell(row)))
+  }
+  await pipeline(lines, stringify({ quoted_match: /[\r\n]/ }), createWriteStream(to))
+}

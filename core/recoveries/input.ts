@@ -1,0 +1,117 @@
+import { z } from 'zod'
+import { identityInput } from '../runs/identity-input.ts'
+import { nearestName } from '../tables/nearest-name.ts'
+import { parseDuration } from '../runs/duration.ts'
+import { hasPassed } from './next-billing.ts'
+import { reasonNames } from './reasons.ts'
+
+/** Longer waits are slips of the keyboard, and their ends would be no dates. */
+const longestMs = 366 * 24 * 3_600_000
+
+const duration = z
+  .union([z.number().min(0), z.string()], { error: 'is no length of time, as "15m", "2h" or 90 (seconds)' })
+  .transform((said, context) => {
+    const ms = parseDuration(String(said))
+    if (ms !== undefined && ms <= longestMs) return ms
+    const wrong = ms === undefined ? 'is no length of time' : 'is longer than 366 days; give a length of time'
+    const message = `${JSON.stringify(said)} ${wrong}, as "90s", "15m", "2h" or "1d"`
+    context.addIssue({ code: 'custom', message })
+    return z.NEVER
+  })
+
+const reason = z.enum(reasonNames, {
+  error: ({ input }) => {
+    const near = typeof input === 'string' ? nearestName(input, reasonNames) : undefined
+    const meant = near === undefined ? '' : ` (did you mean ${near}?)`
+    return `${JSON.stringify(input)} is no reason${meant}; the reasons are ${reasonNames.join(', ')}`
+  },
+})
+
+const nextBilling = z.string().check(({ value, issues }) => {
+  const at = new Date(`${value}T00:00:00Z`)
+  const isWritten = /^\d{4}-\d\d-\d\d$/.test(value)
+  const add = (message: string) => issues.push({ code: 'custom', input: value, message })
+  if (!isWritten) add(`${JSON.stringify(value)} is no date as 2026-12-01`)
+  else if (Number.isNaN(at.getTime()) || !at.toISOString().startsWith(value))
+    add(`there is no ${value} in the calendar`)
+  else if (hasPassed(value, Date.now())) add(`${value} is in the past; give today or later, or leave it out`)
+})
+
+/** The input of `recoverSubscriptions`: one object, every field of which may be left out, as the Temporal UI sends it. */
+export const recoveryInput = z.strictObject(
+  {
+    /** Which are resumed; where none is named, those that a resume can mend, and the others are reported. */
+    reasons: z.array(reason).min(1).optional(),
+    /** The most requests for the list; what they did not reach is left for another run. */
+    maxPages: z.int().min(1).optional(),
+    /** The most subscriptions that are resumed; the rest is reported as not tried. */
+    maxSubscriptions: z.int().min(1).optional(),
+    /** This run's share of the process's rate. */
+    requestsPerSecond: z.number().positive().optional(),
+    /** Resumes on their way at once. */
+    concurrency: z.int().min(1).max(100).optional(),
+    /** Reads and reports; resumes nothing. */
+    dryRun: z.boolean().optional(),
+    /** A dry run tells people (NOTIFY_URL) where more than so many need attention. */
+    notifyAbove: z.int().min(0).optional(),
+    /** How many of each reason go first. */
+    canary: z.int().min(0).max(100).optional(),
+    /** False: resumes without asking anybody, as schedules do. */
+    approval: z.boolean().optional(),
+    /** Somebody is there: a breaker that has given up waits for them. */
+    attended: z.boolean().optional(),
+    /** How long the run waits for a person. */
+    approvalWait: duration.optional(),
+    /** Sent with each resume; where it is left out, so is the field. */
+    nextBilling: nextBilling.optional(),
+    /** How often one subscription is resumed at most, over all runs. */
+    attempts: z.int().min(1).max(10).optional(),
+    /** The wait after the first attempt; each further one is twice as long, up to `longestWait`. */
+    firstWait: duration.optional(),
+    longestWait: duration.optional(),
+    /** A subscription that was resumed so short a time ago is left alone. */
+    coolDown: duration.optional(),
+    /** How long after a resume the look that tells what became of it. */
+    verifyAfter: duration.optional(),
+    breakerWaits: z.array(duration).min(1).optional(),
+    /** The share of the last outcomes of a reason that may have failed before its breaker opens. */
+    maxFailureShare: z.number().min(0).max(1).optional(),
+    /** Only subscriptions of these customers. */
+    customers: z.array(z.string().min(1)).min(1).optional(),
+    /** Not these customers or subscriptions. */
+    exclude: z.array(z.string().min(1)).min(1).optional(),
+    /** Only what has needed attention at least so long. */
+    olderThan: duration.optional(),
+    /** A new execution of the workflow begins after so many events of history. */
+    eventsPerExecution: z.int().min(50).max(40_000).optional(),
+    identity: identityInput,
+  },
+  {
+    error: ({ code, input }) =>
+      code === 'invalid_type'
+        ? `expected one object, as {"reasons": ["gateway_issue"]}, and got ${kindOf(input)}`
+        : undefined,
+  },
+)
+export type RecoveryInput = z.input<typeof recoveryInput>
+export type AskedRecovery = z.output<typeof recoveryInput>
+
+/** The input of a recovery names something that does not exist or does not fit; nothing was done. */
+export class RecoveryInputError extends Error {
+  override readonly name = 'InvalidInput'
+  readonly retryable = false
+}
+
+/** @throws {RecoveryInputError} one sentence, with all that is wrong and all that is allowed */
+export function parseRecoveryInput(input: unknown): AskedRecovery {
+  const parsed = recoveryInput.safeParse(input)
+  if (parsed.success) return parsed.data
+  const allowed = Object.keys(recoveryInput.shape).join(', ')
+  const problems = parsed.error.issues.map((issue) => `${issue.path.join('.') || 'input'}: ${issue.message}`)
+  throw new RecoveryInputError(
+    `The input is not one a recovery takes: ${problems.join('; ')}. Its fields are ${allowed}.`,
+  )
+}
+
+const kindOf = (input: unknown) =>
+  Array.isArray(input) ? 'a list' : input === null ? 'null' : `a ${typeof input}`

@@ -1,0 +1,65 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { join } from 'node:path'
+import type { Billing } from '../billing/client.ts'
+import { wentFirst } from '../changes/send/canary.ts'
+import { endResumes } from '../changes/reconcile/close-remaining.ts'
+import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
+import { settleChanges } from '../changes/reconcile/reconcile.ts'
+import { toFileName } from '../destinations/export-folder.ts'
+import { type RecoveryPlan, waitsOf } from './plan.ts'
+import { readSavedPlan } from './run-files.ts'
+import type { ActivityDeps } from '../../activities/deps.ts'
+
+/** Node fires a timer of more than 24.8 days at once. */
+const longestTimerMs = 24 * 3_600_000
+
+/**
+ * Settles what recoveries left that were terminated or whose server was lost: what they had resumed without seeing
+ * what became of it is looked at, and what they had not resumed is free again. Only one recovery goes on at a time,
+ * so whatever is unfinished is nobody's. What falls back uses up an attempt unless it went in the canary; whether a
+ * breaker was about to open died with the run. Gives the number that was looked at.
+ */
+export async function settleLeftovers({
+  deps,
+  plan,
+  billing,
+  signal,
+}: {
+  deps: ActivityDeps
+  plan: RecoveryPlan
+  billing: Billing
+  signal: AbortSignal
+}): Promise<number> {
+  const { ledger } = deps.state
+  const { workspace, mode } = plan.identity
+  const { settleMs, verifyMs } = plan
+  let looked = 0
+  for (const run of await ledger.unfinishedRuns({ workspace, mode, kind: resumeSubscription.name })) {
+    if (run === plan.run) continue
+    const interrupted = { state: 'unknown', outcome: 'interrupted', unknownSince: Date.now() } as const
+    await ledger.moveAll({ run, from: 'sending', patch: interrupted })
+    const died = await readSavedPlan(join(deps.dataDir, 'recoveries', toFileName(run)))
+    const isOfCanary = await wentFirst({ ledger, run, size: died?.plan.canary ?? 0 })
+    for (;;) {
+      const { settled, nextLookAt } = await settleChanges({
+        ledger,
+        run,
+        kind: resumeSubscription,
+        billing,
+        settleMs,
+        verifyMs,
+        attempts: { most: plan.attempts, waitsMs: waitsOf(plan), count: (row) => !isOfCanary(row) },
+        inFlight: deps.concurrency,
+        timeBoxMs: Infinity,
+        signal,
+      })
+      signal.throwIfAborted()
+      looked += settled.done + settled.staged + settled.parked
+      if (nextLookAt === undefined) break
+      const ms = Math.min(Math.max(0, nextLookAt - Date.now()), longestTimerMs)
+      await wait(ms, undefined, { signal }).catch(() => signal.throwIfAborted())
+    }
+    await endResumes({ ledger, run, why: 'the run ended without a report' })
+  }
+  return looked
+}

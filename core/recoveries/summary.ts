@@ -1,0 +1,62 @@
+import type { ReportCounts, ReportSummary } from '../changes/report.ts'
+import type { EndedNote } from '../runs/run-files.ts'
+import type { RecoveryPlan } from './plan.ts'
+import { endOf } from './refusal.ts'
+import type { SnapshotNote } from './run-files.ts'
+
+/** The report of a recovery in one sentence: `188 of 200 recovered; 12 need a person; unproven: 12 parked`. */
+export function toSummary({
+  plan,
+  counts,
+  outcomes,
+  reasons,
+  snapshot,
+  ended,
+}: {
+  plan: RecoveryPlan
+  counts: ReportCounts
+  outcomes: ReportSummary['outcomes']
+  reasons: readonly string[]
+  snapshot: SnapshotNote | undefined
+  ended: EndedNote | undefined
+}): string {
+  const why = ended?.why === undefined ? [] : [ended.why]
+  if (snapshot === undefined) return ['nothing was resumed: the list was not read', ...why].join('; ')
+  const { preview } = snapshot
+  if (plan.dryRun) {
+    const others = Object.entries(preview.notResumed).map(
+      ([outcome, number]) => `${number} ${words(outcome)}`,
+    )
+    return [`dry run: ${preview.toResume} would be resumed`, ...others, ...reasons.slice(0, 1)].join('; ')
+  }
+  const passed = counts.notTried === 0 || ended === undefined ? undefined : endOf(plan, Date.parse(ended.at))
+  const all = Object.values(counts).reduce((sum, count) => sum + count, 0)
+  const { alreadyFine = 0, refused = 0, gone = 0, coolingDown = 0 } = outcomes
+  return [
+    `${counts.done - alreadyFine} of ${all} recovered`,
+    ...say(alreadyFine, 'already fine'),
+    ...say(counts.parked, counts.parked === 1 ? 'needs a person' : 'need a person'),
+    ...say(refused, 'refused'),
+    ...say(counts.unknown, 'unknown'),
+    ...say(counts.staged, 'not resumed yet'),
+    ...say(gone, 'cancelled or finalized meanwhile'),
+    ...say(coolingDown, 'resumed not long ago'),
+    ...say(counts.skipped - gone - coolingDown, 'left by a person'),
+    ...say(counts.notTried, 'not tried'),
+    reasons.length === 0
+      ? 'proven: each that was resumed was seen after it'
+      : `unproven: ${reasons.join('; ')}`,
+    ...(passed === undefined ? [] : [passed]),
+    ...why,
+  ].join('; ')
+}
+
+const say = (number: number, words: string) => (number === 0 ? [] : [`${number} ${words}`])
+
+const words = (outcome: string): string =>
+  ({
+    needsPerson: 'need a person',
+    attemptsUsedUp: 'have used up their attempts',
+    coolingDown: 'were resumed not long ago',
+    notTried: 'are beyond maxSubscriptions',
+  })[outcome] ?? outcome

@@ -1,0 +1,28 @@
+import type { Mode } from '../state/tables.ts'
+
+/** What a run belongs to. It is recorded at the run's start; every later step compares it with its worker's own. */
+export interface Identity {
+  workspace: string
+  baseUrl: string
+  mode: Mode
+  /** `State.storeId`. */
+  store: string
+}
+
+/**
+ * Where a run's identity and a worker's differ: a sentence for people, else undefined. A run must not go on then:
+ * it would write to another workspace, or with a ledger that does not know what was sent.
+ */
+export function differenceOf({ run, worker }: { run: Identity; worker: Identity }): string | undefined {
+  const differences = [
+    ...(run.workspace === worker.workspace ? [] : [`workspace ${run.workspace}, not ${worker.workspace}`]),
+    ...(run.baseUrl === worker.baseUrl ? [] : [`the service at ${run.baseUrl}, not ${worker.baseUrl}`]),
+    ...(run.mode === worker.mode ? [] : [`${run.mode} mode, not ${worker.mode}`]),
+    ...(run.store === worker.store ? [] : [`the state store ${run.store}, not ${worker.store}`]),
+  ]
+  if (differences.length === 0) return undefined
+  return (
+    `This run was started for ${differences.join(' and ')}. ` +
+    `Give the worker the settings and the data folder that it was started with, or start a new run.`
+  )
+}

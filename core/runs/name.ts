@@ -1,0 +1,65 @@
+import { existsSync } from 'node:fs'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { changeRunFiles } from './run-files.ts'
+import { toFileName } from '../destinations/export-folder.ts'
+
+export interface Execution {
+  workflowId: string
+  runId: string
+}
+
+/**
+ * The name of a run: its workflow id. From the Temporal UI an id is whatever someone types, also one that was used
+ * before: a second execution under the same id is called `<id>.2`. The same execution always gets the same name.
+ */
+export async function nameRun(options: { dataDir: string; execution: Execution }): Promise<string> {
+  const { dataDir, execution } = options
+  const id = execution.workflowId
+  for (let use = 1; ; use += 1) {
+    const name = use === 1 ? id : `${id}.${use}`
+    if (await isOwnedBy({ folder: join(dataDir, 'parts', toFileName(name)), execution })) return name
+  }
+}
+
+/** The rooms of runs whose changes lie in the ledger, which knows a run by its name alone. */
+type ChangeRoom = 'imports' | 'recoveries'
+
+/**
+ * The names that a run of changes may have: its workflow id, `<id>.2`, `<id>.3` and so on, without end, but those that
+ * runs of the other room have. An id that someone types may have been used there before.
+ */
+export async function* namesIn(options: {
+  dataDir: string
+  room: ChangeRoom
+  workflowId: string
+}): AsyncGenerator<{ run: string; folder: string }> {
+  const { dataDir, room, workflowId } = options
+  const other: ChangeRoom = room === 'imports' ? 'recoveries' : 'imports'
+  for (let use = 1; ; use += 1) {
+    const run = use === 1 ? workflowId : `${workflowId}.${use}`
+    const taken = join(dataDir, other, toFileName(run), changeRunFiles.plan)
+    if (!existsSync(taken)) yield { run, folder: join(room, toFileName(run)) }
+  }
+}
+
+async function isOwnedBy({ folder, execution }: { folder: string; execution: Execution }): Promise<boolean> {
+  const note = join(folder, 'run.json')
+  await mkdir(folder, { recursive: true })
+  const mine = JSON.stringify(execution)
+  try {
+    await writeFile(note, mine, { flag: 'wx' })
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
+  // A note that a full disk cut short is nobody's.
+  return (await readFile(note, 'utf8')) === mine
+}
+
+/** Whose parts lie in a folder; undefined where a full disk cut its note short. */
+export async function executionOf(folder: string): Promise<Execution | undefined> {
+  return readFile(join(folder, 'run.json'), 'utf8')
+    .then((text) => JSON.parse(text) as Execution)
+    .catch(() => undefined)
+}

@@ -1,0 +1,64 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pageName } from './view/view.ts'
+import type { Identity } from './identity.ts'
+
+/** What every step on a run of changes has to know of it. */
+export interface ChangeRun {
+  run: string
+  /** Where its notes and reports lie, relative to the data folder. */
+  folder: string
+  identity: Identity
+}
+
+/** What a person said to a run. Who and why are typed, and nobody checks them. */
+export interface Decision {
+  at: string
+  about: 'approval' | 'canary' | 'breaker' | 'limits'
+  by: string
+  why: string
+}
+
+/** How a run ended. */
+export interface EndedNote {
+  how: 'finished' | 'stopped' | 'refused' | 'failed' | 'dryRun'
+  why?: string
+  at: string
+}
+
+/** The notes that lie in the folder of every run of changes. */
+export const changeRunFiles = {
+  plan: 'plan.json',
+  decisions: 'decisions.jsonl',
+  ended: 'ended.json',
+  report: 'report.json',
+  /** The report for people. */
+  page: pageName,
+} as const
+
+export async function readDecisions(folder: string): Promise<Decision[]> {
+  const text = await readText(join(folder, changeRunFiles.decisions))
+  // A line that a crash cut short was never answered, so nobody was told that it holds.
+  return (text ?? '').split('\n').flatMap((line): Decision[] => {
+    try {
+      return line === '' ? [] : [JSON.parse(line) as Decision]
+    } catch {
+      return []
+    }
+  })
+}
+
+/** A note of a run, as JSON; undefined where it was never written. */
+export async function readNote<T>(path: string): Promise<T | undefined> {
+  const text = await readText(path)
+  return text === undefined ? undefined : (JSON.parse(text) as T)
+}
+
+async function readText(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}

@@ -1,0 +1,23 @@
+import { listNames } from '../billing/resources/resource.ts'
+import type { Expected } from './slots.ts'
+import { exportInput } from '../../activities/export/open-export.ts'
+import { placeOf } from '../exports/watermark.ts'
+
+/**
+ * What an export with this input has to publish, list by list and place by place; undefined where no export takes it:
+ * somebody may have changed the input of a schedule.
+ */
+export function toExpected(input: unknown): Expected[] | undefined {
+  const parsed = exportInput.safeParse(input ?? {})
+  if (!parsed.success) return undefined
+  const asked = parsed.data
+  const { resources = [...listNames], to = ['csv'], mode = 'full', filters = {} } = asked
+  const { exclude: excluded = [], hash: hashed = [], forExcel = false } = asked
+  return resources.flatMap((resource) =>
+    to.map((destination) => {
+      const place = placeOf(asked, destination)
+      const as = { excluded, hashed, forExcel: forExcel && destination === 'csv' }
+      return { resource, destination, mode, filters, place, ...as }
+    }),
+  )
+}

@@ -1,0 +1,112 @@
+import type { Kysely } from 'kysely'
+import { GroupCommit } from './group-commit.ts'
+import { type KeyReads, createKeyReads } from './key-queries.ts'
+import { type LedgerRow, type RowPatch, toColumns, toRow } from './row.ts'
+import { type RunReads, createRunReads } from './run-queries.ts'
+import { type Stage, createStage } from './stage.ts'
+import type { ChangeState, StateTables } from '../tables.ts'
+
+/**
+ * The durable record of every change. It keeps rows and says nothing about which moves are allowed: that is
+ * changes/moves.ts. Every write here is on the disk when its promise resolves.
+ */
+export interface Ledger extends RunReads, KeyReads {
+  stage: Stage
+  /**
+   * Claims a staged change: from then on it counts as possibly sent. Undefined where it is no longer staged, so
+   * that of two claims of one change only one succeeds.
+   * @throws {LockLostError} when this process no longer holds the data folder: the change must not be sent
+   */
+  claim(options: ClaimOptions): Promise<LedgerRow | undefined>
+  /**
+   * Moves one change, if it is still where the caller saw it: in one of the states `from` and, where `sends` is
+   * given, not sent again since. False means that nothing was changed.
+   * Throws KeyHeldError where another change has taken its key meanwhile.
+   */
+  move(options: MoveOptions): Promise<boolean>
+  /** Moves the changes of a run that are in `from`, the first `limit` of them; gives their number. */
+  moveAll(options: MoveAllOptions): Promise<number>
+}
+
+export interface MoveOptions {
+  id: number
+  from: readonly ChangeState[]
+  sends?: number
+  patch: RowPatch
+}
+
+export interface MoveAllOptions {
+  run: string
+  from: ChangeState
+  patch: RowPatch
+  limit?: number
+  /** Only those of a lane. */
+  lane?: string
+  /** Only those that were never sent. */
+  unsent?: boolean
+}
+
+export interface ClaimOptions {
+  id: number
+  /** Now, in milliseconds since 1970. */
+  at: number
+  /** What the look just before saw, as JSON text. */
+  before?: string
+}
+
+export function createLedger({ db, fence }: { db: Kysely<StateTables>; fence: () => void }): Ledger {
+  const commits = new GroupCommit(db)
+  return {
+    ...createRunReads({ db }),
+    ...createKeyReads({ db }),
+    stage: createStage({ db }),
+    async claim(options) {
+      fence()
+      const claimed = await commits.write((db) => claim({ db, ...options }))
+      // The process may have been frozen while it waited for the disk.
+      fence()
+      return claimed
+    },
+    move: (options) => commits.write((db) => move({ db, ...options })),
+    moveAll: (options) => moveAll({ db, ...options }),
+  }
+}
+
+async function moveAll(options: MoveAllOptions & { db: Kysely<StateTables> }) {
+  const { db, run, from, patch, limit = -1, lane, unsent = false } = options
+  let chosen = db.selectFrom('changes').select('id').where('run', '=', run).where('state', '=', from)
+  if (lane !== undefined) chosen = chosen.where('lane', '=', lane)
+  if (unsent) chosen = chosen.where('sends', '=', 0)
+  const { numUpdatedRows } = await db
+    .updateTable('changes')
+    .set(toColumns(patch))
+    .where('id', 'in', chosen.orderBy('row').limit(limit))
+    .executeTakeFirstOrThrow()
+  return Number(numUpdatedRows)
+}
+
+async function claim({ db, id, at, before }: ClaimOptions & { db: Kysely<StateTables> }) {
+  const claimed = await db
+    .updateTable('changes')
+    .set((column) => ({
+      state: 'sending',
+      claims: column('claims', '+', 1),
+      sends: column('sends', '+', 1),
+      sent_at: at,
+      answered_at: null,
+      looks: 0,
+      ...(before !== undefined && { before }),
+    }))
+    .where('id', '=', id)
+    .where('state', '=', 'staged')
+    .returningAll()
+    .executeTakeFirst()
+  return claimed && toRow(claimed)
+}
+
+async function move({ db, id, from, sends, patch }: MoveOptions & { db: Kysely<StateTables> }) {
+  let update = db.updateTable('changes').set(toColumns(patch)).where('id', '=', id).where('state', 'in', from)
+  if (sends !== undefined) update = update.where('sends', '=', sends)
+  const { numUpdatedRows } = await update.executeTakeFirstOrThrow()
+  return numUpdatedRows === 1n
+}

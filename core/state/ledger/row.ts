@@ -1,0 +1,124 @@
+import type { Selectable, Updateable } from 'kysely'
+import type { ChangeState, ChangeTable, Mode } from '../tables.ts'
+
+/** One change as the ledger holds it. Times are milliseconds since 1970, this machine's clock. */
+export interface LedgerRow {
+  id: number
+  run: string
+  /** Its place in the run: the row of a file, or the place in a snapshot. From 1. */
+  row: number
+  workspace: string
+  mode: Mode
+  kind: string
+  key: string
+  generation: number
+  holdsKey: boolean
+  lane: string
+  body: string
+  state: ChangeState
+  claims: number
+  sends: number
+  attempts: number
+  notBefore: number
+  sentAt: number | null
+  answeredAt: number | null
+  closedAt: number | null
+  answerId: string | null
+  answer: string | null
+  outcome: string | null
+  error: string | null
+  unknownSince: number | null
+  looks: number
+  lookedAt: number | null
+  before: string | null
+  resolvedBy: string | null
+  resolvedWhy: string | null
+}
+
+/** What a move writes beside the state; what is not named stays. */
+export type RowPatch = Partial<
+  Pick<
+    LedgerRow,
+    | 'state'
+    | 'holdsKey'
+    | 'attempts'
+    | 'notBefore'
+    | 'sentAt'
+    | 'answeredAt'
+    | 'closedAt'
+    | 'answerId'
+    | 'answer'
+    | 'outcome'
+    | 'error'
+    | 'unknownSince'
+    | 'looks'
+    | 'lookedAt'
+    | 'before'
+    | 'resolvedBy'
+    | 'resolvedWhy'
+    | 'sends'
+  >
+>
+
+const columns = {
+  state: 'state',
+  holdsKey: 'holds_key',
+  attempts: 'attempts',
+  notBefore: 'not_before',
+  sentAt: 'sent_at',
+  answeredAt: 'answered_at',
+  closedAt: 'closed_at',
+  answerId: 'answer_id',
+  answer: 'answer',
+  outcome: 'outcome',
+  error: 'error',
+  unknownSince: 'unknown_since',
+  looks: 'looks',
+  lookedAt: 'looked_at',
+  before: 'before',
+  resolvedBy: 'resolved_by',
+  resolvedWhy: 'resolved_why',
+  sends: 'sends',
+} as const satisfies Record<keyof RowPatch, keyof ChangeTable>
+
+export function toColumns(patch: RowPatch): Updateable<ChangeTable> {
+  const entries = Object.entries(patch).map(([name, value]) => [
+    columns[name as keyof RowPatch],
+    typeof value === 'boolean' ? Number(value) : value,
+  ])
+  return Object.fromEntries(entries) as Updateable<ChangeTable>
+}
+
+export function toRow(row: Selectable<ChangeTable>): LedgerRow {
+  return {
+    id: row.id,
+    run: row.run,
+    row: row.row,
+    workspace: row.workspace,
+    mode: row.mode,
+    kind: row.kind,
+    key: row.key,
+    generation: row.generation,
+    holdsKey: row.holds_key === 1,
+    lane: row.lane,
+    body: row.body,
+    state: row.state,
+    claims: row.claims,
+    sends: row.sends,
+    attempts: row.attempts,
+    notBefore: row.not_before,
+    sentAt: row.sent_at,
+    answeredAt: row.answered_at,
+    closedAt: row.closed_at,
+    answerId: row.answer_id,
+    answer: row.answer,
+    outcome: row.outcome,
+    error: row.error,
+    unknownSince: row.unknown_since,
+    looks: row.looks,
+    lookedAt: row.looked_at,
+    before: row.before,
+    resolvedBy: row.resolved_by,
+    resolvedWhy: row.resolved_why,
+  }
+}

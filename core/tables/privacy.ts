@@ -1,0 +1,64 @@
+import { toPlace, UnknownFieldError } from './redaction-path.ts'
+import { nearestName } from './nearest-name.ts'
+import { PrivacyRefusedError, type PrivateField } from './private-field.ts'
+import { tablesOf, toRowPlan } from './row-plan.ts'
+import type { TableSource } from './table.ts'
+
+/**
+ * What is not to be written as it is. A field is named by its place in the record (`customers.country.id`,
+ * `customers.contacts.email`) or by its column (`customers.country_id`, `customer_contacts.email`); a path goes on
+ * into a JSON column (`customers.metadata.rut`); a field that no schema knows is named under `_extra`
+ * (`customers._extra.nickname`).
+ */
+export interface Privacy {
+  exclude?: readonly string[]
+  hash?: readonly string[]
+  /** The secret the hashes are made with. */
+  hashKey?: string
+}
+
+/**
+ * Checks every name under `exclude` and `hash` against all the resources that there are.
+ * @throws {UnknownFieldError} with the nearest known name
+ * @throws {PrivacyRefusedError} where a field can't be treated so, or a hash has no key
+ */
+export function checkPrivacy(resources: readonly TableSource[], privacy: Privacy): void {
+  const tables = resources.flatMap((resource) => tablesOf(toRowPlan(resource)).map((table) => table.name))
+  for (const name of [...(privacy.exclude ?? []), ...(privacy.hash ?? [])]) {
+    const table = firstPart(name)
+    if (!tables.includes(table)) throw new UnknownFieldError(name, nearestName(table, tables), tables)
+  }
+  for (const resource of resources) toPrivateFields(resource, privacy)
+}
+
+/** What of a resource is private, by place; undefined where nothing is. Names of other resources are passed over. */
+export function toPrivateFields(resource: TableSource, privacy: Privacy): PrivateField | undefined {
+  const { exclude = [], hash = [], hashKey } = privacy
+  if (hash.length > 0 && !hashKey)
+    throw new PrivacyRefusedError(
+      'Hashing needs a secret key: set CONNECTOR_HASH_KEY where the worker runs, or exclude the field.',
+    )
+  const tables = tablesOf(toRowPlan(resource))
+  const root: PrivateField = { below: new Map() }
+  const asked = [
+    ...exclude.map((name) => ({ name, action: 'exclude' as const })),
+    ...hash.map((name) => ({ name, action: 'hash' as const })),
+  ]
+  for (const { name, action } of asked) {
+    const table = tables.find((table) => table.name === firstPart(name))
+    if (table === undefined) continue
+    const field = toPlace({ resource, table, tables, name, action }).reduce(below, root)
+    if (field.action !== undefined && field.action !== action)
+      throw new PrivacyRefusedError(`${name} is both excluded and hashed: choose one.`)
+    field.action = action
+  }
+  return root.below.size === 0 ? undefined : root
+}
+
+const firstPart = (name: string) => name.split('.', 1)[0]!
+
+function below(field: PrivateField, key: string): PrivateField {
+  const next = field.below.get(key) ?? { below: new Map<string, PrivateField>() }
+  field.below.set(key, next)
+  return next
+}

@@ -1,0 +1,129 @@
+import type { Client } from '@temporalio/client'
+import type { Command } from 'commander'
+import { join, relative } from 'node:path'
+import { createSandbox } from '../../sandbox/sandbox.ts'
+import { readSettings, type Settings } from '../../worker/settings/settings.ts'
+import { prepareDemoImport, runDemoImport } from '../demo/demo-import.ts'
+import { runDemoRecovery } from '../demo/demo-recovery.ts'
+import { reportExport } from '../runs/report-export.ts'
+import { followExport, stopOnInterrupt, type ExportHandle } from '../runs/follow-export.ts'
+import { openLocalSession } from '../session/local-session.ts'
+import { nameRecovery } from '../runs/run-recovery.ts'
+import { startExport } from '../runs/start-export.ts'
+import { exitCodes } from '../terminal/failures.ts'
+import { onInterrupt } from '../terminal/interrupt.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+
+const token = 'demo-token'
+const workspace = 'acc_demo'
+
+/** Records that go and come a second while the demo reads: enough to lose some to any reader that trusts pages. */
+const listDrift = { perSecond: { deletes: 10, inserts: 10, updates: 10, lateCommits: 2 } }
+
+export function configure(command: Command, terminal: Terminal): void {
+  command
+    .option('--keep', 'leave everything running until Ctrl-C, to look around in the UI')
+    .action(async (options: { keep?: true }) => {
+      await runDemo({ terminal, keep: options.keep === true || terminal.isInteractive })
+    })
+}
+
+async function runDemo({ terminal, keep }: { terminal: Terminal; keep: boolean }): Promise<void> {
+  const counts = { customers: 5_000, subscriptions: 2_000, plans: 60, retentions: 1_000 }
+  const drift = { customers: listDrift, subscriptions: listDrift, retentions: listDrift }
+  const sandbox = await createSandbox({ token, workspace, counts, drift })
+  terminal.note(
+    `A stand-in billing service serves at ${sandbox.url}; records come and go while they are read.`,
+  )
+  const settings = demoSettings(sandbox.url)
+  await using closing = new AsyncDisposableStack()
+  closing.defer(() => sandbox.close())
+  const writing = new Set<string>()
+  const mayWrite = (run: string) => writing.has(run)
+  const session = await openLocalSession({ settings, terminal, mayWrite })
+  closing.defer(() => session.close())
+  terminal.identity(settings.billing)
+
+  const told = collectResults(terminal)
+  const { client } = session
+  const { handle } = await startExport({ client, taskQueue: settings.taskQueue, input: {} })
+  await followOwn({ client, handle, terminal: told.as('export'), settings })
+  const exported = process.exitCode
+
+  const demo = await prepareDemoImport({ settings, terminal })
+  writing.add(demo.handed.run)
+  const imported = await runDemoImport({ demo, sandbox, session, settings, terminal: told.as('import') })
+
+  const run = nameRecovery()
+  writing.add(run)
+  const recovery = { run, sandbox, session, settings, terminal: told.as('recovery') }
+  const recovered = await runDemoRecovery(recovery)
+
+  told.tell()
+  terminal.note(`Files and reports: ${relative(process.cwd(), settings.dataDir)}`)
+  // The rejected rows, and the subscriptions that fell back, were meant to be.
+  process.exitCode = imported && recovered ? Number(exported) : exitCodes.unproven
+  if (keep) await untilInterrupted({ terminal, uiUrl: session.uiUrl })
+}
+
+function demoSettings(baseUrl: string): Settings {
+  const { env } = process
+  const dataDir = join(env['INIT_CWD'] ?? process.cwd(), 'data', 'demo')
+  return readSettings({
+    env: {
+      ...env,
+      BILLING_BASE_URL: baseUrl,
+      BILLING_TOKEN: token,
+      BILLING_TOKEN_FILE: '',
+      BILLING_WORKSPACE: workspace,
+      BILLING_TEST_MODE: 'false',
+      BILLING_REQUESTS_PER_SECOND: '50',
+      // A lost request takes effect at once here, or never.
+      BILLING_SETTLE_SECONDS: '1',
+      CONNECTOR_DATA_DIR: dataDir,
+      CONNECTOR_TASK_QUEUE: '',
+      TEMPORAL_ADDRESS: '',
+    },
+    cwd: process.cwd(),
+  })
+}
+
+/** The results of several runs, told as the one result of this command. */
+function collectResults(terminal: Terminal) {
+  const documents: Record<string, unknown> = {}
+  const texts: string[] = []
+  return {
+    as: (name: string): Terminal => ({
+      ...terminal,
+      result({ document, text }) {
+        documents[name] = document
+        texts.push(text)
+      },
+    }),
+    tell: () => terminal.result({ document: documents, text: texts.join('\n\n') }),
+  }
+}
+
+async function followOwn(options: {
+  client: Client
+  handle: ExportHandle
+  terminal: Terminal
+  settings: Settings
+}): Promise<void> {
+  const { handle, terminal } = options
+  using _interrupt = stopOnInterrupt({ handle, terminal, letGo: () => process.exit(exitCodes.failed) })
+  await reportExport({ ...options, report: await followExport(options) })
+}
+
+async function untilInterrupted({
+  terminal,
+  uiUrl,
+}: {
+  terminal: Terminal
+  uiUrl: string | undefined
+}): Promise<void> {
+  terminal.note(`Look around in the Temporal UI at ${uiUrl}. Ctrl-C ends the demo.`)
+  const { promise, resolve } = Promise.withResolvers<void>()
+  using _interrupt = onInterrupt({ first: resolve, second: () => process.exit(1) })
+  await promise
+}

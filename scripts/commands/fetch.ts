@@ -1,0 +1,112 @@
+import type { Command } from 'commander'
+import { stat } from 'node:fs/promises'
+import { basename } from 'node:path'
+import type { FetchInput } from '../../activities/export/open-fetch.ts'
+import {
+  documentNames,
+  documentResources,
+  type DocumentName,
+} from '../../core/billing/resources/documents.ts'
+import { allowedRoot } from '../../core/destinations/allowed-root.ts'
+import { InvalidFileError, MappingError, UnreadableFileError } from '../../core/imports/errors.ts'
+import { idRule, isId, openIdColumn } from '../../core/imports/read-ids.ts'
+import { checkPrivacy } from '../../core/tables/privacy.ts'
+import { handInIds } from '../runs/upload-ids.ts'
+import { addReadOptions, callersPath, toReadFields, type ReadOptions } from '../runs/publish-options.ts'
+import { processSettings } from '../session/settings.ts'
+import { RefusedError, UsageError } from '../terminal/failures.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+
+interface Options extends ReadOptions {
+  column?: string
+}
+
+interface Call {
+  documents: string
+  names: string[]
+  options: Options
+  terminal: Terminal
+}
+
+export function configure(command: Command, terminal: Terminal): void {
+  command
+    .argument('<documents>', documentNames.join(', '))
+    .argument('<ids or file...>', 'ids, or a CSV file with a column of them')
+    .option('--column <name>', 'the column of the file that holds the ids (default: id)')
+  addReadOptions(command).action((documents: string, names: string[], options: Options) =>
+    act({ documents, names, options, terminal }),
+  )
+}
+
+async function act(call: Call): Promise<void> {
+  const { options, terminal } = call
+  const { local = false, detach = false } = options
+  const documents = toDocuments(call.documents)
+  const fields = toReadFields(options)
+  const settings = processSettings()
+  // Another worker has a key and folders of its own, and checks both itself.
+  const hashKey = local ? (settings.hashKey ?? '') : 'of the worker'
+  const { exclude = [], hash = [], out } = fields
+  checkPrivacy([documentResources[documents]], { exclude, hash, hashKey })
+  if (local && out !== undefined) allowedRoot({ ...settings, out })
+  const file = await findFile(call)
+  if (file === undefined) checkIds(call)
+  else await checkFile(file)
+  // What was wrong is told by now: only then the file is copied to where the worker finds it.
+  const asked =
+    file === undefined
+      ? { ids: call.names }
+      : {
+          file: await handInIds({ dataDir: settings.dataDir, path: file.path }),
+          ...(file.column !== undefined && { column: file.column }),
+        }
+  const input: FetchInput = { documents, ...asked, ...fields }
+  // Temporal's client and worker take a second to load: wrong usage is told before.
+  const { runFetch } = await import('../runs/run-export.ts')
+  await runFetch({ settings, terminal, input, local, detach })
+}
+
+function toDocuments(name: string): DocumentName {
+  const known = documentNames.find((one) => one === name)
+  if (known !== undefined) return known
+  throw new UsageError(`There are no documents ${name}; choose from ${documentNames.join(', ')}.`)
+}
+
+interface IdFile {
+  path: string
+  column: string | undefined
+}
+
+/** One word that is a file, or can only be meant as one. */
+async function findFile({ names, options }: Call): Promise<IdFile | undefined> {
+  const [name = ''] = names
+  const path = callersPath(name)
+  const found = await stat(path).catch(() => undefined)
+  const isMeant = found?.isFile() === true || /[./\\]/.test(name) || options.column !== undefined
+  if (!isMeant) return undefined
+  if (found === undefined)
+    throw new RefusedError(`There is no file ${name}.`, { hint: 'Name a CSV file that is there, or ids.' })
+  if (!found.isFile()) throw new RefusedError(`${name} is no file.`, { hint: 'Name a CSV file, or ids.' })
+  if (names.length > 1) throw new UsageError(`Name one file or ids, not both: ${basename(name)} is a file.`)
+  return { path, column: options.column }
+}
+
+function checkIds({ names }: Call): void {
+  const wrong = names.filter((name) => !isId(name))
+  if (wrong.length > 0) throw new UsageError(`${wrong.join(', ')} can be no id; ${idRule}.`)
+}
+
+/** Reads it once as the run will: a file with a wrong cell is told before anything is started. */
+async function checkFile({ path, column }: IdFile): Promise<void> {
+  try {
+    const { ids } = await openIdColumn({ path, column })
+    // Only what it throws is of interest.
+    for await (const _ of ids());
+  } catch (error) {
+    const isOfFile =
+      error instanceof UnreadableFileError ||
+      error instanceof MappingError ||
+      error instanceof InvalidFileError
+    throw isOfFile ? new RefusedError(error.message, { cause: error }) : error
+  }
+}

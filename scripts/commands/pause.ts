@@ -1,0 +1,12 @@
+import type { Command } from 'commander'
+import { configureSignal } from '../runs/signal-run.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+
+export function configure(command: Command, terminal: Terminal): void {
+  configureSignal({
+    command,
+    terminal,
+    signal: 'pause',
+    said: 'will halt between two pages; unpause goes on.',
+  })
+}

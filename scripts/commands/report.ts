@@ -1,0 +1,35 @@
+import type { Command } from 'commander'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { ExportReport } from '../../activities/export/close-export.ts'
+import { toFileName } from '../../core/destinations/export-folder.ts'
+import { reportExport } from '../runs/report-export.ts'
+import { planOf, reportImport } from '../runs/report-import.ts'
+import { savedRecovery } from '../runs/recovery-folder.ts'
+import { reportRecovery } from '../runs/report-recovery.ts'
+import { processSettings } from '../session/settings.ts'
+import { RefusedError } from '../terminal/failures.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+
+/** Reads the report from the data folder: it is there without Temporal, also for a run that is long gone. */
+export function configure(command: Command, terminal: Terminal): void {
+  command.argument('<run>', 'the name of the run').action(async (run: string) => {
+    const settings = processSettings()
+    if ((await planOf(settings, run)) !== undefined) {
+      await reportImport({ run, terminal, settings })
+      return
+    }
+    if ((await savedRecovery(settings, run)) !== undefined) {
+      await reportRecovery({ run, terminal, settings })
+      return
+    }
+    const path = join(settings.dataDir, 'exports', 'reports', `${toFileName(run)}.json`)
+    const text = await readFile(path, 'utf8').catch((cause: unknown) => {
+      throw new RefusedError(`There is no report of a run ${run} in ${settings.dataDir}.`, {
+        cause,
+        hint: 'A run that has not ended has none yet: see `connector status`.',
+      })
+    })
+    await reportExport({ report: JSON.parse(text) as ExportReport, terminal, settings })
+  })
+}

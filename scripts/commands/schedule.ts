@@ -1,0 +1,14 @@
+import type { Command } from 'commander'
+import { configureApply } from '../schedules/apply.ts'
+import { configureList } from '../schedules/list.ts'
+import { configureDelete, configurePause, configureTrigger, configureUnpause } from '../schedules/steer.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+
+export function configure(command: Command, terminal: Terminal): void {
+  configureApply(command.command('apply'), terminal)
+  configureList(command.command('list'), terminal)
+  configurePause(command.command('pause'), terminal)
+  configureUnpause(command.command('unpause'), terminal)
+  configureTrigger(command.command('trigger'), terminal)
+  configureDelete(command.command('delete'), terminal)
+}

@@ -1,0 +1,71 @@
+import { ServiceError, type Client } from '@temporalio/client'
+import type { Command } from 'commander'
+import type { ExportProgress } from '../../workflows/export-details.ts'
+import type { DeskProgress } from '../../workflows/write-run/operator.ts'
+import { findChanges, findRun } from '../runs/find-run.ts'
+import { openClient } from '../session/session.ts'
+import { processSettings } from '../session/settings.ts'
+import { formatTable } from '../terminal/format.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+
+/** A worker that lives answers in milliseconds, one that reads a long history anew in a second or two. */
+const answerWithinMs = 5_000
+
+export function configure(command: Command, terminal: Terminal): void {
+  command.argument('<run>', 'the workflow id of the run').action(async (run: string) => {
+    await using client = await openClient(processSettings())
+    const ofChanges = await findChanges({ client, run })
+    if (ofChanges !== undefined) return await tellChanges({ ...ofChanges, client, terminal })
+    const { handle, description } = await findRun({ client, run })
+    const status = description.status.name.toLowerCase()
+    // The query is answered by a worker, also for a run that has ended.
+    const progress = await client
+      .withDeadline(Date.now() + answerWithinMs, () => handle.query<ExportProgress>('status'))
+      .catch(unlessSilent)
+    if (progress === undefined) {
+      const says = 'No worker answers, so where it is can not be told.'
+      terminal.result({ document: { run, status, says }, text: `${run} is ${status}. ${says}` })
+      return
+    }
+    const rows = progress.resources.map(({ resource, state, records, says }) => [
+      resource,
+      state,
+      records === undefined ? '' : String(records),
+      says ?? '',
+    ])
+    const table = formatTable({ head: ['resource', 'state', 'records', ''], rows })
+    terminal.result({
+      document: { run, status, ...progress },
+      text: `${run} is ${status}, ${progress.phase}\n${table}\n${progress.summary ?? ''}`.trim(),
+    })
+  })
+}
+
+async function tellChanges({
+  client,
+  type,
+  handle,
+  description,
+  terminal,
+}: NonNullable<Awaited<ReturnType<typeof findChanges>>> & { client: Client; terminal: Terminal }) {
+  const run = handle.workflowId
+  const status = description.status.name.toLowerCase()
+  const progress = await client
+    .withDeadline(Date.now() + answerWithinMs, () =>
+      handle.query<DeskProgress & { summary?: string }>('status'),
+    )
+    .catch(unlessSilent)
+  const { phase, counts, summary = '' } = progress ?? {}
+  const says = phase ?? 'no worker answers'
+  const rows = Object.entries({ ...counts }).filter(([, count]) => count > 0)
+  const table =
+    rows.length === 0
+      ? ''
+      : formatTable({ head: ['outcome', type === 'import' ? 'rows' : 'subscriptions'], rows })
+  const text = [`${run} is ${status}, ${says}`, table, summary].filter((line) => line !== '').join('\n')
+  terminal.result({ document: { run, status, says, ...progress }, text })
+}
+
+function unlessSilent(error: unknown): undefined {
+  if (!(error instanceof ServiceError)) throw error
+}

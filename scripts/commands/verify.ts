@@ -1,0 +1,93 @@
+import { Option, type Command } from 'commander'
+import { resolve } from 'node:path'
+import { verifyExport } from '../../core/destinations/csv/verify-export.ts'
+import type { Manifest } from '../../core/destinations/manifest.ts'
+import type { Warehouse } from '../../core/destinations/warehouse/publish.ts'
+import {
+  verifyWarehouse,
+  type VerifiedWarehouse,
+} from '../../core/destinations/warehouse/verify-warehouse.ts'
+import { readPlaces } from '../../worker/settings/settings.ts'
+import { exitCodes, RefusedError, UsageError } from '../terminal/failures.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+
+interface Options {
+  warehouse?: Warehouse['engine']['name']
+  schema?: string
+}
+
+export function configure(command: Command, terminal: Terminal): void {
+  command
+    .argument('<folder>', 'the folder with the manifest')
+    .addOption(
+      new Option(
+        '--warehouse <name>',
+        'hold the tables of a warehouse against the export too, id by id and column by column',
+      ).choices(['duckdb', 'postgres']),
+    )
+    .option('--schema <name>', 'the schema in PostgreSQL (default: billing, in test mode billing_test)')
+    .action(async (folder: string, options: Options) => {
+      const path = resolve(process.env['INIT_CWD'] ?? process.cwd(), folder)
+      if (options.warehouse !== undefined) return verifyTables({ path, terminal, ...options })
+      if (options.schema !== undefined)
+        throw new UsageError('--schema says where --warehouse postgres looks.')
+      const { manifest, problems } = await verifyExport(path)
+      tell({ terminal, manifest, problems, path, document: {}, where: 'is whole' })
+    })
+}
+
+async function verifyTables(options: Options & { path: string; terminal: Terminal }): Promise<void> {
+  const { path, terminal, warehouse, schema } = options
+  const destination = await openWarehouse(options)
+  const verified = await verifyWarehouse({
+    destination,
+    folder: path,
+    ...(schema !== undefined && { schema }),
+  })
+  const { manifest, problems, tables } = verified
+  const document = { warehouse, tables: tables.map(({ problems: _told, ...table }) => table) }
+  tell({ terminal, manifest, problems, path, document, where: toWords(verified) })
+}
+
+async function openWarehouse({ warehouse, schema }: Options): Promise<Warehouse> {
+  const { dataDir, warehouseUrl } = readPlaces({ env: process.env, cwd: process.cwd() })
+  // The engines take tens of megabytes: only the one that is asked for is loaded.
+  if (warehouse === 'duckdb') {
+    if (schema !== undefined) throw new UsageError('--schema is for --warehouse postgres; DuckDB has one.')
+    const { createDuckDbDestination } = await import('../../core/destinations/duckdb/duckdb.ts')
+    return createDuckDbDestination({ folder: dataDir })
+  }
+  if (warehouseUrl === undefined)
+    throw new RefusedError('WAREHOUSE_URL is not set.', {
+      hint: 'Set it to postgres://user:password@host:5432/database.',
+    })
+  const { createPostgresDestination } = await import('../../core/destinations/postgres/postgres.ts')
+  return createPostgresDestination({ url: warehouseUrl })
+}
+
+function toWords({ tables, where }: VerifiedWarehouse): string {
+  const counts = tables.map(({ name, compared, newer }) => {
+    const others = newer === 0 ? '' : `, ${newer} by other runs`
+    return `${name} ${compared} ${compared === 1 ? 'row' : 'rows'} compared${others}`
+  })
+  return `is whole, and ${where} holds the same (${counts.join('; ')})`
+}
+
+function tell(options: {
+  terminal: Terminal
+  path: string
+  manifest: Manifest | undefined
+  problems: readonly string[]
+  document: object
+  /** What is said of the export where there are no problems. */
+  where: string
+}): void {
+  const { terminal, path, manifest, problems, document, where } = options
+  const whole = `${path} ${where}: ${manifest?.records} records of ${manifest?.resource}, ${manifest?.verdict}.`
+  terminal.result({
+    document: { folder: path, verdict: manifest?.verdict, ...document, problems },
+    text: problems.length === 0 ? whole : problems.join('\n'),
+  })
+  if (problems.length > 0) process.exitCode = exitCodes.failed
+  else if (manifest?.verdict === 'unproven') process.exitCode = exitCodes.unproven
+}

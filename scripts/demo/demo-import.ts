@@ -1,0 +1,97 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Sandbox } from '../../sandbox/sandbox.ts'
+import type { Settings } from '../../worker/settings/settings.ts'
+import { stopChangesOnInterrupt } from '../runs/follow-changes.ts'
+import { handIn } from '../runs/import-folder.ts'
+import type { ImportOrder } from '../runs/import-request.ts'
+import { previewImport } from '../runs/preview-import.ts'
+import { followImport } from '../runs/run-import.ts'
+import type { Session } from '../session/session.ts'
+import { startImport } from '../runs/start-import.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+
+/** More than go without a canary. */
+const goodRows = 24
+const post = 'POST /retentions/'
+
+/** Ready to be sent: the file is checked and in the data folder, so that its run has a name. */
+export type DemoImport = Awaited<ReturnType<typeof prepareDemoImport>>
+
+/** A file as people send it: good rows, a day that no calendar has, and a row that stands there twice. */
+export async function prepareDemoImport({ settings, terminal }: { settings: Settings; terminal: Terminal }) {
+  // Numbers that no demo on this data folder had before: the ledger would refuse to send them again.
+  const first = Math.floor(Date.now() / 1000)
+  const file = join(settings.dataDir, 'retentions.csv')
+  await writeFile(file, toCsv(first))
+  const order: ImportOrder = {
+    kind: 'retentions',
+    file,
+    mapping: {},
+    dryRun: false,
+    yes: true,
+    waitForApproval: false,
+    onInvalid: 'skip',
+    done: 'refuse',
+    existing: 'refuse',
+    sendAgain: [],
+    expect: {},
+    local: true,
+    detach: false,
+  }
+  terminal.note(`An import of ${file}, in which three rows are bad:`)
+  await previewImport({ order, terminal })
+  return { first, order, handed: await handIn({ settings, order }) }
+}
+
+/** Imports it while a reply and a request are lost; true where the run proved itself, and the service agrees. */
+export async function runDemoImport({
+  demo: { first, order, handed },
+  sandbox,
+  session,
+  settings,
+  terminal,
+}: {
+  demo: DemoImport
+  sandbox: Sandbox
+  session: Session
+  settings: Settings
+  terminal: Terminal
+}): Promise<boolean> {
+  // Other clients go on making retentions, but none deletes ours.
+  sandbox.control.setDrift({ drift: { retentions: { perSecond: { inserts: 10, updates: 10 } } } })
+  sandbox.control.addFault({ fault: { kind: 'reset', effect: 'done', on: post, requests: [8] } })
+  sandbox.control.addFault({ fault: { kind: 'reset', effect: 'none', on: post, requests: [12] } })
+  terminal.note(
+    'Two connections break: one after the service made the retention, one before. Both look the same from here.',
+  )
+  const handle = await startImport({ settings, terminal, order, session, handed })
+  using _interrupt = stopChangesOnInterrupt({ session, handle, terminal })
+  const { verdict } = await followImport({ session, handle, terminal, settings })
+  const times = timesOf(sandbox, first)
+  const once = times.filter((count) => count === 1).length
+  terminal.note(
+    `The stand-in service itself holds ${once} of the ${goodRows} good rows once, and ${times.length - once} otherwise.`,
+  )
+  return verdict === 'proven' && once === goodRows
+}
+
+function toCsv(first: number): string {
+  const header = 'supplier,document,number,date,total,lines.1.name,lines.1.amount,lines.1.quantity'
+  const row = (index: number, date = `2026-03-${String(1 + index).padStart(2, '0')}`) =>
+    `sup_${index % 5},${index % 3 === 0 ? 8 : 7},${first + index},${date},${100 + index}.50,Honorarios,${100 + index}.50,1`
+  const good = Array.from({ length: goodRows }, (_, index) => row(index))
+  const bad = [row(goodRows, '2026-02-30'), row(goodRows + 1), row(goodRows + 1)]
+  return [header, ...good, ...bad, ''].join('\n')
+}
+
+/** How often the service has each of the good rows. */
+function timesOf(sandbox: Sandbox, first: number): number[] {
+  const times = Array.from({ length: goodRows }, () => 0)
+  for (const text of sandbox.control.records({ resource: 'retentions' })) {
+    const { number } = JSON.parse(text) as { number: number }
+    const index = number - first
+    if (times[index] !== undefined) times[index] += 1
+  }
+  return times
+}

@@ -1,0 +1,73 @@
+import type { Sandbox } from '../../sandbox/sandbox.ts'
+import type { Settings } from '../../worker/settings/settings.ts'
+import { stopChangesOnInterrupt } from '../runs/follow-changes.ts'
+import { followRecovery, startRecovery } from '../runs/run-recovery.ts'
+import type { Session } from '../session/session.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+
+const broken = 60
+/** Their cards are refused again and again: for a person. */
+const stuck = 3
+const resume = 'POST /subscriptions/{id}/resume/'
+
+/** Breaks subscriptions as a gateway does, and recovers them; true where the service agrees with the report. */
+export async function runDemoRecovery({
+  run,
+  sandbox,
+  session,
+  settings,
+  terminal,
+}: {
+  run: string
+  sandbox: Sandbox
+  session: Session
+  settings: Settings
+  terminal: Terminal
+}): Promise<boolean> {
+  const ids = breakGateway(sandbox)
+  const hopeless = ids.slice(0, stuck)
+  sandbox.control.addFault({ fault: { kind: 'fallBack', on: resume, ids: hopeless } })
+  sandbox.control.addFault({ fault: { kind: 'reset', effect: 'done', on: resume, requests: [9] } })
+  terminal.note(
+    `A payment gateway failed: ${broken} more subscriptions need attention. It works again, but for ${stuck} cards. A recovery resumes them:`,
+  )
+  const handle = await startRecovery({
+    settings,
+    terminal,
+    session,
+    run,
+    input: {
+      reasons: ['gateway_issue'],
+      approval: false,
+      attempts: 2,
+      firstWait: '1s',
+      verifyAfter: '500ms',
+      // Whatever an earlier demo did: these are new incidents.
+      coolDown: 0,
+    },
+  })
+  const says = 'nothing more is resumed'
+  using _interrupt = stopChangesOnInterrupt({ session, handle, terminal, says })
+  const { outcomes, counts } = await followRecovery({ session, handle, terminal, settings })
+  const active = ids.filter((id) => statusOf(sandbox, id) === 'active').length
+  terminal.note(
+    `The stand-in service itself holds ${active} of the ${broken} as active, and ${broken - active} in need of attention.`,
+  )
+  return active === broken - stuck && outcomes['attemptsUsedUp'] === stuck && counts.unknown === 0
+}
+
+/** The first that are active, as the gateway's failure leaves them. */
+function breakGateway(sandbox: Sandbox): string[] {
+  const all = sandbox.control.ids({ resource: 'subscriptions' }).map(String)
+  const ids = all.filter((id) => statusOf(sandbox, id) === 'active').slice(0, broken)
+  const fields = {
+    status: 'needs_attention',
+    needs_attention: new Date().toISOString(),
+    needs_attention_reason: 'gateway_issue',
+  }
+  for (const id of ids) sandbox.control.update({ resource: 'subscriptions', id, fields })
+  return ids
+}
+
+const statusOf = (sandbox: Sandbox, id: string): unknown =>
+  sandbox.control.get({ resource: 'subscriptions', id })?.status

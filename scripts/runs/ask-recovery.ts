@@ -1,0 +1,60 @@
+import type { Preview } from '../../core/recoveries/preview.ts'
+import type { RecoveryProgress } from '../../workflows/recovery-details.ts'
+import { personHere } from './ask-import.ts'
+import type { RecoveryHandle } from './run-recovery.ts'
+import { formatTable } from '../terminal/format.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+
+/** Puts a recovery's question to the person at the terminal, or says where it can be answered. */
+export async function answerRecovery({
+  handle,
+  progress,
+  terminal,
+  signal,
+}: {
+  handle: RecoveryHandle
+  progress: RecoveryProgress
+  terminal: Terminal
+  signal: AbortSignal
+}): Promise<void> {
+  const { waitingFor, snapshot } = progress
+  if (waitingFor === undefined) return
+  const preview = snapshot?.preview
+  if (preview !== undefined && waitingFor.what === 'approval') terminal.note(describePreview(preview))
+  if (!terminal.isInteractive) {
+    const run = handle.workflowId
+    terminal.note(
+      `The run waits until ${waitingFor.until}. Go on with: connector approve ${run} --why "..."; end it with: connector stop ${run}`,
+    )
+    return
+  }
+  const question =
+    waitingFor.what === 'breaker'
+      ? 'Too many resumes failed, and every trial after that. Try the others all the same? [y/N] '
+      : `Resume ${preview?.toResume ?? 0} subscriptions? [y/N] `
+  const said = await terminal.ask(question, { signal }).catch(() => '')
+  if (signal.aborted) return
+  if (!/^(y|yes|s|si|sí)$/i.test(said)) {
+    terminal.note('Nothing more is resumed.')
+    return await handle.signal('stop')
+  }
+  await handle.executeUpdate('approve', {
+    args: [{ by: personHere(), why: 'answered yes at the terminal' }],
+  })
+}
+
+/** What would be resumed, and how much money moves at once. */
+export function describePreview(preview: Preview): string {
+  const { byReason, byScheme, byNextBilling, notResumed, toResume } = preview
+  const rows = [
+    ...named('reason', byReason),
+    ...named('collection_scheme', byScheme),
+    ...named('next_billing', byNextBilling),
+    ...named('not resumed', notResumed),
+    ['to resume', 'all', toResume] as const,
+  ]
+  return formatTable({ head: ['by', '', 'subscriptions'], rows })
+}
+
+const named = (by: string, counts: Readonly<Record<string, number>>) =>
+  Object.entries(counts).flatMap(([name, count]) => (count === 0 ? [] : [[by, name, count] as const]))

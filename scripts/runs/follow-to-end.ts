@@ -1,0 +1,64 @@
+import type { ExportReport } from '../../activities/export/close-export.ts'
+import type { Settings } from '../../worker/settings/settings.ts'
+import { reportExport } from './report-export.ts'
+import { followExport, type ExportHandle } from './follow-export.ts'
+import { openLocalSession } from '../session/local-session.ts'
+import { openSession, type Session } from '../session/session.ts'
+import { exitCodes } from '../terminal/failures.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+
+interface RunToReport {
+  settings: Settings
+  terminal: Terminal
+  local: boolean
+  /** False where the run has no use for the service: then it may be away. */
+  needsService: boolean
+  detach: boolean
+  start(session: Session): Promise<ExportHandle>
+  /** What Ctrl-C does; `letGo` leaves the run to whoever runs it, and ends the process. */
+  onInterrupt(of: { handle: ExportHandle; letGo: () => Promise<void> }): Disposable
+}
+
+/**
+ * Starts a run, or goes on with an unfinished one, and tells how it ends. Where another command's Temporal server was
+ * used and that command ends first, it goes on with a server of its own.
+ */
+export async function runToReport(options: RunToReport): Promise<void> {
+  const { settings, terminal, detach, needsService } = options
+  const open = options.local ? openLocalSession : openSession
+  let run: string | undefined
+  for (;;) {
+    const session = await open({ settings, terminal, needsService })
+    const { client, identity } = session
+    try {
+      terminal.identity({ workspace: identity.workspace, testMode: identity.mode === 'test' })
+      const handle: ExportHandle =
+        run === undefined ? await options.start(session) : client.workflow.getHandle(run)
+      run = handle.workflowId
+      if (detach) return tellDetached({ run, terminal })
+      const letGo = () => leave({ session, run: handle.workflowId, terminal })
+      using _interrupt = options.onInterrupt({ handle, letGo })
+      const report: ExportReport = await followExport({ client, handle, terminal, gone: session.gone })
+      return await reportExport({ report, terminal, settings })
+    } catch (error) {
+      if (!session.gone.aborted) throw error
+      terminal.note('The command whose Temporal server this one used has ended: this one starts its own.')
+    } finally {
+      await session.close()
+    }
+  }
+}
+
+function tellDetached({ run, terminal }: { run: string; terminal: Terminal }): void {
+  terminal.result({ document: { run }, text: `Follow it with: connector watch ${run}` })
+}
+
+async function leave({ session, run, terminal }: { session: Session; run: string; terminal: Terminal }) {
+  const next = await session.letGo()
+  terminal.note(
+    next === 'waits'
+      ? `The run ${run} waits. The same command goes on with it.`
+      : `The run ${run} goes on. Follow it with: connector watch ${run}`,
+  )
+  process.exit(exitCodes.failed)
+}

@@ -1,0 +1,90 @@
+import { mkdir, rm } from 'node:fs/promises'
+import { basename, join, relative } from 'node:path'
+import { randomUUID } from 'node:crypto'
+import { toFileName } from '../../core/destinations/export-folder.ts'
+import { copyInput, fingerprintOf } from '../../core/imports/upload.ts'
+import { handedIn, type ImportPlan } from '../../core/imports/plan.ts'
+import { readPlan, readRunNotes } from '../../core/imports/run-files.ts'
+import type { Settings } from '../../worker/settings/settings.ts'
+import type { ImportOrder } from './import-request.ts'
+
+export const importFolder = ({ dataDir, run }: { dataDir: string; run: string }): string =>
+  join(dataDir, 'imports', toFileName(run))
+
+export interface HandedIn {
+  /** The name of the run that the order belongs to, and what is known of it. */
+  run: string
+  before: 'nothing' | 'unfinished' | 'finished'
+  /** Where the input lies, relative to the data folder. */
+  input: { file: string; lines?: string; mapping: string }
+  remove(): Promise<void>
+}
+
+/**
+ * Copies the files of an order into the data folder, and finds the run that they belong to: the same rows read the
+ * same way always have the same one, so that the same command goes on with it.
+ */
+export async function handIn({
+  settings,
+  order,
+}: {
+  settings: Settings
+  order: ImportOrder
+}): Promise<HandedIn> {
+  const { dataDir, billing } = settings
+  const folder = join(dataDir, 'imports', `${handedIn}${randomUUID()}`)
+  await mkdir(folder, { recursive: true })
+  const remove = () => rm(folder, { recursive: true, force: true })
+  try {
+    const { kind, columns, sendAgain } = order
+    const copied = await copyInput({ files: order, to: folder })
+    const mode = billing.testMode ? 'test' : 'live'
+    const what = { kind, columns, sendAgain, workspace: billing.workspace, mode } as const
+    const fingerprint = await fingerprintOf({ folder, copied, ...what })
+    const at = (name: string) => relative(dataDir, join(folder, name))
+    return {
+      ...(await findRun({ dataDir, order, fingerprint, mode })),
+      input: {
+        file: at(copied.file),
+        mapping: at(copied.mapping),
+        ...(copied.lines !== undefined && { lines: at(copied.lines) }),
+      },
+      remove,
+    }
+  } catch (error) {
+    await remove()
+    throw error
+  }
+}
+
+async function findRun(options: {
+  dataDir: string
+  order: ImportOrder
+  fingerprint: string
+  mode: 'live' | 'test'
+}): Promise<Pick<HandedIn, 'run' | 'before'>> {
+  const { dataDir, order, fingerprint, mode } = options
+  const what = [order.kind, ...(mode === 'test' ? ['test'] : []), toWord(order.file)].join('-')
+  if (order.dryRun) return { run: `dry-run-${what}-${toTime(new Date())}`, before: 'nothing' }
+  for (let use = 1; ; use += 1) {
+    const run = `import-${what}-${fingerprint.slice(0, 8)}${use === 1 ? '' : `-${use}`}`
+    const folder = importFolder({ dataDir, run })
+    const plan: ImportPlan | undefined = await readPlan(folder)
+    if (plan === undefined) return { run, before: 'nothing' }
+    const { ended } = await readRunNotes(folder)
+    if (ended?.how !== 'finished') return { run, before: 'unfinished' }
+    // What it left undone is for a run of its own.
+    if (order.done !== 'skip') return { run, before: 'finished' }
+  }
+}
+
+const toWord = (file: string) =>
+  basename(file)
+    .replace(/\.[^.]*$/, '')
+    .normalize('NFKD')
+    .replaceAll(/[^A-Za-z0-9]+/g, '-')
+    .replaceAll(/^-|-$/g, '')
+    .toLowerCase()
+    .slice(0, 40)
+
+const toTime = (at: Date) => at.toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')

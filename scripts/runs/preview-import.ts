@@ -1,0 +1,70 @@
+import { checkFile, type FileCheck } from '../../core/imports/check.ts'
+import { InvalidFileError, MappingError, UnreadableFileError } from '../../core/imports/errors.ts'
+import { toSentence } from '../../core/imports/problems.ts'
+import type { ImportOrder } from './import-request.ts'
+import { RefusedError } from '../terminal/failures.ts'
+import { formatTable } from '../terminal/format.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+
+/** So many problems fit on a screen; all of them come out of a dry run with --json. */
+const mostShown = 20
+
+/** Looks at the whole file before any server is started, shows its control totals, and refuses what can't be sent. */
+export async function previewImport({
+  order,
+  terminal,
+}: {
+  order: ImportOrder
+  terminal: Terminal
+}): Promise<FileCheck> {
+  const { kind, file: path, mapping, columns, lines, expect } = order
+  const check = await checkFile({
+    kind,
+    path,
+    mapping,
+    ...(columns && { columns }),
+    ...(lines !== undefined && { lines }),
+    expect,
+  }).catch((error: unknown) => {
+    throw toRefusal(error)
+  })
+  for (const line of describe(check)) terminal.note(line)
+  if (check.problemCount > 0 && (check.stopped || order.onInvalid === 'stop')) {
+    const many = check.problemCount === 1 ? 'a problem' : `${check.problemCount} problems`
+    throw new RefusedError(`${check.file} has ${many}, and nothing of it was sent.`, {
+      hint: check.stopped
+        ? 'Mend the file, or say how it is to be read.'
+        : 'Mend the rows, or leave them out with --on-invalid skip.',
+    })
+  }
+  return check
+}
+
+function describe(check: FileCheck): string[] {
+  const { totals, problems, problemCount, columns, ignored } = check
+  const sums = Object.keys(totals.sums)
+  const groups = Object.entries(totals.by?.values ?? {})
+  const head = ['', 'changes', ...sums]
+  const row = (name: string, of: { changes: number; sums: Record<string, string> }) => [
+    name,
+    of.changes,
+    ...sums.map((sum) => of.sums[sum] ?? ''),
+  ]
+  const rows = [
+    ...groups.map(([value, of]) => row(`${totals.by?.field} ${value}`, of)),
+    row(`all ${totals.rows} rows`, totals),
+  ]
+  const left = ignored.map(({ column, why }) => `${column} is left out: ${why}`)
+  const cells = columns.flatMap(({ column, empty, null: nulls }) =>
+    empty + nulls === 0 ? [] : [`${column}: ${empty} empty, ${nulls} \\N`],
+  )
+  const shown = problems.slice(0, mostShown).map(toSentence)
+  const more = problemCount > shown.length ? [`... and ${problemCount - shown.length} more problems`] : []
+  return [formatTable({ head, rows }), ...left, ...cells, ...shown, ...more]
+}
+
+function toRefusal(error: unknown): unknown {
+  const isOurs =
+    error instanceof UnreadableFileError || error instanceof MappingError || error instanceof InvalidFileError
+  return isOurs ? new RefusedError(error.message, { cause: error }) : error
+}

@@ -1,0 +1,114 @@
+import { WorkflowExecutionAlreadyStartedError, type WorkflowHandle } from '@temporalio/client'
+import type { RecoveryReport } from '../../core/recoveries/report.ts'
+import type { RecoveryInput } from '../../core/recoveries/input.ts'
+import type { Settings } from '../../worker/settings/settings.ts'
+import type { recoverSubscriptions } from '../../workflows/recover-subscriptions.ts'
+import type { RecoveryProgress } from '../../workflows/recovery-details.ts'
+import { followChanges, stopChangesOnInterrupt } from './follow-changes.ts'
+import { openLocalSession } from '../session/local-session.ts'
+import type { RecoveryOrder } from '../commands/recover.ts'
+import { answerRecovery } from './ask-recovery.ts'
+import { unfinishedRecovery } from './recovery-folder.ts'
+import { reportRecovery } from './report-recovery.ts'
+import { openSession, type Session } from '../session/session.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+
+export type RecoveryHandle = WorkflowHandle<typeof recoverSubscriptions>
+
+interface Call {
+  settings: Settings
+  terminal: Terminal
+  order: RecoveryOrder
+}
+
+/** Recovers subscriptions, or goes on with the unfinished recovery of the same input, and tells how it ends. */
+export async function runRecovery(call: Call): Promise<void> {
+  const { settings, terminal, order } = call
+  const input = toInput(call)
+  const before = await unfinishedRecovery({ settings, input })
+  const run = before ?? nameRecovery()
+  for (;;) {
+    const mayWrite = (other: string) => other === run
+    const session = await (order.local
+      ? openLocalSession({ settings, terminal, mayWrite })
+      : openSession({ settings, terminal }))
+    try {
+      const { identity } = session
+      terminal.identity({ workspace: identity.workspace, testMode: identity.mode === 'test' })
+      const handle = await startRecovery({ ...call, session, run, input })
+      if (order.detach)
+        return terminal.result({ document: { run }, text: `Follow it with: connector watch ${run}` })
+      const says = 'nothing more is resumed, and what became of the last ones is waited for'
+      using _interrupt = stopChangesOnInterrupt({ session, handle, terminal, says })
+      await followRecovery({ session, handle, terminal, settings })
+      return
+    } catch (error) {
+      if (!session.gone.aborted) throw error
+      terminal.note('The command whose Temporal server this one used has ended: this one starts its own.')
+    } finally {
+      await session.close()
+    }
+  }
+}
+
+/** Without a terminal it goes on by itself, as schedules do; on one it asks, unless --yes says so already. */
+function toInput({ order, terminal }: Call): RecoveryInput {
+  const isThere = terminal.isInteractive && !order.detach
+  const isAsked = isThere && !order.yes
+  return {
+    ...order.input,
+    approval: order.waitForApproval || isAsked,
+    attended: order.waitForApproval || isThere,
+  }
+}
+
+/** Starts the run, or finds it where it has been started already. */
+export async function startRecovery({
+  settings,
+  terminal,
+  session,
+  run,
+  input,
+}: Pick<Call, 'settings' | 'terminal'> & {
+  session: Session
+  run: string
+  input: RecoveryInput
+}): Promise<RecoveryHandle> {
+  const { client, identity } = session
+  try {
+    const handle = await client.workflow.start<typeof recoverSubscriptions>('recoverSubscriptions', {
+      workflowId: run,
+      taskQueue: settings.taskQueue,
+      args: [{ ...input, identity }],
+      staticSummary: `resume ${input.reasons?.join(', ') ?? 'what a resume can mend'}`,
+    })
+    terminal.note(`Run ${run}`)
+    return handle
+  } catch (error) {
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error
+    terminal.note(`Goes on with the unfinished run ${run}`)
+    return client.workflow.getHandle<typeof recoverSubscriptions>(run)
+  }
+}
+
+/** Shows a recovery until it ends, answers what it asks, and tells its report. */
+export async function followRecovery(options: {
+  session: Pick<Session, 'client' | 'gone'>
+  handle: RecoveryHandle
+  terminal: Terminal
+  settings: Settings
+}): Promise<RecoveryReport> {
+  const { handle, terminal, settings } = options
+  const run = await followChanges<RecoveryProgress>({
+    ...options,
+    unit: 'subscriptions',
+    nameOf: () => 'recovery',
+    onQuestion: (progress, signal) => answerRecovery({ handle, progress, terminal, signal }),
+  })
+  return await reportRecovery({ run, terminal, settings })
+}
+
+/** `recover-20261121-094205`: when it was started (UTC). */
+export const nameRecovery = () => `recover-${toTime(new Date())}`
+
+const toTime = (at: Date) => at.toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')

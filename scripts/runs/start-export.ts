@@ -1,0 +1,86 @@
+import { WorkflowExecutionAlreadyStartedError, type Client } from '@temporalio/client'
+import { createHash } from 'node:crypto'
+import type { ExportInput } from '../../activities/export/open-export.ts'
+import type { FetchInput } from '../../activities/export/open-fetch.ts'
+import { listNames } from '../../core/billing/resources/resource.ts'
+import type { exportData } from '../../workflows/export-data.ts'
+import type { ExportHandle } from './follow-export.ts'
+
+export interface StartedExport {
+  handle: ExportHandle
+  /** Whether an unfinished run of the same input was found instead of starting one. */
+  attached: boolean
+}
+
+interface Place {
+  client: Client
+  taskQueue: string
+}
+
+/** Starts an export, or finds the unfinished run of the same input: it goes on as soon as a worker is there. */
+export function startExport(options: Place & { input: ExportInput }): Promise<StartedExport> {
+  const { resources = [...listNames], to = ['csv'] } = options.input
+  const what = resources.length === listNames.length ? 'all' : resources.join('-')
+  const summary = `${(options.input.resources ?? ['all resources']).join(', ')} to ${to.join(', ')}`
+  return startOrAttach({ ...options, workflow: 'exportData', name: `export-${what}`, summary })
+}
+
+/** Starts a fetch of documents, or finds the unfinished run of the same input. */
+export function startFetch(options: Place & { input: FetchInput }): Promise<StartedExport> {
+  const { documents, to = ['csv'] } = options.input
+  const summary = `${documents} to ${to.join(', ')}`
+  return startOrAttach({ ...options, workflow: 'fetchDocuments', name: `fetch-${documents}`, summary })
+}
+
+async function startOrAttach(
+  options: Place & {
+    workflow: 'exportData' | 'fetchDocuments'
+    input: ExportInput | FetchInput
+    /** The run's name, but for when it was started. */
+    name: string
+    summary: string
+  },
+): Promise<StartedExport> {
+  const { client, taskQueue, workflow, input, name, summary } = options
+  const inputHash = createHash('sha256').update(toCanonical(input)).digest('hex').slice(0, 16)
+  const query = `WorkflowType = '${workflow}' AND ExecutionStatus = 'Running' AND TaskQueue = '${taskQueue}'`
+  for await (const run of client.workflow.list({ query })) {
+    if (run.memo?.['inputHash'] === inputHash) {
+      return {
+        handle: client.workflow.getHandle<typeof exportData>(run.workflowId, run.runId),
+        attached: true,
+      }
+    }
+  }
+  for (let second = 0; ; second += 1) {
+    try {
+      const handle: ExportHandle = await client.workflow.start(workflow, {
+        workflowId: toRunId(name, new Date(Date.now() + second * 1000)),
+        taskQueue,
+        args: [input],
+        memo: { inputHash },
+        staticSummary: summary,
+      })
+      return { handle, attached: false }
+    } catch (error) {
+      // Another command took the same second.
+      if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error
+    }
+  }
+}
+
+/** The same text for the same input, in whatever order its fields were put together. */
+function toCanonical(input: object): string {
+  const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
+  return JSON.stringify(input, (_, value: unknown) =>
+    isObject(value)
+      ? Object.fromEntries(Object.entries(value as object).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+      : value,
+  )
+}
+
+/** `export-customers-20261121-094205`: what, and when it was started (UTC). */
+function toRunId(name: string, at: Date): string {
+  const when = at.toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')
+  return `${name}-${when}`
+}

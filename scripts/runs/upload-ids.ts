@@ -1,0 +1,22 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { copyFile, mkdir, rename } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { prepareDataFolder } from '../../worker/data-folder.ts'
+
+/**
+ * Copies a file of ids into the data folder, where the worker finds it and nobody changes it under way; gives its
+ * path in there. It is named by what is in it, so that the same file gives the same input, and the same command
+ * goes on with its unfinished run. It stays: the inputs of runs are never deleted.
+ */
+export async function handInIds({ dataDir, path }: { dataDir: string; path: string }): Promise<string> {
+  await prepareDataFolder(dataDir)
+  const hash = createHash('sha256')
+  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) hash.update(chunk)
+  const inside = join('fetches', `${hash.digest('hex').slice(0, 16)}-${basename(path)}`)
+  await mkdir(join(dataDir, 'fetches'), { recursive: true })
+  const to = join(dataDir, inside)
+  await copyFile(path, `${to}.${process.pid}`)
+  await rename(`${to}.${process.pid}`, to)
+  return inside
+}

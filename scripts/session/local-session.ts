@@ -1,0 +1,134 @@
+import type { Client } from '@temporalio/client'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { listResources } from '../../core/billing/resources/lists.ts'
+import { FolderLockedError } from '../../core/state/errors.ts'
+import { prepareDataFolder } from '../../worker/data-folder.ts'
+import { createService } from '../../worker/service.ts'
+import { startWorker, type RunningWorker } from '../../worker/start-worker.ts'
+import { findBinary } from '../dev-server/find-binary.ts'
+import { localChannel } from '../dev-server/readiness.ts'
+import { startDevServer, type DevServer } from '../dev-server/start-dev-server.ts'
+import { connect, findWorker, type Session, type SessionOptions } from './session.ts'
+
+/** Somebody waits for the first answer: what does not come in three tries is told. */
+const firstLook = { resource: listResources.plans, page: 1, pageSize: 1, tries: 3 }
+
+/** A command that has just taken the folder listens within a second or two. */
+const workerWithinMs = 5_000
+
+const lookEveryMs = 250
+
+export interface LocalSessionOptions extends SessionOptions {
+  /** The runs that may write to the service here; none where it is left out. */
+  mayWrite?: (workflowId: string) => boolean
+  /** False where no run of this command asks the service, which may then be away. */
+  needsService?: boolean
+}
+
+/**
+ * `--local`: a Temporal dev server and a worker for this command, on the data folder. What another command runs for
+ * the folder is used, and `gone` tells when that command has ended and left it. Folder and service are looked at
+ * before anything is started, so that a wrong token costs no minutes.
+ */
+export async function openLocalSession(options: LocalSessionOptions): Promise<Session> {
+  const { settings, needsService = true } = options
+  await prepareDataFolder(settings.dataDir)
+  if (needsService) await createService(settings).list(firstLook)
+  for (;;) {
+    const server = await startLocalServer(options)
+    try {
+      return await openOn({ ...options, server })
+    } catch (error) {
+      // Where the command whose server it was has ended meanwhile, the next turn starts one.
+      if (!server.isAbandoned()) throw error
+    }
+  }
+}
+
+async function openOn(options: LocalSessionOptions & { server: DevServer }): Promise<Session> {
+  const { terminal, server } = options
+  await using opened = new AsyncDisposableStack()
+  opened.defer(() => server.stop())
+  const client = opened.adopt(await connect(localPlace(server)), (one) => one.connection.close())
+  const found = await startOrFindWorker({ ...options, client })
+  const { identity } = opened.adopt(found, (one) => one.stop())
+  terminal.note(`Temporal UI: ${server.uiUrl}`)
+  const watch = watchServer(server)
+  const rest = opened.move()
+  return {
+    client,
+    identity,
+    uiUrl: server.uiUrl,
+    gone: watch.gone,
+    async close() {
+      watch.end()
+      await rest.disposeAsync()
+    },
+    async letGo() {
+      await server.stop({ graceMs: 0 })
+      return server.origin === 'shared' ? 'goes on' : 'waits'
+    },
+  }
+}
+
+export async function startLocalServer({ settings, terminal }: SessionOptions): Promise<DevServer> {
+  const { dataDir, temporalCliPath, environment } = settings
+  await prepareDataFolder(dataDir)
+  const startTask = (title: string) => terminal.task(title)
+  const binary = () => findBinary({ cliPath: temporalCliPath, env: environment, startTask })
+  return startDevServer({ dataDir, binary })
+}
+
+export const localPlace = (server: DevServer) => ({
+  connectionOptions: { address: server.address, ...localChannel },
+  namespace: 'default',
+  uiUrl: server.uiUrl,
+  local: true as const,
+})
+
+/** A worker of this command; where another process has the folder, the one that listens for it on this server. */
+async function startOrFindWorker(options: LocalSessionOptions & { client: Client; server: DevServer }) {
+  const { settings, terminal, client, server, mayWrite = () => false } = options
+  const place = localPlace(server)
+  let worker: RunningWorker
+  try {
+    worker = await startWorker({ settings, temporal: place, mayWrite })
+  } catch (error) {
+    if (!(error instanceof FolderLockedError)) throw error
+    for (const until = performance.now() + workerWithinMs; performance.now() < until;) {
+      const look = () => findWorker({ client, settings, place })
+      // A server that goes away meanwhile would be waited for much longer.
+      const identity = await client.withDeadline(Date.now() + lookEveryMs, look).catch(() => undefined)
+      if (identity !== undefined) return { identity, stop: () => Promise.resolve() }
+      await sleep(lookEveryMs)
+    }
+    // It listens to another Temporal, or for another workspace.
+    throw error
+  }
+  for await (const run of unfinishedWrites({ client, settings }))
+    if (!mayWrite(run))
+      terminal.note(
+        `The unfinished run ${run} is left as it is. Its own command, or \`connector up\`, goes on with it.`,
+      )
+  return worker
+}
+
+/** Runs that write to the service and have not ended. */
+async function* unfinishedWrites({
+  client,
+  settings,
+}: {
+  client: Client
+  settings: SessionOptions['settings']
+}) {
+  const types = "WorkflowType IN ('importFile', 'recoverSubscriptions')"
+  const query = `${types} AND ExecutionStatus = 'Running' AND TaskQueue = '${settings.taskQueue}'`
+  for await (const { workflowId } of client.workflow.list({ query })) yield workflowId
+}
+
+/** Tells when a server that another command had is abandoned. */
+function watchServer(server: DevServer) {
+  const gone = new AbortController()
+  const timer = setInterval(() => server.isAbandoned() && gone.abort(), lookEveryMs)
+  return { gone: gone.signal, end: () => clearInterval(timer) }
+}

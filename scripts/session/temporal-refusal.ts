@@ -1,0 +1,27 @@
+import { isGrpcServiceError } from '@temporalio/client'
+import { RefusedError } from '../terminal/failures.ts'
+
+// gRPC's own numbers (https://grpc.io/docs/guides/status-codes).
+const notFound = 5
+const permissionDenied = 7
+const unauthenticated = 16
+
+/** What Temporal's no means, as a sentence; undefined where it is no such no. */
+export function toTemporalRefusal(
+  cause: unknown,
+  { address, namespace }: { address: string; namespace: string },
+): RefusedError | undefined {
+  if (!isGrpcServiceError(cause)) return undefined
+  const code: number = cause.code
+  if (code === notFound)
+    return new RefusedError(`Temporal at ${address} has no namespace ${namespace}.`, {
+      cause,
+      hint: `Set TEMPORAL_NAMESPACE to one it has, or make it: \`temporal operator namespace create --namespace ${namespace}\`.`,
+    })
+  if (code === permissionDenied || code === unauthenticated)
+    return new RefusedError(`Temporal at ${address} does not let us into the namespace ${namespace}.`, {
+      cause,
+      hint: 'Put a valid key or certificate in place: TEMPORAL_API_KEY, or TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH.',
+    })
+  return undefined
+}

@@ -1,7 +1,0 @@
-import type { Command } from 'commander'
-import { configureSignal } from './run-signal.ts'
-import type { Terminal } from './terminal/terminal.ts'
-
-export function configure(command: Command, terminal: Terminal): void {
-  configureSignal({ command, terminal, signal: 'unpause', said: 'goes on.' })
-}

@@ -1,0 +1,348 @@
+import { execFile, spawn } from 'node:child_process'
+import { access, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { parseEnv, promisify } from 'node:util'
+import { beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
+import { parse } from 'yaml'
+import { searchAttributes } from '../../../scripts/dev-server/readiness.ts'
+import { temporalPlace } from '../../../scripts/session/session.ts'
+import { inFiles } from '../../../worker/settings/secret-files.ts'
+import { foreignVariables, variables } from '../../../worker/settings/variables.ts'
+import { readSettings } from '../../../worker/settings/settings.ts'
+import { connectTemporal, createWorld, startCommand } from '../../system/export/world.ts'
+import { runProgram } from '../../system/command-line/run-program.ts'
+import { load, loadWith, root, variablesRead, type Model } from './compose.ts'
+
+const read = (...path: string[]) => readFile(join(root, ...path), 'utf8')
+const isThere = (path: string) =>
+  access(path).then(
+    () => true,
+    () => false,
+  )
+
+/** What a worker may be told, by name. */
+const known = new Set([
+  ...Object.keys(variables),
+  ...inFiles.map((name) => `${name}_FILE`),
+  ...Object.keys(foreignVariables).flatMap((names) => names.split(', ')),
+])
+
+const enough = { BILLING_BASE_URL: 'https://billing.example.com', BILLING_WORKSPACE: 'acc_1' }
+/** A request's own deadline and what a worker waits beyond it. */
+const drainSeconds = Number(variables.BILLING_TIMEOUT_SECONDS.default) + 5
+
+let demo: Record<string, string>
+let model: Model
+beforeAll(async () => {
+  demo = parseEnv(await read('docs', 'deployment', 'demo', 'demo.env')) as Record<string, string>
+  model = await loadWith(demo)
+})
+
+describe('docker-compose.yml', () => {
+  test('is valid by the specification, for a service of one’s own and for the demo', async () => {
+    const own = await loadWith({ ...enough, WAREHOUSE_URL_FILE: './secrets/warehouse-url' })
+    for (const { services } of [own, model])
+      expect(Object.keys(services).toSorted()).toEqual(
+        'console postgresql prometheus sandbox temporal temporal-namespace temporal-schema temporal-ui worker'.split(
+          ' ',
+        ),
+      )
+    expect(own.services['worker']?.environment).toMatchObject({
+      ...enough,
+      WAREHOUSE_URL_FILE: '/run/secrets/warehouse_url',
+      CONNECTOR_HASH_KEY_FILE: '',
+    })
+    expect(own.secrets['warehouse_url']?.file).toBe(join(root, 'secrets', 'warehouse-url'))
+  })
+
+  test('says what is missing in .env, by the specification’s own loader', async () => {
+    await expect(load('docker-compose.yml')).rejects.toThrow(/BILLING_BASE_URL is not set; put it into \.env/)
+  })
+
+  test('names only files that are there, and secrets only as files', async () => {
+    const { services, secrets } = model
+    for (const { volumes = [], build } of Object.values(services)) {
+      for (const { type, source } of volumes)
+        if (type === 'bind' && source !== join(root, 'data')) expect(await isThere(source), source).toBe(true)
+      if (build !== undefined) expect(await isThere(join(build.context, build.dockerfile))).toBe(true)
+    }
+    for (const { file } of Object.values(secrets)) expect(await isThere(file), file).toBe(true)
+    const given = Object.values(services).flatMap(({ environment = {} }) => Object.entries(environment))
+    const secretNames = Object.entries(variables).flatMap(([name, one]) => ('secret' in one ? [name] : []))
+    expect(
+      given.filter(([name]) => [...secretNames, 'POSTGRES_PASSWORD', 'POSTGRES_PWD'].includes(name)),
+    ).toEqual([])
+    const used = Object.values(services).flatMap((one) => one.secrets?.map(({ source }) => source) ?? [])
+    expect(new Set(used)).toEqual(new Set(Object.keys(secrets)))
+  })
+
+  test('tells the worker only what it knows, and reads only variables that are documented', async () => {
+    for (const name of Object.keys(model.services['worker']?.environment ?? {})) expect(known).toContain(name)
+    const page = await read('docs', 'deployment.md')
+    for (const name of await variablesRead())
+      expect(known.has(name) || page.includes(`\`${name}\``), name).toBe(true)
+  })
+
+  test('calls commands with options that they have', async () => {
+    for (const name of ['worker', 'sandbox']) {
+      const [command = 'worker', ...options] = model.services[name]?.command ?? []
+      const help = await runProgram({ program: '../../../scripts/connector.ts', words: [command, '--help'] })
+        .ended
+      expect(help.code).toBe(0)
+      for (const option of options.filter((word) => word.startsWith('--')))
+        expect(help.stdout).toContain(`${option} `)
+    }
+  })
+
+  test('opens ports to this machine only', () => {
+    const published = Object.entries(model.services).flatMap(([name, { ports = [] }]) =>
+      ports.map(({ host_ip: host, published: port, target }) => [name, host, port, target]),
+    )
+    expect(published).toEqual([
+      ['console', '127.0.0.1', '8080', 8080],
+      ['prometheus', '127.0.0.1', '9090', 9090],
+      ['temporal', '127.0.0.1', '7233', 7233],
+    ])
+  })
+
+  test('gives no right that is not needed, and everything comes back by itself', () => {
+    for (const name of ['worker', 'sandbox', 'console', 'temporal-ui', 'prometheus', 'temporal-namespace'])
+      expect(model.services[name], name).toMatchObject({ read_only: true, cap_drop: ['ALL'] })
+    expect(model.services['worker']?.user).toBe('1000:1000')
+    for (const [name, { restart }] of Object.entries(model.services))
+      expect([name, restart]).toEqual([
+        name,
+        /schema|namespace/.test(name) ? 'on-failure:10' : 'unless-stopped',
+      ])
+  })
+
+  test('lets Prometheus scrape where the worker serves, with rules that are there', async () => {
+    const {
+      scrape_configs: [scrape],
+      rule_files: rules,
+    } = parse(await read('docs', 'deployment', 'prometheus.yml')) as {
+      scrape_configs: { job_name: string; static_configs: { targets: string[] }[] }[]
+      rule_files: string[]
+    }
+    const served = String(model.services['worker']?.environment?.['CONNECTOR_METRICS_ADDRESS'])
+    expect(scrape?.static_configs[0]?.targets).toEqual([served.replace('0.0.0.0', 'worker')])
+    expect(await read('docs', 'alerts.yml')).toContain(`up{job="${scrape?.job_name}"}`)
+    const mounted = model.services['prometheus']?.volumes?.map(({ target }) => target)
+    for (const rule of rules) expect(mounted).toContain(rule)
+  })
+
+  test('starts each service when what it needs is there', () => {
+    const order = Object.entries(model.services).flatMap(([name, { depends_on: needs = {} }]) =>
+      Object.entries(needs).map(([other, { condition }]) => `${name} ${condition} ${other}`),
+    )
+    expect(order).toEqual(
+      expect.arrayContaining([
+        'temporal-schema service_healthy postgresql',
+        'temporal service_completed_successfully temporal-schema',
+        'temporal-namespace service_healthy temporal',
+        'worker service_completed_successfully temporal-namespace',
+      ]),
+    )
+  })
+
+  test('waits for a worker to drain before it is killed', () => {
+    expect(Number.parseInt(model.services['worker']?.stop_grace_period ?? '', 10)).toBeGreaterThan(
+      drainSeconds,
+    )
+  })
+
+  test('switches off what repeats behind a run’s back, and puts the banner over the real UI', async () => {
+    const { environment } = model.services['temporal-ui'] ?? {}
+    expect(environment).toMatchObject({
+      TEMPORAL_WORKFLOW_RESET_DISABLED: 'true',
+      TEMPORAL_ACTIVITY_COMMANDS_DISABLED: 'true',
+    })
+    const template = await read('docs', 'deployment', 'console.conf.template')
+    expect(template).toContain(`proxy_pass http://temporal-ui:${String(environment?.['TEMPORAL_UI_PORT'])};`)
+    const told = model.services['console']?.environment ?? {}
+    expect(new Set([...template.matchAll(/\$\{([A-Z_]+)\}/g)].map(([, name]) => name))).toEqual(
+      new Set(Object.keys(told).filter((name) => name.startsWith('BILLING_'))),
+    )
+    expect(template).toMatch(/default LIVE;\s+true {4}TEST;/)
+  })
+})
+
+describe('the demo of docker-compose.yml', () => {
+  test('has a stand-in that takes the token and the workspace of demo.env', async () => {
+    const { port, host, ...options } = await sandboxOptions()
+    expect({ port, host }).toEqual({ port: '8080', host: '0.0.0.0' })
+    expect(demo['BILLING_BASE_URL']).toBe(`http://sandbox:${port}`)
+    const words = ['sandbox', '--host', '127.0.0.1', '--options', options.file, '--json']
+    const sandbox = runProgram({ program: '../../../scripts/connector.ts', words })
+    await sandbox.says('}')
+    const { url } = JSON.parse(sandbox.texts.stdout) as { url: string }
+    const token = (await read(demo['BILLING_TOKEN_FILE'] ?? '')).trim()
+    const headers = { authorization: `Token ${token}`, 'x-simple-workspace': demo['BILLING_WORKSPACE'] ?? '' }
+    expect((await fetch(`${url}/plans/`, { headers })).status).toBe(200)
+  })
+
+  async function sandboxOptions() {
+    const words = model.services['sandbox']?.command ?? []
+    const after = (option: string) => words[words.indexOf(option) + 1]
+    const mounted = model.services['sandbox']?.volumes?.find(({ target }) => target === after('--options'))
+    return { port: after('--port'), host: after('--host'), file: mounted?.source ?? '' }
+  }
+})
+
+describe('the one-shot service for the namespace', () => {
+  test('makes the namespace and the search attributes that runs carry, and may run again', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'bin-'))
+    onTestFinished(() => rm(folder, { recursive: true }))
+    await mkdir(join(folder, 'bin'))
+    await symlink(inject('temporalBinary'), join(folder, 'bin', 'temporal'))
+    const namespace = `ops-${process.pid}`
+    const env = {
+      PATH: `${join(folder, 'bin')}:${process.env['PATH']}`,
+      HOME: folder,
+      TEMPORAL_ADDRESS: inject('temporalAddress'),
+      TEMPORAL_NAMESPACE: namespace,
+    }
+    const script = join(root, 'docs', 'deployment', 'set-up-namespace.sh')
+    for (const _ of ['first', 'again']) await promisify(execFile)('sh', [script], { env })
+    const client = await connectTemporal()
+    const { customAttributes } = await client.connection.operatorService.listSearchAttributes({ namespace })
+    // Temporal's own numbers of types.
+    const types: Record<string, number> = { Keyword: 2, Bool: 5, KeywordList: 7 }
+    expect(customAttributes).toMatchObject(
+      Object.fromEntries(Object.entries(searchAttributes).map(([name, type]) => [name, types[type]])),
+    )
+  })
+})
+
+describe('the Dockerfile', () => {
+  test('starts the package’s command with the flags that it starts itself with, and not as root', async () => {
+    const [file, connector, manifest] = [
+      await read('Dockerfile'),
+      await read('scripts', 'connector.ts'),
+      JSON.parse(await read('package.json')) as {
+        bin: Record<string, string>
+        scripts: Record<string, string>
+      },
+    ]
+    const { bin, scripts } = manifest
+    const flags = connector.split('\n')[0]?.replace('#!/usr/bin/env -S node ', '')
+    expect(file).toContain(`exec node ${flags} /app/${bin['billing-connector']} `)
+    expect(scripts).toHaveProperty('prepack')
+    // Without them the worker reaches no Temporal over TLS: the slim image has none.
+    expect(file.slice(file.lastIndexOf('\nFROM '))).toMatch(/apt-get install .*ca-certificates/)
+    expect(file).toMatch(/\nUSER node\n[^]*\nENTRYPOINT \["billing-connector"\]\nCMD \["worker"\]\n$/)
+    const told = [...file.matchAll(/\b((?:CONNECTOR|BILLING)_[A-Z_]+)=/g)].map(([, name]) => name)
+    expect(told.length).toBeGreaterThan(0)
+    for (const name of told) expect(known).toContain(name)
+  })
+
+  test('leaves out of the image what is secret or not needed, and nothing that is', async () => {
+    const ignored = (await read('.dockerignore')).trim().split('\n')
+    expect(ignored).toEqual(expect.arrayContaining(['.env', 'secrets', 'data', 'node_modules', '.git']))
+    const { include } = JSON.parse(await read('scripts', 'pack', 'tsconfig.json')) as { include: string[] }
+    const needed = ['package.json', 'package-lock.json', 'tsconfig.json', 'workflows', 'scripts', ...include]
+    for (const path of needed) expect(ignored).not.toContain(path.replace(/^(\.\.\/)+/, '').split('/')[0])
+  })
+
+  test('asks for the health that a worker serves', async () => {
+    const [, line = ''] = /HEALTHCHECK[^\n]*\\\n\s+CMD (\[.*\])/.exec(await read('Dockerfile')) ?? []
+    const [program = '', ...words] = JSON.parse(line) as string[]
+    const world = await createWorld()
+    const worker = startCommand(world, ['worker'], { env: { CONNECTOR_METRICS_ADDRESS: '127.0.0.1:0' } })
+    await worker.says('Listening')
+    const [, url = ''] = /(http:\/\/127\.0\.0\.1:\d+)\/metrics/.exec(worker.texts.stderr) ?? []
+    const ask = () =>
+      new Promise((resolve) => {
+        const asked = words.map((word) => word.replace('http://127.0.0.1:9464', url))
+        spawn(program === 'node' ? process.execPath : program, asked).once('close', resolve)
+      })
+    expect(await ask()).toBe(0)
+    worker.child.kill('SIGTERM')
+    expect((await worker.ended).code).toBe(0)
+    expect(await ask()).toBe(1)
+  })
+})
+
+describe('the systemd unit', () => {
+  test('starts a command that there is, with variables that it knows, and waits for the drain', async () => {
+    const unit = await read('docs', 'deployment', 'billing-connector.service')
+    const values = (key: string) =>
+      [...unit.matchAll(new RegExp(`^${key}=(.*)$`, 'gm'))].map(([, value]) => value ?? '')
+    const [path = '', command = ''] = values('ExecStart')[0]?.split(' ') ?? []
+    expect(path).toMatch(/\/billing-connector$/)
+    expect(await read('scripts', 'connector.ts')).toContain(`import('./${command}.ts')`)
+    for (const one of values('Environment')) expect(known).toContain(one.split('=')[0])
+    expect(Number(values('TimeoutStopSec')[0])).toBeGreaterThan(drainSeconds)
+    expect(values('RestartPreventExitStatus')).toEqual(['2'])
+    const page = await read('docs', 'deployment.md')
+    for (const file of [...values('EnvironmentFile'), '/etc/billing-connector/billing-token'])
+      expect(page).toContain(file)
+  })
+})
+
+describe('docs/deployment.md', () => {
+  test('shows a way into Temporal Cloud and through mutual TLS that the connector understands', async () => {
+    const page = await read('docs', 'deployment.md')
+    const folder = await mkdtemp(join(tmpdir(), 'tls-'))
+    onTestFinished(() => rm(folder, { recursive: true }))
+    const blocks = [...page.matchAll(/```sh\n(TEMPORAL_[^]*?)```/g)].map(([, text]) => parseEnv(text ?? ''))
+    expect(blocks).toHaveLength(2)
+    for (const block of blocks) {
+      const here = await withFiles(block as Record<string, string>, folder)
+      const env = { ...enough, BILLING_TOKEN: 'x', CONNECTOR_DATA_DIR: folder, ...here }
+      const { connectionOptions, namespace } = temporalPlace(readSettings({ env, cwd: folder }))
+      expect(namespace).toBe(block['TEMPORAL_NAMESPACE'])
+      const { TEMPORAL_ADDRESS: address, TEMPORAL_API_KEY: apiKey } = block
+      const pair = { clientCertPair: { crt: expect.anything(), key: expect.anything() } }
+      expect(connectionOptions).toMatchObject(
+        apiKey === undefined ? { address, tls: pair } : { address, apiKey },
+      )
+    }
+  })
+
+  test('names only commands that there are', async () => {
+    const connector = await read('scripts', 'connector.ts')
+    for (const page of ['deployment.md', 'operating.md']) {
+      const code = [...(await read('docs', page)).matchAll(/```[^]*?```|`[^`\n]+`/g)].join('\n')
+      const commands = [...code.matchAll(/(?:\bconnector|--rm worker) ([a-z]+)\b(?![-/])/g)].map(
+        ([, command]) => command,
+      )
+      expect(new Set(commands).size).toBeGreaterThan(1)
+      for (const command of commands)
+        expect(connector, `${page}: ${command}`).toContain(`import('./${command}.ts')`)
+    }
+  })
+})
+
+/** The same settings with their files in a folder of ours. */
+async function withFiles(block: Record<string, string>, folder: string): Promise<Record<string, string>> {
+  const moved = Object.entries(block).map(async ([name, value]) => {
+    if (!name.endsWith('_PATH')) return [name, value]
+    await writeFile(join(folder, basename(value)), 'a certificate')
+    return [name, join(folder, basename(value))]
+  })
+  return Object.fromEntries((await Promise.all(moved)) as [string, string][])
+}
+
+describe('docs/operating.md', () => {
+  test('quotes sentences that the connector says', async () => {
+    const { stdout } = await promisify(execFile)('git', ['ls-files', '*.ts', ':!test', ':!bench'], {
+      cwd: root,
+    })
+    const code = (
+      await Promise.all(
+        stdout
+          .trim()
+          .split('\n')
+          .map((path) => read(path)),
+      )
+    ).join('\n')
+    const quotes = [...(await read('docs', 'operating.md')).matchAll(/“([^”]+)”/g)].map(
+      ([, words]) => words ?? '',
+    )
+    expect(quotes.length).toBeGreaterThan(15)
+    // The SDK's word.
+    expect(quotes.filter((words) => !code.includes(words))).toEqual(['nondeterminism'])
+  })
+})

@@ -1,0 +1,82 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { createMetrics } from '../../../worker/telemetry/metrics.ts'
+import { parseMetrics } from '../../system/worker/scrape.ts'
+
+interface Rule {
+  alert: string
+  expr: string
+  labels: { severity: string }
+  annotations: { summary: string }
+}
+
+const docs = (name: string) => readFileSync(new URL(`../../../docs/${name}`, import.meta.url), 'utf8')
+const { groups } = parse(docs('alerts.yml')) as { groups: { rules: Rule[] }[] }
+const rules = groups.flatMap((group) => group.rules)
+
+/** Every metric of this process, each with its labels: all are touched once. */
+async function ownMetrics(): Promise<Map<string, Set<string>>> {
+  const metrics = createMetrics({
+    info: { version: '1' },
+    countChanges: () => Promise.resolve([]),
+    proven: [],
+  })
+  const resource = 'plans'
+  metrics.request({ operation: 'list plans', status: 200, ms: 1, attempt: 1, waitedMs: 1 })
+  metrics.took({ resource, pages: 1, records: 1 })
+  const run = { did: 'published', run: 'r', resource, destination: 'csv' } as const
+  metrics.published({ ...run, verdict: 'proven', records: 1, ms: 1, whole: true })
+  const labels = new Map<string, Set<string>>()
+  for (const sample of parseMetrics(await metrics.text()))
+    labels.set(sample.name, new Set([...(labels.get(sample.name) ?? []), ...Object.keys(sample.labels)]))
+  return labels
+}
+
+/** What the SDK's native part can tell stands in its binary. */
+function sdkNames(): string {
+  const bridge = createRequire(import.meta.url).resolve('@temporalio/core-bridge/package.json')
+  const cpu = process.arch === 'arm64' ? 'aarch64' : 'x86_64'
+  const system = process.platform === 'darwin' ? 'apple-darwin' : 'unknown-linux-gnu'
+  return readFileSync(join(bridge, '../releases', `${cpu}-${system}`, 'index.node'), 'latin1')
+}
+
+const metricNames = (expr: string) =>
+  expr.match(/\b(billing_connector|temporal|process|nodejs)_\w+/g)?.filter((name) => name !== 'up') ?? []
+
+test('name only metrics and labels that exist', async () => {
+  const own = await ownMetrics()
+  const sdk = sdkNames()
+  for (const { alert, expr } of rules) {
+    const names = metricNames(expr)
+    expect(names.length > 0 || expr.includes('up{'), `${alert} looks at nothing`).toBe(true)
+    for (const name of names) {
+      const known = name.startsWith('temporal_')
+        ? sdk.includes(name.slice('temporal_'.length))
+        : own.has(name)
+      expect(known, `${alert} names ${name}`).toBe(true)
+    }
+    for (const [, name = '', inner = ''] of expr.matchAll(/\b(billing_connector_\w+)\{([^}]*)\}/g))
+      for (const [, label = ''] of inner.matchAll(/(\w+)=~?"/g))
+        expect(own.get(name), `${alert} asks ${name} for ${label}`).toContain(label)
+  }
+})
+
+test('are explained one by one, and every metric of ours is on the page', async () => {
+  const page = docs('monitoring.md')
+  expect(rules.length).toBeGreaterThan(10)
+  for (const { alert, labels, annotations } of rules) {
+    expect(page).toContain(`- **${alert}**: `)
+    expect(['critical', 'warning', 'info']).toContain(labels.severity)
+    expect(annotations.summary).toMatch(/\.$/)
+  }
+  const explained = [...page.matchAll(/- \*\*(BillingConnector\w+)\*\*/g)].map(([, name]) => name)
+  expect(explained).toEqual(rules.map(({ alert }) => alert))
+  const own = [...(await ownMetrics()).keys()].filter((name) => name.startsWith('billing_connector_'))
+  for (const name of own) {
+    const base = name.replace(/^billing_connector_/, '').replace(/_(sum|count|bucket)$/, '')
+    expect(page).toContain(`| \`${base}\` `)
+  }
+})

@@ -1,0 +1,102 @@
+import { parse } from 'csv-parse/sync'
+import { spawn } from 'node:child_process'
+import { mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { oldestNode } from '../../../scripts/node-version.ts'
+import { createWorld, type World } from '../../system/export/world.ts'
+import { nodeFolder, npm } from './node-versions.ts'
+
+const root = fileURLToPath(new URL('../../..', import.meta.url))
+
+let folder: string
+let tarball: string
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'package-'))
+  await npm({ words: ['pack', '--pack-destination', folder], cwd: root })
+  const [name = ''] = (await readdir(folder)).filter((one) => one.endsWith('.tgz'))
+  tarball = join(folder, name)
+  await writeFile(join(folder, 'package.json'), '{ "private": true }')
+  await npm({ words: ['install', tarball], cwd: folder })
+})
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+/** The installed command by its name, as a shell finds it, under the Node that PATH names first. */
+function start({ node, words, env = {} }: { node: string; words: string[]; env?: NodeJS.ProcessEnv }) {
+  const PATH = [node, join(folder, 'node_modules', '.bin'), '/usr/bin', '/bin'].join(':')
+  // An empty cache: nothing that the repository has made earlier may help.
+  const child = spawn('billing-connector', words, {
+    cwd: folder,
+    env: { PATH, XDG_CACHE_HOME: folder, ...env },
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const texts = { stdout: '', stderr: '' }
+  const { promise: says, resolve: heard } = Promise.withResolvers<void>()
+  for (const name of ['stdout', 'stderr'] as const)
+    child[name].setEncoding('utf8').on('data', (text: string) => {
+      texts[name] += text
+      if (texts[name].includes('Listening')) heard()
+    })
+  const ended = new Promise<{ code: number | null } & typeof texts>((resolve) => {
+    child.once('close', (code) => {
+      heard()
+      resolve({ code, ...texts })
+    })
+  })
+  return { child, ended, says }
+}
+
+describe('the package, installed in an empty folder', () => {
+  test.each([
+    ['the oldest Node it names', () => nodeFolder(oldestNode)],
+    ['the Node of the repository', () => Promise.resolve(dirname(process.execPath))],
+  ])('exports with proof, checks and verifies under %s', async (_, findNode) => {
+    const node = await findNode()
+    const world = await createWorld({ counts: { customers: 300, plans: 20 } })
+    const run = (...words: string[]) => start({ node, words, env: world.env }).ended
+    const worker = start({ node, words: ['worker'], env: world.env })
+    await worker.says
+    expect(await run('check', '--json')).toMatchObject({ code: 0 })
+    const to = 'csv,duckdb,parquet'
+    const exported = await run('export', 'customers', 'plans', '--to', to, '--json')
+    expect(exported).toMatchObject({ code: 0, stderr: expect.not.stringContaining('Warning') })
+    const { exports } = JSON.parse(exported.stdout) as { exports: Record<string, string>[] }
+    expect(exports.map(({ verdict }) => verdict)).toEqual(Array(6).fill('proven'))
+    const latest = join(world.dataDir, 'exports', 'customers', 'latest-proven')
+    expect(await run('verify', latest)).toMatchObject({ code: 0 })
+    expect((await idsIn(latest)).toSorted()).toEqual(idsOf(world).toSorted())
+    worker.child.kill('SIGTERM')
+    expect(await worker.ended).toMatchObject({ code: 0, stderr: expect.not.stringContaining('Warning') })
+    const alone = { ...world.env, TEMPORAL_ADDRESS: '' }
+    const local = start({ node, words: ['export', 'plans', '--local', '--json'], env: alone })
+    expect(await local.ended).toMatchObject({ code: 0, stdout: expect.stringContaining('"proven"') })
+  })
+
+  test('says under an older Node which one it needs, whatever is asked of it', async () => {
+    const node = await nodeFolder('20.19.0')
+    for (const words of [['check'], ['check', '--json'], ['--help']]) {
+      const { code, stdout, stderr } = await start({ node, words }).ended
+      expect(code).toBe(2)
+      expect(stderr).toMatch(/^error: Node 20\.19\.0 is too old; this needs Node 22\.16\.0 or newer\. .*\n$/)
+      if (words.includes('--json'))
+        expect(JSON.parse(stdout)).toMatchObject({ error: { name: 'OldNodeError' } })
+    }
+  })
+
+  test('holds the recipe of the dev server and no code that needs a build', async () => {
+    const packed = join(folder, 'node_modules', 'billing-connector')
+    const names = await readdir(packed, { recursive: true })
+    expect(names).toContain(join('dist', 'scripts', 'dev-server', 'temporal-cli', 'go.mod'))
+    expect(names.filter((name) => /\.ts$|^test|(?:^|\/)\.env$/.test(name))).toEqual([])
+  })
+})
+
+async function idsIn(where: string) {
+  const text = await readFile(join(where, 'customers.csv'), 'utf8')
+  return parse<{ id: string }>(text, { columns: true }).map(({ id }) => id)
+}
+
+const idsOf = (world: World) => world.sandbox.control.ids({ resource: 'customers' }).map(String)

@@ -1,0 +1,80 @@
+import { describe, expect, it } from 'vitest'
+import type { z } from 'zod'
+import { addon } from '../../../core/billing/resources/addons.ts'
+import { cancellation } from '../../../core/billing/resources/cancellations.ts'
+import { contact } from '../../../core/billing/resources/contacts.ts'
+import { creditNote } from '../../../core/billing/resources/credit-notes.ts'
+import { fieldMeta } from '../../../core/billing/resources/fields.ts'
+import { listResources } from '../../../core/billing/resources/lists.ts'
+import { product } from '../../../core/billing/resources/products.ts'
+import { retention } from '../../../core/billing/resources/retentions.ts'
+import { subscription } from '../../../core/billing/resources/subscriptions.ts'
+
+const rules = (schema: z.ZodObject) =>
+  Object.entries(schema.shape).map(([name, field]) => ({ name, ...fieldMeta(field as z.ZodType) }))
+const named = (schema: z.ZodObject, write: string) =>
+  rules(schema).flatMap((field) => (field.write === write ? [field.name] : []))
+
+describe('the schemas', () => {
+  it.each([
+    ['subscription', subscription, ['customer', 'document', 'date_start', 'next_billing', 'lines']],
+    ['contact', contact, ['name', 'email']],
+    ['product', product, ['name', 'unit_label']],
+    ['addon', addon, ['name', 'description', 'currency', 'amount']],
+    ['retention', retention, ['supplier', 'document', 'number', 'date', 'lines']],
+    ['credit note', creditNote, ['invoice', 'date']],
+    ['cancellation', cancellation, ['retention', 'document', 'number', 'date']],
+  ])(
+    'a %s requires what the interface requires, and never writes its id or times',
+    (_name, schema, required) => {
+      expect(named(schema, 'required')).toEqual(required)
+      expect(named(schema, 'readOnly')).toEqual(expect.arrayContaining(['id', 'created', 'updated']))
+      expect(rules(schema).filter(({ write }) => write === undefined)).toEqual([])
+    },
+  )
+
+  it.each([
+    [subscription, { note: 100, status_description: 512 }],
+    [contact, { name: 64, phone: 12 }],
+    [product, { name: 80, unit_label: 12 }],
+    [addon, { name: 56, description: 256, sku: 32, unit_label: 4 }],
+    [creditNote, { note: 64, internal_note: 1024 }],
+    [cancellation, { note: 64, internal_note: 1024 }],
+  ])('bound each text as the interface does', (schema, lengths) => {
+    const bounded = rules(schema).flatMap(({ name, maxLength }) =>
+      maxLength === undefined ? [] : [[name, maxLength]],
+    )
+    expect(Object.fromEntries(bounded)).toEqual(lengths)
+  })
+
+  it('take a record with nulls, unknown fields, raw numbers and decimals as texts', () => {
+    const record = {
+      id: 1,
+      total: JSON.rawJSON('0.10'),
+      tax: '0.10',
+      lines: null,
+      status: 'new',
+      surprise: [1],
+    }
+    expect(retention.parse(record)).toEqual(record)
+  })
+
+  it.each(Object.values(listResources))(
+    '$name: every filter is checked against a field that its records have',
+    (resource) => {
+      for (const check of Object.values(resource.filters)) {
+        if (check.kind === 'uncheckable') continue
+        const field = resource.schema.shape[check.kind === 'among' ? check.list : check.field]
+        expect(field).toBeDefined()
+        const meta = fieldMeta(field as z.ZodType)
+        if (check.kind === 'among')
+          expect(meta.kind === 'list' && meta.fields.shape[check.field]).toBeTruthy()
+        if (check.kind === 'choice') expect(meta.values).toEqual(check.values)
+        if (['integer', 'decimal', 'date', 'timestamp', 'text'].includes(check.kind))
+          expect(meta.kind).toBe(check.kind)
+      }
+      expect(resource.schema.shape).toHaveProperty('created')
+      expect('test_mode' in resource.schema.shape).toBe(resource.carriesTestMode)
+    },
+  )
+})

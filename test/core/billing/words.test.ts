@@ -1,0 +1,15 @@
+import { expect, it } from 'vitest'
+import { toWords } from '../../../core/billing/words.ts'
+
+it('a hostile body becomes neither a long message nor an exhausted stack', () => {
+  let deep: unknown = 'x'
+  for (let depth = 0; depth < 100_000; depth++) deep = { a: deep }
+  expect(toWords(deep)).toEqual([])
+  expect(toWords(Array.from({ length: 5000 }, () => 'y'.repeat(5000))).join('').length).toBeLessThan(10_000)
+})
+
+it('of a page made for browsers only its text is kept', () => {
+  expect(toWords('<!DOCTYPE html><style>a{}</style><h1>502</h1>\n<p>Bad  Gateway</p>')).toEqual([
+    '502 Bad Gateway',
+  ])
+})

@@ -1,0 +1,187 @@
+import { expect, test } from 'vitest'
+import { type Finding, auditRetentions, newestCreated } from '../../../core/changes/audit/audit-retentions.ts'
+import { changeKinds } from '../../../core/changes/kinds.ts'
+import { summarize } from '../../../core/changes/report.ts'
+import { verdictOf } from '../../../core/changes/verdict.ts'
+import type { SandboxOptions } from '../../../sandbox/options.ts'
+import { clientOf, retention, retentionRows, startEngine, startSandbox, workspace } from './engine.ts'
+
+const kind = changeKinds['create-retention']
+const post = 'POST /retentions/'
+
+/** 250 retentions are there; `count` are imported; then `between` happens; then the audit. */
+async function importAndAudit({
+  count = 30,
+  between = () => {},
+  existing = 250,
+  bound,
+  ...options
+}: SandboxOptions & {
+  count?: number
+  existing?: number
+  bound?: string
+  between?: (world: Awaited<ReturnType<typeof startWorld>>) => unknown
+} = {}) {
+  const world = await startWorld({ ...options, counts: { retentions: existing } })
+  const { engine, billing } = world
+  const newestBefore = bound ?? (await newestCreated({ billing }))
+  await engine.stage(retentionRows(count))
+  await engine.finish()
+  await between(world)
+  const findings: Finding[] = []
+  const audit = await auditRetentions({
+    ledger: engine.ledger,
+    run: engine.run,
+    billing,
+    workspace,
+    testMode: false,
+    newestBefore,
+    readLagMs: 1_000,
+    concurrency: 2,
+    onFinding: (finding) => findings.push(finding),
+  })
+  const summary = await summarize({ ledger: engine.ledger, run: engine.run })
+  const verdict = verdictOf({ kind: kind.name, summary, audit })
+  return { ...world, audit, findings, verdict, newestBefore }
+}
+
+async function startWorld(options: SandboxOptions) {
+  const sandbox = await startSandbox(options)
+  const billing = clientOf(sandbox)
+  const engine = await startEngine({ kind, sandbox, billing, limits: { inFlight: 1 } })
+  const idOf = async (row: number) => {
+    const found = await engine.ledger.row({ run: engine.run, row })
+    return found?.answerId ?? ''
+  }
+  return { sandbox, billing, engine, idOf }
+}
+
+test('proves an import of which each row is there once, and stops where the import began', async () => {
+  const { audit, findings, verdict } = await importAndAudit()
+  expect(findings).toEqual([])
+  expect(audit).toMatchObject({ reasons: [], rows: 30, found: 30, listProven: true })
+  // 280 retentions are three pages; what is older than the import is not read.
+  expect(audit.requests).toBeLessThanOrEqual(3)
+  expect(verdict).toEqual({ verdict: 'proven', reasons: [], by: 'audit' })
+})
+
+test('proves an import into an empty list, and one with lost replies', async () => {
+  const faults = [{ kind: 'reset', effect: 'done', on: post, requests: [2, 9] }] as const
+  const { audit, verdict, newestBefore } = await importAndAudit({ existing: 0, faults })
+  expect(newestBefore).toBeUndefined()
+  expect(audit).toMatchObject({ reasons: [], rows: 30, found: 30 })
+  expect(verdict.verdict).toBe('proven')
+})
+
+test('sees a row that is there twice, with both ids', async () => {
+  const { findings, verdict, idOf } = await importAndAudit({
+    between: ({ sandbox }) =>
+      sandbox.control.insert({ resource: 'retentions', fields: { ...retention(5), test_mode: false } }),
+  })
+  expect(findings).toMatchObject([{ what: 'double', row: 5 }])
+  const [double] = findings
+  if (double?.what === 'double') expect(double.ids[0]).toBe(await idOf(5))
+  expect(verdict).toMatchObject({ verdict: 'unproven', reasons: ['1 in the service more than once'] })
+})
+
+test('calls somebody else’s retention under the same number a conflict, not ours', async () => {
+  const { findings, verdict } = await importAndAudit({
+    faults: [{ kind: 'otherClient', when: 'after', fields: { total: 1 }, on: post, requests: [7] }],
+  })
+  expect(findings).toMatchObject([{ what: 'conflict', row: 7 }])
+  expect(verdict.verdict).toBe('unproven')
+})
+
+test('sees a row that is gone', async () => {
+  const { findings, audit } = await importAndAudit({
+    between: async ({ sandbox, idOf }) =>
+      sandbox.control.delete({ resource: 'retentions', id: Number(await idOf(3)) }),
+  })
+  expect(findings).toMatchObject([{ what: 'missing', row: 3 }])
+  expect(audit).toMatchObject({ rows: 30, found: 29 })
+})
+
+test('lists every field that is stored otherwise than sent, by row, sent and stored', async () => {
+  const { findings, audit } = await importAndAudit({
+    faults: [{ kind: 'storeOtherwise', fields: { total: 9.5, date: '2026-03-02' }, on: post, requests: [4] }],
+  })
+  expect(findings).toMatchObject([
+    { what: 'difference', row: 4, field: 'date', sent: '2026-03-01', stored: '2026-03-02' },
+    { what: 'difference', row: 4, field: 'total', sent: '4.50', stored: '9.5' },
+  ])
+  expect(audit.changedFields).toEqual({ date: 1, total: 1 })
+})
+
+test('sees that what the ledger parked is there', async () => {
+  const { findings } = await importAndAudit({
+    between: ({ engine }) =>
+      engine.ledger.row({ run: engine.run, row: 2 }).then((row) =>
+        engine.ledger.move({
+          id: row?.id ?? 0,
+          from: ['done'],
+          patch: { state: 'parked', answerId: null },
+        }),
+      ),
+  })
+  expect(findings).toMatchObject([{ what: 'there', row: 2 }])
+})
+
+test('sees a row that is there although the service refused it', async () => {
+  const { findings, verdict } = await importAndAudit({
+    faults: [{ kind: 'error', status: 409, effect: 'done', on: post, requests: [6] }],
+  })
+  expect(findings).toMatchObject([{ what: 'there', row: 6 }])
+  expect(verdict.verdict).toBe('unproven')
+})
+
+test('takes an answer without an id for the row’s own, where the list has it once', async () => {
+  const { findings, verdict } = await importAndAudit({
+    between: ({ engine }) =>
+      engine.ledger
+        .row({ run: engine.run, row: 2 })
+        .then((row) => engine.ledger.move({ id: row?.id ?? 0, from: ['done'], patch: { answerId: null } })),
+  })
+  expect(findings).toEqual([])
+  expect(verdict.verdict).toBe('proven')
+})
+
+test.each([
+  ['there twice', {}, 'double'],
+  ['there once more with other contents', { total: 1 }, 'conflict'],
+])('sees a row that is %s, also where the list is not read down to it', async (_, other, what) => {
+  const { findings, verdict } = await importAndAudit({
+    bound: new Date(Date.now() + 3_600_000).toISOString(),
+    count: 5,
+    between: ({ sandbox }) => {
+      sandbox.control.insert({
+        resource: 'retentions',
+        fields: { ...retention(4), ...other, test_mode: false },
+      })
+      // 100 that are newer fill the one window that is read.
+      for (let number = 1; number <= 100; number += 1)
+        sandbox.control.insert({
+          resource: 'retentions',
+          fields: { ...retention(number + 5_000), test_mode: false },
+        })
+    },
+  })
+  expect(findings).toMatchObject([{ what, row: 4 }])
+  expect(verdict.verdict).toBe('unproven')
+})
+
+test('looks up one by one what lies before its bound', async () => {
+  const later = new Date(Date.now() + 3_600_000).toISOString()
+  const { audit, findings } = await importAndAudit({ bound: later, count: 5 })
+  expect(findings).toEqual([])
+  expect(audit).toMatchObject({ rows: 5, found: 5, reasons: [] })
+})
+
+test('says that it proves nothing where the list can not be read whole', async () => {
+  const { audit, verdict } = await importAndAudit({
+    lists: { retentions: { orderings: [], defaultOrdering: 'updated' } },
+    count: 5,
+  })
+  expect(audit.listProven).toBe(false)
+  expect(audit).toMatchObject({ rows: 5, found: 5 })
+  expect(verdict.verdict).toBe('unproven')
+})

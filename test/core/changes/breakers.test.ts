@@ -1,0 +1,107 @@
+import { expect, test } from 'vitest'
+import type { BreakerStates } from '../../../core/changes/send/breakers.ts'
+import { changeKinds } from '../../../core/changes/kinds.ts'
+import { defaultLimits } from '../../../core/changes/send/limits.ts'
+import { createSendChanges } from '../../../core/changes/send/send-changes.ts'
+import { settleChanges } from '../../../core/changes/reconcile/reconcile.ts'
+import type { Fault } from '../../../sandbox/faults.ts'
+import { attempts, refusedFrom, retentionRows, startEngine, startSandbox } from './engine.ts'
+
+const kind = changeKinds['create-retention']
+
+/** A clock that the test moves. */
+async function startSends(faults: Fault[] = []) {
+  const sandbox = await startSandbox({ faults })
+  const engine = await startEngine({ kind, sandbox })
+  const clock = { now: 1_000_000 }
+  const sendChanges = createSendChanges({ ledger: engine.ledger, now: () => (clock.now += 1) })
+  let breakers: BreakerStates = {}
+  const send = async () => {
+    const result = await sendChanges({
+      run: engine.run,
+      kind,
+      billing: engine.billing,
+      limits: { ...defaultLimits, inFlight: 1 },
+      breakers,
+      timeBoxMs: 60_000,
+    })
+    breakers = result.breakers
+    return result
+  }
+  return { engine, clock, send, forget: (states: BreakerStates = {}) => (breakers = states) }
+}
+
+test('an open lane does not hold up another one', async () => {
+  const { engine, send } = await startSends()
+  const bad = refusedFrom(1, retentionRows(30)).map((row) => ({ ...row, lane: 'biller_issue' }))
+  const good = retentionRows(40)
+    .slice(30)
+    .map((row) => ({ ...row, lane: 'gateway_issue' }))
+  await engine.stage([...bad, ...good])
+  expect(await send()).toMatchObject({ ended: 'breaker', failed: 10, done: 10 })
+})
+
+test('one change is tried after 1, 2 and 4 minutes; when one succeeds the rest goes on', async () => {
+  const { engine, clock, send } = await startSends()
+  const rows = refusedFrom(1, retentionRows(60)).map((row) =>
+    row.row < 12 || row.row === 13 ? row : { ...row, body: retentionRows(60)[row.row - 1]?.body ?? row.body },
+  )
+  await engine.stage(rows)
+  expect(await send()).toMatchObject({ ended: 'breaker', begun: 10 })
+  const { nextDueAt } = await send()
+  clock.now = nextDueAt ?? 0
+  expect(await send()).toMatchObject({ ended: 'breaker', begun: 1, failed: 1 })
+  clock.now += 60_000
+  expect(await send()).toMatchObject({ ended: 'breaker', begun: 0 })
+  clock.now += 61_000
+  expect(await send()).toMatchObject({ ended: 'nothingDue', failed: 1, done: 48 })
+})
+
+test('a trial whose reply was lost is waited for: no other one goes until a look has settled it', async () => {
+  const { engine, clock, send } = await startSends([
+    { kind: 'reset', effect: 'done', on: 'POST /retentions/', requests: [11] },
+  ])
+  const good = retentionRows(30).slice(10)
+  await engine.stage([...refusedFrom(1, retentionRows(10)), ...good])
+  expect(await send()).toMatchObject({ ended: 'breaker', begun: 10, failed: 10 })
+  clock.now += 61_000
+  expect(await send()).toMatchObject({ ended: 'breaker', begun: 1, unknown: 1, nextDueAt: undefined })
+  clock.now += 600_000
+  expect(await send()).toMatchObject({ ended: 'breaker', begun: 0, nextDueAt: undefined, givenUp: [] })
+  const settled = await settleChanges({
+    ledger: engine.ledger,
+    run: engine.run,
+    kind,
+    billing: engine.billing,
+    settleMs: 1_000,
+    attempts,
+    inFlight: 1,
+    timeBoxMs: 60_000,
+    now: () => clock.now,
+  })
+  expect(settled).toMatchObject({ settled: { done: 1 }, unknown: 0 })
+  expect(await send()).toMatchObject({ ended: 'nothingDue', done: 19 })
+})
+
+test('a lane of which all trials failed is given up until a person opens it', async () => {
+  const { clock, engine, send, forget } = await startSends()
+  await engine.stage(refusedFrom(1, retentionRows(40)))
+  await send()
+  for (const minutes of [1, 2, 4]) {
+    clock.now += minutes * 60_000 + 1_000
+    expect(await send()).toMatchObject({ begun: 1, failed: 1 })
+  }
+  clock.now += 3_600_000
+  expect(await send()).toMatchObject({ ended: 'breaker', begun: 0, givenUp: [''], nextDueAt: undefined })
+  forget({ '': { clearedAt: clock.now, trials: 0 } })
+  expect(await send()).toMatchObject({ begun: 10, givenUp: [] })
+})
+
+test('a crash forgets no outcome: what the ledger holds opens it again', async () => {
+  const { engine, send, forget } = await startSends()
+  await engine.stage(refusedFrom(1, retentionRows(60)))
+  await send()
+  forget()
+  // One more failure after the start is enough, where a breaker without memory would need ten.
+  expect(await send()).toMatchObject({ ended: 'breaker', begun: 1 })
+})

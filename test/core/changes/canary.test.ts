@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest'
+import { failedCanaries, chooseCanary } from '../../../core/changes/send/canary.ts'
+import { changeKinds } from '../../../core/changes/kinds.ts'
+import { refusedFrom, retention, retentionRows, startEngine, startSandbox } from './engine.ts'
+
+const kind = changeKinds['create-retention']
+const line = { name: 'x', amount: 1 }
+
+test('goes first with the largest amount, the most lines and each type of document', async () => {
+  const engine = await startEngine({ kind, sandbox: await startSandbox() })
+  const rows = Array.from({ length: 50 }, (_, index) => ({
+    row: index + 1,
+    body: retention(index + 1, { document: 7, total: 10, lines: [line] }),
+  }))
+  const change = (row: number, more: object) =>
+    rows.splice(row - 1, 1, { row, body: retention(row, { document: 7, total: 10, lines: [line], ...more }) })
+  change(20, { total: JSON.rawJSON('90071992547409931234.5') })
+  change(21, { total: JSON.rawJSON('90071992547409931234.4') })
+  change(30, { lines: [line, line, line] })
+  change(40, { document: 8 })
+  change(41, { document: 9 })
+  await engine.stage(rows)
+  const choose = (size: number) => chooseCanary({ ledger: engine.ledger, run: engine.run, kind, size })
+  expect(await choose(5)).toEqual([1, 20, 30, 40, 41])
+  expect(await choose(2)).toEqual([20, 30])
+  expect(await choose(7)).toEqual([1, 2, 3, 20, 30, 40, 41].toSorted((a, b) => a - b))
+  expect(await choose(100)).toHaveLength(50)
+})
+
+test('stops the run only if all of it failed', async () => {
+  const engine = await startEngine({ kind, sandbox: await startSandbox(), limits: { inFlight: 1 } })
+  await engine.stage(refusedFrom(2, retentionRows(3)))
+  const failed = (rows: number[]) => failedCanaries({ ledger: engine.ledger, run: engine.run, rows })
+  expect(await failed([2, 3])).toEqual([])
+  await engine.send({ rows: [1, 2, 3] })
+  expect(await failed([1, 2, 3])).toEqual([])
+  expect(await failed([2, 3])).toEqual([''])
+})

@@ -1,0 +1,79 @@
+import * as fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { retention } from '../../../core/billing/resources/retentions.ts'
+import { differencesOf } from '../../../core/changes/compare-fields.ts'
+import { compareDecimals, sameDecimal } from '../../../core/changes/decimals.ts'
+import { retentionKey } from '../../../core/changes/kinds/create-retention.ts'
+import { rowHash } from '../../../core/changes/row-hash.ts'
+
+const seed = 1
+const raw = (text: string) => JSON.rawJSON(text)
+const differences = (sent: object, stored: object) =>
+  differencesOf({ schema: retention, sent, stored }).map(({ field }) => field)
+
+test('the same number in other digits is no difference, another number is', () => {
+  expect(differences({ total: raw('1.50') }, { total: '1.5' })).toEqual([])
+  expect(
+    differences({ total: raw('12345678901234567.890') }, { total: raw('12345678901234567.89') }),
+  ).toEqual([])
+  expect(differences({ total: raw('12345678901234567.89') }, { total: raw('12345678901234567.88') })).toEqual(
+    ['total'],
+  )
+  expect(differences({ number: 7 }, { number: '007' })).toEqual([])
+  expect(differences({ total: 0 }, { total: null })).toEqual(['total'])
+})
+
+test('only what was sent is held against what is stored, null and absence are the same', () => {
+  expect(differences({ supplier: 'a', tax: null }, { supplier: 'a', id: 7, status: 'draft' })).toEqual([])
+  expect(differences({ supplier: 'a ' }, { supplier: 'a' })).toEqual(['supplier'])
+})
+
+test('dates are dates and lines are compared line by line', () => {
+  expect(differences({ date: '2026-03-01' }, { date: '2026-03-01T00:00:00-03:00' })).toEqual([])
+  expect(differences({ date: '2026-03-01' }, { date: '2026-03-02' })).toEqual(['date'])
+  const sent = { lines: [{ name: 'a' }, { name: 'b', amount: raw('2.10') }] }
+  expect(
+    differences(sent, {
+      lines: [
+        { id: 1, name: 'a' },
+        { id: 2, name: 'b', amount: 2.1 },
+      ],
+    }),
+  ).toEqual([])
+  expect(differences(sent, { lines: [{ name: 'a' }, { name: 'b', amount: 2.11 }] })).toEqual([
+    'lines.2.amount',
+  ])
+  expect(differences(sent, { lines: [{ name: 'a' }] })).toEqual(['lines'])
+})
+
+test(`decimals: the same value in any writing is the same, and order follows the value (seed ${seed})`, () => {
+  const decimal = fc.record({
+    units: fc.bigInt({ min: -(10n ** 20n), max: 10n ** 20n }),
+    places: fc.integer({ min: 0, max: 12 }),
+    zeros: fc.integer({ min: 0, max: 4 }),
+  })
+  const write = ({ units, places, zeros }: { units: bigint; places: number; zeros: number }) => {
+    const digits = String(units < 0n ? -units : units).padStart(places + 1, '0')
+    const [whole, fraction] = [digits.slice(0, digits.length - places), digits.slice(digits.length - places)]
+    return `${units < 0n ? '-' : ''}${'0'.repeat(zeros)}${whole}.${fraction}${'0'.repeat(zeros)}`
+  }
+  const property = fc.property(decimal, decimal, (a, b) => {
+    const exact = a.units * 10n ** BigInt(b.places) - b.units * 10n ** BigInt(a.places)
+    const expected = exact === 0n ? 0 : exact < 0n ? -1 : 1
+    expect(compareDecimals(write(a), write(b))).toBe(expected)
+    expect(sameDecimal(write(a), write(b))).toBe(expected === 0)
+    expect(sameDecimal(write(a), `${a.units}e-${a.places}`)).toBe(true)
+  })
+  fc.assert(property, { seed, numRuns: 500 })
+})
+
+test('keys are the same for the same thing, whatever its order and its leading zeros', () => {
+  expect(retentionKey({ supplier: 's', document: 7, number: '007' })).toBe(
+    retentionKey({ number: 7, document: '7', supplier: 's' }),
+  )
+  expect(retentionKey({ supplier: 's', document: 7, number: 17 })).not.toBe(
+    retentionKey({ supplier: 's', document: 71, number: 7 }),
+  )
+  expect(rowHash({ a: 1, b: { c: 2, d: 3 } })).toBe(rowHash({ b: { d: 3, c: 2 }, a: 1 }))
+  expect(rowHash({ a: raw('1.0') })).not.toBe(rowHash({ a: raw('1.00') }))
+})

@@ -1,0 +1,132 @@
+import { expect, test } from 'vitest'
+import { leaveUntried, markGap } from '../../../core/changes/reconcile/close-remaining.ts'
+import { changeKinds } from '../../../core/changes/kinds.ts'
+import { summarize } from '../../../core/changes/report.ts'
+import { resolveChange } from '../../../core/changes/reconcile/resolve.ts'
+import { verdictOf } from '../../../core/changes/verdict.ts'
+import { addonRows, copies, retentionRows, startEngine, startSandbox } from './engine.ts'
+
+const kind = changeKinds['create-retention']
+
+test('what a run leaves when it ends is not tried, and free for another run', async () => {
+  const sandbox = await startSandbox()
+  const engine = await startEngine({ kind, sandbox, limits: { maxChanges: 3 } })
+  await engine.stage(retentionRows(10))
+  await engine.send()
+  expect(await leaveUntried({ ledger: engine.ledger, run: engine.run, why: 'at most 3' })).toBe(7)
+  const { counts } = await summarize({ ledger: engine.ledger, run: engine.run, leftOut: 2 })
+  expect(counts).toEqual({ staged: 0, done: 3, rejected: 0, unknown: 0, parked: 0, skipped: 0, notTried: 9 })
+  const other = { ...engine, run: 'run-2' }
+  const { staged, held } = await other.ledger.stage({
+    workspace: 'acc_sandbox',
+    mode: 'live',
+    kind: kind.name,
+    run: 'run-2',
+    repeats: 'never',
+    changes: retentionRows(10).map(({ row, body }) => ({
+      row,
+      key: kind.keyOf(body),
+      body: JSON.stringify(body),
+    })),
+  })
+  expect({ staged, held: held.map(({ by }) => by.run) }).toEqual({
+    staged: 7,
+    held: ['run-1', 'run-1', 'run-1'],
+  })
+})
+
+test('a ledger restored from a backup turns the gap to unknown, and nothing is made twice', async () => {
+  const sandbox = await startSandbox()
+  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1, maxChanges: 8 } })
+  await engine.stage(retentionRows(10))
+  const { claims } = await engine.send()
+  // The backup is from when only three had been sent.
+  for (const row of (await engine.rows()).slice(3, 8))
+    await engine.ledger.move({
+      id: row.id,
+      from: ['done'],
+      patch: { state: 'staged', sends: 0, answerId: null, outcome: null },
+    })
+  const restored = { ...engine.ledger, claims: async () => 3 }
+  expect(await markGap({ ledger: restored, run: engine.run, claims })).toBe(5)
+  expect((await engine.rows()).map(({ state }) => state)).toEqual([
+    ...Array.from({ length: 3 }, () => 'done'),
+    ...Array.from({ length: 5 }, () => 'unknown'),
+    ...Array.from({ length: 2 }, () => 'staged'),
+  ])
+  await expect.poll(async () => (await engine.settle()).unknown).toBe(0)
+  expect((await engine.rows())[7]).toMatchObject({ state: 'done', outcome: 'found' })
+  expect([...copies(sandbox, 'retentions', 'number').values()].every((number) => number === 1)).toBe(true)
+})
+
+test('a ledger that is not behind is left alone', async () => {
+  const engine = await startEngine({ kind, sandbox: await startSandbox() })
+  await engine.stage(retentionRows(3))
+  const { claims } = await engine.send()
+  expect(claims).toBe(3)
+  expect(await markGap({ ledger: engine.ledger, run: engine.run, claims })).toBe(0)
+})
+
+async function parkThree() {
+  const on = 'POST /addons/'
+  const sandbox = await startSandbox({
+    faults: [{ kind: 'reset', effect: 'none', on, requests: [1, 2, 3] }],
+  })
+  const engine = await startEngine({ kind: changeKinds['create-addon'], sandbox, limits: { inFlight: 1 } })
+  await engine.stage(addonRows(4))
+  await engine.finish()
+  const { ledger, run } = engine
+  const who = { ledger, run, by: 'Ana', why: 'looked in the dashboard' }
+  return { engine, who, sandbox }
+}
+
+test('a person settles what is parked: it is there, it is not, or leave it; who and why are kept', async () => {
+  const { engine, who, sandbox } = await parkThree()
+  await resolveChange({ ...who, row: 1, decision: { exists: 'add_77' } })
+  await resolveChange({ ...who, row: 2, decision: { absent: true } })
+  await resolveChange({ ...who, row: 3, decision: { drop: true } })
+  await engine.finish()
+  expect(await engine.rows()).toMatchObject([
+    { state: 'done', outcome: 'resolved', answerId: 'add_77', resolvedBy: 'Ana' },
+    { state: 'done', outcome: 'created', sends: 2, resolvedWhy: 'looked in the dashboard' },
+    { state: 'dropped', outcome: 'dropped' },
+    { state: 'done', outcome: 'created' },
+  ])
+  expect(copies(sandbox, 'addons', 'name').get('Addon 2')).toBe(1)
+  const summary = await summarize({ ledger: who.ledger, run: who.run })
+  expect(summary.counts).toMatchObject({ done: 3, skipped: 1, parked: 0 })
+  expect(verdictOf({ kind: 'create-addon', summary })).toEqual({
+    verdict: 'unproven',
+    reasons: ['1 done by a person’s word', '1 in doubt, and left by a person'],
+    by: 'answer',
+  })
+  // A resume too: it may be parked because no look found the subscription again.
+  expect(verdictOf({ kind: 'resume-subscription', summary, listProven: true }).reasons).toContain(
+    '1 in doubt, and left by a person',
+  )
+})
+
+test('nothing but a parked change can be resolved', async () => {
+  const { who } = await parkThree()
+  await expect(resolveChange({ ...who, row: 4, decision: { drop: true } })).rejects.toThrow(
+    'is done, not parked',
+  )
+  await expect(resolveChange({ ...who, row: 9, decision: { drop: true } })).rejects.toThrow('no row 9')
+})
+
+test('a verdict is proven only where nothing is left and the service itself says what was done', async () => {
+  const counts = { staged: 0, done: 3, rejected: 1, unknown: 0, parked: 0, skipped: 0, notTried: 0 }
+  const summary = { counts, outcomes: { created: 3, refused: 1 }, doneWithoutId: 0 }
+  const of = (options: Partial<Parameters<typeof verdictOf>[0]>) =>
+    verdictOf({ kind: 'create-addon', summary, ...options })
+  expect(of({})).toEqual({ verdict: 'proven', reasons: [], by: 'answer' })
+  expect(of({ summary: { ...summary, doneWithoutId: 1 } }).verdict).toBe('unproven')
+  for (const left of ['staged', 'unknown', 'parked', 'notTried'] as const)
+    expect(of({ summary: { ...summary, counts: { ...counts, [left]: 2 } } }).reasons).toHaveLength(1)
+  expect(of({ kind: 'create-retention' }).reasons).toEqual(['the audit was not made'])
+  expect(of({ kind: 'resume-subscription', listProven: true })).toMatchObject({
+    verdict: 'proven',
+    by: 'look',
+  })
+  expect(of({ kind: 'resume-subscription', listProven: false }).verdict).toBe('unproven')
+})

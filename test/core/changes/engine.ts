@@ -1,0 +1,168 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import { type Billing, type BillingSettings, createBilling } from '../../../core/billing/client.ts'
+import type { BreakerStates } from '../../../core/changes/send/breakers.ts'
+import type { ChangeKind } from '../../../core/changes/change-kind.ts'
+import { defaultLimits, type Limits } from '../../../core/changes/send/limits.ts'
+import { createSendChanges, type SendResult } from '../../../core/changes/send/send-changes.ts'
+import { type Attempts, settleChanges } from '../../../core/changes/reconcile/reconcile.ts'
+import { type ChangeToStage, stageChanges } from '../../../core/changes/stage-changes.ts'
+import type { SandboxOptions } from '../../../sandbox/options.ts'
+import { type Sandbox, createSandbox } from '../../../sandbox/sandbox.ts'
+import type { LedgerRow } from '../../../core/state/ledger/row.ts'
+import { openState } from '../../../core/state/open.ts'
+import type { Mode } from '../../../core/state/tables.ts'
+
+export async function temporaryFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'connector-changes-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}
+
+export const workspace = 'acc_sandbox'
+export const attempts: Attempts = { most: 3, waitsMs: [0], count: true }
+
+/** A sandbox without records, ended after the test. */
+export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+  const counts = { customers: 0, subscriptions: 0, plans: 0, retentions: 0, orders: 0, ...options.counts }
+  const sandbox = await createSandbox({ ...options, counts })
+  onTestFinished(() => sandbox.close())
+  return sandbox
+}
+
+export const clientOf = (sandbox: Sandbox, settings: Partial<BillingSettings> = {}): Billing =>
+  createBilling({
+    baseUrl: sandbox.url,
+    workspace: sandbox.workspace,
+    testMode: false,
+    token: async () => sandbox.token,
+    rate: { requestsPerSecond: Infinity },
+    concurrency: 8,
+    timeoutSeconds: 5,
+    readWaitMs: () => 1,
+    ...settings,
+  })
+
+/** What a run needs, over a real state on disk and a real service behind a real socket. */
+export async function startEngine({
+  kind,
+  sandbox,
+  folder,
+  billing = clientOf(sandbox),
+  mode = 'live',
+  run = 'run-1',
+  settleMs = 20,
+  limits = {},
+  isHeld,
+}: {
+  kind: ChangeKind
+  sandbox: Sandbox
+  folder?: string
+  billing?: Billing
+  mode?: Mode
+  run?: string
+  settleMs?: number
+  limits?: Partial<Limits>
+  /** Whether the process still holds the folder's lock. Default: always. */
+  isHeld?: () => boolean
+}) {
+  const state = await openState({ folder: folder ?? (await temporaryFolder()), ...(isHeld && { isHeld }) })
+  onTestFinished(() => state.close())
+  const { ledger } = state
+  const sendChanges = createSendChanges({ ledger })
+  let breakers: BreakerStates = {}
+
+  const stage = (changes: readonly ChangeToStage[]) =>
+    stageChanges({ ledger, run, workspace, mode, kind, changes })
+
+  const send = async (options: { rows?: number[]; signal?: AbortSignal; timeBoxMs?: number } = {}) => {
+    const result = await sendChanges({
+      run,
+      kind,
+      billing,
+      limits: { ...defaultLimits, maxFailureShare: 1, ...limits },
+      breakers,
+      timeBoxMs: 60_000,
+      ...options,
+    })
+    breakers = result.breakers
+    return result
+  }
+
+  const settle = (options: { attempts?: Attempts } = {}) =>
+    settleChanges({
+      ledger,
+      run,
+      kind,
+      billing,
+      settleMs,
+      attempts,
+      inFlight: 4,
+      timeBoxMs: 60_000,
+      ...options,
+    })
+
+  /** As a workflow does it: send, wait for the looks, settle, and again, until nothing is left to do. */
+  const finish = async () => {
+    for (;;) {
+      const sent: SendResult = await send()
+      const { settled, unknown, nextLookAt } = await settle()
+      if (sent.ended !== 'nothingDue') return sent.ended
+      if (unknown === 0 && settled.staged === 0 && sent.nextDueAt === undefined) return sent.ended
+      await until(Math.min(nextLookAt ?? 0, sent.nextDueAt ?? Infinity))
+    }
+  }
+
+  const rows = async () => {
+    const all: LedgerRow[] = []
+    for await (const row of ledger.rows({ run })) all.push(row)
+    return all
+  }
+  return { ledger, run, kind, billing, stage, send, settle, finish, rows }
+}
+
+/** Waits for a time that the engine itself named. */
+const until = (at: number) =>
+  new Promise((resolve) => {
+    setTimeout(resolve, Math.max(0, at - Date.now() + 1))
+  })
+
+export const retention = (number: number, more: object = {}) => ({
+  supplier: `sup_${number % 7}`,
+  document: 7 + (number % 3),
+  number,
+  date: '2026-03-01',
+  total: JSON.rawJSON(`${number}.50`),
+  lines: [{ name: 'Honorarios', amount: JSON.rawJSON('1500.10'), quantity: 2 }],
+  ...more,
+})
+
+export const retentionRows = (count: number): ChangeToStage[] =>
+  Array.from({ length: count }, (_, index) => ({ row: index + 1, body: retention(index + 1) }))
+
+/** The service refuses these: their date is none. */
+export const refusedFrom = (first: number, rows: ChangeToStage[]): ChangeToStage[] =>
+  rows.map((row) => (row.row < first ? row : { ...row, body: { ...row.body, date: 'never' } }))
+
+export const addonRows = (count: number): ChangeToStage[] =>
+  Array.from({ length: count }, (_, index) => ({
+    row: index + 1,
+    body: { name: `Addon ${index + 1}`, description: 'x', currency: 'CLP', amount: 10 + index },
+  }))
+
+/** How often each number (or name) is in the service. */
+export function copies(
+  sandbox: Sandbox,
+  resource: 'retentions' | 'addons',
+  field: string,
+): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const text of sandbox.control.records({ resource })) {
+    const record = JSON.parse(text) as Record<string, unknown>
+    const name = String(record[field])
+    counts.set(name, (counts.get(name) ?? 0) + 1)
+  }
+  return counts
+}

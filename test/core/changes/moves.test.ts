@@ -1,0 +1,99 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { type Cause, move, moveByAnswer, moves, movesAsMarkdown } from '../../../core/changes/transitions.ts'
+import { outcomes } from '../../../core/changes/outcomes.ts'
+import { openState } from '../../../core/state/open.ts'
+import { changeStates } from '../../../core/state/tables.ts'
+import { temporaryFolder } from './engine.ts'
+
+const causes: Exclude<Cause, 'claim'>[] = [
+  'answer',
+  'notSent',
+  'noAnswer',
+  'interruption',
+  'look',
+  'repeat',
+  'restore',
+  'end',
+  'person',
+]
+
+test('a change moves as the table says and in no other way', async () => {
+  const state = await openState({ folder: await temporaryFolder() })
+  const { ledger } = state
+  const space = { workspace: 'acc', mode: 'live', kind: 'create-addon', run: 'r', repeats: 'never' } as const
+  await ledger.stage({ ...space, changes: [{ row: 1, key: 'k', body: '{}' }] })
+  const row = await ledger.row({ run: 'r', row: 1 })
+  if (row === undefined) throw new Error('not staged')
+  const made: string[] = []
+  for (const from of changeStates)
+    for (const to of changeStates)
+      for (const by of causes) {
+        await ledger.move({ id: row.id, from: changeStates, patch: { state: from } })
+        const moved = await move({ ledger, row, to, by, outcome: 'created' }).catch(() => false)
+        if (moved) made.push(`${from} ${to} ${by}`)
+      }
+  const allowed = moves.filter(({ by }) => by !== 'claim').map(({ from, to, by }) => `${from} ${to} ${by}`)
+  expect(made.toSorted()).toEqual(allowed.toSorted())
+  await state.close()
+})
+
+async function stageOne() {
+  const state = await openState({ folder: await temporaryFolder() })
+  onTestFinished(() => state.close())
+  const { ledger } = state
+  const space = { workspace: 'acc', mode: 'live', kind: 'create-addon', repeats: 'never' } as const
+  const stage = (run: string) => ledger.stage({ ...space, run, changes: [{ row: 1, key: 'k', body: '{}' }] })
+  await stage('r')
+  const staged = await ledger.row({ run: 'r', row: 1 })
+  const first = await ledger.claim({ id: staged?.id ?? 0, at: 1 })
+  if (first === undefined) throw new Error('not claimed')
+  const answer = (answerId: string) =>
+    moveByAnswer({ ledger, row: first, outcome: 'created', answerId, answer: null, at: 9 })
+  const now = () => ledger.byId({ id: first.id })
+  return { ledger, stage, first, answer, now }
+}
+
+test('an answer wins however late it comes, also when the change is being sent once more', async () => {
+  for (const state of ['sending', 'staged', 'unknown', 'parked', 'rejected', 'dropped'] as const) {
+    const { ledger, first, answer, now } = await stageOne()
+    await ledger.move({ id: first.id, from: ['sending'], patch: { state, sends: 2 } })
+    await answer('17')
+    expect(await now()).toMatchObject({ state: 'done', answerId: '17' })
+  }
+})
+
+test('a second answer with another id says that it was done twice', async () => {
+  const { answer, now } = await stageOne()
+  await answer('17')
+  await answer('17')
+  expect(await now()).toMatchObject({ outcome: 'created', error: null })
+  await answer('18')
+  expect(await now()).toMatchObject({ outcome: 'doubled', answerId: '17' })
+  expect((await now())?.error).toContain('as 17 and as 18')
+})
+
+test('an answer to what was dropped, and is held by another run by now, is kept for a person', async () => {
+  const { ledger, stage, first, answer, now } = await stageOne()
+  await ledger.move({ id: first.id, from: ['sending'], patch: { state: 'dropped' } })
+  expect((await stage('other')).staged).toBe(1)
+  await answer('17')
+  expect(await now()).toMatchObject({ state: 'dropped', answerId: '17' })
+  expect((await now())?.error).toContain('another run had taken its key')
+})
+
+test('nothing that was sent leads back to being sent without a look, a harmless repeat or a person', () => {
+  const back = moves.filter(({ to, from }) => to === 'staged' && from !== 'sending')
+  expect(back.map(({ by }) => by)).toEqual(['look', 'repeat', 'person'])
+  const fromSending = moves.filter(({ from, to }) => from === 'sending' && to === 'staged')
+  expect(fromSending.map(({ by }) => by)).toEqual(['notSent'])
+})
+
+test('the table for the docs has a line for each move', () => {
+  const lines = movesAsMarkdown().trimEnd().split('\n')
+  expect(lines).toHaveLength(moves.length + 2)
+  expect(lines[2]).toBe('| staged | sending | claim | on the disk before the request leaves |')
+})
+
+test('every outcome has words for people', () => {
+  for (const words of Object.values(outcomes)) expect(words.length).toBeGreaterThan(10)
+})

@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest'
+import { createSendChanges } from '../../../core/changes/send/send-changes.ts'
+import type { ChangeKind } from '../../../core/changes/change-kind.ts'
+import { resumeSubscription } from '../../../core/changes/kinds/resume-subscription.ts'
+import { defaultLimits } from '../../../core/changes/send/limits.ts'
+import { startEngine, startSandbox } from './engine.ts'
+
+/** A resume whose turn comes a minute after its look, for as many looks as are said. */
+async function resumeLate({ lateLooks, meanwhile }: { lateLooks: number; meanwhile: object }) {
+  const counts = { customers: 1, subscriptions: 1, plans: 1 }
+  const sandbox = await startSandbox({ counts, needsAttention: 1 })
+  const id = String(sandbox.control.ids({ resource: 'subscriptions' })[0])
+  const set = (fields: Record<string, unknown>) =>
+    sandbox.control.update({ resource: 'subscriptions', id, fields })
+  set({ status: 'needs_attention', needs_attention_reason: 'gateway_issue', cancelled: null })
+  const { customer } = sandbox.control.get({ resource: 'subscriptions', id }) as { customer: string }
+  let looks = 0
+  let aheadMs = 0
+  const kind: ChangeKind = {
+    ...resumeSubscription,
+    send: async (request) => {
+      looks += 1
+      if (looks <= lateLooks) {
+        set({ ...meanwhile })
+        aheadMs += 60_000
+      }
+      return await resumeSubscription.send(request)
+    },
+  }
+  const { ledger, run, billing, stage, rows } = await startEngine({ kind, sandbox })
+  await stage([{ row: 1, body: { id, customer } }])
+  const sendChanges = createSendChanges({ ledger, now: () => Date.now() + aheadMs })
+  await sendChanges({ run, kind, billing, limits: defaultLimits, breakers: {}, timeBoxMs: 10_000 })
+  const resumed = sandbox.control.effects().filter(({ effect }) => effect === 'resume')
+  return { looks, resumed: resumed.length, row: (await rows())[0] }
+}
+
+test('a resume that was held up after its look is looked at again, and not sent where it was cancelled meanwhile', async () => {
+  const { looks, resumed, row } = await resumeLate({ lateLooks: 1, meanwhile: { status: 'cancelled' } })
+  expect(resumed).toBe(0)
+  expect(row).toMatchObject({ state: 'dropped', outcome: 'gone', sends: 0 })
+  expect(looks).toBe(1)
+})
+
+test('a resume whose turn always comes late is sent after its third look', async () => {
+  const { looks, resumed, row } = await resumeLate({ lateLooks: Infinity, meanwhile: {} })
+  expect({ looks, resumed }).toEqual({ looks: 3, resumed: 1 })
+  expect(row).toMatchObject({ state: 'unknown', outcome: 'resumed', sends: 1 })
+})

@@ -1,0 +1,315 @@
+import { createServer } from 'node:net'
+import { once } from 'node:events'
+import { expect, test } from 'vitest'
+import { Forbidden, Unauthorized } from '../../../core/billing/errors.ts'
+import { WrongModeError } from '../../../core/changes/errors.ts'
+import { changeKinds } from '../../../core/changes/kinds.ts'
+import { summarize } from '../../../core/changes/report.ts'
+import { sendOne } from '../../../core/changes/send/send-one.ts'
+import { verdictOf } from '../../../core/changes/verdict.ts'
+import {
+  addonRows,
+  clientOf,
+  copies,
+  refusedFrom,
+  retentionRows,
+  startEngine,
+  startSandbox,
+} from './engine.ts'
+
+const retentions = changeKinds['create-retention']
+const addons = changeKinds['create-addon']
+const post = 'POST /retentions/'
+
+test('each change is on the disk as being sent before its request leaves, and closed by the answer', async () => {
+  const sandbox = await startSandbox()
+  const seen: (string | undefined)[] = []
+  const watched: typeof retentions = {
+    ...retentions,
+    send: ({ options, ...request }) => {
+      const beforeSend = async () => {
+        await options.beforeSend?.()
+        const row = await engine.ledger.row({ run: engine.run, row: Number(request.body['number']) })
+        seen.push(row?.state)
+      }
+      return retentions.send({ ...request, options: { ...options, beforeSend } })
+    },
+  }
+  const engine = await startEngine({ kind: watched, sandbox, limits: { inFlight: 3 } })
+  await engine.stage(retentionRows(20))
+  const result = await engine.send()
+  expect(result).toMatchObject({ ended: 'nothingDue', done: 20, failed: 0, unknown: 0, claims: 20 })
+  expect(seen).toEqual(Array.from({ length: 20 }, () => 'sending'))
+  const rows = await engine.rows()
+  expect(rows.every((row) => row.state === 'done' && row.outcome === 'created' && row.sends === 1)).toBe(true)
+  expect(new Set(rows.map((row) => row.answerId)).size).toBe(20)
+})
+
+test('numbers leave digit for digit', async () => {
+  const sandbox = await startSandbox()
+  const engine = await startEngine({ kind: retentions, sandbox })
+  const total = JSON.rawJSON('12345678901234567.890')
+  await engine.stage([{ row: 1, body: { ...retentionRows(1)[0]?.body, total } }])
+  await engine.send()
+  const [sent] = sandbox.control.requests().filter((request) => request.method === 'POST')
+  expect(sent?.body).toContain('"total":12345678901234567.890')
+})
+
+test('no more are on their way at once than the bound says', async () => {
+  const sandbox = await startSandbox({ faults: [{ kind: 'latency', ms: 30 }] })
+  const limits = { inFlight: 2 }
+  const engine = await startEngine({ kind: retentions, sandbox, limits })
+  await engine.stage(retentionRows(8))
+  await engine.send()
+  const requests = sandbox.control.requests()
+  const atOnce = requests.map(
+    (one) =>
+      requests.filter(
+        (other) => other.receivedAt <= one.receivedAt && (other.answeredAt ?? Infinity) > one.receivedAt,
+      ).length,
+  )
+  expect(Math.max(...atOnce)).toBe(2)
+})
+
+test('what the service refuses is rejected with its words; the others go on', async () => {
+  const sandbox = await startSandbox()
+  const engine = await startEngine({ kind: retentions, sandbox, limits: { inFlight: 1 } })
+  const rows = retentionRows(3)
+  const lines = [{ name: 'a', amount: 1 }, { amount: 'much' }]
+  await engine.stage(rows.map((row) => (row.row === 2 ? { ...row, body: { ...row.body, lines } } : row)))
+  expect(await engine.send()).toMatchObject({ done: 2, failed: 1 })
+  expect((await engine.rows())[1]).toMatchObject({
+    state: 'rejected',
+    outcome: 'refused',
+    error: 'lines.2.amount: A valid number is required.',
+  })
+})
+
+test('a lost reply is unknown and is not sent again by the sender, whatever it was lost by', async () => {
+  const sandbox = await startSandbox({
+    faults: [
+      { kind: 'reset', effect: 'done', on: post, requests: [1] },
+      { kind: 'reset', effect: 'none', on: post, requests: [2] },
+      { kind: 'error', status: 503, html: true, on: post, requests: [3] },
+      { kind: 'cutBody', on: post, requests: [4] },
+      { kind: 'notFound', html: true, on: post, requests: [5] },
+    ],
+  })
+  const engine = await startEngine({ kind: retentions, sandbox, limits: { inFlight: 1 } })
+  await engine.stage(retentionRows(6))
+  await engine.send()
+  await engine.send()
+  const rows = await engine.rows()
+  expect(rows.map((row) => row.state)).toEqual([
+    'unknown',
+    'unknown',
+    'unknown',
+    'unknown',
+    'unknown',
+    'done',
+  ])
+  expect(rows.every((row) => row.sends === 1)).toBe(true)
+  expect(sandbox.control.requests().filter((request) => request.method === 'POST')).toHaveLength(6)
+})
+
+test('what was never sent stays to be sent: 429 goes on by itself', async () => {
+  const sandbox = await startSandbox({
+    faults: [{ kind: 'throttle', perSecond: 10, burst: 2, retryAfter: 'none' }],
+  })
+  const engine = await startEngine({ kind: addons, sandbox })
+  await engine.stage(addonRows(12))
+  expect(await engine.send()).toMatchObject({ ended: 'nothingDue', done: 12, unknown: 0, failed: 0 })
+  const refused = sandbox.control.requests().filter(({ status }) => status === 429)
+  expect(refused.length).toBeGreaterThan(0)
+  expect([...copies(sandbox, 'addons', 'name').values()]).toEqual(Array.from({ length: 12 }, () => 1))
+  expect((await engine.rows()).every((row) => row.sends === 1)).toBe(true)
+})
+
+test('a service that can not be reached leaves everything staged', async () => {
+  const sandbox = await startSandbox()
+  const closed = createServer().listen(0, '127.0.0.1')
+  await once(closed, 'listening')
+  const address = closed.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  closed.close()
+  await once(closed, 'close')
+  const billing = clientOf(sandbox, { baseUrl: `http://127.0.0.1:${port}` })
+  const engine = await startEngine({ kind: addons, sandbox, billing, limits: { inFlight: 1 } })
+  await engine.stage(addonRows(2))
+  expect(await engine.send({ timeBoxMs: 50 })).toMatchObject({ ended: 'timeUp', unknown: 0 })
+  expect((await engine.rows()).map(({ state, sends }) => ({ state, sends }))).toEqual([
+    { state: 'staged', sends: 0 },
+    { state: 'staged', sends: 0 },
+  ])
+})
+
+test.each([
+  [401, Unauthorized],
+  [403, Forbidden],
+])('a %i stops the run with a sentence, and what it struck is still to be sent', async (status, error) => {
+  const sandbox = await startSandbox({
+    faults: [{ kind: 'error', status, on: post, from: 3 }],
+  })
+  const engine = await startEngine({ kind: retentions, sandbox, limits: { inFlight: 2 } })
+  await engine.stage(retentionRows(50))
+  await expect(engine.send()).rejects.toBeInstanceOf(error)
+  const rows = await engine.rows()
+  expect(rows.filter(({ state }) => state === 'done')).toHaveLength(2)
+  expect(rows.filter(({ state, sends }) => state === 'staged' && sends === 0)).toHaveLength(48)
+  expect(sandbox.control.requests().length).toBeLessThanOrEqual(6)
+})
+
+test('a change that was done in the other mode stops the run at that change', async () => {
+  const sandbox = await startSandbox({ honoursTestMode: false })
+  const billing = clientOf(sandbox, { testMode: true })
+  const engine = await startEngine({
+    kind: retentions,
+    sandbox,
+    billing,
+    mode: 'test',
+    limits: { inFlight: 1 },
+  })
+  await engine.stage(retentionRows(5))
+  await expect(engine.send()).rejects.toBeInstanceOf(WrongModeError)
+  const rows = await engine.rows()
+  expect(rows.map(({ state }) => state)).toEqual(['done', 'staged', 'staged', 'staged', 'staged'])
+  expect(rows[0]).toMatchObject({ outcome: 'wrongMode' })
+  expect(rows[0]?.error).toContain('live mode')
+})
+
+test('a stop lets what has left end, and leaves staged what waits for its turn', async () => {
+  const sandbox = await startSandbox({ faults: [{ kind: 'latency', ms: 150 }] })
+  const billing = clientOf(sandbox).limited({ requestsPerSecond: 20 })
+  const engine = await startEngine({ kind: addons, sandbox, billing })
+  await engine.stage(addonRows(40))
+  const stop = new AbortController()
+  const sending = engine.send({ signal: stop.signal })
+  await expect.poll(() => sandbox.control.requests().length, { interval: 5 }).toBeGreaterThan(2)
+  const stopped = performance.now()
+  stop.abort()
+  const result = await sending
+  expect(performance.now() - stopped).toBeLessThan(1_000)
+  expect(result).toMatchObject({ ended: 'stopped', unknown: 0, failed: 0 })
+  const rows = await engine.rows()
+  const done = rows.filter(({ state }) => state === 'done')
+  expect(done.length).toBe(sandbox.control.requests().length)
+  expect(rows.filter(({ state, sends }) => state === 'staged' && sends === 0)).toHaveLength(40 - done.length)
+})
+
+test('what is stopped before its turn came is never sent', async () => {
+  const sandbox = await startSandbox()
+  const engine = await startEngine({ kind: addons, sandbox })
+  await engine.stage(addonRows(1))
+  const [row] = await engine.rows()
+  if (row === undefined) throw new Error('not staged')
+  const { ledger, billing } = engine
+  const sent = await sendOne({ ledger, kind: addons, billing, row, now: Date.now, stop: AbortSignal.abort() })
+  expect(sent).toEqual({ event: 'notSent', claimed: false })
+  expect(sandbox.control.requests()).toEqual([])
+  expect((await engine.rows())[0]).toMatchObject({ state: 'staged', claims: 0 })
+})
+
+test('a second attempt of a run ends and awaits the first, and neither sends twice', async () => {
+  const sandbox = await startSandbox({ faults: [{ kind: 'latency', ms: 20 }] })
+  const engine = await startEngine({ kind: addons, sandbox })
+  await engine.stage(addonRows(30))
+  const first = engine.send()
+  await expect.poll(() => sandbox.control.requests().length, { interval: 5 }).toBeGreaterThan(3)
+  const [one, two] = await Promise.all([first, engine.send()])
+  expect(one.ended).toBe('stopped')
+  expect(two.ended).toBe('nothingDue')
+  expect(one.done + two.done).toBe(30)
+  // Nothing that the first was still sending was taken for lost.
+  expect((await engine.rows()).every(({ unknownSince }) => unknownSince === null)).toBe(true)
+  expect([...copies(sandbox, 'addons', 'name').values()]).toEqual(Array.from({ length: 30 }, () => 1))
+})
+
+test('an answer that is not about the record that was asked for proves nothing', async () => {
+  const on = 'PATCH /contacts/{id}/'
+  const sandbox = await startSandbox({
+    counts: { customers: 5 },
+    faults: [
+      { kind: 'refuse', status: 200, answer: { status: 'ok' }, on, requests: [1] },
+      { kind: 'refuse', status: 200, answer: { id: 'con_other' }, on, requests: [2] },
+    ],
+  })
+  const contacts = [...sandbox.control.records({ resource: 'customers' })].flatMap(
+    (text) => (JSON.parse(text) as { contacts: { id: string }[] }).contacts,
+  )
+  const kind = changeKinds['update-contact']
+  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  await engine.stage(
+    contacts.slice(0, 3).map(({ id }, index) => ({ row: index + 1, body: { id, phone: '+56900' } })),
+  )
+  await engine.finish()
+  const rows = await engine.rows()
+  expect(rows.map(({ answerId }) => answerId)).toEqual([null, null, contacts[2]?.id])
+  const summary = await summarize({ ledger: engine.ledger, run: engine.run })
+  expect(verdictOf({ kind: kind.name, summary })).toMatchObject({
+    verdict: 'unproven',
+    reasons: ['2 done without an id in the service’s answer'],
+  })
+})
+
+test('an answer that shows other values than were sent is told, and proves nothing', async () => {
+  const on = 'PATCH /contacts/{id}/'
+  const sandbox = await startSandbox({
+    counts: { customers: 5 },
+    faults: [{ kind: 'storeOtherwise', fields: { phone: '' }, on, requests: [2] }],
+  })
+  const contacts = [...sandbox.control.records({ resource: 'customers' })].flatMap(
+    (text) => (JSON.parse(text) as { contacts: { id: string }[] }).contacts,
+  )
+  const kind = changeKinds['update-contact']
+  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  await engine.stage(
+    contacts.slice(0, 3).map(({ id }, index) => ({ row: index + 1, body: { id, phone: '+56900' } })),
+  )
+  await engine.finish()
+  expect(await engine.rows()).toMatchObject([
+    { outcome: 'updated', error: null },
+    { state: 'done', outcome: 'storedOtherwise', error: 'phone was sent as +56900 and is stored as ' },
+    { outcome: 'updated', error: null },
+  ])
+  const summary = await summarize({ ledger: engine.ledger, run: engine.run })
+  expect(verdictOf({ kind: kind.name, summary }).reasons).toEqual(['1 stored otherwise than sent'])
+})
+
+test('bounds end the run: most changes, most failures', async () => {
+  const sandbox = await startSandbox()
+  const few = await startEngine({ kind: retentions, sandbox, limits: { maxChanges: 5 } })
+  await few.stage(retentionRows(20))
+  expect(await few.send()).toMatchObject({ ended: 'maxChanges', done: 5, begun: 5 })
+  expect(await few.send()).toMatchObject({ ended: 'maxChanges', begun: 0 })
+  const failing = await startEngine({ kind: retentions, sandbox, limits: { maxFailures: 2, inFlight: 1 } })
+  await failing.stage(refusedFrom(3, retentionRows(20)))
+  expect(await failing.send()).toMatchObject({ ended: 'maxFailures', failed: 3 })
+  expect(await failing.send()).toMatchObject({ ended: 'maxFailures', begun: 0 })
+})
+
+test('only the canary goes where only the canary is asked for', async () => {
+  const sandbox = await startSandbox()
+  const engine = await startEngine({ kind: retentions, sandbox })
+  await engine.stage(retentionRows(10))
+  expect(await engine.send({ rows: [2, 7] })).toMatchObject({ ended: 'nothingDue', done: 2 })
+  expect((await engine.rows()).filter(({ state }) => state === 'done').map(({ row }) => row)).toEqual([2, 7])
+})
+
+test('a breaker opens on the share of failures and ends the sending', async () => {
+  const sandbox = await startSandbox()
+  const limits = { maxFailureShare: 0.5, inFlight: 1 }
+  const engine = await startEngine({ kind: retentions, sandbox, limits })
+  await engine.stage(refusedFrom(4, retentionRows(100)))
+  const result = await engine.send()
+  // 3 done and 7 refused are ten outcomes, and 0.7 is more than the half.
+  expect(result).toMatchObject({ ended: 'breaker', done: 3, failed: 7 })
+  expect(result.nextDueAt).toBeGreaterThan(Date.now() + 55_000)
+  expect(await engine.send()).toMatchObject({ ended: 'breaker', begun: 0 })
+})
+
+test('ten server errors in a row open it too', async () => {
+  const sandbox = await startSandbox({ faults: [{ kind: 'error', status: 500, on: post }] })
+  const engine = await startEngine({ kind: retentions, sandbox, limits: { inFlight: 1 } })
+  await engine.stage(retentionRows(100))
+  expect(await engine.send()).toMatchObject({ ended: 'breaker', unknown: 10, begun: 10 })
+})

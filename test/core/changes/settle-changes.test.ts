@@ -1,0 +1,408 @@
+import { setTimeout } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { failedCanaries } from '../../../core/changes/send/canary.ts'
+import { changeKinds } from '../../../core/changes/kinds.ts'
+import { settleChanges } from '../../../core/changes/reconcile/reconcile.ts'
+import {
+  addonRows,
+  attempts,
+  clientOf,
+  copies,
+  retention,
+  retentionRows,
+  startEngine,
+  startSandbox,
+} from './engine.ts'
+
+const kind = changeKinds['create-retention']
+const post = 'POST /retentions/'
+
+test('a retention whose reply was lost after it was made is found, and not made again', async () => {
+  const sandbox = await startSandbox({
+    faults: [{ kind: 'reset', effect: 'done', on: post, requests: [2, 4] }],
+  })
+  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  await engine.stage(retentionRows(5))
+  expect(await engine.finish()).toBe('nothingDue')
+  const rows = await engine.rows()
+  expect(rows.map(({ outcome }) => outcome)).toEqual(['created', 'found', 'created', 'found', 'created'])
+  expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([1, 1, 1, 1, 1])
+  for (const row of rows)
+    expect(sandbox.control.get({ resource: 'retentions', id: Number(row.answerId) })).toMatchObject({
+      number: row.row,
+    })
+})
+
+test('one that was never made is proven absent by two looks and a control, and sent once more', async () => {
+  const sandbox = await startSandbox({
+    faults: [{ kind: 'reset', effect: 'none', on: post, requests: [2] }],
+  })
+  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 }, settleMs: 60 })
+  await engine.stage(retentionRows(3))
+  await engine.send()
+  const looked = async () => {
+    const { settled, nextLookAt } = await engine.settle()
+    return { ...settled, in: (nextLookAt ?? 0) - Date.now() }
+  }
+  const first = await looked()
+  expect(first).toMatchObject({ done: 0, staged: 0, parked: 0 })
+  expect(first.in).toBeGreaterThan(0)
+  expect(await engine.finish()).toBe('nothingDue')
+  expect((await engine.rows())[1]).toMatchObject({ state: 'done', outcome: 'created', sends: 2 })
+  expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([1, 1, 1])
+})
+
+test('a request that takes effect late is waited for', async () => {
+  const sandbox = await startSandbox({
+    faults: [{ kind: 'lateEffect', seconds: 0.3, on: post, requests: [2] }],
+  })
+  const engine = await startEngine({ kind, sandbox, settleMs: 200, limits: { inFlight: 1 } })
+  await engine.stage(retentionRows(2))
+  await engine.finish()
+  expect((await engine.rows())[1]).toMatchObject({ state: 'done', outcome: 'found', sends: 1, looks: 2 })
+  expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([1, 1])
+})
+
+test('absence is not believed where the service ignores the filter', async () => {
+  const sandbox = await startSandbox({
+    faults: [
+      { kind: 'ignoreFilters', on: 'GET /retentions/' },
+      { kind: 'reset', effect: 'none', on: post, requests: [2] },
+    ],
+  })
+  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  await engine.stage(retentionRows(3))
+  await engine.finish()
+  expect((await engine.rows())[1]).toMatchObject({ state: 'parked', outcome: 'filterIgnored', sends: 1 })
+})
+
+test('absence is not believed where the same look-up does not find what is known to be done', async () => {
+  const sandbox = await startSandbox({
+    faults: [{ kind: 'reset', effect: 'none', on: post, requests: [2] }],
+  })
+  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  await engine.stage(retentionRows(3))
+  await engine.send()
+  for (const id of sandbox.control.ids({ resource: 'retentions' }))
+    sandbox.control.delete({ resource: 'retentions', id })
+  await engine.finish()
+  expect((await engine.rows())[1]).toMatchObject({ state: 'parked', outcome: 'controlFailed', sends: 1 })
+})
+
+test('absence is not believed where the list has gone blind since it last showed what is done', async () => {
+  const sandbox = await startSandbox({
+    faults: [
+      { kind: 'reset', effect: 'none', on: post, requests: [2] },
+      { kind: 'reset', effect: 'done', on: post, requests: [3] },
+    ],
+  })
+  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  await engine.stage(retentionRows(4))
+  await engine.send()
+  // The first looks: row 2 is not there, and of row 3 it is not told yet.
+  const hide = { kind: 'hide', statuses: ['draft'], on: 'GET /retentions/' } as const
+  await setTimeout(40)
+  sandbox.control.setFaults({ faults: [hide] })
+  await engine.settle()
+  await setTimeout(80)
+  sandbox.control.setFaults({ faults: [] })
+  const { ledger, run, billing } = engine
+  const onProgress = () => sandbox.control.setFaults({ faults: [hide] })
+  await settleChanges({
+    ledger,
+    run,
+    kind,
+    billing,
+    attempts,
+    onProgress,
+    settleMs: 20,
+    inFlight: 1,
+    timeBoxMs: 60_000,
+  })
+  sandbox.control.setFaults({ faults: [] })
+  await engine.finish()
+  expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([1, 1, 1, 1])
+  expect((await engine.rows())[2]).toMatchObject({ state: 'parked', outcome: 'controlFailed' })
+})
+
+test('absence is not believed while nothing of the run is known to be done', async () => {
+  const sandbox = await startSandbox({
+    faults: [{ kind: 'reset', effect: 'none', on: post }],
+  })
+  const engine = await startEngine({ kind, sandbox })
+  await engine.stage(retentionRows(1))
+  await engine.finish()
+  expect((await engine.rows())[0]).toMatchObject({ state: 'parked', outcome: 'noControl' })
+  expect(await failedCanaries({ ledger: engine.ledger, run: engine.run, rows: [1] })).toEqual([''])
+})
+
+test('somebody else’s retention under the same number is never taken for ours, and forbids a resend', async () => {
+  const sandbox = await startSandbox({
+    faults: [{ kind: 'reset', effect: 'none', on: post, requests: [2] }],
+  })
+  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  await engine.stage(retentionRows(3))
+  await engine.send()
+  const other = sandbox.control.insert({
+    resource: 'retentions',
+    fields: { ...retention(2), total: 99, test_mode: false },
+  })
+  await engine.finish()
+  const [, row] = await engine.rows()
+  expect(row).toMatchObject({ state: 'parked', outcome: 'otherContents', sends: 1 })
+  expect(row?.error).toContain(String(other))
+})
+
+test('one that the service had when it was staged is neither ours nor in the way', async () => {
+  const sandbox = await startSandbox({
+    faults: [{ kind: 'reset', effect: 'none', on: post, requests: [2] }],
+  })
+  const there = sandbox.control.insert({
+    resource: 'retentions',
+    fields: { ...retention(2), test_mode: false },
+  })
+  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  await engine.stage(
+    retentionRows(3).map((row) => (row.row === 2 ? { ...row, existing: [String(there)] } : row)),
+  )
+  await engine.finish()
+  const [, row] = await engine.rows()
+  expect(row).toMatchObject({ state: 'done', outcome: 'created', sends: 2 })
+  expect(row?.answerId).not.toBe(String(there))
+})
+
+test('a number compares as a number and not as a text: 1.5 is 1.50', async () => {
+  const sandbox = await startSandbox({
+    decimals: 'strings',
+    faults: [{ kind: 'reset', effect: 'done', on: post, requests: [2] }],
+  })
+  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  const rows = retentionRows(2).map((row) => ({
+    ...row,
+    body: { ...row.body, total: JSON.rawJSON('1.5000') },
+  }))
+  await engine.stage(rows)
+  await engine.finish()
+  expect((await engine.rows())[1]).toMatchObject({ state: 'done', outcome: 'found' })
+})
+
+test('a refusal of what was sent before is looked into: "already exists" may be our own', async () => {
+  const sandbox = await startSandbox({
+    faults: [
+      // The first try is said to have failed and lands only after the second was refused.
+      { kind: 'reset', effect: 'none', on: post, requests: [2] },
+      { kind: 'error', status: 409, effect: 'done', on: post, requests: [4] },
+    ],
+  })
+  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  await engine.stage(retentionRows(3))
+  await engine.finish()
+  expect((await engine.rows())[1]).toMatchObject({ state: 'done', outcome: 'found', sends: 2 })
+  expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([1, 1, 1])
+})
+
+test('a refusal of what was sent before, and is proven absent, stays a refusal', async () => {
+  const sandbox = await startSandbox({
+    faults: [
+      { kind: 'reset', effect: 'none', on: post, requests: [2] },
+      { kind: 'error', status: 409, effect: 'none', on: post, requests: [4] },
+    ],
+  })
+  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  await engine.stage(retentionRows(3))
+  await engine.finish()
+  expect((await engine.rows())[1]).toMatchObject({ state: 'rejected', outcome: 'refused', sends: 2 })
+})
+
+test('what can not be looked up is parked, never sent again, and a late word of a person settles it', async () => {
+  const sandbox = await startSandbox({
+    faults: [
+      { kind: 'reset', effect: 'done', on: 'POST /addons/', requests: [2] },
+      { kind: 'reset', effect: 'none', on: 'POST /addons/', requests: [3] },
+    ],
+  })
+  const engine = await startEngine({ kind: changeKinds['create-addon'], sandbox, limits: { inFlight: 1 } })
+  await engine.stage(addonRows(4))
+  await engine.finish()
+  const rows = await engine.rows()
+  expect(rows.map(({ state }) => state)).toEqual(['done', 'parked', 'parked', 'done'])
+  expect(rows[1]).toMatchObject({ outcome: 'cannotLookUp', sends: 1 })
+  expect(copies(sandbox, 'addons', 'name').get('Addon 2')).toBe(1)
+})
+
+test('updates of scalar fields and deletes are sent again, and a delete that is gone then is done', async () => {
+  const sandbox = await startSandbox({
+    counts: { orders: 3, customers: 5 },
+    faults: [
+      { kind: 'reset', effect: 'done', on: 'DELETE /orders/{id}/', requests: [2] },
+      { kind: 'reset', effect: 'done', on: 'PATCH /contacts/{id}/', requests: [1] },
+    ],
+  })
+  const deletes = await startEngine({ kind: changeKinds['delete-order'], sandbox, limits: { inFlight: 1 } })
+  const orders = sandbox.control.ids({ resource: 'orders' }).map(String)
+  await deletes.stage([...orders, 'ord_none'].map((id, index) => ({ row: index + 1, body: { id } })))
+  await deletes.finish()
+  const states = (await deletes.rows()).map(({ state, sends }) => `${state} ${sends}`)
+  expect(states).toEqual(['done 1', 'done 2', 'done 1', 'rejected 1'])
+
+  const customers = [...sandbox.control.records({ resource: 'customers' })]
+  const contact = customers
+    .flatMap((text) => (JSON.parse(text) as { contacts: { id: string }[] }).contacts)
+    .at(0)
+  const updates = await startEngine({ kind: changeKinds['update-contact'], sandbox })
+  await updates.stage([{ row: 1, body: { id: contact?.id, name: 'Ana' } }])
+  await updates.finish()
+  expect((await updates.rows())[0]).toMatchObject({ state: 'done', outcome: 'updated', sends: 2 })
+})
+
+test('an update with lines, addons, references or a coupon is not repeated without a person', async () => {
+  const update = changeKinds['update-subscription']
+  for (const field of ['lines', 'addons', 'references', 'coupon'])
+    expect(update.whenUnknown({ id: 'sub_1', [field]: [] })).toBe('park')
+  expect(update.whenUnknown({ id: 'sub_1', note: 'x' })).toBe('sendAgain')
+  const sandbox = await startSandbox({
+    counts: { subscriptions: 1, customers: 1, plans: 1 },
+    faults: [{ kind: 'error', status: 500, effect: 'done', on: 'PATCH /subscriptions/{id}/' }],
+  })
+  const [id] = sandbox.control.ids({ resource: 'subscriptions' })
+  const engine = await startEngine({ kind: update, sandbox })
+  await engine.stage([{ row: 1, body: { id, references: [{ document: '801', serial: 'A-1' }] } }])
+  await engine.finish()
+  expect((await engine.rows())[0]).toMatchObject({ state: 'parked', outcome: 'cannotLookUp', sends: 1 })
+  expect(sandbox.control.requests().filter(({ method }) => method === 'PATCH')).toHaveLength(1)
+})
+
+test('what stays without an answer is for a person after three times', async () => {
+  const sandbox = await startSandbox({
+    counts: { orders: 1 },
+    faults: [{ kind: 'error', status: 500, on: 'DELETE /orders/{id}/' }],
+  })
+  const [id] = sandbox.control.ids({ resource: 'orders' })
+  const engine = await startEngine({ kind: changeKinds['delete-order'], sandbox })
+  await engine.stage([{ row: 1, body: { id } }])
+  await engine.finish()
+  expect((await engine.rows())[0]).toMatchObject({ state: 'parked', outcome: 'sentTooOften', sends: 3 })
+})
+
+test('what an ended process was sending is unknown to the next attempt, and looked up', async () => {
+  const sandbox = await startSandbox()
+  const engine = await startEngine({ kind, sandbox })
+  await engine.stage(retentionRows(3))
+  const second = await engine.ledger.row({ run: engine.run, row: 2 })
+  await engine.ledger.claim({ id: second?.id ?? 0, at: Date.now() })
+  await engine.finish()
+  expect((await engine.rows())[1]).toMatchObject({ state: 'done', outcome: 'created', sends: 2 })
+  expect(sandbox.control.requests().filter(({ method }) => method === 'GET').length).toBeGreaterThanOrEqual(3)
+  expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([1, 1, 1])
+})
+
+test('a read that fails leaves what it could not see unknown', async () => {
+  const sandbox = await startSandbox({
+    faults: [{ kind: 'reset', effect: 'done', on: post, requests: [1] }],
+  })
+  const engine = await startEngine({ kind, sandbox, settleMs: 0 })
+  await engine.stage(retentionRows(1))
+  await engine.send()
+  const [token] = [sandbox.token]
+  sandbox.control.adjust({ tokens: [] })
+  await expect(engine.settle()).rejects.toThrow('token')
+  expect((await engine.rows())[0]).toMatchObject({ state: 'unknown' })
+  sandbox.control.adjust({ tokens: [token] })
+  await engine.settle()
+  expect((await engine.rows())[0]).toMatchObject({ state: 'done', outcome: 'found' })
+})
+
+const resume = changeKinds['resume-subscription']
+const post2 = 'POST /subscriptions/{id}/resume/'
+
+async function startRecovery(options: Parameters<typeof startSandbox>[0], most = 3) {
+  const sandbox = await startSandbox({
+    counts: { subscriptions: 40, customers: 10, plans: 3 },
+    needsAttention: 1,
+    ...options,
+  })
+  const engine = await startEngine({
+    kind: resume,
+    sandbox,
+    billing: clientOf(sandbox),
+    limits: { inFlight: 1 },
+  })
+  const records = [...sandbox.control.records({ resource: 'subscriptions' })].map(
+    (text) => JSON.parse(text) as { id: string; customer: string; status: string },
+  )
+  const broken = records.filter(({ status }) => status === 'needs_attention').slice(0, 3)
+  await engine.stage(broken.map(({ id, customer }, index) => ({ row: index + 1, body: { id, customer } })))
+  const settle = () => engine.settle({ attempts: { ...attempts, most } })
+  return { sandbox, engine, broken, settle }
+}
+
+test('a resume is done when a look after it sees the subscription active, and only then', async () => {
+  const { engine } = await startRecovery({})
+  expect(await engine.send()).toMatchObject({ unknown: 3, done: 0 })
+  expect((await engine.rows()).map(({ state, outcome }) => `${state} ${outcome}`)).toEqual(
+    Array.from({ length: 3 }, () => 'unknown resumed'),
+  )
+  await engine.finish()
+  expect((await engine.rows()).map(({ outcome }) => outcome)).toEqual(['recovered', 'recovered', 'recovered'])
+})
+
+test('one that is active already is not resumed', async () => {
+  const { sandbox, engine, broken } = await startRecovery({})
+  sandbox.control.update({
+    resource: 'subscriptions',
+    id: broken[1]?.id ?? '',
+    fields: { status: 'active', needs_attention: null, needs_attention_reason: null },
+  })
+  await engine.finish()
+  expect((await engine.rows())[1]).toMatchObject({ state: 'done', outcome: 'alreadyFine', sends: 0 })
+  expect(sandbox.control.requests().filter(({ method }) => method === 'POST')).toHaveLength(2)
+})
+
+test('one that falls back is tried again, up to its attempts, and then is for a person and a later run', async () => {
+  const { sandbox, engine, broken } = await startRecovery({
+    faults: [{ kind: 'fallBack', on: post2, requests: [1, 4, 5] }],
+  })
+  await engine.finish()
+  const [first, second] = await engine.rows()
+  expect(first).toMatchObject({ state: 'parked', outcome: 'attemptsUsedUp', attempts: 3, holdsKey: false })
+  expect(second).toMatchObject({ state: 'done', outcome: 'recovered', attempts: 0 })
+  expect(sandbox.control.requests().filter(({ method }) => method === 'POST')).toHaveLength(5)
+  const keys = [broken[0]?.id ?? '']
+  const space = { workspace: 'acc_sandbox', mode: 'live', kind: resume.name } as const
+  expect((await engine.ledger.history({ ...space, keys })).get(keys[0] ?? '')).toMatchObject({ attempts: 3 })
+  const held = await engine.ledger.holders({ ...space, keys })
+  expect(held).toEqual([])
+})
+
+test('one without a reply and without an effect uses up its attempt and is never sent again in it', async () => {
+  const { sandbox, engine, settle } = await startRecovery(
+    { faults: [{ kind: 'reset', effect: 'none', on: post2, requests: [1] }] },
+    1,
+  )
+  await engine.send()
+  await expect.poll(async () => (await settle()).unknown).toBe(0)
+  const [first] = await engine.rows()
+  expect(first).toMatchObject({ state: 'parked', outcome: 'attemptsUsedUp', sends: 1 })
+  expect(first?.error).toContain('nothing about it has changed')
+  expect(sandbox.control.requests().filter(({ method }) => method === 'POST')).toHaveLength(3)
+})
+
+test('one without a reply that had its effect is recovered', async () => {
+  const { engine } = await startRecovery({
+    faults: [{ kind: 'reset', effect: 'done', on: post2, requests: [1] }],
+  })
+  await engine.finish()
+  expect((await engine.rows())[0]).toMatchObject({ state: 'done', outcome: 'recovered', sends: 1 })
+})
+
+test('what falls back during a canary does not use up an attempt', async () => {
+  const { engine } = await startRecovery({ faults: [{ kind: 'fallBack', on: post2, requests: [1] }] })
+  await engine.send({ rows: [1] })
+  await expect
+    .poll(async () => (await engine.settle({ attempts: { ...attempts, count: false } })).unknown)
+    .toBe(0)
+  expect((await engine.rows())[0]).toMatchObject({ state: 'staged', outcome: 'fellBack', attempts: 0 })
+  expect(await failedCanaries({ ledger: engine.ledger, run: engine.run, rows: [1] })).toEqual([''])
+  await engine.finish()
+  expect((await engine.rows())[0]).toMatchObject({ state: 'done', outcome: 'recovered' })
+})

@@ -1,0 +1,282 @@
+import { truncate } from 'node:fs/promises'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Destination, Publication, PublishStep } from '../../../core/destinations/destination.ts'
+import { manifestSchema } from '../../../core/destinations/manifest.ts'
+import { createWorkplace, facts, type Workplace } from './publication.ts'
+
+/** A row as a reader of the destination sees it: texts by column, null where there is none. */
+export type SeenRow = Record<string, string | null>
+
+/** A destination under test, and how to look into it from outside. */
+export interface Harness {
+  destination: Destination
+  /** The rows of a table of a publication in the order of its key; undefined where nothing of it is visible. */
+  rows(publication: Publication, table: string): Promise<SeenRow[] | undefined>
+  close(): Promise<void>
+}
+
+/** What every destination promises, whatever it is made of. */
+export function describeDestination(name: string, open: (workplace: Workplace) => Promise<Harness>): void {
+  describe(`publishing to ${name}`, () => {
+    let workplace: Workplace
+    let harness: Harness
+    beforeEach(async () => {
+      workplace = await createWorkplace()
+      harness = await open(workplace)
+    })
+    afterEach(async () => {
+      await harness.close()
+      await workplace.close()
+    })
+
+    const publish = (publication: Publication) => harness.destination.publish(publication)
+    const toPublication: Workplace['toPublication'] = (...given) => workplace.toPublication(...given)
+    const main = (publication: Publication) => harness.rows(publication, publication.resource)
+
+    const threeCustomers = [
+      ['{"id":"cus_1","name":"Uno","contacts":[{"id":"con_1"},{"id":"con_2"}]}'],
+      ['{"id":"cus_2","name":"Dos"}', '{"id":"cus_3","name":"Tres","contacts":[{"id":"con_3"}]}'],
+    ]
+
+    test('shows every row of every table, from all parts, and nothing of what does not count', async () => {
+      const publication = await toPublication('customers', threeCustomers)
+      const published = await publish(publication)
+      expect((await main(publication))?.map((row) => [row['id'], row['name']])).toEqual([
+        ['cus_1', 'Uno'],
+        ['cus_2', 'Dos'],
+        ['cus_3', 'Tres'],
+      ])
+      const contacts = await harness.rows(publication, 'customer_contacts')
+      expect(contacts?.map((row) => [row['customer_id'], row['position'], row['id']])).toEqual([
+        ['cus_1', '1', 'con_1'],
+        ['cus_1', '2', 'con_2'],
+        ['cus_3', '1', 'con_3'],
+      ])
+      expect(published).toMatchObject({ fresh: true, manifest: { destination: harness.destination.name } })
+      expect(published.manifest.tables.map(({ name, rows }) => [name, rows])).toEqual([
+        ['customers', 3],
+        ['customer_contacts', 3],
+      ])
+    })
+
+    test('shows the tables of tables in tables', async () => {
+      const publication = await toPublication('subscriptions', [
+        ['{"id":"sub_1","addons":[{"addon":"a"},{"addon":"b","rates":[{"percentage":10.5}]}]}'],
+      ])
+      await publish(publication)
+      const rates = await harness.rows(publication, 'subscription_addon_rates')
+      expect(rates).toMatchObject([
+        { subscription_id: 'sub_1', subscription_addon_position: '2', position: '1', percentage: '10.5' },
+      ])
+    })
+
+    test('shows a table without rows too', async () => {
+      const publication = await toPublication('plans', [])
+      await publish(publication)
+      expect(await main(publication)).toEqual([])
+      expect(await harness.rows(publication, 'plan_tiers')).toEqual([])
+    })
+
+    test('keeps NULL apart from the empty text', async () => {
+      const publication = await toPublication('customers', [['{"id":"cus_1","name":"","manager":null}']])
+      await publish(publication)
+      expect(await main(publication)).toMatchObject([{ name: '', manager: null, email: null }])
+    })
+
+    test.each([
+      ['0.10', '0.1'],
+      ['12345678901234567.89', '12345678901234567.89'],
+      ['"1500.50"', '1500.5'],
+      ['-0.000000000000000000001', '-0.000000000000000000001'],
+      ['123456789012345678901234567890', '123456789012345678901234567890'],
+    ])('keeps the decimal %s exact', async (sent, value) => {
+      const publication = await toPublication('customers', [[`{"id":"1","aggregations":{"sales":${sent}}}`]])
+      await publish(publication)
+      const [row] = (await main(publication)) ?? []
+      // A column of fixed scale may show more zeros; the value is what counts.
+      expect(row?.['aggregations_sales']?.replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, '')).toBe(value)
+    })
+
+    test('takes the largest numbers, and keeps what is larger than any destination holds beside them', async () => {
+      const digits = '7'.repeat(6_001)
+      const publication = await toPublication('customers', [
+        [`{"id":"1","aggregations":{"sales":1e9999,"balance":1e-9999},"state":{"id":${digits.slice(1)}}}`],
+        [`{"id":"2","aggregations":{"sales":1e10000},"state":{"id":${digits}}}`],
+      ])
+      await publish(publication)
+      expect(await main(publication)).toMatchObject([
+        { state_id: digits.slice(1), _extra: null },
+        {
+          state_id: null,
+          aggregations_sales: null,
+          _extra: `{"state":{"id":${digits}},"aggregations":{"sales":1e10000}}`,
+        },
+      ])
+    })
+
+    test.each(['2020-10-15T13:26:15.356289-03:00', '2020-10-15T13:26:15Z', '0999-01-01T00:00:00.1+05:30'])(
+      'keeps the timestamp %s as it was sent',
+      async (sent) => {
+        const publication = await toPublication('customers', [[`{"id":"1","created":"${sent}"}`]])
+        await publish(publication)
+        expect(await main(publication)).toMatchObject([{ created: sent }])
+      },
+    )
+
+    test('keeps integers, booleans and dates', async () => {
+      const publication = await toPublication('retentions', [
+        ['{"id":42,"number":12345678901234567890,"imported":false,"date":"2024-02-29"}'],
+      ])
+      await publish(publication)
+      expect(await main(publication)).toMatchObject([
+        { id: '42', number: '12345678901234567890', imported: 'false', date: '2024-02-29' },
+      ])
+    })
+
+    test('keeps JSON columns and what no column holds, digit for digit', async () => {
+      const metadata = '{"ñ":[1.50,null,"a\\"b"],"e":{}}'
+      const publication = await toPublication('customers', [
+        [`{"id":"1","metadata":${metadata},"nick":0.10,"name":"a\\u0000b","sources":[]}`],
+      ])
+      await publish(publication)
+      expect(await main(publication)).toMatchObject([
+        { metadata, sources: '[]', name: null, _extra: '{"name":"a\\u0000b","nick":0.10}' },
+      ])
+    })
+
+    test.each([
+      ['text beyond ASCII', 'Ñuñoa – 日本 😀\u2028'],
+      ['quotes, delimiters and line ends', 'a "b", c; d\r\ne\n\\N\t\'=1'],
+      ['what looks like a number', '007'],
+      ['a cell of 5 MB', 'á"\n,'.repeat(1_100_000)],
+    ])('keeps %s', async (_title, text) => {
+      const publication = await toPublication('customers', [
+        [JSON.stringify({ id: 'cus_1', name: text }), '{"id":"cus_2"}'],
+      ])
+      await publish(publication)
+      const rows = await main(publication)
+      expect(rows?.length).toBe(2)
+      expect(rows?.[0]?.['name'] === text).toBe(true)
+    })
+
+    test('changes nothing when it is done again', async () => {
+      const publication = await toPublication('customers', threeCustomers)
+      const first = await publish(publication)
+      const rows = await main(publication)
+      const second = await publish(publication)
+      expect(second).toEqual({ ...first, fresh: false })
+      expect(await main(publication)).toEqual(rows)
+    })
+
+    test('refuses other contents under the name of a published run, and leaves them as they are', async () => {
+      const publication = await toPublication('customers', threeCustomers)
+      await publish(publication)
+      const rows = await main(publication)
+      const other = await toPublication('customers', [['{"id":"cus_9"}']])
+      await expect(publish(other)).rejects.toMatchObject({ name: 'PublishedOtherwiseError' })
+      expect(await main(publication)).toEqual(rows)
+    })
+
+    test.each<PublishStep>(['staged', 'counted'])(
+      'shows nothing when it is ended after it has %s, and all when done again',
+      async (step) => {
+        const ending = new AbortController()
+        const reason = new Error('ended by the test')
+        const publication = await toPublication('customers', threeCustomers)
+        const onStep = (reached: PublishStep) => {
+          if (reached === step) ending.abort(reason)
+        }
+        await expect(publish({ ...publication, signal: ending.signal, onStep })).rejects.toBe(reason)
+        expect(await main(publication)).toBeUndefined()
+        await publish(publication)
+        expect(await main(publication)).toHaveLength(3)
+      },
+    )
+
+    test('shows nothing when it is ended before it begins', async () => {
+      const publication = await toPublication('customers', threeCustomers)
+      const signal = AbortSignal.abort(new Error('ended by the test'))
+      await expect(publish({ ...publication, signal })).rejects.toThrow('ended by the test')
+      expect(await main(publication)).toBeUndefined()
+    })
+
+    test('shows nothing when another number of rows arrives than was read', async () => {
+      const publication = await toPublication('customers', threeCustomers)
+      const parts = publication.parts.map((part, at) => (at === 0 ? { ...part, rows: part.rows + 1 } : part))
+      await expect(publish({ ...publication, parts })).rejects.toMatchObject({ name: 'RowsMissingError' })
+      expect(await main(publication)).toBeUndefined()
+    })
+
+    test('shows nothing when a part is cut inside a row', async () => {
+      const publication = await toPublication('customers', threeCustomers)
+      const parts = publication.parts.map((part, at) =>
+        at === 0 ? { ...part, bytes: part.bytes - 3 } : part,
+      )
+      await expect(publish({ ...publication, parts })).rejects.toMatchObject({
+        name: expect.stringMatching(/^(RowsMissing|PartsDamaged)Error$/),
+      })
+      expect(await main(publication)).toBeUndefined()
+    })
+
+    test.each([
+      ['shorter than its note says', (path: string) => truncate(path, 5)],
+      ['of no table', undefined],
+    ])('shows nothing when a part is %s', async (_title, damage) => {
+      const publication = await toPublication('customers', threeCustomers)
+      await damage?.(publication.parts[0]!.path)
+      const parts = damage ? publication.parts : [{ ...publication.parts[0]!, table: 'plans' }]
+      await expect(publish({ ...publication, parts })).rejects.toMatchObject({ name: 'PartsDamagedError' })
+      expect(await main(publication)).toBeUndefined()
+    })
+
+    test('never shows test data among live data', async () => {
+      const live = await toPublication('customers', threeCustomers)
+      await publish(live)
+      const rehearsal = await toPublication('customers', [['{"id":"cus_9"}']], { testMode: true })
+      await publish(rehearsal)
+      expect(await main(live)).toHaveLength(3)
+      expect((await main(rehearsal))?.map((row) => row['id'])).toEqual(['cus_9'])
+    })
+
+    test("is refused to another workspace, where one's records lie", async () => {
+      const own = await toPublication('customers', threeCustomers)
+      await publish(own)
+      const other = await toPublication('customers', [['{"id":"cus_9"}']], {
+        run: 'other',
+        workspace: 'acc_2',
+        facts: { ...facts, startedAt: '2026-03-02T03:00:00.000Z' },
+      })
+      await expect(publish(other)).rejects.toMatchObject({ name: 'ForeignWarehouseError' })
+      expect(await main(own)).toHaveLength(3)
+    })
+
+    test('gives an account that says what was asked, what the read said, and what arrived', async () => {
+      const publication = await toPublication(
+        'customers',
+        [['{"id":"cus_1"}', '{"name":"no id"}', '["no object"]']],
+        {
+          facts: {
+            ...facts,
+            verdict: 'unproven',
+            reasons: ['a link was lost'],
+            drift: { 'customers.name': 2 },
+          },
+        },
+      )
+      const { manifest } = await publish(publication)
+      expect(manifestSchema.parse(JSON.parse(JSON.stringify(manifest)))).toEqual(manifest)
+      expect(manifest).toMatchObject({
+        run: 'export-customers-2026-03-01',
+        resource: 'customers',
+        workspace: 'acc_1',
+        testMode: false,
+        mode: 'full',
+        verdict: 'unproven',
+        reasons: ['a link was lost'],
+        drift: { 'customers.name': 2 },
+        rejected: { rows: 2 },
+        versions: { connector: '0.1.0' },
+      })
+    })
+  })
+}

@@ -1,0 +1,155 @@
+import { mkdir, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { exportsRoot, folderName } from '../../../core/destinations/export-folder.ts'
+import type { Publication } from '../../../core/destinations/destination.ts'
+import { createParquetDestination } from '../../../core/destinations/parquet/parquet.ts'
+import { publishInChild } from '../../system/destinations/children.ts'
+import { describeDestination } from './contract.ts'
+import { askDuckDb } from './duckdb-file.ts'
+import { createWorkplace, noise, type Workplace } from './publication.ts'
+import { asTexts, byKey, withoutScale } from './warehouse-rows.ts'
+
+const folderOf = (publication: Publication) =>
+  join(exportsRoot(publication), 'parquet', publication.resource, folderName(publication))
+
+describeDestination('parquet', async () => ({
+  destination: createParquetDestination(),
+  async rows(publication, name) {
+    const table = publication.tables.find((table) => table.name === name)!
+    const path = join(folderOf(publication), `${name}.parquet`)
+    const rows = await askDuckDb(
+      ':memory:',
+      `select ${asTexts(table)} from read_parquet('${path}') t order by ${byKey(table)}`,
+    )
+    return withoutScale(table, rows)
+  },
+  close: async () => {},
+}))
+
+describe('an export in Parquet files', () => {
+  let workplace: Workplace
+  beforeEach(async () => {
+    workplace = await createWorkplace()
+  })
+  afterEach(() => workplace.close())
+
+  const customers = (records: string[], more: Partial<Publication> = {}) =>
+    workplace.toPublication('customers', [records], more)
+  const ask = (publication: Publication, select: string, table = 'customers') =>
+    askDuckDb(
+      ':memory:',
+      `select ${select} from read_parquet('${join(folderOf(publication), `${table}.parquet`)}')`,
+    )
+
+  test('lies apart from CSV files, with links of its own, one file a table and the manifest', async () => {
+    const publication = await customers(['{"id":"1"}'])
+    const { location } = await createParquetDestination().publish(publication)
+    expect(await readdir(location)).toEqual([
+      'customer_contacts.parquet',
+      'customers.parquet',
+      'manifest.json',
+      'report.html',
+    ])
+    const beside = (await readdir(join(workplace.exports, 'parquet', 'customers'))).toSorted()
+    expect(beside).toEqual(['export-customers-2026-03-01', 'latest', 'latest-proven'])
+    expect(await readdir(workplace.exports)).toEqual(['parquet'])
+  })
+
+  test('has columns of types, packed with zstd, and none that the run itself is in', async () => {
+    const publication = await customers([
+      '{"id":"1","created":"2020-10-15T13:26:15.356289-03:00","aggregations":{"sales":0.10},"send_invoices":true}',
+    ])
+    await createParquetDestination().publish(publication)
+    expect(
+      await ask(
+        publication,
+        `typeof(created) as created, typeof(aggregations_sales) as sales, typeof(send_invoices) as send,
+          epoch_us(created) as instant, created_as_sent as text`,
+      ),
+    ).toEqual([
+      {
+        created: 'TIMESTAMP WITH TIME ZONE',
+        sales: 'DECIMAL(38,18)',
+        send: 'BOOLEAN',
+        instant: `${Date.parse('2020-10-15T16:26:15Z') * 1000 + 356_289}`,
+        text: '2020-10-15T13:26:15.356289-03:00',
+      },
+    ])
+    const file = join(folderOf(publication), 'customers.parquet')
+    const metadata = await askDuckDb(
+      ':memory:',
+      `select distinct compression, string_agg(distinct path_in_schema, ' ') filter (path_in_schema like '\\_%' escape '\\') as ours
+        from parquet_metadata('${file}') group by 1`,
+    )
+    expect(metadata).toEqual([{ compression: 'ZSTD', ours: '_extra' }])
+  })
+
+  test.each([
+    ['1e3', '1000.000000000000000000', 'DECIMAL(38,18)'],
+    ['99999999999999999999.999999999999999999', '99999999999999999999.999999999999999999', 'DECIMAL(38,18)'],
+    ['100000000000000000000', '100000000000000000000', 'VARCHAR'],
+    ['0.0000000000000000001', '0.0000000000000000001', 'VARCHAR'],
+    ['1e-19', '1e-19', 'VARCHAR'],
+    ['12e-18', '0.000000000000000012', 'DECIMAL(38,18)'],
+    ['1e400', '1e400', 'VARCHAR'],
+  ])('never rounds a number: %s is %s, as %s', async (sent, value, type) => {
+    const publication = await customers([`{"id":"1","aggregations":{"sales":${sent}}}`, '{"id":"2"}'])
+    await createParquetDestination().publish(publication)
+    const rows = await ask(
+      publication,
+      'cast(aggregations_sales as varchar) as value, typeof(aggregations_sales) as type',
+    )
+    expect(rows).toEqual([
+      { value, type },
+      { value: null, type },
+    ])
+  })
+
+  test('takes half a pair of surrogates, which DuckDB takes for no JSON', async () => {
+    const publication = await customers(['{"id":"1","name":"a\\ud800"}'])
+    await createParquetDestination().publish(publication)
+    expect(await ask(publication, 'name, cast(_extra as varchar) as extra')).toEqual([
+      { name: null, extra: '{"name":"a\\ud800"}' },
+    ])
+  })
+
+  test("lies where the folder's name looks like a pattern", async () => {
+    const folder = join(workplace.folder, "it's [here] *")
+    await mkdir(folder)
+    const publication = await customers(['{"id":"1"}'], { folder, run: 'a*b?[c]' })
+    const { manifest } = await createParquetDestination().publish(publication)
+    expect(manifest.tables).toMatchObject([{ rows: 1 }, { rows: 0 }])
+  })
+
+  test('on a full disk ends with a sentence, with nothing visible and nothing left', async () => {
+    const publication = await workplace.toPublication('customers', noise(6_000_000))
+    const { said } = await publishInChild(
+      workplace,
+      { to: { parquet: true }, publication },
+      { fileBlocks: 2_000 },
+    )
+    expect(said).toMatch(
+      /^UnwritableError: Can't write to .*parquet\/customers\/.*: the file would be larger/,
+    )
+    expect(await readdir(join(workplace.exports, 'parquet', 'customers'))).toEqual([])
+  })
+
+  test('that a SIGKILL ended is not there, and is cleared away by the next', async () => {
+    const publication = await customers(['{"id":"1"}'])
+    const { signal } = await publishInChild(workplace, {
+      to: { parquet: true },
+      publication,
+      killAt: 'counted',
+    })
+    expect(signal).toBe('SIGKILL')
+    const folder = join(workplace.exports, 'parquet', 'customers')
+    expect((await readdir(folder)).filter((name) => !name.startsWith('.'))).toEqual([])
+    await createParquetDestination().publish(publication)
+    expect((await readdir(folder)).toSorted()).toEqual([
+      'export-customers-2026-03-01',
+      'latest',
+      'latest-proven',
+    ])
+  })
+})

@@ -1,0 +1,103 @@
+import { appendFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { listResources } from '../../../core/billing/resources/lists.ts'
+import type { ListName } from '../../../core/billing/resources/resource.ts'
+import type { PartFile, Publication } from '../../../core/destinations/destination.ts'
+import type { ReadFacts } from '../../../core/destinations/manifest.ts'
+import { createRowEncoder } from '../../../core/tables/row-encoder.ts'
+import { parseLossless } from '../tables/csv.ts'
+
+export const facts: ReadFacts = {
+  verdict: 'proven',
+  reasons: [],
+  scope: ['every record that was in the list throughout and was created up to completeThrough is here once'],
+  completeThrough: '2026-03-01T02:59:00.000000Z',
+  clock: 'service',
+  ordering: 'created',
+  startedAt: '2026-03-01T03:00:00.000Z',
+  finishedAt: '2026-03-01T03:00:10.000Z',
+  countBefore: 3,
+  countAfter: 3,
+  requests: 2,
+  windows: 2,
+  linksMended: 0,
+  records: 3,
+  duplicatesDropped: 0,
+  ties: [],
+  drift: {},
+}
+
+/**
+ * Customers `b0`, `b1`, ... of 1 kB each, with one contact, in batches of 1 MB; their names are noise, so that no
+ * destination packs them into less.
+ */
+export function noise(bytes: number): string[][] {
+  let seed = 42
+  const next = () => (seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0).toString(36)
+  const name = () => Array.from({ length: 140 }, next).join('')
+  const customer = (at: number) => `{"id":"b${at}","name":"${name()}","contacts":[{}]}`
+  const batches: string[][] = []
+  for (let at = 0; at < bytes / 1_000; at += 1_000)
+    batches.push(
+      Array.from({ length: Math.min(1_000, bytes / 1_000 - at) }, (_, index) => customer(at + index)),
+    )
+  return batches
+}
+
+/** A folder for a test's parts and exports. */
+export async function createWorkplace() {
+  const folder = await mkdtemp(join(tmpdir(), 'destinations-'))
+  let made = 0
+
+  /** Parts as a read leaves them: a file for each batch of records, and behind what counts a dead attempt's rest. */
+  async function toParts(resource: ListName, batches: readonly (readonly string[])[]) {
+    const encoder = createRowEncoder({ resource: listResources[resource] })
+    const parts: PartFile[] = []
+    const rejected: PartFile[] = []
+    const write = async (to: PartFile[], table: string, { text, rows }: { text: string; rows: number }) => {
+      const path = join(folder, `${made++}.${table}.part`)
+      await writeFile(path, text)
+      await appendFile(path, '"torn by a crash, 1')
+      to.push({ table, path, bytes: Buffer.byteLength(text), rows })
+    }
+    for (const batch of batches) {
+      const encoded = encoder.encode(batch.map(parseLossless))
+      for (const [index, rows] of encoded.tables.entries())
+        await write(parts, encoder.tables[index]!.name, rows)
+      if (encoded.rejected.rows > 0) await write(rejected, 'rejected', encoded.rejected)
+    }
+    return { tables: encoder.tables, parts, rejected }
+  }
+
+  return {
+    folder,
+    exports: join(folder, 'exports'),
+    /** A publication of records given as JSON text, in batches. */
+    async toPublication(
+      resource: ListName,
+      batches: readonly (readonly string[])[],
+      more: Partial<Publication> = {},
+    ): Promise<Publication> {
+      return {
+        run: 'export-customers-2026-03-01',
+        resource,
+        workspace: 'acc_1',
+        baseUrl: 'https://billing.example/api/v1',
+        testMode: false,
+        mode: 'full',
+        filters: {},
+        capped: false,
+        excluded: [],
+        hashed: [],
+        ...(await toParts(resource, batches)),
+        facts,
+        versions: { connector: '0.1.0' },
+        folder: join(folder, 'exports'),
+        ...more,
+      }
+    },
+    close: () => rm(folder, { recursive: true, force: true }),
+  }
+}
+export type Workplace = Awaited<ReturnType<typeof createWorkplace>>

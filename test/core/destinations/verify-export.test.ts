@@ -1,0 +1,165 @@
+import { createHash } from 'node:crypto'
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createCsvDestination } from '../../../core/destinations/csv/csv.ts'
+import { verifyExport } from '../../../core/destinations/csv/verify-export.ts'
+import type { Manifest } from '../../../core/destinations/manifest.ts'
+import { createWorkplace, type Workplace } from './publication.ts'
+
+describe('an export held against its manifest', () => {
+  let workplace: Workplace
+  let folder: string
+  beforeEach(async () => {
+    workplace = await createWorkplace()
+    const publication = await workplace.toPublication('subscriptions', [
+      [
+        '{"id":"s,1","note":"a\\n\\"b\\"","addons":[{"addon":"a","rates":[{"percentage":1}]}],"lines":[{},{}]}',
+      ],
+      ['{"id":"s2","addons":[{"rates":[{},{}]}]}', '{"id":"s3","note":"ñ"}', '{"no":"id"}'],
+    ])
+    folder = (await createCsvDestination().publish(publication)).location
+  })
+  afterEach(() => workplace.close())
+
+  const problems = async () => (await verifyExport(folder)).problems
+  const edit = async (file: string, change: (text: string) => string) => {
+    const path = join(folder, file)
+    await writeFile(path, change(await readFile(path, 'utf8')))
+  }
+  /** Changes a file and lets the manifest say that it is right, as someone who hides a change would. */
+  const editSilently = async (file: string, change: (text: string) => string) => {
+    await edit(file, change)
+    const bytes = await readFile(join(folder, file))
+    await edit('manifest.json', (text) => {
+      const manifest = JSON.parse(text) as Manifest
+      for (const entry of manifest.tables
+        .flatMap((table) => table.files)
+        .filter(({ path }) => path === file)) {
+        entry.bytes = bytes.length
+        entry.sha256 = createHash('sha256').update(bytes).digest('hex')
+      }
+      return JSON.stringify(manifest)
+    })
+  }
+
+  test('that is as it was published has no problems', async () => {
+    const { manifest, problems } = await verifyExport(folder)
+    expect(problems).toEqual([])
+    expect(manifest?.tables.map((table) => [table.name, table.rows])).toEqual([
+      ['subscriptions', 3],
+      ['subscription_lines', 2],
+      ['subscription_addons', 2],
+      ['subscription_addon_rates', 3],
+      ['subscription_references', 0],
+    ])
+  })
+
+  test('has a page that says what the manifest says, and another page is a problem', async () => {
+    const page = await readFile(join(folder, 'report.html'), 'utf8')
+    expect(page).toContain('proven</strong>')
+    await edit('report.html', (text) => text.replaceAll('proven', 'PROVEN'))
+    expect(await problems()).toEqual(['report.html is not as it was published: its SHA-256 sum is another.'])
+    await rm(join(folder, 'report.html'))
+    expect(await problems()).toEqual(['report.html is missing.'])
+  })
+
+  test('of a version that wrote no page is as it was published', async () => {
+    await rm(join(folder, 'report.html'))
+    await edit('manifest.json', (text) => {
+      const { report: _, ...manifest } = JSON.parse(text) as Manifest
+      return JSON.stringify(manifest)
+    })
+    expect(await problems()).toEqual([])
+  })
+
+  test('lacks a file', async () => {
+    await rm(join(folder, 'subscription_lines.csv'))
+    await rm(join(folder, 'rejected.jsonl'))
+    expect(await problems()).toEqual(['subscription_lines.csv is missing.', 'rejected.jsonl is missing.'])
+  })
+
+  test('has a file too many', async () => {
+    await writeFile(join(folder, 'notes.txt'), '')
+    expect(await problems()).toEqual(['notes.txt lies in the folder, and the manifest does not name it.'])
+  })
+
+  test('has a letter changed', async () => {
+    await edit('subscriptions.csv', (text) => text.replace('ñ', 'ó'))
+    expect(await problems()).toEqual([
+      'subscriptions.csv is not as it was published: its SHA-256 sum is another.',
+    ])
+  })
+
+  test('is cut short', async () => {
+    await edit('subscriptions.csv', (text) => text.slice(0, -10))
+    expect(await problems()).toEqual([
+      expect.stringMatching(/^subscriptions.csv has \d+ bytes, and the manifest says \d+\.$/),
+      expect.stringContaining('SHA-256'),
+      'subscriptions.csv has 2 rows, and the manifest says 3.',
+    ])
+  })
+
+  test('has its columns in another order', async () => {
+    await editSilently('subscriptions.csv', (text) => text.replace('id,customer', 'customer,id'))
+    expect(await problems()).toEqual([
+      'subscriptions.csv does not begin with the columns that the manifest names.',
+    ])
+  })
+
+  test('has a row without all its cells', async () => {
+    await editSilently('subscription_lines.csv', (text) => text.replace('"s,1",2,', '"s,1",2'))
+    expect(await problems()).toEqual([
+      expect.stringMatching(/^subscription_lines.csv has 1 row without 10 cells: "s,1",2/),
+    ])
+  })
+
+  test('has an id twice', async () => {
+    await editSilently('subscriptions.csv', (text) => text.replace('\ns3,', '\ns2,'))
+    expect(await problems()).toEqual(['subscriptions.csv has 1 row whose id another has too: s2.'])
+  })
+
+  test('has child rows without their parent', async () => {
+    await editSilently('subscription_addons.csv', (text) => text.replace('\ns2,1,', '\ns9,1,'))
+    expect(await problems()).toEqual([
+      'subscription_addons.csv has 1 row that hang on no row of subscriptions: s9,1.',
+      'subscription_addon_rates.csv has 2 rows that hang on no row of subscription_addons: s2,1,1; s2,1,2.',
+    ])
+  })
+
+  test('has no manifest, or one that is none', async () => {
+    await writeFile(join(folder, 'manifest.json'), '{"version":1}')
+    expect(await problems()).toEqual([expect.stringContaining('is no manifest of ours: run')])
+    await writeFile(join(folder, 'manifest.json'), '{')
+    expect(await problems()).toEqual([expect.stringContaining('is no JSON')])
+    await rm(join(folder, 'manifest.json'))
+    expect(await problems()).toEqual([expect.stringContaining('has no manifest.json')])
+    expect((await verifyExport(join(folder, 'nowhere'))).problems).toEqual([
+      expect.stringContaining('There is no folder'),
+    ])
+  })
+
+  test('has a manifest that points outside of its folder', async () => {
+    await edit('manifest.json', (text) => text.replace('"subscriptions.csv"', '"../subscriptions.csv"'))
+    expect(await problems()).toEqual([
+      expect.stringContaining('is no manifest of ours: tables.0.files.0.path'),
+    ])
+  })
+})
+
+describe('a large export', () => {
+  test('is checked over the borders of its pieces: keys, quotes and rows that lie across them', async () => {
+    const workplace = await createWorkplace()
+    try {
+      const long = '"'.repeat(700)
+      const records = Array.from({ length: 3_000 }, (_, at) =>
+        JSON.stringify({ id: `cus_${at}_${'\n"x",'.repeat(at % 50)}`, name: long, contacts: [{}] }),
+      )
+      const publication = await workplace.toPublication('customers', [records])
+      const { location } = await createCsvDestination().publish(publication)
+      expect((await verifyExport(location)).problems).toEqual([])
+    } finally {
+      await workplace.close()
+    }
+  })
+})

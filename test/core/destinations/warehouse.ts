@@ -1,0 +1,781 @@
+import * as fc from 'fast-check'
+import { readFile, writeFile } from 'node:fs/promises'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createCsvDestination } from '../../../core/destinations/csv/csv.ts'
+import type { Publication } from '../../../core/destinations/destination.ts'
+import type { ReadFacts } from '../../../core/destinations/manifest.ts'
+import type { Warehouse } from '../../../core/destinations/warehouse/publish.ts'
+import { verifyWarehouse } from '../../../core/destinations/warehouse/verify-warehouse.ts'
+import type { SeenRow } from './contract.ts'
+import { createWorkplace, facts, type Workplace } from './publication.ts'
+
+/** A warehouse under test. */
+export interface WarehouseHarness {
+  destination: Warehouse
+  /** Where its tables lie. */
+  schema: string
+  /** Asks or changes something from outside, as a person would; undefined where there is no such table. */
+  ask(sql: string): Promise<SeenRow[] | undefined>
+  close(): Promise<void>
+}
+
+const day = (date: number) => `2026-03-${String(date).padStart(2, '0')}T03:00:00.000Z`
+
+/** A read that began on a day of March and is complete for all that was created before. */
+const readOn = (date: number, more: Partial<ReadFacts> = {}): ReadFacts => ({
+  ...facts,
+  startedAt: day(date),
+  finishedAt: day(date),
+  completeThrough: day(date),
+  ...more,
+})
+
+interface Customer {
+  id: string
+  name?: string
+  created?: string
+  updated?: string
+  contacts?: { id: string }[]
+}
+
+const created = '2025-01-01T00:00:00.000000-03:00'
+
+/** A customer that is in the list from one day to another, and changed on a third, if that lies between. */
+const lives = fc.record({
+  id: fc.constantFrom('a', 'b', 'c', 'd'),
+  from: fc.integer({ min: 1, max: 6 }),
+  until: fc.integer({ min: 2, max: 8 }),
+  changed: fc.integer({ min: 1, max: 8 }),
+})
+const histories = fc
+  .uniqueArray(lives, { selector: ({ id }) => id, minLength: 1 })
+  .map((history) => history.toSorted((one, other) => one.id.localeCompare(other.id)))
+type Life = { id: string; from: number; until: number; changed: number }
+
+/** Reads in the order in which they are merged, which is not that of their days. */
+const mergeOrders = fc.uniqueArray(fc.record({ date: fc.integer({ min: 1, max: 7 }), full: fc.boolean() }), {
+  selector: ({ date }) => date,
+  minLength: 2,
+  maxLength: 4,
+})
+type Read = { date: number; full: boolean }
+
+/** What a read sees: all that is there, or what changed in the two days before it. */
+function seenBy({ date, full }: Read, history: readonly Life[]): (Customer & { updated: string })[] {
+  return history
+    .filter(({ from, until }) => from <= date && date < until)
+    .map(({ id, from, changed }) => {
+      const isChanged = changed > from && changed <= date
+      return {
+        id,
+        name: isChanged ? 'second' : 'first',
+        created: day(from),
+        updated: day(isChanged ? changed : from),
+        contacts: isChanged ? [] : [{ id: 'con' }],
+      }
+    })
+    .filter(({ updated }) => full || Date.parse(updated) > Date.parse(day(date)) - 2 * 86_400_000)
+}
+
+/** Each record as the last read saw it that did, and gone if a later one of the whole list did not. */
+function expectedAfter(reads: readonly Read[], history: readonly Life[]) {
+  return history.flatMap((life) => {
+    const sightings = reads.flatMap((read) =>
+      seenBy(read, [life]).map(({ id, name }) => ({ id, name, date: read.date })),
+    )
+    const last = sightings.toSorted((one, other) => other.date - one.date)[0]
+    if (last === undefined) return []
+    const isGone = reads.some(({ date, full }) => full && date > last.date && life.from <= date)
+    return [{ id: last.id, name: last.name, state: isGone ? 'gone' : 'there' }]
+  })
+}
+
+/** What every warehouse promises beside what every destination does. */
+export function describeWarehouse(
+  name: string,
+  open: (workplace: Workplace) => Promise<WarehouseHarness>,
+): void {
+  describe(`the ${name} warehouse`, () => {
+    let workplace: Workplace
+    let harness: WarehouseHarness
+    beforeEach(async () => {
+      workplace = await createWorkplace()
+      harness = await open(workplace)
+    })
+    afterEach(async () => {
+      await harness.close()
+      await workplace.close()
+    })
+
+    const toPublication = (run: string, customers: readonly Customer[], more: Partial<Publication> = {}) =>
+      workplace.toPublication(
+        'customers',
+        [customers.map((customer) => JSON.stringify({ created, updated: created, ...customer }))],
+        { run, ...more },
+      )
+    const publish = async (run: string, customers: readonly Customer[], more: Partial<Publication> = {}) =>
+      harness.destination.publish(await toPublication(run, customers, more))
+    const ask = async (sql: string) => (await harness.ask(sql)) ?? []
+    const customers = () =>
+      ask(`select id, name, _run_id as run, case when _deleted_at is null then 'there' else 'gone' end as state
+        from ${harness.schema}.customers order by id`)
+    const states = async () => (await customers()).map(({ id, state }) => `${id} ${state}`)
+    const contacts = async () =>
+      (
+        await ask(`select customer_id, position, id from ${harness.schema}.customer_contacts
+        order by customer_id, position`)
+      ).map((row) => `${row['customer_id']}.${row['position']} ${row['id']}`)
+    const many = (count: number): Customer[] =>
+      Array.from({ length: count }, (_, at) => ({ id: `cus_${String(at).padStart(3, '0')}` }))
+
+    describe('merging', () => {
+      test('says of every row which run wrote it and when the read began', async () => {
+        await publish('first', [{ id: 'a', contacts: [{ id: 'con' }] }], { facts: readOn(1) })
+        for (const table of ['customers', 'customer_contacts'])
+          expect(
+            await ask(`select _run_id, _deleted_at, case when _read_at = timestamptz '${day(1)}' then 'yes' end as at
+              from ${harness.schema}.${table}`),
+          ).toEqual([{ _run_id: 'first', _deleted_at: null, at: 'yes' }])
+      })
+
+      test('keeps the instant of a timestamp to the microsecond beside its text', async () => {
+        await publish('first', [{ id: 'a', created: '2020-10-15T13:26:15.356289-03:00' }])
+        expect(
+          await ask(`select created_as_sent as text, case when created = timestamptz '2020-10-15 16:26:15.356289+00'
+            then 'yes' end as instant from ${harness.schema}.customers`),
+        ).toEqual([{ text: '2020-10-15T13:26:15.356289-03:00', instant: 'yes' }])
+      })
+
+      test('adds what an incremental read brings, and leaves all else as it is', async () => {
+        await publish(
+          'full',
+          [
+            { id: 'a', name: 'one' },
+            { id: 'b', name: 'two' },
+          ],
+          { facts: readOn(1) },
+        )
+        await publish('changes', [{ id: 'b', name: 'new', updated: day(1) }, { id: 'c' }], {
+          facts: readOn(2),
+          mode: 'incremental',
+        })
+        expect(await customers()).toMatchObject([
+          { id: 'a', name: 'one', run: 'full', state: 'there' },
+          { id: 'b', name: 'new', run: 'changes', state: 'there' },
+          { id: 'c', run: 'changes' },
+        ])
+      })
+
+      const newer = {
+        id: 'a',
+        name: 'newer',
+        updated: '2026-02-02T00:00:00.000002-03:00',
+        contacts: [{ id: 'x' }],
+      }
+      // One microsecond and five hours: as texts the older one comes last.
+      const older = { id: 'a', name: 'older', updated: '2026-02-02T08:00:00.000001+05:00', contacts: [] }
+
+      test.each([
+        ['read before it', 1, 2],
+        ['read after it (a stale replica)', 2, 1],
+      ])('never lets an older record overwrite a newer one that was %s', async (_title, oldDay, newDay) => {
+        for (const first of ['old', 'new'] as const) {
+          const given = { old: older, new: newer, oldDay, newDay }
+          const order = first === 'old' ? (['old', 'new'] as const) : (['new', 'old'] as const)
+          for (const which of order)
+            await publish(`${first} first: ${which}`, [{ ...given[which], id: first }], {
+              facts: readOn(given[`${which}Day`]),
+              mode: 'incremental',
+            })
+        }
+        expect((await customers()).map((row) => row['name'])).toEqual(['newer', 'newer'])
+        expect(await contacts()).toEqual(['new.1 x', 'old.1 x'])
+      })
+
+      test('of two equally new records keeps the one that was read later', async () => {
+        const on = (date: number, id: string) =>
+          publish(`${id} ${date}`, [{ id, name: `day ${date}` }], {
+            facts: readOn(date),
+            mode: 'incremental',
+          })
+        await on(1, 'a')
+        await on(2, 'a')
+        await on(2, 'b')
+        await on(1, 'b')
+        expect((await customers()).map((row) => row['name'])).toEqual(['day 2', 'day 2'])
+      })
+
+      test('replaces children with their parent', async () => {
+        await publish('first', [
+          { id: 'a', contacts: [{ id: '1' }, { id: '2' }] },
+          { id: 'b', contacts: [{ id: '3' }] },
+        ])
+        await publish('second', [{ id: 'a', contacts: [{ id: '4' }] }], {
+          facts: readOn(2),
+          mode: 'incremental',
+        })
+        expect(await contacts()).toEqual(['a.1 4', 'b.1 3'])
+      })
+
+      test('says how many rows it kept because they are newer', async () => {
+        await publish('new', [{ id: 'a', updated: day(2), contacts: [{ id: '1' }] }], { facts: readOn(2) })
+        const { manifest } = await publish('late', [
+          { id: 'a', contacts: [{ id: '1' }, { id: '2' }] },
+          { id: 'b' },
+        ])
+        expect(manifest.tables).toMatchObject([
+          { rows: 2, kept: 1 },
+          { rows: 2, kept: 2 },
+        ])
+      })
+
+      test('refuses parts that hold a record twice', async () => {
+        await publish('first', [{ id: 'a' }])
+        await expect(
+          publish('second', [{ id: 'b' }, { id: 'b' }], { facts: readOn(2) }),
+        ).rejects.toMatchObject({
+          name: 'PartsDamagedError',
+        })
+        expect(await states()).toEqual(['a there'])
+      })
+
+      test('empties a column that a later run leaves out', async () => {
+        await publish('first', [{ id: 'a', name: 'Ana' }])
+        const second = await toPublication('second', [{ id: 'a', name: 'Ana' }], { facts: readOn(2) })
+        // As `--exclude customers.name` does: neither column nor cell.
+        const { path, bytes } = second.parts[0]!
+        const text = (await readFile(path)).subarray(0, bytes).toString().replace('a,Ana,', 'a,')
+        await writeFile(path, text)
+        const [main, ...children] = second.tables
+        await harness.destination.publish({
+          ...second,
+          excluded: ['customers.name'],
+          tables: [
+            { ...main!, columns: main!.columns.filter((column) => column.name !== 'name') },
+            ...children,
+          ],
+          parts: [{ ...second.parts[0]!, bytes: Buffer.byteLength(text) }, ...second.parts.slice(1)],
+        })
+        expect(await customers()).toMatchObject([{ id: 'a', name: null, run: 'second' }])
+      })
+
+      test('keeps the lines of what was no record', async () => {
+        const publication = await workplace.toPublication(
+          'customers',
+          [['{"id":"a"}', '"x\u2028y"', '{"name":"no id"}']],
+          {
+            run: 'first',
+          },
+        )
+        const { manifest } = await harness.destination.publish(publication)
+        expect(manifest.rejected.rows).toBe(2)
+        const lines = await ask(`select line from ${harness.schema}._rejected order by line`)
+        expect(lines.map(({ line }) => JSON.parse(line ?? '') as unknown)).toEqual([
+          { reason: 'the record has no id', record: { name: 'no id' } },
+          { reason: 'the record is no object', record: 'x\u2028y' },
+        ])
+      })
+    })
+
+    describe('the account in `_exports`', () => {
+      test('has one row for each resource and run, with its own verdict', async () => {
+        await publish('first', [{ id: 'a' }], { facts: readOn(1) })
+        await publish('first', [{ id: 'a' }], { facts: readOn(1) })
+        const plans = await workplace.toPublication('plans', [], {
+          run: 'first',
+          mode: 'incremental',
+          filters: { status: 'active' },
+          facts: readOn(1, { verdict: 'unproven', reasons: ["a 'link' was lost"], completeThrough: null }),
+        })
+        await harness.destination.publish(plans)
+        expect(
+          await ask(`select run, resource, mode, filters, verdict, reasons, rows,
+            case when complete_through = timestamptz '${day(1)}' then 'yes' end as complete,
+            case when published_at is not null then 'yes' end as published
+            from ${harness.schema}._exports order by resource`),
+        ).toEqual([
+          {
+            run: 'first',
+            resource: 'customers',
+            mode: 'full',
+            filters: '{}',
+            verdict: 'proven',
+            reasons: '[]',
+            rows: '1',
+            complete: 'yes',
+            published: 'yes',
+          },
+          {
+            run: 'first',
+            resource: 'plans',
+            mode: 'incremental',
+            filters: '{"status":"active"}',
+            verdict: 'unproven',
+            reasons: `["a 'link' was lost"]`,
+            rows: '0',
+            complete: null,
+            published: 'yes',
+          },
+        ])
+      })
+
+      test('is not there where the rows are not', async () => {
+        const ending = new AbortController()
+        const more = {
+          signal: ending.signal,
+          onStep: (step: string) => {
+            if (step === 'counted') ending.abort(new Error('ended by the test'))
+          },
+        }
+        await expect(publish('first', [{ id: 'a' }], more)).rejects.toThrow('ended by the test')
+        expect(await harness.ask(`select run from ${harness.schema}._exports`)).toBeUndefined()
+      })
+    })
+
+    describe('records that are gone', () => {
+      test('are marked after a proven read of the whole list, with their children, and unmarked when they come back', async () => {
+        const both = [
+          { id: 'a', contacts: [{ id: '1' }] },
+          { id: 'b', contacts: [{ id: '2' }] },
+        ]
+        await publish('first', both, { facts: readOn(1) })
+        const { manifest } = await publish('second', [both[0]!], { facts: readOn(2) })
+        expect(manifest.deletes).toEqual({ marked: 1, heldBack: 0, first: ['b'] })
+        expect(await states()).toEqual(['a there', 'b gone'])
+        const marked = (table: string) =>
+          ask(
+            `select _run_id as run from ${harness.schema}.${table} where _deleted_at = timestamptz '${day(2)}'`,
+          )
+        expect([await marked('customers'), await marked('customer_contacts')]).toEqual([
+          [{ run: 'first' }],
+          [{ run: 'first' }],
+        ])
+        await publish('third', both, { facts: readOn(3), mode: 'incremental' })
+        expect(await states()).toEqual(['a there', 'b there'])
+        expect(
+          await ask(`select id from ${harness.schema}.customer_contacts where _deleted_at is not null`),
+        ).toEqual([])
+      })
+
+      test.each([
+        ['unproven', { facts: readOn(2, { verdict: 'unproven', reasons: ['x'] }) }],
+        ['filtered', { facts: readOn(2), filters: { status: 'active' } }],
+        ['capped', { facts: readOn(2), capped: true }],
+        ['incremental', { facts: readOn(2), mode: 'incremental' }],
+        ['complete for nothing', { facts: readOn(2, { completeThrough: null }) }],
+      ] as [string, Partial<Publication>][])(
+        'are not marked after a read that is %s',
+        async (_title, more) => {
+          await publish('first', [{ id: 'a' }, { id: 'b' }], { facts: readOn(1) })
+          const { manifest } = await publish('second', [{ id: 'a' }], more)
+          expect(manifest.deletes).toBeUndefined()
+          expect(await states()).toEqual(['a there', 'b there'])
+        },
+      )
+
+      test.each([
+        [
+          'could not take everything for a record',
+          {},
+          ['{"name":"no id"}'],
+          /^1 customers were not seen \(b\).*1 of what came/,
+        ],
+        ['met hidden records', { hiddenFound: true }, [], /hides records by their status/],
+        ["has only this machine's clock", { clock: 'local' }, [], /told no time/],
+      ] as [string, Partial<ReadFacts>, string[], RegExp][])(
+        'are not marked after a proven read that %s, whatever is allowed, and nobody is left to wonder why',
+        async (_title, more, others, words) => {
+          await publish('first', [{ id: 'a' }, { id: 'b' }], { facts: readOn(1) })
+          const second = await workplace.toPublication(
+            'customers',
+            [[JSON.stringify({ id: 'a', created, updated: created }), ...others]],
+            { run: 'second', facts: readOn(2, more), maxDeletes: 'all' },
+          )
+          for (let time = 0; time < 2; time++) {
+            const { manifest } = await harness.destination.publish(second)
+            expect(manifest.deletes).toMatchObject({ marked: 0, heldBack: 1, first: ['b'] })
+            expect(manifest.warnings).toEqual([expect.stringMatching(words)])
+            expect(await states()).toEqual(['a there', 'b there'])
+          }
+          // Nor does it speak of what an older read brings later.
+          await publish('late', [{ id: 'c' }], { facts: readOn(1), mode: 'incremental' })
+          expect(await states()).toEqual(['a there', 'b there', 'c there'])
+        },
+      )
+
+      test('are not marked by a doubtful read that missed none, when an older read is merged later', async () => {
+        await publish('second', [{ id: 'a' }], { facts: readOn(2, { hiddenFound: true }) })
+        await publish('first', [{ id: 'b' }], { facts: readOn(1), mode: 'incremental' })
+        expect(await states()).toEqual(['a there', 'b there'])
+      })
+
+      test('are not marked by a read that hashes their ids, or did not where an earlier one has', async () => {
+        const hashed = { hashed: ['customers.id'] }
+        await publish('first', [{ id: 'a' }], { facts: readOn(1) })
+        await publish('second', [{ id: 'hash of a' }], { facts: readOn(2), ...hashed })
+        expect(await states()).toEqual(['a there', 'hash of a there'])
+        await publish('third', [{ id: 'a' }], { facts: readOn(3) })
+        expect(await states()).toEqual(['a there', 'hash of a there'])
+      })
+
+      test('are not marked where they were created after what the read is complete for, or nobody knows when', async () => {
+        await publish(
+          'first',
+          [{ id: 'a', created: day(3) }, { id: 'b', created: 'yesterday' }, { id: 'c' }],
+          {
+            facts: readOn(4),
+          },
+        )
+        await publish('second', [], { facts: readOn(5, { completeThrough: '2026-03-02T23:59:59.999999Z' }) })
+        expect(await states()).toEqual(['a there', 'b there', 'c gone'])
+      })
+
+      test('are not marked by a read that began before another saw them, nor unmarked by an older one', async () => {
+        await publish('fifth', [{ id: 'a' }, { id: 'b' }], { facts: readOn(5), mode: 'incremental' })
+        await publish('fourth', [{ id: 'a' }], { facts: readOn(4) })
+        expect(await states()).toEqual(['a there', 'b there'])
+        await publish('sixth', [{ id: 'a' }], { facts: readOn(6) })
+        await publish('third', [{ id: 'a' }, { id: 'b', updated: day(2) }], { facts: readOn(3) })
+        expect(await states()).toEqual(['a there', 'b gone'])
+      })
+
+      test('do not come back with a read that is merged late, even if they were never there before', async () => {
+        await publish('second', [{ id: 'a' }], { facts: readOn(2) })
+        await publish('first', [{ id: 'a' }, { id: 'b' }], { facts: readOn(1) })
+        expect(await states()).toEqual(['a there', 'b gone'])
+      })
+
+      test('were seen by a later read, also where an older state of them lost to a newer', async () => {
+        await publish('first', [{ id: 'a', updated: day(1) }], { facts: readOn(1) })
+        // A stale replica: read later, and older.
+        await publish('third', [{ id: 'a', name: 'stale' }], { facts: readOn(3), mode: 'incremental' })
+        await publish('second', [], { facts: readOn(2) })
+        expect(await states()).toEqual(['a there'])
+      })
+
+      test.each([
+        [10, 12, undefined],
+        [10, 100, undefined],
+        [20, 200, undefined],
+        [3, 12, 3],
+        [12, 12, 'all'],
+      ] as const)('are marked, %i of %i, where %s are allowed', async (gone, all, maxDeletes) => {
+        await publish('first', many(all), { facts: readOn(1) })
+        const allowed = maxDeletes === undefined ? {} : { maxDeletes }
+        const { manifest } = await publish('second', many(all - gone), { facts: readOn(2), ...allowed })
+        expect(manifest.deletes).toMatchObject({ marked: gone, heldBack: 0 })
+        expect(manifest.warnings).toBeUndefined()
+        expect((await states()).filter((state) => state.endsWith('gone'))).toHaveLength(gone)
+      })
+
+      test.each([
+        [11, 12, undefined],
+        [11, 100, undefined],
+        [21, 200, undefined],
+        [4, 12, 3],
+        [1, 12, 0],
+      ] as const)(
+        'are not marked, %i of %i, where %s are allowed: the rest is published, with a warning',
+        async (gone, all, maxDeletes) => {
+          await publish('first', many(all), { facts: readOn(1) })
+          const allowed = maxDeletes === undefined ? {} : { maxDeletes }
+          const { manifest } = await publish('second', [...many(all - gone), { id: 'new' }], {
+            facts: readOn(2),
+            ...allowed,
+          })
+          expect(manifest.deletes).toMatchObject({ marked: 0, heldBack: gone })
+          expect(manifest.deletes?.first).toEqual(
+            many(all)
+              .slice(all - gone)
+              .slice(0, 10)
+              .map(({ id }) => id),
+          )
+          expect(manifest.warnings).toEqual([
+            expect.stringMatching(new RegExp(`^${gone} customers are no longer`)),
+          ])
+          expect(await states()).toHaveLength(all + 1)
+          expect((await states()).filter((state) => state.endsWith('gone'))).toEqual([])
+          expect(
+            await ask(`select run, warnings from ${harness.schema}._exports order by run`),
+          ).toMatchObject([{ warnings: '[]' }, { warnings: JSON.stringify(manifest.warnings) }])
+        },
+      )
+
+      test('that were held back are marked when the run is published again with leave to', async () => {
+        await publish('first', many(12), { facts: readOn(1) })
+        await publish('second', [], { facts: readOn(2) })
+        expect(await publish('second', [], { facts: readOn(2), maxDeletes: 11 })).toMatchObject({
+          fresh: false,
+          manifest: { deletes: { marked: 0, heldBack: 12 } },
+        })
+        const { fresh, manifest } = await publish('second', [], { facts: readOn(2), maxDeletes: 'all' })
+        expect([fresh, manifest.deletes?.marked, manifest.warnings]).toEqual([false, 12, undefined])
+        expect((await states()).filter((state) => state.endsWith('gone'))).toHaveLength(12)
+        expect(await publish('second', [], { facts: readOn(2) })).toMatchObject({ manifest })
+      })
+    })
+
+    test('ends the same, in whatever order the reads of a list that moves are merged', async () => {
+      const { schema } = harness
+      await publish('makes the tables', [])
+      await fc.assert(
+        fc.asyncProperty(histories, mergeOrders, async (history, reads) => {
+          for (const table of ['customers', 'customer_contacts', '_exports'])
+            await harness.ask(`delete from ${schema}.${table}`)
+          for (const read of reads)
+            await publish(`day ${read.date}`, seenBy(read, history), {
+              facts: readOn(read.date),
+              mode: read.full ? 'full' : 'incremental',
+            })
+          const rows = (await customers()).map(({ id, name, state }) => ({ id, name, state }))
+          expect(rows).toEqual(expectedAfter(reads, history))
+          const children = history.filter(({ id }) =>
+            rows.some((row) => row['id'] === id && row['name'] === 'first'),
+          )
+          expect(await contacts()).toEqual(children.map(({ id }) => `${id}.1 con`))
+        }),
+        { seed: 20260301, numRuns: 8 },
+      )
+    })
+
+    describe('tables that change', () => {
+      const columnsOf = (publication: Publication) => publication.tables[0]!.columns
+      const without = (publication: Publication, name: string): Publication => {
+        const [main, ...children] = publication.tables
+        return {
+          ...publication,
+          tables: [
+            { ...main!, columns: columnsOf(publication).filter((column) => column.name !== name) },
+            ...children,
+          ],
+        }
+      }
+
+      test('get the columns that the connector has learned, and keep their rows', async () => {
+        const old = without(await toPublication('first', []), 'website')
+        await harness.destination.publish(old)
+        await publish('second', [{ id: 'a' }], { facts: readOn(2) })
+        expect(await ask(`select id, website from ${harness.schema}.customers`)).toEqual([
+          { id: 'a', website: null },
+        ])
+      })
+
+      test('say of every column what it is', async () => {
+        await publish('first', [{ id: 'a' }])
+        expect(
+          await ask(`select kind, note from ${harness.schema}._columns
+            where table_name = 'customers' and column_name = 'country_code'`),
+        ).toEqual([{ kind: 'text', note: 'customers.country.code: telephone prefix' }])
+      })
+
+      test.each([
+        [
+          'added a column to',
+          'alter table customers add column mine varchar',
+          /added a column to .*customers.*: mine\./,
+        ],
+        [
+          'changed the type of a column of',
+          'alter table customers alter column send_invoices type date using null',
+          /send_invoices of .* is date, and has to be boolean/i,
+        ],
+      ])(
+        'are refused with a sentence, and left as they are, where someone %s them',
+        async (_title, sql, words) => {
+          await publish('first', [{ id: 'a' }], { facts: readOn(1) })
+          await harness.ask(sql.replace('table customers', `table ${harness.schema}.customers`))
+          await expect(publish('second', [{ id: 'b' }], { facts: readOn(2) })).rejects.toMatchObject({
+            name: 'ChangedTableError',
+            message: expect.stringMatching(words),
+          })
+          expect(await states()).toEqual(['a there'])
+          expect(await ask(`select run from ${harness.schema}._exports`)).toEqual([{ run: 'first' }])
+        },
+      )
+
+      test("that are someone else's are left alone", async () => {
+        if (harness.schema !== 'main') await harness.ask(`create schema ${harness.schema}`)
+        await harness.ask(`create table ${harness.schema}.customers (id integer, note varchar)`)
+        await expect(publish('first', [{ id: 'a' }])).rejects.toMatchObject({
+          name: 'ChangedTableError',
+          message: expect.stringMatching(/did not make/),
+        })
+        expect(await ask(`select * from ${harness.schema}.customers`)).toEqual([])
+        expect(await harness.ask(`select * from ${harness.schema}._exports`)).toBeUndefined()
+      })
+
+      test('that someone gave a column another may not leave empty are refused with a sentence', async () => {
+        await publish('first', [{ id: 'a', name: 'Ana' }], { facts: readOn(1) })
+        await harness.ask(`alter table ${harness.schema}.customers alter column name set not null`)
+        await expect(publish('second', [{ id: 'b' }], { facts: readOn(2) })).rejects.toMatchObject({
+          name: 'ChangedTableError',
+        })
+        expect(await states()).toEqual(['a there'])
+      })
+
+      test('keep every digit when a number comes that is larger or finer than any before', async () => {
+        const record = (id: string, number: string) =>
+          `{"id":"${id}","state":{"id":${number}},"aggregations":{"sales":${number}},"updated":"${day(1)}"}`
+        const numbers = ['7', '12345678901234567890', '12345678901234567890123456789012345678901', '0']
+        for (const [at, number] of numbers.entries())
+          await harness.destination.publish(
+            await workplace.toPublication('customers', [[record(`${at}`, number)]], {
+              run: `${at}`,
+              mode: 'incremental',
+              facts: readOn(at + 1),
+            }),
+          )
+        const rows =
+          await ask(`select cast(state_id as varchar) as state, cast(aggregations_sales as varchar) as sales
+          from ${harness.schema}.customers order by id`)
+        expect(rows.map(({ state }) => state)).toEqual(numbers)
+        expect(rows.map(({ sales }) => sales!.replace(/\.0+$/, ''))).toEqual(numbers)
+      })
+    })
+
+    describe('held against an export', () => {
+      const records = [
+        {
+          id: 'a',
+          name: 'Ana',
+          created: '2020-10-15T13:26:15.356289-03:00',
+          aggregations: { sales: 1500.5, balance: -0.1 },
+          metadata: { b: [1, null], a: '' },
+          contacts: [{ id: '1', phone: '007' }, { id: '2' }],
+        },
+        // A byte order mark, as a sheet's first cell brings it.
+        {
+          id: '\ufeffb',
+          name: '',
+          email: '\ufeff\ufeffb',
+          created: '1969-12-31T23:59:59.9999999Z',
+          contacts: [{ id: '3' }],
+        },
+      ]
+      const exported = async () => {
+        const publication = await workplace.toPublication(
+          'customers',
+          [records.map((one) => JSON.stringify(one))],
+          {
+            run: 'first',
+            facts: readOn(2),
+          },
+        )
+        await harness.destination.publish(publication)
+        return (await createCsvDestination().publish(publication)).location
+      }
+      const verify = (folder: string) => verifyWarehouse({ destination: harness.destination, folder })
+
+      test('holds the same, however numbers are written', async () => {
+        expect(await verify(await exported())).toMatchObject({
+          problems: [],
+          tables: [
+            { name: 'customers', compared: 2, newer: 0 },
+            { name: 'customer_contacts', compared: 3, newer: 0 },
+          ],
+        })
+      })
+
+      test.each([
+        ["update customers set name = '' where id = 'a'", /^customers\.name does not hold/],
+        ["update customers set name = null where name = ''", /^customers\.name does not hold/],
+        [
+          "update customers set aggregations_sales = 1500.51 where id = 'a'",
+          /^customers\.aggregations_sales does not/,
+        ],
+        [
+          "update customers set created = created + interval '1 microsecond' where id = 'a'",
+          /^customers\.created \(instant\) does not hold/,
+        ],
+        [
+          "update customer_contacts set phone = '7' where id = '1'",
+          /^customer_contacts\.phone does not hold/,
+        ],
+        ["delete from customers where name = ''", /^customers lacks 1 row of the export: \ufeffb\./],
+        ["delete from customer_contacts where customer_id = 'a'", /lacks 2 rows of the export: a,1; a,2\./],
+        ["insert into customers (id, _run_id) values ('c', 'first')", /^customers has 1 row under this run/],
+        [
+          `insert into customers (id, _run_id, _read_at, created) values ('c', 'old', timestamptz '${day(1)}', timestamptz '${day(1)}')`,
+          /^customers has records that the export lacks and that are not marked as deleted: c\./,
+        ],
+        ["update _warehouse set workspace = 'acc_2'", /is of workspace acc_2/],
+      ])('is found to differ after %s', async (sql, words) => {
+        const folder = await exported()
+        await harness.ask(sql.replace(/(customers|customer_contacts|_warehouse) /, `${harness.schema}.$1 `))
+        expect((await verify(folder)).problems).toEqual([expect.stringMatching(words)])
+      })
+
+      test('may have newer states of the same records', async () => {
+        const folder = await exported()
+        await publish('second', [{ id: 'a', updated: day(3) }], { facts: readOn(3), mode: 'incremental' })
+        expect(await verify(folder)).toMatchObject({
+          problems: [],
+          tables: [
+            { compared: 1, newer: 1 },
+            { compared: 1, newer: 0 },
+          ],
+        })
+      })
+
+      test('is not made where it is not there', async () => {
+        const { location } = await createCsvDestination().publish(await toPublication('first', []))
+        const said = await verify(location).then(
+          ({ problems }) => problems.join(' '),
+          (error: unknown) => String(error),
+        )
+        expect(said).toMatch(/There is no warehouse|has no table _warehouse/)
+        expect(await harness.ask(`select * from ${harness.schema}._warehouse`)).toBeUndefined()
+      })
+    })
+
+    describe('whose warehouse it is', () => {
+      test.each([
+        ['workspace', { workspace: 'acc_2' }, 'acc_2'],
+        ['address', { baseUrl: 'https://other.example/api' }, 'https://other.example/api'],
+      ])('is refused to another %s, in a sentence', async (word, other, told) => {
+        await publish('first', [{ id: 'a' }])
+        await expect(publish('second', [], { facts: readOn(2), ...other })).rejects.toMatchObject({
+          name: 'ForeignWarehouseError',
+          message: expect.stringMatching(new RegExp(`${word} .*not ${told}`)),
+        })
+        expect(await states()).toEqual(['a there'])
+      })
+
+      test('does not depend on how the same address is written, and shows no password', async () => {
+        await publish('first', [{ id: 'a' }])
+        const baseUrl = 'https://user:secret@BILLING.example/api/v1/'
+        await publish('second', [{ id: 'a' }], { facts: readOn(2), baseUrl })
+        expect(await ask(`select base_url, mode from ${harness.schema}._warehouse`)).toEqual([
+          { base_url: 'https://billing.example/api/v1', mode: 'live' },
+        ])
+      })
+    })
+
+    test('takes two publications at once one after the other', async () => {
+      await publish('before', [{ id: 'a' }], { facts: readOn(1) })
+      const runs = await Promise.all(
+        [2, 3, 4].map((date) =>
+          publish(`run ${date}`, [{ id: 'a', name: `day ${date}` }, { id: `b${date}` }], {
+            facts: readOn(date),
+            mode: 'incremental',
+          }),
+        ),
+      )
+      expect(runs.map(({ fresh }) => fresh)).toEqual([true, true, true])
+      expect(await customers()).toMatchObject([
+        { id: 'a', name: 'day 4' },
+        { id: 'b2' },
+        { id: 'b3' },
+        { id: 'b4' },
+      ])
+    })
+
+    test('takes the same publication at once only once', async () => {
+      const publication = await toPublication('run', [{ id: 'a' }])
+      const both = await Promise.all([1, 2].map(() => harness.destination.publish(publication)))
+      expect(both.filter(({ fresh }) => fresh)).toHaveLength(1)
+      expect(both[0]!.manifest).toEqual(both[1]!.manifest)
+      expect(await states()).toEqual(['a there'])
+    })
+  })
+}

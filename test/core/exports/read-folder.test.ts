@@ -1,0 +1,117 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { saveCheckpoint } from '../../../core/exports/parts/checkpoint.ts'
+import type { ExportPlan } from '../../../core/exports/plan.ts'
+import { markPublished, markPublishing } from '../../../core/exports/parts/publish-record.ts'
+import { markDamaged, openRunFolder, tablesOfRead } from '../../../core/exports/parts/read-folder.ts'
+import { nameRun } from '../../../core/runs/name.ts'
+import type { ReadState } from '../../../core/reading/state.ts'
+import type { Table } from '../../../core/tables/table.ts'
+import { createPlan } from '../../system/export/plan.ts'
+
+const resource = 'customers' as const
+const isClosed = () => Promise.resolve(true)
+const hashed = { hash: ['customers.tax_id'] }
+
+/** A data folder in which the run `export-1` has read a part of its list. */
+async function createFolder(plan: Partial<ExportPlan> = {}, { startedAt = Date.now() } = {}) {
+  const dataDir = await mkdtemp(join(tmpdir(), 'run-folder-'))
+  onTestFinished(() => rm(dataDir, { recursive: true }))
+  await nameRun({ dataDir, execution: { workflowId: 'export-1', runId: 'first' } })
+  const folder = await openRunFolder({ dataDir, hashKey: 'key', resource, isClosed, plan: createPlan(plan) })
+  const path = join(folder, 'customers.00001-00000001.part')
+  await writeFile(path, 'a\n')
+  const parts = [{ table: 'customers', path, bytes: 2, rows: 1 }]
+  await saveCheckpoint(folder, {
+    name: '00001-00000001',
+    parts,
+    drift: {},
+    read: { startedAt } as ReadState,
+    savedAt: '',
+  })
+  return { dataDir, folder }
+}
+
+type Next = Partial<Omit<Parameters<typeof openRunFolder>[0], 'plan'>> & { plan?: Partial<ExportPlan> }
+
+/** Whether the next run goes on from what `export-1` has read. */
+async function goesOn(dataDir: string, { plan, ...options }: Next = {}) {
+  const next = createPlan({ run: 'export-2', ...plan })
+  const folder = await openRunFolder({ dataDir, hashKey: 'key', resource, isClosed, ...options, plan: next })
+  return (await readdir(folder)).includes('00001-00000001.checkpoint.json')
+}
+
+describe('what an ended run has read', () => {
+  test('is gone on from by the next run of the same input', async () => {
+    const { dataDir } = await createFolder()
+    expect(await goesOn(dataDir)).toBe(true)
+  })
+
+  test('is left alone while its run has not ended, though the next run is to another destination', async () => {
+    const { dataDir } = await createFolder()
+    const asked: string[] = []
+    const stillOpen = ({ runId }: { runId: string }) => {
+      asked.push(runId)
+      return Promise.resolve(false)
+    }
+    expect(await goesOn(dataDir, { plan: { to: ['parquet'] }, isClosed: stillOpen })).toBe(false)
+    expect(asked).toEqual(['first'])
+  })
+
+  test('is left alone while another run publishes it', async () => {
+    const { dataDir, folder } = await createFolder()
+    const execution = { workflowId: 'publish-export-1', runId: 'at work' }
+    await markPublishing(folder, { execution, asked: ['duckdb'] })
+    const isClosed = ({ runId }: { runId: string }) => Promise.resolve(runId !== 'at work')
+    expect(await goesOn(dataDir, { isClosed })).toBe(false)
+    expect(await goesOn(dataDir, { plan: { run: 'export-3' } })).toBe(true)
+  })
+
+  test('is read anew where the read began more than a day ago, however late it last wrote', async () => {
+    const hour = 3600_000
+    const old = await createFolder({}, { startedAt: Date.now() - 25 * hour })
+    expect(await goesOn(old.dataDir)).toBe(false)
+    const young = await createFolder({}, { startedAt: Date.now() - 23 * hour })
+    expect(await goesOn(young.dataDir)).toBe(true)
+  })
+
+  test('is read anew where it was hashed with another key', async () => {
+    const { dataDir } = await createFolder(hashed)
+    expect(await goesOn(dataDir, { plan: hashed, hashKey: 'another' })).toBe(false)
+    expect(await goesOn(dataDir, { plan: { ...hashed, run: 'export-3' } })).toBe(true)
+  })
+
+  test('is read anew after it was published, and where it turned out to be damaged', async () => {
+    const published = await createFolder()
+    await markPublished(published.folder, { destination: 'csv', asked: ['csv', 'postgres'] })
+    expect(await goesOn(published.dataDir)).toBe(false)
+    const damaged = await createFolder()
+    await markDamaged(damaged.folder)
+    expect(await goesOn(damaged.dataDir)).toBe(false)
+  })
+
+  test('does not stand in the way where its note is torn', async () => {
+    const { dataDir, folder } = await createFolder()
+    await writeFile(join(folder, 'read.json'), '{"finger')
+    await mkdir(join(dataDir, 'parts', 'stray'))
+    await writeFile(join(dataDir, 'parts', 'a file'), '')
+    expect(await goesOn(dataDir)).toBe(false)
+  })
+})
+
+test('a read whose worker comes back with another hash key begins anew, instead of mixing two kinds of hashes', async () => {
+  const { dataDir } = await createFolder(hashed)
+  expect(await goesOn(dataDir, { plan: { ...hashed, run: 'export-1' }, hashKey: 'another' })).toBe(false)
+})
+
+test('parts are of the tables that the version which read them laid out; another one reads the list anew', async () => {
+  const { dataDir, folder } = await createFolder()
+  const path = join(folder, 'read.json')
+  const note = JSON.parse(await readFile(path, 'utf8')) as { fingerprint: string; tables: Table[] }
+  const older = note.tables.slice(0, 1)
+  await writeFile(path, JSON.stringify({ ...note, fingerprint: 'of another version', tables: older }))
+  expect(await tablesOfRead(folder)).toEqual(older)
+  expect(await goesOn(dataDir)).toBe(false)
+})

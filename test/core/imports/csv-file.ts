@@ -1,0 +1,36 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import { type CheckOptions, checkFile } from '../../../core/imports/check.ts'
+import type { ImportFile } from '../../../core/imports/open-file.ts'
+import { toSentence } from '../../../core/imports/problems.ts'
+import { type StagedRow, stageFile } from '../../../core/imports/staging/stage.ts'
+
+/** A fresh folder that is gone after the test. */
+export async function temporaryFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'connector-imports-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** A file of that content in a folder of its own. */
+export async function fileOf(content: string | Uint8Array, name = 'file.csv'): Promise<string> {
+  const path = join(await temporaryFolder(), name)
+  await writeFile(path, content)
+  return path
+}
+
+/** What is wrong with a file, a sentence each. */
+export const problemsOf = async (options: CheckOptions): Promise<string[]> =>
+  (await checkFile(options)).problems.map(toSentence)
+
+/** The changes of a file, checked first as always. */
+export async function stage(options: ImportFile, onInvalid: 'stop' | 'skip' = 'stop'): Promise<StagedRow[]> {
+  const check = await checkFile(options)
+  return Array.fromAsync(stageFile({ ...options, check, onInvalid }))
+}
+
+/** The bodies of a file's changes, as JSON text: numbers digit for digit. */
+export const bodiesOf = async (options: ImportFile): Promise<string[]> =>
+  (await stage(options)).map(({ body }) => JSON.stringify(body))

@@ -1,0 +1,218 @@
+import { join } from 'node:path'
+import { writeFile } from 'node:fs/promises'
+import { describe, expect, test } from 'vitest'
+import { checkFile } from '../../../core/imports/check.ts'
+import { readMapping, toMapping } from '../../../core/imports/mapping/mapping.ts'
+import { bodiesOf, fileOf, problemsOf, temporaryFolder } from './csv-file.ts'
+
+const products = 'name;unit_label\na;b\n'
+
+describe('columns', () => {
+  test('are known by name, whatever their capitals, and the others are named with what they might be', async () => {
+    const path = await fileOf('Name; UNIT_LABEL ;statuss\na;b;active\n')
+    expect(await problemsOf({ kind: 'products', path })).toEqual([
+      expect.stringMatching(
+        /^row 1, statuss: is no field of a product.*--map "statuss=".*did you mean status\?$/,
+      ),
+    ])
+    const mapping = toMapping({ map: ['statuss=status'] })
+    expect(await bodiesOf({ kind: 'products', path, mapping })).toEqual([
+      '{"name":"a","unit_label":"b","status":"active"}',
+    ])
+  })
+
+  test('that are missing are named once, with the column that might be it', async () => {
+    const path = await fileOf('Folio;lines.1.name;Numero;supplier;document\n1;x;2;s;7\n3;x;2;s;7\n')
+    expect(await problemsOf({ kind: 'retentions', path, mapping: toMapping({ map: ['Folio='] }) })).toEqual([
+      expect.stringMatching(/^row 1, Numero: is no field/),
+      expect.stringMatching(/^row 1, number: is needed for every retention.*did you mean Numero\?$/),
+      expect.stringMatching(/^row 1, date: is needed for every retention/),
+    ])
+  })
+
+  test('that are mapped may have an equals sign in their name, and one may be left out', async () => {
+    const path = await fileOf('A=B;unit_label;x\na;b;c\n')
+    const mapping = toMapping({ map: ['A=B=name', 'x='] })
+    expect(await bodiesOf({ kind: 'products', path, mapping })).toEqual(['{"name":"a","unit_label":"b"}'])
+    expect((await checkFile({ kind: 'products', path, mapping })).ignored).toEqual([
+      { column: 'x', why: 'the mapping leaves it out' },
+    ])
+  })
+
+  test('of which two stand for one field stop the file', async () => {
+    const path = await fileOf('name;Nombre;unit_label\na;a;b\n')
+    const mapping = toMapping({ map: ['Nombre=name'], set: ['unit_label=x'] })
+    expect(await problemsOf({ kind: 'products', path, mapping })).toEqual([
+      'row 1, Nombre: stands for name, and so does name',
+      'row 1, --set unit_label: stands for unit_label, and so does unit_label',
+    ])
+  })
+
+  test('that only the service writes are left out of a create, and said so', async () => {
+    const path = await fileOf('id;name;unit_label;created;_extra\n9;a;b;2026-01-01T00:00:00Z;\n')
+    expect(await bodiesOf({ kind: 'products', path })).toEqual(['{"name":"a","unit_label":"b"}'])
+    expect((await checkFile({ kind: 'products', path })).ignored).toEqual([
+      { column: 'id', why: 'only the service writes it' },
+      { column: 'created', why: 'only the service writes it' },
+      { column: '_extra', why: 'it is of an export, and no field' },
+    ])
+    const mapping = toMapping({ map: ['name=created'] })
+    expect((await problemsOf({ kind: 'products', path, mapping }))[0]).toBe(
+      'row 1, name: stands for created, which only the service writes',
+    )
+  })
+})
+
+describe('an update', () => {
+  const everything =
+    'customer_id,position,id,name,email,customer,orgunit,phone,invoicing,collections,created,updated\n' +
+    'cus_1,1,con_1,Ana,ana@example.com,,,+56912345678,true,false,2026-01-01T00:00:00Z,2026-01-01T00:00:00Z\n'
+
+  test('with every column of an export is refused until the columns are named', async () => {
+    const path = await fileOf(everything)
+    const file = { kind: 'update-contacts', path } as const
+    expect(await problemsOf(file)).toEqual([
+      expect.stringMatching(
+        /has every column of an export.*--columns: name, email, customer, orgunit, phone/,
+      ),
+    ])
+    expect(await bodiesOf({ ...file, columns: ['phone'] })).toEqual(['{"id":"con_1","phone":"+56912345678"}'])
+    expect(await problemsOf({ ...file, columns: ['phnoe'] })).toEqual([
+      'row 1, id: is the only column that is read, so there is nothing to change',
+      'row 1, --columns phnoe: is no column of the file; did you mean phone?',
+    ])
+  })
+
+  test('needs an id', async () => {
+    const path = await fileOf('name\nAna\n')
+    expect(await problemsOf({ kind: 'update-contacts', path })).toEqual([
+      expect.stringMatching(/^row 1, id: is needed for every contact/),
+    ])
+    const empty = await fileOf('id;name\n;Ana\n')
+    expect(await problemsOf({ kind: 'update-contacts', path: empty })).toEqual([
+      'row 2, id: has to be given for every contact',
+    ])
+  })
+})
+
+describe('a constant', () => {
+  test('is read like a cell, and in every row', async () => {
+    const path = await fileOf(products)
+    const file = { kind: 'products', path } as const
+    expect(await bodiesOf({ ...file, mapping: toMapping({ set: ['status=archived'] }) })).toEqual([
+      '{"status":"archived","name":"a","unit_label":"b"}',
+    ])
+    expect(
+      await problemsOf({
+        ...file,
+        mapping: toMapping({ set: ['status=archive', 'nam=x', 'id=1', 'plans='] }),
+      }),
+    ).toEqual([
+      'row 1, --set nam: is no field of a product; did you mean name?',
+      'row 1, --set id: is a field that only the service writes',
+      'row 1, --set plans: is a field that only the service writes',
+      'row 1, --set status: archive is none of active, archived; did you mean archived?',
+    ])
+  })
+})
+
+describe('a look-up', () => {
+  const header = 'RUT;document;number;date;lines.1.name\n'
+  const rows = ['76123456-k;7;1', '76.123.456-K;7;2', '9.999.999-9;7;3', '9.999.999-9;7;4', 'otro;7;5']
+  const text = header + rows.map((row) => `${row};2026-03-25;x\n`).join('')
+  const suppliers = 'RUT;supplier\r\n76.123.456-K;sup_1\r\n1-9;sup_2\r\n'
+
+  test('finds tax ids however they are written, and lists each unknown value once', async () => {
+    const path = await fileOf(text)
+    const mapping = toMapping({
+      map: ['RUT=supplier'],
+      lookup: [`supplier=${await fileOf(suppliers, 'suppliers.csv')}`],
+    })
+    const check = await checkFile({ kind: 'retentions', path, mapping })
+    expect(check.problems).toMatchObject([
+      {
+        row: 4,
+        column: 'RUT',
+        value: '9.999.999-9',
+        rule: 'lookup',
+        words: 'is not in suppliers.csv',
+        more: 1,
+      },
+      { row: 6, column: 'RUT', value: 'otro', rule: 'lookup' },
+    ])
+    expect(check).toMatchObject({ valid: 2, invalid: 3, stopped: false })
+    const known = await fileOf(header + '076123456K;7;1;2026-03-25;x\n')
+    expect(await bodiesOf({ kind: 'retentions', path: known, mapping })).toEqual([
+      expect.stringContaining('"supplier":"sup_1"'),
+    ])
+  })
+
+  test.each([
+    ['a;b;c\n1;2;3\n', /row 1: a look-up file has two columns/],
+    ['a;b\n1;\n', /row 2: a look-up file has two columns/],
+    ['1-9;sup_1\n1-9;sup_2\n', /row 2: 1-9 stands for sup_2, and above it stands for sup_1/],
+  ])('in a file %j is refused', async (content, words) => {
+    const mapping = { lookups: { supplier: await fileOf(content) }, columns: { RUT: 'supplier' } }
+    await expect(problemsOf({ kind: 'retentions', path: await fileOf(text), mapping })).rejects.toThrow(words)
+  })
+
+  test('for a field that the file does not have stops it', async () => {
+    const mapping = { lookups: { status: await fileOf(suppliers) } }
+    expect(await problemsOf({ kind: 'products', path: await fileOf(products), mapping })).toEqual([
+      'row 1, --lookup status: is a field that no column of the file is for',
+    ])
+  })
+})
+
+describe('a stored mapping', () => {
+  test('finds its look-ups beside it, and what is said on the command line goes before it', async () => {
+    const folder = await temporaryFolder()
+    const path = join(folder, 'mapping.json')
+    await writeFile(
+      path,
+      JSON.stringify({
+        columns: { a: 'name' },
+        set: { status: 'active' },
+        lookups: { name: 'names.csv' },
+        decimal: ',',
+      }),
+    )
+    const base = await readMapping(path)
+    expect(base.lookups).toEqual({ name: join(folder, 'names.csv') })
+    expect(
+      toMapping({ base, map: ['a=unit_label', 'b='], set: ['status=archived'], locale: 'es-MX' }),
+    ).toEqual({
+      columns: { a: 'unit_label', b: null },
+      set: { status: 'archived' },
+      lookups: { name: join(folder, 'names.csv') },
+      locale: 'es-MX',
+    })
+  })
+
+  test('that can’t be meant is refused with what is wrong', async () => {
+    await expect(readMapping(await fileOf('{', 'mapping.json'))).rejects.toThrow(/mapping\.json is no JSON/)
+    await expect(readMapping(await fileOf('{"colums": {}}', 'mapping.json'))).rejects.toThrow(/colums/)
+    expect(() => toMapping({ map: ['Folio'] })).toThrow('--map Folio: write it as "Folio=number"')
+    expect(() => toMapping({ decimal: 'comma' })).toThrow(/decimal/)
+  })
+
+  test('for Chile reads the example beside it', async () => {
+    const examples = join(import.meta.dirname, '../../../core/imports/examples')
+    const file = {
+      kind: 'retentions',
+      path: join(examples, 'retentions-chile.csv'),
+      mapping: await readMapping(join(examples, 'mapping-chile.json')),
+    } as const
+    const { totals, dialect } = await checkFile(file)
+    expect(dialect.encoding).toBe('windows-1252')
+    expect(totals).toMatchObject({
+      rows: 3,
+      changes: 2,
+      sums: { 'lines.amount': '1591780', 'lines.tax': '230808.10' },
+    })
+    expect((await bodiesOf(file))[0]).toBe(
+      '{"document":7,"number":1001,"date":"2026-04-03","supplier":"sup_0001","lines":[' +
+        '{"name":"Honorarios","amount":1245890,"tax":180654.05},{"name":"Viáticos","amount":45890,"tax":6654.05}],"tax_percent":14.5}',
+    )
+  })
+})

@@ -1,0 +1,219 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { readDate, writeDate } from '../../../core/imports/cells/dates.ts'
+import { createExactSum } from '../../../core/imports/exact-sum.ts'
+import { conventionsOf } from '../../../core/imports/cells/locale.ts'
+import { readNumber } from '../../../core/imports/cells/numbers.ts'
+import { sameDecimal } from '../../../core/changes/decimals.ts'
+import { bodiesOf, fileOf, problemsOf } from './csv-file.ts'
+
+const seed = 20261121
+
+describe('a number', () => {
+  test.each([
+    ['45.890', ['45.890', '45890']],
+    ['45,890', ['45890', '45.890']],
+    ['-1.000', ['-1.000', '-1000']],
+    ['1,234', ['1234', '1.234']],
+  ])('%s is not guessed: it has two readings', (text, readings) => {
+    expect(readNumber(text)).toEqual({ readings })
+  })
+
+  test.each([
+    ['1234', { number: '1234' }],
+    ['0012', { number: '12' }],
+    ['12,50', { number: '12.50', mark: ',' }],
+    ['12.50', { number: '12.50', mark: '.' }],
+    ['1.234.567', { number: '1234567', mark: ',' }],
+    ['1.234,567', { number: '1234.567', mark: ',' }],
+    ['1,234,567.8', { number: '1234567.8', mark: '.' }],
+    ['0.125', { number: '0.125', mark: '.' }],
+    [',5', { number: '0.5', mark: ',' }],
+    [' -7,00 ', { number: '-7.00', mark: ',' }],
+    ['12345678901234567,89', { number: '12345678901234567.89', mark: ',' }],
+  ])('%s reads one way only', (text, reading) => {
+    expect(readNumber(text)).toEqual(reading)
+  })
+
+  test.each([
+    ['45.890', ',', '45890'],
+    ['45.890', '.', '45.890'],
+    ['1.234,50', ',', '1234.50'],
+    ['1,234.50', '.', '1234.50'],
+  ] as const)('%s with the mark %s is %s', (text, mark, number) => {
+    expect(readNumber(text, mark)).toEqual({ number })
+  })
+
+  test.each(['1.2.3', '1,23,456.7', '12.34,5', '1.5,', '1-', '--1', 'x', '1 2', '12.3456.789'])(
+    '%s is none',
+    (text) => {
+      expect(readNumber(text)).toHaveProperty('wrong')
+    },
+  )
+
+  test.each([
+    ['$ 45.890', ',', '45.890'],
+    ['(1.200,5)', ',', '-1.200,5'],
+    ['CLP 12', undefined, '12'],
+  ] as const)('%s is answered with how to write it', (text, mark, fix) => {
+    expect(readNumber(text, mark)).toMatchObject({ fix })
+  })
+
+  test('with a mark that the file does not have is none, rather than another number', () => {
+    expect(readNumber('45.89', ',')).toHaveProperty('wrong')
+    expect(readNumber('45,89', '.')).toHaveProperty('wrong')
+  })
+
+  test('comes back from however it was written', () => {
+    const number = fc.tuple(
+      fc.bigInt({ min: -(10n ** 20n), max: 10n ** 20n }),
+      fc.stringMatching(/^\d{0,12}$/),
+    )
+    fc.assert(
+      fc.property(number, fc.constantFrom(',', '.'), fc.boolean(), ([whole, fraction], mark, grouped) => {
+        const group = mark === ',' ? '.' : ','
+        const text = grouped ? String(whole).replaceAll(/\B(?=(\d{3})+$)/g, group) : String(whole)
+        const digits = fraction === '' ? String(whole) : `${whole}.${fraction}`
+        const written = fraction === '' ? text : `${text}${mark}${fraction}`
+        expect(readNumber(written, mark)).toEqual({ number: digits })
+        const guess = readNumber(written)
+        // Without a mark it is that number or an open question, never another number.
+        if ('number' in guess) expect(guess.number).toBe(digits)
+        else expect(guess).toMatchObject({ readings: expect.arrayContaining([digits]) as unknown })
+      }),
+      { seed },
+    )
+  })
+})
+
+describe('sums', () => {
+  test('are exact', () => {
+    const amount = fc.tuple(fc.bigInt({ min: -(10n ** 18n), max: 10n ** 18n }), fc.nat({ max: 9 }))
+    fc.assert(
+      fc.property(fc.array(amount, { maxLength: 30 }), (amounts) => {
+        const sum = createExactSum()
+        let exact = 0n
+        for (const [units, places] of amounts) {
+          const digits = String(units < 0n ? -units : units).padStart(places + 1, '0')
+          const text = places === 0 ? digits : `${digits.slice(0, -places)}.${digits.slice(-places)}`
+          sum.add(units < 0n ? `-${text}` : text)
+          exact += units * 10n ** BigInt(9 - places)
+        }
+        expect(sameDecimal(sum.total(), `${exact}e-9`)).toBe(true)
+      }),
+      { seed },
+    )
+  })
+
+  test('keep the zeros of money', () => {
+    const sum = createExactSum()
+    for (const amount of ['0.10', '-0.30', '0.2']) sum.add(amount)
+    expect(sum.total()).toBe('0.00')
+  })
+})
+
+describe('a date', () => {
+  test.each([
+    ['2026-03-04', { date: '2026-03-04' }],
+    ['2026/3/4', { date: '2026-03-04' }],
+    ['25-03-2026', { date: '2026-03-25', order: 'dmy' }],
+    ['03/25/2026', { date: '2026-03-25', order: 'mdy' }],
+    ['5.5.2026', { date: '2026-05-05' }],
+    ['04-03-2026', { readings: ['2026-03-04', '2026-04-03'] }],
+  ])('%s is read as %j', (text, reading) => {
+    expect(readDate(text)).toEqual(reading)
+  })
+
+  test.each([
+    '31-02-2026',
+    '2026-02-29',
+    '32/01/2026',
+    '04-03-26',
+    '2026-13-01',
+    'ayer',
+    '04-03/2026',
+    '46085',
+  ])('%s is none', (text) => {
+    expect(readDate(text)).toHaveProperty('wrong')
+    expect(readDate(text, 'dmy')).toHaveProperty('wrong')
+  })
+
+  test('is answered with what was meant where that is plain', () => {
+    expect(readDate('2026-03-04 00:00:00')).toMatchObject({ fix: '2026-03-04' })
+    expect(readDate('12/25/2026', 'dmy')).toMatchObject({ fix: '2026-12-25' })
+  })
+
+  test('comes back from however people write it', () => {
+    const day = fc.date({ min: new Date('0001-01-01'), max: new Date('9999-12-31'), noInvalidDate: true })
+    fc.assert(
+      fc.property(day, fc.constantFrom('dmy', 'mdy', 'ymd'), (instant, order) => {
+        const date = instant.toISOString().slice(0, 10)
+        expect(readDate(writeDate(date, order), order)).toEqual({ date })
+      }),
+      { seed },
+    )
+  })
+})
+
+describe('a file', () => {
+  const header = 'supplier;document;number;date;lines.1.name;lines.1.amount\n'
+
+  test('is stopped by what reads in two ways, once a column, with both readings', async () => {
+    const path = await fileOf(`${header}s;7;1;04-03-2026;x;45.890\ns;7;2;05-03-2026;x;12.345\n`)
+    expect(await problemsOf({ kind: 'retentions', path })).toEqual([
+      'row 2, date: 04-03-2026 reads both as 2026-03-04 and as 2026-04-03: say which with --locale, --dates dmy or --dates mdy (and 1 more)',
+      'row 2, lines.1.amount: 45.890 reads both as 45.890 and as 45890: say which with --locale, --decimal , or --decimal . (and 1 more)',
+    ])
+  })
+
+  test('is read as its locale says', async () => {
+    const path = await fileOf(`${header}s;7;1;04-03-2026;x;45.890\n`)
+    const amount = async (mapping: object) => bodiesOf({ kind: 'retentions', path, mapping })
+    expect(await amount({ locale: 'es-CL' })).toEqual([
+      '{"supplier":"s","document":7,"number":1,"date":"2026-03-04","lines":[{"name":"x","amount":45890}]}',
+    ])
+    expect(await amount({ locale: 'en-US' })).toEqual([
+      '{"supplier":"s","document":7,"number":1,"date":"2026-04-03","lines":[{"name":"x","amount":45.890}]}',
+    ])
+    expect(await amount({ locale: 'es-CL', decimal: '.' })).toEqual([
+      expect.stringContaining('"amount":45.890'),
+    ])
+    expect(await amount({ decimal: ',', dates: 'mdy' })).toEqual([
+      expect.stringContaining('"date":"2026-04-03"'),
+    ])
+  })
+
+  test('that is written in two ways is stopped, naming both rows', async () => {
+    const path = await fileOf(`${header}s;7;1;25-03-2026;x;12,50\ns;7;2;03-25-2026;x;12.50\n`)
+    expect(await problemsOf({ kind: 'retentions', path })).toEqual([
+      expect.stringMatching(/^row 3, date: 03-25-2026 has the month first, and row 2 has the day first/),
+      expect.stringMatching(
+        /^row 3, lines.1.amount: 12.50 has a decimal point, and row 2 has a decimal comma/,
+      ),
+    ])
+  })
+
+  test('is stopped by scientific notation whatever its locale, also in an id', async () => {
+    const path = await fileOf(`${header}7,65E+08;7;1;2026-03-04;x;1,2E+05\n`)
+    expect(await problemsOf({ kind: 'retentions', path, mapping: { locale: 'es-CL' } })).toEqual([
+      expect.stringMatching(/supplier: 7,65E\+08 is in scientific notation: it reads as 765000000, or/),
+      expect.stringMatching(/lines.1.amount: 1,2E\+05 is in scientific notation: it reads as 120000, or/),
+    ])
+    await expect(bodiesOf({ kind: 'retentions', path })).rejects.toThrow('nothing of it was sent')
+  })
+
+  test('loses no digit of a number on its way through', async () => {
+    const path = await fileOf(`${header}s;7;900719925474099312;2026-03-04;x;12345678901234567,10\n`)
+    expect(await bodiesOf({ kind: 'retentions', path })).toEqual([
+      expect.stringMatching(/"number":900719925474099312,.*"amount":12345678901234567\.10/),
+    ])
+  })
+})
+
+test('a locale says how numbers and dates are written', () => {
+  expect(conventionsOf('es-CL')).toEqual({ decimal: ',', dates: 'dmy' })
+  expect(conventionsOf('es-MX')).toEqual({ decimal: '.', dates: 'dmy' })
+  expect(conventionsOf('en-US')).toEqual({ decimal: '.', dates: 'mdy' })
+  expect(() => conventionsOf('chile!')).toThrow('no known locale')
+  expect(() => conventionsOf('xx')).toThrow('no known locale')
+})

@@ -1,0 +1,96 @@
+import { readFile, readdir } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { createEncoder } from '../../../core/imports/csv/encode.ts'
+import { createRowScanner } from '../../../core/imports/csv/scanner.ts'
+import { type RowResult, type Sheet, writeResults } from '../../../core/imports/result-sheets.ts'
+import { bodiesOf, fileOf, problemsOf, temporaryFolder } from './csv-file.ts'
+
+const result = (row: number, status: string, more: Partial<RowResult> = {}): RowResult => ({
+  row,
+  status,
+  id: null,
+  error: null,
+  sentAt: null,
+  body: '{}',
+  ...more,
+})
+
+async function write(options: {
+  path: string
+  sheet: Sheet
+  results: RowResult[]
+  kind?: 'retentions' | 'products'
+}) {
+  const to = join(await temporaryFolder(), `${options.sheet}.csv`)
+  const rows = await writeResults({ kind: 'products', ...options, to })
+  expect(await readdir(dirname(to))).toEqual([`${options.sheet}.csv`])
+  return { to, rows, bytes: await readFile(to) }
+}
+
+describe('results', () => {
+  test('are the file’s own rows, to the byte in its own dialect, with what became of them', async () => {
+    const text = 'name;unit_label\r\n"Año; ""uno""";mes\r\n\r\nDos€;a\r\nTres;b\r\n'
+    const path = await fileOf(createEncoder('windows-1252')(text))
+    const results = [
+      result(2, 'done', { id: 'p1', sentAt: Date.UTC(2026, 2, 4) }),
+      result(4, 'rejected', { error: '=HYPERLINK(1) — no 🙂' }),
+    ]
+    const { bytes, rows } = await write({ path, sheet: 'results', results })
+    expect(rows).toBe(3)
+    expect(new TextDecoder('windows-1252').decode(bytes)).toBe(
+      'name;unit_label;_row;_status;_id;_error;_sent_at\r\n' +
+        '"Año; ""uno""";mes;2;done;p1;;2026-03-04T00:00:00.000Z\r\n' +
+        "Dos€;a;4;rejected;;'=HYPERLINK(1) — no ?;\r\n" +
+        'Tres;b;5;;;;\r\n',
+    )
+  })
+
+  test('that were rejected can be mended and imported again, and again', async () => {
+    const path = await fileOf('\ufeffname;unit_label\na;x\nb;y\nc;z\n')
+    const rejected = result(3, 'rejected', { error: 'unit_label: no' })
+    const first = await write({ path, sheet: 'rejected', results: [result(2, 'done'), rejected] })
+    expect(first.bytes.toString()).toBe('\ufeffname;unit_label;_row;_error\nb;y;3;unit_label: no\n')
+    expect(await problemsOf({ kind: 'products', path: first.to })).toEqual([])
+    expect(await bodiesOf({ kind: 'products', path: first.to })).toEqual(['{"name":"b","unit_label":"y"}'])
+    const second = await write({ path: first.to, sheet: 'rejected', results: [result(2, 'rejected')] })
+    expect(second.bytes.toString()).toBe('\ufeffname;unit_label;_row;_error\nb;y;2;\n')
+  })
+
+  test('of a change of several rows stand in each of them', async () => {
+    const path = await fileOf(
+      'supplier,document,number,date,lines.name\ns,7,1,2026-03-25,a\ns,7,1,2026-03-25,b\ns,7,2,2026-03-25,c\n',
+    )
+    const sent = '{"supplier":"s","document":7,"number":1}'
+    const results = [result(2, 'parked', { error: 'lost', sentAt: 0, body: sent }), result(4, 'done')]
+    const { bytes } = await write({ kind: 'retentions', path, sheet: 'parked', results })
+    const tail = `parked,,lost,1970-01-01T00:00:00.000Z,"${sent.replaceAll('"', '""')}","retention: supplier s, document 7, number 1"`
+    expect(bytes.toString()).toBe(
+      'supplier,document,number,date,lines.name,_row,_status,_id,_error,_sent_at,_sent,_look\n' +
+        `s,7,1,2026-03-25,a,2,${tail}\ns,7,1,2026-03-25,b,3,${tail}\n`,
+    )
+  })
+})
+
+test('every cell comes back, in both encodings', async () => {
+  const letters = fc.constantFrom('a', 'ñ', '€', '"', ';', '\n', '\r', ' ', "'", '=', 'Ÿ')
+  const cell = fc.string({ unit: letters, maxLength: 6 }).filter((value) => value.trim() !== '')
+  const quoted = (value: string) => `"${value.replaceAll('"', '""')}"`
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.tuple(cell, cell), { minLength: 1, maxLength: 5 }),
+      fc.constantFrom('utf-8', 'windows-1252'),
+      async (rows, encoding) => {
+        const text = `name;unit_label\n${rows.map((cells) => cells.map(quoted).join(';')).join('\n')}\n`
+        const path = await fileOf(createEncoder(encoding)(text))
+        const { bytes } = await write({ path, sheet: 'results', results: [] })
+        const { rows: back } = createRowScanner({ delimiter: ';' }).push(
+          new TextDecoder(encoding).decode(bytes),
+        )
+        expect(back.slice(1).map(({ cells }) => cells.slice(0, 2))).toEqual(rows)
+      },
+    ),
+    { seed: 20261121, numRuns: 50 },
+  )
+})

@@ -1,0 +1,125 @@
+import { describe, expect, test } from 'vitest'
+import { checkFile } from '../../../core/imports/check.ts'
+import { bodiesOf, fileOf, problemsOf, stage } from './csv-file.ts'
+
+const head = 'supplier;document;number;date'
+const start = (number: number) => `"supplier":"s","document":7,"number":${number},"date":"2026-03-25"`
+const both = '"lines":[{"name":"a","amount":1.5},{"name":"b","amount":2}]'
+
+describe('the lines of a retention may stand', () => {
+  test('in columns with numbers, of which some may be empty', async () => {
+    const path = await fileOf(
+      `${head};lines.1.name;lines.1.amount;lines.2.name;lines.2.amount\n` +
+        's;7;1;2026-03-25;a;1,5;b;2\ns;7;2;2026-03-25;;;b;2\n',
+    )
+    expect(await bodiesOf({ kind: 'retentions', path })).toEqual([
+      `{${start(1)},${both}}`,
+      `{${start(2)},"lines":[{"name":"b","amount":2}]}`,
+    ])
+  })
+
+  test('in one cell, as JSON', async () => {
+    const lines = '[{"name":"a","amount":1.50,"id":9,"total":3},{"name":"b","amount":"2"}]'
+    const path = await fileOf(`${head};lines\ns;7;1;2026-03-25;"${lines.replaceAll('"', '""')}"\n`)
+    expect(await bodiesOf({ kind: 'retentions', path })).toEqual([
+      `{${start(1)},"lines":[{"name":"a","amount":1.50},{"name":"b","amount":2}]}`,
+    ])
+  })
+
+  test.each(['lines', 'line'])('in consecutive rows with a %s each', async (list) => {
+    const path = await fileOf(
+      `${head};total;${list}.name;${list}.amount\n` +
+        's;7;1;2026-03-25;3,5;a;1,5\ns;7;1;;;b;2\n\ns;7;2;2026-03-25;;c;\ns;7;3;2026-03-25;;d;\n',
+    )
+    const rows = await stage({ kind: 'retentions', path })
+    expect(rows.map(({ row, rows }) => [row, rows])).toEqual([
+      [2, 2],
+      [5, 1],
+      [6, 1],
+    ])
+    expect(JSON.stringify(rows[0]?.body)).toBe(`{${start(1)},"total":3.5,${both}}`)
+    expect(rows[0]).toMatchObject({
+      key: '["s","7","1"]',
+      traits: { signature: '7', lines: 2, amount: '3.5' },
+    })
+  })
+
+  test('in a file of their own, in any order', async () => {
+    const path = await fileOf(`id;${head}\n12;s;7;1;2026-03-25\n11;s;7;2;2026-03-25\n`)
+    const lines = await fileOf(
+      'retention_id,position,name,amount,id,total,_extra\n11,1,x,,8,0,\n99,1,z,,9,0,\n12,2,b,2,7,0,\n12,1,a,1.5,6,0,\n',
+      'retention_lines.csv',
+    )
+    const file = { kind: 'retentions', path, lines } as const
+    expect(await bodiesOf(file)).toEqual([`{${start(1)},${both}}`, `{${start(2)},"lines":[{"name":"x"}]}`])
+    expect((await checkFile(file)).ignored).toEqual([
+      { column: 'retention_lines.csv', why: '1 of its rows belong to no row of the file' },
+    ])
+  })
+})
+
+describe('lines are refused', () => {
+  test('where two ways are mixed', async () => {
+    const path = await fileOf(`${head};lines.1.name;lines.amount\ns;7;1;2026-03-25;a;1\n`)
+    expect(await problemsOf({ kind: 'retentions', path })).toEqual([
+      'row 1, lines.amount: gives lines in another way than lines.1.name: keep one',
+    ])
+  })
+
+  test('where rows of one retention don’t agree, or don’t follow each other', async () => {
+    const path = await fileOf(
+      `${head};lines.name\ns;7;1;2026-03-25;a\ns;7;1;2026-03-26;b\ns;7;2;2026-03-25;a\ns;7;1;2026-03-25;c\n`,
+    )
+    expect(await problemsOf({ kind: 'retentions', path })).toEqual([
+      'row 3, date: 2026-03-26 is not what row 2 says (2026-03-25), of which this row is another line',
+      'row 5, supplier, document, number: stands for the same retention as row 2: rows of one retention have to follow each other',
+    ])
+  })
+
+  test.each([
+    ['{', 'is no JSON'],
+    ['{"name":"a"}', 'is no list: [{...}, {...}]'],
+    ['["a"]', 'has at 1 what is no object: {...}'],
+    ['[{"nam":"a"}]', 'has at 1.nam what is no field; did you mean name?'],
+    ['[{"name":"a"},{"amount":"1,5"}]', 'has at 2.amount what is no number'],
+    ['[{"amount":1e5}]', 'has at 1.amount what is no number'],
+    ['[{"exempt":"true"}]', 'has at 1.exempt what is neither true nor false'],
+    ['[{"discount_scheme":"€"}]', 'has at 1.discount_scheme what is none of %, $'],
+    ['[{"name":null}]', 'has at 1.name what can’t be null'],
+    ['[{"name":1}]', 'has at 1.name what is no text'],
+    ['[]', 'has to be given for every retention'],
+  ])('as JSON where they are %s', async (lines, words) => {
+    const path = await fileOf(`${head};lines\ns;7;1;2026-03-25;"${lines.replaceAll('"', '""')}"\n`)
+    expect(await problemsOf({ kind: 'retentions', path })).toEqual([expect.stringContaining(words)])
+  })
+
+  test('where a file of lines does not say whose they are, with its own name and rows', async () => {
+    const path = await fileOf(`id;${head}\n12;s;7;1;2026-03-25\n`)
+    const nobody = await fileOf('position,name\n1,a\n', 'lines.csv')
+    expect(await problemsOf({ kind: 'retentions', path, lines: nobody })).toEqual([
+      'lines.csv, row 1, retention_id: is needed to know whose lines these are, and no column is called so',
+    ])
+    const bad = await fileOf('retention_id,name,amount\n12,a,1\n12,b,x\n', 'lines.csv')
+    expect(await problemsOf({ kind: 'retentions', path, lines: bad })).toEqual([
+      'lines.csv, row 3, amount: x is not a number',
+    ])
+    const other = await fileOf('retention_id,name\n13,a\n', 'lines.csv')
+    expect(await problemsOf({ kind: 'retentions', path, lines: other })).toEqual([
+      'row 2, lines: has to be given for every retention',
+    ])
+  })
+})
+
+test('lists of a subscription are given the same ways, but not as rows', async () => {
+  const path = await fileOf(
+    'id;lines.1.plan;lines.1.quantity;addons.1.rates.2.percentage;references\ns;p;2;0,5;"[]"\n',
+  )
+  expect(await bodiesOf({ kind: 'update-subscriptions', path })).toEqual([
+    '{"id":"s","lines":[{"plan":"p","quantity":2}],"addons":[{"rates":[{"percentage":0.5}]}],"references":[]}',
+  ])
+  const rows = await fileOf('id;lines.plan\ns;p\n')
+  expect(await problemsOf({ kind: 'update-subscriptions', path: rows })).toEqual([
+    expect.stringMatching(/^row 1, lines.plan: is no field of a subscription/),
+    expect.stringMatching(/nothing to change/),
+  ])
+})

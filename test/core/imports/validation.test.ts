@@ -1,0 +1,263 @@
+import { describe, expect, test } from 'vitest'
+import { checkFile } from '../../../core/imports/check.ts'
+import { parseExpectedTotal } from '../../../core/imports/expectations.ts'
+import type { ImportKindName } from '../../../core/imports/kinds.ts'
+import { importKindNames } from '../../../core/imports/kinds.ts'
+import { template } from '../../../core/imports/mapping/template.ts'
+import type { Problem } from '../../../core/imports/problems.ts'
+import { bodiesOf, fileOf, problemsOf, stage } from './csv-file.ts'
+
+/** The problems of one row. */
+async function row(kind: ImportKindName, fields: Record<string, string>): Promise<Partial<Problem>[]> {
+  const quoted = (cells: string[]) => cells.map((cell) => `"${cell.replaceAll('"', '""')}"`).join(';')
+  const path = await fileOf(`${quoted(Object.keys(fields))}\n${quoted(Object.values(fields))}\n`)
+  return (await checkFile({ kind, path })).problems
+}
+
+const retention = { supplier: 's', document: '7', number: '1', date: '2026-03-25', 'lines.1.name': 'x' }
+const addon = { name: 'a', description: 'b', currency: 'CLP', amount: '1' }
+
+describe('a cell is held against what the service says of its field', () => {
+  test.each<[string, ImportKindName, Record<string, string>, Partial<Problem>]>([
+    ['a required field', 'addons', { ...addon, name: ' ' }, { column: 'name', rule: 'required' }],
+    ['a text too long', 'addons', { ...addon, name: 'x'.repeat(57) }, { column: 'name', rule: 'length' }],
+    [
+      'an unknown word',
+      'addons',
+      { ...addon, status: 'activ' },
+      { rule: 'value', value: 'activ', fix: 'active' },
+    ],
+    ['a number that is none', 'addons', { ...addon, amount: 'doce' }, { rule: 'number', value: 'doce' }],
+    ['a fraction of a whole', 'addons', { ...addon, duration_times: '1,5' }, { rule: 'number' }],
+    ['null where it can’t be', 'addons', { ...addon, name: '\\N' }, { rule: 'null' }],
+    [
+      'a date that does not exist',
+      'retentions',
+      { ...retention, date: '2026-02-30' },
+      { rule: 'date', value: '2026-02-30' },
+    ],
+    [
+      'the retention number 0',
+      'retentions',
+      { ...retention, number: '0' },
+      { column: 'number', rule: 'min', value: '0' },
+    ],
+    [
+      'no retention number',
+      'retentions',
+      { ...retention, number: '' },
+      { column: 'number', rule: 'required' },
+    ],
+    ['no lines', 'retentions', { ...retention, 'lines.1.name': '' }, { column: 'lines', rule: 'required' }],
+    [
+      'a word for a truth',
+      'retentions',
+      { ...retention, 'lines.1.exempt': 'sí' },
+      { rule: 'boolean', fix: 'true' },
+    ],
+    ['half an address', 'update-contacts', { id: 'c', email: 'ana@' }, { rule: 'email', value: 'ana@' }],
+    [
+      'an address with a slip',
+      'update-contacts',
+      { id: 'c', email: 'ana@x.cl,' },
+      { rule: 'email', fix: 'ana@x.cl' },
+    ],
+    ['a phone too long', 'update-contacts', { id: 'c', phone: '+569123456789' }, { rule: 'length' }],
+    ['a factor below 1', 'update-subscriptions', { id: 's', custom_change: '0,99' }, { rule: 'min' }],
+    [
+      'a charge without a source',
+      'update-subscriptions',
+      { id: 's', collection_scheme: 'charge_payment' },
+      { column: 'default_source', rule: 'required' },
+    ],
+    [
+      'a source made null',
+      'update-subscriptions',
+      { id: 's', collection_scheme: 'charge_payment', default_source: '\\N' },
+      { column: 'default_source', rule: 'required' },
+    ],
+  ])('%s', async (_what, kind, fields, problem) => {
+    expect(await row(kind, fields)).toEqual([expect.objectContaining({ row: 2, line: 2, ...problem })])
+  })
+
+  test.each<[string, ImportKindName, Record<string, string>]>([
+    ['the longest name, in characters of two halves', 'addons', { ...addon, name: '😀'.repeat(56) }],
+    ['a whole number with a zero behind the comma', 'addons', { ...addon, duration_times: '12,0' }],
+    ['the least factor', 'update-subscriptions', { id: 's', custom_change: '1' }],
+    [
+      'a charge with a source',
+      'update-subscriptions',
+      { id: 's', collection_scheme: 'charge_payment', default_source: 'src' },
+    ],
+    ['null where it can be', 'update-subscriptions', { id: 's', note: '\\N' }],
+    ['truth as a spreadsheet in Spanish has it', 'update-contacts', { id: 'c', invoicing: 'VERDADERO' }],
+  ])('and %s passes', async (_what, kind, fields) => {
+    expect(await row(kind, fields)).toEqual([])
+  })
+})
+
+test('every problem of a file is said at once, where a spreadsheet has it', async () => {
+  const path = await fileOf(
+    'name;description;currency;amount;status\n"Uno\ny medio";;CLP;x;activ\n\n;d;CLP;1;active\n',
+  )
+  expect(await problemsOf({ kind: 'addons', path })).toEqual([
+    'row 2, amount: x is not a number',
+    'row 2, status: activ is none of active, archived; did you mean active?',
+    'row 2, description: has to be given for every addon',
+    'row 4 (line 5), name: has to be given for every addon',
+  ])
+})
+
+describe('an empty cell', () => {
+  test('is not given on create, left as it is on update, and \\N is null; each is counted', async () => {
+    const path = await fileOf('id;note;expiration_days;coupon\ns1;;10;\\N\ns2;;;\\N\n')
+    const file = { kind: 'update-subscriptions', path } as const
+    expect(await bodiesOf(file)).toEqual([
+      '{"id":"s1","expiration_days":10,"coupon":null}',
+      '{"id":"s2","coupon":null}',
+    ])
+    expect((await checkFile(file)).columns).toEqual([
+      { column: 'id', field: 'id', given: 2, empty: 0, null: 0 },
+      { column: 'note', field: 'note', given: 0, empty: 2, null: 0 },
+      { column: 'expiration_days', field: 'expiration_days', given: 1, empty: 1, null: 0 },
+      { column: 'coupon', field: 'coupon', given: 0, empty: 0, null: 2 },
+    ])
+  })
+
+  test('in every column leaves an update with nothing to send', async () => {
+    const path = await fileOf('id;phone\nc1;\nc2;123\n')
+    expect(await stage({ kind: 'update-contacts', path })).toMatchObject([
+      { row: 2, closed: { state: 'dropped', outcome: 'nothingGiven' } },
+      { row: 3, body: { id: 'c2', phone: '123' } },
+    ])
+  })
+})
+
+describe('doubles inside a file', () => {
+  test('are errors that name both rows, whatever the zeros and blanks of their keys', async () => {
+    const header = `${Object.keys(retention).join(';')}\n`
+    const path = await fileOf(`${header}s;7;1;2026-03-25;x\ns;7;2;2026-03-25;x\n s ;07;001;2026-04-25;y\n`)
+    const file = { kind: 'retentions', path } as const
+    expect(await problemsOf(file)).toEqual([
+      'row 4, supplier, document, number: stands for the same retention as row 2',
+    ])
+    expect(await checkFile(file)).toMatchObject({ valid: 1, invalid: 2, doubled: { 2: 4, 4: 2 } })
+    // Which of the two is right, nobody can tell from here: neither is sent.
+    expect((await stage(file, 'skip')).map(({ row, closed }) => [row, closed?.outcome])).toEqual([
+      [2, 'invalid'],
+      [3, undefined],
+      [4, 'invalid'],
+    ])
+  })
+
+  test('of what has no key of its own are rows that say the same', async () => {
+    const path = await fileOf('name;unit_label\na;b\nc;d\na;b\n')
+    expect(await problemsOf({ kind: 'products', path })).toEqual([
+      'row 4, the row: stands for the same product as row 2',
+    ])
+  })
+})
+
+describe('control totals', () => {
+  const path = () =>
+    fileOf(
+      'supplier;document;number;date;total;tax_percent;lines.1.amount;lines.2.amount\n' +
+        's;7;1;2026-03-25;100,10;19;0,1;0,2\ns;7;2;2026-03-25;200,20;19;0,1;\ns;8;3;2026-03-25;-0,3;19;1;\n',
+    )
+
+  test('are exact, for each amount and each document type', async () => {
+    const { totals } = await checkFile({ kind: 'retentions', path: await path() })
+    expect(totals).toEqual({
+      rows: 3,
+      changes: 3,
+      sums: { 'lines.amount': '1.4', total: '300.00' },
+      by: {
+        field: 'document',
+        values: {
+          '7': { changes: 2, sums: { 'lines.amount': '0.4', total: '300.30' } },
+          '8': { changes: 1, sums: { 'lines.amount': '1', total: '-0.3' } },
+        },
+      },
+    })
+  })
+
+  test('are held against what was expected, as numbers of the file are written', async () => {
+    const file = { kind: 'retentions', path: await path() } as const
+    expect(
+      await problemsOf({ ...file, expect: { rows: 3, totals: { total: '300,0', 'lines.amount': '1,40' } } }),
+    ).toEqual([])
+    expect(
+      await problemsOf({
+        ...file,
+        expect: { rows: 4, totals: { total: '300,01', 'lines.amont': '1', 'lines.amount': '1.400' } },
+      }),
+    ).toEqual([
+      'row 1, --expect-rows: 4 rows were expected, and the file has 3',
+      'row 1, --expect-total total: 300,01 was expected, and the file sums up to 300.00',
+      'row 1, --expect-total lines.amont: 1 is expected of a column that has no sum; did you mean lines.amount?',
+      expect.stringMatching(/--expect-total lines.amount: 1.400 reads both as 1.400 and as 1400/),
+    ])
+    expect(parseExpectedTotal('lines.amount=1.234,50')).toEqual(['lines.amount', '1.234,50'])
+    expect(() => parseExpectedTotal('lines.amount')).toThrow('write it as lines.amount=1234.56')
+  })
+})
+
+describe('a file with problems', () => {
+  const text = 'name;unit_label;status\na;b;activ\nc;d;active\n'
+
+  test('gives nothing away', async () => {
+    await expect(stage({ kind: 'products', path: await fileOf(text) })).rejects.toMatchObject({
+      name: 'InvalidFileError',
+      message:
+        'file.csv has a problem, and nothing of it was sent: row 2, status: activ is none of active, archived; did you mean active?',
+    })
+  })
+
+  test('gives its bad rows closed and the others to send, where that is asked for', async () => {
+    expect(await stage({ kind: 'products', path: await fileOf(text) }, 'skip')).toMatchObject([
+      {
+        row: 2,
+        closed: {
+          state: 'rejected',
+          outcome: 'invalid',
+          error: expect.stringContaining('did you mean active?') as unknown,
+        },
+      },
+      { row: 3, body: { name: 'c' }, key: expect.stringMatching(/^[0-9a-f]{32}$/) as unknown },
+    ])
+  })
+
+  test('gives nothing away even then, where the whole file is in doubt', async () => {
+    const path = await fileOf('name;description;currency;amount\na;b;CLP;45.890\n')
+    await expect(stage({ kind: 'addons', path }, 'skip')).rejects.toThrow('reads both as')
+  })
+
+  test('of a hundred thousand kinds keeps a thousand, and counts them all', async () => {
+    const path = await fileOf(`name;unit_label;status\n${'a;b;x\n'.repeat(3_000)}`)
+    const seen: Problem[] = []
+    const check = await checkFile({ kind: 'products', path, onProblem: (problem) => seen.push(problem) })
+    expect(check.problems).toHaveLength(1_000)
+    expect(check.problemCount).toBe(3_000)
+    expect(seen).toHaveLength(3_000)
+  })
+})
+
+describe('a template', () => {
+  test.each(
+    importKindNames.flatMap((kind) =>
+      ['es-CL', 'es-MX', 'en-US', 'sv-SE'].map((locale) => [kind, locale] as const),
+    ),
+  )('of %s for %s imports as it is', async (kind, locale) => {
+    const path = await fileOf(template({ kind, locale }))
+    expect(await problemsOf({ kind, path, mapping: { locale } })).toEqual([])
+    expect(await stage({ kind, path, mapping: { locale } })).toHaveLength(1)
+  })
+
+  test('is written as its people write', () => {
+    const [header, row] = template({ kind: 'retentions', locale: 'es-CL' }).split('\n')
+    expect(header).toBe(
+      '\ufeffsupplier;document;number;date;total;lines.1.name;lines.1.amount;lines.1.quantity',
+    )
+    expect(row).toBe('sup_0001;7;1234;25-03-2026;45890,50;Honorarios;45890,50;1')
+  })
+})

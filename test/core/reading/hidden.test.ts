@@ -1,0 +1,116 @@
+import { describe, expect, test } from 'vitest'
+import type { ListPage } from '../../../core/billing/reply.ts'
+import { subscriptions } from '../../../core/billing/resources/subscriptions.ts'
+import { toTimestamp } from '../../../core/reading/instant.ts'
+import type { FetchPage, PageRequest } from '../../../core/reading/source.ts'
+import { start } from './drifting-list.ts'
+import { readThrough } from './read-through.ts'
+
+interface Row {
+  id: string
+  created: string
+  status: string
+}
+
+const statuses = ['active', 'paused', 'cancelled', 'finalized']
+
+function rows(size: number): Row[] {
+  return Array.from({ length: size }, (_, at) => ({
+    id: `s${at}`,
+    created: toTimestamp(start + at * 1_000_003),
+    status: statuses[at % statuses.length] ?? '',
+  }))
+}
+
+/** A service that shows some statuses only where they are asked for. */
+function hiding(all: Row[], hidden: readonly string[]) {
+  const asked: string[] = []
+  const fetchPage: FetchPage = ({ ordering, page, pageSize, filters }: PageRequest) => {
+    const { status } = filters
+    asked.push(`${status ?? 'all'} ${ordering}`)
+    const shown = all.filter((row) =>
+      status === undefined ? !hidden.includes(row.status) : row.status === status,
+    )
+    const inOrder = ordering === '-created' ? shown.toReversed() : shown
+    const records = inOrder.slice((page - 1) * pageSize, page * pageSize)
+    const next = page * pageSize < shown.length ? `/list/?page=${page + 1}` : null
+    return Promise.resolve<ListPage>({
+      records,
+      count: shown.length,
+      next,
+      servedAt: Date.parse('2026-11-21T12:00:30Z'),
+    })
+  }
+  return { fetchPage, asked }
+}
+
+const options = { resource: subscriptions, now: () => Date.parse('2026-11-21T12:00:00Z') }
+
+describe('records that a list hides unless their status is asked for', () => {
+  test('are found, read status by status, and written once', async () => {
+    const all = rows(1000)
+    const { outcome, ids } = await readThrough({ ...options, ...hiding(all, ['cancelled']) })
+    expect(outcome.verdict).toBe('proven')
+    expect(ids.toSorted()).toEqual(all.map(({ id }) => id).toSorted())
+    expect(outcome.scope).toContain('The list hides records unless their status is asked for')
+    expect(outcome.countBefore).toBe(750)
+  })
+
+  test('are still found where the process crashes again and again', async () => {
+    const all = rows(1000)
+    let turn = 0
+    const random = () => ((turn++ * 7) % 10) / 10
+    const { ids, restarts } = await readThrough(
+      { ...options, ...hiding(all, ['cancelled']) },
+      { crash: 0.2, random },
+    )
+    expect(restarts).toBeGreaterThan(3)
+    expect(ids.toSorted()).toEqual(all.map(({ id }) => id).toSorted())
+  })
+
+  test('cost one request a status where there are none', async () => {
+    const { fetchPage, asked } = hiding(rows(90), [])
+    const { outcome } = await readThrough({ ...options, fetchPage })
+    expect(outcome).toMatchObject({ verdict: 'proven', requests: 5 + 2, records: 90 })
+    expect(asked.slice(0, 5)).toEqual(subscriptions.statuses?.map((status) => `${status} -created`))
+    expect(outcome.scope).not.toContain('hides')
+  })
+
+  test('are not looked for where a status is asked for', async () => {
+    const { fetchPage, asked } = hiding(rows(90), ['cancelled'])
+    const { outcome } = await readThrough({ ...options, fetchPage, filters: { status: 'paused' } })
+    expect(outcome).toMatchObject({ verdict: 'proven', requests: 2 })
+    expect(new Set(asked)).toEqual(new Set(['paused -created', 'paused created']))
+  })
+
+  test('a record that is deleted during the read is not taken for hidden', async () => {
+    const all = rows(500)
+    const { fetchPage, asked } = hiding(all, [])
+    const { outcome } = await readThrough({
+      ...options,
+      fetchPage: (request) => {
+        if (asked.length === 5) all.splice(-3, 3)
+        return fetchPage(request)
+      },
+    })
+    expect(outcome.verdict).toBe('proven')
+    expect(outcome.scope).not.toContain('hides')
+    expect(outcome.records).toBe(497)
+  })
+
+  test('a status filter that is ignored says nothing about any status', async () => {
+    const all = rows(300)
+    const { fetchPage } = hiding(all, [])
+    const { outcome } = await readThrough({
+      ...options,
+      fetchPage: (request) => fetchPage({ ...request, filters: {} }),
+    })
+    expect(outcome).toMatchObject({ verdict: 'proven', records: 300 })
+    expect(outcome.scope).not.toContain('hides')
+  })
+
+  test("the first look at a status tells the service's clock", async () => {
+    const { outcome } = await readThrough({ ...options, ...hiding(rows(50), []) })
+    expect(outcome).toMatchObject({ clock: 'service', completeThrough: '2026-11-21T11:59:30.000000Z' })
+  })
+})

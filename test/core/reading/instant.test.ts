@@ -1,0 +1,62 @@
+import * as fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { toInstant, toTimestamp } from '../../../core/reading/instant.ts'
+import { seed } from './any-list.ts'
+
+test('reads the timestamps of the service to the microsecond', () => {
+  expect(toInstant('1970-01-01T00:00:00Z')).toBe(0)
+  expect(toInstant('2020-10-15T13:26:15.356289-03:00')).toBe(1_602_779_175_356_289)
+  expect(toInstant('2020-10-15T13:26:15-03:00')).toBe(1_602_779_175_000_000)
+  expect(toInstant('2020-10-15T13:26:15.3-03:00')).toBe(1_602_779_175_300_000)
+  expect(toInstant('2020-10-15T13:26:15.3562891239Z')).toBe(1_602_768_375_356_289)
+  expect(toInstant('2024-02-29T23:59:59.999999+05:45')).toBe(1_709_230_499_999_999)
+  expect(toInstant('1969-12-31T23:59:59.999999Z')).toBe(-1)
+})
+
+test('the same instant in two offsets is the same number, where the texts compare the other way', () => {
+  const before = '2026-04-04T23:30:00-03:00'
+  const after = '2026-04-04T23:10:00-04:00'
+  expect(after < before).toBe(true)
+  expect(toInstant(after)).toBeGreaterThan(toInstant(before) ?? NaN)
+})
+
+test.for([
+  ['no text', 1_602_779_175],
+  ['nothing', null],
+  ['no time', '2020-10-15'],
+  ['no offset', '2020-10-15T13:26:15'],
+  ['a space for the T', '2020-10-15 13:26:15Z'],
+  ['a day that is not', '2023-02-29T00:00:00Z'],
+  ['month 13', '2023-13-01T00:00:00Z'],
+  ['month 0', '2023-00-10T00:00:00Z'],
+  ['hour 24', '2023-02-01T24:00:00Z'],
+  ['minute 60', '2023-02-01T10:60:00Z'],
+  ['second 60', '2023-02-01T10:00:60Z'],
+  ['an empty fraction', '2023-02-01T10:00:00.Z'],
+  ['half an offset', '2023-02-01T10:00:00+03'],
+  ['an offset that is not', '2023-02-01T10:00:00+24:00'],
+  ['something behind', '2023-02-01T10:00:00Zx'],
+  ['letters', '2023-02-0aT10:00:00Z'],
+] as const)('takes %s for no instant', ([, text]) => {
+  expect(toInstant(text)).toBeUndefined()
+})
+
+test('agrees with Date in every offset, and keeps what Date drops', () => {
+  const property = fc.property(
+    fc.date({ min: new Date('0001-01-02'), max: new Date('2254-12-31'), noInvalidDate: true }),
+    fc.integer({ min: 0, max: 999 }),
+    fc.integer({ min: -14 * 60, max: 14 * 60 }),
+    (date, micros, offset) => {
+      const local = new Date(date.getTime() + offset * 60_000)
+        .toISOString()
+        .replace('Z', String(micros).padStart(3, '0'))
+      const pad = (part: number) => String(part).padStart(2, '0')
+      const [hours, minutes] = [Math.floor(Math.abs(offset) / 60), Math.abs(offset) % 60]
+      const text = `${local}${offset < 0 ? '-' : '+'}${pad(hours)}:${pad(minutes)}`
+      const instant = date.getTime() * 1000 + micros
+      expect(toInstant(text)).toBe(instant)
+      expect(toInstant(toTimestamp(instant))).toBe(instant)
+    },
+  )
+  fc.assert(property, { seed, numRuns: 2000 })
+})

@@ -1,0 +1,500 @@
+import { describe, expect, test } from 'vitest'
+import { Forbidden, NotFound, Refused, ServiceFault } from '../../../core/billing/errors.ts'
+import type { ListPage } from '../../../core/billing/reply.ts'
+import { customers } from '../../../core/billing/resources/customers.ts'
+import { toTimestamp } from '../../../core/reading/instant.ts'
+import { TestModeMismatch } from '../../../core/reading/record-checks.ts'
+import { readList, type ReadState } from '../../../core/reading/read-list.ts'
+import type { FetchPage, PageRequest } from '../../../core/reading/source.ts'
+import { DriftingList, quiet, start, type ListOptions } from './drifting-list.ts'
+import { createIdSet, readThrough } from './read-through.ts'
+
+const calm: ListOptions = {
+  seed: 20_261_121,
+  size: 1000,
+  ties: 0,
+  drift: quiet,
+  shuffledTies: false,
+  countLag: 0,
+  replicaLag: 0,
+  staleShare: 0,
+  gatewayFaults: 0,
+  shortWindows: 0,
+}
+
+const tied = (id: string) => ({ id, at: start, updated: start, record: { id, created: toTimestamp(start) } })
+
+const listOf = (options: Partial<ListOptions>) => new DriftingList({ ...calm, ...options })
+
+/** A service that answers as told, from a list that stands still. */
+function serving(
+  list: DriftingList,
+  answer: (request: PageRequest, page: () => ListPage) => ListPage,
+): FetchPage {
+  return (request) => Promise.resolve().then(() => answer(request, () => list.serve(request)))
+}
+
+async function expectWhole(list: DriftingList, options: Parameters<typeof readThrough>[0]) {
+  const taken = await readThrough(options)
+  expect(taken.outcome.reasons).toEqual([])
+  expect(taken.outcome.verdict).toBe('proven')
+  expect(taken.ids.toSorted()).toEqual(list.now.map(({ id }) => id).toSorted())
+  return taken
+}
+
+describe('a list that stands still', () => {
+  test.for([
+    { size: 0, requests: 2 },
+    { size: 2, requests: 2 },
+    { size: 99, requests: 2 },
+    { size: 100, requests: 2 },
+    { size: 101, requests: 2 },
+  ])('of $size records is proven by $requests requests', async ({ size, requests }) => {
+    const list = listOf({ size })
+    const { outcome } = await expectWhole(list, { fetchPage: list.fetchPage })
+    expect(outcome).toMatchObject({
+      requests,
+      records: size,
+      countBefore: size,
+      countAfter: size,
+      linksMended: 0,
+    })
+  })
+
+  test.for([1, 30, 99])('of %i records of one time is proven where four windows agree', async (size) => {
+    const list = listOf({ size: 0, groups: [] })
+    list.versions = [Array.from({ length: size }, (_, at) => tied(`t${at}`))]
+    const { outcome } = await expectWhole(list, { fetchPage: list.fetchPage })
+    expect(outcome.requests).toBe(4)
+    expect(outcome.ties).toEqual([{ at: toTimestamp(start), records: size, sweeps: 4 }])
+  })
+
+  test.for([29, 31])('of 30 records of one time is not proven while %i are counted', async (count) => {
+    const list = listOf({ size: 0 })
+    list.versions = [Array.from({ length: 30 }, (_, at) => tied(`t${at}`))]
+    const fetchPage = serving(list, (_, page) => ({ ...page(), count }))
+    const { outcome, ids } = await readThrough({ fetchPage })
+    expect(outcome.verdict).toBe('unproven')
+    expect(ids).toHaveLength(30)
+  })
+
+  test('is not taken for empty because its start is once not shown', async () => {
+    const list = listOf({ size: 50 })
+    const fetchPage = serving(list, (request, page) =>
+      request.ordering === 'created' ? { ...page(), records: [], count: 0 } : page(),
+    )
+    const { outcome } = await readThrough({ fetchPage })
+    expect(outcome.verdict).toBe('unproven')
+  })
+
+  test('comes newest first', async () => {
+    const list = listOf({ size: 1000 })
+    const { ids } = await readThrough({ fetchPage: list.fetchPage })
+    expect(ids).toEqual(list.now.map(({ id }) => id).toReversed())
+  })
+
+  test.for([
+    { name: 'in the middle, that no window holds', groups: [{ records: 300, after: 0.5 }] },
+    { name: 'at the start', groups: [{ records: 300, after: 0 }] },
+    { name: 'at the end', groups: [{ records: 300, after: 0.999 }] },
+  ])('sweeps a group of 300 $name, and names it', async ({ groups }) => {
+    const list = listOf({ size: 700, groups })
+    if (groups[0]?.after === 0.999) list.versions = [list.now.slice(0, -1)]
+    const { outcome } = await expectWhole(list, { fetchPage: list.fetchPage })
+    expect(outcome.ties).toEqual([expect.objectContaining({ sweeps: 2 })])
+  })
+
+  test('sweeps a whole list of 250 records of one time', async () => {
+    const list = listOf({ size: 0 })
+    list.versions = [Array.from({ length: 250 }, (_, at) => tied(`t${at}`))]
+    const { outcome } = await expectWhole(list, { fetchPage: list.fetchPage })
+    expect(outcome.ties[0]).toMatchObject({ records: 250 })
+  })
+
+  test('holds a group of 70 by one window, in whatever order its records come', async () => {
+    const list = listOf({ size: 2000, groups: [{ records: 70, after: 0.5 }], shuffledTies: true })
+    const { outcome } = await expectWhole(list, { fetchPage: list.fetchPage })
+    expect(outcome.ties).toEqual([])
+  })
+
+  test('does not call a large group proven whose order changes with each response', async () => {
+    const list = listOf({ size: 700, groups: [{ records: 300, after: 0.5 }], shuffledTies: true })
+    const { outcome } = await readThrough({ fetchPage: list.fetchPage })
+    expect(outcome.verdict).toBe('unproven')
+    expect(outcome.reasons).toEqual([expect.stringMatching(/^the group of records of .* kept changing/)])
+  })
+})
+
+describe('a large group of one time is not proven', () => {
+  const size = 250
+  const members = Array.from({ length: size }, (_, at) => tied(`t${at}`))
+  const newer = { ...tied('newer'), record: { id: 'newer', created: toTimestamp(start + 1) } }
+  const older = { ...tied('older'), record: { id: 'older', created: toTimestamp(start - 1) } }
+
+  /** A list with the group in its middle, whose order is made anew for each request. */
+  function grouped(order: (low: number, high: number, request: number) => typeof members) {
+    let requests = 0
+    const fetchPage: FetchPage = (request) => {
+      const low = (request.page - 1) * request.pageSize
+      const list = listOf({ size: 0 })
+      // The group begins at place 1, or at place 1 from the other end.
+      list.versions = [[older, ...order(low - 1, low + request.pageSize - 2, requests++), newer]]
+      return list.fetchPage(request)
+    }
+    return fetchPage
+  }
+
+  test('where a record of it is always somewhere else', async () => {
+    const fetchPage = grouped((low, high) => {
+      const place = low > 0 ? 0 : high + 1
+      return members.slice(1).toSpliced(Math.min(place, size - 1), 0, tied('t0'))
+    })
+    const { outcome, ids } = await readThrough({ fetchPage, concurrency: 1 })
+    expect(ids).not.toContain('t0')
+    expect(outcome.verdict).toBe('unproven')
+  })
+
+  test('where each sweep shows as many records as there are, but other ones', async () => {
+    const fetchPage = grouped((low, high, request) => {
+      const first = low <= 0
+      const others = members.slice(2).toSpliced(first ? high : low - 1, 0, tied(`new ${request}`))
+      return others.toSpliced(first ? high + 1 : 0, 0, tied('t0'))
+    })
+    const { outcome } = await readThrough({ fetchPage, concurrency: 1 })
+    expect(outcome.verdict).toBe('unproven')
+  })
+})
+
+describe('what a service may do', () => {
+  test.for([undefined, 0, 7, 1400, 1600, 5000])(
+    'a count of %s for 1500 records costs a few requests',
+    async (count) => {
+      const list = listOf({ size: 1500 })
+      const fetchPage = serving(list, (_, page) => ({ ...page(), count }))
+      const { outcome } = await expectWhole(list, { fetchPage })
+      expect(outcome.requests).toBeLessThan(55)
+    },
+  )
+
+  test('a `next` that is not the page that follows is ignored, and told', async () => {
+    const list = listOf({ size: 1500 })
+    const fetchPage = serving(list, (_, page) => ({ ...page(), next: 'http://elsewhere/list/?page=7777' }))
+    const { outcome } = await expectWhole(list, { fetchPage })
+    expect(outcome.notes).toEqual([
+      `${outcome.requests} responses named a next page that is not the one that follows; it was ignored`,
+    ])
+  })
+
+  test.for([
+    { cap: 50, perPage: 1.3 },
+    { cap: 20, perPage: 1.6 },
+  ])('pages capped at $cap are found out and chained all the same', async ({ cap, perPage }) => {
+    const list = listOf({ size: 2000, cap })
+    const { outcome } = await expectWhole(list, { fetchPage: list.fetchPage })
+    expect(outcome.requests / (2000 / cap)).toBeLessThan(perPage)
+  })
+
+  test('pages capped below 20 prove nothing, and are read one after the other', async () => {
+    const list = listOf({ size: 3000, cap: 10 })
+    const { ids, outcome } = await readThrough({ fetchPage: list.fetchPage })
+    expect(outcome.reasons).toEqual([expect.stringContaining('at most 10 records a page')])
+    expect(new Set(ids).size).toBe(3000)
+  })
+
+  test('a list that never ends is left where its count says that it should have', async () => {
+    const list = listOf({ size: 300, cap: 10 })
+    const fetchPage = serving(list, (request, page) =>
+      request.page > 30 ? list.serve({ ...request, page: 1 }) : page(),
+    )
+    const { outcome } = await readThrough({ fetchPage })
+    expect(outcome.reasons).toContain('the list went on past page 80, while the service counts 300 records')
+    expect(outcome.requests).toBeLessThan(90)
+  })
+
+  test('a page size that is not followed is seen', async () => {
+    const list = listOf({ size: 300 })
+    const fetchPage: FetchPage = (request) => list.fetchPage({ ...request, pageSize: 40 })
+    const { outcome, ids } = await readThrough({ fetchPage })
+    expect(outcome.reasons).toEqual([expect.stringContaining('the page size is not followed')])
+    expect(ids).toHaveLength(300)
+  })
+
+  test('records that are taken out after paging are seen, on the only page too', async () => {
+    for (const size of [60, 700]) {
+      const list = listOf({ size })
+      const fetchPage = serving(list, (_, page) => ({
+        ...page(),
+        records: page().records.filter((_, at) => at !== 5),
+      }))
+      const { outcome } = await readThrough({ fetchPage })
+      expect(outcome.verdict, `${size} records`).toBe('unproven')
+      expect(outcome.reasons).toEqual([expect.stringContaining('were due')])
+    }
+  })
+
+  test('an ordering that is ignored is seen, and every page is read by its number', async () => {
+    const list = listOf({ size: 730 })
+    const mixed = list.now.toSorted((one, other) => one.id.localeCompare(other.id))
+    list.versions = [mixed]
+    const fetchPage: FetchPage = (request) => list.fetchPage({ ...request, ordering: 'created' })
+    const { outcome, ids } = await readThrough({ fetchPage })
+    expect(outcome.reasons).toEqual([expect.stringContaining('ordering=created is not honoured')])
+    expect(ids.toSorted()).toEqual(mixed.map(({ id }) => id).toSorted())
+  })
+
+  test('an ordering that is refused is left out', async () => {
+    const list = listOf({ size: 230 })
+    const fetchPage = serving(list, (request, page) => {
+      if (request.ordering !== undefined)
+        throw new Refused({ ...failure, status: 400, words: ['no such ordering'] })
+      return page()
+    })
+    const { outcome, ids } = await readThrough({ fetchPage })
+    expect(outcome.reasons).toEqual([expect.stringContaining('no such ordering')])
+    expect(ids).toHaveLength(230)
+  })
+
+  test('where only oldest first is honoured, the end of the list starts the chain, and the scope says so', async () => {
+    const list = listOf({ size: 730 })
+    const fetchPage: FetchPage = (request) => list.fetchPage({ ...request, ordering: 'created' })
+    const { outcome } = await expectWhole(list, { fetchPage })
+    expect(outcome.scope).toContain('Newest first is not honoured')
+  })
+
+  test('a record without a readable time is written once, and the read is not proven', async () => {
+    const list = listOf({ size: 400 })
+    list.versions = [list.now.with(37, { ...tied('odd'), record: { id: 'odd', created: 'yesterday' } })]
+    const { outcome, ids } = await readThrough({ fetchPage: list.fetchPage })
+    expect(outcome.reasons).toEqual([expect.stringContaining('no readable created')])
+    expect(ids.filter((id) => id === 'odd')).toEqual(['odd'])
+    expect(new Set(ids).size).toBe(400)
+  })
+
+  test('what is no object or has no id is handed out as rejected, and breaks nothing', async () => {
+    const list = listOf({ size: 400 })
+    const { at, updated } = list.now[150] ?? tied('')
+    list.versions = [
+      list.now.with(150, { id: '', at, updated, record: { id: null, created: toTimestamp(at) } }),
+    ]
+    const rejected: unknown[] = []
+    const read = readList({ ...options, fetchPage: list.fetchPage })
+    for (let step = await read.next(); ; step = await read.next()) {
+      if (step.done === true) {
+        expect(step.value).toMatchObject({ verdict: 'proven', records: 399, rejected: 1 })
+        break
+      }
+      rejected.push(...step.value.rejected)
+    }
+    expect(rejected).toEqual([{ id: null, created: toTimestamp(at) }])
+  })
+
+  test('a record that a join shows twice is written once', async () => {
+    const list = listOf({ size: 400 })
+    list.versions = [list.now.flatMap((item, at) => (at % 7 === 0 ? [item, item] : [item]))]
+    const taken = await readThrough({ fetchPage: list.fetchPage })
+    expect(taken.outcome.verdict).toBe('proven')
+    expect(taken.ids).toHaveLength(400)
+  })
+
+  test('a list whose newest records are all deleted while it is read is linked at its top again', async () => {
+    const list = listOf({ size: 1000 })
+    let requests = 0
+    const fetchPage: FetchPage = async (request) => {
+      if (++requests === 4) list.versions = [list.now.slice(0, 500)]
+      return list.fetchPage(request)
+    }
+    const { outcome, ids } = await readThrough({ fetchPage, concurrency: 1 })
+    expect(outcome.verdict).toBe('proven')
+    expect(list.now.every(({ id }) => ids.includes(id))).toBe(true)
+    expect(outcome.requests).toBeLessThan(14)
+  })
+
+  test('500 records that come back in the middle cost some requests', async () => {
+    const list = listOf({ size: 2000 })
+    const back = list.now.slice(100, 600)
+    const whole = list.now
+    list.versions = [whole.toSpliced(100, 500)]
+    let requests = 0
+    const fetchPage: FetchPage = async (request) => {
+      if (++requests === 6) list.versions = [whole]
+      return list.fetchPage(request)
+    }
+    const { outcome, ids } = await readThrough({ fetchPage })
+    expect(outcome.verdict).toBe('proven')
+    expect(new Set(ids).size).toBe(ids.length)
+    const lost = whole.filter(({ id }) => !ids.includes(id) && !back.some((item) => item.id === id))
+    expect(lost).toEqual([])
+    expect(outcome.linksMended).toBeGreaterThan(0)
+    expect(outcome.requests).toBeLessThan(45)
+  })
+})
+
+const failure = { method: 'GET', path: '/customers/' }
+const options = {
+  resource: customers,
+  testMode: false,
+  concurrency: 4,
+  readLagMs: 60_000,
+  now: () => Date.parse('2026-11-21T12:00:00Z'),
+  idSet: () => Promise.resolve(createIdSet([])),
+}
+
+describe('what was asked for', () => {
+  test('data of the other mode ends the read at once', async () => {
+    const list = listOf({ size: 300 })
+    const fetchPage = serving(list, (_, page) => ({
+      ...page(),
+      records: page().records.map((record) => ({ ...(record as object), test_mode: true })),
+    }))
+    await expect(readThrough({ fetchPage, testMode: false })).rejects.toThrow(TestModeMismatch)
+    const { outcome } = await readThrough({ fetchPage, testMode: true })
+    expect(outcome).toMatchObject({ verdict: 'proven', testModeCarried: true })
+  })
+
+  test('a filter that is ignored makes it unproven, and what does not match is left out', async () => {
+    const list = listOf({ size: 500 })
+    list.versions = [
+      list.now.map((item, at) => ({ ...item, record: { ...item.record, name: `n${at % 5}` } })),
+    ]
+    const { outcome, ids } = await readThrough({
+      fetchPage: list.fetchPage,
+      filters: { name: 'N3', country: 'CL' },
+    })
+    expect(ids).toHaveLength(100)
+    expect(outcome.reasons).toEqual([
+      'the filter name is not honoured: 400 records that do not match it came, and were left out',
+    ])
+    expect(outcome.uncheckableFilters).toEqual(['country'])
+    expect(outcome.scope).toContain('Nothing in a record tells whether country was honoured')
+  })
+
+  test('a cap on the requests ends it there, with what came until then', async () => {
+    for (const maxRequests of [1, 3, 7]) {
+      const list = listOf({ size: 3000 })
+      const { outcome, ids } = await readThrough({ fetchPage: list.fetchPage, maxRequests })
+      expect(list.requests).toBe(maxRequests)
+      expect(outcome).toMatchObject({
+        verdict: 'unproven',
+        capped: true,
+        reasons: [`capped at ${maxRequests} pages`],
+      })
+      expect(ids.length).toBeGreaterThan(maxRequests * 80)
+    }
+  })
+
+  test('a cap that the read stays under changes nothing', async () => {
+    const list = listOf({ size: 150 })
+    const { outcome } = await expectWhole(list, { fetchPage: list.fetchPage, maxRequests: 3 })
+    expect(outcome.capped).toBe(false)
+  })
+
+  test("the promise goes up to the service's clock, else ours, less the read lag", async () => {
+    const list = listOf({ size: 10 })
+    const { outcome } = await readThrough({ ...options, fetchPage: list.fetchPage })
+    expect(outcome).toMatchObject({ clock: 'local', completeThrough: '2026-11-21T11:59:00.000000Z' })
+    const serviceTime = Date.parse('2026-11-21T12:00:07Z')
+    const other = await readThrough({ ...options, fetchPage: list.fetchPage, serviceTime })
+    expect(other.outcome).toMatchObject({ clock: 'service', completeThrough: '2026-11-21T11:59:07.000000Z' })
+  })
+})
+
+describe('requests that are lost', () => {
+  test('a page that is lost for good breaks the chain, and the rest is read page after page', async () => {
+    const list = listOf({ size: 1000 })
+    const poison = list.now[450]?.record
+    const fetchPage = serving(list, (_, page) => {
+      if (page().records.includes(poison)) throw new ServiceFault({ ...failure, status: 500 })
+      return page()
+    })
+    const { outcome, ids } = await readThrough({ fetchPage })
+    expect(outcome.reasons).toEqual([
+      expect.stringMatching(/^the chain broke at .*failed while the newest page could be read/),
+      expect.stringMatching(/^page 5 could not be read/),
+    ])
+    expect(ids.length).toBeGreaterThanOrEqual(900)
+    expect(new Set(ids).size).toBe(ids.length)
+  })
+
+  test('a service that is away ends the read with its error, and the last state goes on', async () => {
+    const list = listOf({ size: 2000 })
+    let away = false
+    const fetchPage = serving(list, (_, page) => {
+      if (away) throw new ServiceFault({ ...failure, status: 503 })
+      return page()
+    })
+    const ids: unknown[] = []
+    let state: ReadState | undefined
+    const first = readList({ ...options, fetchPage })
+    await expect(async () => {
+      for (;;) {
+        const step = await first.next()
+        if (step.done === true) return
+        ids.push(...step.value.records.map(({ id }) => id))
+        state = step.value.state
+        away = ids.length > 800
+      }
+    }).rejects.toThrow(ServiceFault)
+    away = false
+    const second = readList({ ...options, fetchPage, ...(state && { state }) })
+    for (let step = await second.next(); ; step = await second.next()) {
+      if (step.done === true) {
+        expect(step.value).toMatchObject({ verdict: 'proven', records: 2000 })
+        break
+      }
+      ids.push(...step.value.records.map(({ id }) => id))
+    }
+    expect(new Set(ids).size).toBe(2000)
+    expect(ids).toHaveLength(2000)
+  })
+
+  test('what is no lost request is thrown as it is', async () => {
+    const list = listOf({ size: 500 })
+    const fetchPage = serving(list, () => {
+      throw new Forbidden({ ...failure, status: 403 })
+    })
+    await expect(readThrough({ fetchPage })).rejects.toThrow(Forbidden)
+  })
+
+  test('a JSON 404 for the first page is no empty list', async () => {
+    const list = listOf({ size: 500 })
+    const fetchPage = serving(list, () => {
+      throw new NotFound({ ...failure, status: 404, json: true })
+    })
+    await expect(readThrough({ fetchPage })).rejects.toThrow(NotFound)
+  })
+})
+
+describe('leaving the loop', () => {
+  test('aborts what is in flight, and leaves no rejection behind', async () => {
+    const list = listOf({ size: 3000 })
+    const signals: AbortSignal[] = []
+    let answered = 0
+    const fetchPage: FetchPage = (request) => {
+      signals.push(request.signal)
+      if (++answered <= 3) return list.fetchPage(request)
+      return new Promise((_, reject) => {
+        request.signal.addEventListener('abort', () => reject(new Error('aborted')))
+      })
+    }
+    const unhandled: unknown[] = []
+    const listen = (error: unknown) => unhandled.push(error)
+    process.on('unhandledRejection', listen)
+    for await (const step of readList({ ...options, fetchPage })) if (step.progress.records > 100) break
+    await new Promise((resolve) => setImmediate(resolve))
+    process.off('unhandledRejection', listen)
+    expect(signals.length).toBeGreaterThan(3)
+    expect(signals.every(({ aborted }) => aborted)).toBe(true)
+    expect(unhandled).toEqual([])
+  })
+
+  test('a state is small, and goes on after it was JSON', async () => {
+    const list = listOf({ size: 3000, ties: 0.6, shuffledTies: true })
+    const read = readList({ ...options, fetchPage: list.fetchPage })
+    let longest = 0
+    for await (const { state } of read) {
+      longest = Math.max(longest, JSON.stringify(state).length)
+      expect(JSON.parse(JSON.stringify(state))).toEqual(state)
+    }
+    expect(longest).toBeLessThan(1500)
+  })
+})

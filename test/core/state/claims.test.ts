@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest'
+import { openState } from '../../../core/state/open.ts'
+import { temporaryFolder } from './temporary-folder.ts'
+
+const a = { workflowId: 'recover-1', runId: 'run-a' }
+const b = { workflowId: 'recover-2', runId: 'run-b' }
+const what = 'recovery'
+const open = async () => false
+const never = async (): Promise<boolean> => {
+  throw new Error('asked without need')
+}
+
+test('gives what is claimed to one owner, who may take it again', async () => {
+  const state = await openState({ folder: await temporaryFolder() })
+  expect(await state.claims.take({ what, owner: a, isClosed: never })).toEqual({ taken: true })
+  expect(await state.claims.take({ what, owner: a, isClosed: never })).toEqual({ taken: true })
+  expect(await state.claims.take({ what, owner: b, isClosed: open })).toEqual({ taken: false, heldBy: a })
+  expect(await state.claims.take({ what: 'customers csv', owner: b, isClosed: never })).toEqual({
+    taken: true,
+  })
+  await state.close()
+})
+
+test('takes over from an owner that is closed, and asks about that owner', async () => {
+  const state = await openState({ folder: await temporaryFolder() })
+  await state.claims.take({ what, owner: a, isClosed: never })
+  const asked: unknown[] = []
+  const isClosed = async (owner: unknown) => asked.push(owner) > 0
+  expect(await state.claims.take({ what, owner: b, isClosed })).toEqual({ taken: true })
+  expect(asked).toEqual([a])
+  expect(await state.claims.holder({ what })).toEqual(b)
+  await state.close()
+})
+
+test('a start of the same workflow id anew is another owner', async () => {
+  const state = await openState({ folder: await temporaryFolder() })
+  await state.claims.take({ what, owner: a, isClosed: never })
+  const again = { ...a, runId: 'another start' }
+  expect(await state.claims.take({ what, owner: again, isClosed: open })).toEqual({ taken: false, heldBy: a })
+  await state.close()
+})
+
+test('only the owner can give it free', async () => {
+  const state = await openState({ folder: await temporaryFolder() })
+  await state.claims.take({ what, owner: a, isClosed: never })
+  await state.claims.release({ what, owner: b })
+  expect(await state.claims.holder({ what })).toEqual(a)
+  await state.claims.release({ what, owner: a })
+  expect(await state.claims.holder({ what })).toBeUndefined()
+  await state.close()
+})
+
+test('of two that want to take over at once, one gets it', async () => {
+  const state = await openState({ folder: await temporaryFolder() })
+  await state.claims.take({ what, owner: a, isClosed: never })
+  const c = { workflowId: 'recover-3', runId: 'run-c' }
+  const isClosed = async (owner: { runId: string }) => owner.runId === a.runId
+  const results = await Promise.all([b, c].map((owner) => state.claims.take({ what, owner, isClosed })))
+  expect(results.filter((result) => result.taken)).toHaveLength(1)
+  await state.close()
+})

@@ -1,0 +1,237 @@
+import { expect, test } from 'vitest'
+import { KeyHeldError, RunTakenError } from '../../../core/state/errors.ts'
+import type { Ledger } from '../../../core/state/ledger/ledger.ts'
+import { openState } from '../../../core/state/open.ts'
+import type { NewChange, Repeats } from '../../../core/state/ledger/stage.ts'
+import { temporaryFolder } from './temporary-folder.ts'
+
+const space = { workspace: 'acc_1', mode: 'live', kind: 'create-retention' } as const
+const change = (row: number, key = `k${row}`): NewChange => ({ row, key, body: `{"number":${row}}` })
+const of = (run: string, changes: NewChange[], repeats: Repeats = 'never') => ({
+  ...space,
+  run,
+  repeats,
+  changes,
+})
+const open = async () => (await openState({ folder: await temporaryFolder() })).ledger
+
+const claimRow = async (ledger: Ledger, run: string, row: number, at = 1) => {
+  const found = await ledger.row({ run, row })
+  return await ledger.claim({ id: found?.id ?? 0, at })
+}
+
+test('staging the same again changes nothing; other contents under the same run are refused', async () => {
+  const ledger = await open()
+  expect(await ledger.stage(of('r', [change(1), change(2)]))).toMatchObject({ staged: 2, already: 0 })
+  expect(await ledger.stage(of('r', [change(2), change(3)]))).toMatchObject({ staged: 1, already: 1 })
+  await expect(ledger.stage(of('r', [{ ...change(2), body: '{}' }, change(4)]))).rejects.toBeInstanceOf(
+    RunTakenError,
+  )
+  expect(await ledger.row({ run: 'r', row: 4 })).toBeUndefined()
+})
+
+test('a change is claimed once, however many ask at once', async () => {
+  const ledger = await open()
+  await ledger.stage(of('r', [change(1)]))
+  const { id } = (await ledger.row({ run: 'r', row: 1 })) ?? { id: 0 }
+  const claims = await Promise.all(Array.from({ length: 5 }, () => ledger.claim({ id, at: 7, before: '{}' })))
+  expect(claims.filter((claim) => claim !== undefined)).toMatchObject([
+    { state: 'sending', sends: 1, claims: 1, sentAt: 7, before: '{}' },
+  ])
+})
+
+test('gives what is due in the order of the rows: staged, asked for, not in hand, not in a closed lane', async () => {
+  const ledger = await open()
+  const changes = [change(5), { ...change(1), notBefore: 100 }, { ...change(2), lane: 'slow' }, change(3)]
+  await ledger.stage(of('r', changes))
+  const due = async (options: object) =>
+    (await ledger.due({ run: 'r', at: 99, limit: 10, ...options })).map(({ row }) => row)
+  expect(await due({})).toEqual([2, 3, 5])
+  expect(await due({ limit: 2 })).toEqual([2, 3])
+  expect(await due({ at: 100 })).toEqual([1, 2, 3, 5])
+  expect(await due({ rows: [1, 5] })).toEqual([5])
+  expect(await due({ exceptLanes: ['slow'] })).toEqual([3, 5])
+  const { id } = (await ledger.row({ run: 'r', row: 3 })) ?? { id: 0 }
+  expect(await due({ exceptIds: [id] })).toEqual([2, 5])
+  expect(await ledger.nextDue({ run: 'r' })).toBe(0)
+  await ledger.claim({ id, at: 1 })
+  expect(await due({})).toEqual([2, 5])
+})
+
+test('moves a change only from where the caller saw it', async () => {
+  const ledger = await open()
+  await ledger.stage(of('r', [change(1)]))
+  const claimed = await claimRow(ledger, 'r', 1)
+  const id = claimed?.id ?? 0
+  expect(await ledger.move({ id, from: ['unknown'], patch: { state: 'done' } })).toBe(false)
+  expect(await ledger.move({ id, from: ['sending'], sends: 2, patch: { state: 'done' } })).toBe(false)
+  const patch = { state: 'done', answerId: '17', holdsKey: true } as const
+  expect(await ledger.move({ id, from: ['sending'], sends: 1, patch })).toBe(true)
+  expect(await ledger.byId({ id })).toMatchObject({ state: 'done', answerId: '17', sends: 1 })
+})
+
+test('of writes that share a commit, one whose key is held fails alone', async () => {
+  const ledger = await open()
+  await ledger.stage(of('a', [change(1, 'K'), change(2, 'L')]))
+  const [one, two] = [await ledger.row({ run: 'a', row: 1 }), await ledger.row({ run: 'a', row: 2 })]
+  await ledger.move({ id: one?.id ?? 0, from: ['staged'], patch: { state: 'rejected' } })
+  await ledger.stage(of('b', [change(1, 'K')]))
+  const [failed, moved] = await Promise.allSettled([
+    ledger.move({ id: one?.id ?? 0, from: ['rejected'], patch: { state: 'staged' } }),
+    ledger.move({ id: two?.id ?? 0, from: ['staged'], patch: { state: 'done' } }),
+  ])
+  expect(failed).toMatchObject({ status: 'rejected', reason: { name: 'KeyHeldError' } })
+  expect(moved).toMatchObject({ status: 'fulfilled', value: true })
+  expect(await ledger.counts({ run: 'a' })).toMatchObject([{ state: 'done' }, { state: 'rejected' }])
+})
+
+test('a write is on the disk when its promise resolves: another process sees it', async () => {
+  const folder = await temporaryFolder()
+  const writer = await openState({ folder })
+  const reader = await openState({ folder, readOnly: true })
+  await writer.ledger.stage(
+    of(
+      'r',
+      [1, 2, 3].map((row) => change(row)),
+    ),
+  )
+  for (const row of [1, 2, 3]) {
+    await claimRow(writer.ledger, 'r', row)
+    expect(await reader.ledger.row({ run: 'r', row })).toMatchObject({ state: 'sending' })
+  }
+  await reader.close()
+  await writer.close()
+})
+
+test('a key is held by every change that is neither rejected nor dropped, over all runs', async () => {
+  const ledger = await open()
+  await ledger.stage(of('a', [change(1, 'K')]))
+  const held = async (run: string) =>
+    (await ledger.stage(of(run, [change(1, 'K')]))).held.map(({ by }) => by.run)
+  expect(await held('b')).toEqual(['a'])
+  const { id } = (await ledger.row({ run: 'a', row: 1 })) ?? { id: 0 }
+  for (const state of ['sending', 'unknown', 'parked', 'done'] as const) {
+    await ledger.move({ id, from: ['staged', 'sending', 'unknown', 'parked'], patch: { state } })
+    expect(await held('b')).toEqual(['a'])
+  }
+  await ledger.move({ id, from: ['done'], patch: { state: 'rejected' } })
+  expect(await held('b')).toEqual([])
+  await expect(ledger.move({ id, from: ['rejected'], patch: { state: 'staged' } })).rejects.toBeInstanceOf(
+    KeyHeldError,
+  )
+})
+
+test('the same key in another workspace, mode or kind is another key', async () => {
+  const ledger = await open()
+  await ledger.stage(of('a', [change(1, 'K')]))
+  const others = [{ workspace: 'acc_2' }, { mode: 'test' as const }, { kind: 'create-addon' }]
+  for (const [index, other] of others.entries()) {
+    const result = await ledger.stage({ ...of(`b${index}`, [change(1, 'K')]), ...other })
+    expect(result).toMatchObject({ staged: 1, held: [] })
+  }
+})
+
+test('a done key is staged once more only where the kind or a person says so', async () => {
+  const ledger = await open()
+  await ledger.stage(of('a', [change(1, 'K')]))
+  const { id } = (await ledger.row({ run: 'a', row: 1 })) ?? { id: 0 }
+  await ledger.move({ id, from: ['staged'], patch: { state: 'done' } })
+  const tries: [Repeats, NewChange, number][] = [
+    ['never', { ...change(1, 'K'), body: '{"other":1}' }, 0],
+    ['otherBody', change(1, 'K'), 0],
+    ['otherBody', { ...change(1, 'K'), body: '{"other":1}' }, 1],
+    ['always', change(1, 'K'), 1],
+    ['never', { ...change(1, 'K'), sendAgain: true }, 1],
+  ]
+  for (const [index, [repeats, again, staged]] of tries.entries()) {
+    const run = `b${index}`
+    expect(await ledger.stage(of(run, [again], repeats))).toMatchObject({ staged })
+    const row = await ledger.row({ run, row: 1 })
+    if (row) await ledger.move({ id: row.id, from: ['staged'], patch: { state: 'done' } })
+  }
+  await ledger.stage(of('c', [{ ...change(1, 'K'), sendAgain: true }]))
+  for (const repeats of ['never', 'otherBody', 'always'] as const) {
+    const again = { ...change(1, 'K'), body: '{"third":1}', sendAgain: true }
+    const { held } = await ledger.stage(of(`d ${repeats}`, [again], repeats))
+    expect(held.map(({ by }) => by.run)).toEqual(['c'])
+  }
+  const generations = (await ledger.holders({ ...space, keys: ['K'] })).map(({ generation }) => generation)
+  expect(generations).toEqual([0, 1, 2, 3, 4])
+})
+
+test('a change that gives its key free lets another take it, and is counted on where it stands', async () => {
+  const ledger = await open()
+  await ledger.stage(of('a', [change(1, 'K')]))
+  const { id } = (await ledger.row({ run: 'a', row: 1 })) ?? { id: 0 }
+  await ledger.move({ id, from: ['staged'], patch: { state: 'parked', holdsKey: false, outcome: 'used up' } })
+  expect((await ledger.stage(of('b', [change(1, 'K')]))).staged).toBe(1)
+  expect(await ledger.counts({ run: 'a' })).toEqual([
+    { state: 'parked', outcome: 'used up', lane: '', number: 1, tried: 0, withId: 0 },
+  ])
+})
+
+test('remembers how often a key was tried, over runs and with what is done, as its last change counts them', async () => {
+  const ledger = await open()
+  const attempt = async (run: string, state: 'done' | 'parked', sentAt: number, before = 0) => {
+    await ledger.stage(of(run, [{ ...change(1, 'K'), attempts: before }], 'always'))
+    const claimed = await claimRow(ledger, run, 1, sentAt)
+    const attempts = (claimed?.attempts ?? 0) + 2
+    const patch = { state, attempts, answer: `"seen by ${run}"`, holdsKey: state === 'done' }
+    await ledger.move({ id: claimed?.id ?? 0, from: ['sending'], patch })
+  }
+  const history = async () => (await ledger.history({ ...space, keys: ['K', 'L'] })).get('K')
+  expect(await history()).toBeUndefined()
+  await attempt('a', 'parked', 10)
+  await attempt('b', 'parked', 20, 2)
+  expect(await history()).toMatchObject({
+    attempts: 4,
+    sends: 1,
+    lastSentAt: 20,
+    run: 'b',
+    answer: '"seen by b"',
+  })
+  await attempt('c', 'done', 30)
+  expect(await history()).toMatchObject({
+    attempts: 3,
+    sends: 1,
+    lastSentAt: 30,
+    run: 'c',
+    answer: '"seen by c"',
+  })
+})
+
+test('gives all rows page by page while claims are written', async () => {
+  const ledger = await open()
+  await ledger.stage(
+    of(
+      'r',
+      Array.from({ length: 1201 }, (_, index) => change(index + 1)),
+    ),
+  )
+  const seen: number[] = []
+  for await (const row of ledger.rows({ run: 'r' })) {
+    seen.push(row.row)
+    if (row.row % 400 === 0) await ledger.claim({ id: row.id, at: 1 })
+  }
+  expect(seen).toEqual(Array.from({ length: 1201 }, (_, index) => index + 1))
+  expect(await ledger.claims({ run: 'r' })).toBe(3)
+})
+
+// In seconds of the processor, which other work on the machine does not lengthen.
+test('stages 100,000 changes in well under ten seconds', { timeout: 120_000 }, async () => {
+  const ledger = await open()
+  const body = JSON.stringify({ supplier: 'sup_1', document: 7, date: '2026-10-01', note: 'x'.repeat(300) })
+  const started = process.cpuUsage()
+  for (let from = 0; from < 100_000; from += 2_000) {
+    const changes = Array.from({ length: 2_000 }, (_, index) => ({
+      ...change(from + index + 1),
+      body,
+    }))
+    await ledger.stage(of('big', changes))
+  }
+  const { user, system } = process.cpuUsage(started)
+  const seconds = (user + system) / 1e6
+  console.log(`staged 100,000 changes in ${seconds.toFixed(2)} s of the processor`)
+  expect(await ledger.counts({ run: 'big' })).toMatchObject([{ state: 'staged', number: 100_000 }])
+  expect(seconds).toBeLessThan(10)
+})

@@ -1,0 +1,91 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { expect, test } from 'vitest'
+import {
+  DiskFullError,
+  StateCorruptError,
+  StateReadOnlyError,
+  StateTooNewError,
+  StateTooOldError,
+  StateUnreadableError,
+  toStateError,
+} from '../../../core/state/errors.ts'
+import { openState } from '../../../core/state/open.ts'
+import { temporaryFolder } from './temporary-folder.ts'
+
+const space = { workspace: 'acc_1', mode: 'live', kind: 'create-addon' } as const
+const stageOne = {
+  ...space,
+  run: 'r',
+  repeats: 'never',
+  changes: [{ row: 1, key: 'a', body: '{}' }],
+} as const
+
+test('keeps its id and its rows from one opening to the next', async () => {
+  const folder = await temporaryFolder()
+  const first = await openState({ folder })
+  await first.ledger.stage(stageOne)
+  await first.close()
+  const second = await openState({ folder })
+  expect(second.storeId).toBe(first.storeId)
+  expect(first.storeId).toMatch(/^[0-9a-f-]{36}$/)
+  expect(await second.ledger.row({ run: 'r', row: 1 })).toMatchObject({ key: 'a', state: 'staged' })
+  await second.close()
+})
+
+test('lets a reader look while the writer works, and keeps the reader from writing', async () => {
+  const folder = await temporaryFolder()
+  const writer = await openState({ folder })
+  const reader = await openState({ folder, readOnly: true })
+  await writer.ledger.stage(stageOne)
+  expect(await reader.ledger.row({ run: 'r', row: 1 })).toMatchObject({ state: 'staged' })
+  expect(reader.storeId).toBe(writer.storeId)
+  await expect(reader.ledger.claim({ id: 1, at: 1 })).rejects.toBeInstanceOf(StateReadOnlyError)
+  await reader.close()
+  await writer.close()
+})
+
+test('refuses a newer schema with a sentence', async () => {
+  const folder = await temporaryFolder()
+  await (await openState({ folder })).close()
+  const database = new DatabaseSync(join(folder, 'state.db'))
+  database.exec(`insert into kysely_migration values ('0999-from-the-future', '2030-01-01')`)
+  database.close()
+  const error = await openState({ folder }).catch((error: unknown) => error)
+  expect(error).toBeInstanceOf(StateTooNewError)
+  expect(String(error)).toContain('0999-from-the-future')
+})
+
+test('does not bring an older schema up to date for a reader', async () => {
+  const folder = await temporaryFolder()
+  new DatabaseSync(join(folder, 'state.db')).close()
+  await expect(openState({ folder, readOnly: true })).rejects.toBeInstanceOf(StateTooOldError)
+})
+
+test('says what is wrong with a file that is no database, a folder that is a file, and a missing state', async () => {
+  const folder = await temporaryFolder()
+  await writeFile(join(folder, 'state.db'), 'this is not a database, however long it may be'.repeat(100))
+  await expect(openState({ folder })).rejects.toBeInstanceOf(StateCorruptError)
+  await expect(openState({ folder: join(folder, 'state.db') })).rejects.toBeInstanceOf(StateUnreadableError)
+  await expect(openState({ folder: join(folder, 'none'), readOnly: true })).rejects.toBeInstanceOf(
+    StateUnreadableError,
+  )
+})
+
+test('calls a full disk a full disk', async () => {
+  const folder = await temporaryFolder()
+  const file = join(folder, 'small.db')
+  const database = new DatabaseSync(file)
+  // SQLite gives the very same code for its own limit of pages as for a disk without room.
+  database.exec('create table t (x text); pragma max_page_count = 2')
+  const fill = () => database.prepare('insert into t values (?)').run('x'.repeat(100_000))
+  let error: unknown
+  try {
+    fill()
+  } catch (cause) {
+    error = toStateError({ file, cause })
+  }
+  database.close()
+  expect(error).toBeInstanceOf(DiskFullError)
+})

@@ -1,0 +1,36 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { guardFormula, unguardFormula } from '../../../core/tables/formula-guard.ts'
+
+describe('the guard against formulas', () => {
+  test.each(['=1+1', '+cmd|x', '-2+3', '@SUM(A1)', '\t=1', '\r=1', "'=1", "''=1", '+56 9 =1', '-', '=', '+'])(
+    'puts a quote before %j',
+    (text) => expect(guardFormula(text)).toBe(`'${text}`),
+  )
+
+  test.each([
+    '-5',
+    '+5',
+    '-1500.50',
+    '-1500,50',
+    '+56 9 1234 5678',
+    '+56912345678',
+    '+1 (212) 555-0100',
+    "'x",
+    '',
+    'a=1',
+  ])('leaves %j alone', (text) => expect(guardFormula(text)).toBe(text))
+
+  test('is undone exactly, whatever the text', () => {
+    const text = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.string({
+        unit: fc.constantFrom("'", '=', '+', '-', '@', '\t', '\r', '\n', '5', ' ', 'a', ',', '.'),
+      }),
+    )
+    fc.assert(
+      fc.property(text, (text) => unguardFormula(guardFormula(text)) === text),
+      { seed: 20_264, numRuns: 5_000 },
+    )
+  })
+})

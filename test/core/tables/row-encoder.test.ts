@@ -1,0 +1,352 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { listResources } from '../../../core/billing/resources/lists.ts'
+import { createRowEncoder } from '../../../core/tables/row-encoder.ts'
+import { parseLossless, parseRows, readTable, stringifyRows } from './csv.ts'
+
+const { customers, subscriptions, retentions } = listResources
+const encoder = createRowEncoder({ resource: customers })
+
+function encodeOne(json: string, resource = customers) {
+  const encoder = createRowEncoder({ resource })
+  const encoded = encoder.encode([parseLossless(json)])
+  return { encoded, encoder, row: readTable(encoder, encoded, resource.name)[0]! }
+}
+
+/** JSON text of a row's column, numbers digit for digit. */
+const json = (value: unknown) => JSON.stringify(value)
+
+describe('a value', () => {
+  test.each([
+    ['a decimal sent as text', 'aggregations', '{"balance":"0.10"}', 'aggregations_balance', '0.10'],
+    [
+      'a decimal with a trailing zero',
+      'aggregations',
+      '{"balance":1500.50}',
+      'aggregations_balance',
+      '1500.50',
+    ],
+    [
+      'more digits than a float has',
+      'aggregations',
+      '{"sales":12345678901234567.89}',
+      'aggregations_sales',
+      '12345678901234567.89',
+    ],
+    ['an exponent', 'aggregations', '{"sales":1e400}', 'aggregations_sales', '1e400'],
+    [
+      'an integer of any length',
+      'state',
+      '{"id":123456789012345678901234567890}',
+      'state_id',
+      '123456789012345678901234567890',
+    ],
+    ['an integer sent as text', 'state', '{"id":"13"}', 'state_id', '13'],
+    ['a number in a text column', 'zip_code', '7500000', 'zip_code', '"7500000"'],
+    ['a number with zeros in a text column', 'reference', '1.50', 'reference', '"1.50"'],
+    ['true sent as text', 'send_invoices', '"true"', 'send_invoices', 'true'],
+    [
+      'a timestamp without microseconds',
+      'created',
+      '"2020-10-15T13:26:15Z"',
+      'created',
+      '"2020-10-15T13:26:15Z"',
+    ],
+    ['an empty text', 'manager', '""', 'manager', '""'],
+    ['null', 'manager', 'null', 'manager', 'null'],
+    [
+      'text with quotes, commas and line ends',
+      'name',
+      '"a \\"b\\", c\\r\\nd"',
+      'name',
+      '"a \\"b\\", c\\r\\nd"',
+    ],
+    ['text beyond ASCII', 'name', '"Ñuñoa 日本 😀"', 'name', '"Ñuñoa 日本 😀"'],
+    ['JSON with numbers', 'metadata', '{"a":[1.50,null,"x"]}', 'metadata', '{"a":[1.50,null,"x"]}'],
+  ])('%s arrives as it was sent', (_title, field, sent, column, kept) => {
+    const { encoded, row } = encodeOne(`{"id":"cus_1","${field}":${sent}}`)
+    expect(json(row[column])).toBe(kept)
+    expect(row['_extra']).toBeNull()
+    expect(encoded.drift).toEqual({})
+  })
+
+  test.each([
+    [
+      'text in a number column',
+      'aggregations',
+      '{"balance":"n/a"}',
+      'aggregations.balance',
+      'aggregations_balance',
+    ],
+    [
+      'a decimal with zeros in front',
+      'aggregations',
+      '{"balance":"00.10"}',
+      'aggregations.balance',
+      'aggregations_balance',
+    ],
+    [
+      'a decimal comma',
+      'aggregations',
+      '{"balance":"1500,50"}',
+      'aggregations.balance',
+      'aggregations_balance',
+    ],
+    ['no number', 'aggregations', '{"balance":"NaN"}', 'aggregations.balance', 'aggregations_balance'],
+    [
+      'a number with blanks',
+      'aggregations',
+      '{"balance":" 1"}',
+      'aggregations.balance',
+      'aggregations_balance',
+    ],
+    [
+      'a number without its digits',
+      'aggregations',
+      '{"balance":"1."}',
+      'aggregations.balance',
+      'aggregations_balance',
+    ],
+    ['an identifier with zeros in front', 'state', '{"id":"007"}', 'state.id', 'state_id'],
+    ['a fraction in an integer column', 'state', '{"id":1.50}', 'state.id', 'state_id'],
+    ['a number for a boolean', 'send_invoices', '1', 'send_invoices', 'send_invoices'],
+    ['a day that does not exist', 'created', '"2023-02-29T00:00:00Z"', 'created', 'created'],
+    ['a timestamp without its offset', 'created', '"2023-02-28T00:00:00"', 'created', 'created'],
+    ['an object where a text is expected', 'name', '{"first":1.10}', 'name', 'name'],
+    ['a text where an object is expected', 'country', '"CL"', 'country', 'country_id'],
+    ['an object where a list is expected', 'contacts', '{"id":"con_1","n":0.10}', 'contacts', 'manager'],
+    ['a lone surrogate', 'name', '"a\\ud800b"', 'name', 'name'],
+    ['NUL', 'name', '"a\\u0000b"', 'name', 'name'],
+  ])(
+    'that its column can not hold (%s) is kept in _extra at its place, and counted',
+    (_title, field, sent, place, column) => {
+      const { encoded, row } = encodeOne(`{"id":"cus_1","${field}":${sent}}`)
+      expect(row[column]).toBeNull()
+      expect(json(row['_extra'])).toBe(`{"${field}":${sent}}`)
+      expect(encoded.drift).toEqual({ [`customers.${place}`]: 1 })
+    },
+  )
+
+  test('of 5 MB arrives whole', () => {
+    const long = 'añ",\n'.repeat(1_000_000)
+    const { row } = encodeOne(JSON.stringify({ id: 'cus_1', address: long, metadata: { long } }))
+    expect(row['address'] === long).toBe(true)
+    expect(json(row['metadata']) === json({ long })).toBe(true)
+  })
+})
+
+describe('an unknown field', () => {
+  test('is kept in _extra at its place, digit for digit, whatever it is called', () => {
+    const extra = '{"__proto__":{"x":0.10},"constructor":null,"country":{"flag":"🇨🇱","tz":[-3.0]},"a.b":1}'
+    const { row, encoded } = encodeOne(
+      '{"id":"cus_1","__proto__":{"x":0.10},"constructor":null,"country":{"id":"CL","flag":"🇨🇱","tz":[-3.0]},"a.b":1}',
+    )
+    expect(new Set(Object.keys(row['_extra'] as object))).toEqual(
+      new Set(['__proto__', 'constructor', 'country', 'a.b']),
+    )
+    expect(json(row['_extra']).length).toBe(extra.length)
+    expect(json((row['_extra'] as Record<string, unknown>)['country'])).toBe('{"flag":"🇨🇱","tz":[-3.0]}')
+    expect(json(row['_extra'])).toContain('"__proto__":{"x":0.10}')
+    expect(row['country_id']).toBe('CL')
+    expect(encoded.drift).toEqual({})
+  })
+
+  test('of a child is kept with the child', () => {
+    const { encoder, encoded } = encodeOne(
+      '{"id":"cus_1","contacts":[{"id":"con_1","role":"cfo"},{"id":"con_2"}]}',
+    )
+    const rows = readTable(encoder, encoded, 'customer_contacts')
+    expect(rows.map((row) => [row['customer_id'], row['position'], row['id'], json(row['_extra'])])).toEqual([
+      ['cus_1', 1, 'con_1', '{"role":"cfo"}'],
+      ['cus_1', 2, 'con_2', 'null'],
+    ])
+  })
+})
+
+describe('a list', () => {
+  test('inside a list has rows that say where they hang', () => {
+    const { encoder, encoded } = encodeOne(
+      '{"id":"sub_1","addons":[{"addon":"a"},{"addon":"b","rates":[{"percentage":10.0},{"percentage":"5.50"}]}]}',
+      subscriptions,
+    )
+    expect(readTable(encoder, encoded, 'subscription_addons').map((row) => row['addon'])).toEqual(['a', 'b'])
+    const rates = readTable(encoder, encoded, 'subscription_addon_rates')
+    expect(rates.map((row) => json(Object.values(row)))).toEqual([
+      '["sub_1",2,1,null,10.0,null,null]',
+      '["sub_1",2,2,null,5.50,null,null]',
+    ])
+  })
+
+  test('keeps the place of an item that is no object, and the item', () => {
+    const { encoder, encoded } = encodeOne('{"id":"cus_1","contacts":["con_0",{"id":"con_1"},null,[1.0]]}')
+    const rows = readTable(encoder, encoded, 'customer_contacts')
+    expect(rows.map((row) => json([row['position'], row['id'], row['_extra']]))).toEqual([
+      '[1,null,"con_0"]',
+      '[2,"con_1",null]',
+      '[3,null,null]',
+      '[4,null,[1.0]]',
+    ])
+    expect(encoded.drift).toEqual({ 'customers.contacts': 3 })
+  })
+
+  test('that is null, empty or absent has no rows', () => {
+    const encoded = encoder.encode([{ id: '1', contacts: null }, { id: '2', contacts: [] }, { id: '3' }])
+    expect(encoded.tables.map(({ rows }) => rows)).toEqual([3, 0])
+  })
+})
+
+describe('a record', () => {
+  test.each([
+    ['cus_1', 'the record is no object'],
+    [null, 'the record is no object'],
+    [[{ id: 'cus_1' }], 'the record is no object'],
+    [JSON.rawJSON('1.0'), 'the record is no object'],
+    [{ name: 'x' }, 'the record has no id'],
+    [{ id: null }, 'the record has no id'],
+    [{ id: '' }, 'the record has no id'],
+    [{ id: { a: 1 }, contacts: [{}] }, "the record's id can't be kept as text"],
+  ])('that is no object or has no id is rejected, whole (%j)', (record, reason) => {
+    const encoded = encoder.encode([record, { id: 'cus_2' }])
+    expect(encoded.rejected).toEqual({ text: `${JSON.stringify({ reason, record })}\n`, rows: 1 })
+    expect(encoded.tables.map(({ rows }) => rows)).toEqual([1, 0])
+  })
+
+  test('with a number as its id gives it to its children', () => {
+    const { encoder, encoded, row } = encodeOne('{"lines":[{"amount":0.10}],"id":42}', retentions)
+    expect(row['id']).toBe(42)
+    expect(readTable(encoder, encoded, 'retention_lines')[0]).toMatchObject({ retention_id: 42, position: 1 })
+  })
+
+  test('leaves nothing behind for the next one', () => {
+    encoder.encode([{ id: '1', nickname: 'x', contacts: ['y'] }])
+    const encoded = encoder.encode([{ id: '2' }])
+    expect(encoded).toMatchObject({ drift: {}, rejected: { text: '', rows: 0 } })
+    expect(readTable(encoder, encoded, 'customers')).toMatchObject([{ id: '2', _extra: null }])
+  })
+})
+
+describe('the CSV text', () => {
+  const text = fc.oneof(
+    fc.string({ unit: 'binary' }),
+    fc.string({ unit: fc.constantFrom('a', '"', ',', '\n', '\r', ';', "'", '\t', ' ', 'ñ', '😀', '\\') }),
+  )
+  const clean = text.filter((value) => value.isWellFormed() && !value.includes('\0'))
+  const nullable = fc.option(clean)
+  const jsonValue = fc.jsonValue()
+
+  test('is byte for byte what csv-stringify writes for the same values', () => {
+    const record = fc.record({
+      id: clean.filter((value) => value !== ''),
+      name: nullable,
+      country: fc.option(
+        fc.record({ id: nullable, code: nullable, has_regulation: fc.option(fc.boolean()) }),
+      ),
+      metadata: jsonValue,
+      tax_settings: jsonValue,
+      contacts: fc.array(fc.record({ id: nullable, email: nullable, invoicing: fc.option(fc.boolean()) })),
+      aggregations: fc.record({ sales: fc.double({ noNaN: true, noDefaultInfinity: true }) }),
+      nickname: clean,
+    })
+    fc.assert(
+      fc.property(fc.array(record), (records) => {
+        const sent = records.map((record) => JSON.parse(JSON.stringify(record)) as typeof record)
+        const encoded = encoder.encode(sent)
+        const expected = [sent.map(customerCells), sent.flatMap(contactCells)].map(stringifyRows)
+        expect(encoded.tables.map(({ text }) => text)).toEqual(expected)
+      }),
+      { seed: 20_261, numRuns: 400 },
+    )
+  })
+
+  test('gives back every JSON value that was encoded, number for number', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), clean, (value, note) => {
+        const sent = JSON.parse(JSON.stringify(value)) as unknown
+        const encoded = encoder.encode([{ id: 'cus_1', metadata: sent, unknown: sent, name: note }])
+        const [row] = readTable(encoder, encoded, 'customers')
+        expect(json(row?.['metadata'])).toBe(json(sent))
+        expect(json(row?.['_extra'])).toBe(json({ unknown: sent }))
+        expect(row?.['name']).toBe(note)
+      }),
+      { seed: 20_262, numRuns: 400 },
+    )
+  })
+
+  test('never loses a value, whatever kind of JSON stands in whatever field', () => {
+    const anything = fc.oneof(
+      fc.jsonValue(),
+      text,
+      fc.constant('2020-02-30'),
+      fc.constantFrom('true', '1.5', '-0'),
+    )
+    const keys = [
+      'name',
+      'country',
+      'state',
+      'metadata',
+      'contacts',
+      'sources',
+      'aggregations',
+      'created',
+      'x',
+    ]
+    const record = fc.dictionary(fc.constantFrom(...keys), anything, { noNullPrototype: true })
+    fc.assert(
+      fc.property(record, (fields) => {
+        const sent = JSON.parse(JSON.stringify({ ...fields, id: 'cus_1' })) as Record<string, unknown>
+        const encoded = encoder.encode([sent])
+        const kept = encoded.tables.map((rows) => parseRows(rows.text).flat().join('\n')).join('\n')
+        for (const leaf of leaves(sent)) expect(kept).toContain(leaf)
+      }),
+      { seed: 20_263, numRuns: 1_000 },
+    )
+  })
+
+  const bool = (value: boolean | null | undefined) =>
+    value === null || value === undefined ? null : `${value}`
+  const cells = (table: number, values: Record<string, string | null>) =>
+    encoder.tables[table]!.columns.map((column) => values[column.name] ?? null)
+  type Sent = {
+    id: string
+    name: string | null
+    country: { id: string | null; code: string | null; has_regulation: boolean | null } | null
+    metadata: unknown
+    tax_settings: unknown
+    contacts: { id: string | null; email: string | null; invoicing: boolean | null }[]
+    aggregations: { sales: number }
+    nickname: string
+  }
+  const customerCells = (record: Sent) =>
+    cells(0, {
+      id: record.id,
+      name: record.name,
+      country_id: record.country?.id ?? null,
+      country_code: record.country?.code ?? null,
+      country_has_regulation: bool(record.country?.has_regulation),
+      metadata: record.metadata === null ? null : json(record.metadata),
+      tax_settings: record.tax_settings === null ? null : json(record.tax_settings),
+      aggregations_sales: `${record.aggregations.sales}`,
+      _extra: json({ nickname: record.nickname }),
+    })
+  const contactCells = (record: Sent) =>
+    record.contacts.map((contact, index) =>
+      cells(1, {
+        customer_id: record.id,
+        position: `${index + 1}`,
+        id: contact.id,
+        email: contact.email,
+        invoicing: bool(contact.invoicing),
+      }),
+    )
+})
+
+/** The text of every scalar in a value that is not null or empty, as JSON writes it or as a cell holds it. */
+function leaves(value: unknown): string[] {
+  if (value === null || value === '') return []
+  if (typeof value !== 'object') {
+    const text = JSON.stringify(value).replace(/^"|"$/g, '')
+    const isPlain = /^[\x20-\x7e]*$/.test(text) && !/["\\]/.test(text)
+    return isPlain ? [text] : []
+  }
+  return Object.values(value).flatMap(leaves)
+}

@@ -1,0 +1,191 @@
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { clockWarnings } from '../../../scripts/schedules/clock-changes.ts'
+import {
+  parseSchedules,
+  readSchedulesFile,
+  SchedulesFileError,
+} from '../../../scripts/schedules/read-file.ts'
+
+const example = fileURLToPath(new URL('../../../docs/schedules.example.yaml', import.meta.url))
+
+function problemsOf(text: string): readonly string[] {
+  try {
+    parseSchedules({ text, path: 's.yaml' })
+  } catch (error) {
+    if (error instanceof SchedulesFileError) return error.problems
+    throw error
+  }
+  return []
+}
+
+const head = 'timezone: America/Santiago\nschedules:\n  nightly:\n'
+
+describe('a schedules file', () => {
+  test('of the documentation is right, and every default is filled in', async () => {
+    const schedules = await readSchedulesFile(example)
+    expect(schedules.get('export-nightly')).toEqual({
+      workflow: 'exportData',
+      input: { to: ['csv', 'duckdb'] },
+      cron: ['30 2 * * *'],
+      timezone: 'America/Santiago',
+      jitter: '5m',
+      catchUp: '12h',
+      pauseAfterFailures: 3,
+      provenWithin: '4h',
+      paused: false,
+    })
+    expect([...schedules.keys()].filter((name) => schedules.get(name)?.paused)).toEqual([
+      'recover-preview',
+      'recover-gateway',
+    ])
+  })
+
+  test.each([
+    [
+      'a field that is none',
+      `${head}    workflow: exportData\n    crom: 30 2 * * *\n    every: 1h\n`,
+      5,
+      /crom is no field; did you mean cron\? the fields are workflow, input, cron/,
+    ],
+    [
+      'a field of the file that is none',
+      `zone: UTC\nschedules: {}\n`,
+      1,
+      /zone is no field; .*the fields are timezone, schedules/,
+    ],
+    [
+      'a wrong cron',
+      `${head}    workflow: exportData\n    cron: 61 2 * * *\n`,
+      5,
+      /"61 2 \* \* \*": a cron expression has five fields/,
+    ],
+    [
+      'a cron with seconds',
+      `${head}    workflow: exportData\n    cron: 0 30 2 * * *\n`,
+      5,
+      /has five fields/,
+    ],
+    [
+      'a cron of another dialect',
+      `${head}    workflow: exportData\n    cron: 0 2 L * *\n`,
+      5,
+      /has five fields/,
+    ],
+    [
+      'a day that never comes',
+      `${head}    workflow: exportData\n    cron: 0 2 30 2 *\n`,
+      5,
+      /names a day that never comes/,
+    ],
+    [
+      'a cron beginning with a bare star',
+      `${head}    workflow: exportData\n    cron: */5 * * * *\n`,
+      5,
+      /goes into quotes/,
+    ],
+    [
+      'a missing zone',
+      `schedules:\n  nightly:\n    workflow: exportData\n    cron: 30 2 * * *\n`,
+      2,
+      /schedules\.nightly has no time zone; give timezone: America\/Santiago/,
+    ],
+    [
+      'a zone that is none',
+      `${head}    workflow: exportData\n    timezone: America/Santigo\n    every: 1h\n`,
+      5,
+      /is no time zone; name one like/,
+    ],
+    [
+      'a zone in letters that Temporal does not know',
+      `timezone: america/santiago\nschedules: {}\n`,
+      1,
+      /is no time zone/,
+    ],
+    [
+      'an unknown workflow',
+      `${head}    workflow: exportDta\n    every: 1h\n`,
+      4,
+      /is none of exportData, recoverSubscriptions, watchExports/,
+    ],
+    [
+      'no workflow',
+      `${head}    every: 1h\n`,
+      3,
+      /schedules\.nightly\.workflow is none of|schedules\.nightly\.workflow is missing/,
+    ],
+    [
+      'an input that the workflow does not take',
+      `${head}    workflow: exportData\n    every: 1h\n    input:\n      resources: [plans]\n      too: [csv]\n`,
+      8,
+      /input\.too is no field; did you mean to\?/,
+    ],
+    [
+      'a wrong value in the input',
+      `${head}    workflow: exportData\n    every: 1h\n    input:\n      to:\n        - csv\n        - exel\n`,
+      9,
+      /input\.to\.1 is none of csv, duckdb, parquet, postgres/,
+    ],
+    [
+      'a filter that a list does not have',
+      `${head}    workflow: exportData\n    every: 1h\n    input: {resources: [plans], filters: {nonsense: x}}\n`,
+      6,
+      /nonsense/,
+    ],
+    ['neither cron nor every', `${head}    workflow: exportData\n`, 3, /has neither cron nor every/],
+    [
+      'both',
+      `${head}    workflow: exportData\n    cron: 30 2 * * *\n    every: 1h\n`,
+      6,
+      /stands beside cron/,
+    ],
+    [
+      'a number for a length of time',
+      `${head}    workflow: exportData\n    every: 90\n`,
+      5,
+      /is no length of time; write it as 90s/,
+    ],
+    [
+      'the same name twice',
+      `${head}    workflow: exportData\n    every: 1h\n  nightly:\n    workflow: exportData\n`,
+      6,
+      /unique/,
+    ],
+    [
+      'a proof expected of what proves nothing',
+      `${head}    workflow: watchExports\n    every: 1h\n    provenWithin: 2h\n`,
+      6,
+      /for schedules of exportData only/,
+    ],
+    ['no schedules', `timezone: UTC\n`, 1, /schedules is missing/],
+  ])('with %s is refused with its line and what is allowed', (_, text, line, says) => {
+    const problems = problemsOf(text)
+    expect(problems[0]).toMatch(says)
+    expect(problems[0]).toMatch(new RegExp(`^s\\.yaml, line ${line}: `))
+  })
+
+  test('tells all that is wrong at once, in the order of its lines', () => {
+    const text = `${head}    workflow: exportData\n    cron: 61 2 * * *\n  b:\n    workflow: watchExports\n    evry: 1h\n  c:\n    workflow: exportData\n    every: 1h\n    input: {mode: hourly}\n`
+    expect(problemsOf(text).map((problem) => /line \d+/.exec(problem)?.[0])).toEqual([
+      'line 5',
+      'line 8',
+      'line 12',
+    ])
+  })
+})
+
+describe('a change of the clock', () => {
+  const now = Date.parse('2026-11-21T12:00:00Z')
+  test.each([
+    ['30 2 * * *', 'America/New_York', ['skips 2027-03-14 02:30']],
+    ['30 1 * * *', 'America/New_York', ['shows 2027-11-07 01:30 twice']],
+    ['30 0 * * *', 'America/Santiago', ['skips 2027-09-05 00:30']],
+    ['30 2 * * *', 'America/Santiago', []],
+    ['30 2 * * *', 'America/Bogota', []],
+    ['*/10 * * * *', 'America/New_York', []],
+    ['30 2 * * MON-FRI', 'America/New_York', []],
+  ])('is told of %s in %s where a run is lost or doubled', (cron, timezone, says) => {
+    const warnings = clockWarnings({ cron, timezone, now })
+    expect(warnings).toEqual(says.map((words) => expect.stringContaining(words)))
+  })
+})

@@ -1,0 +1,47 @@
+/** A process that sends and settles a run until nothing is left; a test kills it at any moment and starts it again. */
+import { createBilling } from '../../../../core/billing/client.ts'
+import { isChangeKind, changeKinds } from '../../../../core/changes/kinds.ts'
+import { createSendChanges } from '../../../../core/changes/send/send-changes.ts'
+import { settleChanges } from '../../../../core/changes/reconcile/reconcile.ts'
+import { openState } from '../../../../core/state/open.ts'
+import { acquireLock } from '../../../../core/state/data-folder-lock.ts'
+
+const [folder = '', baseUrl = '', token = '', workspace = '', name = ''] = process.argv.slice(2)
+if (!isChangeKind(name)) throw new TypeError(`no such kind: ${name}`)
+const kind = changeKinds[name]
+const run = 'run-1'
+
+acquireLock({ folder, role: 'sender' })
+const { ledger } = await openState({ folder })
+const billing = createBilling({
+  baseUrl,
+  workspace,
+  testMode: false,
+  token: async () => token,
+  rate: { requestsPerSecond: Infinity },
+  concurrency: 4,
+  timeoutSeconds: 5,
+  readWaitMs: () => 1,
+})
+const sendChanges = createSendChanges({ ledger })
+const limits = { inFlight: 4, maxFailureShare: 1 }
+const attempts = { most: 1, waitsMs: [0], count: true }
+console.log('ready')
+
+for (;;) {
+  await sendChanges({ run, kind, billing, limits, breakers: {}, timeBoxMs: 60_000 })
+  const { unknown, settled, nextLookAt } = await settleChanges({
+    ledger,
+    run,
+    kind,
+    billing,
+    settleMs: 40,
+    attempts,
+    inFlight: 2,
+    timeBoxMs: 60_000,
+  })
+  if (unknown === 0 && settled.staged === 0) break
+  const ms = Math.max(0, (nextLookAt ?? 0) - Date.now() + 1)
+  await new Promise((resolve) => setTimeout(resolve, ms))
+}
+process.exit(0)

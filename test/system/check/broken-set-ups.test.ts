@@ -1,0 +1,281 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import type { RunningWorker } from '../../../worker/start-worker.ts'
+import { mayMount } from '../export/full-disk.ts'
+import { askPostgres, startPostgres, type Postgres } from '../destinations/postgres-server.ts'
+import {
+  connectTemporal,
+  createWorld,
+  openTestWorker,
+  openWorld,
+  startCommand,
+  startTestWorker,
+  type World,
+} from '../export/world.ts'
+
+interface Finding {
+  what: string
+  ok: boolean
+  says: string
+}
+
+/** What `check` finds wrong, each in a sentence, and its exit code. */
+async function check(of: World, env: Record<string, string> = {}) {
+  const { code, stdout, stderr } = await startCommand(of, ['check', '--json'], { env }).ended
+  const { findings } = JSON.parse(stdout) as { findings: Finding[] }
+  for (const { says } of findings) expect(says).toMatch(/^[A-Z/].*\S\.$/)
+  for (const text of [stdout, stderr]) expect(text).not.toContain(of.sandbox.token)
+  const wrong = findings.filter(({ ok }) => !ok).map(({ what, says }) => `${what}: ${says}`)
+  return { code, wrong }
+}
+
+const finding = (...words: string[]) => {
+  const pattern = words.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('.*')
+  return { code: 1, wrong: [expect.stringMatching(new RegExp(pattern))] }
+}
+
+async function serve(answer: RequestListener): Promise<string> {
+  const server = createServer(answer).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+let world: World
+let worker: RunningWorker
+beforeAll(async () => {
+  world = await openWorld({ counts: { customers: 30, subscriptions: 20, plans: 5, retentions: 10 } })
+  worker = await openTestWorker(world)
+})
+afterAll(async () => {
+  await worker.stop()
+  await world.close()
+})
+
+describe('check finds wrong settings before it asks anybody:', () => {
+  const places = {
+    many: {
+      BILLING_BASE_URL: 'billing',
+      BILLING_TOKEN: '',
+      BILLING_TOKEN_FILE: '/nowhere/token',
+      BILLING_WORKSPACE: ' ',
+      BILLING_TEST_MODE: 'yes',
+      WAREHOUSE_URL: 'mysql://db',
+    },
+    two: { BILLING_BASE_URL: 'http://billing.example.com', BILLING_TOKEN_FILE: '/nowhere' },
+    none: { BILLING_TOKEN: '' },
+  } as const satisfies Record<string, Record<string, string>>
+  const seen = new Map<string, Awaited<ReturnType<typeof check>>>()
+  /** Asked once: several things are wrong in each. */
+  async function found(place: keyof typeof places) {
+    const kept = seen.get(place) ?? (await check(world, places[place]))
+    seen.set(place, kept)
+    return kept
+  }
+
+  test.each<[string, keyof typeof places, RegExp]>([
+    ['no token', 'none', /^settings: BILLING_TOKEN is not set; give the API token/],
+    ['no workspace', 'many', /^settings: BILLING_WORKSPACE is not set; give text like acc_1234/],
+    ['a token file that is not there', 'many', /^settings: BILLING_TOKEN_FILE .*\/nowhere\/token/],
+    ['two tokens', 'two', /^settings: .* are both set; take one of them away/],
+    ['no address', 'many', /^settings: BILLING_BASE_URL .* is no address; give one like https:\/\//],
+    ['http to another machine', 'two', /^settings: BILLING_BASE_URL .* over http in the clear; use https/],
+    [
+      'another word for the mode',
+      'many',
+      /^settings: BILLING_TEST_MODE \("yes"\).*write one of the two words/,
+    ],
+    ['a warehouse that is none', 'many', /^settings: WAREHOUSE_URL \(not shown\).* is no postgres:\/\//],
+  ])('%s', async (_, place, says) => {
+    const { code, wrong } = await found(place)
+    expect(code).toBe(2)
+    expect(wrong.filter((one) => says.test(one))).toHaveLength(1)
+    expect(wrong).toHaveLength({ many: 5, two: 2, none: 1 }[place])
+  })
+})
+
+test('check finds a file with a secret that every user of the machine can read', async () => {
+  const token = join(world.dataDir, 'token')
+  await writeFile(token, world.sandbox.token)
+  await chmod(token, 0o644)
+  const env = { BILLING_TOKEN: '', BILLING_TOKEN_FILE: token }
+  expect(await check(world, env)).toEqual(
+    finding('secrets: Every user of this machine can read', token, `Mend it with \`chmod o-rwx ${token}\``),
+  )
+  await chmod(token, 0o600)
+  expect(await check(world, env)).toEqual({ code: 0, wrong: [] })
+})
+
+describe('check finds at the service', () => {
+  test('a page for people where the interface should be', async () => {
+    const url = await serve((_, response) => {
+      response.setHeader('content-type', 'text/html').end('<!doctype html><h1>Log in</h1>')
+    })
+    expect(await check(world, { BILLING_BASE_URL: url })).toEqual({
+      code: 1,
+      wrong: [
+        expect.stringMatching(/^service: Unexpected reply to GET \/plans\/.*check BILLING_BASE_URL/),
+        // The worker has the right address.
+        expect.stringMatching(/^temporal: The worker on .* acts on the service at .*, not http/),
+      ],
+    })
+  })
+
+  test('a redirect, which would carry the token elsewhere', async () => {
+    const url = await serve((_, response) => {
+      response.writeHead(302, { location: 'https://elsewhere.example.com/login' }).end()
+    })
+    const { wrong } = await check(world, { BILLING_BASE_URL: url })
+    expect(wrong[0]).toMatch(/^service: .*points to https:\/\/elsewhere.*check BILLING_BASE_URL/)
+  })
+
+  test('a name that nobody knows', async () => {
+    const { wrong } = await check(world, { BILLING_BASE_URL: 'https://billing.invalid' })
+    expect(wrong[0]).toMatch(/^service: No connection for GET \/plans\/.*check the address and the network/)
+  })
+
+  test.each([
+    [3600, 'behind'],
+    [-3600, 'ahead of'],
+  ])('a clock that is off by %i s', async (clockSkewSeconds, how) => {
+    const off = await createWorld({ counts: { plans: 5, customers: 5 }, clockSkewSeconds })
+    await startTestWorker(off)
+    expect(await check(off)).toEqual(finding('clock: ', `${how} the service's. Let NTP set it`))
+  })
+})
+
+describe('check finds at Temporal', () => {
+  test('a namespace that is not there', async () => {
+    const { code, wrong } = await check(world, { TEMPORAL_NAMESPACE: 'nowhere' })
+    expect(code).toBe(1)
+    expect(wrong[0]).toMatch(/^temporal: Temporal at \S+ has no namespace nowhere\. Set TEMPORAL_NAMESPACE/)
+  })
+
+  test('a worker of the same task queue that acts on the other mode', async () => {
+    const env = { BILLING_TEST_MODE: 'true', CONNECTOR_TASK_QUEUE: world.taskQueue }
+    expect(await check(world, env)).toEqual(
+      finding('temporal: ', 'acts on LIVE data, not TEST data', 'each its own CONNECTOR_TASK_QUEUE'),
+    )
+  })
+
+  test('a run that was started in the UI on a task queue where nobody listens', async () => {
+    const client = await connectTemporal()
+    const taskQueue = `biling-${world.workspace}`
+    const run = await client.workflow.start('exportData', {
+      workflowId: `typed-${world.workspace}`,
+      taskQueue,
+      args: [{}],
+    })
+    await expect
+      .poll(() => check(world), { timeout: 30_000 })
+      .toEqual(
+        finding(`runs: The run ${run.workflowId} waits on the task queue ${taskQueue}`, world.taskQueue),
+      )
+    await run.terminate()
+  })
+})
+
+describe('check finds at the data folder', () => {
+  test('another process that holds it and does not answer here', async () => {
+    const other = await createWorld({ counts: { plans: 5 } })
+    await startTestWorker(other, { CONNECTOR_TASK_QUEUE: `other-${other.workspace}` })
+    const { code, wrong } = await check(other)
+    expect(code).toBe(1)
+    expect(wrong).toEqual([
+      expect.stringMatching(/^temporal: No worker listens on the task queue/),
+      expect.stringMatching(
+        new RegExp(`^data folder: .* is held by the worker with pid ${process.pid}, which does not answer`),
+      ),
+    ])
+  })
+
+  test('a state that is damaged', async () => {
+    const damaged = await createWorld({ counts: { plans: 5 } })
+    const first = await openTestWorker(damaged)
+    await first.stop()
+    await writeFile(join(damaged.dataDir, 'state.db'), 'no database '.repeat(1000))
+    const { wrong } = await check(damaged)
+    expect(wrong).toContainEqual(expect.stringMatching(/^data folder: .*state\.db is damaged.*backup/))
+  })
+
+  test.runIf(mayMount())('a disk that is full, or nearly', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'check-'))
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=40m', 'tmpfs', folder])
+    onTestFinished(async () => {
+      execFileSync('umount', ['-l', folder])
+      await rm(folder, { recursive: true })
+    })
+    const look = async () => (await check(world, { CONNECTOR_DATA_DIR: folder })).wrong.at(-1)
+    expect(await look()).toMatch(/^data folder: Only \d\d MB are free on the disk of .*Free some/)
+    // It ends where there is no more room, and says so by its exit code.
+    spawnSync('dd', ['if=/dev/zero', `of=${join(folder, 'rest')}`, 'bs=4k'])
+    expect(await look()).toMatch(/^data folder: .*can't be written: .*full.*CONNECTOR_DATA_DIR/)
+  })
+})
+
+describe('check finds at the warehouse', () => {
+  let postgres: Postgres
+  beforeAll(async () => {
+    postgres = await startPostgres()
+  })
+  afterAll(() => postgres.close())
+
+  const look = async (url: string) => {
+    const { code, wrong } = await check(world, { WAREHOUSE_URL: url })
+    return wrong.length === 0 && code === 0 ? 'nothing' : wrong.join('\n')
+  }
+
+  test('nothing where it can be written', async () => {
+    expect(await look(await postgres.createDatabase())).toBe('nothing')
+  })
+
+  test.each<[string, () => string, RegExp]>([
+    [
+      'no such database',
+      () => postgres.toUrl('nowhere'),
+      /"nowhere" does not exist\. Correct WAREHOUSE_URL\.$/,
+    ],
+    [
+      'a wrong password',
+      () => postgres.toUrl('postgres', 'postgres', 'wrong'),
+      /password authentication failed for user "postgres"\. Correct WAREHOUSE_URL\.$/,
+    ],
+    [
+      'nobody who answers',
+      () => 'postgres://postgres:secret@127.0.0.1:1/billing',
+      /^warehouse: Can't reach PostgreSQL .*ECONNREFUSED.*\. Start it, or correct WAREHOUSE_URL\.$/,
+    ],
+  ])('%s', async (_, url, says) => {
+    const said = await look(url())
+    expect(said).toMatch(says)
+    expect(said).not.toMatch(/secret|export/)
+  })
+
+  test('a user that may not make tables', async () => {
+    const url = await postgres.createDatabase()
+    await askPostgres(
+      url,
+      "create role reader login password 'reader'; revoke create on schema public from public",
+    )
+    const database = new URL(url).pathname.slice(1)
+    expect(await look(postgres.toUrl(database, 'reader', 'reader'))).toMatch(
+      /^warehouse: The user reader may not make tables in schema billing of .*Grant create/,
+    )
+  })
+
+  test('the warehouse of another workspace', async () => {
+    const url = await postgres.createDatabase()
+    await askPostgres(
+      url,
+      `create schema billing; create table billing._warehouse as
+        select 'acc_else' as workspace, 'https://x.example' as base_url, 'live' as mode`,
+    )
+    expect(await look(url)).toMatch(/^warehouse: .*holds another warehouse \(workspace acc_else, not acc_/)
+  })
+})

@@ -1,0 +1,51 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, inject, onTestFinished, test } from 'vitest'
+import { endProcess } from '../../../core/state/process-identity.ts'
+import { readServerRecord } from '../../../scripts/dev-server/server-record.ts'
+import { runProgram } from './run-program.ts'
+
+interface Told {
+  export: { exports: { resource: string; verdict: string }[] }
+  import: {
+    verdict: string
+    counts: Record<string, number>
+    outcomes: Record<string, number>
+    files: { report: string }
+  }
+  recovery: { summary: string; outcomes: Record<string, number>; needsPerson: string[] }
+}
+
+test('the demo exports, imports and recovers while records move and connections break, and says where', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'demo-'))
+  onTestFinished(async () => {
+    const server = readServerRecord(join(folder, 'data', 'demo', 'dev-server'))
+    if (server !== undefined) await endProcess({ identity: server, graceMs: 0 })
+    await rm(folder, { recursive: true, force: true })
+  })
+  const env = { INIT_CWD: folder, TEMPORAL_CLI_PATH: inject('temporalBinary') }
+  const program = '../../scripts/connector.ts'
+  const { code, stdout, stderr } = await runProgram({ program, words: ['demo', '--json'], env }).ended
+  expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' })
+  const told = JSON.parse(stdout) as Told
+  expect(told.export.exports.map(({ resource, verdict }) => [resource, verdict])).toEqual([
+    ['customers', 'proven'],
+    ['subscriptions', 'proven'],
+    ['plans', 'proven'],
+    ['retentions', 'proven'],
+  ])
+  expect(told.import).toMatchObject({
+    verdict: 'proven',
+    counts: { done: 24, rejected: 3, unknown: 0, parked: 0 },
+    // One of the two broken connections had done its work.
+    outcomes: { created: 23, found: 1 },
+  })
+  // Only the cards that fail again and again are left.
+  expect(told.recovery.outcomes).toMatchObject({ attemptsUsedUp: 3 })
+  expect(told.recovery.outcomes['recovered']).toBeGreaterThanOrEqual(57)
+  expect(told.recovery.needsPerson).toEqual([expect.stringMatching(/^3 fell back each time/)])
+  expect(stderr).toContain('holds 57 of the 60 as active, and 3 in need of attention')
+  expect(stderr).toContain('holds 24 of the 24 good rows once, and 0 otherwise')
+  expect(JSON.parse(await readFile(told.import.files.report, 'utf8'))).toMatchObject({ verdict: 'proven' })
+})

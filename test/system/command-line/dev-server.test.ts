@@ -1,0 +1,237 @@
+import { Client, Connection } from '@temporalio/client'
+import { defineSearchAttributeKey } from '@temporalio/common'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
+import { freePorts } from '../../../scripts/dev-server/free-ports.ts'
+import { endProcess, identify } from '../../../core/state/process-identity.ts'
+import { becomesReady, localChannel } from '../../../scripts/dev-server/readiness.ts'
+import { startDevServer } from '../../../scripts/dev-server/start-dev-server.ts'
+import type { DevServer } from '../../../scripts/dev-server/start-dev-server.ts'
+import { runProgram } from './run-program.ts'
+
+let dataDir: string
+let pids: number[]
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), 'dev-server-'))
+  pids = []
+})
+afterEach(async () => {
+  const left = pids.map((pid) => identify(pid)).filter((identity) => identity !== undefined)
+  for (const identity of left) await endProcess({ identity, graceMs: 0 })
+  rmSync(dataDir, { recursive: true })
+})
+
+async function start(options: { dataDir?: string; binary?: string; ui?: boolean } = {}): Promise<DevServer> {
+  const { binary = inject('temporalBinary'), ...others } = options
+  const server = await startDevServer({
+    dataDir,
+    binary: () => Promise.resolve(binary),
+    ui: false,
+    ...others,
+  })
+  pids.push(server.pid)
+  return server
+}
+
+/** Another command with the server of the folder. */
+async function startElsewhere() {
+  const { child, ended, says } = runProgram({
+    program: './probes/serve.ts',
+    words: [dataDir, inject('temporalBinary')],
+    detached: true,
+  })
+  let words = ''
+  child.stderr.on('data', (text: string) => (words += text))
+  if (child.pid !== undefined) pids.push(child.pid)
+  await says('}')
+  const server = JSON.parse(words) as Pick<DevServer, 'pid' | 'address' | 'origin'>
+  pids.push(server.pid)
+  return { child, ended, server }
+}
+
+async function withClient<Result>(
+  address: string,
+  use: (client: Client) => Promise<Result>,
+): Promise<Result> {
+  const connection = await Connection.connect({ address, ...localChannel })
+  try {
+    return await use(new Client({ connection }))
+  } finally {
+    await connection.close()
+  }
+}
+
+const startRun = (address: string, workflowId: string) =>
+  withClient(address, (client) =>
+    client.workflow.start('exportData', {
+      workflowId,
+      taskQueue: 'nobody',
+      typedSearchAttributes: [{ key: defineSearchAttributeKey('Verdict', 'KEYWORD'), value: 'proven' }],
+    }),
+  )
+
+const verdictOf = (address: string, workflowId: string) =>
+  withClient(address, async (client) => {
+    const { typedSearchAttributes } = await client.workflow.getHandle(workflowId).describe()
+    return typedSearchAttributes.get(defineSearchAttributeKey('Verdict', 'KEYWORD'))
+  })
+
+describe('the dev server', () => {
+  it('takes runs with our search attributes as soon as it is there, and keeps them in the data folder', async () => {
+    const first = await start()
+    await startRun(first.address, 'export-1')
+    await first.stop()
+    expect(identify(first.pid)).toBeUndefined()
+
+    const second = await start()
+    expect([first.origin, second.origin]).toEqual(['started', 'started'])
+    expect(await verdictOf(second.address, 'export-1')).toBe('proven')
+    await second.stop()
+    await second.stop()
+  })
+
+  it('shows the UI where it says', async () => {
+    const server = await start({ ui: true })
+    expect((await fetch(server.uiUrl ?? '')).status).toBe(200)
+    await server.stop()
+  })
+
+  it('is shared with another command of the folder, which alone ends it', async () => {
+    const { child, ended, server } = await startElsewhere()
+    const shared = await start()
+    expect({ ...shared, origin: server.origin }).toMatchObject(server)
+    expect(shared.origin).toBe('shared')
+    await shared.stop()
+    await startRun(server.address, 'export-1')
+    child.kill('SIGTERM')
+    await ended
+    expect(identify(server.pid)).toBeUndefined()
+  })
+
+  it('is started once by commands that come at the same moment', async () => {
+    const servers = await Promise.all([start(), start(), startElsewhere().then(({ server }) => server)])
+    expect(new Set(servers.map(({ pid }) => pid)).size).toBe(1)
+    expect(servers.map(({ origin }) => origin).toSorted()).toEqual(['shared', 'shared', 'started'])
+  })
+
+  it('outlives a command that is killed, and the next one goes on with it', async () => {
+    const { child, ended, server } = await startElsewhere()
+    await startRun(server.address, 'export-1')
+    child.kill('SIGKILL')
+    await ended
+    const adopted = await start()
+    expect(adopted).toMatchObject({ origin: 'adopted', pid: server.pid, address: server.address })
+    expect(await verdictOf(adopted.address, 'export-1')).toBe('proven')
+    await adopted.stop()
+    expect(identify(server.pid)).toBeUndefined()
+  })
+
+  it('is not reached by the Ctrl-C that reaches its command', async () => {
+    const { child, ended, server } = await startElsewhere()
+    const group = -(child.pid ?? 0)
+    process.kill(group, 'SIGINT')
+    expect(await ended).toMatchObject({ code: null })
+    expect(() => process.kill(group, 0)).toThrow('ESRCH')
+    const adopted = await start()
+    expect(adopted).toMatchObject({ origin: 'adopted', pid: server.pid })
+    await adopted.stop()
+  })
+
+  it('counts as ready only with our search attributes', async () => {
+    const [port = 0] = await freePorts(1)
+    const args = ['server', 'start-dev', '--ip', '127.0.0.1', '--port', String(port), '--headless']
+    const child = spawn(inject('temporalBinary'), args, { stdio: 'ignore' })
+    if (child.pid !== undefined) pids.push(child.pid)
+    const address = `127.0.0.1:${port}`
+    await vi.waitFor(() => withClient(address, (client) => client.workflow.count()), { timeout: 10_000 })
+    expect(await becomesReady({ address, isAlive: () => child.exitCode === null, timeoutMs: 500 })).toBe(
+      false,
+    )
+  })
+
+  it('comes back with its runs after it was killed itself', async () => {
+    const killed = await start()
+    await startRun(killed.address, 'export-1')
+    process.kill(killed.pid, 'SIGKILL')
+    await killed.stop()
+    const fresh = await start()
+    expect(fresh.origin).toBe('started')
+    expect(await verdictOf(fresh.address, 'export-1')).toBe('proven')
+    await fresh.stop()
+  })
+
+  it('is replaced where the one left behind is frozen or is not as asked', async () => {
+    const { child, ended, server } = await startElsewhere()
+    child.kill('SIGKILL')
+    await ended
+    const withUi = await start({ ui: true })
+    expect(withUi.origin).toBe('started')
+    expect(identify(server.pid)).toBeUndefined()
+    await withUi.stop()
+
+    const again = await startElsewhere()
+    again.child.kill('SIGKILL')
+    await again.ended
+    process.kill(again.server.pid, 'SIGSTOP')
+    const fresh = await start()
+    expect(fresh.origin).toBe('started')
+    expect(identify(again.server.pid)).toBeUndefined()
+    await fresh.stop()
+  })
+
+  it('never ends a process that only got the pid of an old server', async () => {
+    const stranger = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'])
+    await once(stranger, 'spawn')
+    const server = await start()
+    const note = join(dataDir, 'dev-server', 'server.json')
+    const record = JSON.parse(readFileSync(note, 'utf8')) as object
+    await server.stop()
+    writeFileSync(note, JSON.stringify({ ...record, pid: stranger.pid }))
+    await (await start()).stop()
+    expect(identify(stranger.pid ?? 0)).toBeDefined()
+    stranger.kill('SIGKILL')
+    await once(stranger, 'exit')
+  })
+
+  it('is not the one of the folder that this one was copied from', async () => {
+    const original = await start()
+    const copy = mkdtempSync(join(tmpdir(), 'dev-server-'))
+    cpSync(join(dataDir, 'dev-server', 'server.json'), join(copy, 'dev-server', 'server.json'))
+    const own = await start({ dataDir: copy })
+    expect(own.pid).not.toBe(original.pid)
+    await own.stop()
+    expect(identify(original.pid)).toBeDefined()
+    await original.stop()
+    rmSync(copy, { recursive: true })
+  })
+
+  it('says what its log says where it does not come up, and leaves the folder free', async () => {
+    writeFileSync(join(dataDir, 'temporal.db'), 'this is no database')
+    await expect(start()).rejects.toThrow(
+      /^The Temporal dev server ended at its start: .*not a database.*temporal\.log/,
+    )
+    rmSync(join(dataDir, 'temporal.db'))
+    await (await start()).stop()
+  })
+
+  it.runIf(process.platform === 'linux')(
+    'is told apart from an ended process that nobody has collected yet',
+    async () => {
+      // The shell starts a child and becomes something that never collects it.
+      const parent = spawn('sh', ['-c', 'sleep 60 & echo $!; exec sleep 61'])
+      const [line] = (await once(parent.stdout, 'data')) as [Buffer]
+      const pid = Number(String(line))
+      await vi.waitFor(() => expect(readFileSync(`/proc/${parent.pid}/comm`, 'utf8')).toBe('sleep\n'))
+      expect(identify(pid)).toBeDefined()
+      process.kill(pid, 'SIGKILL')
+      await vi.waitFor(() => expect(readFileSync(`/proc/${pid}/stat`, 'utf8')).toMatch(/\) Z /))
+      expect(identify(pid)).toBeUndefined()
+      parent.kill('SIGKILL')
+      await once(parent, 'exit')
+    },
+  )
+})

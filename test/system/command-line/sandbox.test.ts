@@ -1,0 +1,52 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseEnv } from 'node:util'
+import { expect, it } from 'vitest'
+import { runProgram } from './run-program.ts'
+
+const start = (...words: string[]) =>
+  runProgram({ program: '../../../scripts/connector.ts', words: ['sandbox', ...words] })
+
+it('serves a list to whoever has the settings that it prints, until Ctrl-C', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'sandbox-'))
+  writeFileSync(join(folder, 'options.json'), JSON.stringify({ counts: { plans: 7 }, token: 'mine' }))
+  const { child, ended, says, texts } = start('--options', join(folder, 'options.json'))
+  await says('BILLING_WORKSPACE')
+  const settings = parseEnv(texts.stdout)
+  const answer = await fetch(`${settings['BILLING_BASE_URL']}/plans/`, {
+    headers: { authorization: 'Token mine', 'x-simple-workspace': settings['BILLING_WORKSPACE'] ?? '' },
+  })
+  expect({ status: answer.status, body: await answer.json() }).toMatchObject({
+    status: 200,
+    body: { count: 7 },
+  })
+  child.kill('SIGINT')
+  expect(await ended).toMatchObject({ code: 0 })
+  rmSync(folder, { recursive: true })
+})
+
+it('says where it is to a program, in one document', async () => {
+  const { child, ended, says } = start('--json')
+  await says('}')
+  child.kill('SIGTERM')
+  const { code, stdout } = await ended
+  const told: unknown = JSON.parse(stdout)
+  expect({ code, told }).toMatchObject({
+    code: 0,
+    told: { url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/), token: expect.any(String) },
+  })
+})
+
+it('refuses options that it cannot read', async () => {
+  expect(await start('--port', 'x').ended).toMatchObject({
+    code: 2,
+    stderr: "error: option '--port <number>' argument 'x' is invalid. Give a whole number; see --help.\n",
+  })
+  expect(await start('--options', '/nowhere').ended).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(
+      /^error: --options \/nowhere cannot be read as JSON: [^\n]*ENOENT[^\n]*\n$/,
+    ),
+  })
+})

@@ -1,0 +1,174 @@
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { createCsvDestination } from '../../../core/destinations/csv/csv.ts'
+import type { Publication } from '../../../core/destinations/destination.ts'
+import { createDuckDbDestination } from '../../../core/destinations/duckdb/duckdb.ts'
+import { createPostgresDestination } from '../../../core/destinations/postgres/postgres.ts'
+import { askDuckDb } from '../../core/destinations/duckdb-file.ts'
+import { askPostgres, password, startPostgres, type Postgres } from '../destinations/postgres-server.ts'
+import { createWorkplace, facts, type Workplace } from '../../core/destinations/publication.ts'
+import { runProgram } from './run-program.ts'
+
+const records = [
+  '{"id":"a","name":"Ana","aggregations":{"sales":1500.50},"contacts":[{"id":"1","phone":"007"}]}',
+  '{"id":"b","name":""}',
+]
+
+let postgres: Postgres
+let workplace: Workplace
+let env: Record<string, string>
+beforeAll(async () => {
+  postgres = await startPostgres()
+})
+afterAll(() => postgres.close())
+
+/** `verify` as a process of its own, in an environment without the service's address or token. */
+const verify = (...words: string[]) =>
+  runProgram({ program: '../../../scripts/connector.ts', words: ['verify', ...words], env }).ended
+
+/** A warehouse that an export was published to, and a way to change what is in it. */
+const warehouses = {
+  duckdb: () => ({
+    destination: createDuckDbDestination({ folder: workplace.folder }),
+    ask: (sql: string) => askDuckDb(join(workplace.folder, 'warehouse.duckdb'), sql),
+  }),
+  postgres: () => ({
+    destination: createPostgresDestination({ url: env['WAREHOUSE_URL']! }),
+    ask: (sql: string) => askPostgres(env['WAREHOUSE_URL']!, `set search_path = billing; ${sql}`),
+  }),
+}
+
+beforeEach(async () => {
+  workplace = await createWorkplace()
+  env = { CONNECTOR_DATA_DIR: workplace.folder, WAREHOUSE_URL: await postgres.createDatabase() }
+  return () => workplace.close()
+})
+
+const toPublication = (more: Partial<Publication> = {}) =>
+  workplace.toPublication('customers', [records], more)
+const toCsv = async (publication: Publication) => (await createCsvDestination().publish(publication)).location
+
+describe.each(['duckdb', 'postgres'] as const)('verify --warehouse %s', (name) => {
+  test('ends with 0 and the rows compared where the warehouse holds the export', async () => {
+    const publication = await toPublication()
+    await warehouses[name]().destination.publish(publication)
+    const folder = await toCsv(publication)
+    const { code, stdout } = await verify(folder, '--warehouse', name)
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringMatching(/holds the same \(customers 2 rows compared; customer_contacts 1 row compared\)/),
+    ])
+  })
+
+  test('ends with 1 and one sentence for each difference', async () => {
+    const publication = await toPublication()
+    const { destination, ask } = warehouses[name]()
+    await destination.publish(publication)
+    const folder = await toCsv(publication)
+    await ask(`update customers set name = 'Ann' where id = 'a'`)
+    await ask(`update customer_contacts set phone = '7'`)
+    const changed = await verify(folder, '--warehouse', name, '--json')
+    expect(changed.code).toBe(1)
+    expect(JSON.parse(changed.stdout)).toMatchObject({
+      warehouse: name,
+      tables: [
+        { name: 'customers', compared: 2, newer: 0 },
+        { name: 'customer_contacts', compared: 1, newer: 0 },
+      ],
+      problems: [
+        'customers.name does not hold what was exported.',
+        'customer_contacts.phone does not hold what was exported.',
+      ],
+    })
+    await ask(`delete from customers where id = 'b'`)
+    await ask(`delete from customer_contacts`)
+    const missing = await verify(folder, '--warehouse', name)
+    expect([missing.code, missing.stdout.split('\n')]).toEqual([
+      1,
+      ['customers lacks 1 row of the export: b.', 'customer_contacts lacks 1 row of the export: a,1.', ''],
+    ])
+    await ask(`update _warehouse set workspace = 'acc_other'`)
+    const foreign = await verify(folder, '--warehouse', name)
+    expect([foreign.code, foreign.stdout]).toEqual([
+      1,
+      expect.stringMatching(/is of workspace acc_other \(live\), the export of acc_1 \(live\)\.\n$/),
+    ])
+  })
+
+  test('ends with 3 where what it holds is the same, and unproven', async () => {
+    const unproven = { ...facts, verdict: 'unproven' as const, reasons: ['The order was ignored.'] }
+    const publication = await toPublication({ facts: unproven })
+    await warehouses[name]().destination.publish(publication)
+    const { code, stdout } = await verify(await toCsv(publication), '--warehouse', name)
+    expect([code, stdout]).toEqual([3, expect.stringContaining('holds the same')])
+  })
+
+  test('takes a row of an older run for no proof of this one', async () => {
+    await warehouses[name]().destination.publish(await toPublication({ run: 'older' }))
+    const { code, stdout } = await verify(await toCsv(await toPublication()), '--warehouse', name)
+    expect([code, stdout]).toEqual([
+      1,
+      expect.stringMatching(/has no export of customers by the run export-/),
+    ])
+  })
+
+  test('says which column someone took away', async () => {
+    const publication = await toPublication()
+    const { destination, ask } = warehouses[name]()
+    await destination.publish(publication)
+    await ask('alter table customers drop column name')
+    const { code, stdout } = await verify(await toCsv(publication), '--warehouse', name)
+    expect([code, stdout]).toEqual([1, 'customers has no column name.\n'])
+  })
+})
+
+describe('verify', () => {
+  const failureOf = async (...words: string[]) => {
+    const { code, stdout, stderr } = await verify(...words)
+    expect([stdout, stderr]).toEqual(['', expect.stringMatching(/^error: [^\n]+\n$/)])
+    return [code, stderr] as const
+  }
+
+  test('ends with 1 and does not ask the warehouse where the files themselves are not whole', async () => {
+    env = { CONNECTOR_DATA_DIR: workplace.folder, WAREHOUSE_URL: 'postgres://nobody@127.0.0.1:1/none' }
+    const { code, stdout } = await verify(join(workplace.folder, 'none'), '--warehouse', 'postgres')
+    expect([code, stdout]).toEqual([1, expect.stringContaining('There is no folder')])
+  })
+
+  test('refuses a warehouse that is not there, in a sentence, and makes none', async () => {
+    const folder = await toCsv(await toPublication())
+    expect(await failureOf(folder, '--warehouse', 'duckdb')).toEqual([
+      2,
+      expect.stringContaining(`There is no warehouse ${join(workplace.folder, 'warehouse.duckdb')}`),
+    ])
+    expect(await askDuckDb(join(workplace.folder, 'warehouse.duckdb'), 'select 1')).toBeUndefined()
+    env = { ...env, WAREHOUSE_URL: postgres.toUrl('postgres', 'postgres', 'wrong') }
+    const [code, says] = await failureOf(folder, '--warehouse', 'postgres')
+    expect([code, says]).toEqual([2, expect.stringContaining('Nothing was compared')])
+    for (const secret of ['wrong', password]) expect(says.includes(secret)).toBe(false)
+    env = { CONNECTOR_DATA_DIR: workplace.folder }
+    expect(await failureOf(folder, '--warehouse', 'postgres')).toEqual([
+      2,
+      expect.stringContaining('WAREHOUSE_URL is not set'),
+    ])
+  })
+
+  test.each([
+    [['--warehouse', 'mysql'], 'Allowed choices are duckdb, postgres'],
+    [['--schema', 'billing'], '--warehouse postgres'],
+    [['--warehouse', 'duckdb', '--schema', 'billing'], 'DuckDB has one'],
+  ])('refuses %j', async (words, says) => {
+    expect(await failureOf(workplace.folder, ...words)).toEqual([2, expect.stringContaining(says)])
+  })
+
+  test('looks into the schema it is told', async () => {
+    const publication = await toPublication({ schema: 'mine' })
+    await warehouses.postgres().destination.publish(publication)
+    const folder = await toCsv(publication)
+    expect(await verify(folder, '--warehouse', 'postgres', '--schema', 'mine')).toMatchObject({ code: 0 })
+    expect(await verify(folder, '--warehouse', 'postgres')).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/^schema billing of .* has no table _warehouse/),
+    })
+  })
+})

@@ -1,0 +1,143 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { copyFile, mkdir, readdir, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Publication, PublishStep } from '../../../core/destinations/destination.ts'
+import { createDuckDbDestination } from '../../../core/destinations/duckdb/duckdb.ts'
+import { openDuckDb } from '../../../core/destinations/duckdb/open-duckdb.ts'
+import { publishInChild } from './children.ts'
+import { askDuckDb } from '../../core/destinations/duckdb-file.ts'
+import { createWorkplace, facts, noise, type Workplace } from '../../core/destinations/publication.ts'
+
+describe('a DuckDB file', () => {
+  let workplace: Workplace
+  let path: string
+  beforeEach(async () => {
+    workplace = await createWorkplace()
+    path = join(workplace.folder, 'warehouse.duckdb')
+  })
+  afterEach(() => workplace.close())
+
+  const publish = (publication: Publication) =>
+    createDuckDbDestination({ folder: workplace.folder }).publish(publication)
+  const before = () =>
+    workplace.toPublication('customers', [['{"id":"a","contacts":[{}]}']], { run: 'before' })
+  const large = (bytes: number) =>
+    workplace.toPublication('customers', noise(bytes), {
+      run: 'after',
+      mode: 'incremental',
+      facts: { ...facts, startedAt: '2026-03-02T03:00:00.000Z' },
+    })
+  const ids = async () => (await askDuckDb(path, 'select id from customers order by id'))?.map(({ id }) => id)
+  const runs = async () =>
+    (await askDuckDb(path, 'select run from _exports order by run'))?.map(({ run }) => run)
+  const besides = async () => (await readdir(workplace.folder)).filter((name) => name.includes('duckdb'))
+
+  test.each<PublishStep>(['staged', 'counted', 'visible'])(
+    'is whole after a SIGKILL when a publication was %s, and takes it again',
+    async (killAt) => {
+      await publish(await before())
+      const publication = await large(3_000_000)
+      const { signal } = await publishInChild(workplace, {
+        to: { duckdb: workplace.folder },
+        publication,
+        killAt,
+      })
+      expect(signal).toBe('SIGKILL')
+      const isThere = killAt === 'visible'
+      // Who only looks gets no error from what a dead one left.
+      const looking = createDuckDbDestination({ folder: workplace.folder })
+      expect(await looking.coveredThrough(publication, publication)).toBe(
+        Date.parse(facts.completeThrough ?? ''),
+      )
+      expect(await runs()).toEqual(isThere ? ['after', 'before'] : ['before'])
+      expect(await ids()).toHaveLength(isThere ? 3_001 : 1)
+      expect(await publish(publication)).toMatchObject({ fresh: !isThere })
+      expect(await ids()).toHaveLength(3_001)
+      expect(await besides()).toEqual(['warehouse.duckdb'])
+    },
+  )
+
+  test('that can grow no more ends the publishing with a sentence, as it was', async () => {
+    await publish(await before())
+    const publication = await large(12_000_000)
+    const { said } = await publishInChild(
+      workplace,
+      { to: { duckdb: workplace.folder }, publication },
+      { fileBlocks: 4_000 },
+    )
+    expect(said).toMatch(/^UnwritableError: Can't write to .*warehouse\.duckdb: the file would be larger/)
+    expect([await ids(), await runs()]).toEqual([['a'], ['before']])
+    await publish(publication)
+    expect(await ids()).toHaveLength(12_001)
+  })
+
+  test('that another process holds is not waited for: a sentence says who holds it', async () => {
+    await publish(await before())
+    const holder = spawn(
+      process.execPath,
+      [
+        '--input-type=module',
+        '-e',
+        `import { DuckDBInstance } from '@duckdb/node-api'
+        const instance = await DuckDBInstance.create(${JSON.stringify(path)})
+        console.log('held')
+        process.stdin.resume().on('end', () => instance.closeSync())`,
+      ],
+      { stdio: ['pipe', 'pipe', 'inherit'] },
+    )
+    await once(holder.stdout, 'data')
+    const publication = await large(10_000)
+    await expect(publish(publication)).rejects.toMatchObject({
+      name: 'BusyWarehouseError',
+      message: expect.stringMatching(
+        new RegExp(`warehouse\\.duckdb is held by another process: .*PID ${holder.pid}\\)`),
+      ),
+    })
+    holder.stdin.end()
+    await once(holder, 'close')
+    expect(await ids()).toEqual(['a'])
+    await publish(publication)
+    expect(await ids()).toHaveLength(11)
+  })
+
+  test('that needs more than its memory keeps the rest on disk meanwhile, and leaves nothing there', async () => {
+    const database = await openDuckDb({ path: join(workplace.folder, 'large.duckdb') })
+    const { connection } = database
+    try {
+      const spill = join(workplace.folder, 'not yet', 'spill')
+      await database.spillTo(spill)
+      // 400 MB that no packing makes less, in a table of the session, as what is staged.
+      await connection.run(`create temporary table large as
+        select range as id, md5(range::varchar) || sha256(range::varchar) as noise from range(4_000_000)`)
+      expect((await readdir(spill)).length).toBeGreaterThan(0)
+      const reader = await connection.runAndReadAll('select count(distinct id) as n from large')
+      expect(reader.getRowObjectsJson()).toEqual([{ n: '4000000' }])
+    } finally {
+      database.close()
+    }
+  })
+
+  test('that is none is left as it is', async () => {
+    await writeFile(path, 'this is no database, but it is long enough to look at. '.repeat(400))
+    await expect(publish(await before())).rejects.toMatchObject({ name: 'WarehouseRefusedError' })
+    expect(await besides()).toEqual(['warehouse.duckdb'])
+  })
+
+  test('takes parts whose path looks like a pattern, and none beside them', async () => {
+    const publication = await before()
+    const [like, decoys] = [join(workplace.folder, 'a*'), join(workplace.folder, 'axb')]
+    await Promise.all([mkdir(like), mkdir(decoys)])
+    const parts = []
+    for (const [at, part] of publication.parts.entries()) {
+      const moved = { ...part, path: join(like, `${at}.part`) }
+      await copyFile(part.path, moved.path)
+      await truncate(moved.path, part.bytes)
+      await copyFile(moved.path, join(decoys, `${at}.part`))
+      parts.push(moved)
+    }
+    await publish({ ...publication, parts })
+    expect(await ids()).toEqual(['a'])
+  })
+})

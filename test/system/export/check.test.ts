@@ -1,0 +1,194 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { notePublished, type PublishedNote } from '../../../core/exports/publication-log.ts'
+import { checkFresh } from '../../../scripts/checks/fresh.ts'
+import type { RunningWorker } from '../../../worker/start-worker.ts'
+import {
+  connectTemporal,
+  createWorld,
+  openTestWorker,
+  openWorld,
+  startCommand,
+  startRun,
+  type World,
+} from './world.ts'
+
+interface Findings {
+  findings: { what: string; ok: boolean; says: string }[]
+}
+
+async function check(world: World, env: Record<string, string> = {}, ...words: string[]) {
+  const { code, stdout, ms } = await startCommand(world, ['check', ...words, '--json'], { env }).ended
+  const { findings } = JSON.parse(stdout) as Findings
+  return { code, ms, findings, wrong: findings.filter(({ ok }) => !ok) }
+}
+
+let world: World
+let worker: RunningWorker
+
+beforeAll(async () => {
+  world = await openWorld({ counts: { customers: 200, subscriptions: 120, plans: 5, retentions: 100 } })
+  worker = await openTestWorker(world)
+})
+afterAll(async () => {
+  await worker.stop()
+  await world.close()
+})
+
+describe('check', () => {
+  test('says that all is in place, and what each list lets a read prove', async () => {
+    const { code, wrong, findings } = await check(world)
+    expect(wrong).toEqual([])
+    expect(code).toBe(0)
+    expect(findings.map(({ what }) => what)).toEqual([
+      'service',
+      'customers',
+      'subscriptions',
+      'plans',
+      'retentions',
+      'temporal',
+      'data folder',
+    ])
+    for (const { says } of findings) expect(says).toMatch(/^[A-Z/].*\.$/)
+  })
+
+  test.each([
+    ['token', { BILLING_TOKEN: 'wrong' }, 'service', 'does not accept the token'],
+    ['workspace', { BILLING_WORKSPACE: 'acc_other' }, 'service', 'check the workspace'],
+    ['task queue', { CONNECTOR_TASK_QUEUE: 'nobody' }, 'temporal', 'Start one with `connector worker`'],
+    ['Temporal', { TEMPORAL_ADDRESS: '127.0.0.1:1' }, 'temporal', 'Start it with `connector up`'],
+    ['address', { BILLING_BASE_URL: 'http://127.0.0.1:1' }, 'service', 'check the address'],
+  ])('names the wrong %s', async (_, env, what, says) => {
+    const { code, wrong, ms } = await check(world, env)
+    expect(code).toBe(1)
+    expect(wrong).toContainEqual({ what, ok: false, says: expect.stringContaining(says) })
+    expect(ms).toBeLessThan(20_000)
+  })
+
+  test('names another data folder than the worker’s', async () => {
+    const other = await mkdtemp(join(tmpdir(), 'other-'))
+    onTestFinished(() => rm(other, { recursive: true, force: true }))
+    const { code, wrong } = await check(world, { CONNECTOR_DATA_DIR: other })
+    expect(code).toBe(1)
+    expect(wrong).toEqual([
+      { what: 'temporal', ok: false, says: expect.stringContaining('Give both the same CONNECTOR_DATA_DIR') },
+    ])
+  })
+
+  test('names a data folder that takes no files', async () => {
+    const { code, wrong } = await check(world, { CONNECTOR_DATA_DIR: '/dev/null/data' })
+    expect(code).toBe(1)
+    expect(wrong).toContainEqual({
+      what: 'data folder',
+      ok: false,
+      says: expect.stringMatching(/can't be written: .*CONNECTOR_DATA_DIR/),
+    })
+  })
+
+  test('names each list whose order or mode is not honoured', async () => {
+    const odd = await createWorld({
+      counts: { customers: 200, plans: 5 },
+      testCounts: { customers: 10 },
+      honoursTestMode: false,
+      lists: {
+        customers: { orderings: [] },
+        subscriptions: { orderings: ['created'], defaultOrdering: 'id' },
+        retentions: { orderings: ['created', '-created'] },
+      },
+    })
+    const live = await check(odd)
+    const says = (what: string) => live.findings.find((finding) => finding.what === what)
+    expect(says('customers')).toMatchObject({ ok: false, says: expect.stringContaining('can be proven') })
+    expect(says('subscriptions')).toMatchObject({ ok: true, says: expect.stringContaining('-created') })
+    expect(says('retentions')).toMatchObject({ ok: true, says: expect.stringContaining('incremental') })
+    const { wrong } = await check(odd, { BILLING_TEST_MODE: 'true' })
+    expect(wrong).toContainEqual({
+      what: 'retentions',
+      ok: false,
+      says: expect.stringContaining('test-mode header is not honoured'),
+    })
+  })
+
+  test('--fresh asks only whether what is exported has a young proven export', async () => {
+    const never = await check(world, {}, '--fresh', '1h')
+    expect(never).toMatchObject({ code: 1, wrong: [{ what: 'fresh' }] })
+    const client = await connectTemporal()
+    const run = (maxPages?: number) =>
+      startRun({
+        client,
+        world,
+        input: {
+          resources: maxPages === undefined ? ['plans'] : ['plans', 'customers'],
+          ...(maxPages && { maxPages }),
+        },
+      })
+    await (await run()).result()
+    expect(await check(world, {}, '--fresh', '1h')).toMatchObject({
+      code: 0,
+      findings: [{ what: 'plans', ok: true }],
+    })
+    expect(await check(world, {}, '--fresh', '0m')).toMatchObject({ code: 1, wrong: [{ what: 'plans' }] })
+    await (await run(1)).result()
+    const { wrong } = await check(world, {}, '--fresh', '1h')
+    expect(wrong).toEqual([
+      { what: 'customers', ok: false, says: expect.stringContaining('no proven export') },
+    ])
+    const nonsense = await startCommand(world, ['check', '--fresh', 'soon']).ended
+    expect(nonsense).toMatchObject({ code: 2, stderr: expect.stringContaining('26h') })
+  })
+  test('--fresh is not kept from its answer by what was made once, nor by a clock that was ahead', async () => {
+    const old = { publishedAt: new Date(Date.now() - 48 * 3_600_000).toISOString() }
+    const ahead = { publishedAt: new Date(Date.now() + 48 * 3_600_000).toISOString() }
+    const status = { filters: { status: 'active' } }
+    expect(
+      await checkNotes(
+        note(),
+        note({ ...old, resource: 'creditnotes', mode: 'byId' }),
+        note({ ...old, resource: 'plans', forExcel: true }),
+        note({ ...old, resource: 'customers', filters: { email: 'one@example.com' } }),
+        note({ ...old, resource: 'subscriptions', filters: { status: 'paused' } }),
+        note({ resource: 'subscriptions', ...status }),
+        note({ ...old, resource: 'retentions', ...status }),
+        note({ ...old, resource: 'plans', destination: 'postgres' }),
+        note({ ...ahead, resource: 'plans', destination: 'postgres' }),
+      ),
+    ).toEqual([
+      ['customers', true, expect.stringMatching(/^The last proven export to duckdb is .* old \(run\)\.$/)],
+      ['subscriptions', true, expect.stringContaining('to duckdb, filtered by status, is')],
+      ['retentions', false, expect.stringContaining('to duckdb, filtered by status, is 48 h')],
+      ['plans', false, expect.stringContaining('to postgres is 48 h')],
+    ])
+    expect(await checkNotes(note({ forExcel: true }))).toEqual([
+      ['fresh', false, expect.stringContaining('No list was ever exported')],
+    ])
+  })
+})
+
+/** What `check --fresh 26h` finds where these were published. */
+async function checkNotes(...published: PublishedNote[]) {
+  const dataDir = await mkdtemp(join(tmpdir(), 'fresh-'))
+  onTestFinished(() => rm(dataDir, { recursive: true }))
+  for (const one of published) await notePublished({ dataDir, published: one })
+  const found = await checkFresh({ dataDir, testMode: false, withinMs: 26 * 3_600_000 })
+  return found.map(({ what, ok, says }) => [what, ok, says])
+}
+
+const note = (more: Partial<PublishedNote> = {}): PublishedNote => ({
+  resource: 'customers',
+  destination: 'duckdb',
+  run: 'run',
+  workspace: 'acc_1',
+  testMode: false,
+  verdict: 'proven',
+  mode: 'full',
+  filters: {},
+  capped: false,
+  excluded: [],
+  hashed: [],
+  forExcel: false,
+  startedAt: new Date().toISOString(),
+  publishedAt: new Date().toISOString(),
+  ...more,
+})

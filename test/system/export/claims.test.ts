@@ -1,0 +1,144 @@
+import type { Client, WorkflowHandle } from '@temporalio/client'
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { latestCheckpoint } from '../../../core/exports/parts/checkpoint.ts'
+import { isClosed } from '../../../activities/leases.ts'
+import { openState } from '../../../core/state/open.ts'
+import type { exportData } from '../../../workflows/export-data.ts'
+import { asked, connectTemporal, createWorld, startRun, startTestWorker, until } from './world.ts'
+
+test("a claim whose run Temporal does not know any more stands in nobody's way", async () => {
+  const world = await createWorld({ counts: { plans: 5 } })
+  const state = await openState({ folder: world.dataDir })
+  await state.claims.take({
+    what: 'export plans to csv',
+    owner: { workflowId: 'export-forgotten', runId: '11111111-1111-4111-8111-111111111111' },
+    isClosed: () => Promise.resolve(false),
+  })
+  await state.close()
+  await startTestWorker(world)
+  const client = await connectTemporal()
+  const report = await (await startRun({ client, world, input: { resources: ['plans'] } })).result()
+  expect(report.verdict).toBe('proven')
+})
+
+test('a run that was reset holds its claims again, so that no other does the same beside it', async () => {
+  const world = await createWorld({
+    counts: { customers: 4000 },
+    faults: [{ kind: 'latency', ms: 200 }],
+  })
+  await startTestWorker(world)
+  const client = await connectTemporal()
+  const run = await startRun({ client, world, input: { resources: ['customers'] } })
+  await until(() => asked(world) > 8)
+  await reset(client, run)
+  const before = asked(world)
+  await until(() => asked(world) > before + 8)
+  const other = await startRun({ client, world, input: { resources: ['customers'] } })
+  await expect(other.result()).rejects.toMatchObject({
+    cause: { message: expect.stringContaining(`The run ${run.workflowId} is doing this already`) },
+  })
+  world.sandbox.control.setFaults({ faults: [] })
+  const report = await client.workflow.getHandle<typeof exportData>(run.workflowId).result()
+  expect(report.verdict).toBe('proven')
+}, 60_000)
+
+test('a run that was reset keeps what it reads from a run to another destination', async () => {
+  const world = await createWorld({
+    counts: { customers: 4000 },
+    faults: [{ kind: 'latency', ms: 200 }],
+  })
+  await startTestWorker(world)
+  const client = await connectTemporal()
+  const run = await startRun({ client, world, input: { resources: ['customers'] } })
+  await until(() => asked(world) > 8)
+  await reset(client, run)
+  const before = asked(world)
+  await until(() => asked(world) > before + 8)
+  const folderOfRun = (id: string) => join(world.dataDir, 'parts', id, 'customers')
+  const { ino } = await stat(folderOfRun(run.workflowId))
+  const other = await startRun({ client, world, input: { resources: ['customers'], to: ['parquet'] } })
+  await until(async () => (await latestCheckpoint(folderOfRun(other.workflowId))) !== undefined)
+  expect((await stat(folderOfRun(run.workflowId))).ino).toBe(ino)
+  world.sandbox.control.setFaults({ faults: [] })
+  expect(await client.workflow.getHandle(run.workflowId).result()).toMatchObject({ verdict: 'proven' })
+  expect(await other.result()).toMatchObject({ verdict: 'proven' })
+}, 60_000)
+
+/** Temporal's number for the command (`COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION`). */
+const continueAsNew = 10
+type Answer = Parameters<Client['workflowService']['respondWorkflowTaskCompleted']>[0]
+
+test('a run that went on as another has ended when that one has', async () => {
+  const client = await connectTemporal()
+  const taskQueue = `by-hand-${process.pid}`
+  const workflowId = `continued-${process.pid}`
+  const { firstExecutionRunId: runId } = await client.workflow.start('byHand', { workflowId, taskQueue })
+  const asker = { workflowId: 'another', runId: 'x' }
+  const ended = () => isClosed({ client, execution: { workflowId, runId }, asker })
+  expect(await ended()).toBe(false)
+  /** What a worker would answer: the run goes on as another execution. */
+  const { taskToken } = await client.withDeadline(Date.now() + 20_000, () =>
+    client.workflowService.pollWorkflowTaskQueue({
+      namespace: 'default',
+      taskQueue: { name: taskQueue },
+      identity: 'by hand',
+    }),
+  )
+  const answer: unknown = {
+    taskToken,
+    namespace: 'default',
+    commands: [
+      {
+        commandType: continueAsNew,
+        continueAsNewWorkflowExecutionCommandAttributes: {
+          workflowType: { name: 'byHand' },
+          taskQueue: { name: taskQueue },
+        },
+      },
+    ],
+  }
+  await client.workflowService.respondWorkflowTaskCompleted(answer as Answer)
+  const { status } = await client.workflow.getHandle(workflowId, runId).describe()
+  expect(status.name).toBe('CONTINUED_AS_NEW')
+  expect(await ended()).toBe(false)
+  // To what it became it is over.
+  expect(
+    await isClosed({ client, execution: { workflowId, runId }, asker: { workflowId, runId: 'y' } }),
+  ).toBe(true)
+  // A chain may outlast what Temporal keeps of its first execution.
+  await client.workflowService.deleteWorkflowExecution({
+    namespace: 'default',
+    workflowExecution: { workflowId, runId },
+  })
+  const isKnown = async () => {
+    try {
+      await client.workflow.getHandle(workflowId, runId).describe()
+      return true
+    } catch {
+      return false
+    }
+  }
+  await until(async () => !(await isKnown()))
+  expect(await ended()).toBe(false)
+  await client.workflow.getHandle(workflowId).terminate()
+  expect(await ended()).toBe(true)
+  // Nor does a new run under the same id keep it open.
+  await client.workflow.start('byHand', { workflowId, taskQueue })
+  expect(await ended()).toBe(true)
+  await client.workflow.getHandle(workflowId).terminate()
+})
+
+/** As the Temporal UI does it: back to where the plan was made. */
+async function reset(client: Client, run: WorkflowHandle): Promise<void> {
+  const { events } = await run.fetchHistory()
+  const planned = events?.findIndex((event) => event.activityTaskCompletedEventAttributes) ?? -1
+  const next = events?.slice(planned).find((event) => event.workflowTaskCompletedEventAttributes)
+  await client.workflowService.resetWorkflowExecution({
+    namespace: 'default',
+    workflowExecution: { workflowId: run.workflowId },
+    workflowTaskFinishEventId: next?.eventId ?? null,
+    requestId: run.workflowId,
+  })
+}

@@ -1,0 +1,77 @@
+import { execFileSync } from 'node:child_process'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { prepareWorkflowBundle } from '../../../worker/workflow-bundle.ts'
+import { mayMount } from './full-disk.ts'
+import { asked, createWorld, local, startCommand } from './world.ts'
+
+const words = ['export', 'customers', '--json']
+
+interface Printed {
+  exports: { verdict: string; records: number; requests: number }[]
+}
+
+describe('an export whose disk takes no more', () => {
+  test('ends at once where a file may not grow, and the same command goes on from what was read', async () => {
+    const world = await createWorld({ counts: { customers: 6000 }, faults: [{ kind: 'latency', ms: 150 }] })
+    await prepareWorkflowBundle()
+    // In blocks of 1,024 bytes: two thirds of the customers, which takes them longer than a checkpoint's second.
+    const through = ['bash', '-c', 'ulimit -f 1800; exec "$0" "$@"']
+    const limited = startCommand(world, ['worker'], { through })
+    await limited.says('Listening')
+    const failed = await startCommand(world, words).ended
+    expect(failed.code).toBe(1)
+    expect(failed.stderr).toMatch(/error: [^\n]*the file would be larger than is allowed \(EFBIG\)[^\n]*\n$/)
+    expect(failed.ms).toBeLessThan(20_000)
+    expect(await readdir(join(world.dataDir, 'exports'))).toEqual(['reports'])
+    limited.child.kill('SIGTERM')
+    await limited.ended
+
+    world.sandbox.control.setFaults({ faults: [] })
+    const before = asked(world)
+    const worker = startCommand(world, ['worker'])
+    await worker.says('Listening')
+    const { code, stdout, stderr } = await startCommand(world, words).ended
+    expect({ code, stderr }).toMatchObject({ code: 0 })
+    const [published] = (JSON.parse(stdout) as Printed).exports
+    expect(published).toMatchObject({ verdict: 'proven', records: 6000 })
+    // The read counts its requests over both runs: these were fewer.
+    expect(asked(world) - before).toBeLessThan((published?.requests ?? 0) - 5)
+  })
+
+  test.runIf(mayMount())(
+    'ends at once where it is full or read-only, under --local, and goes on when there is room',
+    async () => {
+      const world = await createWorld({ counts: { customers: 8000 } })
+      // Temporal's database takes 5 MB of it.
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'tmpfs', world.dataDir])
+      onTestFinished(() => void execFileSync('umount', ['-l', world.dataDir]))
+      const remount = (options: string) => execFileSync('mount', ['-o', `remount,${options}`, world.dataDir])
+      const command = () => startCommand(world, [...words, '--local'], { env: local }).ended
+      const full = await command()
+      expect(full).toMatchObject({
+        code: 1,
+        stderr: expect.stringMatching(/error: [^\n]*the disk is full[^\n]*\n$/),
+      })
+      expect(full.ms).toBeLessThan(20_000)
+      expect(JSON.parse(full.stdout)).toMatchObject({
+        error: { message: expect.stringContaining('goes on from what was read') },
+      })
+      expect(await readdir(join(world.dataDir, 'parts'))).toHaveLength(1)
+
+      remount('ro')
+      const closed = await command()
+      expect(closed).toMatchObject({
+        code: 2,
+        stderr: expect.stringMatching(/^error: [^\n]*read-only[^\n]*\n$/),
+      })
+
+      remount('rw,size=64m')
+      const whole = await command()
+      expect(whole.code).toBe(0)
+      expect(JSON.parse(whole.stdout)).toMatchObject({ exports: [{ verdict: 'proven', records: 8000 }] })
+    },
+    90_000,
+  )
+})

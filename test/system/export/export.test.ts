@@ -1,0 +1,116 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parse } from 'csv-parse/sync'
+import { describe, expect, test } from 'vitest'
+import { verifyExport } from '../../../core/destinations/csv/verify-export.ts'
+import { connectTemporal, createWorld, folderOf, startRun, startTestWorker } from './world.ts'
+
+const idsIn = async (folder: string, resource: string) => {
+  const text = await readFile(join(folder, `${resource}.csv`), 'utf8')
+  return parse<{ id: string }>(text, { columns: true }).map(({ id }) => id)
+}
+
+describe('an export', () => {
+  test('of all four lists is proven and whole while records come and go and requests fail', async () => {
+    const perSecond = { deletes: 20, inserts: 20, updates: 20, lateCommits: 5, restores: 5 }
+    const world = await createWorld({
+      counts: { customers: 3000, subscriptions: 1200, plans: 60, retentions: 900 },
+      drift: { customers: { perSecond }, subscriptions: { perSecond }, retentions: { perSecond } },
+      faults: [
+        { kind: 'reset', rate: 0.01 },
+        { kind: 'error', rate: 0.01 },
+        { kind: 'cutBody', rate: 0.01 },
+      ],
+    })
+    await startTestWorker(world)
+    const client = await connectTemporal()
+    const mark = world.sandbox.control.mark()
+    const handle = await startRun({ client, world })
+    const report = await handle.result()
+    world.sandbox.control.freeze()
+
+    expect(report).toMatchObject({ verdict: 'proven', run: handle.workflowId })
+    expect(report.summary).toMatch(/^4 of 4 proven complete/)
+    for (const resource of ['customers', 'subscriptions', 'plans', 'retentions'] as const) {
+      const folder = folderOf(report, resource)
+      expect(await verifyExport(folder)).toMatchObject({ problems: [] })
+      const ids = await idsIn(folder, resource)
+      expect(new Set(ids).size).toBe(ids.length)
+      const throughout = world.sandbox.control.ids({ resource, since: mark })
+      expect(throughout.filter((id) => !ids.includes(String(id)))).toEqual([])
+    }
+  })
+
+  test('keeps its history to tens of events, without a row or the token in it', async () => {
+    const world = await createWorld({ counts: { customers: 500 } })
+    await startTestWorker(world)
+    const client = await connectTemporal()
+    const handle = await startRun({ client, world, input: { resources: ['customers'] } })
+    const report = await handle.result()
+    const [id] = await idsIn(folderOf(report, 'customers'), 'customers')
+    const child = client.workflow.getHandle(`${handle.workflowId}/customers`)
+    for (const one of [handle, child]) {
+      const history = JSON.stringify(await one.fetchHistory())
+      const decoded = history.replace(/"data":"([^"]*)"/g, (_, data: string) =>
+        Buffer.from(data, 'base64').toString(),
+      )
+      expect((await one.fetchHistory()).events?.length).toBeLessThan(40)
+      expect(decoded).toContain('customers')
+      expect(decoded).not.toContain(world.sandbox.token)
+      expect(decoded).not.toContain(id)
+    }
+  })
+
+  test('of test-mode data lies apart from live data', async () => {
+    const world = await createWorld({ testCounts: { plans: 7 } })
+    await startTestWorker(world, { BILLING_TEST_MODE: 'true' })
+    const client = await connectTemporal()
+    const handle = await client.workflow.start('exportData', {
+      workflowId: `export-${world.workspace}-test`,
+      taskQueue: `${world.taskQueue}-test`,
+      args: [{ resources: ['plans'] }],
+    })
+    const report = await handle.result()
+    expect(folderOf(report, 'plans')).toContain(join(world.dataDir, 'exports', 'test', 'plans'))
+    expect(await idsIn(folderOf(report, 'plans'), 'plans')).toHaveLength(7)
+  })
+
+  test('with a filter holds what matches, in a folder that says so, and moves no pointer', async () => {
+    const world = await createWorld({ counts: { subscriptions: 400 } })
+    await startTestWorker(world)
+    const client = await connectTemporal()
+    const input = { resources: ['subscriptions' as const], filters: { status: 'needs_attention' } }
+    const report = await (await startRun({ client, world, input })).result()
+    expect(report.verdict).toBe('proven')
+    const folder = folderOf(report, 'subscriptions')
+    const rows = parse(await readFile(join(folder, 'subscriptions.csv'), 'utf8'), { columns: true })
+    expect(rows.length).toBeGreaterThan(0)
+    expect((rows as { status: string }[]).every(({ status }) => status === 'needs_attention')).toBe(true)
+    await expect(readFile(join(world.dataDir, 'exports/subscriptions/latest/manifest.json'))).rejects.toThrow(
+      'ENOENT',
+    )
+  })
+
+  test('cut short by maxPages is published as unproven and says so', async () => {
+    const world = await createWorld({ counts: { customers: 1000 } })
+    await startTestWorker(world)
+    const client = await connectTemporal()
+    const report = await (
+      await startRun({ client, world, input: { resources: ['customers'], maxPages: 4 } })
+    ).result()
+    expect(report.verdict).toBe('unproven')
+    expect(report.summary).toContain('capped at 4 pages')
+    expect((await idsIn(folderOf(report, 'customers'), 'customers')).length).toBeGreaterThan(300)
+  })
+
+  test('from a service that ignores the ordering is whole where nothing moves, and unproven', async () => {
+    const world = await createWorld({ counts: { customers: 700 }, faults: [{ kind: 'ignoreOrdering' }] })
+    await startTestWorker(world)
+    const client = await connectTemporal()
+    const report = await (await startRun({ client, world, input: { resources: ['customers'] } })).result()
+    expect(report.verdict).toBe('unproven')
+    const ids = await idsIn(folderOf(report, 'customers'), 'customers')
+    expect(new Set(ids)).toEqual(new Set(world.sandbox.control.ids({ resource: 'customers' }).map(String)))
+    expect(ids).toHaveLength(700)
+  })
+})

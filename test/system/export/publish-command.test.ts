@@ -1,0 +1,128 @@
+import { join } from 'node:path'
+import { beforeAll, afterAll, describe, expect, test } from 'vitest'
+import type { ExportInput } from '../../../activities/export/open-export.ts'
+import { askDuckDb } from '../../core/destinations/duckdb-file.ts'
+import {
+  asked,
+  connectTemporal,
+  createWorld,
+  local,
+  openTestWorker,
+  openWorld,
+  startCommand,
+  startRun,
+  type World,
+} from './world.ts'
+
+type Worker = Awaited<ReturnType<typeof openTestWorker>>
+
+const fileOf = ({ dataDir }: World) => join(dataDir, 'warehouse.duckdb')
+
+const ask = (world: World, sql: string) => askDuckDb(fileOf(world), sql)
+
+const publish = (world: World, words: readonly string[], env: Record<string, string> = {}) =>
+  startCommand(world, ['publish', ...words], { env }).ended
+
+describe('publish', () => {
+  let world: World
+  let worker: Worker
+  beforeAll(async () => {
+    world = await openWorld({ counts: { customers: 150, plans: 10 } })
+    worker = await openTestWorker(world)
+  })
+  afterAll(async () => {
+    await worker.stop()
+    await world.close()
+  })
+
+  const export_ = async (input: ExportInput) => {
+    const client = await connectTemporal()
+    return (await startRun({ client, world, input })).result()
+  }
+
+  test('takes an export to further destinations, and asks the service nothing', async () => {
+    const { run } = await export_({ resources: ['customers', 'plans'] })
+    const before = asked(world)
+    const { code, stdout, stderr } = await publish(world, [run, '--to', 'duckdb,parquet', '--json'])
+    expect(stderr).toContain(`publish-${run}-to-duckdb-parquet`)
+    expect(code).toBe(0)
+    const { exports } = JSON.parse(stdout) as { exports: { resource: string; destination: string }[] }
+    expect(exports.map(({ resource, destination }) => `${resource} to ${destination}`)).toEqual([
+      'customers to duckdb',
+      'customers to parquet',
+      'plans to duckdb',
+      'plans to parquet',
+    ])
+    expect(asked(world)).toBe(before)
+    expect(await ask(world, 'select count(*) as n from customers')).toEqual([{ n: '150' }])
+  })
+
+  test('changes nothing when it is given twice, or twice at once', async () => {
+    const { run } = await export_({ resources: ['plans'] })
+    const words = [run, '--to', 'duckdb', '--json']
+    const first = await publish(world, words)
+    expect(first.code).toBe(0)
+    const state = `select *, (select count(*) from plans) as plans from _exports where run = '${run}'`
+    const before = await ask(world, state)
+    const again = await Promise.all([publish(world, words), publish(world, words)])
+    for (const { code, stdout } of again) {
+      expect(code).toBe(0)
+      expect(JSON.parse(stdout)).toEqual(JSON.parse(first.stdout))
+    }
+    expect(await ask(world, state)).toEqual(before)
+    expect(before).toHaveLength(1)
+  })
+
+  test('of an unproven export ends with 3, as the export did', async () => {
+    const { run } = await export_({ resources: ['customers'], maxPages: 1 })
+    const { code, stdout } = await publish(world, [run, '--to', 'parquet'])
+    expect(code).toBe(3)
+    expect(stdout).toContain('unproven')
+  })
+
+  test.each([
+    ['a run that is not there', ['export-nothing'], 'export-nothing are not kept'],
+    ['a destination that is none', ['export-nothing', '--to', 'oracle'], 'no destination oracle'],
+  ])('refuses %s in one line, with 2', async (_, words, says) => {
+    const { code, stderr, stdout } = await publish(world, words)
+    expect(code).toBe(2)
+    expect(stdout).toBe('')
+    expect(stderr.split('\n').filter((line) => line.startsWith('error: '))).toEqual([
+      expect.stringContaining(says),
+    ])
+  })
+
+  test('refuses a destination that the worker lacks, in one line, with 2', async () => {
+    const { run } = await export_({ resources: ['plans'] })
+    const { code, stderr } = await publish(world, [run, '--to', 'postgres'])
+    expect(code).toBe(2)
+    expect(stderr).toMatch(/^error: This worker has no destination postgres[^\n]*WAREHOUSE_URL[^\n]*\n$/m)
+  })
+
+  test('marks deletes that were held back, once they are allowed', async () => {
+    await export_({ resources: ['customers'], to: ['duckdb'] })
+    const { control } = world.sandbox
+    const gone = control.ids({ resource: 'customers' }).slice(20, 60)
+    for (const id of gone) control.delete({ resource: 'customers', id })
+    const { run, exports } = await export_({ resources: ['customers'], to: ['duckdb'] })
+    expect(JSON.stringify(exports)).toContain(`publish ${run} again with --max-deletes all`)
+    const deleted = 'select count(*) as n from customers where _deleted_at is not null'
+    expect(await ask(world, deleted)).toEqual([{ n: '0' }])
+    const { code, stdout } = await publish(world, [run, '--max-deletes', 'all'])
+    expect(code).toBe(0)
+    expect(stdout).not.toContain('held back')
+    expect(await ask(world, deleted)).toEqual([{ n: String(gone.length) }])
+  })
+})
+
+test('publish --local has a server and a worker of its own, and does without the service', async () => {
+  const world = await createWorld({ counts: { plans: 10 } })
+  const worker = await openTestWorker(world)
+  const client = await connectTemporal()
+  const { run } = await (await startRun({ client, world, input: { resources: ['plans'] } })).result()
+  await worker.stop()
+  await world.sandbox.close()
+  const { code, stderr } = await publish(world, [run, '--to', 'duckdb', '--local'], local)
+  expect({ code, stderr }).toMatchObject({ code: 0 })
+  expect(await ask(world, 'select count(*) as n from plans')).toEqual([{ n: '10' }])
+}, 60_000)

@@ -1,0 +1,88 @@
+import { readFile, readdir, readlink } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { expect, test } from 'vitest'
+import type { ExportInput } from '../../../activities/export/open-export.ts'
+import { setSchema } from '../../../core/destinations/write-set.ts'
+import {
+  connectTemporal,
+  createWorld,
+  folderOf,
+  local,
+  startCommand,
+  startRun,
+  startTestWorker,
+} from './world.ts'
+
+test('`latest` follows every whole export, `latest-proven` only proven ones, and neither a part of a list nor one for Excel', async () => {
+  const world = await createWorld({ counts: { subscriptions: 300 } })
+  await startTestWorker(world)
+  const client = await connectTemporal()
+  const run = async (input: ExportInput = {}) => {
+    const started = await startRun({ client, world, input: { resources: ['subscriptions'], ...input } })
+    return basename(folderOf(await started.result(), 'subscriptions'))
+  }
+  const pointers = () =>
+    Promise.all(
+      ['latest', 'latest-proven'].map((name) => readlink(join(world.dataDir, 'exports/subscriptions', name))),
+    )
+  const first = await run()
+  expect(await pointers()).toEqual([first, first])
+  await run({ filters: { status: 'active' } })
+  await run({ maxPages: 2 })
+  expect(await run({ forExcel: true })).toMatch(/-excel$/)
+  expect(await pointers()).toEqual([first, first])
+  world.sandbox.control.setFaults({ faults: [{ kind: 'ignoreOrdering' }] })
+  const unproven = await run()
+  expect(await pointers()).toEqual([unproven, first])
+  world.sandbox.control.setFaults({ faults: [] })
+  const last = await run()
+  expect(await pointers()).toEqual([last, last])
+})
+
+test('the report and the set of a run lie under its name, whatever someone typed for it', async () => {
+  const world = await createWorld({ counts: { customers: 20, plans: 3 } })
+  await startTestWorker(world)
+  const name = `../nightly / ${world.workspace}`
+  const input = { resources: ['customers' as const, 'plans' as const] }
+  const report = await (await startRun({ client: await connectTemporal(), world, input, name })).result()
+  expect(report.run).toBe(name)
+  const sets = join(world.dataDir, 'exports', 'sets')
+  const [file = ''] = await readdir(sets)
+  const { run, manifests } = setSchema.parse(JSON.parse(await readFile(join(sets, file), 'utf8')))
+  expect(run).toBe(name)
+  expect(manifests.map(({ resource, verdict }) => [resource, verdict])).toEqual([
+    ['customers', 'proven'],
+    ['plans', 'proven'],
+  ])
+  for (const { path, resource } of manifests)
+    expect(dirname(join(sets, path))).toBe(folderOf(report, resource))
+  const told = await startCommand(world, ['report', name, '--json']).ended
+  expect(told).toMatchObject({ code: 0 })
+  expect(JSON.parse(told.stdout)).toMatchObject({
+    run: name,
+    summary: '2 of 2 proven complete, 23 records',
+    exports: [{ resource: 'customers' }, { resource: 'plans' }],
+  })
+})
+
+test('no row and no token is in Temporal’s database', async () => {
+  const token = 'tok_3f9a1c77e2'
+  const world = await createWorld({ counts: { customers: 150 }, token })
+  const secrets = ['Ñandú-Quillagua', 'rosa.secreta@example.com', '76.543.210-K']
+  const [name = '', email = '', tax_id = ''] = secrets
+  world.sandbox.control.insert({ resource: 'customers', fields: { id: 'cus_awkward', name, email, tax_id } })
+  const { code } = await startCommand(world, ['export', 'customers', '--local'], { env: local }).ended
+  expect(code).toBe(0)
+  const files = (await readdir(world.dataDir)).filter((file) => file.startsWith('temporal.db'))
+  const stored = Buffer.concat(await Promise.all(files.map((file) => readFile(join(world.dataDir, file)))))
+  // It is the right database, and its texts are readable.
+  expect(stored.includes(world.workspace)).toBe(true)
+  const folder = join(world.dataDir, 'exports', 'customers', 'latest', 'customers.csv')
+  const rows = await readFile(folder, 'utf8')
+  for (const secret of secrets) {
+    expect(rows).toContain(secret)
+    expect(stored.includes(secret)).toBe(false)
+  }
+  expect(stored.includes('cus_awkward')).toBe(false)
+  expect(stored.includes(token)).toBe(false)
+})

@@ -1,0 +1,151 @@
+import { mkdir, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import { isAlive } from '../../../core/state/process-identity.ts'
+import { readServerRecord } from '../../../scripts/dev-server/server-record.ts'
+import { asked, createWorld, local, startCommand, startTestWorker, until, type World } from './world.ts'
+
+const slow = { counts: { customers: 4000 }, faults: [{ kind: 'latency', ms: 4000, from: 10 }] } as const
+
+async function tell(world: World, ...words: string[]) {
+  const { code, stdout, stderr } = await startCommand(world, [...words, '--json']).ended
+  return { code, stderr, document: JSON.parse(stdout) as Record<string, unknown> }
+}
+
+async function detach(world: World): Promise<string> {
+  const { code, document } = await tell(world, 'export', 'customers', '--detach')
+  expect(code).toBe(0)
+  return String(document['run'])
+}
+
+describe('a run that was started and left', () => {
+  test('is listed, told of, paused, unpaused and watched to its end, and its report stays', async () => {
+    const world = await createWorld(slow)
+    await startTestWorker(world)
+    const run = await detach(world)
+    await until(() => asked(world) > 8)
+    const [paused, runs] = await Promise.all([tell(world, 'pause', run), tell(world, 'runs', '--open')])
+    expect(paused).toMatchObject({ code: 0, document: { run, signal: 'pause' } })
+    expect(runs.document).toMatchObject({ runs: [{ run, status: 'running' }] })
+    expect(await tell(world, 'status', run)).toMatchObject({
+      code: 0,
+      document: { run, status: 'running', phase: 'paused', resources: [{ resource: 'customers' }] },
+    })
+    expect(await tell(world, 'report', run)).toMatchObject({
+      code: 2,
+      document: { error: { message: expect.stringContaining(run) } },
+    })
+    expect(await tell(world, 'unpause', run)).toMatchObject({ code: 0 })
+    world.sandbox.control.setFaults({ faults: [] })
+    const watched = await tell(world, 'watch', run)
+    expect(watched).toMatchObject({ code: 0, document: { run, exports: [{ verdict: 'proven' }] } })
+    const [report, status, again] = await Promise.all([
+      tell(world, 'report', run),
+      tell(world, 'status', run),
+      tell(world, 'stop', run),
+    ])
+    expect(report).toEqual({ ...watched, stderr: '' })
+    expect(status.document).toMatchObject({
+      status: 'completed',
+      phase: 'ended',
+      summary: expect.any(String),
+    })
+    expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('that has not ended') })
+  })
+
+  test('ends with its report when it is stopped, exit 3; who only watches does not stop it', async () => {
+    const world = await createWorld(slow)
+    await startTestWorker(world)
+    const run = await detach(world)
+    await until(() => asked(world) > 8)
+    const [watching, looking] = [startCommand(world, ['watch', run]), startCommand(world, ['watch', run])]
+    await Promise.all([watching.says('customers: '), looking.says('customers: ')])
+    looking.child.kill('SIGINT')
+    expect(await looking.ended).toMatchObject({ code: 1, stderr: expect.stringContaining(`${run} goes on`) })
+    expect(watching.child.exitCode).toBeNull()
+    expect(await tell(world, 'stop', run)).toMatchObject({ code: 0 })
+    expect(await watching.ended).toMatchObject({ code: 3, stdout: expect.stringContaining('stopped') })
+    expect(await tell(world, 'report', run)).toMatchObject({
+      code: 3,
+      document: { exports: [{ resource: 'customers', error: 'stopped' }] },
+    })
+  })
+
+  test('is told of where no worker answers', async () => {
+    const world = await createWorld(slow)
+    const worker = await startTestWorker(world)
+    const run = await detach(world)
+    await until(() => asked(world) > 8)
+    await worker.stop()
+    const { code, document, stderr } = await tell(world, 'status', run)
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(document).toMatchObject({ status: 'running', says: expect.stringContaining('No worker answers') })
+    expect(await tell(world, 'stop', run)).toMatchObject({ code: 0 })
+  })
+})
+
+describe('Ctrl-C', () => {
+  test('once ends the run cleanly, with its report, exit 3', async () => {
+    const world = await createWorld(slow)
+    const { child, ended } = startCommand(world, ['export', 'customers', '--local', '--json'], { env: local })
+    await until(() => asked(world) > 12)
+    child.kill('SIGINT')
+    const { code, stdout, stderr } = await ended
+    expect(code).toBe(3)
+    expect(JSON.parse(stdout)).toMatchObject({ exports: [{ resource: 'customers', error: 'stopped' }] })
+    expect(stderr).toContain('Stopping: what was read is kept.')
+  })
+
+  test('twice lets go of the run, and says how to follow it', async () => {
+    const world = await createWorld(slow)
+    const worker = await startTestWorker(world)
+    const command = startCommand(world, ['export', 'customers'])
+    await until(() => asked(world) > 8)
+    // Without a worker it can not end.
+    await worker.stop()
+    await interruptTwice(command)
+    const { code, stderr } = await command.ended
+    expect(code).toBe(1)
+    expect(stderr).toContain('goes on. Follow it with: connector watch export-customers-')
+  })
+
+  test('twice ends everything with --local, and the same command goes on with the run', async () => {
+    const world = await createWorld(slow)
+    const words = ['export', 'customers', '--local', '--json']
+    const command = startCommand(world, words, { env: local })
+    await command.says('Run export-')
+    await until(() => asked(world) > 8)
+    const server = readServerRecord(join(world.dataDir, 'dev-server'))
+    // A frozen server passes nothing on: neither can the run end.
+    process.kill(server?.pid ?? 0, 'SIGSTOP')
+    await interruptTwice(command)
+    const { code, stderr } = await command.ended
+    expect(code).toBe(1)
+    expect(stderr).toContain('waits. The same command goes on with it.')
+    expect(isAlive(server ?? { pid: 0, startTime: '' })).toBe(false)
+    world.sandbox.control.setFaults({ faults: [] })
+    const again = await startCommand(world, words, { env: local }).ended
+    expect(again.stderr).toContain('Goes on with the unfinished run')
+    expect(again.code).toBe(0)
+  })
+})
+
+async function interruptTwice({ child, says }: ReturnType<typeof startCommand>): Promise<void> {
+  child.kill('SIGINT')
+  await says('Stopping')
+  // Within 300 ms it would be the same keystroke.
+  await sleep(400)
+  child.kill('SIGINT')
+}
+
+test('a folder on the command line is the caller’s own', async () => {
+  const world = await createWorld({ counts: { plans: 7 } })
+  const elsewhere = join(world.dataDir, '..', `${world.workspace}-elsewhere`)
+  await mkdir(elsewhere)
+  await startTestWorker(world, { CONNECTOR_OUT_DIRS: elsewhere })
+  const env = { INIT_CWD: elsewhere }
+  const { code } = await startCommand(world, ['export', 'plans', '--out', 'mine'], { env }).ended
+  expect(code).toBe(0)
+  expect(await readdir(join(elsewhere, 'mine'))).toEqual(['plans', 'sets'])
+})

@@ -1,0 +1,131 @@
+import { Client, Connection } from '@temporalio/client'
+import { parse } from 'csv-parse/sync'
+import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { inject, onTestFinished } from 'vitest'
+import type { ExportReport } from '../../../activities/export/close-export.ts'
+import type { ExportInput } from '../../../activities/export/open-export.ts'
+import type { SandboxOptions } from '../../../sandbox/options.ts'
+import { endProcess } from '../../../core/state/process-identity.ts'
+import { readServerRecord } from '../../../scripts/dev-server/server-record.ts'
+import { createSandbox } from '../../../sandbox/sandbox.ts'
+import { readSettings } from '../../../worker/settings/settings.ts'
+import { startWorker } from '../../../worker/start-worker.ts'
+import type { exportData } from '../../../workflows/export-data.ts'
+import { runProgram } from '../command-line/run-program.ts'
+
+let worlds = 0
+
+/** A world that is gone with the test. */
+export async function createWorld(options: SandboxOptions = {}) {
+  const world = await openWorld(options)
+  onTestFinished(() => world.close())
+  return world
+}
+
+/** A stand-in service, a data folder, and the environment that joins them. */
+export async function openWorld(options: SandboxOptions = {}) {
+  worlds += 1
+  const workspace = `acc_${process.pid}_${worlds}`
+  const sandbox = await createSandbox({ seed: 7, workspace, ...options })
+  const dataDir = await mkdtemp(join(tmpdir(), 'export-'))
+  const close = async () => {
+    await sandbox.close()
+    // A command that was killed leaves its server to the next one; here there is none.
+    const server = readServerRecord(join(dataDir, 'dev-server'))
+    if (server !== undefined) await endProcess({ identity: server, graceMs: 0 })
+    await rm(dataDir, { recursive: true, force: true })
+  }
+  const env = {
+    BILLING_BASE_URL: sandbox.url,
+    BILLING_TOKEN: sandbox.token,
+    BILLING_WORKSPACE: workspace,
+    BILLING_REQUESTS_PER_SECOND: '500',
+    CONNECTOR_DATA_DIR: dataDir,
+    TEMPORAL_ADDRESS: inject('temporalAddress'),
+    TEMPORAL_CLI_PATH: inject('temporalBinary'),
+  }
+  return { sandbox, dataDir, env, workspace, taskQueue: `billing-${workspace}`, close }
+}
+
+export type World = Awaited<ReturnType<typeof openWorld>>
+
+/** A worker in this process, stopped with the test. */
+export async function startTestWorker(world: World, more: Record<string, string> = {}) {
+  const worker = await openTestWorker(world, more)
+  onTestFinished(() => worker.stop())
+  return worker
+}
+
+export async function openTestWorker({ env }: World, more: Record<string, string> = {}) {
+  const settings = readSettings({ env: { ...env, ...more }, cwd: env.CONNECTOR_DATA_DIR })
+  const temporal = { connectionOptions: { address: env.TEMPORAL_ADDRESS }, namespace: 'default' }
+  return startWorker({ settings, temporal })
+}
+
+/** A command of the connector as a child process in the world's environment. */
+export function startCommand(
+  world: World,
+  words: readonly string[],
+  { env, ...how }: Omit<Partial<Parameters<typeof runProgram>[0]>, 'program' | 'words'> = {},
+) {
+  const program = '../../scripts/connector.ts'
+  return runProgram({ program, words, ...how, env: { ...world.env, ...env } })
+}
+
+/** The environment of a command that has everything of its own. */
+export const local = { TEMPORAL_ADDRESS: '' } as const
+
+export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 20))
+}
+
+/** Requests that the service has had so far. */
+export const asked = (world: World) => world.sandbox.control.counters().requests
+
+export async function connectTemporal(address = inject('temporalAddress')) {
+  const connection = await Connection.connect({ address })
+  onTestFinished(() => connection.close())
+  return new Client({ connection })
+}
+
+let runs = 0
+
+export async function startRun(options: {
+  client: Client
+  world: World
+  input?: ExportInput
+  name?: string
+}) {
+  runs += 1
+  const { client, world, input = {}, name = `export-${world.workspace}-${runs}` } = options
+  return client.workflow.start<typeof exportData>('exportData', {
+    workflowId: name,
+    taskQueue: world.taskQueue,
+    args: [input],
+  })
+}
+
+/** Where a run published a resource. */
+export function folderOf(report: ExportReport, resource: string): string {
+  const result = report.exports.find((one) => one.resource === resource)
+  if (result === undefined || !('published' in result))
+    throw new Error(`${resource}: ${JSON.stringify(result)}`)
+  return result.published[0]!.where
+}
+
+/** The rows of a resource's main table as a run published them. */
+export async function rowsOf(report: ExportReport, resource: string): Promise<Record<string, string>[]> {
+  const text = await readFile(join(folderOf(report, resource), `${resource}.csv`), 'utf8')
+  return parse(text, { columns: true })
+}
+
+/** Every published file of a folder with its bytes, but the manifest and its page (they say when). */
+export async function filesOf(folder: string): Promise<Record<string, string>> {
+  const names = (await readdir(folder))
+    .filter((name) => name !== 'manifest.json' && name !== 'report.html')
+    .toSorted()
+  const texts = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')))
+  return Object.fromEntries(names.map((name, at) => [name, texts[at] ?? '']))
+}

@@ -1,0 +1,86 @@
+import { DefaultLogger, Runtime, Worker } from '@temporalio/worker'
+import { readdirSync, readFileSync } from 'node:fs'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { prepareWorkflowBundle } from '../../../worker/workflow-bundle.ts'
+import { scenarios } from './scenarios.ts'
+
+interface Event {
+  eventId: string
+  eventType: string
+  workflowExecutionStartedEventAttributes?: { workflowId: string; workflowType: { name: string } }
+  activityTaskScheduledEventAttributes?: { activityType: { name: string } }
+}
+interface History {
+  events: Event[]
+}
+
+const folder = new URL('recorded/', import.meta.url)
+const names = readdirSync(folder).map((file) => file.replace(/\.json$/, ''))
+const textOf = (name: string) => readFileSync(new URL(`${name}.json`, folder), 'utf8')
+const historyOf = (name: string) => JSON.parse(textOf(name)) as History
+const startOf = ({ events }: History) => {
+  const attributes = events[0]?.workflowExecutionStartedEventAttributes
+  if (attributes === undefined) throw new Error('a history begins with the start of its run')
+  return attributes
+}
+const typeOf = (history: History) => startOf(history).workflowType.name
+
+let codePath: string
+beforeAll(async () => {
+  // What does not replay is told by the test; the SDK's own log of it is pages long.
+  const logging = { forward: {}, filter: { core: 'ERROR', other: 'ERROR' } } as const
+  Runtime.install({ logger: new DefaultLogger('ERROR'), telemetryOptions: { logging } })
+  codePath = await prepareWorkflowBundle()
+})
+
+/** Under the id it was recorded with: children are named after it. */
+const replay = (history: History) =>
+  Worker.runReplayHistory({ workflowBundle: { codePath } }, history, startOf(history).workflowId)
+
+describe('the recorded histories', () => {
+  test('are those of every scenario, and of every workflow there is', () => {
+    expect(names.toSorted()).toEqual(Object.keys(scenarios).toSorted())
+    const door = readFileSync(new URL('../../../workflows/index.ts', import.meta.url), 'utf8')
+    const types = [...door.matchAll(/^export \{ (\w+) \}/gm)].map(([, type]) => type ?? '')
+    expect(types.length).toBeGreaterThan(6)
+    const recorded = new Set(names.map((name) => typeOf(historyOf(name))))
+    expect(types.filter((type) => !recorded.has(type))).toEqual([])
+  })
+
+  test.each(names)('replay on the workflow code as it is: %s', async (name) => {
+    await replay(historyOf(name))
+  })
+
+  test.each(names)('name neither a machine nor its paths: %s', (name) => {
+    const decoded = textOf(name).replace(
+      /"data": "([^"]*)"/g,
+      (_, data: string) => `"data": ${JSON.stringify(Buffer.from(data, 'base64').toString())}`,
+    )
+    expect(decoded).not.toMatch(/127\.0\.0\.1|\/tmp\/|\/home\/|\/root\/|\/work\/|@(?!machine)[a-z0-9-]+\\?"/i)
+    expect(decoded).not.toContain('sandbox-token')
+  })
+
+  test.each(names)('tell when a command is another than the recorded one: %s', async (name) => {
+    const history = historyOf(name)
+    const last = history.events.findLast(
+      ({ eventType }) => eventType === 'EVENT_TYPE_ACTIVITY_TASK_SCHEDULED',
+    )
+    const attributes = last?.activityTaskScheduledEventAttributes
+    if (attributes === undefined) throw new Error(`${name} has no activity`)
+    attributes.activityType.name = 'anotherActivity'
+    await expect(replay(history)).rejects.toThrow(/nondeterminism/i)
+  })
+})
+
+test('a changed order of commands is noticed', async () => {
+  const history = historyOf('export-data')
+  const isChild = ({ eventType }: Event) =>
+    eventType === 'EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED'
+  const [first, second] = history.events.filter(isChild)
+  if (first === undefined || second === undefined) throw new Error('it started two children')
+  // The two lists as if they had been started the other way round.
+  const was = { ...first }
+  Object.assign(first, second, { eventId: was.eventId })
+  Object.assign(second, was, { eventId: second.eventId })
+  await expect(replay(history)).rejects.toThrow(/nondeterminism/i)
+})

@@ -1,0 +1,436 @@
+import type { WorkflowHandle } from '@temporalio/client'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { ImportInput } from '../../../core/imports/input.ts'
+import type { SandboxOptions } from '../../../sandbox/options.ts'
+import type { ImportProgress } from '../../../workflows/import-details.ts'
+import type { importFile } from '../../../workflows/import-file.ts'
+import { resolveInImport } from '../../../scripts/runs/update-import.ts'
+import { readSettings } from '../../../worker/settings/settings.ts'
+import { asked, connectTemporal, createWorld, startTestWorker, until, type World } from '../export/world.ts'
+import {
+  addonsCsv,
+  once,
+  ordersCsv,
+  putFile,
+  quick,
+  retentionsCsv,
+  sheetOf,
+  startImport,
+  timesOf,
+} from './world.ts'
+
+const counts = { customers: 1, subscriptions: 0, plans: 0, retentions: 0, orders: 3 }
+type Handle = WorkflowHandle<typeof importFile>
+
+async function begin(options: { input?: Partial<ImportInput>; rows: string; sandbox?: SandboxOptions }) {
+  const world = await createWorld({ counts, ...options.sandbox })
+  await startTestWorker(world)
+  const client = await connectTemporal()
+  const file = await putFile(world, options.rows)
+  const start = (more: Partial<ImportInput> = {}, name?: string) =>
+    startImport({
+      client,
+      world,
+      input: { kind: 'retentions', file, ...quick, ...options.input, ...more },
+      ...(name !== undefined && { name }),
+    })
+  return { world, client, start, run: await start() }
+}
+
+const status = (run: Handle) => run.query<ImportProgress>('status')
+const posts = (world: World) =>
+  world.sandbox.control.requests().filter(({ method }) => method !== 'GET').length
+const waits = (run: Handle, what: string) => until(async () => (await status(run)).waitingFor?.what === what)
+const person = { by: 'Ana', why: 'the totals are those of the sheet' }
+const failureOf = async (run: Handle) => {
+  const error = await run.result().then(
+    () => undefined,
+    (failure: Error) => failure,
+  )
+  return (error as { cause?: { type?: string; message?: string } } | undefined)?.cause
+}
+
+describe('an import that people steer', () => {
+  const slowly = { faults: [{ kind: 'latency', ms: 60 }] } as const
+
+  test('sends nothing while it is paused, and each row once after it was unpaused', async () => {
+    const { world, run } = await begin({ rows: retentionsCsv(300), sandbox: slowly, input: { canary: 0 } })
+    await until(() => posts(world) > 20)
+    await run.signal('pause')
+    await until(async () => (await status(run)).phase === 'paused')
+    for (let before = -1; before !== posts(world);) {
+      before = posts(world)
+      await new Promise((resolve) => setTimeout(resolve, 700))
+    }
+    expect(posts(world)).toBeLessThan(290)
+    world.sandbox.control.setFaults({ faults: [] })
+    await run.signal('unpause')
+    expect(await run.result()).toMatchObject({ verdict: 'proven', counts: { done: 300 } })
+    expect(timesOf(world, 'retentions', 300)).toEqual(once(300))
+  })
+
+  test.each(['stop', 'Request Cancellation'])(
+    'ends with a report on %s, and the same start goes on from there',
+    async (how) => {
+      const { world, run, start } = await begin({
+        rows: retentionsCsv(300),
+        sandbox: slowly,
+        input: { canary: 0 },
+      })
+      await until(() => posts(world) > 20)
+      await (how === 'stop' ? run.signal('stop') : run.cancel())
+      const stopped = await run.result()
+      expect(stopped).toMatchObject({
+        verdict: 'unproven',
+        ended: { how: 'stopped' },
+        counts: { unknown: 0 },
+      })
+      expect(stopped.counts.done).toBeGreaterThan(15)
+      expect(stopped.counts.staged + stopped.counts.done).toBe(300)
+      expect(await sheetOf(stopped, 'results')).toHaveLength(300)
+      world.sandbox.control.setFaults({ faults: [] })
+      const again = await (await start({}, run.workflowId)).result()
+      expect(again).toMatchObject({ run: stopped.run, verdict: 'proven', counts: { done: 300 } })
+      expect(timesOf(world, 'retentions', 300)).toEqual(once(300))
+    },
+  )
+
+  test('that was terminated goes on under its own name, and is refused to another', async () => {
+    const { world, run, start } = await begin({
+      rows: retentionsCsv(200),
+      sandbox: slowly,
+      input: { canary: 0 },
+    })
+    await until(() => posts(world) > 20)
+    await run.terminate()
+    const other = await failureOf(await start())
+    expect(other).toMatchObject({ type: 'RowsTaken', message: expect.stringContaining(run.workflowId) })
+    world.sandbox.control.setFaults({ faults: [] })
+    expect(await (await start({}, run.workflowId)).result()).toMatchObject({ verdict: 'proven' })
+    expect(timesOf(world, 'retentions', 200)).toEqual(once(200))
+  })
+
+  test('keeps to a rate that was changed while it ran', async () => {
+    const { world, run } = await begin({ rows: retentionsCsv(60), input: { requestsPerSecond: 3 } })
+    await until(() => posts(world) > 3)
+    await expect(run.executeUpdate('setLimits', { args: [{ rate: 3 }] })).rejects.toThrow('Update failed')
+    expect(world.sandbox.control.counters().busiestSecond).toBeLessThanOrEqual(4)
+    const limits = await run.executeUpdate('setLimits', { args: [{ requestsPerSecond: 200, ...person }] })
+    expect(limits).toMatchObject({ requestsPerSecond: 200 })
+    const before = performance.now()
+    const result = await run.result()
+    expect(performance.now() - before).toBeLessThan(12_000)
+    expect(result.verdict).toBe('proven')
+    const report = await readFile(result.files.report ?? '', 'utf8')
+    expect(JSON.parse(report)).toMatchObject({ decisions: [{ about: 'limits', by: 'Ana' }] })
+  })
+})
+
+describe('an import that waits for a person', () => {
+  test('sends nothing before the approval, whose who and why are in the report', async () => {
+    const { world, run } = await begin({ rows: retentionsCsv(5), input: { waitForApproval: true } })
+    await waits(run, 'approval')
+    expect(posts(world)).toBe(0)
+    await expect(run.executeUpdate('approve', { args: [{ by: 'Ana' }] })).rejects.toThrow('Update failed')
+    // The run has its own copy: what becomes of the file meanwhile is nothing to it.
+    await putFile(world, retentionsCsv(5, { from: 100 }))
+    await run.executeUpdate('approve', { args: [person] })
+    const result = await run.result()
+    expect(result).toMatchObject({ verdict: 'proven', counts: { done: 5 } })
+    expect((await sheetOf(result, 'results')).map(({ number }) => number)).toEqual(['1', '2', '3', '4', '5'])
+    expect(JSON.parse(await readFile(result.files.report ?? '', 'utf8'))).toMatchObject({
+      decisions: [{ about: 'approval', ...person }],
+      totals: { rows: 5, sums: { total: '17.50' } },
+    })
+  })
+
+  test('ends cleanly where nobody comes, and asks again the next time', async () => {
+    const { world, run, start } = await begin({
+      rows: retentionsCsv(5),
+      input: { waitForApproval: true, approvalSeconds: 1 },
+    })
+    expect(await run.result()).toMatchObject({ ended: { how: 'stopped' }, counts: { staged: 5, done: 0 } })
+    expect(posts(world)).toBe(0)
+    const again = await start({ approvalSeconds: 60 }, run.workflowId)
+    await waits(again, 'approval')
+    await again.executeUpdate('approve', { args: [person] })
+    expect(await again.result()).toMatchObject({ verdict: 'proven', counts: { done: 5 } })
+  })
+
+  test('deletes only after their number was typed', async () => {
+    const world = await createWorld({ counts })
+    await startTestWorker(world)
+    const ids = world.sandbox.control.ids({ resource: 'orders' })
+    const file = await putFile(world, ordersCsv(ids))
+    const client = await connectTemporal()
+    const run = await startImport({ client, world, input: { kind: 'delete-orders', file, ...quick } })
+    await waits(run, 'approval')
+    const wrong = run.executeUpdate('approve', { args: [{ ...person, count: 2 }] })
+    await expect(wrong).rejects.toMatchObject({ cause: { message: expect.stringContaining('"count": 3') } })
+    expect(world.sandbox.control.ids({ resource: 'orders' })).toHaveLength(3)
+    await run.executeUpdate('approve', { args: [{ ...person, count: 3 }] })
+    expect(await run.result()).toMatchObject({ verdict: 'proven', counts: { done: 3 } })
+    expect(world.sandbox.control.ids({ resource: 'orders' })).toEqual([])
+  })
+
+  test('is asked after the canary, of unlike rows, and nothing but it is sent before', async () => {
+    const { world, run } = await begin({ rows: retentionsCsv(30), input: { confirmCanary: true } })
+    await waits(run, 'canary')
+    expect(posts(world)).toBe(3)
+    const documents = [...world.sandbox.control.records({ resource: 'retentions' })].map(
+      (text) => (JSON.parse(text) as { document: number }).document,
+    )
+    expect(new Set(documents).size).toBeGreaterThan(1)
+    await run.executeUpdate('approve', { args: [person] })
+    expect(await run.result()).toMatchObject({ verdict: 'proven', counts: { done: 30 } })
+  })
+})
+
+describe('the brakes of an import', () => {
+  const refuseAll = {
+    faults: [{ kind: 'refuse', answer: { number: ['No.'] }, on: 'POST /retentions/' }],
+  } as const
+
+  test('stop it when all of the canary fails, and the rest is not tried', async () => {
+    const { world, run } = await begin({ rows: retentionsCsv(50), sandbox: refuseAll })
+    const result = await run.result()
+    expect(result).toMatchObject({ verdict: 'unproven', counts: { rejected: 3, notTried: 47 } })
+    expect(result.summary).toContain('canary')
+    expect(posts(world)).toBe(3)
+    expect((await sheetOf(result, 'rejected'))[0]?.['_error']).toContain('number: No.')
+  })
+
+  test('open the breaker, try again after its waits, and close it when the service is well', async () => {
+    const { world, run } = await begin({
+      rows: retentionsCsv(60),
+      input: { canary: 0, maxFailureShare: 0.5, breakerWaitsSeconds: [0.4, 0.5, 30] },
+      sandbox: { faults: [{ ...refuseAll.faults[0], to: 12 }] },
+    })
+    const result = await run.result()
+    expect(result.counts.rejected).toBe(12)
+    expect(result.counts.done).toBe(48)
+    const times = world.sandbox.control.requests().filter(({ method }) => method === 'POST')
+    const gaps = times.slice(1).map((entry, index) => entry.receivedAt - (times[index]?.receivedAt ?? 0))
+    expect(Math.max(...gaps)).toBeGreaterThan(390)
+  })
+
+  test('end the run with the rest not tried when every trial failed and nobody is there', async () => {
+    const { world, run } = await begin({
+      rows: retentionsCsv(60),
+      input: { canary: 0, maxFailureShare: 0.5, breakerWaitsSeconds: [0.1, 0.1] },
+      sandbox: refuseAll,
+    })
+    const result = await run.result()
+    expect(result.counts.notTried).toBeGreaterThan(40)
+    expect(result.counts.staged).toBe(0)
+    expect(posts(world)).toBeLessThan(20)
+  })
+
+  test('wait for a person who is there, and go on when they say so', async () => {
+    const { world, run } = await begin({
+      rows: retentionsCsv(60),
+      input: { canary: 0, attended: true, maxFailureShare: 0.5, breakerWaitsSeconds: [0.1] },
+      sandbox: refuseAll,
+    })
+    await waits(run, 'breaker')
+    world.sandbox.control.setFaults({ faults: [] })
+    await run.executeUpdate('approve', { args: [person] })
+    const { counts } = await run.result()
+    expect(counts.done).toBeGreaterThan(40)
+    expect(counts.notTried).toBe(0)
+  })
+
+  test('end it after more failures than it may have, and after as many changes', async () => {
+    const failing = await begin({
+      rows: retentionsCsv(60),
+      input: { canary: 0, maxFailures: 4, concurrency: 1 },
+      sandbox: refuseAll,
+    })
+    expect((await failing.run.result()).counts).toMatchObject({ rejected: 5, notTried: 55 })
+    const capped = await begin({ rows: retentionsCsv(30), input: { maxChanges: 12 } })
+    expect((await capped.run.result()).counts).toMatchObject({ done: 12, notTried: 18 })
+  })
+
+  test('stop it with a sentence on a 401, and the same start goes on with a valid token', async () => {
+    const { world, run, start } = await begin({
+      rows: retentionsCsv(30),
+      sandbox: { faults: [{ kind: 'error', status: 401, on: 'POST /retentions/', from: 8 }] },
+    })
+    expect(await failureOf(run)).toMatchObject({
+      type: 'ImportFailed',
+      message: expect.stringContaining('token'),
+    })
+    world.sandbox.control.setFaults({ faults: [] })
+    expect(await (await start({}, run.workflowId)).result()).toMatchObject({ verdict: 'proven' })
+    expect(timesOf(world, 'retentions', 30)).toEqual(once(30))
+  })
+})
+
+describe('what is parked', () => {
+  const lost = {
+    faults: [{ kind: 'reset', effect: 'none', on: 'POST /addons/', requests: [2, 3, 4] }],
+  } as const
+
+  test('is resolved by a person, also after the run has ended, and the report says who and why', async () => {
+    const { world, client, run } = await begin({
+      rows: addonsCsv(8),
+      input: { kind: 'addons', concurrency: 1 },
+      sandbox: lost,
+    })
+    const result = await run.result()
+    expect(result).toMatchObject({
+      verdict: 'unproven',
+      counts: { done: 5, parked: 3 },
+      rows: { parked: [3, 4, 5] },
+    })
+    const page = await run.query('report', { outcome: 'parked' })
+    expect(page).toMatchObject({ outcome: 'parked', count: 3, rows: [3, 4, 5] })
+
+    const settings = readSettings({ env: world.env, cwd: world.dataDir })
+    for (const said of [
+      { row: 3, absent: true },
+      { row: 4, exists: 'add_77' },
+      { row: 5, drop: true },
+    ])
+      await resolveInImport({ settings, run: result.run, said: { ...said, ...person } })
+    const refused = resolveInImport({ settings, run: result.run, said: { row: 2, drop: true, ...person } })
+    await expect(refused).rejects.toThrow('row 2 of')
+    await client.workflow.getHandle(result.run).result()
+    const resolved = JSON.parse(await readFile(result.files.report ?? '', 'utf8')) as object
+    expect(resolved).toMatchObject({
+      counts: { done: 7, parked: 0, skipped: 1 },
+      resolved: [
+        { row: 3, ...person },
+        { row: 4, ...person },
+        { row: 5, ...person },
+      ],
+    })
+    expect(timesOf(world, 'addons', 3)).toEqual([1, 1, 0])
+  })
+})
+
+describe('a file that was imported before', () => {
+  test('is refused with what was done, and --done skip sends the others', async () => {
+    const { world, start, run } = await begin({ rows: retentionsCsv(12) })
+    await run.result()
+    await writeFile(join(world.dataDir, 'inbox/more.csv'), retentionsCsv(15))
+    const more = { file: 'inbox/more.csv' }
+    expect(await failureOf(await start(more))).toMatchObject({
+      type: 'RowsTaken',
+      message: `12 of 15 rows were done by run ${run.workflowId}; --done skip sends the other 3.`,
+    })
+    const rest = await (await start({ ...more, done: 'skip' })).result()
+    expect(rest).toMatchObject({ verdict: 'proven', counts: { done: 3, skipped: 12 } })
+    expect(timesOf(world, 'retentions', 15)).toEqual(once(15))
+    const again = await (await start({ ...more, sendAgain: [3, 4] })).result()
+    expect(again.counts).toMatchObject({ done: 2 })
+    expect(timesOf(world, 'retentions', 4)).toEqual([1, 2, 2, 1])
+  })
+
+  test('and stopped before the end leaves its unsent rows to a mended one, while one that goes on keeps them', async () => {
+    const { world, start, run } = await begin({
+      rows: retentionsCsv(30),
+      input: { confirmCanary: true },
+    })
+    await waits(run, 'canary')
+    // The same rows with another total, but for the three that were sent.
+    const sent = [...world.sandbox.control.records({ resource: 'retentions' })].map(
+      (text) => (JSON.parse(text) as { number: number }).number,
+    )
+    const mended = retentionsCsv(30).replaceAll(
+      /^(sup_\d,\d,(\d+),2026-03-01),\d+\.50/gm,
+      (row, start, number) => (sent.includes(Number(number)) ? row : `${start},9.75`),
+    )
+    await writeFile(join(world.dataDir, 'inbox/mended.csv'), mended)
+    const rest = { file: 'inbox/mended.csv', done: 'skip', confirmCanary: false } as const
+    const early = await failureOf(await start(rest))
+    expect(early).toMatchObject({ type: 'RowsTaken', message: expect.stringMatching(/^27 of 30 rows/) })
+    await run.signal('stop')
+    await run.result()
+    expect(await (await start(rest)).result()).toMatchObject({
+      verdict: 'proven',
+      counts: { done: 27, skipped: 3 },
+    })
+    expect(timesOf(world, 'retentions', 30)).toEqual(once(30))
+    const again = await (await start({}, run.workflowId)).result()
+    expect(again).toMatchObject({ counts: { done: 3, skipped: 27 }, outcomes: { takenOver: 27 } })
+    expect(timesOf(world, 'retentions', 30)).toEqual(once(30))
+  })
+
+  test('by somebody else is refused after one read of the list, left out, or made all the same', async () => {
+    const { world, run } = await begin({
+      rows: retentionsCsv(40),
+      sandbox: { faults: [{ kind: 'otherClient', when: 'after', on: 'POST /retentions/', to: 5 }] },
+    })
+    await run.result()
+    // Other rows of the same supplier, document and number as what the service has, under another workspace's eyes.
+    const other = await createWorld({ counts })
+    await startTestWorker(other)
+    for (const text of world.sandbox.control.records({ resource: 'retentions' })) {
+      const { id: _, ...fields } = JSON.parse(text) as Record<string, unknown>
+      if ((fields['number'] as number) <= 10)
+        other.sandbox.control.insert({
+          resource: 'retentions',
+          fields: { ...fields, id: 10_000 + (fields['number'] as number) },
+        })
+    }
+    const client = await connectTemporal()
+    const file = await putFile(other, retentionsCsv(40))
+    const input = { kind: 'retentions' as const, file, ...quick }
+    const before = asked(other)
+    const refused = await failureOf(await startImport({ client, world: other, input }))
+    expect(refused).toMatchObject({ type: 'RowsTaken', message: expect.stringContaining('--existing skip') })
+    expect(asked(other) - before).toBeLessThan(10)
+    const result = await (
+      await startImport({ client, world: other, input: { ...input, existing: 'skip' } })
+    ).result()
+    expect(result).toMatchObject({ verdict: 'proven', counts: { done: 30, skipped: 10 } })
+    const again = { ...input, existing: 'create', done: 'skip' } as const
+    const created = await (await startImport({ client, world: other, input: again })).result()
+    expect(created).toMatchObject({ verdict: 'proven', counts: { done: 10, skipped: 30 } })
+  })
+})
+
+describe('a dry run', () => {
+  test('says what would be sent, and leaves nothing behind that a real run would stumble over', async () => {
+    const { world, run, start } = await begin({ rows: retentionsCsv(9), input: { dryRun: true } })
+    const result = await run.result()
+    expect(result).toMatchObject({
+      verdict: 'dryRun',
+      summary: expect.stringContaining('9 valid and 0 invalid'),
+    })
+    expect(posts(world)).toBe(0)
+    expect(await (await start({ dryRun: false })).result()).toMatchObject({ counts: { done: 9 } })
+  })
+
+  test('and a real one find the same problems, and nothing of such a file is sent', async () => {
+    const rows = retentionsCsv(9).replace('2026-03-01', '2026-13-01')
+    const { world, run, start } = await begin({ rows })
+    expect(await failureOf(run)).toMatchObject({
+      type: 'InvalidFile',
+      message: expect.stringContaining('2026-13-01'),
+    })
+    const dry = await (await start({ dryRun: true })).result()
+    expect(dry.summary).toContain('8 valid and 1 invalid')
+    expect(posts(world)).toBe(0)
+    const skipped = await (await start({ onInvalid: 'skip' })).result()
+    expect(skipped).toMatchObject({ verdict: 'proven', counts: { done: 8, rejected: 1 } })
+    expect(await sheetOf(skipped, 'rejected')).toHaveLength(1)
+  })
+})
+
+test('in test mode nothing is written before a read has shown that the header is honoured', async () => {
+  const world = await createWorld({ counts, honoursTestMode: false })
+  await startTestWorker(world, { BILLING_TEST_MODE: 'true' })
+  const client = await connectTemporal()
+  const file = await putFile(world, retentionsCsv(3))
+  const inTest = { ...world, taskQueue: `${world.taskQueue}-test` }
+  const run = await startImport({ client, world: inTest, input: { kind: 'retentions', file, ...quick } })
+  expect(await failureOf(run)).toMatchObject({
+    type: 'ImportFailed',
+    message: expect.stringContaining('nothing was written'),
+  })
+  expect(posts(world)).toBe(0)
+})

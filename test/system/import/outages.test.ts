@@ -1,0 +1,214 @@
+import type { Client } from '@temporalio/client'
+import { setTimeout as pause } from 'node:timers/promises'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { ImportInput } from '../../../core/imports/input.ts'
+import { startDevServer } from '../../../scripts/dev-server/start-dev-server.ts'
+import {
+  connectTemporal,
+  createWorld,
+  startCommand,
+  startTestWorker,
+  until,
+  type World,
+} from '../export/world.ts'
+import { once, putFile, quick, retentionsCsv, startImport, timesOf } from './world.ts'
+
+const counts = { customers: 1, subscriptions: 0, plans: 0, retentions: 20, orders: 0 }
+const slowly = { kind: 'latency', ms: 60, jitterMs: 40 } as const
+const posts = (world: World) =>
+  world.sandbox.control.requests().filter(({ method }) => method === 'POST').length
+const sent = async (world: World, more: number) => {
+  const from = posts(world)
+  await until(() => posts(world) >= from + more)
+}
+
+async function startSlowly(options: {
+  world: World
+  client: Client
+  rows: number
+  input?: Partial<ImportInput>
+}) {
+  const { world, client, rows, input } = options
+  const file = await putFile(world, retentionsCsv(rows))
+  const settled = { settleSeconds: 0.3, maxFailureShare: 1, canary: 0 }
+  return startImport({ client, world, input: { kind: 'retentions', file, ...settled, ...input } })
+}
+
+test(
+  'a worker that is frozen, given up on and woken again sends nothing twice',
+  { timeout: 60_000 },
+  async () => {
+    const world = await createWorld({ counts, faults: [slowly] })
+    // So short that a request in flight has run out of time when the worker wakes up, although its reply is there.
+    const worker = startCommand(world, ['worker'], { env: { BILLING_TIMEOUT_SECONDS: '2' } })
+    await worker.says('Listening')
+    const pid = worker.child.pid ?? 0
+    onTestFinished(() => void process.kill(pid, 'SIGKILL'))
+    const client = await connectTemporal()
+    const run = await startSlowly({ world, client, rows: 200 })
+    await sent(world, 30)
+    process.kill(pid, 'SIGSTOP')
+    // Temporal gives up on an attempt that was silent for 5 s; a lost request is settled after 0.3 and 0.9 s.
+    await pause(7_000)
+    process.kill(pid, 'SIGCONT')
+    const result = await run.result()
+    expect(timesOf(world, 'retentions', 200)).toEqual(once(200))
+    expect(result).toMatchObject({ verdict: 'proven', counts: { done: 200 } })
+    expect(result.outcomes['found']).toBeGreaterThan(0)
+  },
+)
+
+test(
+  'a Temporal server that is killed and comes back loses and doubles nothing',
+  { timeout: 60_000 },
+  async () => {
+    const world = await createWorld({ counts, faults: [slowly] })
+    const binary = () => Promise.resolve(world.env.TEMPORAL_CLI_PATH)
+    const first = await startDevServer({ dataDir: world.dataDir, binary, ui: false })
+    const grpc = Number(first.address.split(':')[1])
+    const worker = startCommand(world, ['worker'], { env: { TEMPORAL_ADDRESS: first.address } })
+    await worker.says('Listening')
+    const client = await connectTemporal(first.address)
+    const run = await startSlowly({ world, client, rows: 200 })
+    await sent(world, 30)
+    process.kill(first.pid, 'SIGKILL')
+    await first.stop()
+    const ports = { grpc, ui: grpc + 1 }
+    const second = await startDevServer({ dataDir: world.dataDir, binary, ui: false, ports })
+    onTestFinished(() => second.stop())
+    expect(await run.result()).toMatchObject({ verdict: 'proven', counts: { done: 200 } })
+    expect(timesOf(world, 'retentions', 200)).toEqual(once(200))
+  },
+)
+
+/** What the Reset button of the UI does: the history up to an event, and from there on anew. */
+async function reset({ client, workflowId }: { client: Client; workflowId: string }): Promise<void> {
+  const handle = client.workflow.getHandle(workflowId)
+  const { runId } = await handle.describe()
+  const { events } = await handle.fetchHistory()
+  const firstTask = events?.find(({ workflowTaskCompletedEventAttributes: task }) => task)?.eventId
+  await client.workflowService.resetWorkflowExecution({
+    namespace: 'default',
+    workflowExecution: { workflowId, runId },
+    workflowTaskFinishEventId: firstTask ?? null,
+    reason: 'somebody pressed Reset',
+    requestId: `${workflowId}-${Math.random()}`,
+  })
+}
+
+describe('the Reset button', () => {
+  test('of a run that is sending goes on from the ledger, and of one that has ended sends nothing', async () => {
+    const world = await createWorld({ counts, faults: [slowly] })
+    await startTestWorker(world)
+    const client = await connectTemporal()
+    const { workflowId } = await startSlowly({ world, client, rows: 150 })
+    await sent(world, 30)
+    await reset({ client, workflowId })
+    await sent(world, 30)
+    await reset({ client, workflowId })
+    const result = await client.workflow.getHandle(workflowId).result()
+    expect(result).toMatchObject({ run: workflowId, verdict: 'proven', counts: { done: 150 } })
+    expect(timesOf(world, 'retentions', 150)).toEqual(once(150))
+
+    const before = posts(world)
+    await reset({ client, workflowId })
+    const again = await client.workflow.getHandle(workflowId).result()
+    expect(again).toMatchObject({ run: workflowId, verdict: 'proven', counts: { done: 150 } })
+    expect(posts(world)).toBe(before)
+  })
+})
+
+describe('a gateway that has lost its backend', () => {
+  test.each([
+    ['pages', true],
+    ['JSON', false],
+  ])('and answers 404 in %s for a while makes no double and no false proof', async (_, html) => {
+    const world = await createWorld({ counts, faults: [{ ...slowly, ms: 20 }] })
+    await startTestWorker(world)
+    const client = await connectTemporal()
+    const input = { maxFailureShare: 0.5, breakerWaitsSeconds: [0.5, 1, 2] }
+    const run = await startSlowly({ world, client, rows: 100, input })
+    await sent(world, 30)
+    world.sandbox.control.addFault({ fault: { kind: 'notFound', html, forSeconds: 1.5 } })
+    const again = async () => {
+      // Where a read was answered so too, the run has ended with what it knows, and the same start goes on.
+      world.sandbox.control.setFaults({ faults: [] })
+      const start = { kind: 'retentions', file: 'inbox/rows.csv', ...quick, canary: 0 } as const
+      return (await startImport({ client, world, input: start, name: run.workflowId })).result()
+    }
+    const result = await run.result().catch(again)
+    const times = timesOf(world, 'retentions', 100)
+    expect(times.filter((count) => count > 1)).toEqual([])
+    expect(times.filter((count) => count === 1)).toHaveLength(result.counts.done)
+    expect(result.counts.done + result.counts.rejected).toBe(100)
+    expect(result.audit).toMatchObject({ found: result.counts.done, reasons: [] })
+    // A page is no word of the service: those rows were looked up, and sent when it was back.
+    if (html) expect(result).toMatchObject({ verdict: 'proven', counts: { done: 100 } })
+  })
+})
+
+test('a list that ignores its filters proves nothing absent: nothing is doubled, and what is in doubt is named', async () => {
+  const on = 'POST /retentions/'
+  const world = await createWorld({
+    counts: { ...counts, retentions: 300 },
+    faults: [
+      { kind: 'ignoreFilters', on: 'GET /retentions/' },
+      { kind: 'reset', effect: 'none', on, requests: [5, 17] },
+      { kind: 'reset', effect: 'done', on, requests: [9, 21] },
+    ],
+  })
+  await startTestWorker(world)
+  const client = await connectTemporal()
+  const file = await putFile(world, retentionsCsv(40))
+  const run = await startImport({
+    client,
+    world,
+    input: { kind: 'retentions', file, ...quick, concurrency: 1 },
+  })
+  const result = await run.result()
+  const times = timesOf(world, 'retentions', 40)
+  expect(times.filter((count) => count > 1)).toEqual([])
+  expect(result).toMatchObject({ verdict: 'unproven', counts: { done: 38, parked: 2 } })
+  expect(result.outcomes).toMatchObject({ found: 2, filterIgnored: 2 })
+  expect(times.filter((count) => count === 0)).toHaveLength(2)
+})
+
+test('of two imports at once with one row in common only one sends it', async () => {
+  const world = await createWorld({ counts })
+  await startTestWorker(world)
+  const client = await connectTemporal()
+  const first = {
+    kind: 'retentions',
+    file: await putFile(world, retentionsCsv(40), 'a.csv'),
+    ...quick,
+  } as const
+  const second = { ...first, file: await putFile(world, retentionsCsv(40, { from: 40 }), 'b.csv') }
+  const runs = await Promise.all([first, second].map((input) => startImport({ client, world, input })))
+  const ends = await Promise.allSettled(runs.map((run) => run.result()))
+  const refused = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason as Error] : []))
+  expect(refused).toMatchObject([{ cause: { type: 'RowsTaken' } }])
+  const left = ends[0]?.status === 'rejected' ? first : second
+  const result = await (await startImport({ client, world, input: { ...left, done: 'skip' } })).result()
+  expect(result).toMatchObject({ verdict: 'proven', counts: { done: 39, skipped: 1 } })
+  expect(timesOf(world, 'retentions', 79)).toEqual(once(79))
+})
+
+test('a rehearsal in test mode takes nothing from the live run of the same file', async () => {
+  const world = await createWorld({ counts, testCounts: { customers: 1, retentions: 0 } })
+  const client = await connectTemporal()
+  const file = await putFile(world, retentionsCsv(30))
+  const input = { kind: 'retentions', file, ...quick } as const
+  const inMode = async (test: boolean) => {
+    const worker = await startTestWorker(world, { BILLING_TEST_MODE: String(test) })
+    const taskQueue = test ? `${world.taskQueue}-test` : world.taskQueue
+    const result = await (await startImport({ client, world: { ...world, taskQueue }, input })).result()
+    await worker.stop()
+    return result
+  }
+  expect(await inMode(true)).toMatchObject({ verdict: 'proven', counts: { done: 30 } })
+  expect(timesOf(world, 'retentions', 30)).toEqual(once(30).map(() => 0))
+  expect(world.sandbox.control.ids({ resource: 'retentions', mode: 'test' })).toHaveLength(30)
+  expect(await inMode(false)).toMatchObject({ verdict: 'proven', counts: { done: 30 } })
+  expect(timesOf(world, 'retentions', 30)).toEqual(once(30))
+  expect(world.sandbox.control.ids({ resource: 'retentions', mode: 'test' })).toHaveLength(30)
+})

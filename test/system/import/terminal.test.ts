@@ -1,0 +1,240 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { ImportOrder } from '../../../scripts/runs/import-request.ts'
+import { runImport } from '../../../scripts/runs/run-import.ts'
+import { findWorker } from '../../../scripts/session/session.ts'
+import type { Terminal } from '../../../scripts/terminal/terminal.ts'
+import { readSettings } from '../../../worker/settings/settings.ts'
+import {
+  connectTemporal,
+  createWorld,
+  startCommand,
+  startTestWorker,
+  until,
+  type World,
+} from '../export/world.ts'
+import { addonsCsv, once, ordersCsv, retentionsCsv, timesOf } from './world.ts'
+
+const counts = { customers: 1, subscriptions: 0, plans: 0, retentions: 0, orders: 4 }
+const soon = { BILLING_SETTLE_SECONDS: '0.1' }
+
+const settingsOf = (world: World) => readSettings({ env: { ...world.env, ...soon }, cwd: world.dataDir })
+
+async function openShop(options: Parameters<typeof createWorld>[0] = {}) {
+  const world = await createWorld({ counts, ...options })
+  await startTestWorker(world, soon)
+  const settings = settingsOf(world)
+  const client = await connectTemporal()
+  const place = { connectionOptions: {}, namespace: 'default', uiUrl: undefined }
+  await until(async () => (await findWorker({ client, settings, place })) !== undefined)
+  return world
+}
+
+async function fileIn(world: World, text: string, name = 'rows.csv'): Promise<string> {
+  const file = join(world.dataDir, name)
+  await writeFile(file, text)
+  return file
+}
+
+const importOf = (world: World, words: readonly string[]) =>
+  startCommand(world, ['import', ...words], { env: soon }).ended
+
+describe('connector import', () => {
+  test('proves a file, and tells it with --json', async () => {
+    const world = await openShop()
+    const file = await fileIn(world, retentionsCsv(30))
+    const { code, stdout, stderr } = await importOf(world, ['retentions', file, '--json'])
+    expect(stderr).toContain(`LIVE ${world.workspace}`)
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({
+      run: expect.stringMatching(/^import-retentions-rows-[0-9a-f]{8}$/),
+      summary: '30 of 30 retentions done; proven by audit',
+      verdict: 'proven',
+      counts: { staged: 0, done: 30, rejected: 0, unknown: 0, parked: 0, skipped: 0, notTried: 0 },
+      files: { results: expect.any(String), rejected: expect.any(String), parked: expect.any(String) },
+      audit: { found: 30 },
+      outcomes: { created: 30 },
+    })
+  })
+
+  test('shows the report of a file that was done before: with its own exit code once, then with 2', async () => {
+    const world = await openShop({
+      faults: [{ kind: 'refuse', answer: {}, on: 'POST /retentions/', requests: [2] }],
+    })
+    const file = await fileIn(world, retentionsCsv(6))
+    const detached = await importOf(world, ['retentions', file, '--detach', '--json'])
+    const { run } = JSON.parse(detached.stdout) as { run: string }
+    const client = await connectTemporal()
+    await client.workflow.getHandle(run).result()
+    const [first, second] = [
+      await importOf(world, ['retentions', file]),
+      await importOf(world, ['retentions', file]),
+    ]
+    expect([first.code, second.code]).toEqual([3, 2])
+    expect(first.stdout).toContain('5 of 6 retentions done; 1 rejected')
+    expect(second.stdout).toBe(first.stdout)
+    // The one that was rejected may be sent again.
+    const rest = await importOf(world, ['retentions', file, '--done', 'skip', '--json'])
+    expect(rest.code).toBe(0)
+    expect(JSON.parse(rest.stdout)).toMatchObject({ run: `${run}-2`, counts: { done: 1, skipped: 5 } })
+    expect(timesOf(world, 'retentions', 6)).toEqual(once(6))
+  })
+
+  test('refuses a file with problems before anything is asked, with every one of them', async () => {
+    const world = await createWorld({ counts })
+    const rows = retentionsCsv(4).replace('2026-03-01', '2026-02-30').replace(',4.50,', ',4.5O,')
+    const { code, stderr } = await importOf(world, ['retentions', await fileIn(world, rows)])
+    expect(code).toBe(2)
+    expect(stderr).toContain('row 2, date: 2026-02-30')
+    expect(stderr).toContain('row 5, total: 4.5O')
+    expect(stderr).toMatch(/error: rows.csv has 2 problems, and nothing of it was sent\..*--on-invalid skip/)
+    expect(world.sandbox.control.counters().requests).toBe(0)
+  })
+
+  test.each([
+    [['plans', 'rows.csv'], /There is no kind plans/],
+    [['retentions', 'none.csv'], /none\.csv can.t be read/],
+    [['retentions', 'rows.csv', '--send-again'], /--send-again and --rows go together/],
+    [['retentions', 'rows.csv', '--canary', 'x'], /x is not a whole number/],
+    [['retentions', 'rows.csv', '--expect-total', 'total=1'], /has a problem/],
+    [['retentions', 'rows.csv', '--local', '--detach'], /--local ends with this command/],
+  ])('refuses %j with a sentence', async (words, says) => {
+    const world = await createWorld({ counts })
+    await fileIn(world, retentionsCsv(2))
+    const run = startCommand(world, ['import', ...words], { env: { INIT_CWD: world.dataDir } })
+    const { code, stderr } = await run.ended
+    expect(code).toBe(2)
+    expect(stderr).toMatch(says)
+  })
+
+  test('goes with approve, limits, status, resolve and watch', async () => {
+    const world = await openShop({
+      faults: [{ kind: 'reset', effect: 'none', on: 'POST /addons/', requests: [2] }],
+    })
+    const file = await fileIn(world, addonsCsv(5))
+    const command = (...words: string[]) => startCommand(world, words, { env: soon }).ended
+    const words = ['import', 'addons', file, '--wait-for-approval', '--detach', '--json']
+    const { run } = JSON.parse((await command(...words)).stdout) as { run: string }
+    await until(async () => (await command('status', run)).stdout.includes('waiting for approval'))
+    expect((await command('limits', run, '--rate', '100')).stdout).toContain('requestsPerSecond 100')
+    expect((await command('approve', run, '--why', 'as agreed', '--by', 'Ana')).code).toBe(0)
+    const watched = await command('watch', run)
+    expect(watched.code).toBe(3)
+    expect(watched.stdout).toContain('parked')
+    const parked = await readFile(join(world.dataDir, 'imports', run, 'parked.csv'), 'utf8')
+    const row = /,(\d+),parked,/.exec(parked)?.[1] ?? ''
+    expect(
+      (await command('resolve', run, '--row', row, '--absent', '--why', 'looked', '--by', 'Ana')).code,
+    ).toBe(0)
+    await command('watch', run)
+    expect(timesOf(world, 'addons', 5)).toEqual(once(5))
+    const again = await command('resolve', run, '--row', row, '--drop', '--why', 'x')
+    expect(again.code).toBe(2)
+    expect(again.stderr).toContain('not parked')
+  })
+})
+
+test('Ctrl-C ends an import cleanly, and the same command goes on from there', async () => {
+  const world = await openShop({ faults: [{ kind: 'latency', ms: 80 }] })
+  const file = await fileIn(world, retentionsCsv(300))
+  const first = startCommand(world, ['import', 'retentions', file, '--canary', '0', '--json'], { env: soon })
+  await until(() => stored(world, 'retentions') > 20 || first.child.exitCode !== null)
+  first.child.kill('SIGINT')
+  const { code, stdout } = await first.ended
+  expect(code).toBe(3)
+  expect(JSON.parse(stdout)).toMatchObject({ ended: { how: 'stopped' }, counts: { unknown: 0 } })
+  world.sandbox.control.setFaults({ faults: [] })
+  expect((await importOf(world, ['retentions', file])).code).toBe(0)
+  expect(timesOf(world, 'retentions', 300)).toEqual(once(300))
+})
+
+/** A person at a terminal who answers each question as told, and what was shown. */
+function personWho(answers: string[]) {
+  const questions: string[] = []
+  const notes: string[] = []
+  const progress = { update: () => undefined, end: () => undefined }
+  const terminal: Terminal = {
+    isInteractive: true,
+    identity: () => undefined,
+    note: (line) => notes.push(line),
+    progress: () => progress,
+    task: () => progress,
+    ask: async (question) => {
+      questions.push(question)
+      return answers.shift() ?? ''
+    },
+    result: () => undefined,
+    failure: () => 1,
+    close: () => undefined,
+  }
+  return { terminal, questions, notes }
+}
+
+const order = (file: string, more: Partial<ImportOrder> = {}): ImportOrder => ({
+  kind: 'retentions',
+  file,
+  mapping: {},
+  dryRun: false,
+  yes: false,
+  waitForApproval: false,
+  onInvalid: 'stop',
+  done: 'refuse',
+  existing: 'refuse',
+  sendAgain: [],
+  expect: {},
+  local: false,
+  detach: false,
+  ...more,
+})
+
+async function importAt(world: World, person: ReturnType<typeof personWho>, what: ImportOrder) {
+  const settings = settingsOf(world)
+  onTestFinished(() => void (process.exitCode = 0))
+  await runImport({ settings, terminal: person.terminal, order: what })
+  return process.exitCode
+}
+
+const stored = (world: World, resource: 'retentions' | 'orders') =>
+  world.sandbox.control.ids({ resource }).length
+
+describe('a person at a terminal', () => {
+  test('sees after the canary what was sent and stored, and a no ends it there', async () => {
+    const world = await openShop()
+    const file = await fileIn(world, retentionsCsv(40))
+    const wary = personWho(['n'])
+    expect(await importAt(world, wary, order(file))).toBe(3)
+    expect(stored(world, 'retentions')).toBe(3)
+    expect(wary.questions).toEqual(['Send the other 37 retentions? [y/N] '])
+    expect(wary.notes.join('\n')).toMatch(/row +is +sent +stored/)
+    expect(wary.notes.join('\n')).toContain('"test_mode":false')
+
+    const sure = personWho(['y'])
+    expect(await importAt(world, sure, order(file))).toBe(0)
+    expect(sure.questions).toHaveLength(1)
+    expect(timesOf(world, 'retentions', 40)).toEqual(once(40))
+  })
+
+  test('is not asked with --yes', async () => {
+    const world = await openShop()
+    const person = personWho([])
+    expect(await importAt(world, person, order(await fileIn(world, retentionsCsv(25)), { yes: true }))).toBe(
+      0,
+    )
+    expect(person.questions).toEqual([])
+  })
+
+  test('types how many are deleted, also with --yes', async () => {
+    const world = await openShop()
+    const ids = world.sandbox.control.ids({ resource: 'orders' })
+    const file = await fileIn(world, ordersCsv(ids))
+    const deletes = order(file, { kind: 'delete-orders', yes: true })
+    const hasty = personWho(['y'])
+    expect(await importAt(world, hasty, deletes)).toBe(3)
+    expect(stored(world, 'orders')).toBe(4)
+    const careful = personWho(['4'])
+    expect(await importAt(world, careful, deletes)).toBe(0)
+    expect(careful.questions).toEqual(['Type 4 to delete 4 orders: '])
+    expect(stored(world, 'orders')).toBe(0)
+  })
+})

@@ -1,0 +1,419 @@
+import type { WorkflowHandle } from '@temporalio/client'
+import { execFileSync } from 'node:child_process'
+import { describe, expect, test } from 'vitest'
+import { connectTemporal, createWorld, startRun, startTestWorker, until } from '../export/world.ts'
+import { addonsCsv, putFile, quick as quickImport, retentionsCsv, startImport } from '../import/world.ts'
+import type { fetchDocuments } from '../../../workflows/fetch-documents.ts'
+import type { publishRun } from '../../../workflows/publish-run.ts'
+import type { recoverSubscriptions } from '../../../workflows/recover-subscriptions.ts'
+import { begin, breakSome, idsOf, quick, resumesAsked } from '../recovery/world.ts'
+import { toBody, type Notice } from '../../../core/notifications/notification.ts'
+import { openReceiver } from './receiver.ts'
+
+const plans = { resources: ['plans' as const] }
+/** Lists that do not honour any order can't be proven. */
+const unprovable = { counts: { plans: 5 }, lists: { plans: { orderings: [] } } }
+
+/** How the run of a notice stands, by the notice's id. */
+async function deliveryOf(client: Awaited<ReturnType<typeof connectTemporal>>, id: string) {
+  return client.workflow.getHandle(id).describe()
+}
+
+describe('people are told', () => {
+  test('of an unproven export, with its report, what to type and where to look', async () => {
+    const receiver = await openReceiver()
+    const world = await createWorld(unprovable)
+    await startTestWorker(world, { NOTIFY_URL: receiver.url, CONNECTOR_UI_URL: 'http://127.0.0.1:8080' })
+    const run = await startRun({ client: await connectTemporal(), world, input: plans })
+    const report = await run.result()
+    expect(report.verdict).toBe('unproven')
+    await until(() => receiver.received.length > 0)
+    const [{ body, id }] = receiver.received as [(typeof receiver.received)[0]]
+    expect(body).toMatchObject({
+      event: { kind: 'unproven', level: 'problems' },
+      workspace: world.workspace,
+      mode: 'live',
+      run: { workflowId: run.workflowId, type: 'exportData' },
+      summary: report.summary,
+      command: `connector report ${run.workflowId}`,
+    })
+    expect(body.report).toEqual(JSON.parse(JSON.stringify(report)))
+    expect(body.event.id).toBe(id)
+    const { runId } = await run.describe()
+    expect(body.run.url).toBe(`http://127.0.0.1:8080/namespaces/default/workflows/${run.workflowId}/${runId}`)
+    expect(body.text.split('\n')).toEqual([
+      `*LIVE ${world.workspace}: ${run.workflowId} ended unproven*`,
+      expect.stringContaining('plans unproven'),
+      `\`connector report ${run.workflowId}\``,
+      `<${body.run.url}>`,
+    ])
+  })
+
+  test('of a failed run that began, and not of one that was refused to the person who started it', async () => {
+    const receiver = await openReceiver()
+    const world = await createWorld({
+      counts: { plans: 5 },
+      faults: [{ kind: 'error', status: 403, from: 2 }],
+    })
+    await startTestWorker(world, { NOTIFY_URL: receiver.url })
+    const client = await connectTemporal()
+    const refused = await startRun({ client, world, input: { resources: [] } })
+    await expect(refused.result()).rejects.toMatchObject({ cause: { type: 'InvalidInput' } })
+    const failed = await startRun({ client, world, input: plans })
+    await expect(failed.result()).rejects.toMatchObject({ cause: { type: 'ExportFailed' } })
+    await until(() => receiver.received.length > 0)
+    expect(receiver.received.map(({ body }) => [body.event.kind, body.run.workflowId])).toEqual([
+      ['failed', failed.workflowId],
+    ])
+    expect(receiver.received[0]?.body.report).toMatchObject({ verdict: 'failed' })
+  })
+
+  test('of an export that was published again, and of documents that were fetched', async () => {
+    const receiver = await openReceiver()
+    const world = await createWorld({ counts: { plans: 5 } })
+    await startTestWorker(world, { NOTIFY_URL: `all=${receiver.url}` })
+    const client = await connectTemporal()
+    const { taskQueue, workspace } = world
+    const run = await startRun({ client, world, input: plans })
+    await run.result()
+    await client.workflow.execute<typeof publishRun>('publishRun', {
+      workflowId: `${workspace}-again`,
+      taskQueue,
+      args: [{ run: run.workflowId, to: ['parquet'] }],
+    })
+    await client.workflow.execute<typeof fetchDocuments>('fetchDocuments', {
+      workflowId: `${workspace}-fetch`,
+      taskQueue,
+      args: [{ documents: 'creditnotes', ids: ['999999'] }],
+    })
+    await until(() => receiver.received.length === 3)
+    const told = receiver.received.map(({ body }) => [body.run.workflowId, body.event.kind, body.report])
+    const ended = (id: string) => [id, 'ended', expect.objectContaining({ verdict: 'proven' })]
+    expect(told).toEqual(
+      expect.arrayContaining([
+        ended(run.workflowId),
+        ended(`${workspace}-again`),
+        ended(`${workspace}-fetch`),
+      ]),
+    )
+  })
+
+  test('of deletes that were held back, although the export is proven', async () => {
+    const receiver = await openReceiver()
+    const world = await createWorld({ counts: { plans: 40 } })
+    await startTestWorker(world, { NOTIFY_URL: receiver.url, BILLING_READ_LAG_SECONDS: '0' })
+    const client = await connectTemporal()
+    const exportPlans = async () => {
+      const run = await startRun({ client, world, input: { ...plans, to: ['duckdb'] } })
+      return { run, report: await run.result() }
+    }
+    await exportPlans()
+    for (const id of world.sandbox.control.ids({ resource: 'plans' }).slice(0, 20))
+      world.sandbox.control.delete({ resource: 'plans', id })
+    const { run, report } = await exportPlans()
+    expect(report.verdict).toBe('proven')
+    await until(() => receiver.received.length > 0)
+    expect(receiver.received.map(({ body }) => [body.event.kind, body.run.workflowId])).toEqual([
+      ['attention', run.workflowId],
+    ])
+    expect(receiver.received[0]?.body.text).toContain('deletes')
+  })
+
+  test('of parked rows, with the command that resolves the first', async () => {
+    const receiver = await openReceiver()
+    const world = await createWorld({
+      faults: [{ kind: 'reset', effect: 'done', on: 'POST /addons/', requests: [2] }],
+    })
+    await startTestWorker(world, { NOTIFY_URL: receiver.url })
+    const file = await putFile(world, addonsCsv(3))
+    const run = await startImport({
+      client: await connectTemporal(),
+      world,
+      input: { kind: 'addons', file, ...quickImport },
+    })
+    const result = await run.result()
+    expect(result.counts.parked).toBe(1)
+    await until(() => receiver.received.length > 0)
+    expect(receiver.kinds()).toEqual(['parked'])
+    const row = result.rows.parked?.[0]
+    expect(receiver.received[0]?.body.command).toContain(`connector resolve ${run.workflowId} --row ${row} `)
+    // No row of the file has left the data folder.
+    expect(JSON.stringify(receiver.received)).not.toContain('Addon 2')
+  })
+
+  test('of what waits for an approval, once, and of a breaker that opened, once for all its trials', async () => {
+    const receiver = await openReceiver()
+    const world = await createWorld({
+      faults: [{ kind: 'refuse', status: 400, answer: {}, on: 'POST /retentions/' }],
+    })
+    await startTestWorker(world, { NOTIFY_URL: receiver.url })
+    const file = await putFile(world, retentionsCsv(40))
+    const input = { kind: 'retentions' as const, file, settleSeconds: 0.05, waitForApproval: true, canary: 0 }
+    const run = await startImport({
+      client: await connectTemporal(),
+      world,
+      input: { ...input, breakerWaitsSeconds: [0.1, 0.1] },
+    })
+    await until(() => receiver.received.length > 0)
+    const [approval] = receiver.received
+    expect(approval?.body.event).toMatchObject({ kind: 'approval', level: 'decisions' })
+    expect(approval?.body.command).toBe(`connector approve ${run.workflowId} --why "..."`)
+    await run.executeUpdate('approve', { args: [{ by: 'me', why: 'test' }] })
+    // The breaker, and when its trials have failed too, the question whether to go on.
+    await until(() => receiver.received.length === 3)
+    expect(receiver.kinds().toSorted()).toEqual(['approval', 'approval', 'breaker'])
+    const breaker = receiver.received.find(({ body }) => body.event.kind === 'breaker')
+    expect(breaker?.body.command).toBe(`connector status ${run.workflowId}`)
+    expect(new Set(receiver.received.map(({ id }) => id)).size).toBe(3)
+    await run.signal('stop')
+    await run.result()
+  })
+
+  test('of more subscriptions that need attention than a dry run may find, and of fewer not', async () => {
+    const receiver = await openReceiver()
+    const world = await createWorld({
+      counts: { customers: 5, subscriptions: 20, plans: 3 },
+      needsAttention: 0,
+    })
+    await startTestWorker(world, { NOTIFY_URL: receiver.url })
+    const client = await connectTemporal()
+    breakSome(world, { ids: idsOf(world).slice(0, 3), reason: 'gateway_issue' })
+    const look = async (notifyAbove: number) =>
+      client.workflow.execute<typeof recoverSubscriptions>('recoverSubscriptions', {
+        workflowId: `${world.workspace}-above-${notifyAbove}`,
+        taskQueue: world.taskQueue,
+        args: [{ dryRun: true, notifyAbove }],
+      })
+    expect(await look(3)).toMatchObject({ verdict: 'dryRun' })
+    const result = await look(2)
+    await until(() => receiver.received.length > 0)
+    expect(receiver.received.map(({ body }) => body)).toMatchObject([
+      {
+        event: { kind: 'attention', level: 'decisions' },
+        summary: `3 subscriptions need attention, more than 2; ${result.summary}`,
+        command: 'connector recover',
+      },
+    ])
+  })
+
+  test('how a recovery ended, and not that its history grew long and it went on in another execution', async () => {
+    const receiver = await openReceiver()
+    const { world, client, start } = await begin({
+      broken: 40,
+      sandbox: { faults: [{ kind: 'latency', ms: 150 }] },
+      env: { NOTIFY_URL: `all=${receiver.url}` },
+    })
+    const run = await start({ ...quick, concurrency: 1, eventsPerExecution: 50 })
+    for (let time = 1; time <= 3; time += 1) {
+      const before = resumesAsked(world).length
+      await run.executeUpdate('setLimits', { args: [{ requestsPerSecond: 100 + time }] })
+      await until(() => resumesAsked(world).length > before + 1)
+    }
+    const handle = client.workflow.getHandle(run.workflowId)
+    await until(async () => (await handle.describe()).runId !== run.firstExecutionRunId)
+    world.sandbox.control.setFaults({ faults: [] })
+    await run.result()
+    await until(() => receiver.kinds().includes('ended'))
+    expect(receiver.kinds()).toEqual(['ended'])
+  })
+
+  test('of a run with the longest id that people type', async () => {
+    const receiver = await openReceiver()
+    const world = await createWorld(unprovable)
+    await startTestWorker(world, { NOTIFY_URL: receiver.url })
+    const name = `${world.workspace} ${'é'.repeat(480)}`
+    const run = await startRun({ client: await connectTemporal(), world, input: plans, name })
+    expect((await run.result()).verdict).toBe('unproven')
+    await until(() => receiver.received.length > 0)
+    expect(receiver.received[0]?.body.run.workflowId).toBe(name)
+    expect(receiver.received[0]?.body.command).toBe(`connector report '${name}'`)
+  })
+
+  test('each as much as they asked for', async () => {
+    const [quiet, usual, all] = [await openReceiver(), await openReceiver(), await openReceiver()]
+    const world = await createWorld({ counts: { plans: 5 } })
+    await startTestWorker(world, { NOTIFY_URL: `problems=${quiet.url} ${usual.url}\n all=${all.url}` })
+    const client = await connectTemporal()
+    await (await startRun({ client, world, input: plans })).result()
+    await until(() => all.received.length > 0)
+    expect(all.received[0]?.body).toMatchObject({ event: { kind: 'ended' }, report: { verdict: 'proven' } })
+    const { status } = await deliveryOf(client, all.received[0]!.body.event.id)
+    await until(
+      async () => (await deliveryOf(client, all.received[0]!.body.event.id)).status.name !== 'RUNNING',
+    )
+    expect(status.name).toMatch(/RUNNING|COMPLETED/)
+    expect([quiet.received, usual.received]).toEqual([[], []])
+  })
+})
+
+describe('a receiver', () => {
+  test('that fails at first is told again with the same event id, and one beside it only once', async () => {
+    const flaky = await openReceiver((request) => [503, 500][request - 1] ?? 200)
+    const steady = await openReceiver()
+    const world = await createWorld(unprovable)
+    await startTestWorker(world, { NOTIFY_URL: `${steady.url} ${flaky.url}` })
+    const run = await startRun({ client: await connectTemporal(), world, input: plans })
+    await run.result()
+    await until(() => flaky.received.length === 3)
+    expect(flaky.received.map(({ status }) => status)).toEqual([503, 500, 200])
+    const ids = new Set([...flaky.received, ...steady.received].map(({ body }) => body.event.id))
+    expect(ids.size).toBe(1)
+    expect(flaky.received[2]?.body).toEqual(flaky.received[0]?.body)
+    expect(steady.received).toHaveLength(1)
+  })
+
+  test('that answers 400 is told once, and only its delivery fails, in words without the address', async () => {
+    const refusing = await openReceiver(() => 400)
+    const world = await createWorld(unprovable)
+    await startTestWorker(world, { NOTIFY_URL: refusing.url })
+    const client = await connectTemporal()
+    const run = await startRun({ client, world, input: plans })
+    expect((await run.result()).verdict).toBe('unproven')
+    await until(() => refusing.received.length > 0)
+    const delivery: WorkflowHandle = client.workflow.getHandle(refusing.received[0]!.body.event.id)
+    const host = new URL(refusing.url).host
+    await expect(delivery.result()).rejects.toMatchObject({
+      cause: {
+        type: 'NoticeRefused',
+        message: `Not delivered: ${host} answered 400: invalid_payload: Cannot POST .... Mend NOTIFY_URL.`,
+      },
+    })
+    expect(refusing.received).toHaveLength(1)
+    expect(JSON.stringify(await delivery.fetchHistory())).not.toContain('secret-of-the-hook')
+  })
+
+  test('that asks to be left alone for long keeps no other waiting, and is left alone', async () => {
+    const busy = await openReceiver(() => 429, { retryAfter: new Date(Date.now() + 3_600_000).toUTCString() })
+    const flaky = await openReceiver((request) => (request === 1 ? 503 : 200))
+    const world = await createWorld(unprovable)
+    await startTestWorker(world, { NOTIFY_URL: `${busy.url} ${flaky.url}` })
+    const run = await startRun({ client: await connectTemporal(), world, input: plans })
+    await run.result()
+    await until(() => flaky.received.length === 2)
+    expect(flaky.kinds()).toEqual(['unproven'])
+    expect(busy.received).toHaveLength(1)
+  })
+
+  test('is told although one before it was taken out of NOTIFY_URL meanwhile, and one that was told is not told again', async () => {
+    const told = await openReceiver()
+    const flaky = await openReceiver((request) => (request === 1 ? 503 : 200), { retryAfter: '1' })
+    const world = await createWorld(unprovable)
+    const worker = await startTestWorker(world, { NOTIFY_URL: `${told.url} ${flaky.url}` })
+    const client = await connectTemporal()
+    const run = await startRun({ client, world, input: plans })
+    await run.result()
+    await until(() => flaky.received.length === 1)
+    await worker.stop()
+    const other = await openReceiver()
+    await startTestWorker(world, { NOTIFY_URL: `${flaky.url} ${told.url} ${other.url}` })
+    await until(() => flaky.received.length === 2 && other.received.length === 1)
+    const { runId } = await run.describe()
+    const delivery = client.workflow.getHandle(`${run.workflowId}/unproven/${runId}`)
+    expect(await delivery.result()).toBe('told 3 of 3 receivers')
+    expect(told.received).toHaveLength(1)
+  })
+
+  test('that is down holds up no run, and is told when it is back, also by another worker', async () => {
+    const receiver = await openReceiver()
+    await receiver.stop()
+    const world = await createWorld(unprovable)
+    const env = { NOTIFY_URL: receiver.url }
+    const worker = await startTestWorker(world, env)
+    const client = await connectTemporal()
+    const run = await startRun({ client, world, input: plans })
+    expect((await run.result()).verdict).toBe('unproven')
+    const { runId } = await run.describe()
+    const delivery = client.workflow.getHandle(`${run.workflowId}/unproven/${runId}`)
+    await until(async () => {
+      const { pendingActivities } = (await delivery.describe()).raw
+      return (pendingActivities?.[0]?.attempt ?? 0) > 1
+    })
+    await worker.stop()
+    await receiver.start()
+    await startTestWorker(world, env)
+    expect(await delivery.result()).toBe('told 1 of 1 receivers')
+    expect(receiver.kinds()).toEqual(['unproven'])
+  })
+
+  test('is told of one event once, also when the run that tells it is reset', async () => {
+    const receiver = await openReceiver()
+    const world = await createWorld(unprovable)
+    await startTestWorker(world, { NOTIFY_URL: receiver.url })
+    const client = await connectTemporal()
+    const run = await startRun({ client, world, input: plans })
+    await run.result()
+    await until(() => receiver.received.length === 1)
+    const { workflowId } = run
+    const { runId } = await run.describe()
+    const { events = [] } = (await run.fetchHistory()) ?? {}
+    // The workflow task that told it is done once more.
+    const telling = events?.find(
+      ({ startChildWorkflowExecutionInitiatedEventAttributes: child }) =>
+        child?.workflowType?.name === 'deliverNotice',
+    )?.startChildWorkflowExecutionInitiatedEventAttributes
+    const last = telling?.workflowTaskCompletedEventId
+    const again = await client.workflowService.resetWorkflowExecution({
+      namespace: 'default',
+      workflowExecution: { workflowId, runId },
+      reason: 'test',
+      requestId: `${workflowId}-reset`,
+      workflowTaskFinishEventId: last ?? null,
+    })
+    await client.workflow.getHandle(workflowId, again.runId).result()
+    expect(receiver.received).toHaveLength(1)
+  })
+})
+
+test('a NOTIFY_URL that can not be meant is refused with a sentence, and is never shown', async () => {
+  const world = await createWorld()
+  const check = (NOTIFY_URL: string) => () =>
+    startTestWorker(world, { NOTIFY_URL }).then(
+      () => 'started',
+      (error: unknown) => String(error),
+    )
+  for (const [url, says] of [
+    ['hooks.example.com/secret', 'no https address'],
+    ['some=https://hooks.example.com/secret', 'no https address'],
+    ['http://hooks.example.com/secret', 'in the clear'],
+  ] as const) {
+    const said = await check(url)()
+    expect(said).toContain(says)
+    expect(said).not.toContain('secret')
+  }
+})
+
+test('a long summary is cut between two letters, not within one', () => {
+  const notice: Notice = {
+    id: 'run/failed/1',
+    kind: 'failed',
+    at: '2026-11-22T05:41:07.123Z',
+    run: { workflowId: 'run', runId: '1', type: 'exportData' },
+    summary: `${'x'.repeat(1_999)}😀 and more`,
+  }
+  const sender = { workspace: 'acc_1', mode: 'live' } as const
+  const { text } = toBody({ notice, sender, ui: { url: undefined, namespace: 'default' } })
+  expect(text).toContain('xxx')
+  expect(text.isWellFormed()).toBe(true)
+})
+
+test('a command to type is one that a shell takes, whatever id somebody typed', () => {
+  const commandOf = (workflowId: string, command?: string) => {
+    const run = { workflowId, runId: '1', type: 'importFile' }
+    const notice: Notice = {
+      id: 'id',
+      kind: 'approval',
+      at: '2026-11-22T05:41:07Z',
+      run,
+      summary: 'It waits.',
+    }
+    const body = { notice: { ...notice, ...(command !== undefined && { command }) } }
+    const sender = { workspace: 'acc_1', mode: 'live' } as const
+    return toBody({ ...body, sender, ui: { url: undefined, namespace: 'default' } }).command
+  }
+  const nightly = 'export-nightly-2026-11-22T05:30:00Z'
+  expect(commandOf(nightly)).toBe(`connector report ${nightly}`)
+  for (const id of ["it's mine", 'a; touch b', '$(touch b)', 'a `touch b`', '$& $1']) {
+    const typed = `printf '%s|' ${commandOf(id, `approve ${id}.2 --why x`)}`
+    expect(execFileSync('sh', ['-c', typed], { encoding: 'utf8' })).toBe(`approve|${id}.2|--why|x|`)
+  }
+})

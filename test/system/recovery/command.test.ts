@@ -1,0 +1,166 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { findWorker } from '../../../scripts/session/session.ts'
+import { runRecovery } from '../../../scripts/runs/run-recovery.ts'
+import type { RecoveryOrder } from '../../../scripts/commands/recover.ts'
+import type { Terminal } from '../../../scripts/terminal/terminal.ts'
+import { readSettings } from '../../../worker/settings/settings.ts'
+import { createWorld, local, startCommand, until } from '../export/world.ts'
+import { begin, breakSome, idsOf, resumesAsked, resumesDone, well } from './world.ts'
+
+const soon = { BILLING_SETTLE_SECONDS: '0.3' }
+/** As `begin`, with a worker that already listens: the commands refuse where none does. */
+async function open(options: Parameters<typeof begin>[0]) {
+  const { world, client } = await begin(options)
+  const settings = readSettings({ env: { ...world.env, ...soon }, cwd: world.dataDir })
+  const place = { connectionOptions: {}, namespace: 'default', uiUrl: undefined }
+  await until(async () => (await findWorker({ client, settings, place })) !== undefined)
+  return world
+}
+
+const quickWords = ['--verify-after', '50ms', '--first-wait', '100ms', '--cool-down', '0', '--json']
+
+describe('connector recover', () => {
+  test('proves a recovery and tells it with --json, also afterwards', async () => {
+    const world = await open({ broken: 9 })
+    const command = (...words: string[]) => startCommand(world, words, { env: soon }).ended
+    const { code, stdout, stderr } = await command('recover', ...quickWords)
+    expect(stderr).toContain(`LIVE ${world.workspace}`)
+    const report = JSON.parse(stdout) as { run: string }
+    expect({ code, report }).toMatchObject({
+      code: 0,
+      report: {
+        run: expect.stringMatching(/^recover-\d{8}-\d{6}$/),
+        summary: '9 of 9 recovered; proven: each that was resumed was seen after it',
+        verdict: 'proven',
+        counts: { staged: 0, done: 9, rejected: 0, unknown: 0, parked: 0, skipped: 0, notTried: 0 },
+        files: { results: expect.stringMatching(/recovery\.csv$/), report: expect.any(String) },
+        audit: null,
+        outcomes: { recovered: 9 },
+      },
+    })
+    const again = await command('report', report.run, '--json')
+    expect({ code: again.code, report: JSON.parse(again.stdout) as object }).toMatchObject({
+      code: 0,
+      report,
+    })
+    expect((await command('runs')).stdout).toContain(report.run)
+    expect((await command('status', report.run)).stdout).toMatch(
+      /completed, ended[^]*done +9[^]*9 of 9 recovered/,
+    )
+    const refused = await command('resolve', report.run, '--row', '1', '--drop', '--why', 'x')
+    expect(refused.code).toBe(2)
+    expect(refused.stderr).toContain('has ended')
+  })
+
+  test('ends with 3 and says what a person has to do', async () => {
+    const world = await open({ broken: 3 })
+    breakSome(world, { ids: idsOf(world).slice(5, 7), reason: 'without_usage_records' })
+    const words = ['recover', ...quickWords.filter((word) => word !== '--json')]
+    const { code, stdout } = await startCommand(world, words, { env: soon }).ended
+    expect(code).toBe(3)
+    expect(stdout).toMatch(/3 of 5 recovered; 2 need a person/)
+    expect(stdout).toMatch(/For a person: 2 without_usage_records: no usage was reported/)
+  })
+
+  test('goes with approve, limits, status and watch', async () => {
+    const world = await open({ broken: 4 })
+    const command = (...words: string[]) => startCommand(world, words, { env: soon }).ended
+    const started = await command('recover', '--wait-for-approval', '--detach', ...quickWords)
+    const { run } = JSON.parse(started.stdout) as { run: string }
+    await until(async () => (await command('status', run)).stdout.includes('waiting for approval'))
+    expect(resumesAsked(world)).toEqual([])
+    expect((await command('limits', run, '--max-subscriptions', '3')).stdout).toContain('maxSubscriptions 3')
+    expect((await command('approve', run, '--why', 'as agreed', '--by', 'Ana')).code).toBe(0)
+    const { code, stdout } = await command('watch', run)
+    expect({ code, stdout }).toMatchObject({ code: 3, stdout: expect.stringContaining('3 of 4 recovered') })
+    expect(resumesDone(world)).toHaveLength(3)
+  })
+
+  test.each([
+    [['--reason', 'gatway_issue'], /did you mean gateway_issue\?/],
+    [['--next-billing', '2027-02-30'], /there is no 2027-02-30 in the calendar/],
+    [['--max-pages', '0'], /maxPages: /],
+    [['--older-than', 'long'], /"long" is no length of time/],
+    [['--rate', 'x'], /x is not a number/],
+    [['--local', '--detach'], /--local ends with this command/],
+  ])('refuses %j with a sentence, before it starts anything', async (words, says) => {
+    const world = await createWorld(well)
+    const { code, stderr } = await startCommand(world, ['recover', ...words]).ended
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(says) })
+    expect(world.sandbox.control.counters().requests).toBe(0)
+  })
+})
+
+test('recover --local that was killed with all it started goes on by the same command', async () => {
+  const world = await createWorld({ ...well, faults: [{ kind: 'latency', ms: 80 }] })
+  const ids = breakSome(world, { ids: idsOf(world).slice(0, 40), reason: 'gateway_issue' })
+  const words = ['recover', '--local', '--canary', '0', '--rate', '400', ...quickWords]
+  const env = { ...local, ...soon }
+  const first = startCommand(world, words, { detached: true, env })
+  await until(() => resumesDone(world).length > 8 || first.child.exitCode !== null)
+  process.kill(-(first.child.pid ?? 0), 'SIGKILL')
+  await first.ended
+  world.sandbox.control.setFaults({ faults: [] })
+  const second = await startCommand(world, words, { env }).ended
+  expect(second.stderr).toContain('Goes on with the unfinished run recover-')
+  expect({ code: second.code, report: JSON.parse(second.stdout) as object }).toMatchObject({
+    code: 0,
+    report: { verdict: 'proven', counts: { done: 40 } },
+  })
+  expect(resumesDone(world).toSorted()).toEqual(ids.toSorted())
+})
+
+describe('a person at a terminal', () => {
+  const order: RecoveryOrder = {
+    input: { verifyAfter: '30ms', coolDown: 0 },
+    waitForApproval: false,
+    yes: false,
+    local: false,
+    detach: false,
+  }
+
+  /** Answers each question as told, and keeps what was shown. */
+  async function recoverAt(
+    world: Parameters<typeof idsOf>[0],
+    answers: string[],
+    more: Partial<RecoveryOrder> = {},
+  ) {
+    const [questions, notes]: [string[], string[]] = [[], []]
+    const progress = { update: () => undefined, end: () => undefined }
+    const terminal: Terminal = {
+      isInteractive: true,
+      identity: () => undefined,
+      note: (line) => notes.push(line),
+      progress: () => progress,
+      task: () => progress,
+      ask: async (question) => {
+        questions.push(question)
+        return answers.shift() ?? ''
+      },
+      result: () => undefined,
+      failure: () => 1,
+      close: () => undefined,
+    }
+    const settings = readSettings({ env: { ...world.env, ...soon }, cwd: world.dataDir })
+    onTestFinished(() => void (process.exitCode = 0))
+    await runRecovery({ settings, terminal, order: { ...order, ...more } })
+    return { questions, notes: notes.join('\n'), code: process.exitCode }
+  }
+
+  test('sees what would be resumed before anything is, and a no ends it there', async () => {
+    const world = await open({ broken: 6 })
+    const wary = await recoverAt(world, ['n'])
+    expect(wary).toMatchObject({ code: 3, questions: ['Resume 6 subscriptions? [y/N] '] })
+    expect(wary.notes).toMatch(/collection_scheme +\w+ +\d/)
+    expect(wary.notes).toMatch(/next_billing +(past|future) +\d/)
+    expect(resumesAsked(world)).toEqual([])
+    const sure = await recoverAt(world, ['y'])
+    expect(sure).toMatchObject({ code: 0, questions: [expect.any(String)] })
+    expect(resumesDone(world)).toHaveLength(6)
+  })
+
+  test('is not asked with --yes', async () => {
+    const world = await open({ broken: 2 })
+    expect(await recoverAt(world, [], { yes: true })).toMatchObject({ code: 0, questions: [] })
+  })
+})

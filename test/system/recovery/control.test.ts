@@ -1,0 +1,228 @@
+import { readFile } from 'node:fs/promises'
+import { describe, expect, test } from 'vitest'
+import type { SandboxOptions } from '../../../sandbox/options.ts'
+import type { RecoveryProgress } from '../../../workflows/recovery-details.ts'
+import { until, type World } from '../export/world.ts'
+import {
+  begin,
+  breakSome,
+  failureOf,
+  idsOf,
+  quick,
+  recoveryCsv,
+  type RecoveryHandle,
+  resume,
+  resumesAsked,
+  resumesDone,
+  startRecovery,
+  stateOf,
+  statusOf,
+} from './world.ts'
+
+const person = { by: 'Ana', why: 'the gateway works again' }
+
+const waits = (run: RecoveryHandle, what: string) =>
+  until(async () => (await statusOf(run)).waitingFor?.what === what)
+const detailsOf = async (run: RecoveryHandle) =>
+  (await run.query<{ currentDetails: string }>('__temporal_workflow_metadata')).currentDetails
+const active = (world: World, ids: readonly string[]) =>
+  ids.filter((id) => stateOf(world, id).status === 'active').length
+const times = (asked: readonly string[]) =>
+  [...Map.groupBy(asked, (id) => id).values()].map(({ length }) => length)
+
+describe('a recovery started with an empty input', () => {
+  test('shows what it would do, waits, and resumes only after somebody approved', async () => {
+    const { world, client, ids } = await begin({ broken: 12 })
+    breakSome(world, { ids: idsOf(world).slice(20, 23), reason: 'without_reference' })
+    const run = await startRecovery({ client, world })
+    await waits(run, 'approval')
+    expect(resumesAsked(world)).toEqual([])
+    const details = await detailsOf(run)
+    expect(details).toContain(`**LIVE** ${world.workspace}`)
+    expect(details).toContain('waiting for a person')
+    expect(details).toMatch(/\| gateway_issue \| 12 \|/)
+    expect(details).toMatch(/\| without_reference \| 3 \|/)
+    expect(details).toContain('charge_payment')
+    expect(details).toMatch(/To go on: .*`approve`.*To end it: .*`stop`/s)
+    await run.executeUpdate('approve', { args: [person] })
+    // What it looks like with the defaults takes minutes; from here on a stop ends it when the looks are done.
+    await until(() => resumesDone(world).length >= 5)
+    await run.signal('stop')
+    await run.signal('stop')
+    const result = await run.result()
+    expect(result.counts.parked).toBe(3)
+    expect(resumesDone(world).every((id) => ids.includes(id))).toBe(true)
+    const report = JSON.parse(await readFile(result.files.report ?? '', 'utf8')) as object
+    expect(report).toMatchObject({ decisions: [{ about: 'approval', ...person }] })
+  })
+
+  test('ends with nothing done where nobody comes', async () => {
+    const { world, start } = await begin()
+    const run = await start({ ...quick, approval: true, approvalWait: '1s' })
+    const result = await run.result()
+    expect(result).toMatchObject({ ended: { how: 'stopped', why: 'nobody approved in time' } })
+    expect(result.counts).toMatchObject({ done: 0, notTried: 20, staged: 0 })
+    expect(resumesAsked(world)).toEqual([])
+    // Nothing of it stands in the way of the next one.
+    expect(await (await start()).result()).toMatchObject({ verdict: 'proven', counts: { done: 20 } })
+  })
+})
+
+describe('a recovery that people steer', () => {
+  // A signal is heard within four seconds.
+  const slowly = { faults: [{ kind: 'latency', ms: 150 }] } as const satisfies SandboxOptions
+
+  test('resumes nothing while it is paused, and each once after it was unpaused', async () => {
+    const { world, ids, start } = await begin({ broken: 50, sandbox: slowly })
+    const run = await start({ ...quick, concurrency: 1 })
+    await until(() => resumesAsked(world).length > 8)
+    await run.signal('pause')
+    await until(async () => (await statusOf(run)).phase === 'paused')
+    for (let before = -1; before !== resumesAsked(world).length;) {
+      before = resumesAsked(world).length
+      await new Promise((resolve) => setTimeout(resolve, 700))
+    }
+    expect(resumesAsked(world).length).toBeLessThan(45)
+    world.sandbox.control.setFaults({ faults: [] })
+    await run.signal('unpause')
+    expect(await run.result()).toMatchObject({ verdict: 'proven', counts: { done: 50 } })
+    expect(times(resumesDone(world))).toEqual(ids.map(() => 1))
+  })
+
+  test.each(['stop', 'Request Cancellation'])(
+    'on %s resumes nothing more, sees what became of the last ones, and leaves the rest to the next run',
+    async (how) => {
+      const { world, ids, start } = await begin({ broken: 50, sandbox: slowly })
+      const run = await start({ ...quick, concurrency: 1, verifyAfter: '1s', canary: 0 })
+      await until(() => resumesAsked(world).length > 8)
+      await (how === 'stop' ? run.signal('stop') : run.cancel())
+      const stopped = await run.result()
+      expect(stopped).toMatchObject({
+        verdict: 'unproven',
+        ended: { how: 'stopped' },
+        counts: { unknown: 0 },
+      })
+      expect(stopped.counts.done).toBeGreaterThan(6)
+      expect(stopped.counts.done).toBe(active(world, ids))
+      expect(stopped.counts.done + stopped.counts.notTried).toBe(50)
+      expect(stopped.continueWith).toMatchObject({ concurrency: 1 })
+      world.sandbox.control.setFaults({ faults: [] })
+      const again = await (await start()).result()
+      expect(again).toMatchObject({ verdict: 'proven', counts: { done: 50 - stopped.counts.done } })
+      expect(times(resumesDone(world))).toEqual(ids.map(() => 1))
+    },
+  )
+
+  test('keeps to a rate that was changed while it ran, and says who changed it', async () => {
+    const { world, start } = await begin({ broken: 30 })
+    const run = await start({ ...quick, requestsPerSecond: 4 })
+    await until(() => resumesAsked(world).length > 2)
+    await expect(run.executeUpdate('setLimits', { args: [{ rate: 3 }] })).rejects.toMatchObject({
+      cause: { message: expect.stringContaining('requestsPerSecond, concurrency, maxSubscriptions') },
+    })
+    expect(world.sandbox.control.counters().busiestSecond).toBeLessThanOrEqual(5)
+    await run.executeUpdate('setLimits', { args: [{ requestsPerSecond: 300, ...person }] })
+    const result = await run.result()
+    expect(result).toMatchObject({ verdict: 'proven', counts: { done: 30 } })
+    const report = JSON.parse(await readFile(result.files.report ?? '', 'utf8')) as object
+    expect(report).toMatchObject({ decisions: [{ about: 'limits', by: 'Ana' }] })
+  })
+
+  test('goes on in executions that continue each other where its history grows long', async () => {
+    const { world, client, ids, start } = await begin({ broken: 40, sandbox: slowly })
+    const run = await start({ ...quick, concurrency: 1, eventsPerExecution: 50 })
+    for (let time = 1; time <= 3; time += 1) {
+      const before = resumesAsked(world).length
+      await run.executeUpdate('setLimits', { args: [{ requestsPerSecond: 100 + time }] })
+      await until(() => resumesAsked(world).length > before + 1)
+    }
+    const handle = client.workflow.getHandle(run.workflowId)
+    await until(async () => (await handle.describe()).runId !== run.firstExecutionRunId)
+    world.sandbox.control.setFaults({ faults: [] })
+    const { limits, run: name } = await handle.query<RecoveryProgress>('status')
+    expect({ limits, name }).toMatchObject({ limits: { requestsPerSecond: 103 }, name: run.workflowId })
+    // It still holds its place: what was continued has not ended.
+    expect(await failureOf(await start(quick, `other of ${world.workspace}`))).toMatchObject({ type: 'Busy' })
+    expect(await run.result()).toMatchObject({ verdict: 'proven', counts: { done: 40 } })
+    expect(times(resumesDone(world))).toEqual(ids.map(() => 1))
+  })
+
+  test('that was terminated leaves what it resumed to be looked at, and the rest free, for the next one', async () => {
+    const { world, ids, start } = await begin({ broken: 40, sandbox: slowly })
+    const run = await start({ ...quick, canary: 0, verifyAfter: '2s' })
+    await until(() => resumesDone(world).length > 8)
+    await run.terminate()
+    world.sandbox.control.setFaults({ faults: [] })
+    const result = await (await start()).result()
+    expect(result.snapshot?.settledBefore).toBeGreaterThan(7)
+    expect(result).toMatchObject({ verdict: 'proven' })
+    expect(active(world, ids)).toBe(40)
+    expect(times(resumesDone(world))).toEqual(ids.map(() => 1))
+  })
+
+  test.each([
+    ['uses up no attempt of what fell back in its canary', 3, { recovered: 9 }],
+    ['uses up an attempt of what fell back without one', 0, { recovered: 6, attemptsUsedUp: 3 }],
+  ])('that was terminated %s', async (_, canary, outcomes) => {
+    const { world, ids, start } = await begin({ broken: 9 })
+    world.sandbox.control.setFaults({ faults: [{ kind: 'fallBack', on: resume }] })
+    const dying = { ...quick, canary, maxSubscriptions: 3, attempts: 1, verifyAfter: '5s' } as const
+    const run = await start(dying)
+    await until(() => resumesDone(world).length === 3)
+    await run.terminate()
+    world.sandbox.control.setFaults({ faults: [] })
+    const result = await (await start({ ...quick, attempts: 1 })).result()
+    expect(result).toMatchObject({ snapshot: { settledBefore: 3 }, outcomes })
+    expect(active(world, ids)).toBe(outcomes.recovered)
+  })
+
+  test('refuses a second one in the same workspace, whatever its id', async () => {
+    const { start } = await begin()
+    const first = await start({ ...quick, approval: true })
+    await waits(first, 'approval')
+    const refused = await failureOf(await start(quick, 'typed by hand'))
+    expect(refused).toMatchObject({ type: 'Busy', message: expect.stringContaining(first.workflowId) })
+    // A dry run resumes nothing, so it may look on.
+    const dry = await (await start({ dryRun: true })).result()
+    expect(dry).toMatchObject({ verdict: 'dryRun', preview: { toResume: 20 } })
+    await first.signal('stop')
+    await first.result()
+    expect(await (await start()).result()).toMatchObject({ verdict: 'proven' })
+  })
+
+  test('stops at the first 403, with a sentence and a report', async () => {
+    const { world, start } = await begin({
+      sandbox: { faults: [{ kind: 'error', status: 403, on: resume, from: 4 }] },
+    })
+    const run = await start({ ...quick, concurrency: 1 })
+    const failure = await failureOf(run)
+    expect(failure).toMatchObject({ type: 'RecoveryFailed', message: expect.stringContaining('not allowed') })
+    expect(resumesAsked(world)).toHaveLength(4)
+    expect(resumesDone(world)).toHaveLength(3)
+    const page = await run.query<{ counts: Record<string, number> }>('report')
+    expect(page.counts).toMatchObject({ parked: 0, notTried: 17 })
+  })
+
+  test('takes a person’s word about one that is parked', async () => {
+    const { world, ids, start } = await begin({ broken: 6 })
+    const [gone = '', slow = ''] = ids
+    world.sandbox.control.update({
+      resource: 'subscriptions',
+      id: gone,
+      fields: { status: 'needs_attention' },
+    })
+    const faults = [
+      { kind: 'refuse', answer: { detail: 'Ask the customer.' }, on: resume, ids: [gone] },
+      { kind: 'fallBack', on: resume, ids: [slow], to: 1 },
+    ] as const
+    world.sandbox.control.setFaults({ faults: [...faults] })
+    const run = await start({ ...quick, canary: 0, attempts: 1, firstWait: '30s' })
+    const result = await run.result()
+    expect(result.outcomes).toMatchObject({ recovered: 4, refused: 1, attemptsUsedUp: 1 })
+    const page = await run.query('report', { outcome: 'parked' })
+    expect(page).toMatchObject({ count: 1, rows: [{ subscription: slow }] })
+    const rows = await recoveryCsv(result)
+    expect(rows.get(gone)).toMatchObject({ outcome: 'refused', words: 'Ask the customer.' })
+    expect(rows.get(slow)).toMatchObject({ outcome: 'attemptsUsedUp', new_status: 'needs_attention' })
+  })
+})

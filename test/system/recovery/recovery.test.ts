@@ -1,0 +1,368 @@
+import { readFile } from 'node:fs/promises'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import type { RecoveryInput } from '../../../core/recoveries/input.ts'
+import { reasonNames, triedReasons } from '../../../core/recoveries/reasons.ts'
+import type { Fault } from '../../../sandbox/faults.ts'
+import { asked, until } from '../export/world.ts'
+import {
+  begin,
+  breakSome,
+  idsOf,
+  quick,
+  recoveryCsv,
+  resume,
+  resumesAsked,
+  resumesDone,
+  startRecovery,
+  stateOf,
+  statusOf,
+} from './world.ts'
+
+describe('a recovery after an incident', () => {
+  test('resumes what the gateway broke, and proves each by a look', async () => {
+    const { world, ids, start } = await begin()
+    const run = await start()
+    const result = await run.result()
+    expect(result).toMatchObject({
+      run: run.workflowId,
+      summary: '20 of 20 recovered; proven: each that was resumed was seen after it',
+      verdict: 'proven',
+      counts: { done: 20, parked: 0, unknown: 0, notTried: 0 },
+      outcomes: { recovered: 20 },
+      byReason: { gateway_issue: { recovered: 20 } },
+    })
+    expect(ids.map((id) => stateOf(world, id).status)).toEqual(ids.map(() => 'active'))
+    expect(resumesDone(world).toSorted()).toEqual(ids.toSorted())
+    const { next_billing: billing, customer } = stateOf(world, ids[0] ?? '')
+    expect((await recoveryCsv(result)).get(ids[0] ?? '')).toMatchObject({
+      customer,
+      reason: 'gateway_issue',
+      since: '2026-11-20T10:00:00.123456-03:00',
+      attempts: '1',
+      outcome: 'recovered',
+      new_status: 'active',
+      next_billing_before: billing,
+      next_billing_after: billing,
+      resumed_at: expect.stringMatching(/^2\d{3}-/),
+    })
+    const report = JSON.parse(await readFile(result.files.report ?? '', 'utf8')) as object
+    expect(report).toMatchObject({ verdict: 'proven', snapshot: { proven: true, candidates: 20 } })
+    const page = await readFile((result.files.report ?? '').replace(/json$/, 'html'), 'utf8')
+    expect(page).toContain('proven</strong>')
+    expect(page).toMatch(/20 resumes closed in \d/)
+    expect(page).not.toContain(ids[0])
+  })
+
+  test('tries what a resume can mend, and says of the other reasons what a person has to do', async () => {
+    const { world, client } = await begin({ broken: 0 })
+    const all = idsOf(world)
+    for (const [at, reason] of reasonNames.entries())
+      breakSome(world, { ids: all.slice(at * 4, at * 4 + 4), reason })
+    const run = await startRecovery({ client, world, input: quick })
+    const result = await run.result()
+    expect(result.counts).toMatchObject({ done: 12, parked: 12 })
+    expect(result.verdict).toBe('unproven')
+    for (const reason of reasonNames)
+      expect(result.byReason[reason]).toEqual(
+        triedReasons.includes(reason) ? { recovered: 4 } : { needsPerson: 4 },
+      )
+    expect(result.needsPerson.join('\n')).toMatch(/4 reference_expired: .*new one/)
+    // One that is named is tried, and then nothing else is.
+    const named = await startRecovery({ client, world, input: { ...quick, reasons: ['reference_expired'] } })
+    expect(await named.result()).toMatchObject({
+      counts: { done: 4, parked: 0 },
+      snapshot: { leftOut: { otherReasons: 8 } },
+    })
+  })
+
+  test('sends next_billing with each resume where it is given, and else leaves the field out', async () => {
+    const { world, ids, start } = await begin({ broken: 2 })
+    await (await start({ ...quick, customers: [stateOf(world, ids[0] ?? '').customer] })).result()
+    const nextBilling = '2027-03-01'
+    breakSome(world, { ids, reason: 'gateway_issue' })
+    const result = await (await start({ ...quick, nextBilling })).result()
+    const bodies = world.sandbox.control
+      .requests()
+      .flatMap(({ method, body }) => (method === 'POST' ? [body] : []))
+    expect(bodies.slice(-2)).toEqual([
+      `{"next_billing":"${nextBilling}"}`,
+      `{"next_billing":"${nextBilling}"}`,
+    ])
+    expect(bodies[0]).toBe('{}')
+    const row = (await recoveryCsv(result)).get(ids[1] ?? '')
+    expect(row?.['next_billing_after']).toBe(nextBilling)
+    expect(row?.['next_billing_before']).not.toBe(nextBilling)
+  })
+
+  test('sends no next_billing that has passed while the run waited, and says so', async () => {
+    const { world, ids, start } = await begin({ broken: 6 })
+    onTestFinished(() => void vi.useRealTimers())
+    const nextBilling = new Date().toISOString().slice(0, 10)
+    const run = await start({ ...quick, approval: true, nextBilling })
+    await until(async () => (await statusOf(run)).waitingFor !== undefined)
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 48 * 3_600_000 })
+    const before = asked(world)
+    await run.executeUpdate('approve', { args: [{ by: 'Ana', why: 'two days later' }] })
+    const result = await run.result()
+    const says = `nextBilling ${nextBilling} has passed; start again with a later one`
+    expect(result).toMatchObject({
+      verdict: 'unproven',
+      summary: expect.stringContaining(`6 not tried; unproven: 6 not tried; ${says}`),
+      counts: { notTried: 6, done: 0 },
+    })
+    expect((await recoveryCsv(result)).get(ids[0] ?? '')?.['words']).toBe(says)
+    expect(asked(world), 'nothing is looked at in vain').toBe(before)
+  })
+
+  test('resumes only what was asked for by customer and by how long it has waited', async () => {
+    const { world, ids, client } = await begin({ broken: 12 })
+    const young = idsOf(world).slice(20, 24)
+    breakSome(world, {
+      ids: young,
+      reason: 'gateway_issue',
+      since: new Date(Date.now() - 60_000).toISOString(),
+    })
+    const excluded = stateOf(world, ids[0] ?? '').customer
+    const input = { ...quick, olderThan: '2h', exclude: [excluded, ids[1] ?? ''] } satisfies RecoveryInput
+    const result = await (await startRecovery({ client, world, input })).result()
+    const expected = ids.filter((id) => stateOf(world, id).customer !== excluded && id !== ids[1])
+    expect(resumesDone(world).toSorted()).toEqual(expected.toSorted())
+    expect(result.snapshot?.leftOut).toMatchObject({ notLongEnough: young.length })
+    const one = stateOf(world, young[0] ?? '').customer
+    await (await startRecovery({ client, world, input: { ...quick, customers: [one] } })).result()
+    expect(stateOf(world, young[0] ?? '').status).toBe('active')
+    expect(
+      young.filter((id) => stateOf(world, id).customer !== one).map((id) => stateOf(world, id).status),
+    ).toEqual(young.filter((id) => stateOf(world, id).customer !== one).map(() => 'needs_attention'))
+  })
+
+  test('finds one without lines by its customer', async () => {
+    const { world, ids, start } = await begin({ broken: 3 })
+    breakSome(world, { ids: ids.slice(0, 1), reason: 'gateway_issue', fields: { lines: [] } })
+    expect(await (await start()).result()).toMatchObject({ verdict: 'proven', counts: { done: 3 } })
+  })
+
+  test('says in a dry run what it would do, row by row, and resumes nothing', async () => {
+    const { world, ids, start } = await begin({ broken: 8 })
+    breakSome(world, { ids: idsOf(world).slice(30, 32), reason: 'without_reference' })
+    const result = await (await start({ ...quick, dryRun: true, maxSubscriptions: 5 })).result()
+    expect(result).toMatchObject({
+      verdict: 'dryRun',
+      summary: 'dry run: 5 would be resumed; 2 need a person; 3 are beyond maxSubscriptions',
+      preview: { toResume: 5, notResumed: { needsPerson: 2, notTried: 3 } },
+    })
+    const rows = await recoveryCsv(result)
+    expect(rows.size).toBe(10)
+    expect(ids.filter((id) => rows.get(id)?.['outcome'] === 'wouldResume')).toHaveLength(5)
+    expect(resumesAsked(world)).toEqual([])
+  })
+
+  test('acts on test data only, in test mode', async () => {
+    const { world, client } = await begin({ env: { BILLING_TEST_MODE: 'true' } })
+    const [id = ''] = world.sandbox.control.ids({ resource: 'subscriptions', mode: 'test' }).map(String)
+    const fields = {
+      status: 'needs_attention',
+      needs_attention: '2026-11-20T10:00:00Z',
+      needs_attention_reason: 'biller_issue',
+    }
+    world.sandbox.control.update({ resource: 'subscriptions', mode: 'test', id, fields })
+    const run = await startRecovery({
+      client,
+      world: { ...world, taskQueue: `${world.taskQueue}-test` },
+      input: quick,
+    })
+    const result = await run.result()
+    expect((await recoveryCsv(result)).get(id)).toMatchObject({ outcome: 'recovered' })
+    expect(
+      world.sandbox.control
+        .effects()
+        .filter(({ effect }) => effect === 'resume')
+        .map(({ mode }) => mode),
+    ).toEqual(Array.from({ length: result.counts.done }, () => 'test'))
+  })
+})
+
+describe('what became of one subscription', () => {
+  test.each<[string, Fault, string]>([
+    ['is recovered where only the reply was lost', { kind: 'reset', effect: 'done' }, 'active'],
+    [
+      'is recovered where the service said 500 and had done it',
+      { kind: 'error', status: 500, effect: 'done' },
+      'active',
+    ],
+    ['is for a person where no effect was seen', { kind: 'reset', effect: 'none' }, 'needs_attention'],
+    [
+      'is for a person where the service failed',
+      { kind: 'error', status: 503, html: true },
+      'needs_attention',
+    ],
+  ])('%s, and it was not resumed again', async (_, fault, status) => {
+    const { world, ids, start } = await begin({ broken: 4 })
+    const [lost = ''] = ids
+    world.sandbox.control.setFaults({ faults: [{ ...fault, on: resume, ids: [lost] }] })
+    const result = await (await start({ ...quick, attempts: 1, canary: 0 })).result()
+    expect(stateOf(world, lost).status).toBe(status)
+    expect(resumesAsked(world).filter((id) => id === lost)).toHaveLength(1)
+    const row = (await recoveryCsv(result)).get(lost)
+    expect(row).toMatchObject({
+      outcome: status === 'active' ? 'recovered' : 'attemptsUsedUp',
+      new_status: status,
+    })
+    expect(result.counts).toMatchObject({ done: status === 'active' ? 4 : 3, unknown: 0 })
+  })
+
+  test('that fell back is resumed again after waits that grow, and at most so often', async () => {
+    const { world, ids, start } = await begin({ broken: 4 })
+    const [twice = '', always = ''] = ids
+    world.sandbox.control.setFaults({
+      faults: [
+        { kind: 'fallBack', on: resume, ids: [twice], to: 1 },
+        { kind: 'fallBack', on: resume, ids: [always], reason: 'processing_issue' },
+      ],
+    })
+    const result = await (await start({ ...quick, canary: 0, attempts: 3, firstWait: '600ms' })).result()
+    expect(result.outcomes).toEqual({ recovered: 3, attemptsUsedUp: 1 })
+    const rows = await recoveryCsv(result)
+    expect(rows.get(twice)).toMatchObject({ attempts: '2', outcome: 'recovered' })
+    expect(rows.get(always)).toMatchObject({
+      attempts: '3',
+      outcome: 'attemptsUsedUp',
+      new_reason: 'processing_issue',
+      words: expect.stringContaining('needs_attention: processing_issue'),
+    })
+    const at = world.sandbox.control
+      .requests()
+      .flatMap(({ method, url, receivedAt }) =>
+        method === 'POST' && url.includes(always) ? [receivedAt] : [],
+      )
+    expect(at[1]! - at[0]!).toBeGreaterThan(590)
+    expect(at[2]! - at[1]!).toBeGreaterThan(1_190)
+  })
+
+  test('that fell back for a reason that needs a person is not resumed again', async () => {
+    const { world, ids, start } = await begin({ broken: 3 })
+    const [one = ''] = ids
+    world.sandbox.control.setFaults({
+      faults: [{ kind: 'fallBack', on: resume, ids: [one], reason: 'without_reference' }],
+    })
+    const result = await (await start({ ...quick, canary: 0 })).result()
+    expect(resumesAsked(world).filter((id) => id === one)).toHaveLength(1)
+    expect((await recoveryCsv(result)).get(one)).toMatchObject({
+      outcome: 'needsPerson',
+      words: expect.stringContaining('its reason is without_reference now'),
+    })
+  })
+
+  test('is told by a look just before: what has changed since the snapshot is not resumed', async () => {
+    const { world, ids, start } = await begin({ broken: 9 })
+    const [fine = '', gone = '', paused = '', other = '', deleted = '', same = '', ...changed] = ids
+    const [biller = '', young = '', old = ''] = changed
+    const run = await start({ ...quick, approval: true, olderThan: '1h' })
+    await until(async () => (await statusOf(run)).waitingFor !== undefined)
+    const set = (id: string, fields: Record<string, unknown>) =>
+      world.sandbox.control.update({ resource: 'subscriptions', id, fields })
+    set(fine, { status: 'active', needs_attention: null, needs_attention_reason: null })
+    set(gone, { status: 'cancelled', needs_attention: null, needs_attention_reason: null })
+    set(paused, { status: 'paused', needs_attention: null, needs_attention_reason: null })
+    set(other, { needs_attention_reason: 'reference_expired' })
+    set(biller, { needs_attention_reason: 'biller_issue' })
+    set(young, { needs_attention: new Date().toISOString() })
+    set(old, { needs_attention: '2026-11-20T11:00:00Z' })
+    world.sandbox.control.delete({ resource: 'subscriptions', id: deleted })
+    await run.executeUpdate('approve', { args: [{ by: 'Ana', why: 'as agreed' }] })
+    const result = await run.result()
+    expect(resumesAsked(world).toSorted()).toEqual([same, old].toSorted())
+    const rows = await recoveryCsv(result)
+    expect(ids.map((id) => rows.get(id)?.['outcome'])).toEqual([
+      'alreadyFine',
+      'gone',
+      'needsPerson',
+      'needsPerson',
+      'notFound',
+      'recovered',
+      'notTried',
+      'notTried',
+      'recovered',
+    ])
+    expect(result.counts).toMatchObject({ done: 3, skipped: 1, parked: 3, notTried: 2 })
+    // Each reason has a canary and a breaker of its own: it is for a run that chooses it for this one.
+    expect(rows.get(biller)?.['words']).toMatch(/was gateway_issue .* is biller_issue now: the next run/)
+    expect(rows.get(young)?.['words']).toMatch(/needs attention anew, since 2.*olderThan/)
+    // With the same input, as the report says; the one that fell a moment ago has to wait.
+    const next = await (await start({ ...quick, olderThan: '1h' })).result()
+    expect(next).toMatchObject({
+      byReason: { biller_issue: { recovered: 1 }, reference_expired: { needsPerson: 1 } },
+      snapshot: { leftOut: { notLongEnough: 1 } },
+    })
+  })
+})
+
+describe('what an earlier recovery did', () => {
+  test('is remembered: attempts count on, until the subscription is in trouble anew', async () => {
+    const { world, ids, start } = await begin({ broken: 3 })
+    const [bad = ''] = ids
+    world.sandbox.control.setFaults({ faults: [{ kind: 'fallBack', on: resume, ids: [bad] }] })
+    const often = () => resumesAsked(world).filter((id) => id === bad).length
+    const first = await (await start({ ...quick, canary: 0, attempts: 2 })).result()
+    expect(first.outcomes).toEqual({ recovered: 2, attemptsUsedUp: 1 })
+    expect(often()).toBe(2)
+    const second = await (await start({ ...quick, canary: 0, attempts: 2 })).result()
+    expect(often()).toBe(2)
+    expect((await recoveryCsv(second)).get(bad)).toMatchObject({
+      outcome: 'attemptsUsedUp',
+      words: expect.stringMatching(/resumed 2 times.*with attempts above 2/),
+    })
+    await (await start({ ...quick, canary: 0, attempts: 3 })).result()
+    expect(often()).toBe(3)
+    const anew = new Date(Date.now() + 25 * 3_600_000).toISOString()
+    breakSome(world, { ids: [bad], reason: 'gateway_issue', since: anew })
+    await (await start({ ...quick, canary: 0, attempts: 2 })).result()
+    expect(often()).toBe(5)
+  })
+
+  test('ends where each resume lasts to its look and falls after it: a slow charge is not asked for ever', async () => {
+    const { world, ids, start } = await begin({ broken: 1 })
+    const night = async () => {
+      breakSome(world, { ids, reason: 'gateway_issue', since: new Date().toISOString() })
+      return (await (await start({ ...quick, attempts: 2 })).result()).outcomes
+    }
+    expect(await night()).toEqual({ recovered: 1 })
+    expect(await night()).toEqual({ recovered: 1 })
+    expect(await night()).toEqual({ attemptsUsedUp: 1 })
+    expect(resumesAsked(world)).toHaveLength(2)
+  })
+
+  test('ends also where each canary falls back, which uses up no attempt: at twice as many resumes', async () => {
+    const { world, start } = await begin({ broken: 2 })
+    world.sandbox.control.setFaults({ faults: [{ kind: 'fallBack', on: resume }] })
+    const night = async (attempts: number) => (await (await start({ ...quick, attempts })).result()).outcomes
+    expect(await night(1)).toEqual({ fellBack: 2 })
+    expect(await night(1)).toEqual({ fellBack: 2 })
+    expect(await night(1)).toEqual({ attemptsUsedUp: 2 })
+    expect(resumesAsked(world)).toHaveLength(4)
+    expect(await night(2)).toEqual({ fellBack: 2 })
+    expect(resumesAsked(world)).toHaveLength(6)
+  })
+
+  test('keeps a subscription from being resumed again too soon, and says until when', async () => {
+    const { world, ids, start } = await begin({ broken: 2 })
+    await (await start()).result()
+    breakSome(world, { ids, reason: 'gateway_issue' })
+    const soon = await (await start({ ...quick, coolDown: '1h' })).result()
+    expect(soon).toMatchObject({
+      summary: '0 of 2 recovered; 2 resumed not long ago; proven: each that was resumed was seen after it',
+      counts: { done: 0, skipped: 2 },
+      outcomes: { coolingDown: 2 },
+    })
+    const page = await readFile((soon.files.report ?? '').replace(/json$/, 'html'), 'utf8')
+    expect(page).toContain(
+      'Each subscription that was resumed was seen after it, and the list was seen whole.',
+    )
+    expect(page).toContain('2 were resumed not long ago and were neither resumed nor looked at.')
+    expect((await recoveryCsv(soon)).get(ids[0] ?? '')?.['words']).toMatch(
+      /^resumed at .* by recover-.*; tried again from 20\d\d-.*, or now with a shorter coolDown$/,
+    )
+    expect(resumesAsked(world)).toHaveLength(2)
+    expect(await (await start({ ...quick, coolDown: 0 })).result()).toMatchObject({ counts: { done: 2 } })
+  })
+})

@@ -1,0 +1,356 @@
+import type { Client } from '@temporalio/client'
+import fc from 'fast-check'
+import { randomUUID } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { hasFailed } from '../../../activities/schedules/pause-if-failing.ts'
+import { apply as applyChange } from '../../../scripts/schedules/apply.ts'
+import { expandCron, wallTimes, wrongCron } from '../../../scripts/schedules/cron.ts'
+import { toDefinition } from '../../../scripts/schedules/definition.ts'
+import { presentEffect, toTemporal, wantedEffect } from '../../../scripts/schedules/to-temporal.ts'
+import type { RunningWorker } from '../../../worker/start-worker.ts'
+import {
+  connectTemporal,
+  openTestWorker,
+  openWorld,
+  startCommand,
+  until,
+  type World,
+} from '../export/world.ts'
+
+let world: World
+let worker: RunningWorker
+beforeAll(async () => {
+  world = await openWorld({ counts: { plans: 5 } })
+  worker = await openTestWorker(world)
+})
+afterAll(async () => {
+  await worker.stop()
+  await world.close()
+})
+
+/** All worlds share one server: names are this world's own. */
+const named = (name: string) => `${world.workspace}-${name}`
+const schedules = (entries: string) => `timezone: America/Santiago\nschedules:\n${entries}`
+/** A file that takes away what the others made. */
+const none = 'schedules: {}\n'
+const nightly = (more = '', cron = '30 2 * * *') =>
+  `  ${named('nightly')}:\n    workflow: exportData\n    input: {resources: [plans]}\n    cron: ${cron}\n${more}`
+const byHand = () =>
+  `  ${named('by-hand')}:\n    workflow: exportData\n    input: {resources: [plans]}\n    paused: true\n`
+
+async function apply(text: string, ...words: string[]) {
+  const file = join(world.dataDir, 'schedules.yaml')
+  await writeFile(file, text)
+  const { code, stdout, stderr } = await startCommand(world, ['schedule', 'apply', file, ...words, '--json'])
+    .ended
+  const document = JSON.parse(stdout) as {
+    changes?: { what: string; name: string; says?: string[] }[]
+    warnings?: string[]
+    error?: { name: string; message: string; hint: string }
+  }
+  const changes = document.changes?.map(
+    ({ what, name }) => `${what} ${name.replace(`${world.workspace}-`, '')}`,
+  )
+  return { code, stderr, ...document, changes: changes ?? [], all: document.changes ?? [] }
+}
+
+const schedule = async (...words: string[]) => {
+  const { code, stdout, stderr } = await startCommand(world, ['schedule', ...words, '--json']).ended
+  return { code, stderr, document: JSON.parse(stdout) as Record<string, unknown> }
+}
+
+interface Listed {
+  name: string
+  next: string | null
+  paused: boolean
+  note: string
+  last: { run: string; status: string; verdict: string | null; summary: string | null } | null
+}
+const list = async () => (await schedule('list')).document['schedules'] as Listed[]
+const describeOf = (client: Client, name: string) => client.schedule.getHandle(named(name)).describe()
+
+describe('schedule apply', () => {
+  test('makes what the file says, changes what changed, keeps the rest and takes away what is gone', async () => {
+    const client = await connectTemporal()
+    const first = await apply(schedules(nightly('    jitter: 5m\n') + byHand()), '--yes')
+    expect(first).toMatchObject({ code: 0, changes: ['create nightly', 'create by-hand'] })
+    const made = await describeOf(client, 'nightly')
+    expect(made).toMatchObject({
+      policies: { overlap: 'SKIP', catchupWindow: 12 * 3_600_000, pauseOnFailure: false },
+      spec: { timezone: 'America/Santiago', jitter: 300_000 },
+      state: { paused: false },
+      action: { workflowType: 'exportData', taskQueue: world.taskQueue, args: [{ resources: ['plans'] }] },
+    })
+    expect((await describeOf(client, 'by-hand')).state).toMatchObject({ paused: true })
+    await until(async () => (await list()).length === 2)
+
+    const again = await apply(schedules(nightly('    jitter: 5m\n') + byHand()))
+    expect(again).toMatchObject({ code: 0, changes: ['keep nightly', 'keep by-hand'] })
+
+    const changed = await apply(
+      schedules(nightly('    jitter: 5m\n    catchUp: 6h\n', '45 3 * * *')),
+      '--yes',
+    )
+    expect(changed.changes).toEqual(['update nightly', 'delete by-hand'])
+    expect(changed.all[0]?.says).toEqual(['cron: 30 2 * * * → 45 3 * * *', 'catchUp: 12h → 6h'])
+    expect((await describeOf(client, 'nightly')).policies.catchupWindow).toBe(6 * 3_600_000)
+    await until(async () => (await list()).length === 1)
+    expect(await apply(none, '--yes')).toMatchObject({ changes: ['delete nightly'] })
+    await until(async () => (await list()).length === 0)
+  })
+
+  test('applies nothing where anything in the file is wrong, or nobody is there to be asked', async () => {
+    const wrong = await apply(
+      schedules(nightly() + nightly('', '61 2 * * *').replace('nightly', 'other')),
+      '--yes',
+    )
+    expect(wrong).toMatchObject({ code: 2, error: { name: 'SchedulesFileError' } })
+    expect(wrong.error?.message).toContain('line 10')
+    const unasked = await apply(schedules(nightly()))
+    expect(unasked).toMatchObject({ code: 2, error: { hint: 'Add --yes.' } })
+    expect(unasked.stderr).toContain(`+ ${named('nightly')}: exportData, 30 2 * * * in America/Santiago`)
+    expect(await list()).toEqual([])
+    const missing = await startCommand(world, ['schedule', 'apply', 'nowhere.yaml', '--yes']).ended
+    expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('does not exist') })
+  })
+
+  test('warns of nights that are to be proven in time and that nobody watches', async () => {
+    const watched = nightly('    provenWithin: 4h\n')
+    const watch = `  ${named('watch')}:\n    workflow: watchExports\n    every: 1h\n`
+    const warnings = async (text: string) => (await apply(schedules(text), '--yes')).warnings
+    expect(await warnings(watched)).toEqual([expect.stringContaining('watched by nobody')])
+    expect(await warnings(watched + watch)).toEqual([])
+    expect(await warnings(`${watched}    paused: true\n`)).toEqual([])
+    await apply(none, '--yes')
+  })
+
+  test('puts back what somebody changed in the UI, leaves a pause alone, and touches nothing of others', async () => {
+    const client = await connectTemporal()
+    const text = schedules(nightly())
+    await apply(text, '--yes')
+    const handle = client.schedule.getHandle(named('nightly'))
+    await handle.update((before) => ({
+      ...before,
+      spec: { cronExpressions: ['0 5 * * *'], timezone: 'America/Santiago' },
+    }))
+    await handle.pause('Paused by me: holidays')
+    const back = await apply(text, '--yes')
+    expect(back.all[0]).toMatchObject({
+      what: 'update',
+      says: ['was changed outside the file; back to what it says'],
+    })
+    expect(back.warnings).toEqual([`${named('nightly')} stays paused: Paused by me: holidays`])
+    const { state, spec } = await handle.describe()
+    expect(state).toMatchObject({ paused: true, note: 'Paused by me: holidays' })
+    expect(spec.calendars?.[0]).toMatchObject({ hour: [{ start: 2 }], minute: [{ start: 30 }] })
+    // It would end in silence.
+    const endAt = new Date(Date.now() + 86_400_000)
+    await handle.update((before) => ({ ...before, spec: { ...before.spec, endAt } }))
+    expect(await apply(text, '--yes')).toMatchObject({ changes: ['update nightly'] })
+    expect((await handle.describe()).spec.endAt).toBeUndefined()
+    await handle.update((before) => ({ ...before, state: { ...before.state, remainingActions: 2 } }))
+    expect(await apply(text, '--yes')).toMatchObject({ changes: ['update nightly'] })
+    expect((await handle.describe()).state.remainingActions).toBeUndefined()
+    expect(await apply(text)).toMatchObject({ changes: ['keep nightly'] })
+
+    const foreign = named('foreign')
+    await client.schedule.create({
+      scheduleId: foreign,
+      spec: {},
+      action: { type: 'startWorkflow', workflowType: 'other', taskQueue: 'other', args: [] },
+    })
+    const taken = await apply(text + `  ${foreign}:\n    workflow: exportData\n    every: 1h\n`, '--yes')
+    expect(taken).toMatchObject({ code: 2, error: { message: expect.stringContaining('was not made for') } })
+    await apply(none, '--yes')
+    expect((await client.schedule.getHandle(foreign).describe()).action.workflowType).toBe('other')
+    await client.schedule.getHandle(foreign).delete()
+  })
+})
+
+test('schedule apply on two machines at once leaves what the later one says, and never changes what others made', async () => {
+  const client = await connectTemporal()
+  const { taskQueue } = world
+  const make = (name: string, cron: string) =>
+    applyChange({
+      client,
+      taskQueue,
+      change: {
+        what: 'create',
+        name: named(name),
+        definition: toDefinition({ workflow: 'exportData', cron }, 'UTC'),
+      },
+    })
+  // Both saw that it was not there.
+  await make('twice', '30 2 * * *')
+  await make('twice', '45 3 * * *')
+  const { spec, memo } = await describeOf(client, 'twice')
+  expect(spec.calendars).toMatchObject([{ hour: [{ start: 3 }], minute: [{ start: 45 }] }])
+  expect(memo).toMatchObject({ taskQueue })
+  const foreign = { taskQueue: 'other', workflowType: 'other', type: 'startWorkflow' as const, args: [] }
+  const theirs = await client.schedule.create({ scheduleId: named('theirs'), spec: {}, action: foreign })
+  await expect(make('theirs', '30 2 * * *')).rejects.toThrow('was not made for')
+  expect((await theirs.describe()).action.workflowType).toBe('other')
+  await theirs.delete()
+  await client.schedule.getHandle(named('twice')).delete()
+})
+
+describe('a schedule', () => {
+  test('is triggered, listed with its verdict, paused, unpaused and deleted', async () => {
+    await apply(schedules(nightly() + byHand()), '--yes')
+    const started = await schedule('trigger', named('by-hand'))
+    expect(started.code).toBe(0)
+    const run = started.document['run'] as string
+    expect(run).toMatch(new RegExp(`^${named('by-hand')}-\\d{4}-\\d\\d-\\d\\dT`))
+    const client = await connectTemporal()
+    await client.workflow.getHandle(run).result()
+    const listed = await list()
+    expect(listed.find(({ name }) => name === named('by-hand'))).toMatchObject({
+      paused: true,
+      next: null,
+      last: { run, status: 'completed', verdict: 'proven' },
+    })
+    const next = listed.find(({ name }) => name === named('nightly'))?.next ?? ''
+    expect(new Date(next).toISOString()).toMatch(/T0[56]:3\d:/)
+
+    await schedule('pause', named('nightly'), '--why', 'stock-taking', '--by', 'me')
+    expect((await describeOf(client, 'nightly')).state).toEqual({
+      paused: true,
+      note: 'Paused by me: stock-taking',
+      remainingActions: undefined,
+    })
+    await schedule('unpause', named('nightly'), '--why', 'done', '--by', 'me')
+    expect((await describeOf(client, 'nightly')).state.paused).toBe(false)
+    expect(await schedule('delete', named('nightly'))).toMatchObject({ code: 2 })
+    expect(await schedule('delete', named('nightly'), '--yes')).toMatchObject({ code: 0 })
+    expect(await schedule('trigger', named('nightly'))).toMatchObject({ code: 2 })
+    await apply(none, '--yes')
+  })
+
+  test('is not triggered beside its own run', async () => {
+    await apply(schedules(byHand()), '--yes')
+    world.sandbox.control.setFaults({ faults: [{ kind: 'latency', ms: 2_000 }] })
+    const { document } = await schedule('trigger', named('by-hand'))
+    const second = await schedule('trigger', named('by-hand'))
+    expect(second).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining(`${String(document['run'])} of`),
+    })
+    world.sandbox.control.setFaults({ faults: [] })
+    await (await connectTemporal()).workflow.getHandle(String(document['run'])).result()
+    await apply(none, '--yes')
+  })
+
+  test('is listed as what became of its last run, also where somebody ended that', async () => {
+    await apply(schedules(byHand()), '--yes')
+    world.sandbox.control.setFaults({ faults: [{ kind: 'latency', ms: 2_000 }] })
+    const { document } = await schedule('trigger', named('by-hand'))
+    const run = (await connectTemporal()).workflow.getHandle(String(document['run']))
+    await run.terminate('wrong night')
+    world.sandbox.control.setFaults({ faults: [] })
+    expect((await list())[0]?.last).toMatchObject({
+      status: 'terminated',
+      verdict: null,
+      summary: 'wrong night',
+    })
+    await apply(none, '--yes')
+  })
+
+  test('pauses itself after as many failed runs in a row as it may have, with the reason in its note', async () => {
+    world.sandbox.control.setFaults({ faults: [{ kind: 'error', status: 403 }] })
+    await apply(schedules(nightly('    pauseAfterFailures: 2\n')), '--yes')
+    const client = await connectTemporal()
+    const fail = async () => {
+      const { document } = await schedule('trigger', named('nightly'))
+      await client.workflow
+        .getHandle(String(document['run']))
+        .result()
+        .catch(() => undefined)
+      return (await describeOf(client, 'nightly')).state
+    }
+    expect((await fail()).paused).toBe(false)
+    await fail()
+    // The schedule is a workflow too: it takes the pause a moment later.
+    await until(async () => (await describeOf(client, 'nightly')).state.paused)
+    expect((await describeOf(client, 'nightly')).state).toMatchObject({
+      note: expect.stringMatching(
+        /^Paused after 2 failed runs in a row; the last: .*403|permission|workspace/,
+      ),
+    })
+    world.sandbox.control.setFaults({ faults: [] })
+    await apply(none, '--yes')
+  })
+
+  test('pauses itself also where the same night was tried again, under the id that it had', async () => {
+    world.sandbox.control.setFaults({ faults: [{ kind: 'error', status: 403 }] })
+    await apply(schedules(nightly('    pauseAfterFailures: 2\n')), '--yes')
+    const client = await connectTemporal()
+    const handle = client.schedule.getHandle(named('nightly'))
+    const at = Date.parse('2026-11-20T05:30:00Z')
+    const runs = async () => (await handle.describe()).info.recentActions.map(({ action }) => action.workflow)
+    for (const time of [1, 2]) {
+      await handle.backfill({ start: new Date(at - 1_000), end: new Date(at + 1_000), overlap: 'SKIP' })
+      await until(async () => (await runs()).length === time)
+      const { workflowId, firstExecutionRunId } = (await runs()).at(-1)!
+      await expect(client.workflow.getHandle(workflowId, firstExecutionRunId).result()).rejects.toThrow(
+        'failed',
+      )
+    }
+    expect(new Set((await runs()).map(({ workflowId }) => workflowId)).size).toBe(1)
+    await until(async () => (await handle.describe()).state.paused)
+    world.sandbox.control.setFaults({ faults: [] })
+    await apply(none, '--yes')
+  })
+
+  test('is not paused for a run that Temporal has forgotten', async () => {
+    const client = await connectTemporal()
+    const forgotten = { workflowId: named('forgotten'), firstExecutionRunId: randomUUID() }
+    expect(await hasFailed({ client, ...forgotten })).toBe(false)
+  })
+})
+
+test('a cron expression comes when Temporal starts it, and is found unchanged', async () => {
+  const client = await connectTemporal()
+  const values = (from: number, to: number) => {
+    const one = fc.integer({ min: from, max: to })
+    const range = fc.tuple(one, one).map(([a, b]) => `${Math.min(a, b)}-${Math.max(a, b)}`)
+    const step = fc.tuple(fc.oneof(fc.constant('*'), range), fc.integer({ min: 1, max: 20 }))
+    return fc.oneof(
+      fc.constant('*'),
+      fc.array(fc.oneof(one.map(String), range), { minLength: 1, maxLength: 3 }).map((all) => all.join(',')),
+      step.map(([what, by]) => `${what}/${by}`),
+    )
+  }
+  const day = fc.oneof(values(0, 7), fc.constantFrom('MON-FRI', 'sun', 'SAT,SUN', 'Tue'))
+  const month = fc.oneof(fc.constant('*'), values(1, 12), fc.constantFrom('JAN', 'feb-apr', 'DEC,JUN'))
+  const expression = fc
+    .tuple(values(0, 59), values(0, 23), values(1, 28), month, day)
+    .map((all) => all.join(' '))
+  let id = 0
+  await fc.assert(
+    fc.asyncProperty(expression, async (cron) => {
+      if (wrongCron(cron) !== undefined) return
+      const name = named(`cron-${(id += 1)}`)
+      const definition = toDefinition({ workflow: 'exportData', cron, paused: true }, 'UTC')
+      const wanted = { name, definition, taskQueue: world.taskQueue }
+      const handle = await client.schedule.create({
+        scheduleId: name,
+        ...toTemporal(wanted),
+        state: { paused: true },
+      })
+      const described = await handle.describe()
+      await handle.delete()
+      const memo = described.action.memo?.['schedule'] as object
+      expect(presentEffect(described, memo)).toEqual(wantedEffect(wanted))
+      const times = described.info.nextActionTimes.slice(0, 5)
+      const last = times.at(-1)?.getTime() ?? 0
+      const ours = wallTimes({ cron, from: Math.ceil(Date.now() / 60_000) * 60_000, to: last + 1 })
+      // Temporal adds up to a second where no jitter was asked for.
+      const theirs = times.map((time) => Math.floor(time.getTime() / 60_000) * 60_000)
+      expect(ours.slice(-3)).toEqual(theirs.slice(-3))
+    }),
+    { seed: 20261121, numRuns: 40, endOnFailure: true },
+  )
+  expect(expandCron('*/20 1,2 1-3 JAN-MAR 7')).toEqual([[0, 20, 40], [1, 2], [1, 2, 3], [1, 2, 3], [0]])
+})

@@ -1,0 +1,133 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { toDefinition, type ScheduleEntry } from '../../../scripts/schedules/definition.ts'
+import { ownerMemo, toTemporal } from '../../../scripts/schedules/to-temporal.ts'
+import type { watchExports } from '../../../workflows/watch-schedules.ts'
+import {
+  connectTemporal,
+  createWorld,
+  startCommand,
+  startRun,
+  startTestWorker,
+  until,
+} from '../export/world.ts'
+import { openReceiver } from '../notify/receiver.ts'
+
+async function open() {
+  const receiver = await openReceiver()
+  const world = await createWorld({ counts: { plans: 5 } })
+  await startTestWorker(world, { NOTIFY_URL: receiver.url })
+  const client = await connectTemporal()
+  const schedule = async (name: string, entry: Partial<ScheduleEntry>, pausedBy?: string) => {
+    const scheduleId = `${world.workspace}-${name}`
+    const input = { resources: ['plans'], to: ['duckdb'] }
+    const definition = toDefinition({ workflow: 'exportData', input, every: '2s', ...entry }, 'UTC')
+    const { taskQueue } = world
+    const paused = definition.paused || pausedBy !== undefined
+    const handle = await client.schedule.create({
+      scheduleId,
+      memo: ownerMemo({ taskQueue }),
+      ...toTemporal({ name: scheduleId, definition, taskQueue }),
+      state: { paused, ...(pausedBy !== undefined && { note: pausedBy }) },
+    })
+    onTestFinished(() => handle.delete())
+    return { handle, scheduleId }
+  }
+  let looks = 0
+  const look = async (input: object = {}) => {
+    looks += 1
+    const run = await client.workflow.start<typeof watchExports>('watchExports', {
+      workflowId: `${world.workspace}-watch-${looks}`,
+      taskQueue: world.taskQueue,
+      args: [input],
+    })
+    return run.result()
+  }
+  /** The list of schedules is a moment behind. */
+  const listed = (scheduleId: string) =>
+    until(async () => {
+      for await (const one of client.schedule.list())
+        if (one.scheduleId === scheduleId && one.memo) return true
+      return false
+    })
+  return { receiver, world, client, schedule, look, listed }
+}
+
+describe('the watch', () => {
+  test('tells each missed night once, however often it looks, with why, and not of those that are held by hand', async () => {
+    const { receiver, world, client, schedule, look, listed } = await open()
+    const { scheduleId, handle } = await schedule('nightly', { provenWithin: '1s' }, 'Paused by me: holidays')
+    await schedule('by-hand', { provenWithin: '1s', paused: true })
+    await schedule('unwatched', {}, 'Paused by me too')
+    await listed(scheduleId)
+    const { createdAt } = (await handle.describe()).info
+    await until(() => Date.now() > createdAt.getTime() + 5_100)
+    const first = await look()
+    expect(first.missed.length).toBeGreaterThanOrEqual(1)
+    expect(first.missed.every((one) => one.schedule === scheduleId)).toBe(true)
+    expect(first.missed[0]?.says).toBe(
+      'no proven export of plans to duckdb; the schedule is paused: Paused by me: holidays',
+    )
+    expect(first.summary).toBe(
+      `${first.missed.length} of ${first.nights} nights have no proven export in time`,
+    )
+
+    // Somebody exports by hand, for the night that has just begun.
+    const night = Math.floor(Date.now() / 2_000) * 2_000 + 2_000
+    await sleep(night + 1_100 - Date.now())
+    const input = { resources: ['plans' as const], to: ['duckdb' as const] }
+    const report = await (await startRun({ client, world, input })).result()
+    expect(report.verdict).toBe('proven')
+    await until(() => Date.now() > night + 4_100)
+    const second = await look()
+    const ats = second.missed.map(({ at }) => at)
+    for (const { at } of first.missed) expect(ats).toContain(at)
+    expect(ats.map((at) => Math.floor(Date.parse(at) / 2_000) * 2_000)).not.toContain(night)
+    await until(() => receiver.received.length >= ats.length)
+    const ids = receiver.received.map(({ id }) => id)
+    expect(ids).toHaveLength(ats.length)
+    expect(new Set(ids)).toEqual(new Set(ats.map((at) => `missed/${scheduleId}/${at}`)))
+    const { body } = receiver.received[0]!
+    expect(body).toMatchObject({
+      event: { kind: 'missed', level: 'problems' },
+      command: `connector schedule trigger ${scheduleId}`,
+    })
+
+    // The same account tells `check --fresh` of a warehouse.
+    const fresh = await startCommand(world, ['check', '--fresh', '1h', '--json']).ended
+    expect(fresh.code).toBe(0)
+    expect(JSON.parse(fresh.stdout)).toMatchObject({
+      findings: [{ what: 'plans', ok: true, says: expect.stringContaining('to duckdb is') }],
+    })
+    const narrowed = await startCommand(world, ['check', '--fresh', '1h', '--to', 'csv', '--json']).ended
+    expect(narrowed.code).toBe(1)
+  })
+
+  test('tells of a schedule whose input somebody spoilt, and of the others beside it', async () => {
+    const { schedule, look, listed } = await open()
+    const paused = 'Paused by me: holidays'
+    const { scheduleId, handle } = await schedule('nightly', { provenWithin: '1s' }, paused)
+    const spoilt = await schedule('spoilt', { provenWithin: '1s', input: { resources: 'plans' } }, paused)
+    await listed(scheduleId)
+    await listed(spoilt.scheduleId)
+    const { createdAt } = (await handle.describe()).info
+    await until(() => Date.now() > createdAt.getTime() + 5_100)
+    const { missed } = await look()
+    expect(new Set(missed.map((one) => one.schedule))).toEqual(new Set([scheduleId, spoilt.scheduleId]))
+    expect(missed.find((one) => one.schedule === spoilt.scheduleId)?.says).toBe(
+      `its input is not one that an export takes, so put it back with \`connector schedule apply\`; the schedule is paused: ${paused}`,
+    )
+  })
+
+  test('refuses an input that it does not take with one sentence', async () => {
+    const { look } = await open()
+    await expect(look({ since: 'yesterday' })).rejects.toMatchObject({
+      cause: {
+        type: 'InvalidInput',
+        message: expect.stringMatching(
+          /^The input is not one the watch takes: .*Its only field is lookBackHours\.$/,
+        ),
+      },
+    })
+  })
+})

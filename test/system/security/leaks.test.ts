@@ -1,0 +1,181 @@
+import { Client, Connection } from '@temporalio/client'
+import { chmod, readFile, readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import type { ExportInput } from '../../../activities/export/open-export.ts'
+import type { ImportInput } from '../../../core/imports/input.ts'
+import { readServerRecord } from '../../../scripts/dev-server/server-record.ts'
+import { password, startPostgres } from '../destinations/postgres-server.ts'
+import { createWorld, local, startCommand, until, type World } from '../export/world.ts'
+import { addonsCsv, ordersCsv, putFile, quick, retentionsCsv, startImport } from '../import/world.ts'
+
+const token = 'token-that-nobody-may-see-4f1c'
+const renewed = 'token-that-nobody-may-see-9a07'
+const hashKey = 'hash-key-that-nobody-may-see-77b2'
+
+/** What of the customers tells who they are. */
+function personalOf(world: World): string[] {
+  const records = [...world.sandbox.control.records({ resource: 'customers' })].map(
+    (text) => JSON.parse(text) as Record<string, unknown> & { contacts: Record<string, unknown>[] },
+  )
+  const people = records.flatMap((record) => [record, ...record.contacts])
+  const texts = people.flatMap(({ name, email, tax_id, phone }) => [name, email, tax_id, phone])
+  const known = texts.filter((text): text is string => typeof text === 'string' && text.length >= 8)
+  return [...new Set(['@ejemplo.cl', ...known])]
+}
+
+/** Every file under a folder for which `isWanted` says so, with its bytes. */
+async function filesUnder(folder: string, isWanted: (path: string) => boolean) {
+  const names = await readdir(folder, { recursive: true, withFileTypes: true })
+  const paths = names
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name))
+    .filter(isWanted)
+  return Promise.all(paths.map(async (path) => ({ what: path, bytes: await readFile(path) })))
+}
+
+const found = (texts: { what: string; bytes: Buffer }[], needles: readonly string[]) =>
+  texts.flatMap(({ what, bytes }) =>
+    needles.filter((needle) => bytes.includes(needle)).map((needle) => `${needle} in ${what}`),
+  )
+
+test('no token, password or personal data gets into Temporal, logs, reports or metrics, whatever is run', async () => {
+  const postgres = await startPostgres()
+  onTestFinished(() => postgres.close())
+  const world = await createWorld({
+    token,
+    counts: { customers: 120, subscriptions: 40, plans: 5, orders: 3 },
+  })
+  const tokenFile = join(world.dataDir, 'token')
+  await writeFile(tokenFile, token, { mode: 0o600 })
+  const up = startCommand(world, ['up'], {
+    env: {
+      ...local,
+      BILLING_TOKEN: '',
+      BILLING_TOKEN_FILE: tokenFile,
+      WAREHOUSE_URL: await postgres.createDatabase(),
+      CONNECTOR_HASH_KEY: hashKey,
+      CONNECTOR_METRICS_ADDRESS: '127.0.0.1:0',
+      CONNECTOR_LOG_LEVEL: 'debug',
+    },
+  })
+  await up.says('/metrics')
+  const [, url = ''] = /Metrics: (http:\S+)\/metrics/.exec(up.texts.stderr) ?? []
+  const address = readServerRecord(join(world.dataDir, 'dev-server'))?.address ?? ''
+  const connection = await Connection.connect({ address })
+  const client = new Client({ connection })
+  const { taskQueue } = world
+  let runs = 0
+  const start = (workflow: string, input: object) =>
+    client.workflow.execute(workflow, { workflowId: `run-${(runs += 1)}`, taskQueue, args: [input] })
+  const exports = (input: ExportInput) => start('exportData', input)
+  const imports = async (input: ImportInput) => (await startImport({ client, world, input })).result()
+
+  // Exports: to everywhere, what changed, again, hashed, cut short, and one whose token is refused.
+  await exports({ to: ['csv', 'parquet', 'duckdb', 'postgres'] })
+  await exports({ to: ['csv', 'postgres'], mode: 'incremental' })
+  await start('publishRun', { run: 'run-1', to: ['csv', 'postgres'] })
+  await exports({ resources: ['customers'], hash: ['customers.email'], exclude: ['customers.tax_id'] })
+  await exports({ resources: ['customers'], maxPages: 1 })
+  world.sandbox.control.adjust({ tokens: [renewed] })
+  await expect(exports({ resources: ['customers'] })).rejects.toThrow('failed')
+  await writeFile(tokenFile, renewed)
+
+  // A recovery: reads who needs attention, resumes, looks.
+  const recovered = (await start('recoverSubscriptions', {
+    approval: false,
+    verifyAfter: '30ms',
+    firstWait: '50ms',
+  })) as { counts: { done: number } }
+  expect(recovered.counts.done).toBeGreaterThan(0)
+
+  // Imports: refused in words that repeat what was sent, lost, looked up, parked, checked only.
+  const who = personalOf(world)
+  const email = who.find((text) => text.includes('@') && text.length > 12) ?? ''
+  const name = who.find((text) => /^\p{L}+ \p{L}+ /u.test(text)) ?? ''
+  world.sandbox.control.setFaults({
+    faults: [
+      { kind: 'refuse', answer: { name: [`${name} (${email}) is taken.`] }, to: 5, on: 'POST /retentions/' },
+      { kind: 'reset', from: 8, to: 10, on: 'POST' },
+      { kind: 'refuse', answer: { email: [`${email} is taken.`] }, to: 1, on: 'PATCH' },
+    ],
+  })
+  const retentions = await putFile(world, retentionsCsv(30, { mark: name }), 'retentions.csv')
+  await imports({ kind: 'retentions', file: retentions, dryRun: true, ...quick })
+  const imported = await imports({ kind: 'retentions', file: retentions, canary: 0, ...quick })
+  expect(imported.counts.rejected).toBe(5)
+  const addons = await putFile(world, addonsCsv(20).replaceAll(',x,', `,${email},`), 'addons.csv')
+  expect((await imports({ kind: 'addons', file: addons, canary: 0, ...quick })).counts.done).toBeGreaterThan(
+    5,
+  )
+  const contacts = [...world.sandbox.control.records({ resource: 'customers' })]
+    .flatMap((text) => (JSON.parse(text) as { contacts: { id: string }[] }).contacts)
+    .map(({ id }) => id)
+    .slice(0, 5)
+  const contactsCsv = ['id,name,email', ...contacts.map((id) => `${id},${name},${email}`), ''].join('\n')
+  const contactsFile = await putFile(world, contactsCsv, 'contacts.csv')
+  await imports({ kind: 'update-contacts', file: contactsFile, canary: 0, ...quick })
+  const orders = await putFile(
+    world,
+    ordersCsv(world.sandbox.control.ids({ resource: 'orders' })),
+    'orders.csv',
+  )
+  const deleting = await startImport({
+    client,
+    world,
+    input: { kind: 'delete-orders', file: orders, ...quick },
+  })
+  await until(async () => {
+    const { waitingFor } = await deleting.query<{ waitingFor?: object }>('status')
+    return waitingFor !== undefined
+  })
+  await deleting.executeUpdate('approve', { args: [{ by: 'ops', why: 'asked for', count: 3 }] })
+  await deleting.result()
+
+  const metrics = Buffer.from(await (await fetch(`${url}/metrics`)).text())
+  await connection.close()
+  up.child.kill('SIGTERM')
+  expect((await up.ended).code).toBe(0)
+
+  const temporal = await filesUnder(world.dataDir, (path) => path.includes('temporal.db'))
+  const reports = await filesUnder(
+    world.dataDir,
+    (path) =>
+      /\.(json|html)$/.test(path) && /exports|imports|recoveries/.test(path) && !path.includes('/input/'),
+  )
+  const logs = [{ what: 'the log', bytes: Buffer.from(up.texts.stderr + up.texts.stdout) }]
+  const told = [...temporal, ...reports, ...logs, { what: 'the metrics', bytes: metrics }]
+  expect(reports.length).toBeGreaterThan(15)
+
+  // The search finds what is there: addresses and runs in Temporal, people in the data.
+  expect(found(temporal, [world.sandbox.url, 'run-1']).length).toBeGreaterThan(1)
+  expect(found(logs, ['run-1', 'customers'])).toHaveLength(2)
+  const rows = await filesUnder(world.dataDir, (path) => /customers\.csv$|results\.csv$/.test(path))
+  expect(found(rows, who).length).toBeGreaterThan(100)
+  expect(found(await filesUnder(world.dataDir, (path) => path.includes('state.db')), [email])).not.toEqual([])
+
+  const secrets = [token, renewed, password, encodeURIComponent(password), hashKey]
+  const everything = await filesUnder(world.dataDir, (path) => path !== tokenFile)
+  expect(found([...told, ...everything], secrets)).toEqual([])
+  expect(found(told, who)).toEqual([])
+})
+
+test('a worker refuses secrets that everybody on the machine can read, unless it is told otherwise', async () => {
+  const world = await createWorld()
+  const file = join(world.dataDir, 'token')
+  await writeFile(file, world.sandbox.token)
+  await chmod(file, 0o644)
+  const env = { BILLING_TOKEN: '', BILLING_TOKEN_FILE: file }
+  const refused = await startCommand(world, ['worker'], { env }).ended
+  expect(refused.code).toBe(2)
+  expect(refused.stderr).toMatch(
+    /^error: Every user of this machine can read .*token\. .*chmod o-rwx .*CONNECTOR_ALLOW/m,
+  )
+  const told = startCommand(world, ['worker'], { env: { ...env, CONNECTOR_ALLOW_READABLE_SECRETS: 'true' } })
+  await told.says('Listening on')
+  told.child.kill('SIGTERM')
+  expect((await told.ended).code).toBe(0)
+  await chmod(file, 0o640)
+  const kept = startCommand(world, ['worker'], { env })
+  await kept.says('Listening on')
+})

@@ -1,0 +1,146 @@
+/** Proxies and extra certificates come from the environment, so each client here is a process of its own. */
+import { execFile, execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer as createHttpServer, request, type Server } from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
+import { connect, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+
+const client = `
+import { createBilling } from '../../core/billing/billing/client.ts'
+import { plans } from '../../core/billing/billing/resources/plans.ts'
+const billing = createBilling({
+  baseUrl: process.env.BASE_URL, workspace: 'acc_1', testMode: false, token: async () => 'secret-token', readWaitMs: () => 0,
+  rate: { requestsPerSecond: Infinity },
+})
+const listed = await (process.env.WRITE ? billing.createAddon({}) : billing.list({ resource: plans, page: 1, pageSize: 1 })).catch((error) => error)
+console.log(JSON.stringify(listed instanceof Error ? { name: listed.name, message: listed.message, effect: listed.effect } : listed.records))
+`
+
+const listen = async (server: Server) => {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return (server.address() as AddressInfo).port
+}
+
+describe('the environment', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'billing-proxy-'))
+  const certificate = join(folder, 'cert.pem')
+  const key = join(folder, 'key.pem')
+  const servers: Server[] = []
+  /** What the proxy was asked, in order. */
+  const proxied: string[] = []
+  let ports: { plain: number; secure: number; proxy: number; refusing: number }
+
+  beforeAll(async () => {
+    const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1']
+    const files = [
+      '-keyout',
+      key,
+      '-out',
+      certificate,
+      '-days',
+      '2',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:P-256',
+    ]
+    execFileSync('openssl', ['req', '-x509', '-nodes', ...files, ...subject], { stdio: 'ignore' })
+    const tls = { key: readFileSync(key), cert: readFileSync(certificate) }
+    const plain = createHttpServer((_request, response) => response.end('{"results":["plain"]}'))
+    const secure = createHttpsServer(tls, (_request, response) => response.end('{"results":["secure"]}'))
+    const proxy = createHttpServer((incoming, outgoing) => {
+      proxied.push(`${incoming.method} ${incoming.url}`)
+      const forward = request(incoming.url ?? '', { method: incoming.method }, (reply) =>
+        reply.pipe(outgoing),
+      )
+      incoming.pipe(forward)
+    })
+    proxy.on('connect', (incoming, socket) => {
+      proxied.push(`CONNECT ${incoming.url} ${incoming.headers.authorization ?? 'without a token'}`)
+      const tunnel = connect(Number(incoming.url?.split(':')[1]), '127.0.0.1', () => {
+        socket.write('HTTP/1.1 200 Connection Established\r\n\r\n')
+        tunnel.pipe(socket).pipe(tunnel)
+      })
+      tunnel.on('error', () => socket.destroy())
+      socket.on('error', () => tunnel.destroy())
+    })
+    const refusing = createHttpServer()
+    refusing.on('connect', (_incoming, socket) =>
+      socket.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n'),
+    )
+    servers.push(plain, secure, proxy, refusing)
+    ports = {
+      plain: await listen(plain),
+      secure: await listen(secure),
+      proxy: await listen(proxy),
+      refusing: await listen(refusing),
+    }
+  })
+
+  afterAll(() => {
+    for (const server of servers) server.close()
+    rmSync(folder, { recursive: true })
+  })
+
+  beforeEach(() => {
+    proxied.length = 0
+  })
+
+  async function ask(env: Record<string, string>): Promise<unknown> {
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      ['--input-type=module', '--eval', client],
+      {
+        cwd: join(import.meta.dirname, '../../..'),
+        env: { PATH: process.env['PATH'], ...env },
+      },
+    )
+    return JSON.parse(stdout)
+  }
+
+  it('HTTP_PROXY carries plain requests', async () => {
+    const baseUrl = `http://127.0.0.1:${ports.plain}`
+    expect(await ask({ BASE_URL: baseUrl, HTTP_PROXY: `http://127.0.0.1:${ports.proxy}` })).toEqual(['plain'])
+    expect(proxied).toEqual([`GET ${baseUrl}/plans/?page=1&page_size=1`])
+  })
+
+  it('HTTPS_PROXY carries a tunnel in which NODE_EXTRA_CA_CERTS is trusted and the token stays', async () => {
+    const env = {
+      BASE_URL: `https://localhost:${ports.secure}`,
+      HTTPS_PROXY: `http://127.0.0.1:${ports.proxy}`,
+    }
+    expect(await ask({ ...env, NODE_EXTRA_CA_CERTS: certificate })).toEqual(['secure'])
+    expect(proxied).toEqual([`CONNECT localhost:${ports.secure} without a token`])
+  })
+
+  it('NO_PROXY goes past the proxy', async () => {
+    const env = {
+      BASE_URL: `https://localhost:${ports.secure}`,
+      NO_PROXY: 'localhost',
+      NODE_EXTRA_CA_CERTS: certificate,
+    }
+    expect(await ask({ ...env, HTTPS_PROXY: `http://127.0.0.1:${ports.proxy}` })).toEqual(['secure'])
+    expect(proxied).toEqual([])
+  })
+
+  it('a certificate that nobody vouches for ends a write before it is sent, with and without a proxy', async () => {
+    const env = { BASE_URL: `https://localhost:${ports.secure}`, WRITE: '1' }
+    const unreachable = {
+      name: 'Unreachable',
+      effect: 'none',
+      message: expect.stringContaining('self-signed'),
+    }
+    expect(await ask(env)).toEqual(unreachable)
+    expect(await ask({ ...env, HTTPS_PROXY: `http://127.0.0.1:${ports.proxy}` })).toEqual(unreachable)
+  })
+
+  it('a proxy that refuses ends a write before it is sent', async () => {
+    const env = { BASE_URL: `https://localhost:${ports.secure}`, WRITE: '1' }
+    const answer = await ask({ ...env, HTTPS_PROXY: `http://127.0.0.1:${ports.refusing}` })
+    expect(answer).toMatchObject({ name: 'Unreachable', effect: 'none' })
+  })
+})

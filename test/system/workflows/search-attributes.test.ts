@@ -1,0 +1,138 @@
+import { Client, Connection } from '@temporalio/client'
+import { TestWorkflowEnvironment } from '@temporalio/testing'
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
+import type { ImportProgress } from '../../../workflows/import-details.ts'
+import { idsOf, startFetch } from '../fetch/world.ts'
+import { putFile, quick, retentionsCsv, startImport } from '../import/world.ts'
+import { openTestWorker, openWorld, startRun, until, type World } from '../export/world.ts'
+import {
+  breakSome,
+  quick as soon,
+  startRecovery,
+  statusOf,
+  idsOf as subscriptionsOf,
+} from '../recovery/world.ts'
+
+let world: World
+let client: Client
+let close: () => Promise<void>
+
+beforeAll(async () => {
+  world = await openWorld({
+    counts: { customers: 300, subscriptions: 20, plans: 3, retentions: 0, creditnotes: 5 },
+    needsAttention: 0,
+  })
+  const worker = await openTestWorker(world)
+  const connection = await Connection.connect({ address: inject('temporalAddress') })
+  client = new Client({ connection })
+  close = async () => {
+    await connection.close()
+    await worker.stop()
+    await world.close()
+  }
+})
+afterAll(() => close())
+
+/** The runs of this world that a query of the Temporal UI finds, by id. */
+async function found(query: string): Promise<string[]> {
+  const ids: string[] = []
+  const own = `TaskQueue = '${world.taskQueue}' AND ${query}`
+  for await (const { workflowId } of client.workflow.list({ query: own })) ids.push(workflowId)
+  return ids
+}
+
+describe('a run on a server with the search attributes', () => {
+  test('is found by what it proved, by what it read, and by whether somebody has to look at it', async () => {
+    const proven = await startRun({ client, world, input: { resources: ['plans'] } })
+    await proven.result()
+    const capped = await startRun({ client, world, input: { resources: ['customers'], maxPages: 2 } })
+    await capped.result()
+    const ids = [...idsOf(world, 'creditnotes'), '999']
+    const fetch = await startFetch({ client, world, input: { documents: 'creditnotes', ids } })
+    await fetch.result()
+    const { workflowId: publish } = await client.workflow.start('publishRun', {
+      workflowId: `publish-${proven.workflowId}`,
+      taskQueue: world.taskQueue,
+      args: [{ run: proven.workflowId, to: ['parquet'] }],
+    })
+    await client.workflow.getHandle(publish).result()
+    // The list follows a moment behind the runs.
+    await until(async () => (await found('Verdict = "proven"')).includes(publish))
+    expect(new Set(await found('Verdict = "proven"'))).toEqual(
+      new Set([
+        proven.workflowId,
+        `${proven.workflowId}/plans`,
+        fetch.workflowId,
+        `${fetch.workflowId}/creditnotes`,
+        publish,
+      ]),
+    )
+    expect(await found('Verdict = "unproven" AND WorkflowType = "exportData"')).toEqual([capped.workflowId])
+    // Unproven, and an id that does not exist.
+    expect(new Set(await found('NeedsPerson = true'))).toEqual(new Set([capped.workflowId, fetch.workflowId]))
+    expect(new Set(await found('Resource = "plans" AND WorkflowType != "exportResource"'))).toEqual(
+      new Set([proven.workflowId, publish]),
+    )
+  })
+
+  test('is found while it waits for somebody, and no more when it ended well', async () => {
+    const file = await putFile(world, retentionsCsv(2))
+    const input = { kind: 'retentions' as const, file, ...quick, waitForApproval: true }
+    const run = await startImport({ client, world, input })
+    const waits = async () => (await run.query<ImportProgress>('status')).waitingFor !== undefined
+    await until(waits)
+    const query = `Resource = "retentions" AND NeedsPerson =`
+    await until(async () => (await found(`${query} true`)).includes(run.workflowId))
+    await run.executeUpdate('approve', { args: [{ by: 'Ana', why: 'the totals are right' }] })
+    expect(await run.result()).toMatchObject({ verdict: 'proven' })
+    await until(async () => (await found(`${query} false AND Verdict = "proven"`)).includes(run.workflowId))
+  })
+
+  test('that recovers is found by what it ended in, and by whether somebody has to look at it', async () => {
+    const [fine = '', bad = ''] = subscriptionsOf(world)
+    breakSome(world, { ids: [fine], reason: 'gateway_issue' })
+    const start = (input: object) => startRecovery({ client, world, input: { ...soon, ...input } })
+    const query = `Resource = "subscriptions" AND NeedsPerson =`
+    const isFound = (words: string, { workflowId }: { workflowId: string }) =>
+      until(async () => (await found(`${query} ${words}`)).includes(workflowId))
+    const looks = await start({ dryRun: true, notifyAbove: 1 })
+    await looks.result()
+    await isFound('false AND Verdict = "dryRun"', looks)
+    const isTold = await start({ dryRun: true, notifyAbove: 0 })
+    await isTold.result()
+    await isFound('true AND Verdict = "dryRun"', isTold)
+    const run = await start({ approval: true })
+    await until(async () => (await statusOf(run)).waitingFor !== undefined)
+    await isFound('true', run)
+    await run.executeUpdate('approve', { args: [{ by: 'Ana', why: 'the gateway is back' }] })
+    expect(await run.result()).toMatchObject({ verdict: 'proven' })
+    await isFound('false AND Verdict = "proven"', run)
+    breakSome(world, { ids: [bad], reason: 'without_reference' })
+    const parks = await start({})
+    await parks.result()
+    await isFound('true AND Verdict = "unproven"', parks)
+    world.sandbox.control.setFaults({
+      faults: [{ kind: 'error', status: 403, on: 'GET /subscriptions/', from: 2 }],
+    })
+    const fails = await start({})
+    await expect(fails.result()).rejects.toMatchObject({ cause: { type: 'RecoveryFailed' } })
+    await isFound('true AND Verdict = "failed"', fails)
+    world.sandbox.control.setFaults({ faults: [] })
+  })
+})
+
+test('a run on a server without the search attributes does the same and sets none', async () => {
+  const environment = await TestWorkflowEnvironment.createLocal({
+    server: { executable: { type: 'existing-path', path: inject('temporalBinary') } },
+  })
+  onTestFinished(() => environment.teardown())
+  const other = await openWorld({ counts: { customers: 1, plans: 3 } })
+  onTestFinished(() => other.close())
+  const bare = { ...other, env: { ...other.env, TEMPORAL_ADDRESS: environment.address } }
+  const worker = await openTestWorker(bare)
+  onTestFinished(() => worker.stop())
+  const run = await startRun({ client: environment.client, world: bare, input: { resources: ['plans'] } })
+  expect(await run.result()).toMatchObject({ verdict: 'proven' })
+  const { events } = await run.fetchHistory()
+  expect(events?.some((event) => event.upsertWorkflowSearchAttributesEventAttributes)).toBe(false)
+})

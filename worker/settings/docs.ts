@@ -1,0 +1,70 @@
+import { readEnvironment } from './environment.ts'
+import type { EnvironmentSource } from './environment.ts'
+import { inFiles } from './secret-files.ts'
+import { foreignVariables, shownText, variables } from './variables.ts'
+import type { Variable } from './variables.ts'
+
+/** One line of what is in force, safe to print. */
+export interface ListedSetting {
+  name: string
+  /** Quoted; `not shown` for a secret that is set; undefined where nothing is given and nothing stands for it. */
+  value: string | undefined
+  /** Where it was given. */
+  from: 'environment' | 'default' | (string & {})
+  meaning: string
+}
+
+/** Every variable of ours with what is in force, without secrets and without judging it. */
+export function listSettings(source: EnvironmentSource): ListedSetting[] {
+  const environment = readEnvironment(source)
+  return described().map(([name, variable]) => {
+    const file = inFiles.includes(name) ? environment.get(`${name}_FILE`) : undefined
+    const given = environment.get(name) ?? file
+    const text = given?.text ?? variable.default
+    const value = text === undefined ? variable.otherwise : shownText(variable, text)
+    return { name, value, from: given?.from ?? 'default', meaning: variable.meaning }
+  })
+}
+
+/** The page docs/configuration.md. */
+export function describeSettings(): string {
+  return `# Configuration
+
+Every setting is a variable of the environment. A file \`.env\` in the folder the process runs in is read too; the real
+environment wins, and an empty variable is as if unset. A relative path in \`.env\`, or in a default, is relative to that folder; one in the
+real environment to the caller's. \`connector check\` prints what is in force, without secrets.
+
+| variable | what it is | values | without it |
+|---|---|---|---|
+${described()
+  .map(([name, variable]) =>
+    row([`\`${name}\``, meaningOf(name, variable), variable.form, without(variable)]),
+  )
+  .join('\n')}
+
+Read by others:
+
+| variable | what it is |
+|---|---|
+${Object.entries(foreignVariables)
+  .map(([names, meaning]) => row([names.replace(/[A-Z_]{3,}/g, '`$&`'), meaning]))
+  .join('\n')}
+`
+}
+
+function described(): [string, Variable][] {
+  return Object.entries(variables)
+}
+
+/** With the other way to give it. */
+const meaningOf = (name: string, { meaning }: Variable) =>
+  inFiles.includes(name) ? `${meaning} May stand in a file that \`${name}_FILE\` names.` : meaning
+
+function without(variable: Variable): string {
+  if (variable.required) return 'refused'
+  return variable.otherwise ?? (variable.default === undefined ? '' : `\`${variable.default}\``)
+}
+
+function row(cells: string[]): string {
+  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
+}

@@ -1,0 +1,27 @@
+import { isWhole, readPublished } from '../../core/exports/publication-log.ts'
+import type { Identity } from '../../core/runs/identity.ts'
+
+export interface LastProven {
+  resource: string
+  destination: string
+  /** ms since 1970 */
+  at: number
+}
+
+/** When each resource was last proven whole in each destination, by the data folder's account of what was published. */
+export async function findLastProven(options: {
+  dataDir: string
+  identity: Identity
+}): Promise<LastProven[]> {
+  const { dataDir, identity } = options
+  const published = await readPublished({ dataDir, testMode: identity.mode === 'test' })
+  const latest = new Map<string, LastProven>()
+  for (const one of published) {
+    if (one.workspace !== identity.workspace || one.verdict !== 'proven' || !isWhole(one)) continue
+    const { resource, destination } = one
+    const key = `${resource} ${destination}`
+    const at = Date.parse(one.publishedAt)
+    if (at > (latest.get(key)?.at ?? 0)) latest.set(key, { resource, destination, at })
+  }
+  return [...latest.values()]
+}

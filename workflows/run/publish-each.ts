@@ -1,0 +1,34 @@
+import { rootCause } from '@temporalio/workflow'
+import type { PublishFailure, ResourceResult } from '../../activities/export/close-export.ts'
+import type { ExportPlan } from '../../core/exports/plan.ts'
+import type { PublishedExport } from '../../activities/export/publish-export.ts'
+
+/**
+ * Publishes a finished read to each of its destinations. One that fails takes nothing from the others: they are
+ * waited for, and what became of each is told.
+ */
+export async function publishEach(options: {
+  resource: ExportPlan['resources'][number]
+  to: ExportPlan['to']
+  publish: (destination: ExportPlan['to'][number]) => Promise<PublishedExport>
+}): Promise<ResourceResult> {
+  const { resource, to, publish } = options
+  const published: PublishedExport[] = []
+  const failed: PublishFailure[] = []
+  const outcomes = await Promise.all(
+    to.map((destination) =>
+      publish(destination).catch((error: unknown): PublishFailure => ({
+        destination,
+        error: rootCause(error) ?? String(error),
+      })),
+    ),
+  )
+  for (const outcome of outcomes) {
+    if ('error' in outcome) failed.push(outcome)
+    else published.push(outcome)
+  }
+  if (failed.length === 0) return { resource, published }
+  if (published.length > 0) return { resource, published, failed }
+  // Of several that failed alike, one sentence will do.
+  return { resource, error: [...new Set(failed.map(({ error }) => error))].join(' ') }
+}

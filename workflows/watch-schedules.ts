@@ -1,0 +1,51 @@
+import { proxyActivities, setCurrentDetails, workflowInfo } from '@temporalio/workflow'
+import type { Missed, WatchInput, WatchStep } from '../activities/schedules/find-missed.ts'
+import type { Activities } from '../activities/index.ts'
+import { openNotices, scheduledBy } from './run/notify.ts'
+
+const { findMissed } = proxyActivities<Activities>({
+  startToCloseTimeout: '5 minutes',
+  heartbeatTimeout: '5s',
+  retry: { initialInterval: '2s', maximumInterval: '1 minute', maximumAttempts: 15 },
+})
+
+export interface WatchReport extends Pick<WatchStep, 'until' | 'nights' | 'missed'> {
+  /** One sentence; the first thing the Temporal UI shows of a result. */
+  summary: string
+}
+
+/**
+ * Notices the nights that did not happen: of every schedule that is to be proven in time, those whose time ended since
+ * the last look without a proven export. Each is told once. Where this run's window begins and ends comes from its
+ * schedule, so that a look that comes late, or is the first after an outage, leaves no night out.
+ */
+export async function watchExports(input?: WatchInput | null): Promise<WatchReport> {
+  const { lastResult, startTime } = workflowInfo()
+  const since = (lastResult as WatchReport | undefined)?.until
+  const until = scheduledBy()?.scheduledFor ?? startTime.toISOString()
+  const notices = openNotices()
+  try {
+    const step = await findMissed.executeWithOptions({ summary: `nights due before ${until}` }, [
+      { input: input ?? {}, since, until },
+    ])
+    notices.listen(step)
+    for (const missed of step.missed) await notices.tell(toNotice(missed))
+    const summary = `${step.missed.length} of ${step.nights} nights have no proven export in time`
+    setCurrentDetails(
+      [summary, ...step.missed.map(({ schedule, at, says }) => `- ${schedule} of ${at}: ${says}`)].join('\n'),
+    )
+    const { nights, missed } = step
+    return { summary, until: step.until, nights, missed }
+  } catch (error) {
+    return await notices.fail(error)
+  }
+}
+
+const toNotice = ({ schedule, at, by, says }: Missed) => ({
+  kind: 'missed' as const,
+  // The same night is the same event, whoever looks.
+  id: `missed/${schedule}/${at}`,
+  summary: `${schedule} of ${at} was to be proven by ${by}: ${says}.`,
+  command: `connector schedule trigger ${schedule}`,
+  report: { schedule, at, by, says },
+})

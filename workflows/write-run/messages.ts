@@ -1,0 +1,95 @@
+import { ApplicationFailure } from '@temporalio/workflow'
+import type { Decision as Resolved } from '../../core/changes/reconcile/resolve.ts'
+import type { ReportCounts } from '../../core/changes/report.ts'
+import type { DeskProgress } from './operator.ts'
+
+// What people may say to a running workflow of changes, and what is wrong with it where it can't be meant.
+
+export interface Approval {
+  by: string
+  why: string
+  /** How many are deleted; needed for deletes only. */
+  count?: number
+}
+
+export interface Resolution {
+  row: number
+  /** The id under which the service has it, or that it is not there, or that it is to be left. */
+  exists?: string
+  absent?: true
+  drop?: true
+  by: string
+  why: string
+}
+
+export type LimitsChange = { readonly [limit: string]: unknown } & { by?: string; why?: string }
+
+export interface ReportQuestion {
+  outcome?: keyof ReportCounts
+  /** From 1. */
+  page?: number
+}
+
+export function decisionOf({ exists, absent }: Resolution): Resolved {
+  if (exists !== undefined) return { exists }
+  return absent === true ? { absent } : { drop: true }
+}
+
+const refused = (message: string) => ApplicationFailure.nonRetryable(message, 'InvalidInput')
+
+export function checkApproval(said: unknown, { waitingFor }: DeskProgress): void {
+  const { by, why, count } = namedFields(said, ['by', 'why', 'count'])
+  checkPerson({ by, why })
+  if (waitingFor === undefined) throw refused('The run waits for no approval.')
+  if (waitingFor.count !== undefined && count !== waitingFor.count)
+    throw refused(`Type how many are deleted: "count": ${waitingFor.count}.`)
+}
+
+/** Somebody else was quicker, or nobody was quick enough. */
+export const isOver = (by: string) =>
+  refused(`What ${by} answered is over, so nothing was approved by it; look what the run waits for now.`)
+
+/** Far more than any service is asked at once; what is looked up together is held in memory together. */
+const mostInFlight = 100
+
+export function checkLimits(said: unknown, names: readonly string[]): void {
+  const { by: _by, why: _why, ...limits } = namedFields(said, [...names, 'by', 'why'])
+  if (Object.keys(limits).length === 0) throw refused(`Name one of ${names.join(', ')}.`)
+  for (const [name, value] of Object.entries(limits)) {
+    const least = name === 'requestsPerSecond' ? Number.MIN_VALUE : name === 'concurrency' ? 1 : 0
+    const isWhole = name === 'requestsPerSecond' || name === 'maxFailureShare' || Number.isInteger(value)
+    const most = name === 'maxFailureShare' ? 1 : name === 'concurrency' ? mostInFlight : Infinity
+    if (typeof value !== 'number' || !(value >= least) || value > most || !isWhole)
+      throw refused(`${name}: ${String(value)} is no ${isWhole ? '' : 'whole '}number that it may be.`)
+  }
+}
+
+export function checkResolution(said: unknown): void {
+  const { row, exists, absent, drop, by, why } = namedFields(said, [
+    'row',
+    'exists',
+    'absent',
+    'drop',
+    'by',
+    'why',
+  ])
+  checkPerson({ by, why })
+  if (!Number.isInteger(row)) throw refused('Name the row: "row": 17, as parked.csv does.')
+  const decisions = [typeof exists === 'string' && exists !== '', absent === true, drop === true]
+  if (decisions.filter(Boolean).length !== 1)
+    throw refused('Say one of "exists": "<id>", "absent": true, "drop": true.')
+}
+
+function checkPerson({ by, why }: { by?: unknown; why?: unknown }): void {
+  if (typeof by !== 'string' || by.trim() === '') throw refused('Say who you are: "by".')
+  if (typeof why !== 'string' || why.trim() === '') throw refused('Say why: "why".')
+}
+
+function namedFields(said: unknown, names: readonly string[]): Record<string, unknown> {
+  if (typeof said !== 'object' || said === null || Array.isArray(said))
+    throw refused(`Give one object with ${names.join(', ')}.`)
+  const unknown = Object.keys(said).find((name) => !names.includes(name))
+  if (unknown !== undefined)
+    throw refused(`There is no field ${unknown}; the fields are ${names.join(', ')}.`)
+  return said as Record<string, unknown>
+}

@@ -1,0 +1,230 @@
+import { condition, defineQuery, defineUpdate, proxyActivities, setHandler } from '@temporalio/workflow'
+import type { Activities } from '../../activities/index.ts'
+import type { ReportCounts } from '../../core/changes/report.ts'
+import type { ChangeRun, Decision } from '../../core/runs/run-files.ts'
+import {
+  type Approval,
+  checkApproval,
+  checkLimits,
+  checkResolution,
+  decisionOf,
+  isOver,
+  type LimitsChange,
+  type ReportQuestion,
+  type Resolution,
+} from './messages.ts'
+import { openNotices, type Notices } from '../run/notify.ts'
+import { throwInOwnWords } from '../run/unwrap-failure.ts'
+import { countResolved, type Parked } from './parked.ts'
+import type { RunControl } from '../run/control.ts'
+
+const { noteDecision, resolveRow } = proxyActivities<Activities>({
+  startToCloseTimeout: '1 minute',
+  retry: { initialInterval: '1s', maximumInterval: '10s', maximumAttempts: 5 },
+})
+
+const approve = defineUpdate<string, [Approval]>('approve')
+const setLimits = defineUpdate<object, [LimitsChange]>('setLimits')
+const resolve = defineUpdate<string, [Resolution]>('resolve')
+const status = defineQuery<DeskProgress>('status')
+const report = defineQuery<unknown, [ReportQuestion | undefined]>('report')
+
+const pageRows = 100
+
+/** What the run waits for a person to say. */
+export type WaitingFor = 'approval' | 'canary' | 'breaker'
+
+/** What of a run of changes its desk shows and changes. */
+export interface DeskProgress extends Parked {
+  run?: string
+  phase: string
+  limits: object
+  waitingFor?: { what: WaitingFor; /** Deletes: to be typed. */ count?: number; until: string }
+}
+
+/** What of a run's result its desk shows by outcome. */
+interface DeskResult {
+  counts: ReportCounts
+  rows: Partial<Record<keyof ReportCounts, unknown[]>>
+  files: object
+}
+
+/** Where people talk to a running workflow of changes: what they may ask of it, and what it asks of them. */
+export interface Desk<Plan extends ChangeRun = ChangeRun, Result extends DeskResult = DeskResult> {
+  plan: Plan | undefined
+  result: Result | undefined
+  /** How often a person has changed rows of the run, so that there may be something to send again. */
+  resolved: number
+  /** What the run tells people who are not looking; what it asks of them is told by `ask`. */
+  notices: Notices
+  /** Waits for `approve`. False where nobody came in time, or the run was stopped. */
+  ask(question: { what: WaitingFor; count?: number; seconds: number }): Promise<boolean>
+}
+
+interface Parties {
+  progress: DeskProgress
+  show: () => void
+  control: RunControl
+  words: {
+    /** An example of every limit that can be set. */
+    limits: Readonly<Record<string, number>>
+    report: string
+  }
+}
+
+/** Call it before the first await. */
+export function openDesk<Plan extends ChangeRun, Result extends DeskResult>(
+  parties: Parties,
+): Desk<Plan, Result> {
+  const { progress, show, control, words } = parties
+  const approval = { given: false }
+  const notices = openNotices()
+  const desk: Desk<Plan, Result> = {
+    plan: undefined,
+    result: undefined,
+    resolved: 0,
+    notices,
+    async ask({ what, count, seconds }) {
+      approval.given = false
+      const until = new Date(Date.now() + seconds * 1000).toISOString()
+      progress.waitingFor = { what, until, ...(count !== undefined && { count }) }
+      progress.phase = 'waiting for approval'
+      show()
+      // A question that is asked anew (a Reset, another execution) waits until another time, and is told again.
+      await notices.tell({ key: until, ...toAppeal({ progress, what, count, until }) })
+      await condition(() => approval.given || control.stopping, seconds * 1000)
+      delete progress.waitingFor
+      show()
+      return approval.given
+    },
+  }
+  takeApprovals({ ...parties, desk, approval })
+  takeLimits({ ...parties, desk })
+  takeResolutions({ ...parties, desk })
+  setHandler(status, () => progress, {
+    description: 'Where the run is: its phase, its counts, its limits and what it waits for.',
+  })
+  setHandler(report, (question) => toPage({ desk, progress, question }), { description: words.report })
+  return desk
+}
+
+const questions: Readonly<Record<WaitingFor, string>> = {
+  approval: 'before it sends anything',
+  canary: 'before it sends more than its canary',
+  breaker: 'before it tries again: too many changes failed',
+}
+
+function toAppeal(question: {
+  progress: DeskProgress
+  what: WaitingFor
+  count: number | undefined
+  until: string
+}) {
+  const { progress, what, count, until } = question
+  const { run = '', counts } = progress
+  const typed = count === undefined ? '' : ` --count ${count}`
+  const done = counts === undefined ? '' : ` ${counts.done} are done, ${counts.staged} are not sent yet.`
+  return {
+    kind: 'approval' as const,
+    summary: `It waits until ${until} for somebody to approve, ${questions[what]}.${done}`,
+    command: `connector approve ${run}${typed} --why "..."`,
+  }
+}
+
+type Open = Parties & { desk: Desk }
+
+/** People may speak before the run has settled what it does. Only what the step needs goes into the history. */
+async function planned(desk: Desk): Promise<ChangeRun> {
+  await condition(() => desk.plan !== undefined)
+  const { run, folder, identity } = desk.plan!
+  return { run, folder, identity }
+}
+
+async function note(desk: Desk, decision: Omit<Decision, 'at'>): Promise<void> {
+  const at = new Date().toISOString()
+  const summary = `note what ${decision.by} said`
+  const input = { plan: await planned(desk), decision: { at, ...decision } }
+  await noteDecision.executeWithOptions({ summary }, [input]).catch(throwInOwnWords)
+}
+
+function takeApprovals({ desk, progress, approval }: Open & { approval: { given: boolean } }): void {
+  setHandler(
+    approve,
+    async ({ by, why }) => {
+      const question = progress.waitingFor
+      await note(desk, { about: question?.what ?? 'approval', by, why })
+      // It may have been answered or timed out while this was noted, and nobody has seen the one after it.
+      if (progress.waitingFor !== question || question === undefined) throw isOver(by)
+      approval.given = true
+      return `approved by ${by}`
+    },
+    {
+      description:
+        'Goes on with what the run waits for: {"by": "your name", "why": "..."}; for deletes also "count", the number of them. Who and why go into the report and are not checked.',
+      validator: (said: unknown) => checkApproval(said, progress),
+    },
+  )
+}
+
+function takeLimits({ desk, progress, show, control, words }: Open): void {
+  const names = Object.keys(words.limits)
+  setHandler(
+    setLimits,
+    async ({ by = 'someone', why = '', ...limits }) => {
+      const said = Object.entries(limits).map(([name, value]) => `${name} ${String(value)}`)
+      await note(desk, { about: 'limits', by, why: [said.join(', '), why].filter(Boolean).join(': ') })
+      Object.assign(progress.limits, limits)
+      control.interrupt()
+      show()
+      return progress.limits
+    },
+    {
+      description: `Changes bounds of the run: ${JSON.stringify(words.limits)}, any of them.`,
+      validator: (said: unknown) => checkLimits(said, names),
+    },
+  )
+}
+
+function takeResolutions({ desk, progress, show }: Open): void {
+  setHandler(
+    resolve,
+    async (said) => {
+      const { row, by, why } = said
+      const input = { plan: await planned(desk), row, decision: decisionOf(said), by, why }
+      await resolveRow.executeWithOptions({ summary: `resolve row ${row}` }, [input]).catch(throwInOwnWords)
+      desk.resolved += 1
+      countResolved(progress, said)
+      show()
+      return `row ${row} resolved by ${by}`
+    },
+    {
+      description:
+        'Says what became of a parked row: {"row": 17, "exists": "<id>"} or "absent": true (it is sent again) or "drop": true, with "by" and "why".',
+      validator: checkResolution,
+    },
+  )
+}
+
+function toPage({
+  desk,
+  progress,
+  question,
+}: {
+  desk: Desk
+  progress: DeskProgress
+  question: ReportQuestion | undefined
+}) {
+  const { outcome, page = 1 } = question ?? {}
+  const { result } = desk
+  if (outcome === undefined) return { run: progress.run, ...(result ?? { counts: progress.counts }) }
+  const rows = result?.rows[outcome] ?? []
+  const from = (page - 1) * pageRows
+  return {
+    outcome,
+    count: result?.counts[outcome] ?? progress.counts?.[outcome] ?? 0,
+    page,
+    pages: Math.max(1, Math.ceil(rows.length / pageRows)),
+    rows: rows.slice(from, from + pageRows),
+    files: result?.files ?? {},
+  }
+}
