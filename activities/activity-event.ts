@@ -1,5 +1,6 @@
-import type { ReportCounts } from '../core/changes/report.ts'
-import type { DestinationName, ExportPlan } from '../core/exports/plan.ts'
+import type { ReportCounts } from '../core/runs/counts.ts'
+import type { DestinationName } from '../core/destinations/names.ts'
+import type { ExportPlan } from '../core/exports/plan.ts'
 
 type Resource = ExportPlan['resources'][number]
 

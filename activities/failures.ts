@@ -1,5 +1,5 @@
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common'
-import { isSystemError, refusalOf } from '../core/destinations/errors.ts'
+import { isSystemError, refusalOf } from '../core/storage/system-errors.ts'
 import { toStateError } from '../core/state/errors.ts'
 import { UnwritableFolder } from '../core/runs/errors.ts'
 

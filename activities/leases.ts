@@ -3,12 +3,9 @@ import type { Client, WorkflowExecutionDescription, WorkflowHandle } from '@temp
 import { WorkflowNotFoundError } from '@temporalio/common'
 import type { ClaimOwner } from '../core/state/leases.ts'
 import type { ActivityDeps } from './deps.ts'
-import { Busy } from '../core/runs/errors.ts'
+import { leasesOf } from '../core/exports/leases.ts'
+import { takeLease } from '../core/runs/lease.ts'
 import type { ExportPlan } from '../core/exports/plan.ts'
-
-/** What of a run only one run at a time may do. */
-export const claimsOf = (plan: Pick<ExportPlan, 'resources' | 'to'>): string[] =>
-  plan.resources.flatMap((resource) => plan.to.map((destination) => `export ${resource} to ${destination}`))
 
 /** The run as the state knows an owner: the workflow id, and a run id that outlives retries. */
 export function ownerOf() {
@@ -18,7 +15,7 @@ export function ownerOf() {
 
 /** Takes the claims of a run, or refuses with the run that holds one and has not ended. */
 export async function claimExports({ deps, plan }: { deps: ActivityDeps; plan: ExportPlan }): Promise<void> {
-  for (const what of claimsOf(plan)) await claim({ deps, what })
+  for (const what of leasesOf(plan)) await claim({ deps, what })
 }
 
 /** Taken again by each step: a run that was reset is another execution, and the one that took the claim has ended. */
@@ -28,11 +25,7 @@ export async function claim(options: {
   owner?: ClaimOwner
 }): Promise<void> {
   const { deps, what, owner = ownerOf() } = options
-  const result = await deps.state.claims.take({ what, owner, isClosed: isClosedTo(owner) })
-  if (result.taken) return
-  throw new Busy(
-    `The run ${result.heldBy.workflowId} is doing this already (${what}) and has not ended. Wait for it, or stop it.`,
-  )
+  await takeLease({ claims: deps.state.claims, what, owner, isClosed: isClosedTo(owner) })
 }
 
 /** What `asker`, which runs, is told of another run: whether that has ended, by Temporal's word. */

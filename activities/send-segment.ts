@@ -6,7 +6,7 @@ import type { SendChanges } from '../core/changes/send/send-changes.ts'
 import { type ChangeWork, Segment, type SegmentInput, type SendStep } from '../core/changes/send/segment.ts'
 import type { ActivityDeps } from './deps.ts'
 import { NotWoken } from '../core/imports/refusals.ts'
-import { refuseOther } from '../core/exports/plan.ts'
+import { refuseOther } from '../core/runs/identity.ts'
 import type { RunRates } from '../core/billing/run-rates.ts'
 import { withHeartbeat } from './heartbeat.ts'
 

@@ -1,6 +1,6 @@
 import { mkdir, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isSystemError, refusalOf } from '../core/destinations/errors.ts'
+import { isSystemError, refusalOf } from '../core/storage/system-errors.ts'
 
 /** The data folder takes no files, and nothing was begun. */
 export class DataFolderError extends Error {

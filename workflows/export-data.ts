@@ -1,7 +1,7 @@
 import { proxyActivities } from '@temporalio/workflow'
-import type { ExportReport } from '../activities/export/close-export.ts'
+import type { ExportReport } from '../core/exports/report.ts'
 import type { Activities } from '../activities/index.ts'
-import type { ExportInput } from '../activities/export/open-export.ts'
+import type { ExportInput } from '../core/exports/input.ts'
 import { exportRun } from './export-run.ts'
 
 const { openExport } = proxyActivities<Activities>({

@@ -7,8 +7,9 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow'
-import type { ResourceResult } from '../activities/export/close-export.ts'
+import type { ResourceResult } from '../core/exports/report.ts'
 import type { Activities } from '../activities/index.ts'
+import type { Opened } from '../activities/opened.ts'
 import type { ExportPlan } from '../core/exports/plan.ts'
 import type { SegmentResult } from '../activities/export/read-segment.ts'
 import { describeResource, type ResourceProgress } from './export-details.ts'
@@ -50,7 +51,7 @@ const status = defineQuery<ResourceProgress>('status')
  * minutes), so that the run shows life early and 10,000 pages still make only tens of events.
  */
 export async function exportResource(input: {
-  plan: ExportPlan
+  plan: Opened<ExportPlan>
   resource: Resource
 }): Promise<ResourceResult> {
   const { parent } = workflowInfo()

@@ -11,8 +11,9 @@ import {
   workflowInfo,
 } from '@temporalio/workflow'
 import type { Activities } from '../activities/index.ts'
+import type { Opened } from '../activities/opened.ts'
 import type { ExportPlan } from '../core/exports/plan.ts'
-import type { ExportReport, ResourceResult } from '../activities/export/close-export.ts'
+import type { ExportReport, ResourceResult } from '../core/exports/report.ts'
 import { exportResource } from './export-resource.ts'
 import { describeExport, type ExportProgress } from './export-details.ts'
 import { needsPerson } from './run/needs-person.ts'
@@ -37,7 +38,7 @@ const status = defineQuery<ExportProgress>('status')
 export async function exportRun(options: {
   /** What the run is called: `export`. */
   what: 'export' | 'fetch'
-  open: () => Promise<ExportPlan>
+  open: () => Promise<Opened<ExportPlan>>
 }): Promise<ExportReport> {
   const { what, open } = options
   const progress: ExportProgress = { what, phase: 'checking', resources: [] }
@@ -97,7 +98,7 @@ export async function exportRun(options: {
 }
 
 async function runChild(options: {
-  plan: ExportPlan
+  plan: Opened<ExportPlan>
   resource: ExportPlan['resources'][number]
   children: Map<string, string>
 }): Promise<ResourceResult> {

@@ -1,7 +1,7 @@
 import { proxyActivities } from '@temporalio/workflow'
-import type { ExportReport } from '../activities/export/close-export.ts'
+import type { ExportReport } from '../core/exports/report.ts'
 import type { Activities } from '../activities/index.ts'
-import type { FetchInput } from '../activities/export/open-fetch.ts'
+import type { FetchInput } from '../core/exports/input.ts'
 import { exportRun } from './export-run.ts'
 
 const { openFetch } = proxyActivities<Activities>({

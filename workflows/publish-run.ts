@@ -5,9 +5,9 @@ import {
   setCurrentDetails,
   workflowInfo,
 } from '@temporalio/workflow'
-import type { ExportReport } from '../activities/export/close-export.ts'
+import type { ExportReport } from '../core/exports/report.ts'
 import type { Activities } from '../activities/index.ts'
-import type { PublishAgainInput } from '../activities/export/open-publish.ts'
+import type { PublishAgainInput } from '../core/exports/input.ts'
 import { openMarks } from './run/search-attributes.ts'
 import { needsPerson } from './run/needs-person.ts'
 import { openNotices } from './run/notify.ts'

@@ -1,5 +1,6 @@
 import { proxyActivities, setCurrentDetails, workflowInfo } from '@temporalio/workflow'
-import type { Missed, WatchInput, WatchStep } from '../activities/schedules/find-missed.ts'
+import type { WatchInput } from '../core/schedules/watch-input.ts'
+import type { Missed, WatchStep } from '../activities/schedules/find-missed.ts'
 import type { Activities } from '../activities/index.ts'
 import { openNotices, scheduledBy } from './run/notify.ts'
 

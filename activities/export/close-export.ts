@@ -1,44 +1,24 @@
 import { dirname, join } from 'node:path'
 import { missingHeader } from '../../core/destinations/csv/stage-notes.ts'
 import { replaceFile } from '../../core/storage/durable.ts'
-import { toFileName } from '../../core/destinations/export-folder.ts'
+import { toFileName } from '../../core/storage/file-name.ts'
 import { readParts } from '../../core/destinations/read-parts.ts'
 import { writeSet } from '../../core/destinations/write-set.ts'
 import { toReportPage } from '../../core/runs/view/html.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { latestCheckpoint } from '../../core/exports/parts/checkpoint.ts'
-import { claimsOf, ownerOf } from '../leases.ts'
+import { leasesOf } from '../../core/exports/leases.ts'
+import { ownerOf } from '../leases.ts'
 import { toRunAccount } from '../../core/exports/run-view.ts'
-import { refuseOther, type DestinationName, type ExportPlan } from '../../core/exports/plan.ts'
+import { refuseOther } from '../../core/runs/identity.ts'
+import { type ExportPlan } from '../../core/exports/plan.ts'
 import { missingPart } from '../../core/exports/parts/part-names.ts'
 import { pruneParts } from '../../core/exports/parts/prune.ts'
-import type { PublishedExport } from './publish-export.ts'
+import type { ExportReport, PublishedExport, ResourceResult } from '../../core/exports/report.ts'
 import { partsFolder } from '../../core/exports/parts/read-folder.ts'
 import type { RunRates } from '../../core/billing/run-rates.ts'
 
 type Resource = ExportPlan['resources'][number]
-
-/** A destination that a read could not be published to. */
-export interface PublishFailure {
-  destination: DestinationName
-  error: string
-}
-
-/** What became of one resource of a run. */
-export type ResourceResult =
-  | { resource: Resource; published: PublishedExport[]; failed?: PublishFailure[] }
-  | { resource: Resource; stopped: true }
-  | { resource: Resource; error: string }
-
-export interface ExportReport {
-  /** One sentence; the first thing the Temporal UI shows of a result. */
-  summary: string
-  run: string
-  verdict: 'proven' | 'unproven' | 'stopped' | 'failed'
-  exports: ResourceResult[]
-  /** Of a fetch by id: the ids that do not exist; `file` has them all. */
-  missing?: { count: number; first: string[]; file: string }
-}
 
 /** Ends an export: its report, the note of what belongs together, and the claims freed. */
 export function createCloseExport({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
@@ -59,7 +39,7 @@ export function createCloseExport({ deps, rates }: { deps: ActivityDeps; rates: 
       await replaceFile(page, toReportPage(toRunAccount({ plan, report, folder: dirname(page) })))
       await replaceFile(reportPath({ deps, plan, ending: '.json' }), `${JSON.stringify(report, null, 2)}\n`)
     }
-    for (const what of claimsOf(plan)) await deps.state.claims.release({ what, owner: ownerOf() })
+    for (const what of leasesOf(plan)) await deps.state.claims.release({ what, owner: ownerOf() })
     rates.end(plan)
     await pruneParts({ dataDir: deps.dataDir, now: Date.now() })
     deps.observer.did({ did: 'ended', run: plan.run, verdict: report.verdict })

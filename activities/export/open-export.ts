@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import { checkFilters } from '../../core/billing/resources/filters.ts'
 import { listResources } from '../../core/billing/resources/lists.ts'
 import { listNames } from '../../core/billing/resources/resource.ts'
@@ -6,39 +5,18 @@ import { checkPrivacy } from '../../core/tables/privacy.ts'
 import { claimExports } from '../leases.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { ExportPlan } from '../../core/exports/plan.ts'
-import { parseInput, publishingFields, startPlan } from '../../core/exports/input.ts'
+import { exportInput, parseInput } from '../../core/exports/input.ts'
+import { type Opened, toOpened } from '../opened.ts'
+import { startPlan } from './start-plan.ts'
 import { savePlan } from '../../core/exports/saved-plan.ts'
 import { toSince } from '../../core/exports/watermark.ts'
-
-/** How many records a warehouse may mark as deleted; without it a tenth, at least 10. */
-export const maxDeletesInput = z.union([z.int().min(0), z.literal('all')])
-
-const { to, schema, ...otherFields } = publishingFields
-
-/** The input of `exportData`: one object, every field of which may be left out, as the Temporal UI sends it. */
-export const exportInput = z.strictObject({
-  resources: z.array(z.enum(listNames)).min(1).optional(),
-  to,
-  /** `incremental` reads what changed since the last proven export to the same destinations. */
-  mode: z.enum(['full', 'incremental']).optional(),
-  /** How far behind its watermark an incremental read begins, for records that were committed late. */
-  lookbackSeconds: z.number().min(0).optional(),
-  schema,
-  maxDeletes: maxDeletesInput.optional(),
-  /** Filters of the lists (interface, section 4.2); each must be one of every resource asked for. */
-  filters: z.record(z.string(), z.string()).optional(),
-  /** The most requests that each read may make for its list. A read that is cut short is not proven. */
-  maxPages: z.int().min(1).optional(),
-  ...otherFields,
-})
-export type ExportInput = z.input<typeof exportInput>
 
 /**
  * Checks everything about an export that can be known before it begins (input, identity, the service's answer to
  * this token and workspace) and claims each resource and destination for this run.
  */
 export function createOpenExport(deps: ActivityDeps) {
-  return async function openExport(input: unknown): Promise<ExportPlan> {
+  return async function openExport(input: unknown): Promise<Opened<ExportPlan>> {
     const asked = parseInput({ schema: exportInput, input, what: 'an export' })
     const resources = [...new Set(asked.resources ?? listNames)]
     const { exclude = [], hash = [], filters = {}, maxDeletes, maxPages } = asked
@@ -53,6 +31,6 @@ export function createOpenExport(deps: ActivityDeps) {
     if (asked.mode === 'incremental')
       plan.since = await toSince({ deps, plan, lists: resources, lookbackSeconds: asked.lookbackSeconds })
     await savePlan({ dataDir: deps.dataDir, plan })
-    return plan
+    return toOpened(deps, plan)
   }
 }

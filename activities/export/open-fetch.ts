@@ -1,6 +1,6 @@
-import { z } from 'zod'
+import type { z } from 'zod'
 import { NotFound, Refused } from '../../core/billing/errors.ts'
-import { documentNames, documentResources } from '../../core/billing/resources/documents.ts'
+import { documentResources } from '../../core/billing/resources/documents.ts'
 import { idRule, isId, openIdColumn } from '../../core/imports/read-ids.ts'
 import { checkPrivacy } from '../../core/tables/privacy.ts'
 import { keepAskedIds, readAskedIds } from '../../core/exports/requested-ids.ts'
@@ -10,28 +10,17 @@ import { InvalidInput } from '../../core/runs/errors.ts'
 import type { AskedIds, ExportPlan } from '../../core/exports/plan.ts'
 import { refusing } from '../../core/imports/refusals.ts'
 import { insideFolder } from '../../core/runs/inside-folder.ts'
-import { parseInput, publishingFields, startPlan } from '../../core/exports/input.ts'
+import { fetchInput, parseInput } from '../../core/exports/input.ts'
+import { type Opened, toOpened } from '../opened.ts'
+import { startPlan } from './start-plan.ts'
 import { savePlan } from '../../core/exports/saved-plan.ts'
-
-/** The input of `fetchDocuments`: one object, as the Temporal UI sends it. */
-const fetchInput = z.strictObject({
-  documents: z.enum(documentNames),
-  /** The ids, or `file`. */
-  ids: z.array(z.union([z.string(), z.int()])).optional(),
-  /** A CSV file in the data folder. */
-  file: z.string().min(1).optional(),
-  /** The column of the file that holds the ids; `id` where it is left out. */
-  column: z.string().min(1).optional(),
-  ...publishingFields,
-})
-export type FetchInput = z.input<typeof fetchInput>
 
 /**
  * Checks everything about a fetch that can be known before it begins (input, every id, identity, the service's
  * answer for the first of them), keeps the ids, and claims the documents and destinations for this run.
  */
 export function createOpenFetch(deps: ActivityDeps) {
-  return async function openFetch(input: unknown): Promise<ExportPlan> {
+  return async function openFetch(input: unknown): Promise<Opened<ExportPlan>> {
     const asked = parseInput({ schema: fetchInput, input, what: 'a fetch' })
     const { documents, exclude = [], hash = [] } = asked
     const resource = documentResources[documents]
@@ -46,7 +35,7 @@ export function createOpenFetch(deps: ActivityDeps) {
       break
     }
     await savePlan({ dataDir: deps.dataDir, plan })
-    return plan
+    return toOpened(deps, plan)
   }
 }
 

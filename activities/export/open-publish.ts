@@ -1,30 +1,18 @@
 import { utimes } from 'node:fs/promises'
-import { z } from 'zod'
 import { latestCheckpoint } from '../../core/exports/parts/checkpoint.ts'
 import { claimExports, ownerOf } from '../leases.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { InvalidInput } from '../../core/runs/errors.ts'
-import { destinationNames, refuseMissing, refuseOther, type ExportPlan } from '../../core/exports/plan.ts'
-import { maxDeletesInput } from './open-export.ts'
-import { kindsFor } from '../../core/notifications/notification.ts'
+import { refuseOther } from '../../core/runs/identity.ts'
+import { refuseMissing, type ExportPlan } from '../../core/exports/plan.ts'
+import { type Opened, toOpened } from '../opened.ts'
 import { markPublishing, takeTurn } from '../../core/exports/parts/publish-record.ts'
-import { schemaInput } from '../../core/exports/input.ts'
+import { publishAgainInput } from '../../core/exports/input.ts'
 import { partsFolder } from '../../core/exports/parts/read-folder.ts'
 import { loadPlan } from '../../core/exports/saved-plan.ts'
 
-const publishAgainInput = z.strictObject({
-  /** The export whose kept parts are published. */
-  run: z.string().min(1),
-  to: z.array(z.enum(destinationNames)).min(1).optional(),
-  /** As in `exportData`; without it what the export was given. */
-  maxDeletes: maxDeletesInput.optional(),
-  /** The schema in PostgreSQL; without it the one of the export. */
-  schema: schemaInput.optional(),
-})
-export type PublishAgainInput = z.input<typeof publishAgainInput>
-
 export interface OpenedPublish {
-  plan: ExportPlan
+  plan: Opened<ExportPlan>
   checkpoints: { resource: ExportPlan['resources'][number]; checkpoint: string }[]
 }
 
@@ -41,15 +29,14 @@ export function createOpenPublish(deps: ActivityDeps) {
     const kept = await loadPlan({ dataDir: deps.dataDir, run: parsed.data.run })
     refuseOther({ run: kept.identity, worker: deps.identity })
     const { to = kept.to, maxDeletes = kept.maxDeletes, schema = kept.schema } = parsed.data
-    // Whom to tell and what the server has are the worker's, as they are now.
-    const served = { notifies: kindsFor(deps.receivers), marks: [...deps.marks] }
-    const plan = { ...kept, to: [...new Set(to)], maxDeletes, schema, ...served }
-    for (const name of plan.to) refuseMissing({ deps, name })
+    const plan = { ...kept, to: [...new Set(to)], maxDeletes, schema }
+    for (const name of plan.to) refuseMissing({ ...deps, name })
     const checkpoints = await takeTurn(deps.dataDir, () => reserve({ dataDir: deps.dataDir, plan }))
     if (checkpoints.length === 0) {
       throw new InvalidInput(`The run ${plan.run} has read no resource to its end. Export again.`)
     }
-    const opened = { plan: { ...plan, resources: checkpoints.map(({ resource }) => resource) }, checkpoints }
+    const resources = checkpoints.map(({ resource }) => resource)
+    const opened = { plan: toOpened(deps, { ...plan, resources }), checkpoints }
     await claimExports({ deps, plan: opened.plan })
     return opened
   }

@@ -11,11 +11,15 @@ import type { Table } from '../../core/tables/table.ts'
 import { loadCheckpoint, type AnyOutcome, type Checkpoint } from '../../core/exports/parts/checkpoint.ts'
 import { isOfIds, toFacts } from '../../core/exports/read-facts.ts'
 import type { ClaimOwner } from '../../core/state/leases.ts'
-import { claim, claimsOf } from '../leases.ts'
+import { leasesOf } from '../../core/exports/leases.ts'
+import { claim } from '../leases.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { InvalidInput } from '../../core/runs/errors.ts'
 import { isOfTable, missingPart, rejectedPart } from '../../core/exports/parts/part-names.ts'
-import { refuseOther, type DestinationName, type ExportPlan } from '../../core/exports/plan.ts'
+import { type DestinationName } from '../../core/destinations/names.ts'
+import { refuseOther } from '../../core/runs/identity.ts'
+import { type ExportPlan } from '../../core/exports/plan.ts'
+import type { PublishedExport } from '../../core/exports/report.ts'
 import { markPublished } from '../../core/exports/parts/publish-record.ts'
 import { markDamaged, partsFolder, tablesOfRead } from '../../core/exports/parts/read-folder.ts'
 import { moveWatermark, placeOf } from '../../core/exports/watermark.ts'
@@ -32,28 +36,12 @@ export interface PublishInput {
   owner: ClaimOwner
 }
 
-export interface PublishedExport {
-  resource: ExportPlan['resources'][number]
-  destination: DestinationName
-  verdict: 'proven' | 'unproven'
-  reasons: string[]
-  records: number
-  /** For people: a folder, a file or a schema. */
-  where: string
-  /** The manifest's file; empty where the destination keeps none (a warehouse). */
-  manifest: string
-  /** What a person should look at: deletes that were held back. */
-  warnings: string[]
-  /** Of a fetch by id: the ids that do not exist, the first of them by name. */
-  missing?: { count: number; first: string[] }
-}
-
 /** Makes a finished read visible in one destination, all at once or not at all. Safe to repeat. */
 export function createPublishExport(deps: ActivityDeps) {
   return async function publishExport(input: PublishInput): Promise<PublishedExport> {
     const { plan, resource } = input
     refuseOther({ run: plan.identity, worker: deps.identity })
-    for (const what of claimsOf({ resources: [resource], to: [input.destination] }))
+    for (const what of leasesOf({ resources: [resource], to: [input.destination] }))
       await claim({ deps, what, owner: input.owner })
     const destination = deps.destinations.get(input.destination)
     if (destination === undefined)

@@ -2,9 +2,11 @@ import { cancellationSignal, heartbeat } from '@temporalio/activity'
 import { openSegment } from '../../core/exports/parts/read-into-parts.ts'
 import { latestCheckpoint, type Checkpoint } from '../../core/exports/parts/checkpoint.ts'
 import type { ClaimOwner } from '../../core/state/leases.ts'
-import { claim, claimsOf, isClosedTo } from '../leases.ts'
+import { leasesOf } from '../../core/exports/leases.ts'
+import { claim, isClosedTo } from '../leases.ts'
 import type { ActivityDeps } from '../deps.ts'
-import { refuseOther, type ExportPlan } from '../../core/exports/plan.ts'
+import { refuseOther } from '../../core/runs/identity.ts'
+import { type ExportPlan } from '../../core/exports/plan.ts'
 import { openRunFolder } from '../../core/exports/parts/read-folder.ts'
 import type { RunRates } from '../../core/billing/run-rates.ts'
 
@@ -41,7 +43,7 @@ export function createReadSegment({ deps, rates }: { deps: ActivityDeps; rates: 
   return async function readSegment(input: SegmentInput): Promise<SegmentResult> {
     const { plan, resource, seconds, owner } = input
     refuseOther({ run: plan.identity, worker: deps.identity })
-    for (const what of claimsOf({ resources: [resource], to: plan.to })) await claim({ deps, what, owner })
+    for (const what of leasesOf({ resources: [resource], to: plan.to })) await claim({ deps, what, owner })
     const folder = await openRunFolder({ ...deps, plan, resource, isClosed: isClosedTo(owner) })
     // Temporal may have given up on an attempt that this process still has: its request budget is this one's now.
     const before = inProgress.get(folder)
@@ -54,7 +56,9 @@ export function createReadSegment({ deps, rates }: { deps: ActivityDeps; rates: 
         if (from?.outcome !== undefined) return from
         const cancelled = cancellationSignal()
         cancelled.throwIfAborted()
-        segment = openSegment({ deps, plan, resource, folder, from, billing: rates.of(plan), cancelled })
+        const billing = rates.of(plan)
+        const onPage = (step: Parameters<typeof deps.observer.took>[0]) => deps.observer.took(step)
+        segment = openSegment({ deps, plan, resource, folder, from, billing, cancelled, onPage })
         return await segment.readFor(seconds * 1000)
       } finally {
         clearInterval(beat)

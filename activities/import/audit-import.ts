@@ -8,7 +8,7 @@ import { type ImportLimits, type ImportPlan, runFiles } from '../../core/imports
 import { type AuditNote, readRunNotes } from '../../core/imports/run-files.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { withHeartbeat } from '../heartbeat.ts'
-import { refuseOther } from '../../core/exports/plan.ts'
+import { refuseOther } from '../../core/runs/identity.ts'
 import type { RunRates } from '../../core/billing/run-rates.ts'
 
 /** So many findings are named in the report; all of them are in `findings.jsonl`. */

@@ -8,7 +8,7 @@ import { type ImportReport, writeImportReport } from '../../core/imports/report.
 import { ownerOf } from '../leases.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { withHeartbeat } from '../heartbeat.ts'
-import { refuseOther } from '../../core/exports/plan.ts'
+import { refuseOther } from '../../core/runs/identity.ts'
 import type { RunRates } from '../../core/billing/run-rates.ts'
 import { heartbeat } from '@temporalio/activity'
 

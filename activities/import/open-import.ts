@@ -10,14 +10,13 @@ import type { ActivityDeps } from '../deps.ts'
 import { findInput } from '../../core/imports/find-input.ts'
 import { refusing } from '../../core/imports/refusals.ts'
 import { type AskedImport, parseImportInput } from '../../core/imports/input.ts'
-import { refuseOther } from '../../core/exports/plan.ts'
-import type { MarkName } from '../../core/runs/search-attributes.ts'
+import { refuseOther } from '../../core/runs/identity.ts'
 import { namesIn } from '../../core/runs/name.ts'
-import { kindsFor, type NoticeKind } from '../../core/notifications/notification.ts'
+import { type Opened, toOpened } from '../opened.ts'
 import { toImportPlan } from './to-import-plan.ts'
 
 /** What an import does, and what the worker's receivers want to hear of it (NOTIFY_URL). */
-export type OpenedImport = ImportPlan & { notifies?: NoticeKind[]; marks?: MarkName[] }
+export type OpenedImport = Opened<ImportPlan>
 
 /**
  * Settles what an import does: checks its input, copies the file and all it needs into the run's folder, and finds
@@ -25,9 +24,8 @@ export type OpenedImport = ImportPlan & { notifies?: NoticeKind[]; marks?: MarkN
  */
 export function createOpenImport(deps: ActivityDeps) {
   return async function openImport(input: unknown): Promise<OpenedImport> {
-    const served = { notifies: kindsFor(deps.receivers), marks: [...deps.marks] }
     const settled = await findSettled(deps)
-    if (settled !== undefined) return { ...settled, ...served }
+    if (settled !== undefined) return toOpened(deps, settled)
     const asked = parseImportInput(input)
     if (asked.identity !== undefined) refuseOther({ run: asked.identity, worker: deps.identity })
     // Temporal tries again, and shows meanwhile why: the client's own patience would hide it for minutes.
@@ -51,7 +49,7 @@ export function createOpenImport(deps: ActivityDeps) {
       const plan = await toImportPlan({ deps, asked, copied, run, folder, fingerprint, source })
       await keepInput({ deps, plan, fresh })
       await removeHandedIn({ dataDir: deps.dataDir, file: files.file })
-      return { ...plan, ...served }
+      return toOpened(deps, plan)
     } finally {
       await rm(fresh, { recursive: true, force: true })
     }

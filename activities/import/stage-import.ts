@@ -9,11 +9,12 @@ import { importKinds } from '../../core/imports/kinds.ts'
 import { type ImportPlan, runFiles } from '../../core/imports/plan.ts'
 import type { ImportFile } from '../../core/imports/open-file.ts'
 import { fileOf, readRunNotes, type StagedNote } from '../../core/imports/run-files.ts'
+import { isClosedTo, ownerOf } from '../leases.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { type Existing, findExisting } from '../../core/imports/staging/existing-in-service.ts'
 import { refusing, RowsTaken } from '../../core/imports/refusals.ts'
 import { withHeartbeat } from '../heartbeat.ts'
-import { refuseOther } from '../../core/exports/plan.ts'
+import { refuseOther } from '../../core/runs/identity.ts'
 import { refuseMissing, refuseTaken } from '../../core/imports/staging/refuse.ts'
 import type { RunRates } from '../../core/billing/run-rates.ts'
 import { keepWhatGoesOn, takeOverRows } from '../../core/imports/staging/take-over.ts'
@@ -51,13 +52,15 @@ export function createStageImport({ deps, rates }: { deps: ActivityDeps; rates: 
         const check = await checkFile({ ...file, expect: plan.expect })
         await replaceFile(join(folder, runFiles.check), JSON.stringify(check, null, 2))
         const staging = { deps, plan, file, check }
+        const owner = ownerOf()
+        const party = { state: deps.state, owner, isClosed: isClosedTo(owner) }
         const onInvalid = plan.dryRun ? 'skip' : plan.onInvalid
         if (plan.dryRun && check.stopped) return toStaged({ check })
         const drafts = () => draftsOf(plan, { ...file, check, onInvalid })
         phase = 'looking for what was done before'
         const stock = await takeStock({ ledger: deps.state.ledger, plan, drafts: drafts() })
         refuseMissing({ plan, stock, check })
-        await keepWhatGoesOn({ deps, stock })
+        await keepWhatGoesOn({ stock, ...party })
         phase = 'looking for what the service has already'
         const existing = await lookForExisting({ ...staging, rates, stock })
         refuseTaken({ plan, stock, existing })
@@ -68,7 +71,7 @@ export function createStageImport({ deps, rates }: { deps: ActivityDeps; rates: 
           plan.kind === 'retentions'
             ? await newestCreated({ billing, signal: cancellationSignal() })
             : undefined
-        await takeOverRows({ deps, plan, stock })
+        await takeOverRows({ plan, stock, ...party })
         await stageAll({ ...staging, stock, existing, drafts: drafts() })
         const note = toStaged({ check, stock, existing, newestBefore: newest })
         await replaceFile(join(folder, runFiles.staged), JSON.stringify(note, null, 2))

@@ -2,7 +2,7 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type ChangeRun, changeRunFiles, type Decision } from '../../core/runs/run-files.ts'
 import type { ActivityDeps } from '../deps.ts'
-import { refuseOther } from '../../core/exports/plan.ts'
+import { refuseOther } from '../../core/runs/identity.ts'
 
 /** Keeps what a person said to a run, for its report: durable before anything is done on the strength of it. */
 export function createNoteDecision(deps: ActivityDeps) {

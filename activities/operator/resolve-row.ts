@@ -2,7 +2,7 @@ import { type Decision, resolveChange } from '../../core/changes/reconcile/resol
 import type { ChangeRun } from '../../core/runs/run-files.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { refusing } from '../../core/imports/refusals.ts'
-import { refuseOther } from '../../core/exports/plan.ts'
+import { refuseOther } from '../../core/runs/identity.ts'
 
 /** Takes down what a person found out about a parked row. */
 export function createResolveRow(deps: ActivityDeps) {

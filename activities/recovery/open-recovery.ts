@@ -9,9 +9,8 @@ import { type RecoveryPlan, recoveryFiles } from '../../core/recoveries/plan.ts'
 import { readSavedPlan } from '../../core/recoveries/run-files.ts'
 import { claim } from '../leases.ts'
 import type { ActivityDeps } from '../deps.ts'
-import type { MarkName } from '../../core/runs/search-attributes.ts'
-import { kindsFor, type NoticeKind } from '../../core/notifications/notification.ts'
-import { refuseOther } from '../../core/exports/plan.ts'
+import { type Opened, toOpened } from '../opened.ts'
+import { refuseOther } from '../../core/runs/identity.ts'
 import { namesIn } from '../../core/runs/name.ts'
 
 const minuteMs = 60_000
@@ -39,19 +38,18 @@ export interface OpenRecoveryInput {
 }
 
 /** A plan, with what anybody wants to be told of and the search attributes that the server has. */
-export type OpenedRecovery = RecoveryPlan & { notifies?: NoticeKind[]; marks?: MarkName[] }
+export type OpenedRecovery = Opened<RecoveryPlan>
 
 /** Settles what a recovery does: checks its input and the service, and that no other one goes on in the workspace. */
 export function createOpenRecovery(deps: ActivityDeps) {
   return async function openRecovery({ input, firstRunId }: OpenRecoveryInput): Promise<OpenedRecovery> {
-    const served = { notifies: kindsFor(deps.receivers), marks: [...deps.marks] }
     const workflowId = activityInfo().workflowExecution?.workflowId ?? ''
     const execution = { workflowId, runId: firstRunId }
     const { plan: settled, ...place } = await nameRecovery({ dataDir: deps.dataDir, execution })
     if (settled !== undefined) {
       refuseOther({ run: settled.identity, worker: deps.identity })
       await claimRecovery({ deps, plan: settled })
-      return { ...settled, ...served }
+      return toOpened(deps, settled)
     }
     const asked = parseRecoveryInput(input)
     if (asked.identity !== undefined) refuseOther({ run: asked.identity, worker: deps.identity })
@@ -64,7 +62,7 @@ export function createOpenRecovery(deps: ActivityDeps) {
     await mkdir(join(deps.dataDir, plan.folder), { recursive: true })
     const saved = { plan, narrowing, asked: withoutIdentity(input) }
     await replaceFile(join(deps.dataDir, plan.folder, recoveryFiles.plan), JSON.stringify(saved))
-    return { ...plan, ...served }
+    return toOpened(deps, plan)
   }
 }
 

@@ -1,7 +1,7 @@
 import { endResumes, leaveUntried } from '../../core/changes/reconcile/close-remaining.ts'
 import type { RecoveryPlan } from '../../core/recoveries/plan.ts'
 import type { ActivityDeps } from '../deps.ts'
-import { refuseOther } from '../../core/exports/plan.ts'
+import { refuseOther } from '../../core/runs/identity.ts'
 
 /** Leaves a part of a recovery for good: the reasons whose canary failed, or all that was never resumed. */
 export function createLeaveResumes(deps: ActivityDeps) {

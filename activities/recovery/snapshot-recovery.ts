@@ -13,7 +13,7 @@ import { readSavedPlan, type SnapshotNote } from '../../core/recoveries/run-file
 import { selectCandidates, type Selection } from '../../core/recoveries/candidates/select.ts'
 import type { KeyHistory } from '../../core/state/ledger/key-queries.ts'
 import type { ActivityDeps } from '../deps.ts'
-import { refuseOther } from '../../core/exports/plan.ts'
+import { refuseOther } from '../../core/runs/identity.ts'
 import { claimRecovery } from './open-recovery.ts'
 import type { RunRates } from '../../core/billing/run-rates.ts'
 import { settleLeftovers } from '../../core/recoveries/reconcile-orphans.ts'

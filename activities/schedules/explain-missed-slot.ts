@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity'
 import type { ScheduleDescription } from '@temporalio/client'
 import { WorkflowNotFoundError } from '@temporalio/common'
-import type { ExportReport } from '../export/close-export.ts'
+import type { ExportReport } from '../../core/exports/report.ts'
 import type { Night } from '../../core/schedules/slots.ts'
 
 /** What became of the run that Temporal was to start at this time, for a person: as far as Temporal still knows. */

@@ -1,30 +1,15 @@
 import { Context, activityInfo } from '@temporalio/activity'
 import type { Client, ScheduleDescription } from '@temporalio/client'
-import { z } from 'zod'
+import { parseWatchInput } from '../../core/schedules/watch-input.ts'
 import { readPublished, type PublishedNote } from '../../core/exports/publication-log.ts'
 import type { ActivityDeps } from '../deps.ts'
-import { InvalidInput } from '../../core/runs/errors.ts'
 import { toExpected } from '../../core/schedules/expected-exports.ts'
 import { lacksOf, type Night } from '../../core/schedules/slots.ts'
 import { kindsFor, type NoticeKind } from '../../core/notifications/notification.ts'
 import { isOwn, scheduleMemoOf } from '../../core/schedules/memo.ts'
 import { tellNight } from './explain-missed-slot.ts'
 
-export const watchInput = z.strictObject({
-  /** How far back the first look of a schedule goes; every later one begins where the last one ended. */
-  lookBackHours: z.number().positive().max(720).optional(),
-})
-export type WatchInput = z.input<typeof watchInput>
 const usualLookBackHours = 24
-
-export function parseWatchInput(input: unknown): WatchInput {
-  const parsed = watchInput.safeParse(input)
-  if (parsed.success) return parsed.data
-  const problems = parsed.error.issues.map((issue) => `${issue.path.join('.') || 'input'}: ${issue.message}`)
-  throw new InvalidInput(
-    `The input is not one the watch takes: ${problems.join('; ')}. Its only field is lookBackHours.`,
-  )
-}
 
 export interface Missed {
   schedule: string

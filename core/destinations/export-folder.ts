@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto'
 import { join } from 'node:path'
+import { toFileName } from '../storage/file-name.ts'
 import type { Publication } from './destination.ts'
 
 /** The links beside the runs' folders. */
@@ -33,18 +33,4 @@ export function pointersOf(publication: Named & Pick<Publication, 'facts'>): Poi
   const { mode, filters, capped, forExcel, facts } = publication
   if (mode !== 'full' || capped || forExcel || Object.keys(filters).length > 0) return []
   return facts.verdict === 'proven' ? ['latest', 'latest-proven'] : ['latest']
-}
-
-/** No file system takes a name of more bytes; the marks and a temporary name's ending need room beside it. */
-const longestName = 200
-
-/**
- * A run's name as a file name. People type workflow ids: a slash must not lead anywhere, nor a run called `latest`
- * stand where the link does. Other names stay as they are.
- */
-export function toFileName(run: string): string {
-  const name = encodeURIComponent(run.toWellFormed()).replace(/^\.|^(?=latest(-proven)?$)/, '_$&')
-  if (name.length <= longestName) return name
-  const sum = createHash('sha256').update(run).digest('hex').slice(0, 16)
-  return `${name.slice(0, longestName - 17)}-${sum}`
 }

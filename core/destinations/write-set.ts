@@ -1,7 +1,8 @@
 import { join, relative } from 'node:path'
 import { z } from 'zod'
 import { replaceFile } from '../storage/durable.ts'
-import { exportsRoot, toFileName } from './export-folder.ts'
+import { toFileName } from '../storage/file-name.ts'
+import { exportsRoot } from './export-folder.ts'
 import type { Manifest } from './manifest.ts'
 
 /** `exports/sets/<run>.json`: which manifests of one run belong together. */

@@ -1,13 +1,8 @@
-import { activityInfo } from '@temporalio/activity'
 import { z } from 'zod'
-import { allowedRoot } from '../destinations/allowed-root.ts'
-import type { ResourceName } from '../billing/resources/all-resources.ts'
-import { ownerOf } from '../../activities/leases.ts'
-import type { ActivityDeps } from '../../activities/deps.ts'
+import { documentNames } from '../billing/resources/documents.ts'
+import { listNames } from '../billing/resources/resource.ts'
+import { destinationNames } from '../destinations/names.ts'
 import { InvalidInput } from '../runs/errors.ts'
-import { destinationNames, refuseMissing, refuseOther, type ExportPlan } from './plan.ts'
-import { kindsFor } from '../notifications/notification.ts'
-import { nameRun } from '../runs/name.ts'
 
 export const schemaInput = z.string().regex(/^[a-z_][a-z0-9_]{0,62}$/, 'is no plain name in lower case')
 
@@ -34,7 +29,55 @@ export const publishingFields = {
     })
     .optional(),
 }
-const publishing = z.object(publishingFields)
+export type PublishingInput = z.output<z.ZodObject<typeof publishingFields>>
+
+/** How many records a warehouse may mark as deleted; without it a tenth, at least 10. */
+export const maxDeletesInput = z.union([z.int().min(0), z.literal('all')])
+
+const { to, schema, ...otherFields } = publishingFields
+
+/** The input of `exportData`: one object, every field of which may be left out, as the Temporal UI sends it. */
+export const exportInput = z.strictObject({
+  resources: z.array(z.enum(listNames)).min(1).optional(),
+  to,
+  /** `incremental` reads what changed since the last proven export to the same destinations. */
+  mode: z.enum(['full', 'incremental']).optional(),
+  /** How far behind its watermark an incremental read begins, for records that were committed late. */
+  lookbackSeconds: z.number().min(0).optional(),
+  schema,
+  maxDeletes: maxDeletesInput.optional(),
+  /** Filters of the lists (interface, section 4.2); each must be one of every resource asked for. */
+  filters: z.record(z.string(), z.string()).optional(),
+  /** The most requests that each read may make for its list. A read that is cut short is not proven. */
+  maxPages: z.int().min(1).optional(),
+  ...otherFields,
+})
+export type ExportInput = z.input<typeof exportInput>
+
+/** The input of `fetchDocuments`: one object, as the Temporal UI sends it. */
+export const fetchInput = z.strictObject({
+  documents: z.enum(documentNames),
+  /** The ids, or `file`. */
+  ids: z.array(z.union([z.string(), z.int()])).optional(),
+  /** A CSV file in the data folder. */
+  file: z.string().min(1).optional(),
+  /** The column of the file that holds the ids; `id` where it is left out. */
+  column: z.string().min(1).optional(),
+  ...publishingFields,
+})
+export type FetchInput = z.input<typeof fetchInput>
+
+/** The input of `publishRun`. */
+export const publishAgainInput = z.strictObject({
+  /** The export whose kept parts are published. */
+  run: z.string().min(1),
+  to: z.array(z.enum(destinationNames)).min(1).optional(),
+  /** As in `exportData`; without it what the export was given. */
+  maxDeletes: maxDeletesInput.optional(),
+  /** The schema in PostgreSQL; without it the one of the export. */
+  schema: schemaInput.optional(),
+})
+export type PublishAgainInput = z.input<typeof publishAgainInput>
 
 /** Reads a run's input, or says in one sentence all that is wrong with it. `what` as in `an export`. */
 export function parseInput<S extends z.ZodObject>(of: {
@@ -50,34 +93,4 @@ export function parseInput<S extends z.ZodObject>(of: {
   throw new InvalidInput(
     `The input is not one ${what} takes: ${problems.join('; ')}. Its fields are ${allowed}.`,
   )
-}
-
-/** A run's plan as far as it follows from those fields; nothing has been asked of the service yet. */
-export async function startPlan(of: {
-  deps: ActivityDeps
-  asked: z.output<typeof publishing>
-  resources: ResourceName[]
-}): Promise<ExportPlan> {
-  const { deps, asked, resources } = of
-  const { identity, to = ['csv'], exclude = [], hash = [], out } = asked
-  if (identity !== undefined) refuseOther({ run: identity, worker: deps.identity })
-  for (const name of to) refuseMissing({ deps, name })
-  return {
-    run: await nameRun({ dataDir: deps.dataDir, execution: ownerOf() }),
-    startedAt: new Date(activityInfo().scheduledTimestampMs).toISOString(),
-    servedAt: undefined,
-    identity: deps.identity,
-    resources,
-    to: [...new Set(to)],
-    since: {},
-    schema: asked.schema,
-    filters: {},
-    exclude,
-    hash,
-    forExcel: asked.forExcel ?? false,
-    requestsPerSecond: asked.requestsPerSecond,
-    out: out === undefined ? undefined : allowedRoot({ ...deps, out }),
-    notifies: kindsFor(deps.receivers),
-    marks: [...deps.marks],
-  }
 }

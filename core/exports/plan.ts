@@ -1,12 +1,7 @@
 import type { ResourceName } from '../billing/resources/all-resources.ts'
-import { differenceOf, type Identity } from '../runs/identity.ts'
-import type { ActivityDeps } from '../../activities/deps.ts'
-import { InvalidInput, WrongWorker } from '../runs/errors.ts'
-import type { MarkName } from '../runs/search-attributes.ts'
-import type { NoticeKind } from '../notifications/notification.ts'
-
-export const destinationNames = ['csv', 'duckdb', 'parquet', 'postgres'] as const
-export type DestinationName = (typeof destinationNames)[number]
+import type { Identity } from '../runs/identity.ts'
+import type { DestinationName } from '../destinations/names.ts'
+import { InvalidInput } from '../runs/errors.ts'
 
 /**
  * What a run reads and where it publishes it, settled once at its start; every later step gets it and checks the
@@ -32,10 +27,6 @@ export interface ExportPlan {
   requestsPerSecond?: number | undefined
   /** Absolute; absent for the data folder's own `exports/`. */
   out?: string | undefined
-  /** What the worker's receivers want to hear of (NOTIFY_URL). */
-  notifies?: NoticeKind[]
-  /** The search attributes that the server has. */
-  marks?: MarkName[]
   /** Only of a fetch: the documents are read by these ids, which lie beside the parts. */
   ids?: AskedIds
 }
@@ -49,12 +40,11 @@ export interface AskedIds {
   notes: string[]
 }
 
-export function refuseOther(identities: { run: Identity; worker: Identity }): void {
-  const difference = differenceOf(identities)
-  if (difference !== undefined) throw new WrongWorker(difference)
-}
-
-export function refuseMissing({ deps, name }: { deps: ActivityDeps; name: DestinationName }): void {
-  if (deps.destinations.has(name)) return
+export function refuseMissing(of: {
+  destinations: ReadonlyMap<string, unknown>
+  name: DestinationName
+}): void {
+  const { destinations, name } = of
+  if (destinations.has(name)) return
   throw new InvalidInput(`This worker has no destination ${name}. For postgres it needs WAREHOUSE_URL.`)
 }

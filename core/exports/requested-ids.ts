@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs'
 import { mkdir, open, rename } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { toFileName } from '../destinations/export-folder.ts'
+import { toFileName } from '../storage/file-name.ts'
 import { createKeySet } from '../storage/key-set.ts'
 import type { AskedIds } from './plan.ts'
 

@@ -1,7 +1,7 @@
 import { dirname, join, relative, sep } from 'node:path'
 import { type Account, pageName, type Problem } from '../runs/view/view.ts'
 import { formatTime } from '../runs/view/format.ts'
-import type { ExportReport, ResourceResult } from '../../activities/export/close-export.ts'
+import type { ExportReport, ResourceResult } from './report.ts'
 import type { ExportPlan } from './plan.ts'
 
 const verdicts: Readonly<Record<ExportReport['verdict'], Account['verdict']>> = {

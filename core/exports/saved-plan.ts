@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { replaceFile } from '../storage/durable.ts'
-import { toFileName } from '../destinations/export-folder.ts'
+import { toFileName } from '../storage/file-name.ts'
 import { InvalidInput } from '../runs/errors.ts'
 import type { ExportPlan } from './plan.ts'
 

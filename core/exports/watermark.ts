@@ -3,14 +3,21 @@ import type { ListName } from '../billing/resources/resource.ts'
 import { isInOrder } from '../reading/order.ts'
 import type { ReadOutcome } from '../reading/outcome.ts'
 import type { WatermarkKey } from '../state/watermarks.ts'
-import type { ActivityDeps } from '../../activities/deps.ts'
-import type { DestinationName, ExportPlan } from './plan.ts'
+import type { Billing } from '../billing/client.ts'
+import type { Destination } from '../destinations/destination.ts'
+import type { State } from '../state/open.ts'
+import type { DestinationName } from '../destinations/names.ts'
+import type { ExportPlan } from './plan.ts'
 import { toPrivacyMark } from './privacy-fingerprint.ts'
 
 /** How late a record may be committed behind its `updated` and still be found by the next incremental read. */
 const usualLookbackSeconds = 300
 
-type Deps = Pick<ActivityDeps, 'state' | 'hashKey' | 'destinations'>
+interface Deps {
+  state: Pick<State, 'watermarks'>
+  hashKey: string
+  destinations: ReadonlyMap<string, Destination>
+}
 
 interface Place {
   deps: Deps
@@ -77,7 +84,7 @@ async function coverageOf({ deps, plan, resource, destination }: Place): Promise
  * whole, where a destination has no watermark yet or the list does not honour the order of `updated`.
  */
 export async function toSince(options: {
-  deps: Deps & Pick<ActivityDeps, 'billing'>
+  deps: Deps & { billing: Billing }
   plan: ExportPlan
   /** What the run reads. */
   lists: readonly ListName[]

@@ -1,6 +1,7 @@
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { placeOf, type ReportCounts, summarize } from '../changes/report.ts'
+import { type ReportCounts } from '../runs/counts.ts'
+import { placeOf, summarize } from '../changes/report.ts'
 import type { Decision, EndedNote } from '../runs/run-files.ts'
 import { type ChangesVerdict, verdictOf } from '../changes/verdict.ts'
 import { Pace } from '../runs/view/throughput.ts'

@@ -5,10 +5,10 @@ import { wentFirst } from '../changes/send/canary.ts'
 import { endResumes } from '../changes/reconcile/close-remaining.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
 import { settleChanges } from '../changes/reconcile/reconcile.ts'
-import { toFileName } from '../destinations/export-folder.ts'
+import { toFileName } from '../storage/file-name.ts'
 import { type RecoveryPlan, waitsOf } from './plan.ts'
 import { readSavedPlan } from './run-files.ts'
-import type { ActivityDeps } from '../../activities/deps.ts'
+import type { State } from '../state/open.ts'
 
 /** Node fires a timer of more than 24.8 days at once. */
 const longestTimerMs = 24 * 3_600_000
@@ -25,7 +25,7 @@ export async function settleLeftovers({
   billing,
   signal,
 }: {
-  deps: ActivityDeps
+  deps: { state: Pick<State, 'ledger'>; dataDir: string; concurrency: number }
   plan: RecoveryPlan
   billing: Billing
   signal: AbortSignal

@@ -1,4 +1,5 @@
-import type { ReportCounts, ReportSummary } from '../changes/report.ts'
+import type { ReportCounts } from '../runs/counts.ts'
+import type { ReportSummary } from '../changes/report.ts'
 import type { EndedNote } from '../runs/run-files.ts'
 import type { RecoveryPlan } from './plan.ts'
 import { endOf } from './refusal.ts'

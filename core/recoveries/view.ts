@@ -1,4 +1,4 @@
-import type { ReportCounts } from '../changes/report.ts'
+import type { ReportCounts } from '../runs/counts.ts'
 import type { Account, AccountTable } from '../runs/view/view.ts'
 import { formatTime } from '../runs/view/format.ts'
 import type { Point } from '../runs/view/throughput.ts'

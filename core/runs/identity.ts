@@ -1,3 +1,5 @@
+import { WrongWorker } from './errors.ts'
+
 import type { Mode } from '../state/tables.ts'
 
 /** What a run belongs to. It is recorded at the run's start; every later step compares it with its worker's own. */
@@ -25,4 +27,14 @@ export function differenceOf({ run, worker }: { run: Identity; worker: Identity 
     `This run was started for ${differences.join(' and ')}. ` +
     `Give the worker the settings and the data folder that it was started with, or start a new run.`
   )
+}
+
+/**
+ * Refuses a run that another worker has to serve.
+ *
+ * @throws {WrongWorker}
+ */
+export function refuseOther(identities: { run: Identity; worker: Identity }): void {
+  const difference = differenceOf(identities)
+  if (difference !== undefined) throw new WrongWorker(difference)
 }

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { changeRunFiles } from './run-files.ts'
-import { toFileName } from '../destinations/export-folder.ts'
+import { toFileName } from '../storage/file-name.ts'
 
 export interface Execution {
   workflowId: string

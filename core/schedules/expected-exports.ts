@@ -1,6 +1,6 @@
 import { listNames } from '../billing/resources/resource.ts'
 import type { Expected } from './slots.ts'
-import { exportInput } from '../../activities/export/open-export.ts'
+import { exportInput } from '../exports/input.ts'
 import { placeOf } from '../exports/watermark.ts'
 
 /**

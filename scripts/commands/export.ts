@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander'
-import type { ExportInput } from '../../activities/export/open-export.ts'
+import type { ExportInput } from '../../core/exports/input.ts'
 import { checkFilters } from '../../core/billing/resources/filters.ts'
 import { listResources } from '../../core/billing/resources/lists.ts'
 import { listNames, type ListName } from '../../core/billing/resources/resource.ts'

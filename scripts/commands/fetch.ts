@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { stat } from 'node:fs/promises'
 import { basename } from 'node:path'
-import type { FetchInput } from '../../activities/export/open-fetch.ts'
+import type { FetchInput } from '../../core/exports/input.ts'
 import {
   documentNames,
   documentResources,

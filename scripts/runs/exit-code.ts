@@ -1,4 +1,4 @@
-import type { ReportCounts } from '../../core/changes/report.ts'
+import type { ReportCounts } from '../../core/runs/counts.ts'
 import type { EndedNote } from '../../core/runs/run-files.ts'
 import { exitCodes } from '../terminal/failures.ts'
 

@@ -1,5 +1,5 @@
 import { ServiceError, WorkflowNotFoundError, type Client, type WorkflowHandle } from '@temporalio/client'
-import type { ExportReport } from '../../activities/export/close-export.ts'
+import type { ExportReport } from '../../core/exports/report.ts'
 import type { exportData } from '../../workflows/export-data.ts'
 import { showExport } from './show-export.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'

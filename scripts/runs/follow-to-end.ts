@@ -1,4 +1,4 @@
-import type { ExportReport } from '../../activities/export/close-export.ts'
+import type { ExportReport } from '../../core/exports/report.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { reportExport } from './report-export.ts'
 import { followExport, type ExportHandle } from './follow-export.ts'

@@ -1,7 +1,7 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { basename, join, relative } from 'node:path'
 import { randomUUID } from 'node:crypto'
-import { toFileName } from '../../core/destinations/export-folder.ts'
+import { toFileName } from '../../core/storage/file-name.ts'
 import { copyInput, fingerprintOf } from '../../core/imports/upload.ts'
 import { handedIn, type ImportPlan } from '../../core/imports/plan.ts'
 import { readPlan, readRunNotes } from '../../core/imports/run-files.ts'

@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { toFileName } from '../../core/destinations/export-folder.ts'
+import { toFileName } from '../../core/storage/file-name.ts'
 import { readRecoveryNotes, readSavedPlan, type SavedPlan } from '../../core/recoveries/run-files.ts'
 import type { RecoveryInput } from '../../core/recoveries/input.ts'
 import type { Settings } from '../../worker/settings/settings.ts'

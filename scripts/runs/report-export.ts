@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import type { ExportReport, ResourceResult } from '../../activities/export/close-export.ts'
+import type { ExportReport, ResourceResult } from '../../core/exports/report.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { exitCodes } from '../terminal/failures.ts'
 import { formatTable } from '../terminal/format.ts'

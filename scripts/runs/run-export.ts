@@ -1,5 +1,4 @@
-import type { ExportInput } from '../../activities/export/open-export.ts'
-import type { FetchInput } from '../../activities/export/open-fetch.ts'
+import type { ExportInput, FetchInput } from '../../core/exports/input.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { stopOnInterrupt } from './follow-export.ts'
 import { runToReport } from './follow-to-end.ts'

@@ -1,5 +1,5 @@
 import type { Client } from '@temporalio/client'
-import type { PublishAgainInput } from '../../activities/export/open-publish.ts'
+import type { PublishAgainInput } from '../../core/exports/input.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import type { publishRun } from '../../workflows/publish-run.ts'
 import { runToReport } from './follow-to-end.ts'

@@ -1,7 +1,7 @@
 import type { Client, WorkflowHandle } from '@temporalio/client'
 import { defaultPayloadConverter } from '@temporalio/common'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ReportCounts } from '../../core/changes/report.ts'
+import type { ReportCounts } from '../../core/runs/counts.ts'
 import type { DeskProgress } from '../../workflows/write-run/operator.ts'
 import { failuresOf, waitsForWorker } from './show-export.ts'
 import { formatDuration } from '../terminal/format.ts'

@@ -1,7 +1,6 @@
 import { WorkflowExecutionAlreadyStartedError, type Client } from '@temporalio/client'
 import { createHash } from 'node:crypto'
-import type { ExportInput } from '../../activities/export/open-export.ts'
-import type { FetchInput } from '../../activities/export/open-fetch.ts'
+import type { ExportInput, FetchInput } from '../../core/exports/input.ts'
 import { listNames } from '../../core/billing/resources/resource.ts'
 import type { exportData } from '../../workflows/export-data.ts'
 import type { ExportHandle } from './follow-export.ts'

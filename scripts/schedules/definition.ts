@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { schedulableNames, type SchedulableName } from '../../worker/run-inputs.ts'
+import { schedulableNames, type SchedulableName } from '../../core/schedules/inputs.ts'
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 

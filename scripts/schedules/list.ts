@@ -5,7 +5,7 @@ import {
   type ScheduleDescription,
 } from '@temporalio/client'
 import type { Command } from 'commander'
-import { scheduleMemoOf } from '../../worker/run-inputs.ts'
+import { scheduleMemoOf } from '../../core/schedules/memo.ts'
 import { openClient } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'
 import { toFailure } from '../terminal/failures.ts'

@@ -1,6 +1,6 @@
 import { ScheduleNotFoundError, type Client, type ScheduleDescription } from '@temporalio/client'
 import { isDeepStrictEqual } from 'node:util'
-import { isOwn, scheduleMemoOf } from '../../worker/run-inputs.ts'
+import { isOwn, scheduleMemoOf } from '../../core/schedules/memo.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { clockWarnings } from './clock-changes.ts'
 import type { Definition } from './definition.ts'

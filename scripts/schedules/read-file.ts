@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { isMap, isScalar, LineCounter, parseDocument, type Document, type Node } from 'yaml'
 import type { z } from 'zod'
 import { nearestName } from '../../core/tables/nearest-name.ts'
-import { checkRunInput } from '../../worker/run-inputs.ts'
+import { checkRunInput } from '../../core/schedules/inputs.ts'
 import { wrongCron } from './cron.ts'
 import { entrySchema, fileSchema, toDefinition, type Definition, type ScheduleEntry } from './definition.ts'
 

@@ -1,5 +1,5 @@
 import type { ScheduleDescription, ScheduleOptions, ScheduleOptionsAction } from '@temporalio/client'
-import { madeBy, type ScheduleMemo } from '../../worker/run-inputs.ts'
+import { madeBy, type ScheduleMemo } from '../../core/schedules/memo.ts'
 import { expandCron, inOrder, numbersOf } from './cron.ts'
 import { toMs, type Definition } from './definition.ts'
 

@@ -1,5 +1,5 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
-import { destinationNames } from '../../core/exports/plan.ts'
+import { destinationNames } from '../../core/destinations/names.ts'
 import type { Published } from '../../activities/activity-event.ts'
 import { allResources } from '../../core/billing/resources/all-resources.ts'
 import type { Try } from '../../core/billing/calls.ts'

@@ -1,4 +1,4 @@
-import type { ReportCounts } from '../../core/changes/report.ts'
+import type { ReportCounts } from '../../core/runs/counts.ts'
 import type { Identity } from '../../core/runs/identity.ts'
 import type { Pace } from './throughput.ts'
 

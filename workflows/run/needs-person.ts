@@ -1,4 +1,4 @@
-import type { ExportReport } from '../../activities/export/close-export.ts'
+import type { ExportReport } from '../../core/exports/report.ts'
 
 /** Whether somebody has to look at how an export or a fetch ended: a run that was stopped was stopped by somebody. */
 export function needsPerson({ verdict, exports, missing }: ExportReport): boolean {

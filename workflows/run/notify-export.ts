@@ -1,4 +1,4 @@
-import type { ExportReport } from '../../activities/export/close-export.ts'
+import type { ExportReport } from '../../core/exports/report.ts'
 import type { Notices } from './notify.ts'
 
 /** Tells people how an export ended that did not fail as a whole. */

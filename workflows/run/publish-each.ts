@@ -1,7 +1,6 @@
 import { rootCause } from '@temporalio/workflow'
-import type { PublishFailure, ResourceResult } from '../../activities/export/close-export.ts'
+import type { PublishFailure, ResourceResult, PublishedExport } from '../../core/exports/report.ts'
 import type { ExportPlan } from '../../core/exports/plan.ts'
-import type { PublishedExport } from '../../activities/export/publish-export.ts'
 
 /**
  * Publishes a finished read to each of its destinations. One that fails takes nothing from the others: they are

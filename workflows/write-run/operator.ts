@@ -1,6 +1,6 @@
 import { condition, defineQuery, defineUpdate, proxyActivities, setHandler } from '@temporalio/workflow'
 import type { Activities } from '../../activities/index.ts'
-import type { ReportCounts } from '../../core/changes/report.ts'
+import type { ReportCounts } from '../../core/runs/counts.ts'
 import type { ChangeRun, Decision } from '../../core/runs/run-files.ts'
 import {
   type Approval,

@@ -1,4 +1,4 @@
-import type { ReportCounts } from '../../core/changes/report.ts'
+import type { ReportCounts } from '../../core/runs/counts.ts'
 import { decisionOf, type Resolution } from './messages.ts'
 
 /** What of a run waits for a person to find out. */

@@ -1,4 +1,5 @@
-import { isSystemError, UnwritableError } from '../errors.ts'
+import { isSystemError } from '../../storage/system-errors.ts'
+import { UnwritableError } from '../errors.ts'
 import { BusyWarehouseError, ChangedTableError, WarehouseRefusedError } from '../warehouse/errors.ts'
 
 /** What an error of DuckDB means to a publication; other errors are passed on. */

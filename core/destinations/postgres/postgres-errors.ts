@@ -1,5 +1,6 @@
 import { DatabaseError } from 'pg'
-import { isSystemError, UnwritableError } from '../errors.ts'
+import { isSystemError } from '../../storage/system-errors.ts'
+import { UnwritableError } from '../errors.ts'
 import {
   BusyWarehouseError,
   ChangedTableError,

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { replaceFile } from '../../storage/durable.ts'
 import { createTurns } from '../../storage/keyed-mutex.ts'
-import type { DestinationName } from '../plan.ts'
+import type { DestinationName } from '../../destinations/names.ts'
 import type { Execution } from '../../runs/name.ts'
 
 /** What became of a read's parts. They are kept until every destination that was asked for has them. */

@@ -11,26 +11,27 @@ import {
   type AnyReadState,
   type Checkpoint,
 } from './checkpoint.ts'
-import type { ActivityDeps } from '../../../activities/deps.ts'
 import type { ExportPlan } from '../plan.ts'
 import type { WrittenSet } from './written-ids.ts'
 import { readFromIds } from './id-source.ts'
 import { readFromList } from './list-source.ts'
 import { openPartFiles } from './part-files.ts'
 import { missingPart, rejectedPart } from './part-names.ts'
-import type { Source, SourceSetup, SourceStep } from './source.ts'
+import type { ReadDeps, Source, SourceSetup, SourceStep } from './source.ts'
 
 /** How often what was read is made durable: this much is read again after a crash. */
 const checkpointMs = 1_000
 
 export interface SegmentSetup {
-  deps: ActivityDeps
+  deps: ReadDeps
   plan: ExportPlan
   resource: ExportPlan['resources'][number]
   folder: string
   from: Checkpoint | undefined
   billing: Billing
   cancelled: AbortSignal
+  /** Responses of the list were taken, and records of them written. */
+  onPage: (step: { resource: ExportPlan['resources'][number]; pages: number; records: number }) => void
 }
 
 /** One attempt at reading on: from the service through the encoder into part files, with a note every second. */
@@ -90,7 +91,7 @@ export function openSegment(setup: SegmentSetup) {
   /** Tells what came since it was told last. */
   function tell(now: typeof counted): void {
     const { pages, records } = counted
-    deps.observer.took({ resource, pages: now.pages - pages, records: now.records - records })
+    setup.onPage({ resource, pages: now.pages - pages, records: now.records - records })
     counted = now
   }
 

@@ -2,7 +2,6 @@ import type { Billing } from '../../billing/client.ts'
 import type { PartFile } from '../../destinations/destination.ts'
 import type { Progress } from '../../reading/state.ts'
 import type { AnyOutcome, AnyReadState, Checkpoint } from './checkpoint.ts'
-import type { ActivityDeps } from '../../../activities/deps.ts'
 import type { ExportPlan } from '../plan.ts'
 import type { WrittenSet } from './written-ids.ts'
 
@@ -22,8 +21,20 @@ export interface SourceStep {
 /** A read under way; closed by its `return`. */
 export type Source = AsyncGenerator<SourceStep, AnyOutcome>
 
+/** What a read needs of the worker. */
+export interface ReadDeps {
+  /** The data folder, absolute. */
+  dataDir: string
+  /** Windows of one read in flight. */
+  concurrency: number
+  /** How long a record may stay invisible after its `created`. */
+  readLagMs: number
+  /** The secret of hashed columns. */
+  hashKey: string
+}
+
 export interface SourceSetup {
-  deps: ActivityDeps
+  deps: ReadDeps
   plan: ExportPlan
   /** Of the parts of this resource. */
   folder: string

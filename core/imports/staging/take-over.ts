@@ -1,8 +1,17 @@
 import { takeOver } from '../../changes/send/take-over.ts'
 import type { ImportPlan } from '../plan.ts'
-import { claim, isClosedTo, ownerOf } from '../../../activities/leases.ts'
-import type { ActivityDeps } from '../../../activities/deps.ts'
+import { takeLease } from '../../runs/lease.ts'
+import type { ClaimOwner } from '../../state/leases.ts'
+import type { State } from '../../state/open.ts'
 import type { Stock } from './match-ledger.ts'
+
+/** Whose rows are taken over, and by whom. */
+interface TakeOver {
+  state: Pick<State, 'ledger' | 'claims'>
+  stock: Stock
+  owner: ClaimOwner
+  isClosed: (owner: ClaimOwner) => Promise<boolean>
+}
 
 const claimOf = (run: string) => `import ${run}`
 
@@ -10,14 +19,13 @@ const claimOf = (run: string) => `import ${run}`
  * Rows that wait in a run which goes on are that run's; those of one that has ended may be sent by another, which is
  * how a mended file takes the place of one that was stopped.
  */
-export async function keepWhatGoesOn({ deps, stock }: { deps: ActivityDeps; stock: Stock }): Promise<void> {
+export async function keepWhatGoesOn({ state, stock, owner, isClosed }: TakeOver): Promise<void> {
   for (const [run, held] of stock.held) {
     if (held.waiting.length === 0) continue
-    const owner = ownerOf()
     const claimed = { what: claimOf(run), owner }
-    const { taken } = await deps.state.claims.take({ ...claimed, isClosed: isClosedTo(owner) })
+    const { taken } = await state.claims.take({ ...claimed, isClosed })
     if (taken) {
-      await deps.state.claims.release(claimed)
+      await state.claims.release(claimed)
       continue
     }
     held.others.push(...held.waiting.map(({ row }) => row))
@@ -27,19 +35,17 @@ export async function keepWhatGoesOn({ deps, stock }: { deps: ActivityDeps; stoc
 
 /** Takes them over: meanwhile the run that had them can't begin anew. */
 export async function takeOverRows({
-  deps,
+  state,
   plan,
   stock,
-}: {
-  deps: ActivityDeps
-  plan: ImportPlan
-  stock: Stock
-}): Promise<void> {
-  const { ledger, claims } = deps.state
+  owner,
+  isClosed,
+}: TakeOver & { plan: ImportPlan }): Promise<void> {
+  const { ledger, claims } = state
   for (const [run, { waiting }] of stock.held) {
     if (waiting.length === 0) continue
-    await claim({ deps, what: claimOf(run) })
+    await takeLease({ claims, what: claimOf(run), owner, isClosed })
     await takeOver({ ledger, rows: waiting.map(({ held }) => held), by: plan.run })
-    await claims.release({ what: claimOf(run), owner: ownerOf() })
+    await claims.release({ what: claimOf(run), owner })
   }
 }

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import type { DestinationName } from '../../../core/exports/plan.ts'
+import type { DestinationName } from '../../../core/destinations/names.ts'
 import { pruneParts } from '../../../core/exports/parts/prune.ts'
 import { markPublished, markPublishing } from '../../../core/exports/parts/publish-record.ts'
 

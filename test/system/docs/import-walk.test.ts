@@ -71,9 +71,9 @@ test('the walk of the README leads from a sheet of 30 rows to a proven import', 
       ),
   )
   await saveAsExcelDoes('retenciones.csv', [header, ...rows].join('\n'))
-  const suppliers = await read('imports/examples/suppliers-chile.csv')
+  const suppliers = await read('core/imports/examples/suppliers-chile.csv')
   await save('suppliers.csv', suppliers)
-  const mapping = JSON.parse(await read('imports/examples/mapping-chile.json')) as object
+  const mapping = JSON.parse(await read('core/imports/examples/mapping-chile.json')) as object
   await save('mapping.json', JSON.stringify({ ...mapping, lookups: { supplier: 'suppliers.csv' } }))
   const [rehearsal = [], real = []] = commands
   const dry = await run(rehearsal)

@@ -2,7 +2,7 @@ import { readFile, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parse } from 'csv-parse/sync'
 import { describe, expect, test } from 'vitest'
-import type { ExportReport } from '../../../activities/export/close-export.ts'
+import type { ExportReport } from '../../../core/exports/report.ts'
 import { connectTemporal, createWorld, folderOf, startRun, startTestWorker } from './world.ts'
 
 const idsOf = async (report: ExportReport) => {

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { beforeAll, afterAll, describe, expect, test } from 'vitest'
-import type { ExportInput } from '../../../activities/export/open-export.ts'
+import type { ExportInput } from '../../../core/exports/input.ts'
 import { askDuckDb } from '../../core/destinations/duckdb-file.ts'
 import {
   asked,

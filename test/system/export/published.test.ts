@@ -1,7 +1,7 @@
 import { readFile, readdir, readlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { ExportInput } from '../../../activities/export/open-export.ts'
+import type { ExportInput } from '../../../core/exports/input.ts'
 import { setSchema } from '../../../core/destinations/write-set.ts'
 import {
   connectTemporal,

@@ -1,8 +1,8 @@
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { ExportReport } from '../../../activities/export/close-export.ts'
-import type { ExportInput } from '../../../activities/export/open-export.ts'
+import type { ExportReport } from '../../../core/exports/report.ts'
+import type { ExportInput } from '../../../core/exports/input.ts'
 import { askDuckDb } from '../../core/destinations/duckdb-file.ts'
 import { askPostgres, startPostgres, type Postgres } from '../destinations/postgres-server.ts'
 import {

@@ -2,7 +2,7 @@ import type { Client } from '@temporalio/client'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parse } from 'csv-parse/sync'
-import type { FetchInput } from '../../../activities/export/open-fetch.ts'
+import type { FetchInput } from '../../../core/exports/input.ts'
 import type { fetchDocuments } from '../../../workflows/fetch-documents.ts'
 import type { World } from '../export/world.ts'
 

@@ -1,11 +1,11 @@
 import type { z } from 'zod'
-import { watchInput } from '../activities/schedules/find-missed.ts'
-import { exportInput, type ExportInput } from '../activities/export/open-export.ts'
-import { checkFilters } from '../core/billing/resources/filters.ts'
-import { listResources } from '../core/billing/resources/lists.ts'
-import { listNames } from '../core/billing/resources/resource.ts'
-import { type AskedRecovery, recoveryInput } from '../core/recoveries/input.ts'
-import { checkPrivacy } from '../core/tables/privacy.ts'
+import { watchInput } from './watch-input.ts'
+import { exportInput, type ExportInput } from '../exports/input.ts'
+import { checkFilters } from '../billing/resources/filters.ts'
+import { listResources } from '../billing/resources/lists.ts'
+import { listNames } from '../billing/resources/resource.ts'
+import { type AskedRecovery, recoveryInput } from '../recoveries/input.ts'
+import { checkPrivacy } from '../tables/privacy.ts'
 
 interface Schedulable {
   schema: z.ZodObject
@@ -58,6 +58,3 @@ export function checkRunInput(run: { workflow: SchedulableName; input: unknown }
     return { issues: [], says: error instanceof Error ? error.message : String(error), fields }
   }
 }
-
-// How a schedule is marked as ours, and what its runs are told by it.
-export { isOwn, madeBy, scheduleMemoOf, type ScheduleMemo } from '../core/schedules/memo.ts'

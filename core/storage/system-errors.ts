@@ -1,0 +1,18 @@
+/** Whether the system refused something: disk, permission, path. */
+export const isSystemError = (error: unknown): error is NodeJS.ErrnoException =>
+  error instanceof Error && 'syscall' in error && 'code' in error
+
+/** Why the system takes no writes there, in words; undefined for a trouble that may pass by itself. */
+export const refusalOf = (error: NodeJS.ErrnoException): string | undefined => refusals[error.code ?? '']
+
+const refusals: Readonly<Record<string, string>> = {
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'the quota is used up',
+  EFBIG: 'the file would be larger than is allowed',
+  EROFS: 'the file system is read-only',
+  EACCES: 'permission is denied',
+  EPERM: 'it is not permitted',
+  ENOTDIR: 'a part of the path is no folder',
+  EEXIST: 'something else lies there',
+  ENOTEMPTY: 'a folder that is no export lies there',
+}
