@@ -1,31 +1,10 @@
+import type { DriftAmounts, Drift } from './options.ts'
 import { Chance } from './data/random.ts'
 import { SECOND } from './data/times.ts'
 import type { ListName, Mode } from './options.ts'
 import type { Cause, Collection } from './store/collection.ts'
 import type { Fields, RecordId, StoredRecord } from './store/stored-record.ts'
 import type { World } from './world.ts'
-
-/** How many records are changed. */
-export interface DriftAmounts {
-  deletes?: number
-  inserts?: number
-  updates?: number
-  /** Records that appear now with a `created` up to `lateBySeconds` ago: a transaction that committed late. */
-  lateCommits?: number
-  /** Deleted records that come back where they were. */
-  restores?: number
-}
-
-export interface ListDrift {
-  perSecond?: DriftAmounts
-  /** After each request of this list; needs no clock. */
-  perRequest?: DriftAmounts
-  /** How old the `created` of a late commit is at most (default 30). */
-  lateBySeconds?: number
-}
-
-/** Lists that change while they are read; only live ones. */
-export type Drift = Partial<Record<ListName, ListDrift>>
 
 export interface DriftStep extends DriftAmounts {
   resource: ListName

@@ -1,5 +1,4 @@
 import type { Ties } from './data/history.ts'
-import type { Drift } from './drift.ts'
 import type { Fault } from './faults.ts'
 
 export const listNames = ['customers', 'subscriptions', 'plans', 'retentions'] as const
@@ -128,3 +127,25 @@ export function toSettings(options: SandboxOptions): Settings {
     },
   }
 }
+
+/** How many records are changed. */
+export interface DriftAmounts {
+  deletes?: number
+  inserts?: number
+  updates?: number
+  /** Records that appear now with a `created` up to `lateBySeconds` ago: a transaction that committed late. */
+  lateCommits?: number
+  /** Deleted records that come back where they were. */
+  restores?: number
+}
+
+export interface ListDrift {
+  perSecond?: DriftAmounts
+  /** After each request of this list; needs no clock. */
+  perRequest?: DriftAmounts
+  /** How old the `created` of a late commit is at most (default 30). */
+  lateBySeconds?: number
+}
+
+/** Lists that change while they are read; only live ones. */
+export type Drift = Partial<Record<ListName, ListDrift>>

@@ -1,6 +1,6 @@
 import type { Snapshot } from '../activities/recovery/snapshot-recovery.ts'
 import type { RecoveryLimits, RecoveryPlan } from '../core/recoveries/plan.ts'
-import type { WaitingFor } from './write-run/operator.ts'
+import type { WaitingFor } from './write-run/progress.ts'
 import { sayCounts, sayPace, sayPhase, sayWaiting, sayWhere, toMinute } from './run/details.ts'
 import type { SendingProgress } from './write-run/send-loop.ts'
 

@@ -1,4 +1,4 @@
-import type { RetentionAudit } from './audit/audit-retentions.ts'
+import type { RetentionAudit } from './audit/finding.ts'
 import type { ChangeKindName } from './change-kind.ts'
 import type { ReportSummary } from './report.ts'
 

@@ -1,49 +1,19 @@
+import type { FullReport, ImportReport } from './view.ts'
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type ReportCounts } from '../runs/counts.ts'
 import { placeOf, summarize } from '../changes/report.ts'
-import type { Decision, EndedNote } from '../runs/run-files.ts'
+import type { EndedNote } from '../runs/run-files.ts'
 import { type ChangesVerdict, verdictOf } from '../changes/verdict.ts'
 import { Pace } from '../runs/view/throughput.ts'
 import { toReportPage } from '../runs/view/html.ts'
-import type { ControlTotals } from './control-totals.ts'
 import { toImportAccount } from './view.ts'
 import { importKinds } from './kinds.ts'
 import { type ImportPlan, runFiles } from './plan.ts'
-import { type AuditNote, fileOf, readRunNotes, type RunNotes } from './run-files.ts'
+import { fileOf, readRunNotes, type RunNotes } from './run-files.ts'
 import { type RowResult, type Sheet, writeResults } from './result-sheets.ts'
 
 type Ledger = Parameters<typeof summarize>[0]['ledger']
-
-/** The account of an import, at any moment: for a run that goes on or died it says how far it came. */
-export interface ImportReport {
-  run: string
-  /** One sentence; the first thing the Temporal UI shows of a result. */
-  summary: string
-  verdict: ChangesVerdict['verdict'] | 'dryRun'
-  /** Why it is not proven; empty where it is. */
-  reasons: string[]
-  by: ChangesVerdict['by']
-  /** Absent while the run goes on, or where it died. */
-  ended?: EndedNote
-  counts: ReportCounts
-  files: Partial<Record<Sheet | 'report', string>>
-  audit: AuditNote | null
-  outcomes: Record<string, number>
-  /** Row numbers of what is not well, the first of each; all of them are in the files. */
-  rows: Partial<Record<keyof ReportCounts, number[]>>
-}
-
-/** The whole report on the disk: with what people said and what was asked for. */
-export interface FullReport extends ImportReport {
-  kind: string
-  file: string
-  startedAt: string
-  identity: ImportPlan['identity']
-  totals: ControlTotals | null
-  decisions: Decision[]
-  resolved: { row: number; by: string; why: string; state: string }[]
-}
 
 const mostRows = 500
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { RetentionAudit } from '../changes/audit/audit-retentions.ts'
+import type { RetentionAudit } from '../changes/audit/finding.ts'
 import { type Decision, type EndedNote, readDecisions, readNote } from '../runs/run-files.ts'
 import type { FileCheck } from './check.ts'
 import type { ControlTotals } from './control-totals.ts'

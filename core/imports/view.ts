@@ -4,7 +4,11 @@ import { formatTime } from '../runs/view/format.ts'
 import type { Point } from '../runs/view/throughput.ts'
 import type { ControlTotals } from './control-totals.ts'
 import { runFiles } from './plan.ts'
-import type { FullReport } from './report.ts'
+import type { Decision, EndedNote } from '../runs/run-files.ts'
+import { type ChangesVerdict } from '../changes/verdict.ts'
+import { type ImportPlan } from './plan.ts'
+import { type AuditNote } from './run-files.ts'
+import { type Sheet } from './result-sheets.ts'
 
 const mostRows = 50
 
@@ -137,4 +141,34 @@ function toDecisions({ decisions, resolved }: FullReport): AccountTable[] {
     ...resolved.map(({ row, state, by, why }) => [`row ${row}: ${state}`, by, why]),
   ]
   return rows.length === 0 ? [] : [{ title: 'What people decided', head: ['what', 'who', 'why'], rows }]
+}
+
+/** The whole report on the disk: with what people said and what was asked for. */
+export interface FullReport extends ImportReport {
+  kind: string
+  file: string
+  startedAt: string
+  identity: ImportPlan['identity']
+  totals: ControlTotals | null
+  decisions: Decision[]
+  resolved: { row: number; by: string; why: string; state: string }[]
+}
+
+/** The account of an import, at any moment: for a run that goes on or died it says how far it came. */
+export interface ImportReport {
+  run: string
+  /** One sentence; the first thing the Temporal UI shows of a result. */
+  summary: string
+  verdict: ChangesVerdict['verdict'] | 'dryRun'
+  /** Why it is not proven; empty where it is. */
+  reasons: string[]
+  by: ChangesVerdict['by']
+  /** Absent while the run goes on, or where it died. */
+  ended?: EndedNote
+  counts: ReportCounts
+  files: Partial<Record<Sheet | 'report', string>>
+  audit: AuditNote | null
+  outcomes: Record<string, number>
+  /** Row numbers of what is not well, the first of each; all of them are in the files. */
+  rows: Partial<Record<keyof ReportCounts, number[]>>
 }

@@ -1,13 +1,12 @@
+import type { FullReport, RecoveryReport } from './view.ts'
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type ReportCounts } from '../runs/counts.ts'
 import { placeOf, summarize } from '../changes/report.ts'
-import type { Decision, EndedNote } from '../runs/run-files.ts'
-import { type ChangesVerdict, verdictOf } from '../changes/verdict.ts'
+import { verdictOf } from '../changes/verdict.ts'
 import { Pace } from '../runs/view/throughput.ts'
 import { toReportPage } from '../runs/view/html.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
-import type { Preview } from './preview.ts'
 import { readJournal } from './candidates/journal.ts'
 import { outcomeOf, type RecoveryRow, toRecoveryRow, writeRecoveryCsv } from './csv.ts'
 import { toRecoveryAccount } from './view.ts'
@@ -16,41 +15,6 @@ import { type RecoveryNotes, readRecoveryNotes, type SavedPlan, type SnapshotNot
 import { selectCandidates } from './candidates/select.ts'
 import { toSummary } from './summary.ts'
 import { becauseOf } from './reasons.ts'
-
-/** The account of a recovery, at any moment: for one that goes on or died it says how far it came. */
-export interface RecoveryReport {
-  run: string
-  /** One sentence; the first thing the Temporal UI shows of a result. */
-  summary: string
-  verdict: ChangesVerdict['verdict'] | 'dryRun'
-  /** Why it is not proven; empty where it is. */
-  reasons: string[]
-  by: ChangesVerdict['by']
-  /** Absent while the run goes on, or where it died. */
-  ended?: EndedNote
-  counts: ReportCounts
-  outcomes: Record<string, number>
-  /** How many of each reason ended how. */
-  byReason: Record<string, Record<string, number>>
-  /** What is left for a person, in words. */
-  needsPerson: string[]
-  snapshot: SnapshotNote | null
-  preview: Preview | null
-  /** The input that goes on with what a bound left out; absent where nothing was. */
-  continueWith?: Readonly<Record<string, unknown>>
-  files: Partial<Record<'results' | 'report', string>>
-  audit: null
-  /** What is not well, the first of each; all of it is in recovery.csv. */
-  rows: Partial<Record<keyof ReportCounts, { row: number; subscription: string }[]>>
-}
-
-/** The whole report on the disk: with what people said. */
-export interface FullReport extends RecoveryReport {
-  startedAt: string
-  identity: RecoveryPlan['identity']
-  decisions: Decision[]
-  resolved: { row: number; by: string; why: string; state: string }[]
-}
 
 const mostRows = 500
 

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { type Decision, type EndedNote, readDecisions, readNote } from '../runs/run-files.ts'
 import type { Preview } from './preview.ts'
 import { type RecoveryPlan, recoveryFiles } from './plan.ts'
-import type { CandidateRead } from './candidates/read.ts'
+import type { CandidateRead } from './candidates/candidate.ts'
 import type { LeftOut, Narrowing } from './candidates/select.ts'
 
 /** What the snapshot came to. Counts only: it is part of the history too. */

@@ -3,7 +3,11 @@ import type { Account, AccountTable } from '../runs/view/view.ts'
 import { formatTime } from '../runs/view/format.ts'
 import type { Point } from '../runs/view/throughput.ts'
 import { recoveryFiles } from './plan.ts'
-import type { FullReport } from './report.ts'
+import type { Decision, EndedNote } from '../runs/run-files.ts'
+import { type ChangesVerdict } from '../changes/verdict.ts'
+import type { Preview } from './preview.ts'
+import { type RecoveryPlan } from './plan.ts'
+import { type SnapshotNote } from './run-files.ts'
 
 const names: Readonly<Record<keyof ReportCounts, string>> = {
   done: 'recovered, or already fine',
@@ -91,4 +95,39 @@ function toDecisions({ decisions, resolved }: FullReport): AccountTable[] {
     ...resolved.map(({ row, state, by, why }) => [`row ${row}: ${state}`, by, why]),
   ]
   return rows.length === 0 ? [] : [{ title: 'What people decided', head: ['what', 'who', 'why'], rows }]
+}
+
+/** The whole report on the disk: with what people said. */
+export interface FullReport extends RecoveryReport {
+  startedAt: string
+  identity: RecoveryPlan['identity']
+  decisions: Decision[]
+  resolved: { row: number; by: string; why: string; state: string }[]
+}
+
+/** The account of a recovery, at any moment: for one that goes on or died it says how far it came. */
+export interface RecoveryReport {
+  run: string
+  /** One sentence; the first thing the Temporal UI shows of a result. */
+  summary: string
+  verdict: ChangesVerdict['verdict'] | 'dryRun'
+  /** Why it is not proven; empty where it is. */
+  reasons: string[]
+  by: ChangesVerdict['by']
+  /** Absent while the run goes on, or where it died. */
+  ended?: EndedNote
+  counts: ReportCounts
+  outcomes: Record<string, number>
+  /** How many of each reason ended how. */
+  byReason: Record<string, Record<string, number>>
+  /** What is left for a person, in words. */
+  needsPerson: string[]
+  snapshot: SnapshotNote | null
+  preview: Preview | null
+  /** The input that goes on with what a bound left out; absent where nothing was. */
+  continueWith?: Readonly<Record<string, unknown>>
+  files: Partial<Record<'results' | 'report', string>>
+  audit: null
+  /** What is not well, the first of each; all of it is in recovery.csv. */
+  rows: Partial<Record<keyof ReportCounts, { row: number; subscription: string }[]>>
 }

@@ -1,9 +1,10 @@
 import { toCell, type ToCell } from './cell.ts'
 import { isRecord } from './json-value.ts'
 import { toJsonCell } from './json-cell.ts'
-import type { Compiling } from './encoder-output.ts'
 import { redact } from './private-field.ts'
 import { extraColumn, type FieldPlan, type ObjectPlan, type RowPlan } from './row-plan.ts'
+import type { HashValue } from './private-field.ts'
+import type { Rows, EncodedRows } from './encoded-rows.ts'
 
 type Source = Readonly<Record<string, unknown>>
 
@@ -167,4 +168,25 @@ function compileList({ path, row }: Shape<'list'>, compiling: Compiling): Compil
     }
     return ''
   }
+}
+
+/** What the compiled parts of an encoder need of it. */
+export interface Compiling {
+  out: EncoderOutput
+  hash: HashValue
+}
+
+/** Where an encoder's rows gather until they are taken, and what is met on the way. */
+export interface EncoderOutput {
+  /**
+   * What the value encoded last could not put into cells; whoever takes it sets it back to undefined. Not a
+   * return value beside the text: that would make an object for every object of every record.
+   */
+  rest: unknown
+  readonly rejected: Rows
+  rowsOf(table: string): Rows
+  /** Counts a value its column can't hold, and leaves what of it may be written to `rest`. */
+  spill(path: string, rest: unknown): void
+  /** Everything gathered since the last take. */
+  take(): EncodedRows
 }

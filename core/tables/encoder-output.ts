@@ -1,27 +1,6 @@
-import type { HashValue } from './private-field.ts'
-import type { EncodedRows, Rows } from './row-encoder.ts'
+import type { Rows } from './encoded-rows.ts'
+import type { EncoderOutput } from './compiled-row.ts'
 import type { Table } from './table.ts'
-
-/** Where an encoder's rows gather until they are taken, and what is met on the way. */
-export interface EncoderOutput {
-  /**
-   * What the value encoded last could not put into cells; whoever takes it sets it back to undefined. Not a
-   * return value beside the text: that would make an object for every object of every record.
-   */
-  rest: unknown
-  readonly rejected: Rows
-  rowsOf(table: string): Rows
-  /** Counts a value its column can't hold, and leaves what of it may be written to `rest`. */
-  spill(path: string, rest: unknown): void
-  /** Everything gathered since the last take. */
-  take(): EncodedRows
-}
-
-/** What the compiled parts of an encoder need of it. */
-export interface Compiling {
-  out: EncoderOutput
-  hash: HashValue
-}
 
 export function createOutput(tables: readonly Table[]): EncoderOutput {
   const gathered = tables.map((table) => [table.name, { text: '', rows: 0 }] as const)

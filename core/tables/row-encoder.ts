@@ -1,3 +1,4 @@
+import type { EncodedRows } from './encoded-rows.ts'
 import { toCell } from './cell.ts'
 import { isRecord } from './json-value.ts'
 import { compileRow } from './compiled-row.ts'
@@ -7,22 +8,6 @@ import { createHash } from './private-field.ts'
 import { redactRecord } from './redact-record.ts'
 import { tablesOf, toRowPlan } from './row-plan.ts'
 import type { Table, TableSource } from './table.ts'
-
-/** CSV text without a header (or lines of JSON), and how many rows it holds. */
-export interface Rows {
-  text: string
-  rows: number
-}
-
-/** What came of some records. Every one of them is either a row of the main table or a rejected line. */
-export interface EncodedRows {
-  /** One for each table, in the order of the encoder's `tables`. */
-  tables: Rows[]
-  /** Lines of `rejected.jsonl`: `{"reason", "record"}`, without what is private. */
-  rejected: Rows
-  /** How many values their columns could not hold, by place: `customers.aggregations.sales`. */
-  drift: Record<string, number>
-}
 
 export interface RowEncoder {
   readonly tables: readonly Table[]

@@ -1,7 +1,7 @@
 import { ServiceError, type Client } from '@temporalio/client'
 import type { Command } from 'commander'
 import type { ExportProgress } from '../../workflows/export-details.ts'
-import type { DeskProgress } from '../../workflows/write-run/operator.ts'
+import type { DeskProgress } from '../../workflows/write-run/progress.ts'
 import { findChanges, findRun } from '../runs/find-run.ts'
 import { openClient } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'

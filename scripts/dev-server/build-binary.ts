@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { renameSync, rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import type { Obtain } from './find-binary.ts'
+import type { Obtain } from './obtain.ts'
 
 const moduleFolder = fileURLToPath(new URL('./temporal-cli/', import.meta.url))
 

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { mkdtempSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Obtain } from './find-binary.ts'
+import type { Obtain } from './obtain.ts'
 
 const downloader = fileURLToPath(new URL('./sdk-download.ts', import.meta.url))
 /** Longer than a slow line is silent, shorter than people are patient where nothing can be reached. */

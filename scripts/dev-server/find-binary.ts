@@ -1,3 +1,4 @@
+import type { StartTask, Obtain } from './obtain.ts'
 import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
@@ -9,12 +10,6 @@ import { downloadBinary } from './download-binary.ts'
 
 /** The version that is downloaded or built; temporal-cli/go.mod names the same. */
 export const cliVersion = '1.8.2'
-
-/** Something that takes a while, told to people while it does. */
-export type StartTask = (title: string) => { end(): void }
-
-/** A way to get the binary into a file; the sentence says why it could not. */
-export type Obtain = (options: { file: string; startTask: StartTask }) => Promise<string | undefined>
 
 export interface FindBinary {
   /** TEMPORAL_CLI_PATH: used, or refused, but never passed over. */

@@ -1,8 +1,7 @@
-import type { Preview } from '../../core/recoveries/preview.ts'
+import { describePreview } from './preview-recovery.ts'
 import type { RecoveryProgress } from '../../workflows/recovery-details.ts'
 import { personHere } from './ask-import.ts'
-import type { RecoveryHandle } from './run-recovery.ts'
-import { formatTable } from '../terminal/format.ts'
+import type { RecoveryHandle } from './recovery-folder.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 /** Puts a recovery's question to the person at the terminal, or says where it can be answered. */
@@ -42,19 +41,3 @@ export async function answerRecovery({
     args: [{ by: personHere(), why: 'answered yes at the terminal' }],
   })
 }
-
-/** What would be resumed, and how much money moves at once. */
-export function describePreview(preview: Preview): string {
-  const { byReason, byScheme, byNextBilling, notResumed, toResume } = preview
-  const rows = [
-    ...named('reason', byReason),
-    ...named('collection_scheme', byScheme),
-    ...named('next_billing', byNextBilling),
-    ...named('not resumed', notResumed),
-    ['to resume', 'all', toResume] as const,
-  ]
-  return formatTable({ head: ['by', '', 'subscriptions'], rows })
-}
-
-const named = (by: string, counts: Readonly<Record<string, number>>) =>
-  Object.entries(counts).flatMap(([name, count]) => (count === 0 ? [] : [[by, name, count] as const]))

@@ -1,8 +1,8 @@
 import { WorkflowNotFoundError, type Client } from '@temporalio/client'
 import type { exportData } from '../../workflows/export-data.ts'
-import type { ExportHandle } from './follow-export.ts'
+import type { ExportHandle } from './show-export.ts'
 import type { ImportHandle } from './start-import.ts'
-import type { RecoveryHandle } from './run-recovery.ts'
+import type { RecoveryHandle } from './recovery-folder.ts'
 import { RefusedError } from '../terminal/failures.ts'
 
 const hint = '`connector runs` lists the runs.'

@@ -4,7 +4,7 @@ import {
   WorkflowNotFoundError,
   type WorkflowHandle,
 } from '@temporalio/client'
-import type { DeskProgress } from '../../workflows/write-run/operator.ts'
+import type { DeskProgress } from '../../workflows/write-run/progress.ts'
 import { TemporalLostError } from './follow-export.ts'
 import type { Session } from '../session/session.ts'
 import { type Show, showChanges } from './show-changes.ts'

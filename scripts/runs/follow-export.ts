@@ -1,12 +1,9 @@
-import { ServiceError, WorkflowNotFoundError, type Client, type WorkflowHandle } from '@temporalio/client'
+import type { ExportHandle } from './show-export.ts'
+import { ServiceError, WorkflowNotFoundError, type Client } from '@temporalio/client'
 import type { ExportReport } from '../../core/exports/report.ts'
-import type { exportData } from '../../workflows/export-data.ts'
 import { showExport } from './show-export.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-
-/** An export, or a run that publishes one again: both end in the report of an export. */
-export type ExportHandle = WorkflowHandle<typeof exportData>
 
 /** Temporal went away while a run was followed; the run itself is safe in its database. */
 export class TemporalLostError extends Error {

@@ -4,6 +4,8 @@ import { toFileName } from '../../core/storage/file-name.ts'
 import { readRecoveryNotes, readSavedPlan, type SavedPlan } from '../../core/recoveries/run-files.ts'
 import type { RecoveryInput } from '../../core/recoveries/input.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
+import { type WorkflowHandle } from '@temporalio/client'
+import type { recoverSubscriptions } from '../../workflows/recover-subscriptions.ts'
 
 export const recoveryFolder = ({ dataDir, run }: { dataDir: string; run: string }): string =>
   join(dataDir, 'recoveries', toFileName(run))
@@ -34,3 +36,5 @@ export async function unfinishedRecovery({
 
 const toText = (input: object) =>
   JSON.stringify(Object.entries(input).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+
+export type RecoveryHandle = WorkflowHandle<typeof recoverSubscriptions>

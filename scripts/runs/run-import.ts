@@ -1,7 +1,7 @@
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import { runFiles } from '../../core/imports/plan.ts'
-import type { ImportReport } from '../../core/imports/report.ts'
+import type { ImportReport } from '../../core/imports/view.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import type { ImportProgress } from '../../workflows/import-details.ts'
 import type { importFile } from '../../workflows/import-file.ts'

@@ -1,5 +1,6 @@
-import { WorkflowExecutionAlreadyStartedError, type WorkflowHandle } from '@temporalio/client'
-import type { RecoveryReport } from '../../core/recoveries/report.ts'
+import type { RecoveryHandle } from './recovery-folder.ts'
+import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client'
+import type { RecoveryReport } from '../../core/recoveries/view.ts'
 import type { RecoveryInput } from '../../core/recoveries/input.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import type { recoverSubscriptions } from '../../workflows/recover-subscriptions.ts'
@@ -12,8 +13,6 @@ import { unfinishedRecovery } from './recovery-folder.ts'
 import { reportRecovery } from './report-recovery.ts'
 import { openSession, type Session } from '../session/session.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-
-export type RecoveryHandle = WorkflowHandle<typeof recoverSubscriptions>
 
 interface Call {
   settings: Settings

@@ -1,9 +1,10 @@
 import type { Client, WorkflowExecutionDescription } from '@temporalio/client'
 import { defaultPayloadConverter } from '@temporalio/common'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ExportHandle } from './follow-export.ts'
 import type { Progress } from '../terminal/progress.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { type WorkflowHandle } from '@temporalio/client'
+import type { exportData } from '../../workflows/export-data.ts'
 
 const lookEveryMs = 1_000
 
@@ -80,3 +81,6 @@ export function waitsForWorker({ raw }: WorkflowExecutionDescription): boolean {
   const workflowWaits = task !== null && task !== undefined && !isTaken(task.startedTime)
   return workflowWaits || (activities ?? []).some(({ lastStartedTime }) => !isTaken(lastStartedTime))
 }
+
+/** An export, or a run that publishes one again: both end in the report of an export. */
+export type ExportHandle = WorkflowHandle<typeof exportData>

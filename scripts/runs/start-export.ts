@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import type { ExportInput, FetchInput } from '../../core/exports/input.ts'
 import { listNames } from '../../core/billing/resources/resource.ts'
 import type { exportData } from '../../workflows/export-data.ts'
-import type { ExportHandle } from './follow-export.ts'
+import type { ExportHandle } from './show-export.ts'
 
 export interface StartedExport {
   handle: ExportHandle

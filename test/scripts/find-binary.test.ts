@@ -13,7 +13,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { buildBinary } from '../../scripts/dev-server/build-binary.ts'
 import { cliVersion, findBinary } from '../../scripts/dev-server/find-binary.ts'
-import type { FindBinary, Obtain } from '../../scripts/dev-server/find-binary.ts'
+import type { Obtain } from '../../scripts/dev-server/obtain.ts'
+import type { FindBinary } from '../../scripts/dev-server/find-binary.ts'
 
 let folder: string
 let tasks: string[]

@@ -1,7 +1,7 @@
 import { ApplicationFailure } from '@temporalio/workflow'
 import type { Decision as Resolved } from '../../core/changes/reconcile/resolve.ts'
 import type { ReportCounts } from '../../core/runs/counts.ts'
-import type { DeskProgress } from './operator.ts'
+import type { DeskProgress } from './progress.ts'
 
 // What people may say to a running workflow of changes, and what is wrong with it where it can't be meant.
 

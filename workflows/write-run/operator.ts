@@ -1,3 +1,4 @@
+import type { WaitingFor, DeskProgress } from './progress.ts'
 import { condition, defineQuery, defineUpdate, proxyActivities, setHandler } from '@temporalio/workflow'
 import type { Activities } from '../../activities/index.ts'
 import type { ReportCounts } from '../../core/runs/counts.ts'
@@ -15,7 +16,7 @@ import {
 } from './messages.ts'
 import { openNotices, type Notices } from '../run/notify.ts'
 import { throwInOwnWords } from '../run/unwrap-failure.ts'
-import { countResolved, type Parked } from './parked.ts'
+import { countResolved } from './parked.ts'
 import type { RunControl } from '../run/control.ts'
 
 const { noteDecision, resolveRow } = proxyActivities<Activities>({
@@ -30,17 +31,6 @@ const status = defineQuery<DeskProgress>('status')
 const report = defineQuery<unknown, [ReportQuestion | undefined]>('report')
 
 const pageRows = 100
-
-/** What the run waits for a person to say. */
-export type WaitingFor = 'approval' | 'canary' | 'breaker'
-
-/** What of a run of changes its desk shows and changes. */
-export interface DeskProgress extends Parked {
-  run?: string
-  phase: string
-  limits: object
-  waitingFor?: { what: WaitingFor; /** Deletes: to be typed. */ count?: number; until: string }
-}
 
 /** What of a run's result its desk shows by outcome. */
 interface DeskResult {

@@ -1,12 +1,5 @@
-import type { ReportCounts } from '../../core/runs/counts.ts'
+import type { Parked } from './progress.ts'
 import { decisionOf, type Resolution } from './messages.ts'
-
-/** What of a run waits for a person to find out. */
-export interface Parked {
-  counts?: ReportCounts
-  /** The first rows that are parked, as the sending last told. */
-  parkedRows?: number[]
-}
 
 /** Until the sending counts anew, from the ledger. */
 export function countResolved({ counts, parkedRows }: Parked, said: Resolution): void {

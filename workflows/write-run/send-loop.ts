@@ -1,6 +1,7 @@
 import { condition, workflowInfo } from '@temporalio/workflow'
 import type { SegmentInput, SendStep } from '../../core/changes/send/segment.ts'
-import type { Desk, DeskProgress } from './operator.ts'
+import type { DeskProgress } from './progress.ts'
+import type { Desk } from './operator.ts'
 import { type Pace, toPace } from '../run/throughput.ts'
 import type { RunControl } from '../run/control.ts'
 

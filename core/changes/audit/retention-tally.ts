@@ -1,7 +1,7 @@
 import { retention } from '../../billing/resources/retentions.ts'
 import type { SourceRecord } from '../../reading/record.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
-import type { AuditOptions, Finding, RetentionAudit } from './audit-retentions.ts'
+import type { AuditOptions, Finding, RetentionAudit } from './finding.ts'
 import { parseBody } from '../body.ts'
 import { differencesOf, textOf } from '../compare-fields.ts'
 import {

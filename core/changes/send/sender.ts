@@ -3,7 +3,7 @@ import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
 import type { Breakers } from './breakers.ts'
 import { hasFailed } from '../outcomes.ts'
-import type { Pass, Progress, SendEnd } from './send-changes.ts'
+import type { Pass, Progress, SendEnd } from './pass.ts'
 import { type SentOne, sendOne } from './send-one.ts'
 
 /** Rows are fetched so many at a time: a fetch costs about as much as one claim. */

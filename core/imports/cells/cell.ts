@@ -1,3 +1,4 @@
+import type { CellReading } from './field-value.ts'
 import type { FieldMeta } from '../../billing/resources/fields.ts'
 import { unguardFormula } from '../../tables/formula-guard.ts'
 import { type DateOrder, readDate } from './dates.ts'
@@ -5,9 +6,7 @@ import { faultOf, toJsonNumber } from './field-value.ts'
 import { readJsonCell } from './json-cell.ts'
 import type { Conventions } from './locale.ts'
 import { type DecimalMark, aboutScientific, isScientific, type NotRead, readNumber } from './numbers.ts'
-import type { Fault, Rule } from '../problems.ts'
-
-export type CellReading = { value: unknown } | { fault: Fault }
+import type { Rule } from '../problems.ts'
 
 export interface CellToRead {
   text: string

@@ -45,3 +45,5 @@ function fixOfEmail(text: string): { fix?: string } {
     .replace(/[,;.]+$/, '')
   return email.test(fix) ? { fix } : {}
 }
+
+export type CellReading = { value: unknown } | { fault: Fault }

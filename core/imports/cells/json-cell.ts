@@ -3,8 +3,7 @@ import type { FieldMeta, Numeric } from '../../billing/resources/fields.ts'
 import { fieldsOf } from '../../tables/field-meta.ts'
 import { isDate } from '../../tables/instants.ts'
 import { nearestName } from '../../tables/nearest-name.ts'
-import type { CellReading } from './cell.ts'
-import { faultOf, toJsonNumber } from './field-value.ts'
+import { type CellReading, faultOf, toJsonNumber } from './field-value.ts'
 import type { Fault } from '../problems.ts'
 
 /** A JSON cell, such as `lines`. Every value in it has to be what its field holds; read-only fields are left out. */

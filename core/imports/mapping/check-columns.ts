@@ -1,8 +1,9 @@
 import { fieldsOf } from '../../tables/field-meta.ts'
 import { nearestName } from '../../tables/nearest-name.ts'
 import { eachRow, type FieldTarget, isNamed, knownNames } from './field-target.ts'
-import type { Layout, LayoutOptions } from './column-mapping.ts'
 import { aboutColumn, type Problem } from '../problems.ts'
+import type { ImportKind } from '../kinds.ts'
+import type { Mapping } from './mapping.ts'
 
 /** Every field has one source: one column or one constant, and a list is given in one way. */
 export function findDoubles({
@@ -88,4 +89,28 @@ export function checkColumns(
   if (!hasReadOnly || !writable.every((key) => held.has(key))) return []
   const words = `has every column of an export, and would write all of them back. Name those to send with --columns: ${writable.join(', ')}`
   return [aboutColumn('the header', { words })]
+}
+
+/** What each column of a file is for. */
+export interface Layout {
+  /** By place in the header; undefined where the column is left out. */
+  targets: readonly (FieldTarget | undefined)[]
+  /** Fields that are the same in every row, with their text. */
+  constants: readonly { target: FieldTarget; text: string }[]
+  /** Whether consecutive rows may be one change. */
+  grouped: boolean
+  ignored: readonly { column: string; why: string }[]
+  problems: readonly Problem[]
+  /** Columns without a name: nothing may stand in them. */
+  nameless: readonly number[]
+}
+
+export interface LayoutOptions {
+  kind: ImportKind
+  header: readonly string[]
+  mapping: Mapping
+  /** For updates: the only fields to send. */
+  columns?: readonly string[] | undefined
+  /** The lines come from a file of their own. */
+  hasLines?: boolean
 }

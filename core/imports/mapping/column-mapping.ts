@@ -1,3 +1,4 @@
+import type { Layout, LayoutOptions } from './check-columns.ts'
 import { nearestName } from '../../tables/nearest-name.ts'
 import { checkColumns, findDoubles, findMissing } from './check-columns.ts'
 import { eachRow, type FieldTarget, isNamed, knownNames, toTarget } from './field-target.ts'
@@ -7,30 +8,6 @@ import { aboutColumn, type Problem } from '../problems.ts'
 
 /** What is written beside a file's own columns into results.csv; such a file may come back in. */
 export const resultColumns = ['_row', '_status', '_id', '_error', '_sent_at', '_sent', '_look'] as const
-
-/** What each column of a file is for. */
-export interface Layout {
-  /** By place in the header; undefined where the column is left out. */
-  targets: readonly (FieldTarget | undefined)[]
-  /** Fields that are the same in every row, with their text. */
-  constants: readonly { target: FieldTarget; text: string }[]
-  /** Whether consecutive rows may be one change. */
-  grouped: boolean
-  ignored: readonly { column: string; why: string }[]
-  problems: readonly Problem[]
-  /** Columns without a name: nothing may stand in them. */
-  nameless: readonly number[]
-}
-
-export interface LayoutOptions {
-  kind: ImportKind
-  header: readonly string[]
-  mapping: Mapping
-  /** For updates: the only fields to send. */
-  columns?: readonly string[] | undefined
-  /** The lines come from a file of their own. */
-  hasLines?: boolean
-}
 
 /** Lays a file's header out. Says everything that is wrong with it at once. */
 export function toLayout(options: LayoutOptions): Layout {

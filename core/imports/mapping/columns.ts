@@ -1,4 +1,5 @@
-import type { CellReader, CellReading } from '../cells/cell.ts'
+import type { CellReading } from '../cells/field-value.ts'
+import type { CellReader } from '../cells/cell.ts'
 import { eachRow, type FieldTarget, type Step } from './field-target.ts'
 import type { ImportKind } from '../kinds.ts'
 import type { Lookup } from './lookup.ts'

@@ -81,3 +81,16 @@ export function fromBody(body: Body): Candidate {
     nextBilling: textOf(snapshot['next_billing']),
   }
 }
+
+export interface CandidateRead {
+  candidates: Candidate[]
+  /** Whether the list was seen whole: everything that needed attention throughout is among the candidates. */
+  proven: boolean
+  /** Why not, in sentences; empty where it was. */
+  reasons: string[]
+  /** All requests that were allowed were used up before the end of the list. */
+  capped: boolean
+  requests: number
+  /** How many the service said there are; a hint. */
+  count: number | undefined
+}

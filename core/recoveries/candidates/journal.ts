@@ -1,8 +1,7 @@
 import { open, readFile } from 'node:fs/promises'
 import type { IdSet } from '../../reading/options.ts'
 import type { ReadState } from '../../reading/state.ts'
-import type { Candidate } from './candidate.ts'
-import type { CandidateRead } from './read.ts'
+import type { Candidate, CandidateRead } from './candidate.ts'
 
 type End = Omit<CandidateRead, 'candidates'>
 

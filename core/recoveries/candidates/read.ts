@@ -1,8 +1,9 @@
+import type { CandidateRead } from './candidate.ts'
 import type { Billing } from '../../billing/client.ts'
 import { subscriptions } from '../../billing/resources/subscriptions.ts'
 import { fullJitter, retryRead } from '../../billing/retry.ts'
 import { readList } from '../../reading/read-list.ts'
-import { type Candidate, toCandidate } from './candidate.ts'
+import { toCandidate } from './candidate.ts'
 import { openJournal } from './journal.ts'
 
 interface ReadOptions {
@@ -18,19 +19,6 @@ interface ReadOptions {
   maxPages: number
   signal: AbortSignal
   onProgress?: (progress: { candidates: number; requests: number }) => void
-}
-
-export interface CandidateRead {
-  candidates: Candidate[]
-  /** Whether the list was seen whole: everything that needed attention throughout is among the candidates. */
-  proven: boolean
-  /** Why not, in sentences; empty where it was. */
-  reasons: string[]
-  /** All requests that were allowed were used up before the end of the list. */
-  capped: boolean
-  requests: number
-  /** How many the service said there are; a hint. */
-  count: number | undefined
 }
 
 /** The allowed requests are used up: what has come so far is the snapshot. */

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { type Finding, auditRetentions, newestCreated } from '../../../core/changes/audit/audit-retentions.ts'
+import { type Finding } from '../../../core/changes/audit/finding.ts'
+import { auditRetentions, newestCreated } from '../../../core/changes/audit/audit-retentions.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { summarize } from '../../../core/changes/report.ts'
 import { verdictOf } from '../../../core/changes/verdict.ts'
