@@ -3,48 +3,52 @@ import { LongestFirst } from './test/longest-first.ts'
 
 const report = process.env['VITEST_JSON_REPORT']
 
-const files = {
-  all: 'test/**/*.test.ts',
-  /** Hold to milliseconds or to a rate. */
-  timed: 'test/**/*.timed.test.ts',
-}
+/** Tests that hold to milliseconds or to a rate: one file at a time, after all others. */
+const timed = 'test/**/*.timed.test.ts'
+const system = 'test/system/**/*.test.ts'
+const acceptance = 'test/acceptance/**/*.test.ts'
 
-const common = {
+const withServer = {
   globalSetup: ['test/temporal-server.ts'],
-  // Many tests start commands and servers of their own; a busy machine takes its time, and what has to be quick
-  // says so itself.
+  // A busy machine takes its time; what has to be quick says so itself.
   testTimeout: 120_000,
   hookTimeout: 120_000,
+  // To the SDK: a worker in the test's own process runs workflows in its main thread, which costs a quarter of the
+  // time of a thread for each. Workers that are commands have a thread, as everywhere, and so have timed tests.
+  env: { TEMPORAL_DEBUG: '1' },
+  // Their tests start servers, workers and commands and wait for them: two files at a time leave two cores idle for
+  // a quarter of the time, four for a twentieth.
+  maxWorkers: 4,
 }
 
 export default defineConfig({
   test: {
     projects: [
       {
+        // No Temporal server, no child process, no database server: `npm run test:unit`.
         test: {
-          ...common,
-          name: 'all but timed',
-          include: [files.all],
-          exclude: [files.timed],
-          // To the SDK: workers in the test's own process run workflows in its main thread, which costs a quarter of the
-          // time of a thread for each. Workers that are commands have one, as everywhere, and so have those of timed tests.
-          env: { TEMPORAL_DEBUG: '1' },
-          // They start servers, workers and commands of their own and wait for them: two files leave two cores idle for
-          // a quarter of the time, four for a twentieth.
-          maxWorkers: 4,
+          name: 'unit',
+          include: ['test/**/*.test.ts'],
+          exclude: [system, acceptance, timed],
+          testTimeout: 60_000,
           sequence: { groupOrder: 0 },
         },
       },
+      // Real Temporal, HTTP, files and databases; needs nothing but Node, npm ci and the dev server.
+      { test: { ...withServer, name: 'system', include: [system], exclude: [timed], sequence: { groupOrder: 1 } } },
       {
         test: {
-          ...common,
+          ...withServer,
           name: 'timed',
-          include: [files.timed],
-          // One file at a time, with nothing beside it.
+          include: [timed],
+          exclude: [acceptance],
+          env: {},
           maxWorkers: 1,
-          sequence: { groupOrder: 1 },
+          sequence: { groupOrder: 2 },
         },
       },
+      // A browser, Prometheus, a package: `npm run test:acceptance`, which says what is missing.
+      { test: { ...withServer, name: 'acceptance', include: [acceptance], sequence: { groupOrder: 3 } } },
     ],
     sequence: { sequencer: LongestFirst },
     reporters: report === undefined ? ['default'] : ['default', 'json'],

@@ -53,7 +53,7 @@ export function dbtSources(): string {
     ...toColumns(notes),
   ])
   return `${[
-    '# Made from the schemas of billing/resources/ by `npm run docs`. docs/warehouse.md says what the columns mean.',
+    '# Made from the schemas of core/billing/resources/ by `npm run docs`. docs/warehouse.md says what the columns mean.',
     'version: 2',
     'sources:',
     '  - name: billing',

@@ -5,6 +5,7 @@ import { describeTables } from '../core/tables/describe-tables.ts'
 import { describeSettings } from '../worker/settings/docs.ts'
 import { dbtSources } from './dbt-sources.ts'
 import { importBlocks } from './import-pages.ts'
+import { roomTable } from './room-table.ts'
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 
@@ -16,14 +17,17 @@ export function generatedPages(): { path: string; text: string }[] {
     { path: here('dbt/sources.yml'), text: dbtSources() },
     filledPage(here('guarantees.md')),
     filledPage(here('imports.md')),
+    filledPage(here('architecture.md')),
   ]
 }
+
+const blocks: Readonly<Record<string, () => string>> = { ...importBlocks, rooms: roomTable }
 
 /** A page that people write, of which the blocks between `<!-- name -->` and `<!-- /name -->` come from the code. */
 function filledPage(path: string): { path: string; text: string } {
   const text = readFileSync(path, 'utf8').replaceAll(
     /<!-- (\w+) -->\n.*?<!-- \/\1 -->/gs,
-    (_, name: string) => `<!-- ${name} -->\n\n${importBlocks[name]?.().trim()}\n\n<!-- /${name} -->`,
+    (_, name: string) => `<!-- ${name} -->\n\n${blocks[name]?.().trim()}\n\n<!-- /${name} -->`,
   )
   return { path, text }
 }
@@ -39,7 +43,7 @@ function tablesPage(): string {
   })
   return `# Tables
 
-Made from the schemas of \`billing/resources/\` by \`npm run docs\`. CSV headers are these column names; values are as
+Made from the schemas of \`core/billing/resources/\` by \`npm run docs\`. CSV headers are these column names; values are as
 the service wrote them: timestamps with their offset, booleans as \`true\` and \`false\`, every digit of a number.
 \`_extra\` holds as JSON what no column knows or could take; the manifest counts such values under \`drift\`. Child tables
 carry the id of the record they belong to and their \`position\` in it, from 1.
