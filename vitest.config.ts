@@ -35,7 +35,15 @@ export default defineConfig({
         },
       },
       // Real Temporal, HTTP, files and databases; needs nothing but Node, npm ci and the dev server.
-      { test: { ...withServer, name: 'system', include: [system], exclude: [timed], sequence: { groupOrder: 1 } } },
+      {
+        test: {
+          ...withServer,
+          name: 'system',
+          include: [system],
+          exclude: [timed],
+          sequence: { groupOrder: 1 },
+        },
+      },
       {
         test: {
           ...withServer,

@@ -1,3 +1,4 @@
+import type { Client } from '@temporalio/client'
 import type { Billing } from '../core/billing/client.ts'
 import type { Destination } from '../core/destinations/destination.ts'
 import type { Identity } from '../core/runs/identity.ts'
@@ -38,4 +39,11 @@ export interface ActivityDeps {
   /** Where people see runs. */
   ui: Ui
   observer: ActivityObserver
+  /** The times of a schedule after `from`, up to `to` (ms since 1970), as Temporal reckons them for it as it is now. */
+  scheduleTimes: (range: {
+    client: Client
+    scheduleId: string
+    from: number
+    to: number
+  }) => Promise<number[]>
 }

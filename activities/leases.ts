@@ -5,12 +5,16 @@ import type { ClaimOwner } from '../core/state/leases.ts'
 import type { ActivityDeps } from './deps.ts'
 import { leasesOf } from '../core/exports/leases.ts'
 import { takeLease } from '../core/runs/lease.ts'
+import { InvalidInput } from '../core/runs/errors.ts'
 import type { ExportPlan } from '../core/exports/plan.ts'
 
 /** The run as the state knows an owner: the workflow id, and a run id that outlives retries. */
 export function ownerOf() {
   const { workflowExecution } = activityInfo()
-  return { workflowId: workflowExecution?.workflowId ?? '', runId: workflowExecution?.runId ?? '' }
+  // What it keeps would lie under no name at all.
+  if (workflowExecution === undefined) throw new InvalidInput('This step is part of a workflow: start that.')
+  const { workflowId, runId } = workflowExecution
+  return { workflowId, runId }
 }
 
 /** Takes the claims of a run, or refuses with the run that holds one and has not ended. */
@@ -26,6 +30,12 @@ export async function claim(options: {
 }): Promise<void> {
   const { deps, what, owner = ownerOf() } = options
   await takeLease({ claims: deps.state.claims, what, owner, isClosed: isClosedTo(owner) })
+}
+
+/** The worker's side of a step that takes leases: what it needs of the state, as the run that it belongs to. */
+export function asOwner({ state, dataDir }: Pick<ActivityDeps, 'state' | 'dataDir'>) {
+  const owner = ownerOf()
+  return { state, dataDir, owner, isClosed: isClosedTo(owner) }
 }
 
 /** What `asker`, which runs, is told of another run: whether that has ended, by Temporal's word. */

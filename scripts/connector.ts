@@ -53,6 +53,10 @@ await runCommandLine({
       load: () => import('./commands/schedule.ts'),
     },
     check: { summary: 'is everything in place', load: () => import('./commands/check.ts') },
+    restored: {
+      summary: 'fix the ledger after a backup was restored, before the worker starts',
+      load: () => import('./restored.ts'),
+    },
     verify: {
       summary: 'check an export against its manifest, offline',
       load: () => import('./commands/verify.ts'),

@@ -21,6 +21,7 @@ import { installRuntime, type SdkMetrics } from './telemetry/runtime.ts'
 import { createServiceHealth } from './telemetry/service-health.ts'
 import { findMarks } from './search-attributes.ts'
 import { createService } from './service.ts'
+import { timesOf } from './schedule-times.ts'
 import type { Settings } from './settings/settings.ts'
 import { prepareWorkflowBundle } from './workflow-bundle.ts'
 import { toWorkerIdentity } from './worker-identity.ts'
@@ -185,6 +186,7 @@ async function createWorker(
     activities: createActivities({
       billing: instruments.billing,
       observer: instruments.observer,
+      scheduleTimes: timesOf,
       state,
       identity,
       dataDir: settings.dataDir,

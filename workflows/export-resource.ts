@@ -16,6 +16,7 @@ import { describeResource, type ResourceProgress } from './export-details.ts'
 import { openMarks } from './run/search-attributes.ts'
 import { toPace } from './run/throughput.ts'
 import { publishEach } from './run/publish-each.ts'
+import { refOf } from './ref-of.ts'
 import { controlRun } from './run/control.ts'
 
 type Resource = ExportPlan['resources'][number]
@@ -87,7 +88,7 @@ export async function exportResource(input: {
       const begun = Date.now()
       const step = await control.untilInterrupted(() =>
         readSegment.executeWithOptions({ summary: `read ${resource}, part ${segment}` }, [
-          { plan, resource, seconds, owner },
+          { ...refOf(plan), resource, seconds, owner },
         ]),
       )
       if (step === 'interrupted') continue
@@ -112,7 +113,7 @@ export async function exportResource(input: {
       to: plan.to,
       publish: (destination) =>
         publishExport.executeWithOptions({ summary: `publish ${resource} to ${destination}` }, [
-          { plan, resource, destination, checkpoint, owner },
+          { ...refOf(plan), resource, destination, checkpoint, owner },
         ]),
     })
     const first = 'published' in result ? result.published[0] : undefined

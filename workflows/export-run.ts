@@ -19,6 +19,7 @@ import { describeExport, type ExportProgress } from './export-details.ts'
 import { needsPerson } from './run/needs-person.ts'
 import { openMarks } from './run/search-attributes.ts'
 import { openNotices } from './run/notify.ts'
+import { refOf } from './ref-of.ts'
 import { controlRun } from './run/control.ts'
 import { tellExport } from './run/notify-export.ts'
 
@@ -82,7 +83,9 @@ export async function exportRun(options: {
       }),
     )
 
-    const report = await closeExport.executeWithOptions({ summary: 'write the report' }, [{ plan, results }])
+    const report = await closeExport.executeWithOptions({ summary: 'write the report' }, [
+      { ...refOf(plan), results },
+    ])
     marks.set({ verdict: report.verdict, needsPerson: needsPerson(report) })
     progress.phase = 'ended'
     progress.summary = report.summary

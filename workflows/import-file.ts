@@ -17,6 +17,8 @@ import { type Desk, openDesk } from './write-run/operator.ts'
 import { openMarks, type Marks } from './run/search-attributes.ts'
 import { describeImport, type ImportProgress } from './import-details.ts'
 import { sendAll } from './write-run/send-import.ts'
+import { onlyFailures } from './only-failures.ts'
+import { refOf } from './ref-of.ts'
 import { controlRun, type RunControl } from './run/control.ts'
 import type { SendingEnd } from './write-run/send-loop.ts'
 
@@ -105,10 +107,9 @@ async function runPlan(run: Run & { plan: OpenedImport }): Promise<ImportResult>
   for (let isFirst = true; ; isFirst = false) {
     const { resolved } = desk
     const end = await endOf({ ...run, staged: isFirst ? staged : nothingStaged(staged) })
-    const result = await close(run, end)
     // A row that somebody resolved meanwhile may have to be sent.
-    await condition(allHandlersFinished)
-    if (desk.resolved !== resolved && end.how === 'finished') continue
+    if (end.how === 'finished' && !end.giveUp && !(await desk.close(resolved))) continue
+    const result = await close(run, end)
     progress.phase = 'ended'
     show()
     const { parked, rejected } = result.counts
@@ -153,7 +154,7 @@ async function fail({
   how: 'refused' | 'failed'
   error: unknown
 }): Promise<never> {
-  await condition(allHandlersFinished)
+  onlyFailures(error)
   const why = rootCause(error) ?? String(error)
   await close(run, { how, why, giveUp: false })
   run.marks.set({ verdict: 'failed', needsPerson: true })
@@ -165,9 +166,10 @@ async function fail({
 
 async function close(run: Run & { plan: ImportPlan }, end: Omit<CloseInput, 'plan'>): Promise<ImportResult> {
   const { plan, desk, progress, show } = run
+  await desk.close()
   progress.phase = 'reporting'
   show()
-  const input = { plan, ...end }
+  const input = { ...refOf(plan), ...end }
   const result = await closeImport.executeWithOptions({ summary: 'write the report' }, [input])
   desk.result = result
   progress.counts = result.counts
@@ -191,7 +193,7 @@ async function stage({
     progress.phase = 'staging'
     show()
     const staged = await control.untilInterrupted(() =>
-      stageImport.executeWithOptions({ summary: 'check and stage every row' }, [{ plan }]),
+      stageImport.executeWithOptions({ summary: 'check and stage every row' }, [refOf(plan)]),
     )
     if (staged === 'interrupted') continue
     progress.staged = staged
@@ -221,7 +223,7 @@ async function prove({
     show()
     const audit = await control.untilInterrupted(() =>
       auditImport.executeWithOptions({ summary: 'hold every row against the service' }, [
-        { plan, limits: progress.limits },
+        { ...refOf(plan), limits: progress.limits },
       ]),
     )
     if (audit !== 'interrupted') return 'done'

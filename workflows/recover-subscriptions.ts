@@ -1,7 +1,6 @@
 import {
   ApplicationFailure,
   CancellationScope,
-  ContinueAsNew,
   allHandlersFinished,
   condition,
   continueAsNew,
@@ -19,8 +18,10 @@ import type { RecoveryPlan } from '../core/recoveries/plan.ts'
 import { type Desk, openDesk } from './write-run/operator.ts'
 import { openMarks, type Marks } from './run/search-attributes.ts'
 import { describeRecovery, type RecoveryProgress } from './recovery-details.ts'
+import { onlyFailures } from './only-failures.ts'
 import { tellEnd, tellPreview } from './write-run/notify-recovery.ts'
 import { lookToTheEnd, resumeAll } from './write-run/send-recovery.ts'
+import { refOf } from './ref-of.ts'
 import { controlRun, type RunControl } from './run/control.ts'
 import { newThread, type SendingEnd, type Thread } from './write-run/send-loop.ts'
 
@@ -147,8 +148,7 @@ async function runPlan(run: Planned): Promise<RecoveryResult> {
     const { resolved } = desk
     const end = await work({ ...run, snapshot, thread }).catch((error: unknown) => fail(run, error))
     // A row that somebody resolved meanwhile may have to be resumed.
-    await condition(allHandlersFinished)
-    if (desk.resolved === resolved || end.how !== 'finished' || end.giveUp) {
+    if (end.how !== 'finished' || end.giveUp || (await desk.close(resolved))) {
       const result = await close(run, end)
       await tellEnd(run, result)
       return result
@@ -184,7 +184,7 @@ async function take({ plan, progress, show, control }: Planned): Promise<Snapsho
     show()
     const snapshot = await control.untilInterrupted(() =>
       snapshotRecovery.executeWithOptions({ summary: 'read what needs attention' }, [
-        { plan, limits: progress.limits },
+        { ...refOf(plan), limits: progress.limits },
       ]),
     )
     if (snapshot === 'interrupted') continue
@@ -196,8 +196,7 @@ async function take({ plan, progress, show, control }: Planned): Promise<Snapsho
 
 /** The run ends as failed, but not without its report. */
 async function fail(run: Planned, error: unknown): Promise<never> {
-  if (error instanceof ContinueAsNew) throw error
-  await condition(allHandlersFinished)
+  onlyFailures(error)
   const why = rootCause(error) ?? String(error)
   const { counts } = await close(run, { how: 'failed', why })
   run.marks.set({ verdict: 'failed', needsPerson: true })
@@ -207,10 +206,11 @@ async function fail(run: Planned, error: unknown): Promise<never> {
 
 async function close(run: Planned, end: Omit<CloseRecoveryInput, 'plan'>): Promise<RecoveryResult> {
   const { plan, desk, progress, show } = run
+  await desk.close()
   progress.phase = 'reporting'
   show()
   const { how, why } = end
-  const input = { plan, how, ...(why !== undefined && { why }) }
+  const input = { ...refOf(plan), how, ...(why !== undefined && { why }) }
   const result = await closeRecovery.executeWithOptions({ summary: 'write the report' }, [input])
   desk.result = result
   progress.counts = result.counts

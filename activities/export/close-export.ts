@@ -2,6 +2,7 @@ import { dirname, join } from 'node:path'
 import { missingHeader } from '../../core/destinations/csv/stage-notes.ts'
 import { replaceFile } from '../../core/storage/durable.ts'
 import { toFileName } from '../../core/storage/file-name.ts'
+import { resolveInside } from '../../core/storage/inside.ts'
 import { readParts } from '../../core/destinations/read-parts.ts'
 import { writeSet } from '../../core/destinations/write-set.ts'
 import { toReportPage } from '../../core/runs/view/html.ts'
@@ -10,11 +11,12 @@ import { latestCheckpoint } from '../../core/exports/parts/checkpoint.ts'
 import { leasesOf } from '../../core/exports/leases.ts'
 import { ownerOf } from '../leases.ts'
 import { toRunAccount } from '../../core/exports/run-view.ts'
-import { refuseOther } from '../../core/runs/identity.ts'
-import { type ExportPlan } from '../../core/exports/plan.ts'
+import type { ExportPlan } from '../../core/exports/plan.ts'
 import { missingPart } from '../../core/exports/parts/part-names.ts'
 import { pruneParts } from '../../core/exports/parts/prune.ts'
 import type { ExportReport, PublishedExport, ResourceResult } from '../../core/exports/report.ts'
+import { InvalidInput } from '../../core/runs/errors.ts'
+import type { PublishAgain } from '../../core/exports/input.ts'
 import { partsFolder } from '../../core/exports/parts/read-folder.ts'
 import type { RunRates } from '../../core/billing/run-rates.ts'
 
@@ -26,10 +28,10 @@ export function createCloseExport({ deps, rates }: { deps: ActivityDeps; rates: 
     plan: ExportPlan
     results: ResourceResult[]
     /** Published again from kept parts: the export's own report stays. */
-    again?: true
+    again?: PublishAgain
   }): Promise<ExportReport> {
     const { plan, results, again } = input
-    refuseOther({ run: plan.identity, worker: deps.identity })
+    await refuseForeign({ deps, plan, results })
     const missing = await noteMissing({ deps, plan, results })
     const report = { ...toReport(plan.run, results), ...(missing && { missing }) }
     if (again === undefined) {
@@ -47,6 +49,27 @@ export function createCloseExport({ deps, rates }: { deps: ActivityDeps; rates: 
   }
 }
 
+/** Results come back by way of Temporal: they may name only what the run publishes, and where it publishes it. */
+async function refuseForeign(options: {
+  deps: ActivityDeps
+  plan: ExportPlan
+  results: readonly ResourceResult[]
+}): Promise<void> {
+  const { plan, results } = options
+  const root = publishedRoot(options)
+  for (const resource of results
+    .flatMap((result) => [result, ...publishedOf(result)])
+    .map((one) => one.resource))
+    if (!plan.resources.includes(resource))
+      throw new InvalidInput(`results: the run ${plan.run} has no ${JSON.stringify(resource)}.`)
+  for (const { manifest } of results.flatMap(publishedOf))
+    if (manifest !== '' && (await resolveInside({ root, path: manifest })) === undefined)
+      throw new InvalidInput(`results: the manifest ${manifest} does not lie in ${root}.`)
+}
+
+const publishedRoot = ({ deps, plan }: { deps: ActivityDeps; plan: ExportPlan }) =>
+  plan.out ?? join(deps.dataDir, 'exports')
+
 /** A sentence for each part of a resource that failed. */
 function failuresOf(result: ResourceResult): string[] {
   if ('error' in result) return [`${result.resource} failed: ${result.error}`]
@@ -62,12 +85,12 @@ async function noteSet(options: {
   plan: ExportPlan
   published: readonly PublishedExport[]
 }): Promise<void> {
-  const { deps, plan } = options
+  const { plan } = options
   const published = options.published
     .filter(({ manifest }) => manifest !== '')
     .map(({ manifest, ...one }) => ({ manifest: one, manifestPath: manifest }))
   if (published.length === 0) return
-  const folder = plan.out ?? join(deps.dataDir, 'exports')
+  const folder = publishedRoot(options)
   await writeSet({ folder, testMode: plan.identity.mode === 'test', run: plan.run, published })
 }
 

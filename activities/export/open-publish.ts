@@ -3,16 +3,17 @@ import { latestCheckpoint } from '../../core/exports/parts/checkpoint.ts'
 import { claimExports, ownerOf } from '../leases.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { InvalidInput } from '../../core/runs/errors.ts'
-import { refuseOther } from '../../core/runs/identity.ts'
 import { refuseMissing, type ExportPlan } from '../../core/exports/plan.ts'
 import { type Opened, toOpened } from '../opened.ts'
 import { markPublishing, takeTurn } from '../../core/exports/parts/publish-record.ts'
-import { publishAgainInput } from '../../core/exports/input.ts'
+import { publishAgainInput, type PublishAgain } from '../../core/exports/input.ts'
+import { exportOf } from '../known-run.ts'
 import { partsFolder } from '../../core/exports/parts/read-folder.ts'
-import { loadPlan } from '../../core/exports/saved-plan.ts'
 
 export interface OpenedPublish {
   plan: Opened<ExportPlan>
+  /** What each step is told of it beside the run's name. */
+  again: PublishAgain
   checkpoints: { resource: ExportPlan['resources'][number]; checkpoint: string }[]
 }
 
@@ -26,17 +27,24 @@ export function createOpenPublish(deps: ActivityDeps) {
           ' "schema": "<a plain name in lower case>"} and nothing else.',
       )
     }
-    const kept = await loadPlan({ dataDir: deps.dataDir, run: parsed.data.run })
-    refuseOther({ run: kept.identity, worker: deps.identity })
-    const { to = kept.to, maxDeletes = kept.maxDeletes, schema = kept.schema } = parsed.data
-    const plan = { ...kept, to: [...new Set(to)], maxDeletes, schema }
+    const { run, ...again } = parsed.data
+    const kept = await exportOf(deps, run)
+    if (kept === undefined)
+      throw new InvalidInput(
+        `The parts of a run ${run} are not kept (14 days, and the last 3 runs always). Export again.`,
+      )
+    const plan = { ...kept, ...again, to: [...new Set(again.to ?? kept.to)] }
     for (const name of plan.to) refuseMissing({ ...deps, name })
     const checkpoints = await takeTurn(deps.dataDir, () => reserve({ dataDir: deps.dataDir, plan }))
     if (checkpoints.length === 0) {
       throw new InvalidInput(`The run ${plan.run} has read no resource to its end. Export again.`)
     }
     const resources = checkpoints.map(({ resource }) => resource)
-    const opened = { plan: toOpened(deps, { ...plan, resources }), checkpoints }
+    const opened = {
+      plan: toOpened(deps, { ...plan, resources }),
+      again: { ...again, to: plan.to },
+      checkpoints,
+    }
     await claimExports({ deps, plan: opened.plan })
     return opened
   }

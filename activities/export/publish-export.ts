@@ -7,7 +7,6 @@ import type { Manifest } from '../../core/destinations/manifest.ts'
 import { isWhole, notePublished, type PublishedNote } from '../../core/exports/publication-log.ts'
 import type { ReadOutcome } from '../../core/reading/outcome.ts'
 import { Pace } from '../../core/runs/view/throughput.ts'
-import type { Table } from '../../core/tables/table.ts'
 import { loadCheckpoint, type AnyOutcome, type Checkpoint } from '../../core/exports/parts/checkpoint.ts'
 import { isOfIds, toFacts } from '../../core/exports/read-facts.ts'
 import type { ClaimOwner } from '../../core/state/leases.ts'
@@ -16,12 +15,12 @@ import { claim } from '../leases.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { InvalidInput } from '../../core/runs/errors.ts'
 import { isOfTable, missingPart, rejectedPart } from '../../core/exports/parts/part-names.ts'
-import { type DestinationName } from '../../core/destinations/names.ts'
-import { refuseOther } from '../../core/runs/identity.ts'
-import { type ExportPlan } from '../../core/exports/plan.ts'
+import type { DestinationName } from '../../core/destinations/names.ts'
+import type { ExportPlan } from '../../core/exports/plan.ts'
 import type { PublishedExport } from '../../core/exports/report.ts'
 import { markPublished } from '../../core/exports/parts/publish-record.ts'
-import { markDamaged, partsFolder, tablesOfRead } from '../../core/exports/parts/read-folder.ts'
+import type { PublishAgain } from '../../core/exports/input.ts'
+import { layoutOfRead, markDamaged, partsFolder } from '../../core/exports/parts/read-folder.ts'
 import { moveWatermark, placeOf } from '../../core/exports/watermark.ts'
 
 const heartbeatMs = 1_000
@@ -32,6 +31,8 @@ export interface PublishInput {
   destination: DestinationName
   /** The checkpoint that Temporal accepted: only its parts are published. */
   checkpoint: string
+  /** Kept parts are published again, as this says. */
+  again?: PublishAgain
   /** The run itself, not the part of it that publishes one list. */
   owner: ClaimOwner
 }
@@ -40,7 +41,6 @@ export interface PublishInput {
 export function createPublishExport(deps: ActivityDeps) {
   return async function publishExport(input: PublishInput): Promise<PublishedExport> {
     const { plan, resource } = input
-    refuseOther({ run: plan.identity, worker: deps.identity })
     for (const what of leasesOf({ resources: [resource], to: [input.destination] }))
       await claim({ deps, what, owner: input.owner })
     const destination = deps.destinations.get(input.destination)
@@ -51,8 +51,8 @@ export function createPublishExport(deps: ActivityDeps) {
     const startedAt = performance.now()
     const beat = setInterval(() => heartbeat({ resource, destination: input.destination }), heartbeatMs)
     try {
-      const tables = await tablesOfRead(folder)
-      const publication = toPublication({ deps, plan, resource, checkpoint, tables })
+      const layout = await layoutOfRead(folder)
+      const publication = toPublication({ deps, plan, resource, checkpoint, layout })
       const published = await destination.publish({ ...publication, signal: cancellationSignal() })
       if (!isDocumentName(resource)) {
         const read = outcomeOf(checkpoint) as ReadOutcome
@@ -70,6 +70,7 @@ export function createPublishExport(deps: ActivityDeps) {
         verdict,
         records,
         ms: performance.now() - startedAt,
+        readAt: Date.parse(note.startedAt),
         whole: isWhole(note),
       })
       return {
@@ -119,9 +120,10 @@ function toPublication(options: {
   plan: ExportPlan
   resource: ExportPlan['resources'][number]
   checkpoint: Checkpoint
-  tables: Table[]
+  layout: Awaited<ReturnType<typeof layoutOfRead>>
 }): Publication {
-  const { deps, plan, resource, checkpoint, tables } = options
+  const { deps, plan, resource, checkpoint, layout } = options
+  const { tables, hashedWith } = layout
   const { parts } = checkpoint
   const outcome = outcomeOf(checkpoint)
   const named = (name: string) => parts.filter(({ table }) => table === name)
@@ -137,6 +139,7 @@ function toPublication(options: {
     capped: !isOfIds(outcome) && outcome.capped,
     excluded: plan.exclude,
     hashed: plan.hash,
+    ...(hashedWith !== undefined && { hashedWith }),
     tables,
     parts: parts.filter(isOfTable),
     rejected: named(rejectedPart),

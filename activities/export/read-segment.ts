@@ -5,8 +5,7 @@ import type { ClaimOwner } from '../../core/state/leases.ts'
 import { leasesOf } from '../../core/exports/leases.ts'
 import { claim, isClosedTo } from '../leases.ts'
 import type { ActivityDeps } from '../deps.ts'
-import { refuseOther } from '../../core/runs/identity.ts'
-import { type ExportPlan } from '../../core/exports/plan.ts'
+import type { ExportPlan } from '../../core/exports/plan.ts'
 import { openRunFolder } from '../../core/exports/parts/read-folder.ts'
 import type { RunRates } from '../../core/billing/run-rates.ts'
 
@@ -42,7 +41,6 @@ export function createReadSegment({ deps, rates }: { deps: ActivityDeps; rates: 
   const inProgress = new Map<string, Promise<unknown>>()
   return async function readSegment(input: SegmentInput): Promise<SegmentResult> {
     const { plan, resource, seconds, owner } = input
-    refuseOther({ run: plan.identity, worker: deps.identity })
     for (const what of leasesOf({ resources: [resource], to: plan.to })) await claim({ deps, what, owner })
     const folder = await openRunFolder({ ...deps, plan, resource, isClosed: isClosedTo(owner) })
     // Temporal may have given up on an attempt that this process still has: its request budget is this one's now.

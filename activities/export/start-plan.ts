@@ -32,6 +32,6 @@ export async function startPlan(of: {
     hash,
     forExcel: asked.forExcel ?? false,
     requestsPerSecond: asked.requestsPerSecond,
-    out: out === undefined ? undefined : allowedRoot({ ...deps, out }),
+    out: out === undefined ? undefined : await allowedRoot({ ...deps, out }),
   }
 }

@@ -9,7 +9,6 @@ import { type ImportLimits, type ImportPlan, runFiles } from '../../core/imports
 import { type AuditNote, readRunNotes } from '../../core/imports/run-files.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { withHeartbeat } from '../heartbeat.ts'
-import { refuseOther } from '../../core/runs/identity.ts'
 import type { RunRates } from '../../core/billing/run-rates.ts'
 
 /** So many findings are named in the report; all of them are in `findings.jsonl`. */
@@ -24,7 +23,6 @@ export function createAuditImport({ deps, rates }: { deps: ActivityDeps; rates: 
     plan: ImportPlan
     limits: ImportLimits
   }): Promise<RetentionAudit> {
-    refuseOther({ run: plan.identity, worker: deps.identity })
     const folder = join(deps.dataDir, plan.folder)
     const { staged } = await readRunNotes(folder)
     const findings = createWriteStream(join(folder, runFiles.findings))

@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { leaveUntried } from '../../core/changes/reconcile/close-remaining.ts'
+import { markClaimed } from '../../core/changes/ledger-gap.ts'
 import type { EndedNote } from '../../core/runs/run-files.ts'
 import { replaceFile } from '../../core/storage/durable.ts'
 import { type ImportPlan, runFiles } from '../../core/imports/plan.ts'
@@ -9,7 +10,6 @@ import { writeImportReport } from '../../core/imports/report.ts'
 import { ownerOf } from '../leases.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { withHeartbeat } from '../heartbeat.ts'
-import { refuseOther } from '../../core/runs/identity.ts'
 import type { RunRates } from '../../core/billing/run-rates.ts'
 import { heartbeat } from '@temporalio/activity'
 
@@ -30,12 +30,13 @@ export type ImportResult = Omit<ImportReport, 'audit'> & {
 /** Ends an import: its report and its files, and the run is free to be started again. */
 export function createCloseImport({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
   return async function closeImport({ plan, how, why, giveUp }: CloseInput): Promise<ImportResult> {
-    refuseOther({ run: plan.identity, worker: deps.identity })
     const { ledger, claims } = deps.state
     const folder = join(deps.dataDir, plan.folder)
     return await withHeartbeat({
       report: () => heartbeat({ phase: 'writing the report' }),
       work: async () => {
+        // What was sent since a backup that was put back is not free for another run.
+        await markClaimed({ ledger, run: plan.run, folder })
         if (giveUp) await leaveUntried({ ledger, run: plan.run, why: why ?? how })
         // An audit of what was sent so far says nothing of what is sent later.
         if (how !== 'finished') await rm(join(folder, runFiles.audit), { force: true })

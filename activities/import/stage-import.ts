@@ -2,22 +2,25 @@ import { cancellationSignal, heartbeat } from '@temporalio/activity'
 import { join } from 'node:path'
 import { newestCreated } from '../../core/changes/audit/audit-retentions.ts'
 import { chooseCanary } from '../../core/changes/send/canary.ts'
-import { stageChanges, type ChangeToStage } from '../../core/changes/stage-changes.ts'
+import { createClaimJournal } from '../../core/changes/claim-journal.ts'
+import type { ChangeToStage } from '../../core/changes/stage-changes.ts'
+import { keepStagedChanges, stageKeptChanges } from '../../core/changes/staged-changes.ts'
 import { replaceFile } from '../../core/storage/durable.ts'
 import { checkFile, type FileCheck } from '../../core/imports/check.ts'
 import { importKinds } from '../../core/imports/kinds.ts'
 import { type ImportPlan, runFiles } from '../../core/imports/plan.ts'
 import type { ImportFile } from '../../core/imports/open-file.ts'
+import { refuseDamagedCopy } from '../../core/imports/own-copy.ts'
 import { fileOf, readRunNotes, type StagedNote } from '../../core/imports/run-files.ts'
-import { isClosedTo, ownerOf } from '../leases.ts'
+import { asOwner } from '../leases.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { type Existing, findExisting } from '../../core/imports/staging/existing-in-service.ts'
+import { closeImportGap } from '../../core/imports/ledger-gap.ts'
 import { refusing, RowsTaken } from '../../core/imports/refusals.ts'
 import { withHeartbeat } from '../heartbeat.ts'
-import { refuseOther } from '../../core/runs/identity.ts'
 import { refuseMissing, refuseTaken } from '../../core/imports/staging/refuse.ts'
 import type { RunRates } from '../../core/billing/run-rates.ts'
-import { keepWhatGoesOn, takeOverRows } from '../../core/imports/staging/take-over.ts'
+import { keepWhatGoesOn, learnWhatWasSent, takeOverRows } from '../../core/imports/staging/take-over.ts'
 import { draftsOf, type Stock, takeStock } from '../../core/imports/staging/match-ledger.ts'
 
 /** What of a file is staged, and how much of it is still to be sent. */
@@ -38,29 +41,42 @@ interface Staging {
  * Checks a whole file and stages its changes, or says why nothing of it may be sent. A run that was staged before is
  * left as it is. In a dry run nothing is staged.
  */
-export function createStageImport({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
+export function createStageImport({
+  deps,
+  rates,
+  stagedHere,
+}: {
+  deps: ActivityDeps
+  rates: RunRates
+  /** Gets the runs that this process has staged: their rows are as fresh as the service's list. */
+  stagedHere: Set<string>
+}) {
   return async function stageImport({ plan }: { plan: ImportPlan }): Promise<Staged> {
-    refuseOther({ run: plan.identity, worker: deps.identity })
     const folder = join(deps.dataDir, plan.folder)
     let phase = 'checking the file'
     return await withHeartbeat({
       report: () => heartbeat({ phase }),
       work: async () => {
+        const own = asOwner(deps)
         const { staged } = await readRunNotes(folder)
-        if (staged !== undefined && !plan.dryRun) return await withOpen({ deps, plan, staged })
+        if (staged !== undefined && !plan.dryRun) {
+          await closeImportGap({ deps: own, plan, staged, signal: cancellationSignal() })
+          return await withOpen({ deps, plan, staged })
+        }
+        await refuseDamagedCopy({ plan, dataDir: deps.dataDir })
         const file = await fileOf({ plan, dataDir: deps.dataDir })
         const check = await checkFile({ ...file, expect: plan.expect })
         await replaceFile(join(folder, runFiles.check), JSON.stringify(check, null, 2))
         const staging = { deps, plan, file, check }
-        const owner = ownerOf()
-        const party = { state: deps.state, owner, isClosed: isClosedTo(owner) }
         const onInvalid = plan.dryRun ? 'skip' : plan.onInvalid
         if (plan.dryRun && check.stopped) return toStaged({ check })
         const drafts = () => draftsOf(plan, { ...file, check, onInvalid })
         phase = 'looking for what was done before'
-        const stock = await takeStock({ ledger: deps.state.ledger, plan, drafts: drafts() })
+        let stock = await takeStock({ ledger: deps.state.ledger, plan, drafts: drafts() })
+        if (await learnWhatWasSent({ ...own, stock }))
+          stock = await takeStock({ ledger: deps.state.ledger, plan, drafts: drafts() })
         refuseMissing({ plan, stock, check })
-        await keepWhatGoesOn({ stock, ...party })
+        await keepWhatGoesOn({ ...own, stock })
         phase = 'looking for what the service has already'
         const existing = await lookForExisting({ ...staging, rates, stock })
         refuseTaken({ plan, stock, existing })
@@ -71,10 +87,11 @@ export function createStageImport({ deps, rates }: { deps: ActivityDeps; rates: 
           plan.kind === 'retentions'
             ? await newestCreated({ billing, signal: cancellationSignal() })
             : undefined
-        await takeOverRows({ plan, stock, ...party })
-        await stageAll({ ...staging, stock, existing, drafts: drafts() })
-        const note = toStaged({ check, stock, existing, newestBefore: newest })
+        await takeOverRows({ ...own, plan, stock })
+        const rows = await stageAll({ ...staging, stock, existing, drafts: drafts() })
+        const note = toStaged({ check, stock, existing, newestBefore: newest, staged: rows })
         await replaceFile(join(folder, runFiles.staged), JSON.stringify(note, null, 2))
+        stagedHere.add(plan.run)
         return await withOpen({ deps, plan, staged: note })
       },
     }).catch((error: unknown) => {
@@ -119,14 +136,38 @@ async function lookForExisting(options: Staging & { rates: RunRates; stock: Stoc
   })
 }
 
-async function stageAll(
-  options: Staging & { stock: Stock; existing: Existing; drafts: ReturnType<typeof draftsOf> },
-): Promise<void> {
-  const { deps, plan, stock, existing, drafts } = options
-  const { change } = importKinds[plan.kind]
-  const { workspace, mode } = plan.identity
+interface Choices {
+  plan: ImportPlan
+  stock: Stock
+  existing: Existing
+  drafts: ReturnType<typeof draftsOf>
+}
+
+/** Stages the rows, after they were kept beside the run. Returns their number. */
+async function stageAll(options: Staging & Choices): Promise<number> {
+  const { deps, plan } = options
+  const folder = join(deps.dataDir, plan.folder)
+  const staged = await keepStagedChanges({ folder, changes: changesOf(options) })
+  await createClaimJournal(folder)
+  await stageKeptChanges({
+    ledger: deps.state.ledger,
+    run: plan.run,
+    space: plan.identity,
+    kind: importKinds[plan.kind].change,
+    folder,
+    signal: cancellationSignal(),
+    onHeld: async ([first]) => {
+      // Another run took it between the look and now.
+      throw new RowsTaken(`Row ${first?.row} was just taken by the run ${first?.by.run}. Let it end first.`)
+    },
+  })
+  return staged
+}
+
+async function* changesOf({ plan, stock, existing, drafts }: Choices): AsyncGenerator<ChangeToStage[]> {
   for await (const batch of drafts) {
-    const changes = batch.map((draft): ChangeToStage => {
+    cancellationSignal().throwIfAborted()
+    yield batch.map((draft): ChangeToStage => {
       const { row, body, key } = draft
       const ids = existing.ids.get(key)
       const closed = draft.closed ?? whyLeftOut({ row, stock, ids, plan })
@@ -138,13 +179,6 @@ async function stageAll(
         ...(plan.sendAgain.includes(row) && { sendAgain: true }),
       }
     })
-    const { ledger } = deps.state
-    const { held } = await stageChanges({ ledger, run: plan.run, workspace, mode, kind: change, changes })
-    const [first] = held
-    // Another run took it between the look and now.
-    if (first !== undefined)
-      throw new RowsTaken(`Row ${first.row} was just taken by the run ${first.by.run}. Let it end first.`)
-    cancellationSignal().throwIfAborted()
   }
 }
 
@@ -167,15 +201,18 @@ function toStaged({
   stock,
   existing,
   newestBefore,
+  staged = 0,
 }: {
   check: FileCheck
   stock?: Stock
   existing?: Existing
   newestBefore?: string | undefined
+  staged?: number
 }): Staged {
   return {
     rows: check.totals.rows,
     changes: check.totals.changes,
+    staged,
     invalid: check.invalid,
     problems: check.problemCount,
     doneEarlier: stock?.doneEarlier.size ?? 0,

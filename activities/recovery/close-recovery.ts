@@ -2,13 +2,13 @@ import { heartbeat } from '@temporalio/activity'
 import { join } from 'node:path'
 import { endResumes } from '../../core/changes/reconcile/close-remaining.ts'
 import { replaceFile } from '../../core/storage/durable.ts'
+import { markClaimed } from '../../core/changes/ledger-gap.ts'
 import type { EndedNote } from '../../core/runs/run-files.ts'
 import { type RecoveryPlan, recoveryFiles } from '../../core/recoveries/plan.ts'
 import { readSavedPlan } from '../../core/recoveries/run-files.ts'
 import { type RecoveryReport } from '../../core/recoveries/view.ts'
 import { writeRecoveryReport } from '../../core/recoveries/report.ts'
 import type { ActivityDeps } from '../deps.ts'
-import { refuseOther } from '../../core/runs/identity.ts'
 import { claimOf } from './open-recovery.ts'
 import type { RunRates } from '../../core/billing/run-rates.ts'
 import { withHeartbeat } from '../heartbeat.ts'
@@ -25,7 +25,6 @@ export type RecoveryResult = RecoveryReport
 /** Ends a recovery: its report and its files, and the workspace is free for the next one. */
 export function createCloseRecovery({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
   return async function closeRecovery({ plan, how, why }: CloseRecoveryInput): Promise<RecoveryResult> {
-    refuseOther({ run: plan.identity, worker: deps.identity })
     const { ledger, claims } = deps.state
     const folder = join(deps.dataDir, plan.folder)
     const saved = await readSavedPlan(folder)
@@ -33,6 +32,8 @@ export function createCloseRecovery({ deps, rates }: { deps: ActivityDeps; rates
     return await withHeartbeat({
       report: () => heartbeat({ phase: 'writing the report' }),
       work: async () => {
+        // What was resumed since a backup that was put back is not free for another run.
+        await markClaimed({ ledger, run: plan.run, folder })
         await endResumes({ ledger, run: plan.run, why: why ?? 'the run ended' })
         const note: EndedNote = { how, ...(why !== undefined && { why }), at: new Date().toISOString() }
         await replaceFile(join(folder, recoveryFiles.ended), JSON.stringify(note))

@@ -7,7 +7,7 @@ import { type AskedRecovery, parseRecoveryInput } from '../../core/recoveries/in
 import { triedReasons } from '../../core/recoveries/reasons.ts'
 import { type RecoveryPlan, recoveryFiles } from '../../core/recoveries/plan.ts'
 import { readSavedPlan } from '../../core/recoveries/run-files.ts'
-import { claim } from '../leases.ts'
+import { claim, ownerOf } from '../leases.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { type Opened, toOpened } from '../opened.ts'
 import { refuseOther } from '../../core/runs/identity.ts'
@@ -43,7 +43,7 @@ export type OpenedRecovery = Opened<RecoveryPlan>
 /** Settles what a recovery does: checks its input and the service, and that no other one goes on in the workspace. */
 export function createOpenRecovery(deps: ActivityDeps) {
   return async function openRecovery({ input, firstRunId }: OpenRecoveryInput): Promise<OpenedRecovery> {
-    const workflowId = activityInfo().workflowExecution?.workflowId ?? ''
+    const { workflowId } = ownerOf()
     const execution = { workflowId, runId: firstRunId }
     const { plan: settled, ...place } = await nameRecovery({ dataDir: deps.dataDir, execution })
     if (settled !== undefined) {

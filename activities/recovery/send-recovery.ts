@@ -4,6 +4,7 @@ import { type RecoveryLimits, type RecoveryPlan, waitsOf } from '../../core/reco
 import { endOf, refusalOf } from '../../core/recoveries/refusal.ts'
 import type { SegmentInput, SendStep } from '../../core/changes/send/segment.ts'
 import { claimRecovery } from './open-recovery.ts'
+import { recoveryGap } from '../../core/recoveries/ledger-gap.ts'
 import { type SendDeps, sendSegment } from '../send-segment.ts'
 
 /** Subscriptions that fell back are due one by one: so short a time is waited between two of them here. */
@@ -17,12 +18,14 @@ export function createSendRecovery(options: SendDeps) {
     const { deps } = options
     const { plan, limits } = input
     await claimRecovery({ deps, plan })
+    const gap = await recoveryGap({ deps, plan })
     const { requestsPerSecond, concurrency, maxSubscriptions, maxFailureShare } = limits
     const { run, settleMs, verifyMs, breakerWaitsMs } = plan
     const work = {
       run,
       kind: createResumeKind({
         refuses: (trouble) => refusalOf({ plan, ...trouble }),
+        attempts: plan.attempts,
         ends: () => endOf(plan, Date.now()),
       }),
       settleMs,
@@ -36,6 +39,6 @@ export function createSendRecovery(options: SendDeps) {
       },
       ...(breakerWaitsMs && { breakerWaitsMs }),
     }
-    return await sendSegment({ ...options, plan, work, input, requestsPerSecond })
+    return await sendSegment({ ...options, plan, work, input, requestsPerSecond, gap })
   }
 }

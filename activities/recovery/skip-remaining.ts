@@ -1,7 +1,8 @@
+import { join } from 'node:path'
 import { endResumes, leaveUntried } from '../../core/changes/reconcile/close-remaining.ts'
+import { markClaimed } from '../../core/changes/ledger-gap.ts'
 import type { RecoveryPlan } from '../../core/recoveries/plan.ts'
 import type { ActivityDeps } from '../deps.ts'
-import { refuseOther } from '../../core/runs/identity.ts'
 
 /** Leaves a part of a recovery for good: the reasons whose canary failed, or all that was never resumed. */
 export function createLeaveResumes(deps: ActivityDeps) {
@@ -15,8 +16,8 @@ export function createLeaveResumes(deps: ActivityDeps) {
     lanes?: readonly string[]
     why: string
   }): Promise<void> {
-    refuseOther({ run: plan.identity, worker: deps.identity })
     const { ledger } = deps.state
+    await markClaimed({ ledger, run: plan.run, folder: join(deps.dataDir, plan.folder) })
     const leave = { ledger, run: plan.run, why }
     if (lanes === undefined) await leaveUntried({ ...leave, which: { unsent: true } })
     for (const lane of lanes ?? []) await endResumes({ ...leave, lane })

@@ -1,8 +1,9 @@
 import { cancellationSignal, heartbeat } from '@temporalio/activity'
 import { join } from 'node:path'
 import { chooseCanary } from '../../core/changes/send/canary.ts'
+import { createClaimJournal } from '../../core/changes/claim-journal.ts'
 import { resumeSubscription } from '../../core/changes/kinds/resume-subscription.ts'
-import { stageChanges } from '../../core/changes/stage-changes.ts'
+import { keepStagedChanges, stageKeptChanges } from '../../core/changes/staged-changes.ts'
 import { replaceFile } from '../../core/storage/durable.ts'
 import { readNote } from '../../core/runs/run-files.ts'
 import type { Candidate } from '../../core/recoveries/candidates/candidate.ts'
@@ -13,8 +14,8 @@ import { readSavedPlan, type SnapshotNote } from '../../core/recoveries/run-file
 import { selectCandidates, type Selection } from '../../core/recoveries/candidates/select.ts'
 import type { KeyHistory } from '../../core/state/ledger/key-queries.ts'
 import type { ActivityDeps } from '../deps.ts'
-import { refuseOther } from '../../core/runs/identity.ts'
 import { claimRecovery } from './open-recovery.ts'
+import { closeRecoveryGap, leaveHeld } from '../../core/recoveries/ledger-gap.ts'
 import type { RunRates } from '../../core/billing/run-rates.ts'
 import { settleLeftovers } from '../../core/recoveries/reconcile-orphans.ts'
 import { withHeartbeat } from '../heartbeat.ts'
@@ -47,7 +48,6 @@ export function createSnapshotRecovery({ deps, rates }: { deps: ActivityDeps; ra
     /** As they are now: people may have changed them since the plan was made. */
     limits?: RecoveryLimits
   }): Promise<Snapshot> {
-    refuseOther({ run: plan.identity, worker: deps.identity })
     await claimRecovery({ deps, plan })
     const folder = join(deps.dataDir, plan.folder)
     let progress: object = { phase: 'looking for what an earlier recovery left' }
@@ -55,7 +55,10 @@ export function createSnapshotRecovery({ deps, rates }: { deps: ActivityDeps; ra
       report: () => heartbeat(progress),
       work: async () => {
         const before = await readNote<SnapshotNote>(join(folder, recoveryFiles.snapshot))
-        if (before !== undefined) return await withOpen({ deps, plan, note: before })
+        if (before !== undefined) {
+          if (!plan.dryRun) await closeRecoveryGap({ deps, plan })
+          return await withOpen({ deps, plan, note: before })
+        }
         const billing = rates.of({ run: plan.run, requestsPerSecond: limits.requestsPerSecond })
         const signal = cancellationSignal()
         const settledBefore = plan.dryRun ? 0 : await settleLeftovers({ deps, plan, billing, signal })
@@ -71,10 +74,18 @@ export function createSnapshotRecovery({ deps, rates }: { deps: ActivityDeps; ra
         })
         const { candidates, ...of } = read
         const { rows, leftOut } = await select({ deps, plan, candidates })
-        if (!plan.dryRun) await stageAll({ deps, plan, rows })
+        const staged = plan.dryRun ? 0 : await stageAll({ deps, plan, rows })
         const takenAt = new Date().toISOString()
         const preview = toPreview({ rows }, Date.now())
-        const note = { takenAt, ...of, candidates: candidates.length, leftOut, preview, settledBefore }
+        const note = {
+          takenAt,
+          ...of,
+          candidates: candidates.length,
+          leftOut,
+          staged,
+          preview,
+          settledBefore,
+        }
         await replaceFile(join(folder, recoveryFiles.snapshot), JSON.stringify(note, null, 2))
         return await withOpen({ deps, plan, note })
       },
@@ -98,23 +109,18 @@ async function select({
   return selectCandidates({ plan, ...narrowing, candidates, history })
 }
 
-async function stageAll({ deps, plan, rows }: Work & { rows: Selection['rows'] }): Promise<void> {
-  const { ledger } = deps.state
-  const { workspace, mode } = plan.identity
-  const place = { ledger, run: plan.run, workspace, mode, kind: resumeSubscription }
-  for (let from = 0; from < rows.length; from += batchRows) {
-    const changes = rows.slice(from, from + batchRows).map(({ change }) => change)
-    const { held } = await stageChanges({ ...place, changes })
-    const byRow = new Map(changes.map((change) => [change.row, change]))
-    const closed = held.flatMap(({ row, by }) => {
-      const change = byRow.get(row)
-      const error = `row ${by.row} of ${by.run} has it and is ${by.state}: it is looked at again by the next recovery`
-      return change === undefined
-        ? []
-        : [{ ...change, closed: { state: 'dropped', outcome: 'notTried', error } as const }]
-    })
-    if (closed.length > 0) await stageChanges({ ...place, changes: closed })
+/** Stages the rows, after they were kept beside the run. Returns their number. */
+async function stageAll({ deps, plan, rows }: Work & { rows: Selection['rows'] }): Promise<number> {
+  const folder = join(deps.dataDir, plan.folder)
+  async function* batches() {
+    for (let from = 0; from < rows.length; from += batchRows)
+      yield rows.slice(from, from + batchRows).map(({ change }) => change)
   }
+  const staged = await keepStagedChanges({ folder, changes: batches() })
+  await createClaimJournal(folder)
+  const place = { ledger: deps.state.ledger, run: plan.run, space: plan.identity, folder }
+  await stageKeptChanges({ ...place, kind: resumeSubscription, onHeld: leaveHeld })
+  return staged
 }
 
 async function withOpen({ deps, plan, note }: Work & { note: SnapshotNote }): Promise<Snapshot> {

@@ -1,3 +1,4 @@
+import { isServiceError } from './error-body.ts'
 import {
   Forbidden,
   LostReply,
@@ -21,22 +22,28 @@ export interface ListPage {
   count: number | undefined
   /** A hint only, never followed. */
   next: string | null | undefined
-  /** The Date header, ms since 1970. */
+  /**
+   * When the service made this answer, in ms since 1970: its Date less its Age, so that what comes from a cache
+   * shows how old it is.
+   */
   servedAt: number | undefined
+  /** How long a cache has kept this answer, in ms; absent where none says so. */
+  ageMs?: number
 }
 
-type Asked = Pick<Request, 'method' | 'path' | 'token'>
+type Asked = Pick<Request, 'method' | 'path' | 'token' | 'query'>
 
 /** The error that a reply is, or undefined for a success. */
 export function toError(asked: Asked, reply: Reply): BillingError | undefined {
   const { status } = reply
   if (status >= 200 && status < 300) return undefined
-  const { json } = parseOr(reply.text)
+  const parsed = parseOr(reply.text)
   // Before a long sentence is cut: a part of the token is too much as well.
   const text = reply.text.replaceAll(asked.token, '***')
   const body = parseOr(text)
   const words = toWords(body.json ? body.value : text)
-  const failure: Failure = {
+  const failure = {
+    byService: parsed.json && isServiceError({ status, body: parsed.value }),
     method: asked.method,
     path: asked.path,
     status,
@@ -45,7 +52,7 @@ export function toError(asked: Asked, reply: Reply): BillingError | undefined {
   }
   if (status === 401) return new Unauthorized(failure)
   if (status === 403) return new Forbidden(failure)
-  if (status === 404) return new NotFound({ ...failure, json })
+  if (status === 404) return new NotFound(failure)
   if (status === 400 || status === 409 || status === 422) return new Refused(failure)
   if (status === 429) return new RateLimited({ ...failure, retryAfterMs: retryAfterMs(reply) })
   if (status >= 500) return new ServiceFault(failure)
@@ -65,29 +72,42 @@ export function retryAfterMs(reply: Pick<Reply, 'headers'>): number | undefined 
   if (text === undefined || text === '') return undefined
   if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1000
   const until = Date.parse(text)
-  return Number.isNaN(until) ? undefined : Math.max(0, until - (servedAt(reply) ?? Date.now()))
+  return Number.isNaN(until) ? undefined : Math.max(0, until - (dateOf(reply) ?? Date.now()))
 }
 
-/** When the service answered, by its own clock; ms since 1970. */
-export function servedAt(reply: Pick<Reply, 'headers'>): number | undefined {
+/** The Date header; ms since 1970. */
+function dateOf(reply: Pick<Reply, 'headers'>): number | undefined {
   const date = Date.parse([reply.headers['date']].flat()[0] ?? '')
   return Number.isNaN(date) ? undefined : date
+}
+
+/** The Age header: how long ago a cache had this answer from the service. */
+function ageMsOf(reply: Pick<Reply, 'headers'>): number | undefined {
+  const text = [reply.headers['age']].flat()[0]?.trim() ?? ''
+  return /^\d+$/.test(text) ? Number(text) * 1000 : undefined
 }
 
 /** The envelope of a list (interface, section 4.1). */
 export function toListPage(asked: Asked, reply: Reply): ListPage {
   const { results, count, next } = toRecord(asked, reply)
   if (!Array.isArray(results)) throw notTheShape(asked, reply, 'no list with `results`')
+  const most = Number(asked.query?.['page_size'] ?? Infinity)
+  if (results.length > most)
+    throw notTheShape(asked, reply, `${results.length} records, where ${most} were asked for`)
+  const ageMs = ageMsOf(reply)
+  const date = dateOf(reply)
   return {
     records: results,
     count: typeof count === 'number' ? count : undefined,
     next: typeof next === 'string' || next === null ? next : undefined,
-    servedAt: servedAt(reply),
+    servedAt: date === undefined ? undefined : date - (ageMs ?? 0),
+    ...(ageMs !== undefined && { ageMs }),
   }
 }
 
 /** The one JSON object that a reply is. */
 export function toRecord(asked: Asked, reply: Reply): Record<string, unknown> {
+  if (hasTooManyValues(reply.text)) throw tooLarge(asked, reply)
   const body = parseOr(reply.text)
   if (!body.json) throw notJson(asked, reply)
   const { value } = body
@@ -101,7 +121,34 @@ export function expectNothing(asked: Asked, reply: Reply): void {
   if (reply.text.trim() !== '' && !parseOr(reply.text).json) throw notJson(asked, reply)
 }
 
+/**
+ * Of one reply; a page of 100 records has some ten thousand. What a text becomes in memory goes by its values and
+ * not by its bytes: 3 bytes of `{},` become 60.
+ */
+const mostValues = 500_000
+
+/** Counted by what stands between values, also inside texts: an upper bound, in one pass without parsing. */
+function hasTooManyValues(text: string): boolean {
+  if (text.length <= mostValues) return false
+  let values = 0
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at)
+    if ((code === comma || code === openBrace || code === openBracket) && ++values > mostValues) return true
+  }
+  return false
+}
+const comma = 0x2c
+const openBrace = 0x7b
+const openBracket = 0x5b
+
+function tooLarge({ method, path }: Asked, { status }: Reply): UnexpectedReply {
+  const why = `more than ${mostValues} values`
+  return new UnexpectedReply({ method, path, status, what: 'tooLarge', why })
+}
+
 function parseOr(text: string): { json: true; value: unknown } | { json: false } {
+  // Of an error nothing is lost: its words are bounded, and one that is not read may have been done.
+  if (hasTooManyValues(text)) return { json: false }
   try {
     return { json: true, value: parseLossless(text) }
   } catch {

@@ -40,9 +40,10 @@ export interface ChangeKind {
   whenUnknown(body: Body): 'lookUp' | 'sendAgain' | 'park'
   /**
    * Looks just before the request, where a change may have become needless or impossible since it was staged.
-   * `last`: what was seen of it before, as JSON text of the kind; null before the first look.
+   * `last`: what was seen of it before, as JSON text of the kind; null before the first look. `attempts`: how many
+   * of its requests may have taken effect; the claim after this look succeeds only while that is still so.
    */
-  lookBefore?(look: LookBefore & { last: string | null }): Promise<SeenBefore>
+  lookBefore?(look: LookBefore & { last: string | null; attempts: number }): Promise<SeenBefore>
   /** Looks what became of it; there for every kind that can answer `lookUp`. */
   lookUp?(look: LookUp): Promise<Seen>
   /** The answer says only that the request was taken: what became of it is settled by a look, like a lost one. */
@@ -80,8 +81,8 @@ export type SeenBefore =
 export interface LookUp extends LookBefore {
   /** The facts of the look before, or the ids that were there at staging; JSON text as the kind wrote it. */
   before: string | null
-  /** Ids under the same key that are known to belong to other changes. */
-  others: readonly string[]
+  /** Ids under the same key that belong to other changes; null for a change that is done under an unknown id. */
+  others: readonly (string | null)[]
 }
 
 /** `saw`: facts for the report, in the words of the kind. */

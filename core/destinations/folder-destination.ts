@@ -3,6 +3,7 @@ import { mkdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pageName } from '../runs/view/view.ts'
 import { toReportPage } from '../runs/view/html.ts'
+import { refuseLinkOut } from './allowed-root.ts'
 import type { Destination, Publication, Published } from './destination.ts'
 import { removeTemporaries, syncFolder, temporaryName, writeNew } from '../storage/durable.ts'
 import { isSystemError } from '../storage/system-errors.ts'
@@ -49,6 +50,7 @@ async function publish(format: FolderFormat, publication: Publication, folder: s
   const { signal, onStep } = publication
   try {
     signal?.throwIfAborted()
+    await refuseLinkOut({ root: publication.folder, path: folder })
     await mkdir(dirname(folder), { recursive: true })
     await removeTemporaries(folder)
     const existing = await readManifest(folder)

@@ -10,7 +10,8 @@ export function toManifest(options: {
   arrived: Arrived
 }): Manifest {
   const { publication, destination, arrived } = options
-  const { run, resource, workspace, testMode, mode, filters, capped, excluded, hashed } = publication
+  const { run, resource, workspace, testMode, mode, filters, capped, excluded, hashed, hashedWith } =
+    publication
   const asked = {
     version: 1 as const,
     run,
@@ -23,12 +24,15 @@ export function toManifest(options: {
     capped,
     excluded: [...excluded],
     hashed: [...hashed],
+    ...(hashedWith !== undefined && { hashedWith }),
   }
   return {
     ...asked,
     // What the read says stands behind what was asked, and never in place of it.
     ...publication.facts,
     ...asked,
+    // Whatever was kept of an older read: only a proof promises anything.
+    ...(publication.facts.verdict !== 'proven' && { completeThrough: null }),
     ...arrived,
     publishedAt: new Date().toISOString(),
     versions: { ...publication.versions },

@@ -1,5 +1,6 @@
 import { join, relative } from 'node:path'
 import { z } from 'zod'
+import { refuseLinkOut } from './allowed-root.ts'
 import { replaceFile } from '../storage/durable.ts'
 import { toFileName } from '../storage/file-name.ts'
 import { exportsRoot } from './export-folder.ts'
@@ -32,6 +33,7 @@ export async function writeSet(options: {
   }[]
 }): Promise<string> {
   const sets = join(exportsRoot(options), 'sets')
+  await refuseLinkOut({ root: options.folder, path: sets })
   const manifests = options.published.map(({ manifest, manifestPath }) => {
     const { resource, destination, verdict } = manifest
     return { resource, destination, verdict, path: relative(sets, manifestPath) }

@@ -6,6 +6,18 @@ import { InvalidInput } from '../runs/errors.ts'
 
 export const schemaInput = z.string().regex(/^[a-z_][a-z0-9_]{0,62}$/, 'is no plain name in lower case')
 
+/** How many records a warehouse may mark as deleted; without it a tenth, at least 10. */
+export const maxDeletesInput = z.union([z.int().min(0), z.literal('all')])
+
+/** What may be said anew when kept parts are published again; without it what the export was given. */
+export const publishAgainFields = {
+  to: z.array(z.enum(destinationNames)).min(1).optional(),
+  maxDeletes: maxDeletesInput.optional(),
+  /** The schema in PostgreSQL. */
+  schema: schemaInput.optional(),
+}
+export type PublishAgain = z.output<z.ZodObject<typeof publishAgainFields>>
+
 /** The fields that every run takes which publishes what it reads. */
 export const publishingFields = {
   to: z.array(z.enum(destinationNames)).min(1).optional(),
@@ -30,9 +42,6 @@ export const publishingFields = {
     .optional(),
 }
 export type PublishingInput = z.output<z.ZodObject<typeof publishingFields>>
-
-/** How many records a warehouse may mark as deleted; without it a tenth, at least 10. */
-export const maxDeletesInput = z.union([z.int().min(0), z.literal('all')])
 
 const { to, schema, ...otherFields } = publishingFields
 
@@ -71,11 +80,7 @@ export type FetchInput = z.input<typeof fetchInput>
 export const publishAgainInput = z.strictObject({
   /** The export whose kept parts are published. */
   run: z.string().min(1),
-  to: z.array(z.enum(destinationNames)).min(1).optional(),
-  /** As in `exportData`; without it what the export was given. */
-  maxDeletes: maxDeletesInput.optional(),
-  /** The schema in PostgreSQL; without it the one of the export. */
-  schema: schemaInput.optional(),
+  ...publishAgainFields,
 })
 export type PublishAgainInput = z.input<typeof publishAgainInput>
 

@@ -10,7 +10,7 @@ import { toReportPage } from '../runs/view/html.ts'
 import { toImportAccount } from './view.ts'
 import { importKinds } from './kinds.ts'
 import { type ImportPlan, runFiles } from './plan.ts'
-import { fileOf, readRunNotes, type RunNotes } from './run-files.ts'
+import { fileOf, readRunNotes, type RunNotes, type StagedNote } from './run-files.ts'
 import { type RowResult, type Sheet, writeResults } from './result-sheets.ts'
 
 type Ledger = Parameters<typeof summarize>[0]['ledger']
@@ -52,8 +52,8 @@ async function toAccount({
   plan,
   notes,
 }: ReportOptions & { notes: RunNotes }): Promise<Omit<ImportReport, 'files' | 'rows'>> {
-  const summary = await summarize({ ledger, run: plan.run })
   const { audit, ended, staged } = notes
+  const summary = await summarize({ ledger, run: plan.run, staged: shouldBeStaged({ plan, staged }) })
   const { counts, outcomes } = summary
   const kind = importKinds[plan.kind].change.name
   const said = verdictOf({ kind, summary, ...(audit && { audit }) })
@@ -74,6 +74,12 @@ async function toAccount({
     audit: audit ?? null,
     outcomes,
   }
+}
+
+/** What was staged, and no less than the file has. */
+function shouldBeStaged({ plan, staged }: { plan: ImportPlan; staged: StagedNote | undefined }): number {
+  if (staged === undefined || plan.dryRun) return 0
+  return plan.sendAgain.length > 0 ? staged.staged : Math.max(staged.staged, staged.changes)
 }
 
 async function writeFiles(

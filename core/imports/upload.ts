@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { copyFile, mkdir, writeFile } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { constants, copyFile, mkdir, open, readFile, writeFile } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { refuseLarge } from './file-size.ts'
 import type { ImportKindName } from './kinds.ts'
 import type { Mapping } from './mapping/mapping.ts'
 
@@ -22,26 +23,62 @@ export interface CopiedInput {
   all: string[]
 }
 
-/** Copies all that an import reads into one folder, where nobody changes it under way. */
+/**
+ * Copies all that an import reads durably into one folder, where nobody changes it under way. Each file keeps its name, which
+ * messages show, and gets a folder of its own: no name that somebody chose decides where anything is written.
+ */
 export async function copyInput({ files, to }: { files: InputFiles; to: string }): Promise<CopiedInput> {
-  await mkdir(join(to, 'lookups'), { recursive: true })
-  const file = basename(files.file)
-  await copyFile(files.file, join(to, file))
-  const lookups: Record<string, string> = {}
-  for (const [field, path] of Object.entries(files.mapping.lookups ?? {})) {
-    lookups[field] = join('lookups', `${field}-${basename(path)}`)
-    await copyFile(path, join(to, lookups[field]))
+  const copy = async (path: string, folder: string) => {
+    await refuseLarge(path)
+    const name = join(folder, basename(path))
+    await mkdir(join(to, folder), { recursive: true })
+    await copyFile(path, join(to, name), constants.COPYFILE_EXCL)
+    return name
   }
+  const file = await copy(files.file, 'file')
+  const lookups: [string, string][] = []
+  for (const [field, path] of Object.entries(files.mapping.lookups ?? {}))
+    lookups.push([field, await copy(path, join('lookups', String(lookups.length + 1)))])
   const { lookups: _, ...said } = files.mapping
-  const mapping = { ...said, ...(Object.keys(lookups).length > 0 && { lookups }) }
-  await writeFile(join(to, 'mapping.json'), JSON.stringify(mapping))
-  const copied = { file, mapping: 'mapping.json' }
-  const all = [file, 'mapping.json', ...Object.values(lookups)]
-  if (files.lines === undefined) return { ...copied, all }
-  const lines = join('lines', basename(files.lines))
-  await mkdir(join(to, 'lines'), { recursive: true })
-  await copyFile(files.lines, join(to, lines))
-  return { ...copied, lines, all: [...all, lines] }
+  const names = { file, ...(files.lines !== undefined && { lines: await copy(files.lines, 'lines') }) }
+  const byField = Object.fromEntries(lookups)
+  const mapping = { ...said, ...(lookups.length > 0 && { lookups: byField }) }
+  await writeFile(join(to, mappingFile), JSON.stringify(mapping), { flag: 'wx' })
+  const copied = toCopied(names, byField)
+  // The plan, which is durable, must not speak of a copy that a power failure cuts short.
+  const folders = copied.all.flatMap((name) => [dirname(name), dirname(dirname(name))])
+  for (const name of new Set([...copied.all, ...folders, '.'])) await sync(join(to, name))
+  return copied
+}
+
+const mappingFile = 'mapping.json'
+
+/** What `copyInput` has put into a folder. */
+export async function copiedIn({
+  folder,
+  ...names
+}: {
+  folder: string
+  file: string
+  lines?: string
+}): Promise<CopiedInput> {
+  const { lookups } = JSON.parse(await readFile(join(folder, mappingFile), 'utf8')) as Mapping
+  return toCopied(names, lookups ?? {})
+}
+
+function toCopied(names: { file: string; lines?: string }, lookups: Record<string, string>): CopiedInput {
+  const { file, lines } = names
+  const all = [file, mappingFile, ...Object.values(lookups), ...(lines === undefined ? [] : [lines])]
+  return { ...names, mapping: mappingFile, all }
+}
+
+async function sync(path: string): Promise<void> {
+  const file = await open(path, 'r')
+  try {
+    await file.sync()
+  } finally {
+    await file.close()
+  }
 }
 
 /**

@@ -1,5 +1,5 @@
 import { followChain } from './chain.ts'
-import { findHidden, watchStatuses } from './hidden-records.ts'
+import { checkStatuses, findHidden, watchStatuses } from './hidden-records.ts'
 import type { ReadOptions } from './options.ts'
 import { toOutcome, type ReadOutcome } from './outcome.ts'
 import { readPages } from './page-by-page.ts'
@@ -29,8 +29,12 @@ export async function* readList(options: ReadOptions): AsyncGenerator<ReadStep, 
     yield* readPass(reading, pass)
     if (state.capped) break
     if (state.statusesRead === -1) {
-      if (state.watched === undefined || !(await findHidden(reading))) break
-      state.hiddenFound = true
+      if (state.watched === undefined) break
+      state.hiddenFound = await findHidden(reading)
+      if (!state.hiddenFound) {
+        state.statusCheck = await checkStatuses(reading)
+        break
+      }
     }
     state.statusesRead++
     if (state.statusesRead >= statuses.length) break
@@ -71,11 +75,13 @@ function statusesToWatch({ resource, filters, updatedSince, maxRequests }: ReadO
 
 function startState(options: ReadOptions): ReadState {
   const startedAt = options.now()
-  const { serviceTime, readLagMs } = options
+  const { serviceTime, readLagMs, newestUpdated } = options
   return {
     version: 1,
     clock: serviceTime === undefined ? 'local' : 'service',
     startedAt,
+    ...(serviceTime !== undefined && { servedAt: serviceTime }),
+    ...(newestUpdated !== undefined && { newestUpdated }),
     completeThrough: ((serviceTime ?? startedAt) - readLagMs) * 1000,
     pass: newPass,
     statusesRead: -1,

@@ -42,6 +42,13 @@ export interface PassState {
 export type Watched = Record<string, string>
 
 /**
+ * Whether records may have gone to a hidden status during the read. `clear`: none was seen to. `unread`: one that changed
+ * since the read began is shown under its status and was not read. `unordered`: the service does not show what changed
+ * last, so nobody can tell.
+ */
+export type StatusCheck = 'clear' | 'unread' | 'unordered'
+
+/**
  * All that a read must remember to go on in another process: small, and plain JSON. It stands for everything
  * that has been handed out with it and before it.
  */
@@ -50,12 +57,18 @@ export interface ReadState {
   clock: 'service' | 'local'
   /** ms since 1970 */
   startedAt: number
+  /** When it began by the service's clock, in ms since 1970; absent where that was never told. */
+  servedAt?: number
   completeThrough: Instant
+  /** The newest `updated` that the list showed before the read. */
+  newestUpdated?: Instant
   pass: PassState
   /** How many statuses have been read apart; -1 while the list itself is being read. */
   statusesRead: number
   watched?: Watched
   hiddenFound: boolean
+  /** Only after a read of a whole list that has statuses and was not seen to hide any. */
+  statusCheck?: StatusCheck
   requests: Omit<Requests, 'most'>
   counts: Counts
   countBefore?: number

@@ -42,7 +42,7 @@ export const recoveryInput = z.strictObject(
   {
     /** Which are resumed; where none is named, those that a resume can mend, and the others are reported. */
     reasons: z.array(reason).min(1).optional(),
-    /** The most requests for the list; what they did not reach is left for another run. */
+    /** The most requests for the list, failed ones included; what they did not reach is left for another run. */
     maxPages: z.int().min(1).optional(),
     /** The most subscriptions that are resumed; the rest is reported as not tried. */
     maxSubscriptions: z.int().min(1).optional(),
@@ -64,7 +64,7 @@ export const recoveryInput = z.strictObject(
     approvalWait: duration.optional(),
     /** Sent with each resume; where it is left out, so is the field. */
     nextBilling: nextBilling.optional(),
-    /** How often one subscription is resumed at most, over all runs. */
+    /** The most resume requests for one subscription in the same trouble, over all runs: a hard bound. */
     attempts: z.int().min(1).max(10).optional(),
     /** The wait after the first attempt; each further one is twice as long, up to `longestWait`. */
     firstWait: duration.optional(),
@@ -82,8 +82,11 @@ export const recoveryInput = z.strictObject(
     exclude: z.array(z.string().min(1)).min(1).optional(),
     /** Only what has needed attention at least so long. */
     olderThan: duration.optional(),
-    /** A new execution of the workflow begins after so many events of history. */
-    eventsPerExecution: z.int().min(50).max(40_000).optional(),
+    /**
+     * A new execution of the workflow begins after so many events of history. Far below the 51,200 that end one: the
+     * 2,000 updates that an execution takes may add some 20,000 while the run waits.
+     */
+    eventsPerExecution: z.int().min(50).max(10_000).optional(),
     identity: identityInput,
   },
   {

@@ -1,13 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { join } from 'node:path'
 import type { Billing } from '../billing/client.ts'
-import { wentFirst } from '../changes/send/canary.ts'
 import { endResumes } from '../changes/reconcile/close-remaining.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
+import { markClaimed } from '../changes/ledger-gap.ts'
 import { settleChanges } from '../changes/reconcile/reconcile.ts'
 import { toFileName } from '../storage/file-name.ts'
 import { type RecoveryPlan, waitsOf } from './plan.ts'
-import { readSavedPlan } from './run-files.ts'
 import type { State } from '../state/open.ts'
 
 /** Node fires a timer of more than 24.8 days at once. */
@@ -16,8 +15,7 @@ const longestTimerMs = 24 * 3_600_000
 /**
  * Settles what recoveries left that were terminated or whose server was lost: what they had resumed without seeing
  * what became of it is looked at, and what they had not resumed is free again. Only one recovery goes on at a time,
- * so whatever is unfinished is nobody's. What falls back uses up an attempt unless it went in the canary; whether a
- * breaker was about to open died with the run. Gives the number that was looked at.
+ * so whatever is unfinished is nobody's. Gives the number that was looked at.
  */
 export async function settleLeftovers({
   deps,
@@ -36,10 +34,9 @@ export async function settleLeftovers({
   let looked = 0
   for (const run of await ledger.unfinishedRuns({ workspace, mode, kind: resumeSubscription.name })) {
     if (run === plan.run) continue
+    await markClaimed({ ledger, run, folder: join(deps.dataDir, 'recoveries', toFileName(run)) })
     const interrupted = { state: 'unknown', outcome: 'interrupted', unknownSince: Date.now() } as const
     await ledger.moveAll({ run, from: 'sending', patch: interrupted })
-    const died = await readSavedPlan(join(deps.dataDir, 'recoveries', toFileName(run)))
-    const isOfCanary = await wentFirst({ ledger, run, size: died?.plan.canary ?? 0 })
     for (;;) {
       const { settled, nextLookAt } = await settleChanges({
         ledger,
@@ -48,7 +45,7 @@ export async function settleLeftovers({
         billing,
         settleMs,
         verifyMs,
-        attempts: { most: plan.attempts, waitsMs: waitsOf(plan), count: (row) => !isOfCanary(row) },
+        attempts: { most: plan.attempts, waitsMs: waitsOf(plan) },
         inFlight: deps.concurrency,
         timeBoxMs: Infinity,
         signal,

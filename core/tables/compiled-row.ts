@@ -187,6 +187,8 @@ export interface EncoderOutput {
   rowsOf(table: string): Rows
   /** Counts a value its column can't hold, and leaves what of it may be written to `rest`. */
   spill(path: string, rest: unknown): void
+  /** Does the work; if that throws, nothing of it is left among what was gathered. */
+  orNothing(work: () => void): void
   /** Everything gathered since the last take. */
   take(): EncodedRows
 }

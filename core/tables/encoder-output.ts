@@ -21,6 +21,19 @@ export function createOutput(tables: readonly Table[]): EncoderOutput {
       drift[path] = (drift[path] ?? 0) + 1
       this.rest = rest
     },
+    orNothing(work) {
+      const before = gathered.map(([, rows]) => ({ ...rows }))
+      const driftBefore = drift
+      drift = { ...drift }
+      try {
+        work()
+      } catch (error) {
+        for (const [at, [, rows]] of gathered.entries()) Object.assign(rows, before[at])
+        drift = driftBefore
+        this.rest = undefined
+        throw error
+      }
+    },
     take() {
       const taken = drift
       drift = {}

@@ -4,7 +4,7 @@ import { join, relative } from 'node:path'
 import { createSandbox } from '../../sandbox/sandbox.ts'
 import { readSettings, type Settings } from '../../worker/settings/settings.ts'
 import { prepareDemoImport, runDemoImport } from '../demo/demo-import.ts'
-import { runDemoRecovery } from '../demo/demo-recovery.ts'
+import { demoRecovery, runDemoRecovery } from '../demo/demo-recovery.ts'
 import { reportExport } from '../runs/report-export.ts'
 import { type ExportHandle } from '../runs/show-export.ts'
 import { followExport, stopOnInterrupt } from '../runs/follow-export.ts'
@@ -55,7 +55,7 @@ async function runDemo({ terminal, keep }: { terminal: Terminal; keep: boolean }
   writing.add(demo.handed.run)
   const imported = await runDemoImport({ demo, sandbox, session, settings, terminal: told.as('import') })
 
-  const run = nameRecovery()
+  const run = nameRecovery({ settings, input: demoRecovery })
   writing.add(run)
   const recovery = { run, sandbox, session, settings, terminal: told.as('recovery') }
   const recovered = await runDemoRecovery(recovery)

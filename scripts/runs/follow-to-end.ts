@@ -4,7 +4,7 @@ import { reportExport } from './report-export.ts'
 import { type ExportHandle } from './show-export.ts'
 import { followExport } from './follow-export.ts'
 import { openLocalSession } from '../session/local-session.ts'
-import { openSession, type Session } from '../session/session.ts'
+import { openSession, resumeOrThrow, type Session } from '../session/session.ts'
 import { exitCodes } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
@@ -42,8 +42,7 @@ export async function runToReport(options: RunToReport): Promise<void> {
       const report: ExportReport = await followExport({ client, handle, terminal, gone: session.gone })
       return await reportExport({ report, terminal, settings })
     } catch (error) {
-      if (!session.gone.aborted) throw error
-      terminal.note('The command whose Temporal server this one used has ended: this one starts its own.')
+      resumeOrThrow({ session, error, terminal })
     } finally {
       await session.close()
     }

@@ -3,6 +3,7 @@ import {
   allHandlersFinished,
   condition,
   proxyActivities,
+  type WorkflowInfo,
   workflowInfo,
 } from '@temporalio/workflow'
 import type { SendStep } from '../../core/changes/send/segment.ts'
@@ -11,6 +12,7 @@ import type { Snapshot } from '../../activities/recovery/snapshot-recovery.ts'
 import type { RecoveryPlan } from '../../core/recoveries/plan.ts'
 import type { Desk } from './operator.ts'
 import type { RecoveryProgress } from '../recovery-details.ts'
+import { refOf } from '../ref-of.ts'
 import type { RunControl } from '../run/control.ts'
 import { newThread, type Sending, type SendingEnd, sendSome, type Thread } from './send-loop.ts'
 import { sendingPatience } from '../run/activity-options.ts'
@@ -84,13 +86,17 @@ function toSending(run: RecoverySending): Sending {
     leastWaitMs: Math.min(waitShare * Math.min(firstWaitMs, verifyMs), longestGrainMs),
     send: (input, summary) => {
       delete progress.nextAt
-      return sendRecovery.executeWithOptions({ summary }, [{ plan, limits: progress.limits, ...input }])
+      return sendRecovery.executeWithOptions({ summary }, [
+        { ...refOf(plan), limits: progress.limits, ...input },
+      ])
     },
     afterStep: async (step) => {
       if (step.nextAt !== undefined) progress.nextAt = new Date(step.nextAt).toISOString()
       if (step.ended === 'maxChanges') {
         const why = `only ${progress.limits.maxSubscriptions} are resumed (maxSubscriptions)`
-        await leaveResumes.executeWithOptions({ summary: 'leave what is beyond the bound' }, [{ plan, why }])
+        await leaveResumes.executeWithOptions({ summary: 'leave what is beyond the bound' }, [
+          { ...refOf(plan), why },
+        ])
         return 'goOn'
       }
       return undefined
@@ -108,11 +114,20 @@ async function leaveFailed(
   show()
   const why = 'all that went first for this reason failed (canary)'
   const summary = `leave ${failedCanaries.join(', ')}`
-  await leaveResumes.executeWithOptions({ summary }, [{ plan, lanes: failedCanaries, why }])
+  await leaveResumes.executeWithOptions({ summary }, [{ ...refOf(plan), lanes: failedCanaries, why }])
 }
 
+/**
+ * Whether a new execution is to begin: by the plan's bound of events, or because Temporal asks for one, which it also
+ * does for a history that is large in bytes or near the most updates an execution takes (2,000).
+ */
+export const isHistoryLong = (
+  { historyLength, continueAsNewSuggested }: Pick<WorkflowInfo, 'historyLength' | 'continueAsNewSuggested'>,
+  { eventsPerExecution }: Pick<RecoveryPlan, 'eventsPerExecution'>,
+): boolean => continueAsNewSuggested || historyLength >= eventsPerExecution
+
 async function continueWhereLong({ plan, control, continueWith }: RecoverySending, thread: Thread) {
-  if (workflowInfo().historyLength < plan.eventsPerExecution) return
+  if (!isHistoryLong(workflowInfo(), plan)) return
   await condition(allHandlersFinished)
   // Somebody may have stopped it meanwhile, and the next execution would not know.
   if (control.stopping) return
@@ -133,7 +148,7 @@ export async function lookToTheEnd(
     const input = { seconds: lookSeconds, breakers: {}, claims: 0, looksOnly: true }
     const looking = scope.run(() =>
       sendRecovery.executeWithOptions({ summary: 'look what became of the last ones' }, [
-        { plan, limits: progress.limits, ...input },
+        { ...refOf(plan), limits: progress.limits, ...input },
       ]),
     )
     const step = await Promise.race([looking, condition(isStoppedAgain)])

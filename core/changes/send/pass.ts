@@ -1,6 +1,7 @@
 import type { Billing } from '../../billing/client.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import { type BreakerStates } from './breakers.ts'
+import type { ClaimJournal } from '../claim-journal.ts'
 import type { ChangeKind } from '../change-kind.ts'
 import type { Limits } from './limits.ts'
 
@@ -12,6 +13,8 @@ export interface SendOptions {
   kind: ChangeKind
   /** With the run's share of the rate (`billing.limited`). */
   billing: Billing
+  /** The run's, to which each claim is written before its request leaves. */
+  journal: Pick<ClaimJournal, 'record'>
   limits: Readonly<Limits>
   /** As the last pass of this run returned them; `{}` at the start. */
   breakers: BreakerStates
@@ -53,6 +56,4 @@ export interface SendResult extends Progress {
   givenUp: string[]
   /** When the next staged change may be sent, or the next trial of an open breaker; ms since 1970. */
   nextDueAt: number | undefined
-  /** Claims of the run so far, to be kept outside of the ledger: see `markGap`. */
-  claims: number
 }

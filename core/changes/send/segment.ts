@@ -3,7 +3,7 @@ import type { Billing } from '../../billing/client.ts'
 import type { BreakerStates } from './breakers.ts'
 import { failedCanaries, nextCanary } from './canary.ts'
 import type { ChangeKind } from '../change-kind.ts'
-import { forgiveAttempts } from '../reconcile/refund-attempts.ts'
+import type { ClaimJournal } from '../claim-journal.ts'
 import type { Limits } from './limits.ts'
 import { hasFailed } from '../outcomes.ts'
 import { type ReportCounts } from '../../runs/counts.ts'
@@ -14,12 +14,10 @@ import { type SettleOptions, settleChanges } from '../reconcile/reconcile.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 
 /** What a run of changes sends, and how. */
-export interface ChangeWork extends Pick<SettleOptions, 'settleMs' | 'verifyMs'> {
+export interface ChangeWork extends Pick<SettleOptions, 'settleMs' | 'verifyMs' | 'attempts'> {
   run: string
   kind: ChangeKind
   limits: Limits
-  /** For kinds whose attempts are used up. */
-  attempts: { most: number; waitsMs: readonly number[] }
   breakerWaitsMs?: readonly number[]
   /** What is due within so long is waited for in the segment: a timer of the workflow costs more. Default 2 s. */
   shortWaitMs?: number
@@ -30,7 +28,7 @@ export interface SegmentInput {
   /** How long to send before the workflow is told how far it got. */
   seconds: number
   breakers: BreakerStates
-  /** Claims of the run as it was last told of them. */
+  /** How many claims the run's journal had when the run was last told. */
   claims: number
   /** Only these, and all that becomes of them: the canary. */
   rows?: number[]
@@ -74,6 +72,7 @@ const usualShortWaitMs = 2_000
 interface SegmentOptions {
   ledger: Ledger
   sendChanges: SendChanges
+  journal: ClaimJournal
   work: ChangeWork
   input: SegmentInput
   billing: Billing
@@ -82,17 +81,20 @@ interface SegmentOptions {
 
 /** One stretch of sending and settling, and where it ended. */
 export class Segment {
-  /** What the heartbeat says. */
-  progress: Partial<ReportCounts> & { claims: number }
   readonly #options: SegmentOptions
   readonly #deadline: number
   #breakers: BreakerStates
+  #counts: Partial<ReportCounts> = {}
 
   constructor(options: SegmentOptions) {
     this.#options = options
     this.#breakers = options.input.breakers
     this.#deadline = performance.now() + options.input.seconds * 1000
-    this.progress = { claims: options.input.claims }
+  }
+
+  /** For the heartbeat: only claims that are on the disk, because more would look like a journal that was put back. */
+  get progress(): Partial<ReportCounts> & { claims: number } {
+    return { ...this.#counts, claims: this.#options.journal.recorded }
   }
 
   async run(): Promise<SendStep> {
@@ -132,9 +134,9 @@ export class Segment {
   }
 
   async #send(): Promise<SendResult> {
-    const { work, input, billing, signal, sendChanges } = this.#options
+    const { work, input, billing, journal, signal, sendChanges } = this.#options
     const { run, kind, limits, breakerWaitsMs } = work
-    const before = this.progress
+    const before = this.#counts
     const rows = input.rows && (await this.#withoutFailed(input.rows))
     // What a look settles says only then whether it did harm: the breaker must not hear of it late.
     const passMs = kind.settledByLook === true ? longestPassMs : Math.max(longestPassMs, work.settleMs)
@@ -142,26 +144,25 @@ export class Segment {
       run,
       kind,
       billing,
+      journal,
       limits,
       breakers: this.#breakers,
       ...(breakerWaitsMs && { trialWaitsMs: breakerWaitsMs }),
       ...(rows && { rows }),
       timeBoxMs: Math.max(0, Math.min(this.#left, passMs)),
       signal,
-      onProgress: ({ begun, done, failed, unknown }) => {
+      onProgress: ({ done, failed, unknown }) => {
         // What a look settles is not refused, whatever its answer looked like.
         const rejected = kind.settledByLook === true ? 0 : failed
-        this.progress = {
+        this.#counts = {
           ...before,
           staged: Math.max(0, (before.staged ?? 0) - done - failed - unknown),
           done: (before.done ?? 0) + done,
           rejected: (before.rejected ?? 0) + rejected,
           unknown: (before.unknown ?? 0) + unknown + failed - rejected,
-          claims: before.claims + begun,
         }
       },
     })
-    await forgiveAttempts({ ...this.#options, run, before: this.#breakers, after: sent.breakers })
     this.#breakers = sent.breakers
     return sent
   }
@@ -175,14 +176,12 @@ export class Segment {
 
   /** Undefined where it was stopped meanwhile. */
   async #settle() {
-    const { ledger, work, input, billing, signal } = this.#options
-    const isOpen = (lane: string) => this.#breakers[lane]?.openedAt !== undefined
+    const { ledger, work, billing, signal } = this.#options
     try {
       return await settleChanges({
         ledger,
         ...work,
         billing,
-        attempts: { ...work.attempts, count: ({ lane }) => input.rows === undefined && !isOpen(lane) },
         inFlight: work.limits.inFlight,
         timeBoxMs: Math.max(longestPassMs, this.#left),
         signal,
@@ -196,7 +195,7 @@ export class Segment {
   async #count(): Promise<void> {
     const { ledger, work } = this.#options
     const { counts } = await summarize({ ledger, run: work.run })
-    this.progress = { ...counts, claims: await ledger.claims({ run: work.run }) }
+    this.#counts = counts
   }
 
   async #toStep(end: {
@@ -205,7 +204,7 @@ export class Segment {
     nextAt?: number
   }): Promise<SendStep> {
     const { ended, sent, nextAt } = end
-    const { ledger, work, input } = this.#options
+    const { ledger, journal, work, input } = this.#options
     const { run, kind } = work
     const { rows = [] } = input
     const { counts } = await summarize({ ledger, run })
@@ -215,7 +214,7 @@ export class Segment {
       ...(nextAt !== undefined && { nextAt }),
       givenUp: sent?.givenUp ?? [],
       breakers: this.#breakers,
-      claims: await ledger.claims({ run }),
+      claims: journal.recorded,
       counts,
       ...(counts.parked > 0 && { parkedRows: await firstParked({ ledger, run }) }),
       failedCanaries: await failedCanaries({ ledger, run, rows }),

@@ -67,6 +67,5 @@ async function sendPass(pass: Pass): Promise<SendResult> {
     breakers: breakers.states,
     givenUp: breakers.givenUp,
     nextDueAt: known.length === 0 ? undefined : Math.min(...known),
-    claims: await ledger.claims({ run }),
   }
 }

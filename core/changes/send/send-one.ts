@@ -1,10 +1,19 @@
-import { BillingError, NotFound, ServiceFault, Unreachable } from '../../billing/errors.ts'
+import {
+  BillingError,
+  Forbidden,
+  LostReply,
+  NotFound,
+  Unauthorized,
+  Unreachable,
+} from '../../billing/errors.ts'
 import type { Billing, Body, Returned } from '../../billing/client.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
+import { attemptsUsed } from '../attempts.ts'
 import { parseBody } from '../body.ts'
 import type { BreakerEvent } from './breaker.ts'
 import type { ChangeKind } from '../change-kind.ts'
+import type { ClaimJournal } from '../claim-journal.ts'
 import { differencesOf, textOf } from '../compare-fields.ts'
 import { leaveStaged } from '../reconcile/close-remaining.ts'
 import { WrongModeError } from '../errors.ts'
@@ -14,6 +23,7 @@ export interface SendOne {
   ledger: Ledger
   kind: ChangeKind
   billing: Billing
+  journal: Pick<ClaimJournal, 'record'>
   row: LedgerRow
   now: () => number
   /** Aborted: what has not left yet is not sent. What has left is awaited. */
@@ -54,7 +64,13 @@ export async function sendOne(options: SendOne): Promise<SentOne> {
 
 async function lookBefore({ ledger, kind, billing, row, body, now, stop }: SendOne & { body: Body }) {
   if (kind.lookBefore === undefined) return { go: true, facts: undefined, freshUntil: Infinity } as const
-  const seen = await kind.lookBefore({ billing, body, signal: stop, last: row.answer })
+  const seen = await kind.lookBefore({
+    billing,
+    body,
+    signal: stop,
+    last: row.answer,
+    attempts: attemptsUsed(row),
+  })
   if ('go' in seen) return { go: true, facts: JSON.stringify(seen.go), freshUntil: now() + freshMs } as const
   const answer = seen.saw === undefined ? {} : { answer: JSON.stringify(seen.saw) }
   const looked = { lookedAt: now(), ...answer }
@@ -79,8 +95,9 @@ class LookIsOld extends Error {
 async function claimAndSend(
   options: SendOne & { body: Body; facts: string | undefined; freshUntil: number },
 ): Promise<SentOne | 'lookIsOld'> {
-  const { ledger, kind, billing, row, body, facts, freshUntil, now, stop } = options
+  const { ledger, kind, billing, journal, row, body, facts, freshUntil, now, stop } = options
   let claimed: LedgerRow | undefined
+  let mayLeave = false
   const queue = new AbortController()
   const leaveQueue = () => queue.abort(stop.reason)
   stop.addEventListener('abort', leaveQueue)
@@ -89,8 +106,12 @@ async function claimAndSend(
     if (now() > freshUntil) throw new LookIsOld()
     // From here on the request is no longer cancelled: its answer is worth more than a quick stop.
     stop.removeEventListener('abort', leaveQueue)
-    claimed = await ledger.claim({ id: row.id, at: now(), ...(facts !== undefined && { before: facts }) })
+    const { id, sends } = row
+    const at = now()
+    claimed = await ledger.claim({ id, sends, at, ...(facts !== undefined && { before: facts }) })
     if (claimed === undefined) throw new NoLongerStaged()
+    await journal.record({ row: row.row, claims: claimed.claims, at })
+    mayLeave = true
   }
   const freshConnection = kind.whenUnknown(body) === 'park'
   try {
@@ -99,6 +120,7 @@ async function claimAndSend(
     if (claimed === undefined) throw new TypeError(`${kind.name} was sent without a claim`)
     return await closeAnswered({ ...options, claimed, stored })
   } catch (error) {
+    if (claimed !== undefined && !mayLeave) return await closeNotSent({ ...options, claimed, error })
     if (claimed !== undefined) return await closeFailed({ ...options, claimed, error })
     if (error instanceof LookIsOld) return 'lookIsOld'
     if (error instanceof NoLongerStaged) return { event: 'notSent', claimed: false }
@@ -127,6 +149,12 @@ async function closeAnswered({
     const found = { answerId, answer, error: error.message, at }
     await moveByAnswer({ ledger, row: claimed, outcome: 'wrongMode', ...found })
     return { event: 'failure', claimed: true, error }
+  }
+  if (kind.answered === 'created' && answerId === null) {
+    // The service answers a create with the record; a gateway answers with anything.
+    const patch = { answer, unknownSince: at, error: 'the answer has no id' }
+    await move({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: 'noId', patch })
+    return { event: 'pending', claimed: true }
   }
   if (kind.settledByLook === true) {
     const patch = { answerId, answer, answeredAt: at, unknownSince: at, error: null }
@@ -175,16 +203,20 @@ async function closeFailed(options: Claimed & { error: unknown }): Promise<SentO
   const patch = { error: sentenceOf(error), unknownSince: now() }
   await move({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: 'lostReply', patch })
   if (!(error instanceof BillingError)) return { event: 'pending', claimed: true, error }
-  return { event: error instanceof ServiceFault ? 'fault' : 'pending', claimed: true }
+  // A whole reply that is not the service's word: it, or a gateway in front of it, is failing.
+  const event = error instanceof LostReply ? 'pending' : 'fault'
+  // One that lets nothing through is no reason to put every row in doubt.
+  const isShutOut = error instanceof Unauthorized || error instanceof Forbidden
+  return { event, claimed: true, ...(isShutOut && { error }) }
 }
 
-async function closeNotSent({ ledger, claimed, error }: Claimed & { error: BillingError }): Promise<SentOne> {
+async function closeNotSent({ ledger, claimed, error }: Claimed & { error: unknown }): Promise<SentOne> {
   // This send never was one: what an earlier send may have done is told by the sends before it.
   const patch = { error: sentenceOf(error), sends: claimed.sends - 1 }
   await move({ ledger, row: claimed, to: 'staged', by: 'notSent', outcome: 'neverSent', patch })
   const sent = { event: 'notSent', claimed: true } as const
   if (error instanceof Unreachable) return { ...sent, unreachable: error }
-  return error.retryable ? sent : { ...sent, error }
+  return error instanceof BillingError && error.retryable ? sent : { ...sent, error }
 }
 
 async function closeRefused(options: Claimed & { error: BillingError }): Promise<SentOne> {

@@ -12,10 +12,13 @@ import { latestCheckpoint } from './checkpoint.ts'
 import type { ExportPlan } from '../plan.ts'
 import { loadPublishNote, takeTurn } from './publish-record.ts'
 import { toPrivacyMark } from '../privacy-fingerprint.ts'
-import { executionOf, type Execution } from '../../runs/name.ts'
+import { executionOf, isOfWorkflow, type Execution } from '../../runs/name.ts'
 
-/** How old what a failed or stopped run has read may be for the next run to go on from it. */
-const adoptableMs = 24 * 3600_000
+/**
+ * How long ago a read may have begun for another run to go on from it, and for another execution of the same run: what
+ * is published must be of the time that its run stands for.
+ */
+const adoptableMs = { otherRun: 3_600_000, sameRun: 24 * 3_600_000 }
 
 const readNote = 'read.json'
 const damagedNote = 'damaged.json'
@@ -29,6 +32,8 @@ interface ReadNote {
   fingerprint: string
   run: string
   tables: Table[]
+  /** What tells the key that values are hashed with; notes of earlier versions have none. */
+  hashedWith?: string
 }
 
 function toReadNote(options: { plan: ExportPlan; resource: ResourceName; hashKey: string }): ReadNote {
@@ -39,7 +44,7 @@ function toReadNote(options: { plan: ExportPlan; resource: ResourceName; hashKey
   const asked = ids?.sha256
   const what = { resource, identity, filters, maxPages, privacy, since: since[resource], asked, tables }
   const fingerprint = createHash('sha256').update(JSON.stringify(what)).digest('hex')
-  return { fingerprint, run: plan.run, tables }
+  return { fingerprint, run: plan.run, tables, ...(privacy?.key && { hashedWith: privacy.key }) }
 }
 
 /** Undefined where there is none, or a torn one. Any other trouble is thrown: it must not pass for nothing read. */
@@ -57,12 +62,13 @@ async function loadReadNote(folder: string): Promise<ReadNote | undefined> {
 }
 
 /**
- * The tables that a read's parts hold, as the version that read them laid them out.
+ * The tables that a read's parts hold, as the version that read them laid them out, and what tells the key of their
+ * hashes.
  * @throws {PartsDamagedError}
  */
-export async function tablesOfRead(folder: string): Promise<Table[]> {
+export async function layoutOfRead(folder: string): Promise<Pick<ReadNote, 'tables' | 'hashedWith'>> {
   const note = await loadReadNote(folder)
-  if (note !== undefined) return note.tables
+  if (note !== undefined) return note
   throw new PartsDamagedError(`The note of a read in ${folder} can't be read. Run the export again.`)
 }
 
@@ -114,14 +120,22 @@ async function findAdoptable(options: FolderOptions & { fingerprint: string }): 
     if (destinations.length > 0) continue
     if (await exists(join(folder, damagedNote))) continue
     const at = await startOfWhole(folder)
-    if (at === undefined || at < Date.parse(plan.startedAt) - adoptableMs) continue
-    // A run to another destination may be reading the same list right now, or one publish what was read.
     const owner = await executionOf(join(root, run))
+    if (at === undefined || at < oldestAdoptable({ plan, owner })) continue
+    // A run to another destination may be reading the same list right now, or one publish what was read.
     const users = [...(owner === undefined ? [] : [owner]), ...publishing]
     const ended = await Promise.all(users.map(isClosed))
     if (ended.every(Boolean)) found.push({ folder, at })
   }
   return found.toSorted((a, b) => b.at - a.at)[0]?.folder
+}
+
+function oldestAdoptable({ plan, owner }: { plan: ExportPlan; owner: Execution | undefined }): number {
+  const startedAt = Date.parse(plan.startedAt)
+  if (owner !== undefined && isOfWorkflow(plan.run, owner.workflowId)) return startedAt - adoptableMs.sameRun
+  // A scheduled run stands for its slot: what was read before that is not it, however young.
+  const slot = plan.scheduledFor === undefined ? -Infinity : Date.parse(plan.scheduledFor)
+  return Math.max(startedAt - adoptableMs.otherRun, slot)
 }
 
 /**

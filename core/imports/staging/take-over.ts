@@ -1,19 +1,19 @@
 import { takeOver } from '../../changes/send/take-over.ts'
 import type { ImportPlan } from '../plan.ts'
 import { takeLease } from '../../runs/lease.ts'
-import type { ClaimOwner } from '../../state/leases.ts'
-import type { State } from '../../state/open.ts'
+import { type ImportGapDeps, leaseOf, learnClaims } from '../ledger-gap.ts'
 import type { Stock } from './match-ledger.ts'
 
 /** Whose rows are taken over, and by whom. */
-interface TakeOver {
-  state: Pick<State, 'ledger' | 'claims'>
-  stock: Stock
-  owner: ClaimOwner
-  isClosed: (owner: ClaimOwner) => Promise<boolean>
-}
+type TakeOver = ImportGapDeps & { stock: Stock }
 
-const claimOf = (run: string) => `import ${run}`
+/** Whether what other runs hold was sent, although a ledger that was put back from a backup calls it unsent. */
+export async function learnWhatWasSent({ stock, ...deps }: TakeOver): Promise<boolean> {
+  let learned = 0
+  for (const [run, { waiting }] of stock.held)
+    if (waiting.length > 0) learned += await learnClaims({ ...deps, run })
+  return learned > 0
+}
 
 /**
  * Rows that wait in a run which goes on are that run's; those of one that has ended may be sent by another, which is
@@ -22,7 +22,7 @@ const claimOf = (run: string) => `import ${run}`
 export async function keepWhatGoesOn({ state, stock, owner, isClosed }: TakeOver): Promise<void> {
   for (const [run, held] of stock.held) {
     if (held.waiting.length === 0) continue
-    const claimed = { what: claimOf(run), owner }
+    const claimed = { what: leaseOf(run), owner }
     const { taken } = await state.claims.take({ ...claimed, isClosed })
     if (taken) {
       await state.claims.release(claimed)
@@ -44,8 +44,8 @@ export async function takeOverRows({
   const { ledger, claims } = state
   for (const [run, { waiting }] of stock.held) {
     if (waiting.length === 0) continue
-    await takeLease({ claims, what: claimOf(run), owner, isClosed })
+    await takeLease({ claims, what: leaseOf(run), owner, isClosed })
     await takeOver({ ledger, rows: waiting.map(({ held }) => held), by: plan.run })
-    await claims.release({ what: claimOf(run), owner })
+    await claims.release({ what: leaseOf(run), owner })
   }
 }

@@ -5,8 +5,9 @@ import { onTestFinished } from 'vitest'
 import { type Billing, type BillingSettings, createBilling } from '../../../core/billing/client.ts'
 import type { BreakerStates } from '../../../core/changes/send/breakers.ts'
 import type { ChangeKind } from '../../../core/changes/change-kind.ts'
+import { createClaimJournal, openClaimJournal } from '../../../core/changes/claim-journal.ts'
 import { defaultLimits, type Limits } from '../../../core/changes/send/limits.ts'
-import { type SendResult } from '../../../core/changes/send/pass.ts'
+import type { SendResult, SendOptions } from '../../../core/changes/send/pass.ts'
 import { createSendChanges } from '../../../core/changes/send/send-changes.ts'
 import { type Attempts, settleChanges } from '../../../core/changes/reconcile/reconcile.ts'
 import { type ChangeToStage, stageChanges } from '../../../core/changes/stage-changes.ts'
@@ -23,7 +24,7 @@ export async function temporaryFolder(): Promise<string> {
 }
 
 export const workspace = 'acc_sandbox'
-export const attempts: Attempts = { most: 3, waitsMs: [0], count: true }
+export const attempts: Attempts = { most: 3, waitsMs: [0] }
 
 /** A sandbox without records, ended after the test. */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
@@ -51,6 +52,7 @@ export async function startEngine({
   kind,
   sandbox,
   folder,
+  beside,
   billing = clientOf(sandbox),
   mode = 'live',
   run = 'run-1',
@@ -61,6 +63,8 @@ export async function startEngine({
   kind: ChangeKind
   sandbox: Sandbox
   folder?: string
+  /** The run's own folder, which a backup of the state does not put back. */
+  beside?: string
   billing?: Billing
   mode?: Mode
   run?: string
@@ -72,14 +76,20 @@ export async function startEngine({
   const state = await openState({ folder: folder ?? (await temporaryFolder()), ...(isHeld && { isHeld }) })
   onTestFinished(() => state.close())
   const { ledger } = state
+  const runFolder = beside ?? (await temporaryFolder())
+  await createClaimJournal(runFolder)
   const sendChanges = createSendChanges({ ledger })
   let breakers: BreakerStates = {}
 
   const stage = (changes: readonly ChangeToStage[]) =>
     stageChanges({ ledger, run, workspace, mode, kind, changes })
 
-  const send = async (options: { rows?: number[]; signal?: AbortSignal; timeBoxMs?: number } = {}) => {
+  const send = async (
+    options: Partial<Pick<SendOptions, 'rows' | 'signal' | 'timeBoxMs' | 'journal'>> = {},
+  ) => {
+    await using journal = await openClaimJournal(runFolder)
     const result = await sendChanges({
+      journal,
       run,
       kind,
       billing,
@@ -121,8 +131,11 @@ export async function startEngine({
     for await (const row of ledger.rows({ run })) all.push(row)
     return all
   }
-  return { ledger, run, kind, billing, stage, send, settle, finish, rows }
+  return { ledger, run, kind, billing, runFolder, stage, send, settle, finish, rows }
 }
+
+/** For tests that put no ledger back. */
+export const noJournal = { record: async () => {} }
 
 /** Waits for a time that the engine itself named. */
 const until = (at: number) =>

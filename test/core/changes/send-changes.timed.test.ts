@@ -15,6 +15,7 @@ import {
   retentionRows,
   startEngine,
   startSandbox,
+  noJournal,
 } from './engine.ts'
 
 const retentions = changeKinds['create-retention']
@@ -38,7 +39,7 @@ test('each change is on the disk as being sent before its request leaves, and cl
   const engine = await startEngine({ kind: watched, sandbox, limits: { inFlight: 3 } })
   await engine.stage(retentionRows(20))
   const result = await engine.send()
-  expect(result).toMatchObject({ ended: 'nothingDue', done: 20, failed: 0, unknown: 0, claims: 20 })
+  expect(result).toMatchObject({ ended: 'nothingDue', done: 20, failed: 0, unknown: 0 })
   expect(seen).toEqual(Array.from({ length: 20 }, () => 'sending'))
   const rows = await engine.rows()
   expect(rows.every((row) => row.state === 'done' && row.outcome === 'created' && row.sends === 1)).toBe(true)
@@ -110,6 +111,46 @@ test('a lost reply is unknown and is not sent again by the sender, whatever it w
   ])
   expect(rows.every((row) => row.sends === 1)).toBe(true)
   expect(sandbox.control.requests().filter((request) => request.method === 'POST')).toHaveLength(6)
+})
+
+test.each([400, 404, 409, 422, 429])(
+  'an addon that was made, and answered by a gateway with a page of %i, is left to a person',
+  async (status) => {
+    const on = 'POST /addons/'
+    const sandbox = await startSandbox({
+      faults: [{ kind: 'error', status, html: true, effect: 'done', on, requests: [2] }],
+    })
+    const engine = await startEngine({ kind: addons, sandbox, limits: { inFlight: 1 } })
+    await engine.stage(addonRows(3))
+    await engine.finish()
+    expect((await engine.rows()).map(({ state }) => state)).toEqual(['done', 'parked', 'done'])
+    expect([...copies(sandbox, 'addons', 'name').values()]).toEqual([1, 1, 1])
+  },
+)
+
+test.each([401, 403])('a gateway’s page of %i stops the run, and one row is in doubt', async (status) => {
+  const faults = [{ kind: 'error', status, html: true, effect: 'done', on: post, requests: [3] }] as const
+  const sandbox = await startSandbox({ faults })
+  const engine = await startEngine({ kind: retentions, sandbox, limits: { inFlight: 1 } })
+  await engine.stage(retentionRows(5))
+  await expect(engine.send()).rejects.toThrow('a gateway gave it')
+  expect((await engine.rows()).map(({ state }) => state)).toEqual([
+    'done',
+    'done',
+    'unknown',
+    'staged',
+    'staged',
+  ])
+  await engine.finish()
+  expect((await engine.rows()).every(({ state }) => state === 'done')).toBe(true)
+  expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([1, 1, 1, 1, 1])
+})
+
+test('a gateway that answers every request with its own page opens the breaker, and rejects no row', async () => {
+  const sandbox = await startSandbox({ faults: [{ kind: 'notFound', html: true, on: post }] })
+  const engine = await startEngine({ kind: retentions, sandbox, limits: { inFlight: 1 } })
+  await engine.stage(retentionRows(15))
+  expect(await engine.send()).toMatchObject({ ended: 'breaker', failed: 0, unknown: 10 })
 })
 
 test('what was never sent stays to be sent: 429 goes on by itself', async () => {
@@ -203,7 +244,9 @@ test('what is stopped before its turn came is never sent', async () => {
   const [row] = await engine.rows()
   if (row === undefined) throw new Error('not staged')
   const { ledger, billing } = engine
-  const sent = await sendOne({ ledger, kind: addons, billing, row, now: Date.now, stop: AbortSignal.abort() })
+  const stop = AbortSignal.abort()
+  const journal = noJournal
+  const sent = await sendOne({ ledger, kind: addons, billing, journal, row, now: Date.now, stop })
   expect(sent).toEqual({ event: 'notSent', claimed: false })
   expect(sandbox.control.requests()).toEqual([])
   expect((await engine.rows())[0]).toMatchObject({ state: 'staged', claims: 0 })
@@ -249,6 +292,25 @@ test('an answer that is not about the record that was asked for proves nothing',
     verdict: 'unproven',
     reasons: ['2 done without an id in the service’s answer'],
   })
+})
+
+test('a create that is answered without an id is looked up, or left to a person', async () => {
+  const faults = (on: string) =>
+    [{ kind: 'refuse', status: 200, answer: { status: 'ok' }, on, requests: [2] }] as const
+  const retentionsThere = await startSandbox({ faults: faults(post) })
+  const looked = await startEngine({ kind: retentions, sandbox: retentionsThere, limits: { inFlight: 1 } })
+  await looked.stage(retentionRows(3))
+  await looked.finish()
+  expect((await looked.rows()).every(({ state, answerId }) => state === 'done' && answerId !== null)).toBe(
+    true,
+  )
+  expect([...copies(retentionsThere, 'retentions', 'number').values()]).toEqual([1, 1, 1])
+
+  const addonsThere = await startSandbox({ faults: faults('POST /addons/') })
+  const parked = await startEngine({ kind: addons, sandbox: addonsThere, limits: { inFlight: 1 } })
+  await parked.stage(addonRows(3))
+  await parked.finish()
+  expect((await parked.rows()).map(({ state }) => state)).toEqual(['done', 'parked', 'done'])
 })
 
 test('an answer that shows other values than were sent is told, and proves nothing', async () => {

@@ -13,7 +13,7 @@ import { sendOne } from '../../../core/changes/send/send-one.ts'
 import { settleChanges } from '../../../core/changes/reconcile/reconcile.ts'
 import { stageChanges } from '../../../core/changes/stage-changes.ts'
 import { type State, openState } from '../../../core/state/open.ts'
-import { attempts, temporaryFolder, workspace } from './engine.ts'
+import { attempts, temporaryFolder, workspace, noJournal } from './engine.ts'
 
 const seed = 42
 const rowCount = 4
@@ -153,6 +153,7 @@ class World {
       ledger: this.ledger,
       kind: this.kind,
       billing: this.#billing,
+      journal: noJournal,
       row,
       now: () => (this.#now += 1),
       stop: new AbortController().signal,
@@ -200,7 +201,7 @@ class World {
     )
     if (sent === undefined) return
     this.#take(sent, false)
-    await this.#end(sent, new Refused({ ...request, status: 400, words: ['No.'] }))
+    await this.#end(sent, new Refused({ ...request, byService: true, status: 400, words: ['No.'] }))
   }
 
   async _notSent({ pick }: RandomEvent) {

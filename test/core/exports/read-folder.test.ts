@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { saveCheckpoint } from '../../../core/exports/parts/checkpoint.ts'
 import type { ExportPlan } from '../../../core/exports/plan.ts'
 import { markPublished, markPublishing } from '../../../core/exports/parts/publish-record.ts'
-import { markDamaged, openRunFolder, tablesOfRead } from '../../../core/exports/parts/read-folder.ts'
+import { layoutOfRead, markDamaged, openRunFolder } from '../../../core/exports/parts/read-folder.ts'
 import { nameRun } from '../../../core/runs/name.ts'
 import type { ReadState } from '../../../core/reading/state.ts'
 import type { Table } from '../../../core/tables/table.ts'
@@ -13,6 +13,7 @@ import { createPlan } from '../../system/export/plan.ts'
 
 const resource = 'customers' as const
 const isClosed = () => Promise.resolve(true)
+const minute = 60_000
 const hashed = { hash: ['customers.tax_id'] }
 
 /** A data folder in which the run `export-1` has read a part of its list. */
@@ -69,12 +70,28 @@ describe('what an ended run has read', () => {
     expect(await goesOn(dataDir, { plan: { run: 'export-3' } })).toBe(true)
   })
 
-  test('is read anew where the read began more than a day ago, however late it last wrote', async () => {
-    const hour = 3600_000
-    const old = await createFolder({}, { startedAt: Date.now() - 25 * hour })
+  test('is read anew where the read began more than an hour ago, however late it last wrote', async () => {
+    const old = await createFolder({}, { startedAt: Date.now() - 61 * minute })
     expect(await goesOn(old.dataDir)).toBe(false)
-    const young = await createFolder({}, { startedAt: Date.now() - 23 * hour })
+    const young = await createFolder({}, { startedAt: Date.now() - 59 * minute })
     expect(await goesOn(young.dataDir)).toBe(true)
+  })
+
+  test('is gone on from for a day by another execution of the same run', async () => {
+    const again = { plan: { run: 'export-1.2' } }
+    const old = await createFolder({}, { startedAt: Date.now() - 25 * 60 * minute })
+    expect(await goesOn(old.dataDir, again)).toBe(false)
+    const young = await createFolder({}, { startedAt: Date.now() - 23 * 60 * minute })
+    expect(await goesOn(young.dataDir, { plan: { run: 'export-1.two' } })).toBe(false)
+    expect(await goesOn(young.dataDir, again)).toBe(true)
+  })
+
+  test('is read anew by a scheduled run where the read began before its slot', async () => {
+    const scheduledFor = (at: number) => ({ plan: { scheduledFor: new Date(at).toISOString() } })
+    const { dataDir } = await createFolder({}, { startedAt: Date.now() - 10 * minute })
+    expect(await goesOn(dataDir, scheduledFor(Date.now() - 9 * minute))).toBe(false)
+    const { plan } = scheduledFor(Date.now() - 11 * minute)
+    expect(await goesOn(dataDir, { plan: { ...plan, run: 'export-3' } })).toBe(true)
   })
 
   test('is read anew where it was hashed with another key', async () => {
@@ -112,6 +129,6 @@ test('parts are of the tables that the version which read them laid out; another
   const note = JSON.parse(await readFile(path, 'utf8')) as { fingerprint: string; tables: Table[] }
   const older = note.tables.slice(0, 1)
   await writeFile(path, JSON.stringify({ ...note, fingerprint: 'of another version', tables: older }))
-  expect(await tablesOfRead(folder)).toEqual(older)
+  expect((await layoutOfRead(folder)).tables).toEqual(older)
   expect(await goesOn(dataDir)).toBe(false)
 })

@@ -303,10 +303,12 @@ describe('a schedule', () => {
     await apply(none, '--yes')
   })
 
-  test('is not paused for a run that Temporal has forgotten', async () => {
+  test('is paused for a run that Temporal has forgotten only if its failure is noted', async () => {
     const client = await connectTemporal()
     const forgotten = { workflowId: named('forgotten'), firstExecutionRunId: randomUUID() }
-    expect(await hasFailed({ client, ...forgotten })).toBe(false)
+    expect(await hasFailed({ client, noted: new Set(), ...forgotten })).toBe(false)
+    const noted = new Set([forgotten.firstExecutionRunId])
+    expect(await hasFailed({ client, noted, ...forgotten })).toBe(true)
   })
 })
 

@@ -1,5 +1,6 @@
 /** A process that sends and settles a run until nothing is left; a test kills it at any moment and starts it again. */
 import { createBilling } from '../../../../core/billing/client.ts'
+import { createClaimJournal, openClaimJournal } from '../../../../core/changes/claim-journal.ts'
 import { isChangeKind, changeKinds } from '../../../../core/changes/kinds.ts'
 import { createSendChanges } from '../../../../core/changes/send/send-changes.ts'
 import { settleChanges } from '../../../../core/changes/reconcile/reconcile.ts'
@@ -23,13 +24,15 @@ const billing = createBilling({
   timeoutSeconds: 5,
   readWaitMs: () => 1,
 })
+await createClaimJournal(folder)
+const journal = await openClaimJournal(folder)
 const sendChanges = createSendChanges({ ledger })
 const limits = { inFlight: 4, maxFailureShare: 1 }
-const attempts = { most: 1, waitsMs: [0], count: true }
+const attempts = { most: 1, waitsMs: [0] }
 console.log('ready')
 
 for (;;) {
-  await sendChanges({ run, kind, billing, limits, breakers: {}, timeBoxMs: 60_000 })
+  await sendChanges({ run, kind, billing, journal, limits, breakers: {}, timeBoxMs: 60_000 })
   const { unknown, settled, nextLookAt } = await settleChanges({
     ledger,
     run,

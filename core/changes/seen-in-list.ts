@@ -1,0 +1,48 @@
+import type { SourceRecord } from '../reading/record.ts'
+import type { Ledger } from '../state/ledger/ledger.ts'
+import type { Mode } from '../state/tables.ts'
+import { type AuditOptions } from './audit/finding.ts'
+import { type ListRead, lowerBound, readDown } from './audit/audit-retentions.ts'
+import { textOf } from './compare-fields.ts'
+import { createRetention, idsBefore, retentionKey } from './kinds/create-retention.ts'
+import { move } from './transitions.ts'
+
+/**
+ * Reads the list of retentions from its newest record down to before the run's first send. A staged row that is there
+ * becomes unknown: it was sent, and ledger, files and Temporal were all put back from a backup of before. A record that
+ * was there at staging, or that the ledger knows as another row's, says nothing. Returns the number of rows.
+ */
+export async function markSeenInList({
+  ledger,
+  run,
+  workspace,
+  mode,
+  now = Date.now,
+  newestBefore,
+  ...list
+}: Omit<ListRead, 'testMode'> & {
+  newestBefore: AuditOptions['newestBefore']
+  ledger: Ledger
+  run: string
+  workspace: string
+  mode: Mode
+  now?: () => number
+}): Promise<number> {
+  let marked = 0
+  const bound = lowerBound({ newestBefore, readLagMs: list.readLagMs })
+  const take = async (records: readonly SourceRecord[]) => {
+    const byKey = Map.groupBy(records, retentionKey)
+    const space = { workspace, mode, kind: createRetention.name, keys: [...byKey.keys()] }
+    const staged = (await ledger.underKeys({ run, ...space })).filter(({ state }) => state === 'staged')
+    if (staged.length === 0) return
+    const others = (await ledger.holders(space)).flatMap(({ answerId }) => answerId ?? [])
+    for (const row of staged) {
+      const known = new Set([...others, ...idsBefore(row.before)])
+      if ((byKey.get(row.key) ?? []).every((record) => known.has(textOf(record['id'])))) continue
+      const patch = { unknownSince: now(), sends: row.sends + 1 }
+      if (await move({ ledger, row, to: 'unknown', by: 'restore', outcome: 'restored', patch })) marked += 1
+    }
+  }
+  await readDown({ ...list, testMode: mode === 'test' }, { bound, take })
+  return marked
+}

@@ -1,0 +1,75 @@
+import { join } from 'node:path'
+import { RunFilesLostError } from '../changes/errors.ts'
+import { closeGap, type GapOptions, markClaimed } from '../changes/ledger-gap.ts'
+import { takeOver } from '../changes/send/take-over.ts'
+import { toFileName } from '../storage/file-name.ts'
+import { importKinds } from './kinds.ts'
+import { type ImportPlan, runFiles } from './plan.ts'
+import type { StagedNote } from './run-files.ts'
+import { takeLease } from '../runs/lease.ts'
+import type { ClaimOwner } from '../state/leases.ts'
+import type { State } from '../state/open.ts'
+import { RowsTaken } from './refusals.ts'
+
+/** What it takes to hold an import's ledger against its files. */
+export interface ImportGapDeps {
+  state: Pick<State, 'ledger' | 'claims'>
+  dataDir: string
+  owner: ClaimOwner
+  isClosed: (owner: ClaimOwner) => Promise<boolean>
+}
+
+export const leaseOf = (run: string) => `import ${run}`
+
+/**
+ * What an import's ledger is held against. A row that has to be staged again while a run that has ended holds it, unsent,
+ * is taken over as it was the first time.
+ */
+export function gapOf({
+  deps,
+  plan,
+  staged,
+}: {
+  deps: ImportGapDeps
+  plan: ImportPlan
+  staged: StagedNote | undefined
+}): Pick<GapOptions, 'staged' | 'onHeld'> {
+  const { owner, isClosed } = deps
+  const { ledger, claims } = deps.state
+  const folder = join(deps.dataDir, plan.folder)
+  if (staged === undefined) throw new RunFilesLostError({ path: join(folder, runFiles.staged) })
+  return {
+    staged: staged.staged,
+    onHeld: async (held) => {
+      for (const [run, rows] of Map.groupBy(held, ({ by }) => by.run)) {
+        await learnClaims({ ...deps, run })
+        const [other] = rows.filter(({ by }) => by.state !== 'staged')
+        if (other !== undefined)
+          throw new RowsTaken(`Row ${other.row} is in the run ${run} by now. Let that run end first.`)
+        await takeLease({ claims, what: leaseOf(run), owner, isClosed })
+        await takeOver({ ledger, rows: rows.map(({ by }) => by), by: plan.run })
+        await claims.release({ what: leaseOf(run), owner })
+      }
+      return new Map()
+    },
+  }
+}
+
+/** Fixes the ledger of an import that was staged before; see `closeGap`. */
+export async function closeImportGap(options: {
+  deps: ImportGapDeps
+  plan: ImportPlan
+  staged: StagedNote
+  signal: AbortSignal
+}): Promise<void> {
+  const { deps, plan, signal } = options
+  const { run, identity } = plan
+  const { ledger } = deps.state
+  const kind = importKinds[plan.kind].change
+  const folder = join(deps.dataDir, plan.folder)
+  await closeGap({ ledger, run, space: identity, kind, folder, signal, ...gapOf(options) })
+}
+
+/** What another import has sent since a backup of the ledger is no longer unsent. Returns the number of rows. */
+export const learnClaims = ({ state, dataDir, run }: ImportGapDeps & { run: string }): Promise<number> =>
+  markClaimed({ ledger: state.ledger, run, folder: join(dataDir, 'imports', toFileName(run)) })
