@@ -1,10 +1,10 @@
 import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, inject, test } from 'vitest'
-import { readServerRecord } from '../../scripts/dev-server/server-record.ts'
-import { isAlive } from '../../core/state/process-identity.ts'
-import { asked, createWorld, local, startCommand, until, type World } from '../system/export/world.ts'
-import { addonsCsv, once, timesOf } from '../system/import/world.ts'
+import { readServerRecord } from '../../../scripts/dev-server/server-record.ts'
+import { isAlive } from '../../../core/state/process-identity.ts'
+import { asked, createWorld, local, startCommand, until, type World } from '../export/world.ts'
+import { addonsCsv, once, timesOf } from '../import/world.ts'
 
 const counts = { customers: 1, subscriptions: 0, plans: 3000, retentions: 0, orders: 0 }
 const slowPlans = [{ kind: 'latency', ms: 200, on: 'GET /plans/' }] as const

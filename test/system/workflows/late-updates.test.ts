@@ -1,6 +1,6 @@
 import type { WorkflowHandle } from '@temporalio/client'
 import { expect, test } from 'vitest'
-import { until } from '../system/export/world.ts'
+import { until } from '../export/world.ts'
 import {
   countsOf,
   gate,
@@ -11,7 +11,7 @@ import {
   snapshot,
   staged,
   startSteps,
-} from './steps.ts'
+} from '../../workflows/steps.ts'
 
 const person = { by: 'Ana', why: 'looked it up' }
 const resolution = { row: 2, absent: true, ...person }

@@ -1,6 +1,6 @@
 import { Worker } from '@temporalio/worker'
 import { expect, test } from 'vitest'
-import { until } from '../system/export/world.ts'
+import { until } from '../export/world.ts'
 import {
   exportPlan,
   exportReport,
@@ -13,7 +13,7 @@ import {
   startSteps,
   workflowCode,
   type Steps,
-} from './steps.ts'
+} from '../../workflows/steps.ts'
 
 const missed = { schedule: 'nightly', at: '2026-11-20T02:00:00Z', by: '2026-11-20T06:00:00Z', says: 'none' }
 const publication = {

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { createWorld, startCommand } from '../system/export/world.ts'
+import { createWorld, startCommand } from '../export/world.ts'
 
 test('a worker whose lock file is removed stops at once and says why', async () => {
   const world = await createWorld({ counts: { plans: 1 } })
