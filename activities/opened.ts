@@ -10,7 +10,9 @@ export type Opened<Plan> = Plan & {
   marks: MarkName[]
 }
 
-export const toOpened = <Plan>(
+export async function toOpened<Plan>(
   { receivers, marks }: Pick<ActivityDeps, 'receivers' | 'marks'>,
   plan: Plan,
-): Opened<Plan> => ({ ...plan, notifies: kindsFor(receivers), marks: [...marks] })
+): Promise<Opened<Plan>> {
+  return { ...plan, notifies: kindsFor(receivers), marks: await marks() }
+}

@@ -1,3 +1,4 @@
+import { cancellationSignal } from '@temporalio/activity'
 import { checkFilters } from '../../core/billing/resources/filters.ts'
 import { listResources } from '../../core/billing/resources/lists.ts'
 import { listNames } from '../../core/billing/resources/resource.ts'
@@ -29,12 +30,12 @@ export function createOpenExport(deps: ActivityDeps) {
     plan.scheduledFor = scheduled?.scheduledFor
     const first = listResources[resources[0] ?? 'customers']
     // Temporal tries again, and shows meanwhile why: the client's own patience would hide it for minutes.
-    const look = { resource: first, page: 1, pageSize: 1, tries: 1 }
+    const look = { resource: first, page: 1, pageSize: 1, tries: 1, signal: cancellationSignal() }
     plan.servedAt = (await deps.billing.list(look)).servedAt
     await claimExports({ deps, plan })
     if (asked.mode === 'incremental')
       plan.since = await toSince({ deps, plan, lists: resources, lookbackSeconds: asked.lookbackSeconds })
     await savePlan({ dataDir: deps.dataDir, plan })
-    return toOpened(deps, plan)
+    return await toOpened(deps, plan)
   }
 }

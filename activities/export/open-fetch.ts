@@ -1,4 +1,5 @@
-import type { z } from 'zod'
+import { z } from 'zod'
+import { cancellationSignal } from '@temporalio/activity'
 import { NotFound, Refused } from '../../core/billing/errors.ts'
 import { documentResources } from '../../core/billing/resources/documents.ts'
 import { idRule, isId, openIdColumn } from '../../core/imports/read-ids.ts'
@@ -31,11 +32,11 @@ export function createOpenFetch(deps: ActivityDeps) {
     await claimExports({ deps, plan })
     for await (const id of readAskedIds({ dataDir: deps.dataDir, run: plan.run, skip: 0 })) {
       // Temporal tries again, and shows meanwhile why: the client's own patience would hide it for minutes.
-      await resource.get(deps.billing, id, { tries: 1 }).catch(unlessAnswered)
+      await resource.get(deps.billing, id, { tries: 1, signal: cancellationSignal() }).catch(unlessAnswered)
       break
     }
     await savePlan({ dataDir: deps.dataDir, plan })
-    return toOpened(deps, plan)
+    return await toOpened(deps, plan)
   }
 }
 

@@ -41,7 +41,7 @@ export function createOpenPublish(deps: ActivityDeps) {
     }
     const resources = checkpoints.map(({ resource }) => resource)
     const opened = {
-      plan: toOpened(deps, { ...plan, resources }),
+      plan: await toOpened(deps, { ...plan, resources }),
       again: { ...again, to: plan.to },
       checkpoints,
     }

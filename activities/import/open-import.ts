@@ -1,3 +1,4 @@
+import { cancellationSignal } from '@temporalio/activity'
 import { mkdir, mkdtemp, realpath, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import { customers } from '../../core/billing/resources/customers.ts'
@@ -26,11 +27,17 @@ export type OpenedImport = Opened<ImportPlan>
 export function createOpenImport(deps: ActivityDeps) {
   return async function openImport(input: unknown): Promise<OpenedImport> {
     const settled = await findSettled(deps)
-    if (settled !== undefined) return toOpened(deps, settled)
+    if (settled !== undefined) return await toOpened(deps, settled)
     const asked = parseImportInput(input)
     if (asked.identity !== undefined) refuseOther({ run: asked.identity, worker: deps.identity })
     // Temporal tries again, and shows meanwhile why: the client's own patience would hide it for minutes.
-    await deps.billing.list({ resource: customers, page: 1, pageSize: 1, tries: 1 })
+    await deps.billing.list({
+      resource: customers,
+      page: 1,
+      pageSize: 1,
+      tries: 1,
+      signal: cancellationSignal(),
+    })
     const inHand = await withOwnCopy({ asked, dataDir: deps.dataDir })
     const files = await findInput({ asked: inHand, dataDir: deps.dataDir }).catch((error: unknown) => {
       throw refusing(error)
@@ -50,7 +57,7 @@ export function createOpenImport(deps: ActivityDeps) {
       const plan = await toImportPlan({ deps, asked, copied, run, folder, fingerprint, source })
       await keepInput({ deps, plan, fresh })
       await removeHandedIn({ dataDir: deps.dataDir, file: files.file })
-      return toOpened(deps, plan)
+      return await toOpened(deps, plan)
     } finally {
       await rm(fresh, { recursive: true, force: true })
     }

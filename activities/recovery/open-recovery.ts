@@ -1,4 +1,4 @@
-import { activityInfo } from '@temporalio/activity'
+import { activityInfo, cancellationSignal } from '@temporalio/activity'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { subscriptions } from '../../core/billing/resources/subscriptions.ts'
@@ -49,12 +49,18 @@ export function createOpenRecovery(deps: ActivityDeps) {
     if (settled !== undefined) {
       refuseOther({ run: settled.identity, worker: deps.identity })
       await claimRecovery({ deps, plan: settled })
-      return toOpened(deps, settled)
+      return await toOpened(deps, settled)
     }
     const asked = parseRecoveryInput(input)
     if (asked.identity !== undefined) refuseOther({ run: asked.identity, worker: deps.identity })
     // Temporal tries again, and shows meanwhile why: the client's own patience would hide it for minutes.
-    await deps.billing.list({ resource: subscriptions, page: 1, pageSize: 1, tries: 1 })
+    await deps.billing.list({
+      resource: subscriptions,
+      page: 1,
+      pageSize: 1,
+      tries: 1,
+      signal: cancellationSignal(),
+    })
     const plan = toPlan({ deps, asked, ...place, execution })
     await claimRecovery({ deps, plan })
     const { customers, exclude } = asked
@@ -62,7 +68,7 @@ export function createOpenRecovery(deps: ActivityDeps) {
     await mkdir(join(deps.dataDir, plan.folder), { recursive: true })
     const saved = { plan, narrowing, asked: withoutIdentity(input) }
     await replaceFile(join(deps.dataDir, plan.folder, recoveryFiles.plan), JSON.stringify(saved))
-    return toOpened(deps, plan)
+    return await toOpened(deps, plan)
   }
 }
 

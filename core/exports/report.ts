@@ -28,7 +28,13 @@ export interface PublishFailure {
 
 /** What became of one resource of a run. */
 export type ResourceResult =
-  | { resource: Resource; published: PublishedExport[]; failed?: PublishFailure[] }
+  | {
+      resource: Resource
+      published: PublishedExport[]
+      failed?: PublishFailure[]
+      /** Destinations that a stop left out; `publish` does it later, from the kept parts. */
+      unpublished?: DestinationName[]
+    }
   | { resource: Resource; stopped: true }
   | { resource: Resource; error: string }
 
