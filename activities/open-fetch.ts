@@ -100,6 +100,6 @@ function refuse(error: unknown): never {
 
 /** That there is no such document is an answer, and shows that token and workspace are right. */
 function unlessAnswered(error: unknown): void {
-  const isAnswer = error instanceof Refused || (error instanceof NotFound && error.json)
+  const isAnswer = (error instanceof Refused || error instanceof NotFound) && error.byService
   if (!isAnswer) throw error
 }

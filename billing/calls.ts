@@ -64,7 +64,9 @@ export function createCalls(settings: CallsSettings): Calls {
     } catch (error) {
       if (!(error instanceof Unauthorized)) throw error
       const renewed = await authorization.renewed(token)
-      if (renewed === undefined) throw error
+      // A gateway's 401 does not say that the service has not acted on a write.
+      const mayRepeat = call.method === 'GET' || error.effect === 'none'
+      if (renewed === undefined || !mayRepeat) throw error
       return await send({ ...call, token: renewed, beforeSend: undefined }, take)
     }
   }

@@ -7,8 +7,8 @@
  */
 
 /**
- * `none`: the service has not acted and the same write may be sent again (never sent, 401, 403, 429).
- * `refused`: the service has read it and said no. `unknown`: it may have been done; look before sending again.
+ * `none`: the service has not acted and the same write may be sent again (never sent, or its own 401, 403, 429).
+ * `refused`: the service itself has read it and said no. `unknown`: it may have been done; look before sending again.
  */
 export type Effect = 'none' | 'refused' | 'unknown'
 
@@ -45,59 +45,77 @@ function where({ method, path, status, words }: Failure): string {
   return said.length === 0 ? `${method} ${path}` : `${method} ${path} (${said.join(': ')})`
 }
 
+interface Answered extends Failure {
+  /** Whether the body is the service's own (`isServiceError`); else a gateway in front of it may have answered. */
+  byService: boolean
+}
+
+/** What a status below 500 says of a write holds only where the service itself gave it. */
+abstract class AnsweredError extends BillingError {
+  readonly byService: boolean
+  readonly effect: Effect
+
+  constructor(failure: Answered, { effect, says, hint }: { effect: Effect; says: string; hint: string }) {
+    const advice = failure.byService
+      ? hint
+      : 'the reply is not in the form of the service, so a gateway gave it'
+    super(failure, `${says}: ${where(failure)}; ${advice}`)
+    this.byService = failure.byService
+    this.effect = failure.byService ? effect : 'unknown'
+  }
+}
+
 /** 401, also after the token's source was asked once more. */
-export class Unauthorized extends BillingError {
+export class Unauthorized extends AnsweredError {
   override readonly name = 'Unauthorized'
   readonly retryable = false
-  readonly effect = 'none'
-  constructor(failure: Failure) {
-    super(failure, `the service does not accept the token: ${where(failure)}; put a valid one in place`)
+  constructor(failure: Answered) {
+    const hint = 'put a valid one in place'
+    super(failure, { effect: 'none', says: 'the service does not accept the token', hint })
   }
 }
 
 /** 403: the token is known, but not allowed to do this in this workspace. */
-export class Forbidden extends BillingError {
+export class Forbidden extends AnsweredError {
   override readonly name = 'Forbidden'
   readonly retryable = false
-  readonly effect = 'none'
-  constructor(failure: Failure) {
-    super(failure, `not allowed: ${where(failure)}; check the workspace and what the token may do`)
+  constructor(failure: Answered) {
+    const hint = 'check the workspace and what the token may do'
+    super(failure, { effect: 'none', says: 'not allowed', hint })
   }
 }
 
-/** 404. Only a JSON one is the service's own word; any other is a gateway's, and as good as a 502. */
-export class NotFound extends BillingError {
+/** 404. A gateway's is as good as a 502. */
+export class NotFound extends AnsweredError {
   override readonly name = 'NotFound'
-  readonly json: boolean
   readonly retryable: boolean
-  readonly effect: Effect
-  constructor(failure: Failure & { json: boolean }) {
-    const hint = failure.json ? 'check the id or the page' : 'the reply is no JSON, so a gateway gave it'
-    super(failure, `not found: ${where(failure)}; ${hint}`)
-    this.json = failure.json
-    this.retryable = !failure.json
-    this.effect = failure.json ? 'refused' : 'unknown'
+  constructor(failure: Answered) {
+    // A create asks for no record: the service has no reason to miss one, so something else has answered.
+    const isCreate = failure.method === 'POST' && /^\/[^/]+\/$/.test(failure.path)
+    const effect = isCreate ? 'unknown' : 'refused'
+    super(failure, { effect, says: 'not found', hint: 'check the id or the page' })
+    this.retryable = !failure.byService
   }
 }
 
-/** 400, 409, 422: the service has read the request and said no, in `words`. */
-export class Refused extends BillingError {
+/** 400, 409, 422: the service has read the request and said no, in `words`. A gateway's is as good as a 502. */
+export class Refused extends AnsweredError {
   override readonly name = 'Refused'
-  readonly retryable = false
-  readonly effect = 'refused'
-  constructor(failure: Failure) {
-    super(failure, `refused: ${where(failure)}; change what was sent`)
+  readonly retryable: boolean
+  constructor(failure: Answered) {
+    super(failure, { effect: 'refused', says: 'refused', hint: 'change what was sent' })
+    this.retryable = !failure.byService
   }
 }
 
 /** 429: too many requests. The whole process is paused for `retryAfterMs` where the service named a time. */
-export class RateLimited extends BillingError {
+export class RateLimited extends AnsweredError {
   override readonly name = 'RateLimited'
   readonly retryable = true
-  readonly effect = 'none'
   readonly retryAfterMs: number | undefined
-  constructor(failure: Failure & { retryAfterMs: number | undefined }) {
-    super(failure, `too many requests: ${where(failure)}; lower BILLING_REQUESTS_PER_SECOND if this stays`)
+  constructor(failure: Answered & { retryAfterMs: number | undefined }) {
+    const hint = 'lower BILLING_REQUESTS_PER_SECOND if this stays'
+    super(failure, { effect: 'none', says: 'too many requests', hint })
     this.retryAfterMs = failure.retryAfterMs
   }
 }

@@ -1,3 +1,4 @@
+import { isServiceError } from './error-body.ts'
 import {
   Forbidden,
   LostReply,
@@ -31,12 +32,13 @@ type Asked = Pick<Request, 'method' | 'path' | 'token'>
 export function toError(asked: Asked, reply: Reply): BillingError | undefined {
   const { status } = reply
   if (status >= 200 && status < 300) return undefined
-  const { json } = parseOr(reply.text)
+  const parsed = parseOr(reply.text)
   // Before a long sentence is cut: a part of the token is too much as well.
   const text = reply.text.replaceAll(asked.token, '***')
   const body = parseOr(text)
   const words = toWords(body.json ? body.value : text)
-  const failure: Failure = {
+  const failure = {
+    byService: parsed.json && isServiceError({ status, body: parsed.value }),
     method: asked.method,
     path: asked.path,
     status,
@@ -45,7 +47,7 @@ export function toError(asked: Asked, reply: Reply): BillingError | undefined {
   }
   if (status === 401) return new Unauthorized(failure)
   if (status === 403) return new Forbidden(failure)
-  if (status === 404) return new NotFound({ ...failure, json })
+  if (status === 404) return new NotFound(failure)
   if (status === 400 || status === 409 || status === 422) return new Refused(failure)
   if (status === 429) return new RateLimited({ ...failure, retryAfterMs: retryAfterMs(reply) })
   if (status >= 500) return new ServiceFault(failure)

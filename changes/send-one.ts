@@ -1,4 +1,4 @@
-import { BillingError, NotFound, ServiceFault, Unreachable } from '../billing/errors.ts'
+import { BillingError, Forbidden, LostReply, NotFound, Unauthorized, Unreachable } from '../billing/errors.ts'
 import type { Billing, Body, Returned } from '../billing/client.ts'
 import type { Ledger } from '../state/ledger.ts'
 import type { LedgerRow } from '../state/ledger-row.ts'
@@ -175,7 +175,11 @@ async function closeFailed(options: Claimed & { error: unknown }): Promise<SentO
   const patch = { error: sentenceOf(error), unknownSince: now() }
   await move({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: 'lostReply', patch })
   if (!(error instanceof BillingError)) return { event: 'pending', claimed: true, error }
-  return { event: error instanceof ServiceFault ? 'fault' : 'pending', claimed: true }
+  // A whole reply that is not the service's word: it, or a gateway in front of it, is failing.
+  const event = error instanceof LostReply ? 'pending' : 'fault'
+  // One that lets nothing through is no reason to put every row in doubt.
+  const isShutOut = error instanceof Unauthorized || error instanceof Forbidden
+  return { event, claimed: true, ...(isShutOut && { error }) }
 }
 
 async function closeNotSent({ ledger, claimed, error }: Claimed & { error: BillingError }): Promise<SentOne> {

@@ -83,7 +83,7 @@ class PagesAhead {
       const answer = await source.page({ page, pageSize: source.sizes.most, ...order })
       return answer.records.length === 0 ? { kind: 'end' } : { kind: 'page', page: answer }
     } catch (error) {
-      if (error instanceof NotFound && error.json && page > 1) return { kind: 'end' }
+      if (error instanceof NotFound && error.byService && page > 1) return { kind: 'end' }
       if (error instanceof BillingError && error.retryable) return { kind: 'lost', error }
       throw error
     }

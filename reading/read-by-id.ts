@@ -80,7 +80,7 @@ export async function* readById(options: ReadByIdOptions): AsyncGenerator<IdStep
 
 /** The service has said that there is no such document, or that it does not take the id. */
 function unlessSaid(error: unknown): NotFound | Refused {
-  if (error instanceof Refused || (error instanceof NotFound && error.json)) return error
+  if ((error instanceof Refused || error instanceof NotFound) && error.byService) return error
   throw error
 }
 

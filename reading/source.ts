@@ -163,8 +163,8 @@ export class Source {
 }
 
 function toAnswer(error: unknown, cut: Cut): Answer {
-  if (error instanceof NotFound && error.json && cut.page > 1) return beyond(cut)
-  if (error instanceof Refused)
+  if (error instanceof NotFound && error.byService && cut.page > 1) return beyond(cut)
+  if (error instanceof Refused && error.byService)
     return { kind: 'wrong', reason: `the list is not ordered: ${error.message}`, unordered: true }
   if (error instanceof BillingError && (error.retryable || error instanceof NotFound))
     return { kind: 'lost', error }

@@ -116,6 +116,8 @@ describe('reads', () => {
     ['500', json(500, {})],
     ['HTML with 502', html(502)],
     ['HTML with 404, a gateway’s', html(404)],
+    ['JSON with 404, a gateway’s', json(404, { message: 'no Route matched' })],
+    ['HTML with 400, a gateway’s', html(400)],
     ['HTML with 200', html(200)],
     ['an empty body', json(200, '')],
     ['a reset', reset],
@@ -156,7 +158,7 @@ describe('reads', () => {
     [
       'a JSON 404',
       json(404, { detail: 'Invalid page.' }),
-      { name: 'NotFound', json: true, words: ['Invalid page.'] },
+      { name: 'NotFound', byService: true, words: ['Invalid page.'] },
     ],
     ['what is no list', json(200, [1]), { name: 'UnexpectedReply', what: 'notTheShape' }],
     [
@@ -173,21 +175,35 @@ describe('reads', () => {
   it('say of a 404 that stays whether it was the service’s own', async () => {
     await using service = await startTinyService(html(404))
     const error = await failure(quickBilling({ baseUrl: service.baseUrl }).list(firstPage))
-    expect(error).toMatchObject({ name: 'NotFound', json: false })
+    expect(error).toMatchObject({ name: 'NotFound', byService: false })
     expect(service.seen).toHaveLength(8)
   })
 })
 
 describe('writes', () => {
+  const nameOf = {
+    400: 'Refused',
+    401: 'Unauthorized',
+    403: 'Forbidden',
+    404: 'NotFound',
+    409: 'Refused',
+    422: 'Refused',
+    429: 'RateLimited',
+  } as const
   const outcomes = [
     ['400', json(400, { lines: [{}, { amount: ['A valid number is required.'] }] }), 'Refused', 'refused'],
-    ['404', json(404, { detail: 'Not found.' }), 'NotFound', 'refused'],
-    ['409', json(409, {}), 'Refused', 'refused'],
-    ['422', json(422, {}), 'Refused', 'refused'],
-    ['429', json(429, {}), 'RateLimited', 'none'],
-    ['401', json(401, {}), 'Unauthorized', 'none'],
-    ['403', json(403, {}), 'Forbidden', 'none'],
-    ['a gateway’s 404', html(404), 'NotFound', 'unknown'],
+    ['409', json(409, { detail: 'It exists.' }), 'Refused', 'refused'],
+    ['422', json(422, { number: ['Taken.'] }), 'Refused', 'refused'],
+    ['429', json(429, { detail: 'Throttled.' }), 'RateLimited', 'none'],
+    ['401', json(401, { detail: 'Invalid token.' }), 'Unauthorized', 'none'],
+    ['403', json(403, { detail: 'No.' }), 'Forbidden', 'none'],
+    // A create asks for no record, so that none was found says nothing of it.
+    ['404', json(404, { detail: 'Not found.' }), 'NotFound', 'unknown'],
+    ...([400, 401, 403, 404, 409, 422, 429] as const).flatMap((status) => [
+      [`a gateway’s page of ${status}`, html(status), nameOf[status], 'unknown'] as const,
+      [`a gateway’s JSON of ${status}`, json(status, { message: 'No' }), nameOf[status], 'unknown'] as const,
+      [`a ${status} without a body`, json(status, ''), nameOf[status], 'unknown'] as const,
+    ]),
     ['500', json(500, {}), 'ServiceFault', 'unknown'],
     ['502', html(502), 'ServiceFault', 'unknown'],
     ['HTML with 200', html(200), 'UnexpectedReply', 'unknown'],
@@ -211,6 +227,20 @@ describe('writes', () => {
         path: '/retentions/',
       })
       expect(service.seen).toHaveLength(1)
+    },
+  )
+
+  it.each([
+    ['the service’s own', json(404, { detail: 'Not found.' }), 'refused'],
+    ['a gateway’s', json(404, { message: 'no Route matched with those values' }), 'unknown'],
+  ])(
+    'of one record are refused by a 404 only where it is the service’s: %s',
+    async (_name, answer, effect) => {
+      await using service = await startTinyService(answer)
+      const billing = quickBilling({ baseUrl: service.baseUrl })
+      expect(await failure(billing.deleteOrder('7'))).toMatchObject({ name: 'NotFound', effect })
+      expect(await failure(billing.updateContact('7', {}))).toMatchObject({ name: 'NotFound', effect })
+      expect(await failure(billing.resumeSubscription('7', {}))).toMatchObject({ name: 'NotFound', effect })
     },
   )
 
@@ -255,7 +285,7 @@ describe('writes', () => {
   })
 
   it('tell just before they leave, and never leave if that fails', async () => {
-    await using service = await startTinyService(json(401, {}), json(201, {}))
+    await using service = await startTinyService(json(401, { detail: 'Invalid token.' }), json(201, {}))
     const tokens = ['old', 'new']
     const billing = quickBilling({ baseUrl: service.baseUrl, token: async () => tokens.shift() ?? '' })
     const calls: number[] = []
@@ -283,6 +313,17 @@ describe('the token', () => {
       'Token new',
     ])
     expect(asks).toEqual([undefined, { fresh: true }])
+  })
+
+  it('that a gateway does not accept is asked for once more, and the write not sent again', async () => {
+    await using service = await startTinyService(html(401), json(201, { id: '1' }))
+    const asks: unknown[] = []
+    const token = async (ask?: { fresh: boolean }) => (asks.push(ask) === 1 ? 'old' : 'new')
+    const billing = quickBilling({ baseUrl: service.baseUrl, token })
+    expect(await failure(billing.createAddon({}))).toMatchObject({ name: 'Unauthorized', effect: 'unknown' })
+    expect(service.seen).toHaveLength(1)
+    await billing.createAddon({})
+    expect(service.seen.map(({ headers }) => headers.authorization)).toEqual(['Token old', 'Token new'])
   })
 
   it('that has not changed, or is refused again, fails as Unauthorized', async () => {

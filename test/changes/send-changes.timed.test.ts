@@ -112,6 +112,46 @@ test('a lost reply is unknown and is not sent again by the sender, whatever it w
   expect(sandbox.control.requests().filter((request) => request.method === 'POST')).toHaveLength(6)
 })
 
+test.each([400, 404, 409, 422, 429])(
+  'an addon that was made, and answered by a gateway with a page of %i, is left to a person',
+  async (status) => {
+    const on = 'POST /addons/'
+    const sandbox = await startSandbox({
+      faults: [{ kind: 'error', status, html: true, effect: 'done', on, requests: [2] }],
+    })
+    const engine = await startEngine({ kind: addons, sandbox, limits: { inFlight: 1 } })
+    await engine.stage(addonRows(3))
+    await engine.finish()
+    expect((await engine.rows()).map(({ state }) => state)).toEqual(['done', 'parked', 'done'])
+    expect([...copies(sandbox, 'addons', 'name').values()]).toEqual([1, 1, 1])
+  },
+)
+
+test.each([401, 403])('a gateway’s page of %i stops the run, and one row is in doubt', async (status) => {
+  const faults = [{ kind: 'error', status, html: true, effect: 'done', on: post, requests: [3] }] as const
+  const sandbox = await startSandbox({ faults })
+  const engine = await startEngine({ kind: retentions, sandbox, limits: { inFlight: 1 } })
+  await engine.stage(retentionRows(5))
+  await expect(engine.send()).rejects.toThrow('a gateway gave it')
+  expect((await engine.rows()).map(({ state }) => state)).toEqual([
+    'done',
+    'done',
+    'unknown',
+    'staged',
+    'staged',
+  ])
+  await engine.finish()
+  expect((await engine.rows()).every(({ state }) => state === 'done')).toBe(true)
+  expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([1, 1, 1, 1, 1])
+})
+
+test('a gateway that answers every request with its own page opens the breaker, and rejects no row', async () => {
+  const sandbox = await startSandbox({ faults: [{ kind: 'notFound', html: true, on: post }] })
+  const engine = await startEngine({ kind: retentions, sandbox, limits: { inFlight: 1 } })
+  await engine.stage(retentionRows(15))
+  expect(await engine.send()).toMatchObject({ ended: 'breaker', failed: 0, unknown: 10 })
+})
+
 test('what was never sent stays to be sent: 429 goes on by itself', async () => {
   const sandbox = await startSandbox({
     faults: [{ kind: 'throttle', perSecond: 10, burst: 2, retryAfter: 'none' }],

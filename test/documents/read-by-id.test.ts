@@ -7,7 +7,7 @@ import type { SourceRecord } from '../../reading/record.ts'
 type Answer = SourceRecord | Error | ((time: number) => SourceRecord | Error)
 
 const at = (id: string) => ({ method: 'GET', path: `/creditnotes/${id}/` })
-const absent = (id: string) => new NotFound({ ...at(id), status: 404, json: true })
+const absent = (id: string) => new NotFound({ ...at(id), status: 404, byService: true })
 const away = (id: string) => new ServiceFault({ ...at(id), status: 500 })
 
 /** Reads ids from a service that answers for some of them as said, and for the others with their documents. */
@@ -75,11 +75,16 @@ describe('documents by id', () => {
   })
 
   test.each<[string, Answer, string]>([
-    ['refused', new Refused({ ...at('503'), status: 400, words: ['no number'] }), 'no number'],
+    [
+      'refused',
+      new Refused({ ...at('503'), status: 400, byService: true, words: ['no number'] }),
+      'no number',
+    ],
     ['answered with another document', { id: 777 }, 'the document 777'],
     ['answered with a document without an id', { number: 1 }, 'without an id'],
     ['never answered while others are', away('503'), '500'],
-    ['answered by a gateway alone', new NotFound({ ...at('503'), status: 404, json: false }), '404'],
+    ['answered by a gateway alone', new NotFound({ ...at('503'), status: 404, byService: false }), '404'],
+    ['refused by a gateway alone', new Refused({ ...at('503'), status: 400, byService: false }), '400'],
   ])('are not proven where one is %s, and the others come', async (_, answer, says) => {
     const { read } = openRead({ ids: tenIds, answers: { '503': answer } })
     const { steps, outcome } = await toEnd(read)
@@ -121,7 +126,7 @@ describe('documents by id', () => {
   })
 
   test.each([
-    ['a token without rights', new Forbidden({ ...at('503'), status: 403 }), 'not allowed'],
+    ['a token without rights', new Forbidden({ ...at('503'), status: 403, byService: true }), 'not allowed'],
     ['data of the other mode', { id: 503, test_mode: true }, 'is test data'],
   ])('end at once at %s', async (_, answer, says) => {
     const { read } = openRead({ ids: tenIds, answers: { '503': answer } })

@@ -60,7 +60,7 @@ describe('connector import', () => {
 
   test('shows the report of a file that was done before: with its own exit code once, then with 2', async () => {
     const world = await openShop({
-      faults: [{ kind: 'refuse', answer: {}, on: 'POST /retentions/', requests: [2] }],
+      faults: [{ kind: 'refuse', answer: { detail: 'No.' }, on: 'POST /retentions/', requests: [2] }],
     })
     const file = await fileIn(world, retentionsCsv(6))
     const detached = await importOf(world, ['retentions', file, '--detach', '--json'])

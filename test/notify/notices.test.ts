@@ -144,7 +144,7 @@ describe('people are told', () => {
   test('of what waits for an approval, once, and of a breaker that opened, once for all its trials', async () => {
     const receiver = await openReceiver()
     const world = await createWorld({
-      faults: [{ kind: 'refuse', status: 400, answer: {}, on: 'POST /retentions/' }],
+      faults: [{ kind: 'refuse', status: 400, answer: { detail: 'No.' }, on: 'POST /retentions/' }],
     })
     await startTestWorker(world, { NOTIFY_URL: receiver.url })
     const file = await putFile(world, retentionsCsv(40))

@@ -267,12 +267,18 @@ function toItem(id: string, at: number, updated: number): Item {
 }
 
 function notFound(): NotFound {
-  return new NotFound({ method: 'GET', path: '/list/', status: 404, words: ['Invalid page.'], json: true })
+  return new NotFound({
+    method: 'GET',
+    path: '/list/',
+    status: 404,
+    words: ['Invalid page.'],
+    byService: true,
+  })
 }
 
 function gatewayFault(random: number): Error {
   const failure = { method: 'GET', path: '/list/', status: 404 }
   return random < 0.5
-    ? new NotFound({ ...failure, json: false })
+    ? new NotFound({ ...failure, byService: false })
     : new ServiceFault({ ...failure, status: 502 })
 }

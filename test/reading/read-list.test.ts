@@ -246,7 +246,7 @@ describe('what a service may do', () => {
     const list = listOf({ size: 230 })
     const fetchPage = serving(list, (request, page) => {
       if (request.ordering !== undefined)
-        throw new Refused({ ...failure, status: 400, words: ['no such ordering'] })
+        throw new Refused({ ...failure, status: 400, byService: true, words: ['no such ordering'] })
       return page()
     })
     const { outcome, ids } = await readThrough({ fetchPage })
@@ -450,7 +450,7 @@ describe('requests that are lost', () => {
   test('what is no lost request is thrown as it is', async () => {
     const list = listOf({ size: 500 })
     const fetchPage = serving(list, () => {
-      throw new Forbidden({ ...failure, status: 403 })
+      throw new Forbidden({ ...failure, status: 403, byService: true })
     })
     await expect(readThrough({ fetchPage })).rejects.toThrow(Forbidden)
   })
@@ -458,7 +458,7 @@ describe('requests that are lost', () => {
   test('a JSON 404 for the first page is no empty list', async () => {
     const list = listOf({ size: 500 })
     const fetchPage = serving(list, () => {
-      throw new NotFound({ ...failure, status: 404, json: true })
+      throw new NotFound({ ...failure, status: 404, byService: true })
     })
     await expect(readThrough({ fetchPage })).rejects.toThrow(NotFound)
   })
