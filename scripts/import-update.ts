@@ -1,6 +1,8 @@
 import {
+  ApplicationFailure,
   type Client,
   WithStartWorkflowOperation,
+  WorkflowFailedError,
   WorkflowNotFoundError,
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
@@ -15,6 +17,7 @@ import { openLocalSession } from './local-session.ts'
 import { savedRecovery } from './recovery-folder.ts'
 import { openClient } from './session.ts'
 import type { Settings } from '../worker/settings.ts'
+import type { RunEnding } from '../workflows/messages.ts'
 import { RefusedError } from './terminal/failures.ts'
 import type { Terminal } from './terminal/terminal.ts'
 
@@ -75,22 +78,38 @@ async function findPlan({ settings, run }: Omit<Resolving, 'said'>): Promise<Imp
 async function resolveBy({ client, ...resolving }: Resolving & { client: Client }): Promise<string> {
   const { settings, run, said } = resolving
   const plan = await findPlan(resolving)
-  const startWorkflowOperation = new WithStartWorkflowOperation<typeof importFile>('importFile', {
-    workflowId: run,
-    taskQueue: settings.taskQueue,
-    args: [inputOf(plan)],
-    workflowIdConflictPolicy: 'USE_EXISTING',
-  })
-  try {
-    return await client.withDeadline(Date.now() + answerWithinMs, () =>
-      client.workflow.executeUpdateWithStart<typeof importFile, string, [object]>('resolve', {
-        args: [said],
-        startWorkflowOperation,
-      }),
-    )
-  } catch (error) {
-    throw toRefusal({ error, run })
+  const toStart = () =>
+    new WithStartWorkflowOperation<typeof importFile>('importFile', {
+      workflowId: run,
+      taskQueue: settings.taskQueue,
+      args: [inputOf(plan)],
+      workflowIdConflictPolicy: 'USE_EXISTING',
+    })
+  const deadline = Date.now() + answerWithinMs
+  for (;;) {
+    try {
+      return await client.withDeadline(deadline, () =>
+        client.workflow.executeUpdateWithStart<typeof importFile, string, [object]>('resolve', {
+          args: [said],
+          startWorkflowOperation: toStart(),
+        }),
+      )
+    } catch (error) {
+      if (!isRunEnding(error)) throw toRefusal({ error, run })
+      // It is writing its report: once it has ended, it is started again.
+      await client.withDeadline(deadline, () => client.workflow.getHandle(run).result()).catch(unlessLate)
+    }
   }
+}
+
+const isRunEnding = (error: unknown): boolean =>
+  error instanceof WorkflowUpdateFailedError &&
+  error.cause instanceof ApplicationFailure &&
+  error.cause.type === ('RunEnding' satisfies RunEnding)
+
+/** However the run ended, it has ended. */
+function unlessLate(error: unknown): void {
+  if (!(error instanceof WorkflowFailedError)) throw error
 }
 
 /** Resolves it with a Temporal server and a worker of its own, and follows the run to its end. */

@@ -1,4 +1,12 @@
-import { condition, defineQuery, defineUpdate, proxyActivities, setHandler } from '@temporalio/workflow'
+import {
+  CancellationScope,
+  allHandlersFinished,
+  condition,
+  defineQuery,
+  defineUpdate,
+  proxyActivities,
+  setHandler,
+} from '@temporalio/workflow'
 import type { Activities } from '../activities/index.ts'
 import type { ReportCounts } from '../changes/report.ts'
 import type { ChangeRun, Decision } from '../changes/run-notes.ts'
@@ -8,6 +16,7 @@ import {
   checkLimits,
   checkResolution,
   decisionOf,
+  isEnding,
   isOver,
   type LimitsChange,
   type ReportQuestion,
@@ -59,6 +68,11 @@ export interface Desk<Plan extends ChangeRun = ChangeRun, Result extends DeskRes
   notices: Notices
   /** Waits for `approve`. False where nobody came in time, or the run was stopped. */
   ask(question: { what: WaitingFor; count?: number; seconds: number }): Promise<boolean>
+  /**
+   * Waits for the updates in progress and refuses further ones: the report would not have them, and the run's end
+   * would cut them off. Stays open and gives false if `resolved` is no longer `seen`.
+   */
+  close(seen?: number): Promise<boolean>
 }
 
 interface Parties {
@@ -78,6 +92,10 @@ export function openDesk<Plan extends ChangeRun, Result extends DeskResult>(
 ): Desk<Plan, Result> {
   const { progress, show, control, words } = parties
   const approval = { given: false }
+  let isClosed = false
+  const refuseLate = () => {
+    if (isClosed) throw isEnding()
+  }
   const notices = openNotices()
   const desk: Desk<Plan, Result> = {
     plan: undefined,
@@ -97,10 +115,18 @@ export function openDesk<Plan extends ChangeRun, Result extends DeskResult>(
       show()
       return approval.given
     },
+    async close(seen) {
+      await condition(allHandlersFinished)
+      // No await from here on: an update between the look and the flag would be cut off.
+      if (seen !== undefined && desk.resolved !== seen) return false
+      isClosed = true
+      return true
+    },
   }
-  takeApprovals({ ...parties, desk, approval })
-  takeLimits({ ...parties, desk })
-  takeResolutions({ ...parties, desk })
+  const open = { ...parties, desk, refuseLate }
+  takeApprovals({ ...open, approval })
+  takeLimits(open)
+  takeResolutions(open)
   setHandler(status, () => progress, {
     description: 'Where the run is: its phase, its counts, its limits and what it waits for.',
   })
@@ -131,7 +157,13 @@ function toAppeal(question: {
   }
 }
 
-type Open = Parties & { desk: Desk }
+type Open = Parties & { desk: Desk; refuseLate: () => void }
+
+/** An update's handler, also after Request Cancellation: the scope that handlers run in is cancelled then. */
+const shielded =
+  <Said, T>(handler: (said: Said) => Promise<T>) =>
+  (said: Said): Promise<T> =>
+    CancellationScope.nonCancellable(() => handler(said))
 
 /** People may speak before the run has settled what it does. Only what the step needs goes into the history. */
 async function planned(desk: Desk): Promise<ChangeRun> {
@@ -147,48 +179,59 @@ async function note(desk: Desk, decision: Omit<Decision, 'at'>): Promise<void> {
   await noteDecision.executeWithOptions({ summary }, [input]).catch(throwInOwnWords)
 }
 
-function takeApprovals({ desk, progress, approval }: Open & { approval: { given: boolean } }): void {
+function takeApprovals({
+  desk,
+  progress,
+  approval,
+  refuseLate,
+}: Open & { approval: { given: boolean } }): void {
   setHandler(
     approve,
-    async ({ by, why }) => {
+    shielded(async ({ by, why }: Approval) => {
       const question = progress.waitingFor
       await note(desk, { about: question?.what ?? 'approval', by, why })
       // It may have been answered or timed out while this was noted, and nobody has seen the one after it.
       if (progress.waitingFor !== question || question === undefined) throw isOver(by)
       approval.given = true
       return `approved by ${by}`
-    },
+    }),
     {
       description:
         'Goes on with what the run waits for: {"by": "your name", "why": "..."}; for deletes also "count", the number of them. Who and why go into the report and are not checked.',
-      validator: (said: unknown) => checkApproval(said, progress),
+      validator: (said: unknown) => {
+        refuseLate()
+        checkApproval(said, progress)
+      },
     },
   )
 }
 
-function takeLimits({ desk, progress, show, control, words }: Open): void {
+function takeLimits({ desk, progress, show, control, words, refuseLate }: Open): void {
   const names = Object.keys(words.limits)
   setHandler(
     setLimits,
-    async ({ by = 'someone', why = '', ...limits }) => {
+    shielded(async ({ by = 'someone', why = '', ...limits }: LimitsChange) => {
       const said = Object.entries(limits).map(([name, value]) => `${name} ${String(value)}`)
       await note(desk, { about: 'limits', by, why: [said.join(', '), why].filter(Boolean).join(': ') })
       Object.assign(progress.limits, limits)
       control.interrupt()
       show()
       return progress.limits
-    },
+    }),
     {
       description: `Changes bounds of the run: ${JSON.stringify(words.limits)}, any of them.`,
-      validator: (said: unknown) => checkLimits(said, names),
+      validator: (said: unknown) => {
+        refuseLate()
+        checkLimits(said, names)
+      },
     },
   )
 }
 
-function takeResolutions({ desk, progress, show }: Open): void {
+function takeResolutions({ desk, progress, show, refuseLate }: Open): void {
   setHandler(
     resolve,
-    async (said) => {
+    shielded(async (said: Resolution) => {
       const { row, by, why } = said
       const input = { plan: await planned(desk), row, decision: decisionOf(said), by, why }
       await resolveRow.executeWithOptions({ summary: `resolve row ${row}` }, [input]).catch(throwInOwnWords)
@@ -196,11 +239,14 @@ function takeResolutions({ desk, progress, show }: Open): void {
       countResolved(progress, said)
       show()
       return `row ${row} resolved by ${by}`
-    },
+    }),
     {
       description:
         'Says what became of a parked row: {"row": 17, "exists": "<id>"} or "absent": true (it is sent again) or "drop": true, with "by" and "why".',
-      validator: checkResolution,
+      validator: (said: unknown) => {
+        refuseLate()
+        checkResolution(said)
+      },
     },
   )
 }

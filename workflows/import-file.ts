@@ -17,6 +17,7 @@ import { type Desk, openDesk } from './desk.ts'
 import { openMarks, type Marks } from './marks.ts'
 import { describeImport, type ImportProgress } from './import-details.ts'
 import { sendAll } from './import-sending.ts'
+import { onlyFailures } from './only-failures.ts'
 import { controlRun, type RunControl } from './run-control.ts'
 import type { SendingEnd } from './sending.ts'
 
@@ -105,10 +106,9 @@ async function runPlan(run: Run & { plan: OpenedImport }): Promise<ImportResult>
   for (let isFirst = true; ; isFirst = false) {
     const { resolved } = desk
     const end = await endOf({ ...run, staged: isFirst ? staged : nothingStaged(staged) })
-    const result = await close(run, end)
     // A row that somebody resolved meanwhile may have to be sent.
-    await condition(allHandlersFinished)
-    if (desk.resolved !== resolved && end.how === 'finished') continue
+    if (end.how === 'finished' && !end.giveUp && !(await desk.close(resolved))) continue
+    const result = await close(run, end)
     progress.phase = 'ended'
     show()
     const { parked, rejected } = result.counts
@@ -153,7 +153,7 @@ async function fail({
   how: 'refused' | 'failed'
   error: unknown
 }): Promise<never> {
-  await condition(allHandlersFinished)
+  onlyFailures(error)
   const why = rootCause(error) ?? String(error)
   await close(run, { how, why, giveUp: false })
   run.marks.set({ verdict: 'failed', needsPerson: true })
@@ -165,6 +165,7 @@ async function fail({
 
 async function close(run: Run & { plan: ImportPlan }, end: Omit<CloseInput, 'plan'>): Promise<ImportResult> {
   const { plan, desk, progress, show } = run
+  await desk.close()
   progress.phase = 'reporting'
   show()
   const input = { plan, ...end }

@@ -49,6 +49,15 @@ export function checkApproval(said: unknown, { waitingFor }: DeskProgress): void
 export const isOver = (by: string) =>
   refused(`What ${by} answered is over, so nothing was approved by it; look what the run waits for now.`)
 
+/** The type of the failure that refuses an update while the run reports. */
+export type RunEnding = 'RunEnding'
+
+export const isEnding = () =>
+  ApplicationFailure.nonRetryable(
+    'The run is writing its report and takes no more updates. Try again once it has ended.',
+    'RunEnding' satisfies RunEnding,
+  )
+
 /** Far more than any service is asked at once; what is looked up together is held in memory together. */
 const mostInFlight = 100
 

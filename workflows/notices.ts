@@ -6,7 +6,6 @@ import {
 import {
   ApplicationFailure,
   CancellationScope,
-  ContinueAsNew,
   log,
   proxyActivities,
   startChild,
@@ -15,6 +14,7 @@ import {
 import type { Activities } from '../activities/index.ts'
 import type { Notice, NoticeKind } from '../activities/notice.ts'
 import { deliverNotice } from './deliver-notice.ts'
+import { onlyFailures } from './only-failures.ts'
 import { inOwnWords } from './own-words.ts'
 
 const { pauseIfFailing } = proxyActivities<Activities>({
@@ -77,8 +77,7 @@ export function openNotices(): Notices {
     },
     fail: (thrown) =>
       CancellationScope.nonCancellable(async () => {
-        // It goes on as the next execution, which tells by itself how it ends.
-        if (thrown instanceof ContinueAsNew) throw thrown
+        onlyFailures(thrown)
         const error = inOwnWords(thrown)
         const by = scheduledBy()
         // What is refused before it began is shown to the person who started it; a schedule has nobody there.
@@ -107,6 +106,7 @@ async function pauseAfterFailures(failed: {
     const command = `connector schedule unpause ${by.schedule} --why "..."`
     await notices.tell({ kind: 'paused', summary: `${by.schedule}: ${paused}`, command })
   } catch (error) {
+    onlyFailures(error)
     log.warn(`Whether ${by.schedule} keeps failing could not be found out: ${sentenceOf(error)}`)
   }
 }
@@ -123,6 +123,7 @@ async function deliver(notice: Notice): Promise<void> {
       staticSummary: `${notice.kind}: ${notice.run.workflowId}`.slice(0, 200),
     })
   } catch (error) {
+    onlyFailures(error)
     if (error instanceof WorkflowExecutionAlreadyStartedError) return
     log.warn(`The notice ${notice.id} could not be handed over: ${sentenceOf(error)}`)
   }

@@ -2,6 +2,7 @@ import { rootCause } from '@temporalio/workflow'
 import type { PublishFailure, ResourceResult } from '../activities/close-export.ts'
 import type { ExportPlan } from '../activities/export-plan.ts'
 import type { PublishedExport } from '../activities/publish-export.ts'
+import { onlyFailures } from './only-failures.ts'
 
 /**
  * Publishes a finished read to each of its destinations. One that fails takes nothing from the others: they are
@@ -17,10 +18,10 @@ export async function publishEach(options: {
   const failed: PublishFailure[] = []
   const outcomes = await Promise.all(
     to.map((destination) =>
-      publish(destination).catch((error: unknown): PublishFailure => ({
-        destination,
-        error: rootCause(error) ?? String(error),
-      })),
+      publish(destination).catch((error: unknown): PublishFailure => {
+        onlyFailures(error)
+        return { destination, error: rootCause(error) ?? String(error) }
+      }),
     ),
   )
   for (const outcome of outcomes) {

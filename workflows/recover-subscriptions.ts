@@ -1,7 +1,6 @@
 import {
   ApplicationFailure,
   CancellationScope,
-  ContinueAsNew,
   allHandlersFinished,
   condition,
   continueAsNew,
@@ -19,6 +18,7 @@ import type { RecoveryPlan } from '../recoveries/recovery-plan.ts'
 import { type Desk, openDesk } from './desk.ts'
 import { openMarks, type Marks } from './marks.ts'
 import { describeRecovery, type RecoveryProgress } from './recovery-details.ts'
+import { onlyFailures } from './only-failures.ts'
 import { tellEnd, tellPreview } from './recovery-end.ts'
 import { lookToTheEnd, resumeAll } from './recovery-sending.ts'
 import { controlRun, type RunControl } from './run-control.ts'
@@ -147,8 +147,7 @@ async function runPlan(run: Planned): Promise<RecoveryResult> {
     const { resolved } = desk
     const end = await work({ ...run, snapshot, thread }).catch((error: unknown) => fail(run, error))
     // A row that somebody resolved meanwhile may have to be resumed.
-    await condition(allHandlersFinished)
-    if (desk.resolved === resolved || end.how !== 'finished' || end.giveUp) {
+    if (end.how !== 'finished' || end.giveUp || (await desk.close(resolved))) {
       const result = await close(run, end)
       await tellEnd(run, result)
       return result
@@ -196,8 +195,7 @@ async function take({ plan, progress, show, control }: Planned): Promise<Snapsho
 
 /** The run ends as failed, but not without its report. */
 async function fail(run: Planned, error: unknown): Promise<never> {
-  if (error instanceof ContinueAsNew) throw error
-  await condition(allHandlersFinished)
+  onlyFailures(error)
   const why = rootCause(error) ?? String(error)
   const { counts } = await close(run, { how: 'failed', why })
   run.marks.set({ verdict: 'failed', needsPerson: true })
@@ -207,6 +205,7 @@ async function fail(run: Planned, error: unknown): Promise<never> {
 
 async function close(run: Planned, end: Omit<CloseRecoveryInput, 'plan'>): Promise<RecoveryResult> {
   const { plan, desk, progress, show } = run
+  await desk.close()
   progress.phase = 'reporting'
   show()
   const { how, why } = end

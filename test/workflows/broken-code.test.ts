@@ -1,0 +1,121 @@
+import { Worker } from '@temporalio/worker'
+import { expect, test } from 'vitest'
+import { until } from '../export/world.ts'
+import {
+  exportPlan,
+  exportReport,
+  importPlan,
+  importResult,
+  recoveryPlan,
+  sendStep,
+  snapshot,
+  staged,
+  startSteps,
+  workflowCode,
+  type Steps,
+} from './steps.ts'
+
+const missed = { schedule: 'nightly', at: '2026-11-20T02:00:00Z', by: '2026-11-20T06:00:00Z', says: 'none' }
+const publication = {
+  resource: 'plans',
+  destination: 'csv',
+  verdict: 'proven',
+  reasons: [],
+  records: 3,
+  warnings: [],
+}
+
+/** Each job, with a function that throws once its run is under way, inside every catch-all of that job. */
+const jobs: Record<
+  string,
+  { input: object; /** What comes before the bug. */ breaks: string; steps: Steps }
+> = {
+  exportData: {
+    input: {},
+    breaks: 'async function tellExport(of) {',
+    steps: {
+      openExport: () => exportPlan(),
+      readSegment: () => ({ verdict: 'proven', records: 3, requests: 1, checkpoint: '1' }),
+      publishExport: () => publication,
+      closeExport: () => exportReport(),
+    },
+  },
+  publishRun: {
+    input: { run: 'export-steps' },
+    breaks: 'async function publishEach(options) {',
+    steps: {
+      openPublish: () => ({ plan: exportPlan(), checkpoints: [{ resource: 'plans', checkpoint: '1' }] }),
+      publishExport: () => publication,
+      closeExport: () => exportReport(),
+    },
+  },
+  importFile: {
+    input: {},
+    breaks: 'async function prove({ plan, progress, show, control }) {',
+    steps: {
+      openImport: () => ({ ...importPlan, kind: 'retentions' }),
+      stageImport: () => staged,
+      sendImport: () => sendStep(),
+      auditImport: () => ({}),
+      closeImport: () => importResult(),
+    },
+  },
+  recoverSubscriptions: {
+    input: {},
+    breaks: 'function notePace({ progress, rows }, segment) {',
+    steps: {
+      openRecovery: () => recoveryPlan,
+      snapshotRecovery: () => snapshot,
+      sendRecovery: () => sendStep(),
+      closeRecovery: () => importResult(),
+    },
+  },
+  watchExports: {
+    input: {},
+    breaks: 'async function deliver(notice) {\n    try {',
+    steps: {
+      findMissed: () => ({
+        until: '2026-11-21T02:00:00Z',
+        nights: 1,
+        missed: [missed],
+        notifies: ['missed'],
+      }),
+      sendNotice: () => 'told',
+    },
+  },
+}
+
+test.each(Object.keys(jobs))(
+  'a bug in %s leaves its run open, and the run resumes and finishes on fixed code',
+  async (workflow) => {
+    const { input, breaks, steps } = jobs[workflow]!
+    const good = await workflowCode()
+    const broken = await startSteps(steps, { code: breakCode(good, breaks) })
+    const { client, taskQueue } = broken
+    const workflowId = `broken-${workflow}-${process.pid}`
+    const run = await client.workflow.start(workflow, { workflowId, taskQueue, args: [input] })
+    const events = async () => (await run.fetchHistory()).events ?? []
+    await until(async () =>
+      (await events()).some(
+        ({ workflowTaskFailedEventAttributes: failed }) => failed?.failure?.message === 'a bug',
+      ),
+    )
+    expect(await run.describe()).toMatchObject({ status: { name: 'RUNNING' } })
+    await broken.stop()
+    await startSteps(steps, { code: good, taskQueue })
+    expect(await run.result()).toMatchObject({ summary: expect.any(String) as string })
+    // Nothing was told of the bug, and no report was written of it.
+    const commands = (await events()).flatMap(({ activityTaskScheduledEventAttributes: scheduled }) =>
+      scheduled?.activityType?.name === undefined ? [] : [scheduled.activityType.name],
+    )
+    expect(new Set(commands).size).toBe(commands.length)
+    await Worker.runReplayHistory({ workflowBundle: { code: good } }, await run.fetchHistory(), workflowId)
+  },
+)
+
+/** The workflow code with a TypeError at the place named, which is there once. */
+function breakCode(code: string, place: string): string {
+  if (code.split(place).length !== 2) throw new Error(`${place} is not once in the workflow code`)
+  const bug = "(() => { throw new TypeError('a bug') })();"
+  return code.replace(place, () => `${place} ${bug}`)
+}

@@ -1,0 +1,149 @@
+import type { WorkflowHandle } from '@temporalio/client'
+import { expect, test } from 'vitest'
+import { until } from '../export/world.ts'
+import {
+  countsOf,
+  gate,
+  importPlan,
+  importResult,
+  recoveryPlan,
+  sendStep,
+  snapshot,
+  staged,
+  startSteps,
+} from './steps.ts'
+
+const person = { by: 'Ana', why: 'looked it up' }
+const resolution = { row: 2, absent: true, ...person }
+const phaseOf = async (run: WorkflowHandle) => (await run.query<{ phase: string }>('status')).phase
+
+let runs = 0
+const idOf = (name: string) => `late-${name}-${process.pid}-${(runs += 1)}`
+
+test('an update that arrives while an import reports is refused and changes nothing', async () => {
+  const closing = gate()
+  const resolved: unknown[] = []
+  const { client, taskQueue } = await startSteps({
+    openImport: () => importPlan,
+    stageImport: () => staged,
+    sendImport: () => sendStep(),
+    closeImport: async () => {
+      await closing.promise
+      return importResult()
+    },
+    resolveRow: (said: unknown) => resolved.push(said),
+    noteDecision: () => undefined,
+  })
+  const run = await client.workflow.start('importFile', { workflowId: idOf('import'), taskQueue, args: [{}] })
+  await until(async () => (await phaseOf(run)) === 'reporting')
+  for (const [name, said] of [
+    ['resolve', resolution],
+    ['setLimits', { concurrency: 2 }],
+    ['approve', person],
+  ] as const)
+    await expect(run.executeUpdate(name, { args: [said] })).rejects.toMatchObject({
+      cause: {
+        type: 'RunEnding',
+        message: 'The run is writing its report and takes no more updates. Try again once it has ended.',
+      },
+    })
+  closing.open()
+  expect(await run.result()).toMatchObject({ verdict: 'proven' })
+  expect(resolved).toEqual([])
+})
+
+test('a row that is resolved while the last changes are sent is sent before the report is written', async () => {
+  const [sending, resolving] = [gate(), gate()]
+  const steps: string[] = []
+  const { client, taskQueue } = await startSteps({
+    openImport: () => importPlan,
+    stageImport: () => staged,
+    sendImport: async () => {
+      steps.push('send')
+      if (steps.length === 1) await sending.promise
+      return sendStep()
+    },
+    closeImport: () => {
+      steps.push('close')
+      return importResult()
+    },
+    resolveRow: async () => {
+      await resolving.promise
+      steps.push('resolve')
+    },
+  })
+  const run = await client.workflow.start('importFile', { workflowId: idOf('row'), taskQueue, args: [{}] })
+  await until(() => steps.length === 1)
+  const answer = await run.startUpdate<string, [object]>('resolve', {
+    args: [resolution],
+    waitForStage: 'ACCEPTED',
+  })
+  sending.open()
+  await until(async () => (await eventsOf(run)).filter((name) => name === 'sendImport completed').length > 0)
+  resolving.open()
+  expect(await answer.result()).toBe('row 2 resolved by Ana')
+  expect(await run.result()).toMatchObject({ verdict: 'proven' })
+  expect(steps).toEqual(['send', 'resolve', 'send', 'close'])
+})
+
+test('a recovery refuses updates while it reports', async () => {
+  const closing = gate()
+  const { client, taskQueue } = await startSteps({
+    openRecovery: () => recoveryPlan,
+    snapshotRecovery: () => snapshot,
+    sendRecovery: () => sendStep(),
+    closeRecovery: async () => {
+      await closing.promise
+      return importResult()
+    },
+  })
+  const run = await client.workflow.start('recoverSubscriptions', { workflowId: idOf('recovery'), taskQueue })
+  await until(async () => (await phaseOf(run)) === 'reporting')
+  const late = run.executeUpdate('resolve', { args: [resolution] })
+  await expect(late).rejects.toMatchObject({ cause: { type: 'RunEnding' } })
+  closing.open()
+  await run.result()
+})
+
+test('updates are answered after Request Cancellation, until the run reports', async () => {
+  const told: unknown[] = []
+  const { client, taskQueue } = await startSteps({
+    openRecovery: () => recoveryPlan,
+    snapshotRecovery: () => snapshot,
+    sendRecovery: () =>
+      sendStep({
+        ended: 'waiting',
+        nextAt: Date.now() + 3_600_000,
+        counts: countsOf({ done: 2, unknown: 1 }),
+      }),
+    closeRecovery: () => importResult(),
+    noteDecision: (said: unknown) => told.push(said),
+    resolveRow: (said: unknown) => told.push(said),
+  })
+  const run = await client.workflow.start('recoverSubscriptions', {
+    workflowId: idOf('cancelled'),
+    taskQueue,
+  })
+  await until(async () => (await eventsOf(run)).includes('sendRecovery completed'))
+  await run.cancel()
+  await until(async () => (await phaseOf(run)) === 'looking')
+  await run.executeUpdate('setLimits', { args: [{ concurrency: 3, ...person }] })
+  expect(await run.executeUpdate('resolve', { args: [resolution] })).toBe('row 2 resolved by Ana')
+  expect(told).toHaveLength(2)
+  await run.signal('stop')
+  await run.result()
+})
+
+/** The activities of a run that have completed, by name. */
+async function eventsOf(run: WorkflowHandle): Promise<string[]> {
+  const { events = [] } = await run.fetchHistory()
+  const names = new Map<string, string>()
+  const completed: string[] = []
+  for (const event of events ?? []) {
+    const name = event.activityTaskScheduledEventAttributes?.activityType?.name
+    if (typeof name === 'string') names.set(String(event.eventId), name)
+    const scheduled = event.activityTaskCompletedEventAttributes?.scheduledEventId
+    if (scheduled !== undefined) completed.push(`${names.get(String(scheduled))} completed`)
+  }
+  return completed
+}

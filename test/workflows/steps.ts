@@ -1,0 +1,142 @@
+import type { Client } from '@temporalio/client'
+import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker'
+import { readFile } from 'node:fs/promises'
+import { inject, onTestFinished } from 'vitest'
+import type { Activities } from '../../activities/index.ts'
+import { prepareWorkflowBundle } from '../../worker/workflow-bundle.ts'
+import { connectTemporal } from '../export/world.ts'
+
+// A test tells what failed; the SDK's own log of it is pages long.
+Runtime.install({
+  logger: new DefaultLogger('ERROR'),
+  telemetryOptions: { logging: { forward: {}, filter: { core: 'ERROR', other: 'ERROR' } } },
+})
+
+/** Stand-ins for the activities that a test's workflows call, so that the test decides when each ends and how. */
+export type Steps = { [Name in keyof Activities]?: (...args: never[]) => unknown }
+
+export const workflowCode = async (): Promise<string> => readFile(await prepareWorkflowBundle(), 'utf8')
+
+let queues = 0
+
+/** The real workflows on a real server, with stand-ins for their activities. */
+export async function startSteps(steps: Steps, options: { code?: string; taskQueue?: string } = {}) {
+  queues += 1
+  const { code = await workflowCode(), taskQueue = `steps-${process.pid}-${queues}` } = options
+  const client: Client = await connectTemporal()
+  const connection = await NativeConnection.connect({ address: inject('temporalAddress') })
+  const worker = await Worker.create({
+    connection,
+    taskQueue,
+    workflowBundle: { code },
+    activities: steps,
+    maxHeartbeatThrottleInterval: '100ms',
+    stickyQueueScheduleToStartTimeout: '1s',
+    shutdownForceTime: '5s',
+  })
+  const ended = worker.run()
+  let isStopped = false
+  const stop = async () => {
+    if (isStopped) return
+    isStopped = true
+    worker.shutdown()
+    await ended
+    await connection.close()
+  }
+  onTestFinished(stop)
+  return { client, taskQueue, stop }
+}
+
+/** A promise that a test settles. */
+export function gate<T = void>() {
+  const { promise, resolve, reject } = Promise.withResolvers<T>()
+  return { promise, open: resolve, fail: reject }
+}
+
+const none = { staged: 0, done: 0, rejected: 0, unknown: 0, parked: 0, skipped: 0, notTried: 0 }
+export const countsOf = (counts: Partial<typeof none> = {}) => ({ ...none, ...counts })
+
+const identity = { workspace: 'acc_steps', baseUrl: 'https://billing.example', mode: 'test', store: 'store' }
+
+export const importPlan = {
+  run: 'import-steps',
+  folder: 'imports/import-steps',
+  identity,
+  kind: 'addons',
+  file: 'input',
+  limits: {},
+  decided: { approval: false, canary: false },
+  approval: false,
+  confirmCanary: false,
+  attended: false,
+  dryRun: false,
+  approvalSeconds: 600,
+  notifies: [],
+  marks: [],
+}
+
+export const recoveryPlan = {
+  run: 'recover-steps',
+  folder: 'recoveries/recover-steps',
+  identity,
+  limits: {},
+  approval: false,
+  attended: false,
+  dryRun: false,
+  approvalMs: 600_000,
+  firstWaitMs: 10,
+  verifyMs: 10,
+  eventsPerExecution: 1_000,
+  notifies: [],
+  marks: [],
+}
+
+const preview = {
+  byReason: {},
+  byScheme: {},
+  byNextBilling: {},
+  needsPerson: {},
+  notResumed: {},
+  toResume: 3,
+}
+export const snapshot = { candidates: 3, open: 3, canary: [], proven: true, reasons: [], preview }
+export const staged = { rows: 3, changes: 3, invalid: 0, open: 3, canary: [], totals: { sums: {} } }
+
+export const sendStep = (step: object = {}) => ({
+  ended: 'finished',
+  givenUp: [],
+  breakers: {},
+  claims: 0,
+  failedCanaries: [],
+  counts: countsOf({ done: 3 }),
+  ...step,
+})
+
+export const importResult = (more: object = {}) => ({
+  run: importPlan.run,
+  summary: '3 of 3 done; proven',
+  verdict: 'proven',
+  reasons: [],
+  rows: {},
+  files: {},
+  counts: countsOf({ done: 3 }),
+  ...more,
+})
+
+export const exportPlan = (more: object = {}) => ({
+  run: 'export-steps',
+  identity,
+  resources: ['plans'],
+  to: ['csv'],
+  notifies: [],
+  marks: [],
+  ...more,
+})
+
+export const exportReport = (more: object = {}) => ({
+  run: 'export-steps',
+  summary: '1 of 1 proven complete, 3 records',
+  verdict: 'proven',
+  exports: [],
+  ...more,
+})
