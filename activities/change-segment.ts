@@ -3,7 +3,6 @@ import type { Billing } from '../billing/client.ts'
 import type { BreakerStates } from '../changes/breakers.ts'
 import { failedCanaries, nextCanary } from '../changes/canary.ts'
 import type { ChangeKind } from '../changes/change-kind.ts'
-import { forgiveAttempts } from '../changes/forgive-attempts.ts'
 import type { Limits } from '../changes/limits.ts'
 import { hasFailed } from '../changes/outcomes.ts'
 import { type ReportCounts, summarize } from '../changes/report.ts'
@@ -12,12 +11,10 @@ import { type SettleOptions, settleChanges } from '../changes/settle-changes.ts'
 import type { Ledger } from '../state/ledger.ts'
 
 /** What a run of changes sends, and how. */
-export interface ChangeWork extends Pick<SettleOptions, 'settleMs' | 'verifyMs'> {
+export interface ChangeWork extends Pick<SettleOptions, 'settleMs' | 'verifyMs' | 'attempts'> {
   run: string
   kind: ChangeKind
   limits: Limits
-  /** For kinds whose attempts are used up. */
-  attempts: { most: number; waitsMs: readonly number[] }
   breakerWaitsMs?: readonly number[]
   /** What is due within so long is waited for in the segment: a timer of the workflow costs more. Default 2 s. */
   shortWaitMs?: number
@@ -159,7 +156,6 @@ export class Segment {
         }
       },
     })
-    await forgiveAttempts({ ...this.#options, run, before: this.#breakers, after: sent.breakers })
     this.#breakers = sent.breakers
     return sent
   }
@@ -173,14 +169,12 @@ export class Segment {
 
   /** Undefined where it was stopped meanwhile. */
   async #settle() {
-    const { ledger, work, input, billing, signal } = this.#options
-    const isOpen = (lane: string) => this.#breakers[lane]?.openedAt !== undefined
+    const { ledger, work, billing, signal } = this.#options
     try {
       return await settleChanges({
         ledger,
         ...work,
         billing,
-        attempts: { ...work.attempts, count: ({ lane }) => input.rows === undefined && !isOpen(lane) },
         inFlight: work.limits.inFlight,
         timeBoxMs: Math.max(longestPassMs, this.#left),
         signal,

@@ -23,6 +23,7 @@ export function createSendRecovery(options: SendDeps) {
       run,
       kind: createResumeKind({
         refuses: (trouble) => refusalOf({ plan, ...trouble }),
+        attempts: plan.attempts,
         ends: () => endOf(plan, Date.now()),
       }),
       settleMs,

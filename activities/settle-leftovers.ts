@@ -1,13 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { join } from 'node:path'
 import type { Billing } from '../billing/client.ts'
-import { wentFirst } from '../changes/canary.ts'
 import { endResumes } from '../changes/end-of-run.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
 import { settleChanges } from '../changes/settle-changes.ts'
-import { toFileName } from '../destinations/export-folder.ts'
 import { type RecoveryPlan, waitsOf } from '../recoveries/recovery-plan.ts'
-import { readSavedPlan } from '../recoveries/run-notes.ts'
 import type { ActivityDeps } from './deps.ts'
 
 /** Node fires a timer of more than 24.8 days at once. */
@@ -16,8 +12,7 @@ const longestTimerMs = 24 * 3_600_000
 /**
  * Settles what recoveries left that were terminated or whose server was lost: what they had resumed without seeing
  * what became of it is looked at, and what they had not resumed is free again. Only one recovery goes on at a time,
- * so whatever is unfinished is nobody's. What falls back uses up an attempt unless it went in the canary; whether a
- * breaker was about to open died with the run. Gives the number that was looked at.
+ * so whatever is unfinished is nobody's. Gives the number that was looked at.
  */
 export async function settleLeftovers({
   deps,
@@ -38,8 +33,6 @@ export async function settleLeftovers({
     if (run === plan.run) continue
     const interrupted = { state: 'unknown', outcome: 'interrupted', unknownSince: Date.now() } as const
     await ledger.moveAll({ run, from: 'sending', patch: interrupted })
-    const died = await readSavedPlan(join(deps.dataDir, 'recoveries', toFileName(run)))
-    const isOfCanary = await wentFirst({ ledger, run, size: died?.plan.canary ?? 0 })
     for (;;) {
       const { settled, nextLookAt } = await settleChanges({
         ledger,
@@ -48,7 +41,7 @@ export async function settleLeftovers({
         billing,
         settleMs,
         verifyMs,
-        attempts: { most: plan.attempts, waitsMs: waitsOf(plan), count: (row) => !isOfCanary(row) },
+        attempts: { most: plan.attempts, waitsMs: waitsOf(plan) },
         inFlight: deps.concurrency,
         timeBoxMs: Infinity,
         signal,

@@ -27,13 +27,14 @@ interface ReadCall {
   query?: Readonly<Record<string, string>>
   signal?: AbortSignal | undefined
   tries?: number | undefined
+  /** Of a read: before each request. Of a write: once, because a 401 has done nothing. */
+  beforeSend?: (() => void | Promise<void>) | undefined
 }
 
 interface WriteCall extends ReadCall {
   method: 'POST' | 'PATCH' | 'DELETE'
   body?: unknown
   freshConnection?: boolean
-  beforeSend?: () => void | Promise<void>
 }
 
 /** Makes the result of a reply that is a success, or throws. */
@@ -64,10 +65,11 @@ export function createCalls(settings: CallsSettings): Calls {
     } catch (error) {
       if (!(error instanceof Unauthorized)) throw error
       const renewed = await authorization.renewed(token)
+      const isRead = call.method === 'GET'
       // A gateway's 401 does not say that the service has not acted on a write.
-      const mayRepeat = call.method === 'GET' || error.effect === 'none'
+      const mayRepeat = isRead || error.effect === 'none'
       if (renewed === undefined || !mayRepeat) throw error
-      return await send({ ...call, token: renewed, beforeSend: undefined }, take)
+      return await send({ ...call, token: renewed, beforeSend: isRead ? call.beforeSend : undefined }, take)
     }
   }
 

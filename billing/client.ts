@@ -39,6 +39,8 @@ export interface ListQuery {
   /** After how many tries it counts as lost (default 8): a first look that somebody waits for takes fewer. */
   tries?: number
   signal?: AbortSignal
+  /** Called just before each request leaves, those of further tries included; where this throws, it never does. */
+  beforeSend?: () => void | Promise<void>
 }
 
 export interface ReadOptions {
@@ -129,11 +131,11 @@ function operations({ read, write }: Calls): Omit<Billing, 'limited'> {
     return write({ operation, method, path, body: sent.body, ...sent.options }, toRecord)
   }
   return {
-    list: ({ resource, signal, tries, ...query }) =>
-      read(
-        { operation: `list ${resource.name}`, path: resource.path, query: toQuery(query), signal, tries },
-        toListPage,
-      ),
+    list: ({ resource, signal, tries, beforeSend, ...query }) => {
+      const operation = `list ${resource.name}`
+      const { path } = resource
+      return read({ operation, path, query: toQuery(query), signal, tries, beforeSend }, toListPage)
+    },
     getCreditNote: async (id, options) => get('get credit note', at('creditnotes', id), options),
     getCancellation: async (id, options) => get('get cancellation', at('cancellations', id), options),
     createRetention: (body, options) => send('create retention', 'POST /retentions/', { body, options }),

@@ -1,5 +1,4 @@
 import type { Ledger } from '../state/ledger.ts'
-import type { LedgerRow } from '../state/ledger-row.ts'
 import { parseBody } from './body.ts'
 import type { ChangeKind, Traits } from './change-kind.ts'
 import { compareDecimals } from './decimals.ts'
@@ -90,23 +89,4 @@ export async function nextCanary({
   const untold = [...byLane].filter(([, canary]) => canary.every((change) => (change?.sends ?? 0) === 0))
   const chosen = untold.map(([lane, canary]) => chooseCanary({ ...of, size: canary.length, lane }))
   return (await Promise.all(chosen)).flat().toSorted((a, b) => a - b)
-}
-
-/**
- * Which unsettled changes of a run that died went in its canary. A canary is settled before anything else is sent:
- * in a lane of which no more than its size was ever touched, what was sent once is of it; in any other it is over.
- */
-export async function wentFirst({
-  ledger,
-  run,
-  size,
-}: {
-  ledger: Ledger
-  run: string
-  size: number
-}): Promise<(row: Pick<LedgerRow, 'lane' | 'sends'>) => boolean> {
-  const touched = new Map<string, number>()
-  for await (const { lane, sends, lookedAt } of ledger.rows({ run }))
-    if (sends > 0 || lookedAt !== null) touched.set(lane, (touched.get(lane) ?? 0) + 1)
-  return ({ lane, sends }) => sends === 1 && (touched.get(lane) ?? 0) <= size
 }

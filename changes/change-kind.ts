@@ -40,9 +40,10 @@ export interface ChangeKind {
   whenUnknown(body: Body): 'lookUp' | 'sendAgain' | 'park'
   /**
    * Looks just before the request, where a change may have become needless or impossible since it was staged.
-   * `last`: what was seen of it before, as JSON text of the kind; null before the first look.
+   * `last`: what was seen of it before, as JSON text of the kind; null before the first look. `attempts`: how many
+   * of its requests may have taken effect; the claim after this look succeeds only while that is still so.
    */
-  lookBefore?(look: LookBefore & { last: string | null }): Promise<SeenBefore>
+  lookBefore?(look: LookBefore & { last: string | null; attempts: number }): Promise<SeenBefore>
   /** Looks what became of it; there for every kind that can answer `lookUp`. */
   lookUp?(look: LookUp): Promise<Seen>
   /** The answer says only that the request was taken: what became of it is settled by a look, like a lost one. */

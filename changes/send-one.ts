@@ -2,6 +2,7 @@ import { BillingError, Forbidden, LostReply, NotFound, Unauthorized, Unreachable
 import type { Billing, Body, Returned } from '../billing/client.ts'
 import type { Ledger } from '../state/ledger.ts'
 import type { LedgerRow } from '../state/ledger-row.ts'
+import { attemptsUsed } from './attempts.ts'
 import { parseBody } from './body.ts'
 import type { BreakerEvent } from './breaker.ts'
 import type { ChangeKind } from './change-kind.ts'
@@ -54,7 +55,13 @@ export async function sendOne(options: SendOne): Promise<SentOne> {
 
 async function lookBefore({ ledger, kind, billing, row, body, now, stop }: SendOne & { body: Body }) {
   if (kind.lookBefore === undefined) return { go: true, facts: undefined, freshUntil: Infinity } as const
-  const seen = await kind.lookBefore({ billing, body, signal: stop, last: row.answer })
+  const seen = await kind.lookBefore({
+    billing,
+    body,
+    signal: stop,
+    last: row.answer,
+    attempts: attemptsUsed(row),
+  })
   if ('go' in seen) return { go: true, facts: JSON.stringify(seen.go), freshUntil: now() + freshMs } as const
   const answer = seen.saw === undefined ? {} : { answer: JSON.stringify(seen.saw) }
   const looked = { lookedAt: now(), ...answer }
@@ -89,7 +96,8 @@ async function claimAndSend(
     if (now() > freshUntil) throw new LookIsOld()
     // From here on the request is no longer cancelled: its answer is worth more than a quick stop.
     stop.removeEventListener('abort', leaveQueue)
-    claimed = await ledger.claim({ id: row.id, at: now(), ...(facts !== undefined && { before: facts }) })
+    const { id, sends } = row
+    claimed = await ledger.claim({ id, sends, at: now(), ...(facts !== undefined && { before: facts }) })
     if (claimed === undefined) throw new NoLongerStaged()
   }
   const freshConnection = kind.whenUnknown(body) === 'park'

@@ -3,6 +3,7 @@ import type { Ledger } from '../state/ledger.ts'
 import type { LedgerRow } from '../state/ledger-row.ts'
 import type { ChangeKind, Seen } from './change-kind.ts'
 import { controlFailure } from './control.ts'
+import { attemptsUsed } from './attempts.ts'
 import { parseBody } from './body.ts'
 import { lookUp } from './look-up.ts'
 import { move } from './moves.ts'
@@ -31,11 +32,10 @@ export interface SettleOptions {
 }
 
 export interface Attempts {
+  /** A hard bound: see `attemptsUsed`. */
   most: number
   /** The wait after the first, second ... attempt; the last one stays. */
   waitsMs: readonly number[]
-  /** False during a canary and while a breaker opens: what fell back then is no fault of the subscription. */
-  count: boolean | ((row: LedgerRow) => boolean)
 }
 
 export interface SettleResult {
@@ -149,9 +149,8 @@ async function useUpAttempt(
 ): Promise<void> {
   const { outcome, words } = seen
   const { attempts: allowed, now } = settling
-  const counts = typeof allowed.count === 'boolean' ? allowed.count : allowed.count(row)
-  const attempts = row.attempts + (counts ? 1 : 0)
-  const patch = { attempts, error: words, closedAt: now(), ...sawOf(seen) }
+  const attempts = attemptsUsed(row)
+  const patch = { error: words, closedAt: now(), ...sawOf(seen) }
   if (attempts >= allowed.most) {
     // Nothing is in doubt about it: a later run may try again.
     const usedUp = { ...patch, error: `${words} (attempt ${attempts} of ${allowed.most})`, holdsKey: false }

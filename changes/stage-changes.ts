@@ -14,8 +14,8 @@ export interface ChangeToStage {
   /** What canary and breaker are kept for; one for the whole run where it is left out. */
   lane?: string
   notBefore?: number
-  /** Attempts that earlier runs used up, and that count here too. */
-  attempts?: number
+  /** Requests of earlier runs that may have taken effect and count here too; see `attemptsUsed`. */
+  attemptsBefore?: number
   /** Asked for by a person: once more, although it is done. */
   sendAgain?: boolean
   /** Ids that the service already has under the same key: they are not this change. */

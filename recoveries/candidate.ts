@@ -32,30 +32,14 @@ export function toCandidate(record: Readonly<Record<string, unknown>>): Candidat
   }
 }
 
-/** What earlier runs did about the trouble that a candidate is in. */
-export interface Behind {
-  /** What they used up. */
-  attempts: number
-  /** How often they resumed it, also where that used up nothing. */
-  resumes: number
-}
-
-/** How often a subscription was resumed in the same trouble, up to a change with such a body and so many sends. */
-export function resumesBehind({ body, sends }: { body: string; sends: number }): number {
-  const { snapshot } = JSON.parse(body) as { snapshot?: Partial<Behind> }
-  return (snapshot?.resumes ?? 0) + sends
-}
-
 /** What the ledger keeps of a candidate: what finds it, and what the report says of it. `toSnapshot` reads it. */
 export function toBody({
   candidate,
   nextBilling,
-  attempts,
-  resumes,
 }: {
   candidate: Candidate
   nextBilling: string | undefined
-} & Behind): Body {
+}): Body {
   const { id, customer, line, reason, since, scheme, nextBilling: billed } = candidate
   return {
     id,
@@ -63,7 +47,7 @@ export function toBody({
     ...(line !== undefined && { line }),
     collection_scheme: scheme,
     ...(nextBilling !== undefined && { next_billing: nextBilling }),
-    snapshot: { reason, since, next_billing: billed, ...(resumes > 0 && { attempts, resumes }) },
+    snapshot: { reason, since, next_billing: billed },
   }
 }
 

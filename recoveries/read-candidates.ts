@@ -1,12 +1,11 @@
 import type { Billing } from '../billing/client.ts'
 import { subscriptions } from '../billing/resources/subscriptions.ts'
-import { fullJitter, retryRead } from '../billing/retry.ts'
 import { readList } from '../reading/read-list.ts'
 import { type Candidate, toCandidate } from './candidate.ts'
 import { openJournal } from './journal.ts'
 
 interface ReadOptions {
-  /** The journal of what was read; a second call goes on from there. */
+  /** The journal of what was read; a second call resumes from there. */
   journal: string
   /** With the run's share of the rate. */
   billing: Billing
@@ -14,7 +13,7 @@ interface ReadOptions {
   /** Windows in flight. */
   concurrency: number
   readLagMs: number
-  /** The most requests for the list, tries that failed and earlier calls included. */
+  /** The most requests for the list, over all calls with this journal; failed ones count. */
   maxPages: number
   signal: AbortSignal
   onProgress?: (progress: { candidates: number; requests: number }) => void
@@ -26,7 +25,7 @@ export interface CandidateRead {
   proven: boolean
   /** Why not, in sentences; empty where it was. */
   reasons: string[]
-  /** All requests that were allowed were used up before the end of the list. */
+  /** `maxPages` was used up before the end of the list. */
   capped: boolean
   requests: number
   /** How many the service said there are; a hint. */
@@ -45,20 +44,18 @@ class PagesUsedUp extends Error {
  */
 export async function readCandidates(options: ReadOptions): Promise<CandidateRead> {
   const { billing, testMode, concurrency, readLagMs, maxPages, signal, onProgress } = options
-  const journal = await openJournal({ path: options.journal, inFlight: concurrency })
+  const journal = await openJournal(options.journal)
   try {
     if (journal.end !== undefined) return { ...journal.end, candidates: journal.candidates }
-    const fetchPage: Parameters<typeof readList>[0]['fetchPage'] = ({ signal: closed, ...page }) => {
+    const beforeSend = async () => {
+      if (journal.requests >= maxPages) throw new PagesUsedUp()
+      await journal.count()
+    }
+    const fetchPage: Parameters<typeof readList>[0]['fetchPage'] = async ({ signal: closed, ...page }) => {
       const both = AbortSignal.any([signal, closed])
-      return retryRead({
-        read: () => {
-          if (journal.requests >= maxPages) throw new PagesUsedUp()
-          journal.requests += 1
-          return billing.list({ resource: subscriptions, ...page, tries: 1, signal: both })
-        },
-        waitMs: fullJitter,
-        signal: both,
-      })
+      const window = await billing.list({ resource: subscriptions, ...page, signal: both, beforeSend })
+      journal.answer()
+      return window
     }
     await using read = readList({
       resource: subscriptions,
@@ -81,7 +78,7 @@ export async function readCandidates(options: ReadOptions): Promise<CandidateRea
         const { countBefore: count } = outcome ?? journal.state ?? {}
         return await journal.close({
           proven: outcome?.verdict === 'proven',
-          reasons: outcome?.reasons ?? [`the list takes more than ${maxPages} requests (maxPages)`],
+          reasons: outcome?.reasons ?? [whyCapped({ maxPages, failed: journal.failed })],
           capped: outcome === undefined,
           requests: journal.requests,
           count,
@@ -94,4 +91,10 @@ export async function readCandidates(options: ReadOptions): Promise<CandidateRea
   } finally {
     await journal.release()
   }
+}
+
+function whyCapped({ maxPages, failed }: { maxPages: number; failed: number }): string {
+  if (failed === 0) return `the list takes more than ${maxPages} requests (maxPages)`
+  const share = failed === maxPages ? 'all of these requests' : `${failed} of these requests`
+  return `maxPages (${maxPages}) was used up before the end of the list: ${share} failed`
 }

@@ -42,7 +42,7 @@ export const recoveryInput = z.strictObject(
   {
     /** Which are resumed; where none is named, those that a resume can mend, and the others are reported. */
     reasons: z.array(reason).min(1).optional(),
-    /** The most requests for the list; what they did not reach is left for another run. */
+    /** The most requests for the list, failed ones included; what they did not reach is left for another run. */
     maxPages: z.int().min(1).optional(),
     /** The most subscriptions that are resumed; the rest is reported as not tried. */
     maxSubscriptions: z.int().min(1).optional(),
@@ -64,7 +64,7 @@ export const recoveryInput = z.strictObject(
     approvalWait: duration.optional(),
     /** Sent with each resume; where it is left out, so is the field. */
     nextBilling: nextBilling.optional(),
-    /** How often one subscription is resumed at most, over all runs. */
+    /** The most resume requests for one subscription in the same trouble, over all runs: a hard bound. */
     attempts: z.int().min(1).max(10).optional(),
     /** The wait after the first attempt; each further one is twice as long, up to `longestWait`. */
     firstWait: duration.optional(),

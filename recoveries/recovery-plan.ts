@@ -38,7 +38,7 @@ export interface RecoveryPlan extends ChangeRun {
   canary: number
   /** Sent with each resume; where it is absent the field is left out. */
   nextBilling?: string
-  /** How often one subscription is resumed, over all runs, while it stays in the same trouble. */
+  /** The most resume requests that may have taken effect for one subscription in the same trouble, over all runs. */
   attempts: number
   /** The wait after the first attempt; each further one is twice as long, up to `longestWaitMs`. */
   firstWaitMs: number

@@ -1,7 +1,7 @@
 import type { ChangeToStage } from '../changes/stage-changes.ts'
 import { toInstant } from '../reading/instant.ts'
 import type { KeyHistory } from '../state/key-reads.ts'
-import { type Behind, type Candidate, resumesBehind, toBody } from './candidate.ts'
+import { type Candidate, toBody } from './candidate.ts'
 import { becauseOf, isReason } from './reasons.ts'
 import { isLongEnough, type RecoveryPlan } from './recovery-plan.ts'
 
@@ -54,12 +54,11 @@ export function selectCandidates(options: SelectOptions): Selection {
     if (closed === undefined && tried >= (plan.limits.maxSubscriptions ?? Infinity))
       closed = { state: 'dropped', outcome: 'notTried', error: beyondBound(plan) }
     if (closed === undefined) tried += 1
-    const behind = leftBehind(candidate, past)
     const change: ChangeToStage = {
       row: rows.length + 1,
-      body: toBody({ candidate, nextBilling: plan.nextBilling, ...behind }),
+      body: toBody({ candidate, nextBilling: plan.nextBilling }),
       lane: candidate.reason,
-      ...(behind.attempts > 0 && { attempts: behind.attempts }),
+      attemptsBefore: attemptsBefore(candidate, past),
       ...(closed && { closed }),
     }
     rows.push({ candidate, change })
@@ -104,15 +103,13 @@ function whyClosed(
     }
   if (past?.lastSentAt === null || past === undefined) return undefined
   const at = new Date(past.lastSentAt).toISOString()
-  const { attempts, resumes } = leftBehind(candidate, past)
-  if (attempts >= plan.attempts || resumes >= resumesAnAttempt * plan.attempts) {
-    const least = Math.max(attempts, Math.floor(resumes / resumesAnAttempt))
+  const attempts = attemptsBefore(candidate, past)
+  if (attempts >= plan.attempts)
     return {
       state: 'parked',
       outcome: 'attemptsUsedUp',
-      error: `resumed ${resumes} times without lasting effect, last at ${at} by ${past.run}; tried again when it falls more than 24 hours after that, or with attempts above ${least}`,
+      error: `resumed ${attempts} times without lasting effect, last at ${at} by ${past.run}; tried again when it falls more than 24 hours after that, or with attempts above ${attempts}`,
     }
-  }
   const until = past.lastSentAt + plan.coolDownMs
   if (until <= Date.parse(plan.startedAt)) return undefined
   return {
@@ -128,16 +125,9 @@ function whyClosed(
  */
 const sameTroubleMs = 24 * 3_600_000
 
-/**
- * What falls back in a canary or an incident uses up no attempt, and would go first every night for ever: so many
- * resumes for each attempt allowed are the end of it, whatever they used up.
- */
-const resumesAnAttempt = 2
-
-/** What was done counts on while it is the same trouble: as the last look saw it, or fallen soon after the last resume. */
-function leftBehind({ since }: Candidate, past: KeyHistory | undefined): Behind {
-  const nothing = { attempts: 0, resumes: 0 }
-  if (past === undefined) return nothing
+/** The resume requests that count on: in the same trouble, as the last look saw it, or fallen soon after the last of them. */
+function attemptsBefore({ since }: Candidate, past: KeyHistory | undefined): number {
+  if (past === undefined) return 0
   const { attempts, lastSentAt, answer } = past
   const microseconds = toInstant(since)
   const isSame =
@@ -145,7 +135,7 @@ function leftBehind({ since }: Candidate, past: KeyHistory | undefined): Behind 
     microseconds === undefined ||
     sinceSeen(answer) === since ||
     microseconds / 1000 <= lastSentAt + sameTroubleMs
-  return isSame ? { attempts, resumes: resumesBehind(past) } : nothing
+  return isSame ? attempts : 0
 }
 
 function sinceSeen(answer: string | null): string | undefined {

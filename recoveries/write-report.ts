@@ -171,7 +171,6 @@ async function lookThrough({ ledger, run }: { ledger: Ledger; run: string }) {
 }
 
 const forPerson: Readonly<Record<string, string>> = {
-  attemptsUsedUp: 'fell back each time they were resumed: look at why, in the service',
   fellBack: 'fell back, and the run ended before they were tried again',
   noEffect: 'showed no effect of the resume, and the run ended before they were tried again',
   refused: 'were refused by the service; its words are in recovery.csv',
@@ -197,7 +196,9 @@ function toNeeds({
   for (const outcomes of Object.values(byReason))
     for (const [outcome, number] of Object.entries(outcomes))
       totals.set(outcome, (totals.get(outcome) ?? 0) + number)
+  const usedUp = totals.get('attemptsUsedUp')
   return [
+    ...(usedUp === undefined ? [] : [`${usedUp} ${whyUsedUp(plan)}`]),
     ...needs.map(([reason, number]) => `${number} ${reason || 'without a reason'}: ${becauseOf(reason)}`),
     ...Object.entries(forPerson).flatMap(([outcome, words]) => {
       const number = totals.get(outcome)
@@ -205,6 +206,9 @@ function toNeeds({
     }),
   ]
 }
+
+const whyUsedUp = ({ attempts }: RecoveryPlan) =>
+  `fell back each time and have used up their attempts (${attempts}), which hold over all runs: look at why in the service; only a higher attempts resumes them again`
 
 /** Each run takes a snapshot of its own, so the same input goes on; a list that was not seen whole needs more pages. */
 function toContinueWith({

@@ -1,3 +1,4 @@
+import type { RecoveryInput } from '../recoveries/recovery-input.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { Settings } from '../worker/settings.ts'
 import { stopChangesOnInterrupt } from './follow-changes.ts'
@@ -9,6 +10,16 @@ const broken = 60
 /** Their cards are refused again and again: for a person. */
 const stuck = 3
 const resume = 'POST /subscriptions/{id}/resume/'
+
+export const demoRecovery: RecoveryInput = {
+  reasons: ['gateway_issue'],
+  approval: false,
+  attempts: 2,
+  firstWait: '1s',
+  verifyAfter: '500ms',
+  // Whatever an earlier demo did: these are new incidents.
+  coolDown: 0,
+}
 
 /** Breaks subscriptions as a gateway does, and recovers them; true where the service agrees with the report. */
 export async function runDemoRecovery({
@@ -36,15 +47,7 @@ export async function runDemoRecovery({
     terminal,
     session,
     run,
-    input: {
-      reasons: ['gateway_issue'],
-      approval: false,
-      attempts: 2,
-      firstWait: '1s',
-      verifyAfter: '500ms',
-      // Whatever an earlier demo did: these are new incidents.
-      coolDown: 0,
-    },
+    input: demoRecovery,
   })
   const says = 'nothing more is resumed'
   using _interrupt = stopChangesOnInterrupt({ session, handle, terminal, says })

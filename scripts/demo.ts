@@ -4,7 +4,7 @@ import { join, relative } from 'node:path'
 import { createSandbox } from '../sandbox/sandbox.ts'
 import { readSettings, type Settings } from '../worker/settings.ts'
 import { prepareDemoImport, runDemoImport } from './demo-import.ts'
-import { runDemoRecovery } from './demo-recovery.ts'
+import { demoRecovery, runDemoRecovery } from './demo-recovery.ts'
 import { reportExport } from './export-report.ts'
 import { followExport, stopOnInterrupt, type ExportHandle } from './follow-export.ts'
 import { openLocalSession } from './local-session.ts'
@@ -54,7 +54,7 @@ async function runDemo({ terminal, keep }: { terminal: Terminal; keep: boolean }
   writing.add(demo.handed.run)
   const imported = await runDemoImport({ demo, sandbox, session, settings, terminal: told.as('import') })
 
-  const run = nameRecovery()
+  const run = nameRecovery({ settings, input: demoRecovery })
   writing.add(run)
   const recovery = { run, sandbox, session, settings, terminal: told.as('recovery') }
   const recovered = await runDemoRecovery(recovery)

@@ -5,10 +5,10 @@ import type { Settings } from '../worker/settings.ts'
 import type { recoverSubscriptions } from '../workflows/recover-subscriptions.ts'
 import type { RecoveryProgress } from '../workflows/recovery-details.ts'
 import { followChanges, stopChangesOnInterrupt } from './follow-changes.ts'
+import { hashInput } from './input-hash.ts'
 import { openLocalSession } from './local-session.ts'
 import type { RecoveryOrder } from './recover.ts'
 import { answerRecovery } from './recovery-ask.ts'
-import { unfinishedRecovery } from './recovery-folder.ts'
 import { reportRecovery } from './recovery-report.ts'
 import { openSession, type Session } from './session.ts'
 import type { Terminal } from './terminal/terminal.ts'
@@ -21,12 +21,11 @@ interface Call {
   order: RecoveryOrder
 }
 
-/** Recovers subscriptions, or goes on with the unfinished recovery of the same input, and tells how it ends. */
+/** Recovers subscriptions, or resumes the unfinished recovery of the same input, and tells how it ends. */
 export async function runRecovery(call: Call): Promise<void> {
   const { settings, terminal, order } = call
   const input = toInput(call)
-  const before = await unfinishedRecovery({ settings, input })
-  const run = before ?? nameRecovery()
+  const run = nameRecovery({ settings, input })
   for (;;) {
     const mayWrite = (other: string) => other === run
     const session = await (order.local
@@ -80,6 +79,7 @@ export async function startRecovery({
       workflowId: run,
       taskQueue: settings.taskQueue,
       args: [{ ...input, identity }],
+      workflowIdConflictPolicy: 'FAIL',
       staticSummary: `resume ${input.reasons?.join(', ') ?? 'what a resume can mend'}`,
     })
     terminal.note(`Run ${run}`)
@@ -108,7 +108,11 @@ export async function followRecovery(options: {
   return await reportRecovery({ run, terminal, settings })
 }
 
-/** `recover-20261121-094205`: when it was started (UTC). */
-export const nameRecovery = () => `recover-${toTime(new Date())}`
-
-const toTime = (at: Date) => at.toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')
+/**
+ * The workflow id of a recovery of this input: the same for the same command, so that Temporal itself keeps two that
+ * are started together from becoming two runs. Once it has ended, the next run under this id is called `<id>.2`.
+ */
+export function nameRecovery({ settings, input }: { settings: Settings; input: RecoveryInput }): string {
+  const { workspace, testMode } = settings.billing
+  return `recover-${hashInput({ workspace, testMode, input }).slice(0, 10)}`
+}

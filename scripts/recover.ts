@@ -49,7 +49,11 @@ export function configure(command: Command, terminal: Terminal): void {
     .option('--max-subscriptions <n>', 'the most subscriptions to resume (default 500)', toNumber)
     .option('--rate <n>', 'requests a second of this run, within the rate of the worker', toNumber)
     .option('--concurrency <n>', 'resumes on their way at once', toNumber)
-    .option('--attempts <n>', 'how often to resume one that falls back (default 3)', toNumber)
+    .option(
+      '--attempts <n>',
+      'most resume requests for one subscription in the same trouble, over all runs (default 3)',
+      toNumber,
+    )
     .option('--canary <n>', 'how many of each reason go first (default 5)', toNumber)
     .option('--next-billing <date>', 'sent with each resume, as 2026-12-01; without it the field is left out')
     .option('--customers <ids>', 'only subscriptions of these customers, with commas', toList)

@@ -1,10 +1,10 @@
 import { WorkflowExecutionAlreadyStartedError, type Client } from '@temporalio/client'
-import { createHash } from 'node:crypto'
 import type { ExportInput } from '../activities/open-export.ts'
 import type { FetchInput } from '../activities/open-fetch.ts'
 import { listNames } from '../billing/resources/resource.ts'
 import type { exportData } from '../workflows/export-data.ts'
 import type { ExportHandle } from './follow-export.ts'
+import { hashInput } from './input-hash.ts'
 
 export interface StartedExport {
   handle: ExportHandle
@@ -42,7 +42,7 @@ async function startOrAttach(
   },
 ): Promise<StartedExport> {
   const { client, taskQueue, workflow, input, name, summary } = options
-  const inputHash = createHash('sha256').update(toCanonical(input)).digest('hex').slice(0, 16)
+  const inputHash = hashInput(input)
   const query = `WorkflowType = '${workflow}' AND ExecutionStatus = 'Running' AND TaskQueue = '${taskQueue}'`
   for await (const run of client.workflow.list({ query })) {
     if (run.memo?.['inputHash'] === inputHash) {
@@ -67,16 +67,6 @@ async function startOrAttach(
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error
     }
   }
-}
-
-/** The same text for the same input, in whatever order its fields were put together. */
-function toCanonical(input: object): string {
-  const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
-  return JSON.stringify(input, (_, value: unknown) =>
-    isObject(value)
-      ? Object.fromEntries(Object.entries(value as object).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-      : value,
-  )
 }
 
 /** `export-customers-20261121-094205`: what, and when it was started (UTC). */

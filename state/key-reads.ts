@@ -12,11 +12,8 @@ export interface KeySpace {
 
 /** What the ledger remembers of a key over all runs. */
 export interface KeyHistory {
-  /** How often it was tried, as its last change counts them; one that is done counts too, because it may not last. */
+  /** Requests that may have taken effect, up to its last change and as that one counted those before it. */
   attempts: number
-  /** How often its last change was sent, and its body. */
-  sends: number
-  body: string
   /** When the last of those attempts was sent, or when it was last done. */
   lastSentAt: number | null
   /** The run of that last attempt, and what it kept of the answer. */
@@ -82,7 +79,7 @@ async function history({
   ...space
 }: KeySpace & { db: Kysely<StateTables>; keys: readonly string[] }) {
   const rows = await inSpace(db, space)
-    .select(['key', 'state', 'attempts', 'sends', 'body', 'sent_at', 'run', 'answer'])
+    .select(['key', 'state', 'attempts', 'sends', 'sent_at', 'run', 'answer'])
     .where('key', 'in', among(keys))
     .where((or) => or.or([or('sends', '>', 0), or('state', '=', 'done')]))
     .orderBy('key')
@@ -90,10 +87,11 @@ async function history({
     .execute()
   const byKey = new Map<string, KeyHistory>()
   // A change that goes on with a key's attempts is staged with those of the one before it.
-  for (const { key, state, attempts, sends, body, sent_at, run, answer } of rows) {
+  for (const { key, state, attempts, sends, sent_at, run, answer } of rows) {
     const lastSentAt = sent_at ?? byKey.get(key)?.lastSentAt ?? null
-    const lasting = state === 'done' && sends > 0 ? 1 : 0
-    byKey.set(key, { attempts: attempts + lasting, sends, body, lastSentAt, run, answer })
+    // What the service refused has surely done nothing.
+    const refused = state === 'rejected' ? 1 : 0
+    byKey.set(key, { attempts: attempts + sends - refused, lastSentAt, run, answer })
   }
   return byKey
 }

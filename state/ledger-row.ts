@@ -18,7 +18,8 @@ export interface LedgerRow {
   state: ChangeState
   claims: number
   sends: number
-  attempts: number
+  /** Requests of earlier runs that may have taken effect and count here too (resumes). */
+  attemptsBefore: number
   notBefore: number
   sentAt: number | null
   answeredAt: number | null
@@ -41,7 +42,6 @@ export type RowPatch = Partial<
     LedgerRow,
     | 'state'
     | 'holdsKey'
-    | 'attempts'
     | 'notBefore'
     | 'sentAt'
     | 'answeredAt'
@@ -63,7 +63,6 @@ export type RowPatch = Partial<
 const columns = {
   state: 'state',
   holdsKey: 'holds_key',
-  attempts: 'attempts',
   notBefore: 'not_before',
   sentAt: 'sent_at',
   answeredAt: 'answered_at',
@@ -105,7 +104,7 @@ export function toRow(row: Selectable<ChangeTable>): LedgerRow {
     state: row.state,
     claims: row.claims,
     sends: row.sends,
-    attempts: row.attempts,
+    attemptsBefore: row.attempts,
     notBefore: row.not_before,
     sentAt: row.sent_at,
     answeredAt: row.answered_at,

@@ -13,8 +13,8 @@ import type { ChangeState, StateTables } from './tables.ts'
 export interface Ledger extends RunReads, KeyReads {
   stage: Stage
   /**
-   * Claims a staged change: from then on it counts as possibly sent. Undefined where it is no longer staged, so
-   * that of two claims of one change only one succeeds.
+   * Claims a staged change: from then on it counts as possibly sent. Undefined where it is no longer staged or was
+   * sent since the caller read it, so that of two claims of one change only one succeeds.
    * @throws {LockLostError} when this process no longer holds the data folder: the change must not be sent
    */
   claim(options: ClaimOptions): Promise<LedgerRow | undefined>
@@ -48,6 +48,8 @@ export interface MoveAllOptions {
 
 export interface ClaimOptions {
   id: number
+  /** How often it had been sent when the caller read it. */
+  sends: number
   /** Now, in milliseconds since 1970. */
   at: number
   /** What the look just before saw, as JSON text. */
@@ -85,7 +87,7 @@ async function moveAll(options: MoveAllOptions & { db: Kysely<StateTables> }) {
   return Number(numUpdatedRows)
 }
 
-async function claim({ db, id, at, before }: ClaimOptions & { db: Kysely<StateTables> }) {
+async function claim({ db, id, sends, at, before }: ClaimOptions & { db: Kysely<StateTables> }) {
   const claimed = await db
     .updateTable('changes')
     .set((column) => ({
@@ -99,6 +101,7 @@ async function claim({ db, id, at, before }: ClaimOptions & { db: Kysely<StateTa
     }))
     .where('id', '=', id)
     .where('state', '=', 'staged')
+    .where('sends', '=', sends)
     .returningAll()
     .executeTakeFirst()
   return claimed && toRow(claimed)

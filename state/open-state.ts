@@ -8,6 +8,7 @@ import { type Claims, createClaims } from './claims.ts'
 import { LockLostError, StateTooNewError, StateTooOldError, toStateError } from './errors.ts'
 import { type Ledger, createLedger } from './ledger.ts'
 import { up as first } from './migrations/0001-first.ts'
+import { up as attemptsBefore } from './migrations/0002-attempts-before.ts'
 import { nodeSqlite } from './node-sqlite.ts'
 import type { StateTables } from './tables.ts'
 import { type Watermarks, createWatermarks } from './watermarks.ts'
@@ -22,7 +23,7 @@ export interface State {
   close(): Promise<void>
 }
 
-const migrations = { '0001-first': { up: first } }
+const migrations = { '0001-first': { up: first }, '0002-attempts-before': { up: attemptsBefore } }
 
 /** How long a writer waits for a reader's checkpoint or a backup before it gives up. */
 const busyTimeoutMs = 10_000

@@ -13,7 +13,7 @@ export interface NewChange {
   lane?: string
   notBefore?: number
   /** Attempts that earlier runs used up, and that count here too. */
-  attempts?: number
+  attemptsBefore?: number
   /** What was seen before, as JSON text of the change kind. */
   before?: string
   /** Where it is closed from the start: an invalid row, one left out on purpose, or one for a person. */
@@ -143,7 +143,7 @@ function toInsert({
     state: change.closed?.state ?? 'staged',
     claims: 0,
     sends: 0,
-    attempts: change.attempts ?? 0,
+    attempts: change.attemptsBefore ?? 0,
     not_before: change.notBefore ?? 0,
     outcome: change.closed?.outcome ?? null,
     error: change.closed?.error ?? null,

@@ -58,7 +58,7 @@ export interface ChangeTable {
   claims: number
   /** How often a request left, or could have left. */
   sends: number
-  /** Attempts that are used up: the service took the request and the effect did not last. */
+  /** Requests of earlier runs that may have taken effect and count against the bound of this one (resumes). */
   attempts: number
   /** Not to be sent before. */
   not_before: number

@@ -27,6 +27,8 @@ interface Refusals {
     now: Trouble
     before: Trouble
   }) => { needsPerson: string } | { left: string } | undefined
+  /** The most resume requests that may have taken effect, those of earlier runs in the same trouble included. */
+  attempts: number
   /** Why nothing more is resumed at all; asked before each look. */
   ends: () => string | undefined
 }
@@ -50,7 +52,7 @@ export function createResumeKind(refusals: Refusals): ChangeKind {
       return billing.resumeSubscription(targetOf(body).id, fields, options)
     },
     whenUnknown: () => 'lookUp',
-    lookBefore: (look) => lookBefore({ ...look, ...refusals }),
+    lookBefore: ({ attempts: used, ...look }) => lookBefore({ ...look, ...refusals, used }),
     lookUp,
     settledByLook: true,
     fellAtOnce: ({ status }) => status === 'needs_attention',
@@ -58,16 +60,29 @@ export function createResumeKind(refusals: Refusals): ChangeKind {
   }
 }
 
-export const resumeSubscription = createResumeKind({ refuses: () => undefined, ends: () => undefined })
+/** Without a run's own bounds: to stage, and to look what became of it. */
+export const resumeSubscription = createResumeKind({
+  refuses: () => undefined,
+  attempts: Infinity,
+  ends: () => undefined,
+})
 
 async function lookBefore({
   refuses,
+  attempts: most,
   ends,
   last,
+  used,
   ...look
-}: LookBefore & { last: string | null } & Refusals): Promise<SeenBefore> {
+}: LookBefore & { last: string | null; used: number } & Refusals): Promise<SeenBefore> {
   const end = ends()
   if (end !== undefined) return { left: end }
+  if (used >= most)
+    return {
+      instead: 'parked',
+      outcome: 'attemptsUsedUp',
+      words: `resumed ${used} times (attempts: ${most})`,
+    }
   const record = await findSubscription(look)
   if (record === undefined)
     return { instead: 'parked', outcome: 'notFound', words: 'not found among the customer’s subscriptions' }

@@ -22,7 +22,7 @@ export async function temporaryFolder(): Promise<string> {
 }
 
 export const workspace = 'acc_sandbox'
-export const attempts: Attempts = { most: 3, waitsMs: [0], count: true }
+export const attempts: Attempts = { most: 3, waitsMs: [0] }
 
 /** A sandbox without records, ended after the test. */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {

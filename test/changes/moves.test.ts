@@ -45,7 +45,7 @@ async function stageOne() {
   const stage = (run: string) => ledger.stage({ ...space, run, changes: [{ row: 1, key: 'k', body: '{}' }] })
   await stage('r')
   const staged = await ledger.row({ run: 'r', row: 1 })
-  const first = await ledger.claim({ id: staged?.id ?? 0, at: 1 })
+  const first = await ledger.claim({ id: staged?.id ?? 0, sends: 0, at: 1 })
   if (first === undefined) throw new Error('not claimed')
   const answer = (answerId: string) =>
     moveByAnswer({ ledger, row: first, outcome: 'created', answerId, answer: null, at: 9 })

@@ -289,7 +289,7 @@ test('what an ended process was sending is unknown to the next attempt, and look
   const engine = await startEngine({ kind, sandbox })
   await engine.stage(retentionRows(3))
   const second = await engine.ledger.row({ run: engine.run, row: 2 })
-  await engine.ledger.claim({ id: second?.id ?? 0, at: Date.now() })
+  await engine.ledger.claim({ id: second?.id ?? 0, sends: second?.sends ?? 0, at: Date.now() })
   await engine.finish()
   expect((await engine.rows())[1]).toMatchObject({ state: 'done', outcome: 'created', sends: 2 })
   expect(sandbox.control.requests().filter(({ method }) => method === 'GET').length).toBeGreaterThanOrEqual(3)
@@ -364,8 +364,8 @@ test('one that falls back is tried again, up to its attempts, and then is for a 
   })
   await engine.finish()
   const [first, second] = await engine.rows()
-  expect(first).toMatchObject({ state: 'parked', outcome: 'attemptsUsedUp', attempts: 3, holdsKey: false })
-  expect(second).toMatchObject({ state: 'done', outcome: 'recovered', attempts: 0 })
+  expect(first).toMatchObject({ state: 'parked', outcome: 'attemptsUsedUp', sends: 3, holdsKey: false })
+  expect(second).toMatchObject({ state: 'done', outcome: 'recovered', sends: 1 })
   expect(sandbox.control.requests().filter(({ method }) => method === 'POST')).toHaveLength(5)
   const keys = [broken[0]?.id ?? '']
   const space = { workspace: 'acc_sandbox', mode: 'live', kind: resume.name } as const
@@ -395,14 +395,29 @@ test('one without a reply that had its effect is recovered', async () => {
   expect((await engine.rows())[0]).toMatchObject({ state: 'done', outcome: 'recovered', sends: 1 })
 })
 
-test('what falls back during a canary does not use up an attempt', async () => {
-  const { engine } = await startRecovery({ faults: [{ kind: 'fallBack', on: post2, requests: [1] }] })
+test('what falls back in a canary has failed it, and is sent again within its attempts', async () => {
+  const { engine, settle } = await startRecovery({ faults: [{ kind: 'fallBack', on: post2, requests: [1] }] })
   await engine.send({ rows: [1] })
-  await expect
-    .poll(async () => (await engine.settle({ attempts: { ...attempts, count: false } })).unknown)
-    .toBe(0)
-  expect((await engine.rows())[0]).toMatchObject({ state: 'staged', outcome: 'fellBack', attempts: 0 })
+  await expect.poll(async () => (await settle()).unknown).toBe(0)
+  expect((await engine.rows())[0]).toMatchObject({ state: 'staged', outcome: 'fellBack', sends: 1 })
   expect(await failedCanaries({ ledger: engine.ledger, run: engine.run, rows: [1] })).toEqual([''])
   await engine.finish()
-  expect((await engine.rows())[0]).toMatchObject({ state: 'done', outcome: 'recovered' })
+  expect((await engine.rows())[0]).toMatchObject({ state: 'done', outcome: 'recovered', sends: 2 })
+})
+
+test('requests of earlier runs count against the attempts of this one', async () => {
+  const { sandbox, engine } = await startRecovery({ faults: [{ kind: 'fallBack', on: post2 }] })
+  const [last] = [...sandbox.control.records({ resource: 'subscriptions' })]
+    .map((text) => JSON.parse(text) as { id: string; customer: string; status: string })
+    .filter(({ status }) => status === 'needs_attention')
+    .slice(3)
+  const body = { id: last?.id ?? '', customer: last?.customer ?? '' }
+  await engine.stage([{ row: 4, body, attemptsBefore: 2 }])
+  await engine.finish()
+  expect((await engine.rows()).map(({ sends, outcome }) => [sends, outcome])).toEqual([
+    [3, 'attemptsUsedUp'],
+    [3, 'attemptsUsedUp'],
+    [3, 'attemptsUsedUp'],
+    [1, 'attemptsUsedUp'],
+  ])
 })

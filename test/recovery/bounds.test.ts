@@ -60,13 +60,14 @@ describe('the canary of each reason', () => {
     expect(resumesAsked(world)).toHaveLength(2)
   })
 
-  test('uses up no attempt of what fell back in it', async () => {
+  test('counts: with attempts 1 no later run resumes what fell back in it, and others go first', async () => {
     const { bad, resumed, start, fallBack } = await beginTwo()
     await (await start({ ...quick, canary: 4, attempts: 1 })).result()
     fallBack({ to: 0 })
     const again = await (await start({ ...quick, canary: 4, attempts: 1 })).result()
-    expect(again.byReason['biller_issue']).toEqual({ recovered: 30 })
-    expect(resumed()).toHaveLength(bad.length + 4)
+    expect(again.byReason['biller_issue']).toEqual({ recovered: 26, attemptsUsedUp: 4 })
+    expect(again.needsPerson).toContainEqual(expect.stringMatching(/^4 .*attempts \(1\).*over all runs/))
+    expect(resumed()).toHaveLength(bad.length)
   })
 })
 
@@ -82,18 +83,23 @@ describe('the breaker of each reason', () => {
     expect(resumed().length).toBeLessThan(25)
   })
 
-  test('closes when a trial lasts, and what had opened it has lost no attempt', async () => {
+  test('closes when a trial lasts, and what had opened it is tried again within its attempts only', async () => {
     const { bad, resumed, start, fallBack } = await beginTwo()
     fallBack({ to: 12 })
-    const result = await (
-      await start({ ...closing, attempts: 1, firstWait: '200ms', breakerWaits: ['300ms', '300ms', '5s'] })
-    ).result()
-    expect(result.byReason).toEqual({ gateway_issue: { recovered: 15 }, biller_issue: { recovered: 30 } })
+    const input = { ...closing, firstWait: '200ms', breakerWaits: ['300ms', '300ms', '5s'] }
+    const first = await (await start({ ...input, attempts: 1 })).result()
+    expect(first.byReason).toEqual({
+      gateway_issue: { recovered: 15 },
+      biller_issue: { recovered: 18, attemptsUsedUp: 12 },
+    })
+    expect(resumed()).toHaveLength(bad.length)
+    const later = await (await start({ ...input, attempts: 2 })).result()
+    expect(later.byReason).toEqual({ biller_issue: { recovered: 12 } })
     expect(resumed()).toHaveLength(bad.length + 12)
   })
 
   test('waits for a person who is there, says why and what each button would do, and goes on', async () => {
-    const { start, fallBack } = await beginTwo()
+    const { resumed, start, fallBack } = await beginTwo()
     const run = await start({
       ...closing,
       attempts: 1,
@@ -106,8 +112,11 @@ describe('the breaker of each reason', () => {
     expect(currentDetails).toContain('Too many resumes failed')
     expect(currentDetails).toMatch(/To go on: .*`approve`.*To end it: .*`stop`/s)
     fallBack({ to: 0 })
+    const before = resumed().length
     await run.executeUpdate('approve', { args: [person] })
-    expect((await run.result()).byReason['biller_issue']).toEqual({ recovered: 30 })
+    const { biller_issue: biller = {} } = (await run.result()).byReason
+    expect(biller).toEqual({ recovered: 30 - before, attemptsUsedUp: before })
+    expect(resumed()).toHaveLength(30)
   })
 })
 
@@ -152,7 +161,9 @@ describe('the bounds of a run', () => {
     const result = await (await start({ ...quick, dryRun: true, maxPages: 3 })).result()
     expect(asked()).toBe(3)
     expect(result.snapshot).toMatchObject({ proven: false, capped: true, requests: 3 })
-    expect(result.summary).toContain('more than 3 requests (maxPages)')
+    expect(result.summary).toContain(
+      'maxPages (3) was used up before the end of the list: 1 of these requests failed',
+    )
     const { continueWith } = result
     const whole = await (await start({ ...quick, ...continueWith, dryRun: false })).result()
     expect(whole).toMatchObject({ verdict: 'proven', snapshot: { proven: true, capped: false } })

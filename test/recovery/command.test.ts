@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { findWorker } from '../../scripts/session.ts'
-import { runRecovery } from '../../scripts/recover-run.ts'
+import { nameRecovery, runRecovery } from '../../scripts/recover-run.ts'
 import type { RecoveryOrder } from '../../scripts/recover.ts'
 import type { Terminal } from '../../scripts/terminal/terminal.ts'
 import { readSettings } from '../../worker/settings.ts'
@@ -29,7 +29,7 @@ describe('connector recover', () => {
     expect({ code, report }).toMatchObject({
       code: 0,
       report: {
-        run: expect.stringMatching(/^recover-\d{8}-\d{6}$/),
+        run: expect.stringMatching(/^recover-[0-9a-f]{10}$/),
         summary: '9 of 9 recovered; proven: each that was resumed was seen after it',
         verdict: 'proven',
         counts: { staged: 0, done: 9, rejected: 0, unknown: 0, parked: 0, skipped: 0, notTried: 0 },
@@ -50,6 +50,26 @@ describe('connector recover', () => {
     const refused = await command('resolve', report.run, '--row', '1', '--drop', '--why', 'x')
     expect(refused.code).toBe(2)
     expect(refused.stderr).toContain('has ended')
+  })
+
+  test('started twice at once is one run, and once that has ended the next one', async () => {
+    const world = await open({ broken: 4 })
+    const recover = async (...words: string[]) => {
+      const { stdout } = await startCommand(world, ['recover', ...words, ...quickWords], { env: soon }).ended
+      return JSON.parse(stdout) as { run: string }
+    }
+    // Nothing is known of a run in the data folder before the service has answered it.
+    const down = { kind: 'error', status: 503, on: 'GET /subscriptions/' } as const
+    world.sandbox.control.setFaults({ faults: [down] })
+    const first = await recover('--detach')
+    expect((await recover('--detach')).run).toBe(first.run)
+    const settings = readSettings({ env: world.env, cwd: world.dataDir })
+    expect(nameRecovery({ settings, input: { canary: 2 } }), 'of another input').not.toBe(first.run)
+    world.sandbox.control.setFaults({ faults: [] })
+    const { stdout } = await startCommand(world, ['watch', first.run, '--json'], { env: soon }).ended
+    const { done, staged } = (JSON.parse(stdout) as { counts: Record<string, number> }).counts
+    expect({ done, staged, resumed: resumesDone(world).length }).toEqual({ done: 4, staged: 0, resumed: 4 })
+    expect(await recover()).toMatchObject({ run: `${first.run}.2`, counts: { done: 0 } })
   })
 
   test('ends with 3 and says what a person has to do', async () => {

@@ -160,21 +160,22 @@ describe('a recovery that people steer', () => {
     expect(times(resumesDone(world))).toEqual(ids.map(() => 1))
   })
 
-  test.each([
-    ['uses up no attempt of what fell back in its canary', 3, { recovered: 9 }],
-    ['uses up an attempt of what fell back without one', 0, { recovered: 6, attemptsUsedUp: 3 }],
-  ])('that was terminated %s', async (_, canary, outcomes) => {
-    const { world, ids, start } = await begin({ broken: 9 })
-    world.sandbox.control.setFaults({ faults: [{ kind: 'fallBack', on: resume }] })
-    const dying = { ...quick, canary, maxSubscriptions: 3, attempts: 1, verifyAfter: '5s' } as const
-    const run = await start(dying)
-    await until(() => resumesDone(world).length === 3)
-    await run.terminate()
-    world.sandbox.control.setFaults({ faults: [] })
-    const result = await (await start({ ...quick, attempts: 1 })).result()
-    expect(result).toMatchObject({ snapshot: { settledBefore: 3 }, outcomes })
-    expect(active(world, ids)).toBe(outcomes.recovered)
-  })
+  test.each([['in its canary', 3] as const, ['without one', 0] as const])(
+    'that was terminated has used up an attempt of what fell back %s',
+    async (_, canary) => {
+      const { world, ids, start } = await begin({ broken: 9 })
+      world.sandbox.control.setFaults({ faults: [{ kind: 'fallBack', on: resume }] })
+      const dying = { ...quick, canary, maxSubscriptions: 3, attempts: 1, verifyAfter: '5s' } as const
+      const run = await start(dying)
+      await until(() => resumesDone(world).length === 3)
+      await run.terminate()
+      world.sandbox.control.setFaults({ faults: [] })
+      const result = await (await start({ ...quick, attempts: 1 })).result()
+      const outcomes = { recovered: 6, attemptsUsedUp: 3 }
+      expect(result).toMatchObject({ snapshot: { settledBefore: 3 }, outcomes })
+      expect(active(world, ids)).toBe(6)
+    },
+  )
 
   test('refuses a second one in the same workspace, whatever its id', async () => {
     const { start } = await begin()

@@ -1,7 +1,4 @@
-import { spawn, type ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { Chance } from '../../sandbox/data/random.ts'
 import type { Fault } from '../../sandbox/faults.ts'
 import { connectTemporal, createWorld, until, type World } from '../export/world.ts'
@@ -15,9 +12,9 @@ import {
   startRecovery,
   stateOf,
 } from './world.ts'
+import { kill, startWorkerProcess } from './worker-process.ts'
 
 const seed = 20_261_121
-const connector = fileURLToPath(new URL('../../scripts/connector.ts', import.meta.url))
 
 /** `RECOVERY_CANDIDATES=10000 RECOVERY_KILLS=20 vitest run test/recovery/crash` takes some ten minutes. */
 const chaos = {
@@ -35,31 +32,6 @@ const faults: Fault[] = [
   { kind: 'fallBack', rate: 0.1, on: resume },
   { kind: 'error', status: 502, html: true, rate: 0.01, on: 'GET /subscriptions/' },
 ]
-
-async function startWorkerProcess(world: World): Promise<ChildProcess> {
-  const child = spawn(process.execPath, [connector, 'worker'], {
-    env: {
-      PATH: process.env['PATH'],
-      HOME: process.env['HOME'],
-      ...world.env,
-      BILLING_SETTLE_SECONDS: '0.5',
-      BILLING_CONCURRENCY: '8',
-    },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
-  onTestFinished(() => void child.kill('SIGKILL'))
-  let heard = ''
-  child.stderr?.on('data', (data) => (heard += String(data)))
-  await until(() => heard.includes('Listening') || child.exitCode !== null)
-  expect(heard).toContain('Listening')
-  return child
-}
-
-async function kill(child: ChildProcess): Promise<void> {
-  const exited = once(child, 'exit')
-  child.kill('SIGKILL')
-  await exited
-}
 
 /** How often one was resumed again without both a look after the resume before and one just before this. */
 function resumesWithoutLooks(world: World, id: string): number {

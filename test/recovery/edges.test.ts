@@ -21,7 +21,7 @@ const notes = (run: RecoveryHandle) =>
 /** All falls back, so that the breaker soon asks a person whether to go on. */
 async function beginToFail(env: Record<string, string> = {}) {
   const shop = await begin({ broken: 14, sandbox: { faults: [{ kind: 'fallBack', on: resume }] }, env })
-  const input = { ...quick, approval: true, canary: 0, attempts: 1, maxFailureShare: 0.5 } as const
+  const input = { ...quick, approval: true, canary: 0, attempts: 3, maxFailureShare: 0.5 } as const
   const start = (more: object = {}) => shop.start({ ...input, breakerWaits: ['20ms'], ...more })
   return { ...shop, start }
 }

@@ -28,15 +28,18 @@ function becomes(since: number, past: Partial<KeyHistory>) {
     scheme: 'charge_payment',
     nextBilling: '',
   }
-  const sent = { sends: past.attempts ?? 0, body: '{}' }
-  const history = { attempts: 0, ...sent, lastSentAt: null, run: 'nightly', answer: null, ...past }
+  const history = { attempts: 0, lastSentAt: null, run: 'nightly', answer: null, ...past }
   const { rows } = selectCandidates({
     plan,
     candidates: [candidate],
     history: new Map([['sub_1', history]]),
   })
   const [change] = rows.map((row) => row.change)
-  return { attempts: change?.attempts ?? 0, outcome: change?.closed?.outcome, words: change?.closed?.error }
+  return {
+    attempts: change?.attemptsBefore ?? 0,
+    outcome: change?.closed?.outcome,
+    words: change?.closed?.error,
+  }
 }
 
 const seen = (hours: number) => JSON.stringify({ status: 'needs_attention', needs_attention: at(hours) })

@@ -17,7 +17,7 @@ const open = async () => (await openState({ folder: await temporaryFolder() })).
 
 const claimRow = async (ledger: Ledger, run: string, row: number, at = 1) => {
   const found = await ledger.row({ run, row })
-  return await ledger.claim({ id: found?.id ?? 0, at })
+  return await ledger.claim({ id: found?.id ?? 0, sends: found?.sends ?? 0, at })
 }
 
 test('staging the same again changes nothing; other contents under the same run are refused', async () => {
@@ -34,10 +34,15 @@ test('a change is claimed once, however many ask at once', async () => {
   const ledger = await open()
   await ledger.stage(of('r', [change(1)]))
   const { id } = (await ledger.row({ run: 'r', row: 1 })) ?? { id: 0 }
-  const claims = await Promise.all(Array.from({ length: 5 }, () => ledger.claim({ id, at: 7, before: '{}' })))
+  const claims = await Promise.all(
+    Array.from({ length: 5 }, () => ledger.claim({ id, sends: 0, at: 7, before: '{}' })),
+  )
   expect(claims.filter((claim) => claim !== undefined)).toMatchObject([
     { state: 'sending', sends: 1, claims: 1, sentAt: 7, before: '{}' },
   ])
+  await ledger.move({ id, from: ['sending'], patch: { state: 'staged' } })
+  expect(await ledger.claim({ id, sends: 0, at: 8 }), 'sent since it was read').toBeUndefined()
+  expect(await ledger.claim({ id, sends: 1, at: 8 })).toMatchObject({ sends: 2 })
 })
 
 test('gives what is due in the order of the rows: staged, asked for, not in hand, not in a closed lane', async () => {
@@ -54,7 +59,7 @@ test('gives what is due in the order of the rows: staged, asked for, not in hand
   const { id } = (await ledger.row({ run: 'r', row: 3 })) ?? { id: 0 }
   expect(await due({ exceptIds: [id] })).toEqual([2, 5])
   expect(await ledger.nextDue({ run: 'r' })).toBe(0)
-  await ledger.claim({ id, at: 1 })
+  await ledger.claim({ id, sends: 0, at: 1 })
   expect(await due({})).toEqual([2, 5])
 })
 
@@ -170,34 +175,24 @@ test('a change that gives its key free lets another take it, and is counted on w
   ])
 })
 
-test('remembers how often a key was tried, over runs and with what is done, as its last change counts them', async () => {
+test('remembers how often a key was sent with a possible effect, over runs, as its last change counts it', async () => {
   const ledger = await open()
-  const attempt = async (run: string, state: 'done' | 'parked', sentAt: number, before = 0) => {
-    await ledger.stage(of(run, [{ ...change(1, 'K'), attempts: before }], 'always'))
+  const send = async (run: string, state: 'done' | 'parked' | 'rejected', sentAt: number, before = 0) => {
+    await ledger.stage(of(run, [{ ...change(1, 'K'), attemptsBefore: before }], 'always'))
     const claimed = await claimRow(ledger, run, 1, sentAt)
-    const attempts = (claimed?.attempts ?? 0) + 2
-    const patch = { state, attempts, answer: `"seen by ${run}"`, holdsKey: state === 'done' }
+    const patch = { state, answer: `"seen by ${run}"`, holdsKey: state === 'done' }
     await ledger.move({ id: claimed?.id ?? 0, from: ['sending'], patch })
   }
   const history = async () => (await ledger.history({ ...space, keys: ['K', 'L'] })).get('K')
   expect(await history()).toBeUndefined()
-  await attempt('a', 'parked', 10)
-  await attempt('b', 'parked', 20, 2)
-  expect(await history()).toMatchObject({
-    attempts: 4,
-    sends: 1,
-    lastSentAt: 20,
-    run: 'b',
-    answer: '"seen by b"',
-  })
-  await attempt('c', 'done', 30)
-  expect(await history()).toMatchObject({
-    attempts: 3,
-    sends: 1,
-    lastSentAt: 30,
-    run: 'c',
-    answer: '"seen by c"',
-  })
+  await send('a', 'parked', 10)
+  expect(await history()).toMatchObject({ attempts: 1, lastSentAt: 10, run: 'a', answer: '"seen by a"' })
+  await send('b', 'parked', 20, 1)
+  expect(await history()).toMatchObject({ attempts: 2, lastSentAt: 20, run: 'b', answer: '"seen by b"' })
+  await send('c', 'rejected', 30, 2)
+  expect(await history(), 'what was refused has done nothing').toMatchObject({ attempts: 2, run: 'c' })
+  await send('d', 'done', 40, 2)
+  expect(await history(), 'what lasted may fall again').toMatchObject({ attempts: 3, run: 'd' })
 })
 
 test('gives all rows page by page while claims are written', async () => {
@@ -211,7 +206,7 @@ test('gives all rows page by page while claims are written', async () => {
   const seen: number[] = []
   for await (const row of ledger.rows({ run: 'r' })) {
     seen.push(row.row)
-    if (row.row % 400 === 0) await ledger.claim({ id: row.id, at: 1 })
+    if (row.row % 400 === 0) await ledger.claim({ id: row.id, sends: 0, at: 1 })
   }
   expect(seen).toEqual(Array.from({ length: 1201 }, (_, index) => index + 1))
   expect(await ledger.claims({ run: 'r' })).toBe(3)

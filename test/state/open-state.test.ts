@@ -41,7 +41,7 @@ test('lets a reader look while the writer works, and keeps the reader from writi
   await writer.ledger.stage(stageOne)
   expect(await reader.ledger.row({ run: 'r', row: 1 })).toMatchObject({ state: 'staged' })
   expect(reader.storeId).toBe(writer.storeId)
-  await expect(reader.ledger.claim({ id: 1, at: 1 })).rejects.toBeInstanceOf(StateReadOnlyError)
+  await expect(reader.ledger.claim({ id: 1, sends: 0, at: 1 })).rejects.toBeInstanceOf(StateReadOnlyError)
   await reader.close()
   await writer.close()
 })
@@ -55,6 +55,27 @@ test('refuses a newer schema with a sentence', async () => {
   const error = await openState({ folder }).catch((error: unknown) => error)
   expect(error).toBeInstanceOf(StateTooNewError)
   expect(String(error)).toContain('0999-from-the-future')
+})
+
+test('counts the resumes of a ledger from before attempts were a hard bound', async () => {
+  const folder = await temporaryFolder()
+  const first = await openState({ folder })
+  const kind = 'resume-subscription'
+  const body = (resumes: number) => JSON.stringify({ snapshot: { since: '', resumes } })
+  const changes = [
+    { row: 1, key: 'sub_1', body: body(3) },
+    { row: 2, key: 'sub_2', body: '{"snapshot":{}}' },
+  ]
+  await first.ledger.stage({ ...space, kind, run: 'r', repeats: 'always', changes })
+  await first.close()
+  const database = new DatabaseSync(join(folder, 'state.db'))
+  database.exec(`update changes set attempts = 1, sends = 2;
+    delete from kysely_migration where name = '0002-attempts-before'`)
+  database.close()
+  const second = await openState({ folder })
+  const history = await second.ledger.history({ ...space, kind, keys: ['sub_1', 'sub_2'] })
+  expect([...history.values()].map(({ attempts }) => attempts)).toEqual([5, 2])
+  await second.close()
 })
 
 test('does not bring an older schema up to date for a reader', async () => {

@@ -25,7 +25,7 @@ const billing = createBilling({
 })
 const sendChanges = createSendChanges({ ledger })
 const limits = { inFlight: 4, maxFailureShare: 1 }
-const attempts = { most: 1, waitsMs: [0], count: true }
+const attempts = { most: 1, waitsMs: [0] }
 console.log('ready')
 
 for (;;) {

@@ -1,0 +1,73 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { readCandidates } from '../../recoveries/read-candidates.ts'
+import type { SandboxOptions } from '../../sandbox/options.ts'
+import { clientOf, startSandbox } from '../changes/engine.ts'
+import type { BillingSettings } from '../../billing/client.ts'
+
+const maxPages = 20
+const counts = { subscriptions: 400, customers: 20, plans: 3 }
+const broken = { kind: 'error', status: 503, html: true } as const
+
+async function openSnapshot(faults: SandboxOptions['faults'], settings: Partial<BillingSettings> = {}) {
+  const folder = await mkdtemp(join(tmpdir(), 'connector-snapshot-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  const sandbox = await startSandbox({ counts, needsAttention: 1, ...(faults && { faults }) })
+  const journal = join(folder, 'snapshot.jsonl')
+  const billing = clientOf(sandbox, settings)
+  const read = (pages = maxPages) =>
+    readCandidates({
+      journal,
+      billing,
+      testMode: false,
+      concurrency: 4,
+      readLagMs: 60_000,
+      maxPages: pages,
+      signal: new AbortController().signal,
+    })
+  return { sandbox, journal, read, asked: () => sandbox.control.requests().length }
+}
+
+test('maxPages bounds the requests of all tries of a snapshot together, and the report says that failures used it up', async () => {
+  const { read, asked } = await openSnapshot([broken])
+  await expect(read()).rejects.toThrow('503')
+  await expect(read()).rejects.toThrow('503')
+  expect(asked()).toBe(16)
+  const ended = await read()
+  expect(asked()).toBe(20)
+  expect(ended).toMatchObject({ capped: true, proven: false, requests: 20, candidates: [] })
+  expect(ended.reasons).toEqual([
+    'maxPages (20) was used up before the end of the list: all of these requests failed',
+  ])
+  expect(await read(), 'the end is kept').toEqual(ended)
+  expect(asked()).toBe(20)
+})
+
+test('a request counts against maxPages before it leaves, so that a kill forgets none', async () => {
+  const { journal, read, asked } = await openSnapshot([broken])
+  await expect(read()).rejects.toThrow('503')
+  // A kill keeps what was written, and cuts the last line short.
+  await writeFile(journal, `${await readFile(journal, 'utf8')}{"requests":`)
+  await expect(read()).rejects.toThrow('503')
+  expect(await read()).toMatchObject({ capped: true, requests: 20 })
+  expect(asked()).toBe(20)
+})
+
+test('a list that failed at first is read whole within maxPages', async () => {
+  const { read, asked } = await openSnapshot([{ ...broken, to: 9 }])
+  await expect(read()).rejects.toThrow('503')
+  const ended = await read()
+  expect(ended).toMatchObject({ proven: true, capped: false, requests: asked() })
+  expect(ended.candidates).toHaveLength(400)
+})
+
+test('a request whose token was renewed meanwhile counts twice, because two requests left', async () => {
+  const { sandbox, read, asked } = await openSnapshot([{ kind: 'expireToken', next: 'renewed' }], {
+    token: async () => tokens.shift() ?? 'renewed',
+  })
+  const tokens = [sandbox.token]
+  await expect(read(1)).resolves.toMatchObject({ capped: true, requests: 1 })
+  expect(asked()).toBe(1)
+})

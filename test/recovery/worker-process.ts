@@ -1,0 +1,33 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { expect, onTestFinished } from 'vitest'
+import { until, type World } from '../export/world.ts'
+
+const connector = fileURLToPath(new URL('../../scripts/connector.ts', import.meta.url))
+
+/** A worker in a process of its own, so that it can be killed. */
+export async function startWorkerProcess(world: World): Promise<ChildProcess> {
+  const child = spawn(process.execPath, [connector, 'worker'], {
+    env: {
+      PATH: process.env['PATH'],
+      HOME: process.env['HOME'],
+      ...world.env,
+      BILLING_SETTLE_SECONDS: '0.5',
+      BILLING_CONCURRENCY: '8',
+    },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  let heard = ''
+  child.stderr?.on('data', (data) => (heard += String(data)))
+  await until(() => heard.includes('Listening') || child.exitCode !== null)
+  expect(heard).toContain('Listening')
+  return child
+}
+
+export async function kill(child: ChildProcess): Promise<void> {
+  const exited = once(child, 'exit')
+  child.kill('SIGKILL')
+  await exited
+}
