@@ -8,7 +8,6 @@ import { type ImportLimits, type ImportPlan, runFiles } from '../imports/import-
 import { type AuditNote, readRunNotes } from '../imports/run-notes.ts'
 import type { ActivityDeps } from './deps.ts'
 import { withHeartbeat } from './with-heartbeat.ts'
-import { refuseOther } from './export-plan.ts'
 import type { RunRates } from './run-rates.ts'
 
 /** So many findings are named in the report; all of them are in `findings.jsonl`. */
@@ -23,7 +22,6 @@ export function createAuditImport({ deps, rates }: { deps: ActivityDeps; rates: 
     plan: ImportPlan
     limits: ImportLimits
   }): Promise<RetentionAudit> {
-    refuseOther({ run: plan.identity, worker: deps.identity })
     const folder = join(deps.dataDir, plan.folder)
     const { staged } = await readRunNotes(folder)
     const findings = createWriteStream(join(folder, runFiles.findings))

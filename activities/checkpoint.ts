@@ -7,6 +7,7 @@ import type { IdOutcome, IdState } from '../reading/id-state.ts'
 import type { ReadOutcome } from '../reading/outcome.ts'
 import type { ReadState } from '../reading/state.ts'
 import type { PaceState } from '../reports/pace.ts'
+import { InvalidInput } from './errors.ts'
 
 /** What a read goes on from, and the account it ends with: of a list, or of documents by id. */
 export type AnyReadState = ReadState | IdState
@@ -51,9 +52,12 @@ export async function saveCheckpoint(folder: string, checkpoint: Checkpoint): Pr
   await rename(`${path}.new`, path)
 }
 
-/** @throws {PartsDamagedError} */
+/** @throws {InvalidInput} the name is not a checkpoint's @throws {PartsDamagedError} */
 export async function loadCheckpoint(folder: string, name: string): Promise<Checkpoint> {
-  const path = join(folder, `${name}.checkpoint.json`)
+  const file = `${name}.checkpoint.json`
+  if (!fileName.test(file))
+    throw new InvalidInput(`checkpoint: ${JSON.stringify(name)} is not the name of one.`)
+  const path = join(folder, file)
   const checkpoint = await readCheckpoint(path).catch((cause: unknown) => {
     throw new PartsDamagedError(`The note of what was read, ${path}, can't be read. Run the export again.`, {
       cause,

@@ -3,7 +3,7 @@ import type { Client, WorkflowExecutionDescription, WorkflowHandle } from '@temp
 import { WorkflowNotFoundError } from '@temporalio/common'
 import type { ClaimOwner } from '../state/claims.ts'
 import type { ActivityDeps } from './deps.ts'
-import { Busy } from './errors.ts'
+import { Busy, InvalidInput } from './errors.ts'
 import type { ExportPlan } from './export-plan.ts'
 
 /** What of a run only one run at a time may do. */
@@ -13,7 +13,10 @@ export const claimsOf = (plan: Pick<ExportPlan, 'resources' | 'to'>): string[] =
 /** The run as the state knows an owner: the workflow id, and a run id that outlives retries. */
 export function ownerOf() {
   const { workflowExecution } = activityInfo()
-  return { workflowId: workflowExecution?.workflowId ?? '', runId: workflowExecution?.runId ?? '' }
+  // What it keeps would lie under no name at all.
+  if (workflowExecution === undefined) throw new InvalidInput('This step is part of a workflow: start that.')
+  const { workflowId, runId } = workflowExecution
+  return { workflowId, runId }
 }
 
 /** Takes the claims of a run, or refuses with the run that holds one and has not ended. */

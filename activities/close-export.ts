@@ -2,6 +2,7 @@ import { dirname, join } from 'node:path'
 import { missingHeader } from '../destinations/csv/stage-notes.ts'
 import { replaceFile } from '../destinations/durable.ts'
 import { toFileName } from '../destinations/export-folder.ts'
+import { resolveInside } from '../destinations/inside.ts'
 import { readParts } from '../destinations/read-parts.ts'
 import { writeSet } from '../destinations/write-set.ts'
 import { toReportPage } from '../reports/to-page.ts'
@@ -9,10 +10,12 @@ import type { ActivityDeps } from './deps.ts'
 import { latestCheckpoint } from './checkpoint.ts'
 import { claimsOf, ownerOf } from './claims.ts'
 import { toRunAccount } from './export-run-account.ts'
-import { refuseOther, type DestinationName, type ExportPlan } from './export-plan.ts'
+import type { DestinationName, ExportPlan } from './export-plan.ts'
+import { InvalidInput } from './errors.ts'
 import { missingPart } from './part-names.ts'
 import { pruneParts } from './prune-parts.ts'
 import type { PublishedExport } from './publish-export.ts'
+import type { PublishAgain } from './publishing-input.ts'
 import { partsFolder } from './run-folder.ts'
 import type { RunRates } from './run-rates.ts'
 
@@ -46,10 +49,10 @@ export function createCloseExport({ deps, rates }: { deps: ActivityDeps; rates: 
     plan: ExportPlan
     results: ResourceResult[]
     /** Published again from kept parts: the export's own report stays. */
-    again?: true
+    again?: PublishAgain
   }): Promise<ExportReport> {
     const { plan, results, again } = input
-    refuseOther({ run: plan.identity, worker: deps.identity })
+    await refuseForeign({ deps, plan, results })
     const missing = await noteMissing({ deps, plan, results })
     const report = { ...toReport(plan.run, results), ...(missing && { missing }) }
     if (again === undefined) {
@@ -67,6 +70,27 @@ export function createCloseExport({ deps, rates }: { deps: ActivityDeps; rates: 
   }
 }
 
+/** Results come back by way of Temporal: they may name only what the run publishes, and where it publishes it. */
+async function refuseForeign(options: {
+  deps: ActivityDeps
+  plan: ExportPlan
+  results: readonly ResourceResult[]
+}): Promise<void> {
+  const { plan, results } = options
+  const root = publishedRoot(options)
+  for (const resource of results
+    .flatMap((result) => [result, ...publishedOf(result)])
+    .map((one) => one.resource))
+    if (!plan.resources.includes(resource))
+      throw new InvalidInput(`results: the run ${plan.run} has no ${JSON.stringify(resource)}.`)
+  for (const { manifest } of results.flatMap(publishedOf))
+    if (manifest !== '' && (await resolveInside({ root, path: manifest })) === undefined)
+      throw new InvalidInput(`results: the manifest ${manifest} does not lie in ${root}.`)
+}
+
+const publishedRoot = ({ deps, plan }: { deps: ActivityDeps; plan: ExportPlan }) =>
+  plan.out ?? join(deps.dataDir, 'exports')
+
 /** A sentence for each part of a resource that failed. */
 function failuresOf(result: ResourceResult): string[] {
   if ('error' in result) return [`${result.resource} failed: ${result.error}`]
@@ -82,12 +106,12 @@ async function noteSet(options: {
   plan: ExportPlan
   published: readonly PublishedExport[]
 }): Promise<void> {
-  const { deps, plan } = options
+  const { plan } = options
   const published = options.published
     .filter(({ manifest }) => manifest !== '')
     .map(({ manifest, ...one }) => ({ manifest: one, manifestPath: manifest }))
   if (published.length === 0) return
-  const folder = plan.out ?? join(deps.dataDir, 'exports')
+  const folder = publishedRoot(options)
   await writeSet({ folder, testMode: plan.identity.mode === 'test', run: plan.run, published })
 }
 

@@ -8,7 +8,6 @@ import { type ImportReport, writeImportReport } from '../imports/write-report.ts
 import { ownerOf } from './claims.ts'
 import type { ActivityDeps } from './deps.ts'
 import { withHeartbeat } from './with-heartbeat.ts'
-import { refuseOther } from './export-plan.ts'
 import type { RunRates } from './run-rates.ts'
 import { heartbeat } from '@temporalio/activity'
 
@@ -29,7 +28,6 @@ export type ImportResult = Omit<ImportReport, 'audit'> & {
 /** Ends an import: its report and its files, and the run is free to be started again. */
 export function createCloseImport({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
   return async function closeImport({ plan, how, why, giveUp }: CloseInput): Promise<ImportResult> {
-    refuseOther({ run: plan.identity, worker: deps.identity })
     const { ledger, claims } = deps.state
     const folder = join(deps.dataDir, plan.folder)
     return await withHeartbeat({

@@ -7,7 +7,6 @@ import { type RecoveryPlan, recoveryFiles } from '../recoveries/recovery-plan.ts
 import { readSavedPlan } from '../recoveries/run-notes.ts'
 import { type RecoveryReport, writeRecoveryReport } from '../recoveries/write-report.ts'
 import type { ActivityDeps } from './deps.ts'
-import { refuseOther } from './export-plan.ts'
 import { claimOf } from './open-recovery.ts'
 import type { RunRates } from './run-rates.ts'
 import { withHeartbeat } from './with-heartbeat.ts'
@@ -24,7 +23,6 @@ export type RecoveryResult = RecoveryReport
 /** Ends a recovery: its report and its files, and the workspace is free for the next one. */
 export function createCloseRecovery({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
   return async function closeRecovery({ plan, how, why }: CloseRecoveryInput): Promise<RecoveryResult> {
-    refuseOther({ run: plan.identity, worker: deps.identity })
     const { ledger, claims } = deps.state
     const folder = join(deps.dataDir, plan.folder)
     const saved = await readSavedPlan(folder)

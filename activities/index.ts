@@ -6,6 +6,7 @@ import { createCloseRecovery } from './close-recovery.ts'
 import type { ActivityDeps } from './deps.ts'
 import { withFailures } from './failures.ts'
 import { createFindMissed } from './find-missed.ts'
+import { knownRuns } from './known-run.ts'
 import { createLeaveResumes } from './leave-resumes.ts'
 import { createNoteDecision } from './note-decision.ts'
 import { createOpenExport } from './open-export.ts'
@@ -29,25 +30,26 @@ import { beating } from './with-heartbeat.ts'
 export function createActivities(deps: ActivityDeps) {
   const rates = createRunRates(deps.billing)
   const sendChanges = createSendChanges(deps.state)
+  const { ofExport, ofImport, ofRecovery, ofChanges } = knownRuns(deps)
   const activities = {
     openExport: beating(createOpenExport(deps)),
     openFetch: beating(createOpenFetch(deps)),
     openPublish: beating(createOpenPublish(deps)),
-    readSegment: createReadSegment({ deps, rates }),
-    publishExport: createPublishExport(deps),
-    closeExport: beating(createCloseExport({ deps, rates })),
+    readSegment: ofExport(createReadSegment({ deps, rates })),
+    publishExport: ofExport(createPublishExport(deps)),
+    closeExport: beating(ofExport(createCloseExport({ deps, rates }))),
     openImport: beating(createOpenImport(deps)),
-    stageImport: createStageImport({ deps, rates }),
-    sendImport: createSendImport({ deps, rates, sendChanges }),
-    auditImport: createAuditImport({ deps, rates }),
-    closeImport: createCloseImport({ deps, rates }),
+    stageImport: ofImport(createStageImport({ deps, rates })),
+    sendImport: ofImport(createSendImport({ deps, rates, sendChanges })),
+    auditImport: ofImport(createAuditImport({ deps, rates })),
+    closeImport: ofImport(createCloseImport({ deps, rates })),
     openRecovery: beating(createOpenRecovery(deps)),
-    snapshotRecovery: createSnapshotRecovery({ deps, rates }),
-    sendRecovery: createSendRecovery({ deps, rates, sendChanges }),
-    leaveResumes: beating(createLeaveResumes(deps)),
-    closeRecovery: createCloseRecovery({ deps, rates }),
-    noteDecision: createNoteDecision(deps),
-    resolveRow: createResolveRow(deps),
+    snapshotRecovery: ofRecovery(createSnapshotRecovery({ deps, rates })),
+    sendRecovery: ofRecovery(createSendRecovery({ deps, rates, sendChanges })),
+    leaveResumes: beating(ofRecovery(createLeaveResumes(deps))),
+    closeRecovery: ofRecovery(createCloseRecovery({ deps, rates })),
+    noteDecision: ofChanges(createNoteDecision(deps)),
+    resolveRow: ofChanges(createResolveRow(deps)),
     sendNotice: createSendNotice(deps),
     findMissed: beating(createFindMissed(deps)),
     pauseIfFailing: createPauseIfFailing(),

@@ -1,5 +1,6 @@
-import { access, realpath } from 'node:fs/promises'
-import { isAbsolute, relative, resolve } from 'node:path'
+import { access } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { resolveInside } from '../destinations/inside.ts'
 import { InvalidInput } from './errors.ts'
 
 /** A run may read what lies in the data folder, and nothing else of the worker's machine. */
@@ -13,17 +14,17 @@ export async function insideFolder({
   /** The command that takes a file from elsewhere. */
   command: 'import' | 'fetch'
 }): Promise<string> {
-  const full = resolve(dataDir, path)
-  const root = await realpath(dataDir)
-  const real = await realpath(full).catch(() => undefined)
-  const way = relative(root, real ?? full)
-  if (way.startsWith('..') || isAbsolute(way))
+  const real = await resolveInside({ root: dataDir, path: resolve(dataDir, path) })
+  if (real === undefined)
     throw new InvalidInput(
       `${path} lies outside the data folder. Put it there, or name it to \`connector ${command}\`, which does so.`,
     )
-  if (real === undefined) throw new InvalidInput(`There is no file ${path} in the data folder.`)
-  await access(real).catch((cause: unknown) => {
-    throw new InvalidInput(`${path} can't be read by the worker.`, { cause })
+  await access(real).catch((cause: NodeJS.ErrnoException) => {
+    const isMissing = cause.code === 'ENOENT' || cause.code === 'ENOTDIR'
+    const why = isMissing
+      ? `There is no file ${path} in the data folder.`
+      : `${path} can't be read by the worker.`
+    throw new InvalidInput(why, { cause })
   })
   return real
 }

@@ -1,7 +1,6 @@
 import { endResumes, leaveUntried } from '../changes/end-of-run.ts'
 import type { RecoveryPlan } from '../recoveries/recovery-plan.ts'
 import type { ActivityDeps } from './deps.ts'
-import { refuseOther } from './export-plan.ts'
 
 /** Leaves a part of a recovery for good: the reasons whose canary failed, or all that was never resumed. */
 export function createLeaveResumes(deps: ActivityDeps) {
@@ -15,7 +14,6 @@ export function createLeaveResumes(deps: ActivityDeps) {
     lanes?: readonly string[]
     why: string
   }): Promise<void> {
-    refuseOther({ run: plan.identity, worker: deps.identity })
     const { ledger } = deps.state
     const leave = { ledger, run: plan.run, why }
     if (lanes === undefined) await leaveUntried({ ...leave, which: { unsent: true } })

@@ -2,13 +2,11 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type ChangeRun, changeRunFiles, type Decision } from '../changes/run-notes.ts'
 import type { ActivityDeps } from './deps.ts'
-import { refuseOther } from './export-plan.ts'
 
 /** Keeps what a person said to a run, for its report: durable before anything is done on the strength of it. */
 export function createNoteDecision(deps: ActivityDeps) {
   return async function noteDecision(input: { plan: ChangeRun; decision: Decision }): Promise<void> {
     const { plan, decision } = input
-    refuseOther({ run: plan.identity, worker: deps.identity })
     const file = await open(join(deps.dataDir, plan.folder, changeRunFiles.decisions), 'a')
     try {
       await file.writeFile(`${JSON.stringify(decision)}\n`)

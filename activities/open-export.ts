@@ -6,12 +6,9 @@ import { checkPrivacy } from '../tables/privacy.ts'
 import { claimExports } from './claims.ts'
 import type { ActivityDeps } from './deps.ts'
 import type { ExportPlan } from './export-plan.ts'
-import { parseInput, publishingFields, startPlan } from './publishing-input.ts'
+import { maxDeletesInput, parseInput, publishingFields, startPlan } from './publishing-input.ts'
 import { savePlan } from './saved-plan.ts'
 import { toSince } from './since.ts'
-
-/** How many records a warehouse may mark as deleted; without it a tenth, at least 10. */
-export const maxDeletesInput = z.union([z.int().min(0), z.literal('all')])
 
 const { to, schema, ...otherFields } = publishingFields
 

@@ -4,27 +4,24 @@ import { latestCheckpoint } from './checkpoint.ts'
 import { claimExports, ownerOf } from './claims.ts'
 import type { ActivityDeps } from './deps.ts'
 import { InvalidInput } from './errors.ts'
-import { destinationNames, refuseMissing, refuseOther, type ExportPlan } from './export-plan.ts'
-import { maxDeletesInput } from './open-export.ts'
+import { refuseMissing, type ExportPlan } from './export-plan.ts'
+import { exportOf } from './known-run.ts'
 import { kindsFor } from './notice.ts'
 import { markPublishing, takeTurn } from './publish-note.ts'
-import { schemaInput } from './publishing-input.ts'
+import { type PublishAgain, publishAgainFields } from './publishing-input.ts'
 import { partsFolder } from './run-folder.ts'
-import { loadPlan } from './saved-plan.ts'
 
 const publishAgainInput = z.strictObject({
   /** The export whose kept parts are published. */
   run: z.string().min(1),
-  to: z.array(z.enum(destinationNames)).min(1).optional(),
-  /** As in `exportData`; without it what the export was given. */
-  maxDeletes: maxDeletesInput.optional(),
-  /** The schema in PostgreSQL; without it the one of the export. */
-  schema: schemaInput.optional(),
+  ...publishAgainFields,
 })
 export type PublishAgainInput = z.input<typeof publishAgainInput>
 
 export interface OpenedPublish {
   plan: ExportPlan
+  /** What each step is told of it beside the run's name. */
+  again: PublishAgain
   checkpoints: { resource: ExportPlan['resources'][number]; checkpoint: string }[]
 }
 
@@ -38,18 +35,22 @@ export function createOpenPublish(deps: ActivityDeps) {
           ' "schema": "<a plain name in lower case>"} and nothing else.',
       )
     }
-    const kept = await loadPlan({ dataDir: deps.dataDir, run: parsed.data.run })
-    refuseOther({ run: kept.identity, worker: deps.identity })
-    const { to = kept.to, maxDeletes = kept.maxDeletes, schema = kept.schema } = parsed.data
+    const { run, ...again } = parsed.data
+    const kept = await exportOf(deps, run)
+    if (kept === undefined)
+      throw new InvalidInput(
+        `The parts of a run ${run} are not kept (14 days, and the last 3 runs always). Export again.`,
+      )
     // Whom to tell and what the server has are the worker's, as they are now.
     const served = { notifies: kindsFor(deps.receivers), marks: [...deps.marks] }
-    const plan = { ...kept, to: [...new Set(to)], maxDeletes, schema, ...served }
+    const plan = { ...kept, ...again, to: [...new Set(again.to ?? kept.to)], ...served }
     for (const name of plan.to) refuseMissing({ deps, name })
     const checkpoints = await takeTurn(deps.dataDir, () => reserve({ dataDir: deps.dataDir, plan }))
     if (checkpoints.length === 0) {
       throw new InvalidInput(`The run ${plan.run} has read no resource to its end. Export again.`)
     }
-    const opened = { plan: { ...plan, resources: checkpoints.map(({ resource }) => resource) }, checkpoints }
+    const resources = checkpoints.map(({ resource }) => resource)
+    const opened = { plan: { ...plan, resources }, again: { ...again, to: plan.to }, checkpoints }
     await claimExports({ deps, plan: opened.plan })
     return opened
   }

@@ -7,7 +7,7 @@ import { type AskedRecovery, parseRecoveryInput } from '../recoveries/recovery-i
 import { triedReasons } from '../recoveries/reasons.ts'
 import { type RecoveryPlan, recoveryFiles } from '../recoveries/recovery-plan.ts'
 import { readSavedPlan } from '../recoveries/run-notes.ts'
-import { claim } from './claims.ts'
+import { claim, ownerOf } from './claims.ts'
 import type { ActivityDeps } from './deps.ts'
 import type { MarkName } from './marks.ts'
 import { kindsFor, type NoticeKind } from './notice.ts'
@@ -45,7 +45,7 @@ export type OpenedRecovery = RecoveryPlan & { notifies?: NoticeKind[]; marks?: M
 export function createOpenRecovery(deps: ActivityDeps) {
   return async function openRecovery({ input, firstRunId }: OpenRecoveryInput): Promise<OpenedRecovery> {
     const served = { notifies: kindsFor(deps.receivers), marks: [...deps.marks] }
-    const workflowId = activityInfo().workflowExecution?.workflowId ?? ''
+    const { workflowId } = ownerOf()
     const execution = { workflowId, runId: firstRunId }
     const { plan: settled, ...place } = await nameRecovery({ dataDir: deps.dataDir, execution })
     if (settled !== undefined) {

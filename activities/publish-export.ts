@@ -15,8 +15,9 @@ import { claim, claimsOf } from './claims.ts'
 import type { ActivityDeps } from './deps.ts'
 import { InvalidInput } from './errors.ts'
 import { isOfTable, missingPart, rejectedPart } from './part-names.ts'
-import { refuseOther, type DestinationName, type ExportPlan } from './export-plan.ts'
+import type { DestinationName, ExportPlan } from './export-plan.ts'
 import { markPublished } from './publish-note.ts'
+import type { PublishAgain } from './publishing-input.ts'
 import { markDamaged, partsFolder, tablesOfRead } from './run-folder.ts'
 import { moveWatermark, placeOf } from './since.ts'
 
@@ -28,6 +29,8 @@ export interface PublishInput {
   destination: DestinationName
   /** The checkpoint that Temporal accepted: only its parts are published. */
   checkpoint: string
+  /** Kept parts are published again, as this says. */
+  again?: PublishAgain
   /** The run itself, not the part of it that publishes one list. */
   owner: ClaimOwner
 }
@@ -52,7 +55,6 @@ export interface PublishedExport {
 export function createPublishExport(deps: ActivityDeps) {
   return async function publishExport(input: PublishInput): Promise<PublishedExport> {
     const { plan, resource } = input
-    refuseOther({ run: plan.identity, worker: deps.identity })
     for (const what of claimsOf({ resources: [resource], to: [input.destination] }))
       await claim({ deps, what, owner: input.owner })
     const destination = deps.destinations.get(input.destination)

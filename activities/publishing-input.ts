@@ -11,6 +11,18 @@ import { nameRun } from './run-name.ts'
 
 export const schemaInput = z.string().regex(/^[a-z_][a-z0-9_]{0,62}$/, 'is no plain name in lower case')
 
+/** How many records a warehouse may mark as deleted; without it a tenth, at least 10. */
+export const maxDeletesInput = z.union([z.int().min(0), z.literal('all')])
+
+/** What may be said anew when kept parts are published again; without it what the export was given. */
+export const publishAgainFields = {
+  to: z.array(z.enum(destinationNames)).min(1).optional(),
+  maxDeletes: maxDeletesInput.optional(),
+  /** The schema in PostgreSQL. */
+  schema: schemaInput.optional(),
+}
+export type PublishAgain = z.output<z.ZodObject<typeof publishAgainFields>>
+
 /** The fields that every run takes which publishes what it reads. */
 export const publishingFields = {
   to: z.array(z.enum(destinationNames)).min(1).optional(),
@@ -76,7 +88,7 @@ export async function startPlan(of: {
     hash,
     forExcel: asked.forExcel ?? false,
     requestsPerSecond: asked.requestsPerSecond,
-    out: out === undefined ? undefined : allowedRoot({ ...deps, out }),
+    out: out === undefined ? undefined : await allowedRoot({ ...deps, out }),
     notifies: kindsFor(deps.receivers),
     marks: [...deps.marks],
   }

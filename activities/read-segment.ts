@@ -4,7 +4,7 @@ import { latestCheckpoint, type Checkpoint } from './checkpoint.ts'
 import type { ClaimOwner } from '../state/claims.ts'
 import { claim, claimsOf, isClosedTo } from './claims.ts'
 import type { ActivityDeps } from './deps.ts'
-import { refuseOther, type ExportPlan } from './export-plan.ts'
+import type { ExportPlan } from './export-plan.ts'
 import { openRunFolder } from './run-folder.ts'
 import type { RunRates } from './run-rates.ts'
 
@@ -40,7 +40,6 @@ export function createReadSegment({ deps, rates }: { deps: ActivityDeps; rates: 
   const inProgress = new Map<string, Promise<unknown>>()
   return async function readSegment(input: SegmentInput): Promise<SegmentResult> {
     const { plan, resource, seconds, owner } = input
-    refuseOther({ run: plan.identity, worker: deps.identity })
     for (const what of claimsOf({ resources: [resource], to: plan.to })) await claim({ deps, what, owner })
     const folder = await openRunFolder({ ...deps, plan, resource, isClosed: isClosedTo(owner) })
     // Temporal may have given up on an attempt that this process still has: its request budget is this one's now.

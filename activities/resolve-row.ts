@@ -2,7 +2,6 @@ import { type Decision, resolveChange } from '../changes/resolve.ts'
 import type { ChangeRun } from '../changes/run-notes.ts'
 import type { ActivityDeps } from './deps.ts'
 import { refusing } from './import-errors.ts'
-import { refuseOther } from './export-plan.ts'
 
 /** Takes down what a person found out about a parked row. */
 export function createResolveRow(deps: ActivityDeps) {
@@ -16,7 +15,6 @@ export function createResolveRow(deps: ActivityDeps) {
     by: string
     why: string
   }): Promise<void> {
-    refuseOther({ run: plan.identity, worker: deps.identity })
     try {
       await resolveChange({ ledger: deps.state.ledger, run: plan.run, ...resolution })
     } catch (error) {

@@ -1,8 +1,7 @@
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { readNote } from '../changes/run-notes.ts'
 import { replaceFile } from '../destinations/durable.ts'
 import { toFileName } from '../destinations/export-folder.ts'
-import { InvalidInput } from './errors.ts'
 import type { ExportPlan } from './export-plan.ts'
 
 const planFile = ({ dataDir, run }: { dataDir: string; run: string }) =>
@@ -13,12 +12,6 @@ export async function savePlan({ dataDir, plan }: { dataDir: string; plan: Expor
   await replaceFile(planFile({ dataDir, run: plan.run }), JSON.stringify(plan))
 }
 
-export async function loadPlan(options: { dataDir: string; run: string }): Promise<ExportPlan> {
-  const text = await readFile(planFile(options), 'utf8').catch((cause: unknown) => {
-    throw new InvalidInput(
-      `The parts of a run ${options.run} are not kept (14 days, and the last 3 runs always). Export again.`,
-      { cause },
-    )
-  })
-  return JSON.parse(text) as ExportPlan
-}
+/** Undefined if the parts are not kept. Steps find it through `knownRuns`. */
+export const loadPlan = (options: { dataDir: string; run: string }): Promise<ExportPlan | undefined> =>
+  readNote<ExportPlan>(planFile(options))

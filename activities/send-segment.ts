@@ -6,7 +6,6 @@ import type { SendChanges } from '../changes/send-changes.ts'
 import { type ChangeWork, Segment, type SegmentInput, type SendStep } from './change-segment.ts'
 import type { ActivityDeps } from './deps.ts'
 import { NotWoken } from './import-errors.ts'
-import { refuseOther } from './export-plan.ts'
 import type { RunRates } from './run-rates.ts'
 import { withHeartbeat } from './with-heartbeat.ts'
 
@@ -35,7 +34,6 @@ export async function sendSegment(
 ): Promise<SendStep> {
   const { deps, rates, plan, input, requestsPerSecond } = options
   const { ledger } = deps.state
-  refuseOther({ run: plan.identity, worker: deps.identity })
   if (!deps.mayWrite(activityInfo().workflowExecution?.workflowId ?? '')) throw new NotWoken(plan)
   const billing = rates.of({ run: plan.run, requestsPerSecond })
   const signal = cancellationSignal()

@@ -13,7 +13,6 @@ import { readSavedPlan, type SnapshotNote } from '../recoveries/run-notes.ts'
 import { selectCandidates, type Selection } from '../recoveries/select-candidates.ts'
 import type { KeyHistory } from '../state/key-reads.ts'
 import type { ActivityDeps } from './deps.ts'
-import { refuseOther } from './export-plan.ts'
 import { claimRecovery } from './open-recovery.ts'
 import type { RunRates } from './run-rates.ts'
 import { settleLeftovers } from './settle-leftovers.ts'
@@ -47,7 +46,6 @@ export function createSnapshotRecovery({ deps, rates }: { deps: ActivityDeps; ra
     /** As they are now: people may have changed them since the plan was made. */
     limits?: RecoveryLimits
   }): Promise<Snapshot> {
-    refuseOther({ run: plan.identity, worker: deps.identity })
     await claimRecovery({ deps, plan })
     const folder = join(deps.dataDir, plan.folder)
     let progress: object = { phase: 'looking for what an earlier recovery left' }

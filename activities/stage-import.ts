@@ -13,7 +13,6 @@ import type { ActivityDeps } from './deps.ts'
 import { type Existing, findExisting } from './find-existing.ts'
 import { refusing, RowsTaken } from './import-errors.ts'
 import { withHeartbeat } from './with-heartbeat.ts'
-import { refuseOther } from './export-plan.ts'
 import { refuseMissing, refuseTaken } from './refuse-rows.ts'
 import type { RunRates } from './run-rates.ts'
 import { keepWhatGoesOn, takeOverRows } from './take-over-rows.ts'
@@ -39,7 +38,6 @@ interface Staging {
  */
 export function createStageImport({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
   return async function stageImport({ plan }: { plan: ImportPlan }): Promise<Staged> {
-    refuseOther({ run: plan.identity, worker: deps.identity })
     const folder = join(deps.dataDir, plan.folder)
     let phase = 'checking the file'
     return await withHeartbeat({

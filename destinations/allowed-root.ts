@@ -1,4 +1,5 @@
-import { isAbsolute, relative, resolve } from 'node:path'
+import { resolve } from 'node:path'
+import { resolveInside } from './inside.ts'
 
 /** A folder was named to publish to that nobody allowed. */
 export class FolderOutsideError extends Error {
@@ -8,18 +9,29 @@ export class FolderOutsideError extends Error {
 
 /**
  * The root that a run may publish to instead of the data folder's own: inside the data folder (a relative one is), or
- * inside one of the further folders that the settings allow. Absolute.
+ * inside one of the further folders that the settings allow. Links are resolved before this is decided. Absolute, and
+ * as it was named: a link may be moved by whoever administers the machine, and the root stays the same one.
  * @throws {FolderOutsideError}
  */
-export function allowedRoot(options: { out: string; dataDir: string; outDirs: readonly string[] }): string {
+export async function allowedRoot(options: {
+  out: string
+  dataDir: string
+  outDirs: readonly string[]
+}): Promise<string> {
   const { out, dataDir, outDirs } = options
   const path = resolve(dataDir, out)
-  const isInside = [dataDir, ...outDirs].some((root) => {
-    const way = relative(root, path)
-    return way === '' || (!/^\.\.($|[/\\])/.test(way) && !isAbsolute(way))
-  })
-  if (isInside) return path
+  for (const root of [dataDir, ...outDirs])
+    if ((await resolveInside({ root, path })) !== undefined) return path
   throw new FolderOutsideError(
     `out: ${out} lies outside the data folder. Name a folder inside it, or add its root to CONNECTOR_OUT_DIRS.`,
   )
+}
+
+/**
+ * Refuses to publish through a link that leads out of the root: others may write to a shared folder.
+ * @throws {FolderOutsideError}
+ */
+export async function refuseLinkOut({ root, path }: { root: string; path: string }): Promise<void> {
+  if ((await resolveInside({ root, path })) !== undefined) return
+  throw new FolderOutsideError(`${path} is reached by a link that leads out of ${root}. Remove the link.`)
 }

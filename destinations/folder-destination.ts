@@ -3,6 +3,7 @@ import { mkdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pageName } from '../reports/account.ts'
 import { toReportPage } from '../reports/to-page.ts'
+import { refuseLinkOut } from './allowed-root.ts'
 import type { Destination, Publication, Published } from './destination.ts'
 import { removeTemporaries, syncFolder, temporaryName, writeNew } from './durable.ts'
 import { isSystemError, PublishedOtherwiseError, UnwritableError } from './errors.ts'
@@ -48,6 +49,7 @@ async function publish(format: FolderFormat, publication: Publication, folder: s
   const { signal, onStep } = publication
   try {
     signal?.throwIfAborted()
+    await refuseLinkOut({ root: publication.folder, path: folder })
     await mkdir(dirname(folder), { recursive: true })
     await removeTemporaries(folder)
     const existing = await readManifest(folder)

@@ -1,5 +1,6 @@
 import { join, relative } from 'node:path'
 import { z } from 'zod'
+import { refuseLinkOut } from './allowed-root.ts'
 import { replaceFile } from './durable.ts'
 import { exportsRoot, toFileName } from './export-folder.ts'
 import type { Manifest } from './manifest.ts'
@@ -31,6 +32,7 @@ export async function writeSet(options: {
   }[]
 }): Promise<string> {
   const sets = join(exportsRoot(options), 'sets')
+  await refuseLinkOut({ root: options.folder, path: sets })
   const manifests = options.published.map(({ manifest, manifestPath }) => {
     const { resource, destination, verdict } = manifest
     return { resource, destination, verdict, path: relative(sets, manifestPath) }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { copyFile, mkdir, writeFile } from 'node:fs/promises'
+import { constants, copyFile, mkdir, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { ImportKindName } from './import-kind.ts'
 import type { Mapping } from './mapping.ts'
@@ -22,25 +22,28 @@ export interface CopiedInput {
   all: string[]
 }
 
-/** Copies all that an import reads into one folder, where nobody changes it under way. */
+/**
+ * Copies all that an import reads into one folder, where nobody changes it under way. Each file keeps its name, which
+ * messages show, and gets a folder of its own: no name that somebody chose decides where anything is written.
+ */
 export async function copyInput({ files, to }: { files: InputFiles; to: string }): Promise<CopiedInput> {
-  await mkdir(join(to, 'lookups'), { recursive: true })
-  const file = basename(files.file)
-  await copyFile(files.file, join(to, file))
-  const lookups: Record<string, string> = {}
-  for (const [field, path] of Object.entries(files.mapping.lookups ?? {})) {
-    lookups[field] = join('lookups', `${field}-${basename(path)}`)
-    await copyFile(path, join(to, lookups[field]))
+  const copy = async (path: string, folder: string) => {
+    const name = join(folder, basename(path))
+    await mkdir(join(to, folder), { recursive: true })
+    await copyFile(path, join(to, name), constants.COPYFILE_EXCL)
+    return name
   }
+  const file = await copy(files.file, 'file')
+  const lookups: [string, string][] = []
+  for (const [field, path] of Object.entries(files.mapping.lookups ?? {}))
+    lookups.push([field, await copy(path, join('lookups', String(lookups.length + 1)))])
   const { lookups: _, ...said } = files.mapping
-  const mapping = { ...said, ...(Object.keys(lookups).length > 0 && { lookups }) }
-  await writeFile(join(to, 'mapping.json'), JSON.stringify(mapping))
+  const mapping = { ...said, ...(lookups.length > 0 && { lookups: Object.fromEntries(lookups) }) }
+  await writeFile(join(to, 'mapping.json'), JSON.stringify(mapping), { flag: 'wx' })
   const copied = { file, mapping: 'mapping.json' }
-  const all = [file, 'mapping.json', ...Object.values(lookups)]
+  const all = [file, 'mapping.json', ...lookups.map(([, name]) => name)]
   if (files.lines === undefined) return { ...copied, all }
-  const lines = join('lines', basename(files.lines))
-  await mkdir(join(to, 'lines'), { recursive: true })
-  await copyFile(files.lines, join(to, lines))
+  const lines = await copy(files.lines, 'lines')
   return { ...copied, lines, all: [...all, lines] }
 }
 

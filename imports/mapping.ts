@@ -5,6 +5,9 @@ import { dateOrders } from './dates.ts'
 import { MappingError } from './errors.ts'
 import { conventionsOf, type Conventions } from './locale.ts'
 
+/** How every field is written: `supplier`, `lines.2.amount`. Capitals and blanks around it don't matter. */
+const fieldName = z.string().regex(/^\s*[a-z][a-z0-9_]{0,59}(\.[a-z0-9_]{1,60}){0,3}\s*$/i)
+
 /** How the columns of somebody's file become ours; what `mapping.json` holds. */
 const mappingSchema = z.strictObject({
   /** Their column to our field; null: leave the column out. */
@@ -12,7 +15,12 @@ const mappingSchema = z.strictObject({
   /** A field that is the same in every row. */
   set: z.record(z.string(), z.string()).optional(),
   /** A field whose cells are looked up in a file of two columns, theirs and ours. */
-  lookups: z.record(z.string(), z.string()).optional(),
+  lookups: z
+    .record(fieldName, z.string(), {
+      error: ({ code }) =>
+        code === 'invalid_key' ? 'is not the name of a field, as "supplier" or "lines.1.name"' : undefined,
+    })
+    .optional(),
   locale: z.string().optional(),
   decimal: z.enum([',', '.']).optional(),
   dates: z.enum(dateOrders).optional(),
@@ -40,8 +48,14 @@ function parseJson(text: string, path: string): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
-    throw new MappingError(`${path} is no JSON: ${(cause as Error).message}.`, { cause })
+    // The parser's own message quotes the file.
+    throw new MappingError(`${path} is not valid JSON${placeIn(cause)}.`, { cause })
   }
+}
+
+const placeIn = (error: unknown): string => {
+  const place = /line \d+ column \d+/.exec(String(error))?.[0]
+  return place === undefined ? '' : ` (${place})`
 }
 
 export interface MappingOptions {

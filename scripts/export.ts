@@ -42,7 +42,7 @@ async function act(call: { names: string[]; options: Options; terminal: Terminal
   const { local = false, detach = false } = options
   const input = toInput(call)
   const settings = processSettings()
-  checkInput({ input, settings, local })
+  await checkInput({ input, settings, local })
   // Temporal's client and worker take a second to load: wrong usage is told before.
   const { runExport } = await import('./run-export.ts')
   await runExport({ settings, terminal, input, local, detach })
@@ -62,14 +62,14 @@ function toInput({ names, options }: { names: string[]; options: Options }): Exp
 }
 
 /** What would make the run fail at once is said before any server is started. */
-function checkInput(of: { input: ExportInput; settings: Settings; local: boolean }): void {
+async function checkInput(of: { input: ExportInput; settings: Settings; local: boolean }): Promise<void> {
   const { settings, local } = of
   const { resources = listNames, filters = {}, exclude = [], hash = [], out } = of.input
   for (const name of resources) checkFilters({ resource: listResources[name], filters })
   // Another worker has a key and folders of its own, and checks both itself.
   const hashKey = local ? (settings.hashKey ?? '') : 'of the worker'
   checkPrivacy(Object.values(listResources), { exclude, hash, hashKey })
-  if (local && out !== undefined) allowedRoot({ ...settings, out })
+  if (local && out !== undefined) await allowedRoot({ ...settings, out })
 }
 
 function toResource(name: string): ListName {

@@ -44,7 +44,7 @@ async function act(call: Call): Promise<void> {
   const hashKey = local ? (settings.hashKey ?? '') : 'of the worker'
   const { exclude = [], hash = [], out } = fields
   checkPrivacy([documentResources[documents]], { exclude, hash, hashKey })
-  if (local && out !== undefined) allowedRoot({ ...settings, out })
+  if (local && out !== undefined) await allowedRoot({ ...settings, out })
   const file = await findFile(call)
   if (file === undefined) checkIds(call)
   else await checkFile(file)

@@ -8,6 +8,7 @@ import {
   setHandler,
 } from '@temporalio/workflow'
 import type { Activities } from '../activities/index.ts'
+import type { RunRef } from '../activities/known-run.ts'
 import type { ReportCounts } from '../changes/report.ts'
 import type { ChangeRun, Decision } from '../changes/run-notes.ts'
 import {
@@ -22,6 +23,7 @@ import {
   type ReportQuestion,
   type Resolution,
 } from './messages.ts'
+import { refOf } from './ref-of.ts'
 import { openNotices, type Notices } from './notices.ts'
 import { throwInOwnWords } from './own-words.ts'
 import { countResolved, type Parked } from './parked.ts'
@@ -165,17 +167,16 @@ const shielded =
   (said: Said): Promise<T> =>
     CancellationScope.nonCancellable(() => handler(said))
 
-/** People may speak before the run has settled what it does. Only what the step needs goes into the history. */
-async function planned(desk: Desk): Promise<ChangeRun> {
+/** People may speak before the run has settled what it does. */
+async function planned(desk: Desk): Promise<RunRef> {
   await condition(() => desk.plan !== undefined)
-  const { run, folder, identity } = desk.plan!
-  return { run, folder, identity }
+  return refOf(desk.plan!)
 }
 
 async function note(desk: Desk, decision: Omit<Decision, 'at'>): Promise<void> {
   const at = new Date().toISOString()
   const summary = `note what ${decision.by} said`
-  const input = { plan: await planned(desk), decision: { at, ...decision } }
+  const input = { ...(await planned(desk)), decision: { at, ...decision } }
   await noteDecision.executeWithOptions({ summary }, [input]).catch(throwInOwnWords)
 }
 
@@ -233,7 +234,7 @@ function takeResolutions({ desk, progress, show, refuseLate }: Open): void {
     resolve,
     shielded(async (said: Resolution) => {
       const { row, by, why } = said
-      const input = { plan: await planned(desk), row, decision: decisionOf(said), by, why }
+      const input = { ...(await planned(desk)), row, decision: decisionOf(said), by, why }
       await resolveRow.executeWithOptions({ summary: `resolve row ${row}` }, [input]).catch(throwInOwnWords)
       desk.resolved += 1
       countResolved(progress, said)

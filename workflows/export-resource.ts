@@ -15,6 +15,7 @@ import { describeResource, type ResourceProgress } from './export-details.ts'
 import { openMarks } from './marks.ts'
 import { toPace } from './pace.ts'
 import { publishEach } from './publish-each.ts'
+import { refOf } from './ref-of.ts'
 import { controlRun } from './run-control.ts'
 
 type Resource = ExportPlan['resources'][number]
@@ -86,7 +87,7 @@ export async function exportResource(input: {
       const begun = Date.now()
       const step = await control.untilInterrupted(() =>
         readSegment.executeWithOptions({ summary: `read ${resource}, part ${segment}` }, [
-          { plan, resource, seconds, owner },
+          { ...refOf(plan), resource, seconds, owner },
         ]),
       )
       if (step === 'interrupted') continue
@@ -111,7 +112,7 @@ export async function exportResource(input: {
       to: plan.to,
       publish: (destination) =>
         publishExport.executeWithOptions({ summary: `publish ${resource} to ${destination}` }, [
-          { plan, resource, destination, checkpoint, owner },
+          { ...refOf(plan), resource, destination, checkpoint, owner },
         ]),
     })
     const first = 'published' in result ? result.published[0] : undefined

@@ -18,6 +18,7 @@ import { describeExport, type ExportProgress } from './export-details.ts'
 import { needsPerson } from './needs-person.ts'
 import { openMarks } from './marks.ts'
 import { openNotices } from './notices.ts'
+import { refOf } from './ref-of.ts'
 import { controlRun } from './run-control.ts'
 import { tellExport } from './tell-export.ts'
 
@@ -81,7 +82,9 @@ export async function exportRun(options: {
       }),
     )
 
-    const report = await closeExport.executeWithOptions({ summary: 'write the report' }, [{ plan, results }])
+    const report = await closeExport.executeWithOptions({ summary: 'write the report' }, [
+      { ...refOf(plan), results },
+    ])
     marks.set({ verdict: report.verdict, needsPerson: needsPerson(report) })
     progress.phase = 'ended'
     progress.summary = report.summary

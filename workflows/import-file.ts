@@ -18,6 +18,7 @@ import { openMarks, type Marks } from './marks.ts'
 import { describeImport, type ImportProgress } from './import-details.ts'
 import { sendAll } from './import-sending.ts'
 import { onlyFailures } from './only-failures.ts'
+import { refOf } from './ref-of.ts'
 import { controlRun, type RunControl } from './run-control.ts'
 import type { SendingEnd } from './sending.ts'
 
@@ -168,7 +169,7 @@ async function close(run: Run & { plan: ImportPlan }, end: Omit<CloseInput, 'pla
   await desk.close()
   progress.phase = 'reporting'
   show()
-  const input = { plan, ...end }
+  const input = { ...refOf(plan), ...end }
   const result = await closeImport.executeWithOptions({ summary: 'write the report' }, [input])
   desk.result = result
   progress.counts = result.counts
@@ -192,7 +193,7 @@ async function stage({
     progress.phase = 'staging'
     show()
     const staged = await control.untilInterrupted(() =>
-      stageImport.executeWithOptions({ summary: 'check and stage every row' }, [{ plan }]),
+      stageImport.executeWithOptions({ summary: 'check and stage every row' }, [refOf(plan)]),
     )
     if (staged === 'interrupted') continue
     progress.staged = staged
@@ -222,7 +223,7 @@ async function prove({
     show()
     const audit = await control.untilInterrupted(() =>
       auditImport.executeWithOptions({ summary: 'hold every row against the service' }, [
-        { plan, limits: progress.limits },
+        { ...refOf(plan), limits: progress.limits },
       ]),
     )
     if (audit !== 'interrupted') return 'done'

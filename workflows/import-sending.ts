@@ -5,6 +5,7 @@ import type { Staged } from '../activities/stage-import.ts'
 import type { ImportPlan } from '../imports/import-plan.ts'
 import type { Desk } from './desk.ts'
 import type { ImportProgress } from './import-details.ts'
+import { refOf } from './ref-of.ts'
 import type { RunControl } from './run-control.ts'
 import { newThread, sendSome, type Sending, type SendingEnd } from './sending.ts'
 import { sendingPatience } from './sending-patience.ts'
@@ -54,7 +55,7 @@ function toSending({ plan, staged, progress, ...parties }: ImportSending): Sendi
     thread: newThread(),
     open: staged.open,
     send: (input, summary) =>
-      sendImport.executeWithOptions({ summary }, [{ plan, limits: progress.limits, ...input }]),
+      sendImport.executeWithOptions({ summary }, [{ ...refOf(plan), limits: progress.limits, ...input }]),
     afterStep: async ({ ended }) => {
       const { maxChanges, maxFailures } = progress.limits
       const giveUp = (why: string) => ({ how: 'finished', giveUp: true, why }) as const

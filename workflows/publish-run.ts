@@ -12,6 +12,7 @@ import { openMarks } from './marks.ts'
 import { needsPerson } from './needs-person.ts'
 import { openNotices } from './notices.ts'
 import { publishEach } from './publish-each.ts'
+import { refOf } from './ref-of.ts'
 import { tellExport } from './tell-export.ts'
 
 const { openPublish, publishExport, closeExport } = proxyActivities<Activities>({
@@ -31,7 +32,7 @@ export async function publishRun(input: PublishAgainInput): Promise<ExportReport
   const notices = openNotices()
   const marks = openMarks()
   return CancellationScope.nonCancellable(async () => {
-    const { plan, checkpoints } = await openPublish(input)
+    const { plan, again, checkpoints } = await openPublish(input)
     notices.listen(plan)
     marks.listen(plan)
     marks.set({ resources: plan.resources })
@@ -42,12 +43,12 @@ export async function publishRun(input: PublishAgainInput): Promise<ExportReport
           to: plan.to,
           publish: (destination) =>
             publishExport.executeWithOptions({ summary: `publish ${resource} to ${destination}` }, [
-              { plan, resource, destination, checkpoint, owner },
+              { ...refOf(plan), again, resource, destination, checkpoint, owner },
             ]),
         }),
       ),
     )
-    const report = await closeExport({ plan, results, again: true })
+    const report = await closeExport({ ...refOf(plan), again, results })
     setCurrentDetails(report.summary)
     marks.set({ verdict: report.verdict, needsPerson: needsPerson(report) })
     if (results.every((result) => 'error' in result))

@@ -21,6 +21,7 @@ import { describeRecovery, type RecoveryProgress } from './recovery-details.ts'
 import { onlyFailures } from './only-failures.ts'
 import { tellEnd, tellPreview } from './recovery-end.ts'
 import { lookToTheEnd, resumeAll } from './recovery-sending.ts'
+import { refOf } from './ref-of.ts'
 import { controlRun, type RunControl } from './run-control.ts'
 import { newThread, type SendingEnd, type Thread } from './sending.ts'
 
@@ -183,7 +184,7 @@ async function take({ plan, progress, show, control }: Planned): Promise<Snapsho
     show()
     const snapshot = await control.untilInterrupted(() =>
       snapshotRecovery.executeWithOptions({ summary: 'read what needs attention' }, [
-        { plan, limits: progress.limits },
+        { ...refOf(plan), limits: progress.limits },
       ]),
     )
     if (snapshot === 'interrupted') continue
@@ -209,7 +210,7 @@ async function close(run: Planned, end: Omit<CloseRecoveryInput, 'plan'>): Promi
   progress.phase = 'reporting'
   show()
   const { how, why } = end
-  const input = { plan, how, ...(why !== undefined && { why }) }
+  const input = { ...refOf(plan), how, ...(why !== undefined && { why }) }
   const result = await closeRecovery.executeWithOptions({ summary: 'write the report' }, [input])
   desk.result = result
   progress.counts = result.counts

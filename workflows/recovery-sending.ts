@@ -11,6 +11,7 @@ import type { Snapshot } from '../activities/snapshot-recovery.ts'
 import type { RecoveryPlan } from '../recoveries/recovery-plan.ts'
 import type { Desk } from './desk.ts'
 import type { RecoveryProgress } from './recovery-details.ts'
+import { refOf } from './ref-of.ts'
 import type { RunControl } from './run-control.ts'
 import { newThread, type Sending, type SendingEnd, sendSome, type Thread } from './sending.ts'
 import { sendingPatience } from './sending-patience.ts'
@@ -84,13 +85,17 @@ function toSending(run: RecoverySending): Sending {
     leastWaitMs: Math.min(waitShare * Math.min(firstWaitMs, verifyMs), longestGrainMs),
     send: (input, summary) => {
       delete progress.nextAt
-      return sendRecovery.executeWithOptions({ summary }, [{ plan, limits: progress.limits, ...input }])
+      return sendRecovery.executeWithOptions({ summary }, [
+        { ...refOf(plan), limits: progress.limits, ...input },
+      ])
     },
     afterStep: async (step) => {
       if (step.nextAt !== undefined) progress.nextAt = new Date(step.nextAt).toISOString()
       if (step.ended === 'maxChanges') {
         const why = `only ${progress.limits.maxSubscriptions} are resumed (maxSubscriptions)`
-        await leaveResumes.executeWithOptions({ summary: 'leave what is beyond the bound' }, [{ plan, why }])
+        await leaveResumes.executeWithOptions({ summary: 'leave what is beyond the bound' }, [
+          { ...refOf(plan), why },
+        ])
         return 'goOn'
       }
       return undefined
@@ -108,7 +113,7 @@ async function leaveFailed(
   show()
   const why = 'all that went first for this reason failed (canary)'
   const summary = `leave ${failedCanaries.join(', ')}`
-  await leaveResumes.executeWithOptions({ summary }, [{ plan, lanes: failedCanaries, why }])
+  await leaveResumes.executeWithOptions({ summary }, [{ ...refOf(plan), lanes: failedCanaries, why }])
 }
 
 async function continueWhereLong({ plan, control, continueWith }: RecoverySending, thread: Thread) {
@@ -133,7 +138,7 @@ export async function lookToTheEnd(
     const input = { seconds: lookSeconds, breakers: {}, claims: 0, looksOnly: true }
     const looking = scope.run(() =>
       sendRecovery.executeWithOptions({ summary: 'look what became of the last ones' }, [
-        { plan, limits: progress.limits, ...input },
+        { ...refOf(plan), limits: progress.limits, ...input },
       ]),
     )
     const step = await Promise.race([looking, condition(isStoppedAgain)])

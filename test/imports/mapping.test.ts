@@ -190,7 +190,9 @@ describe('a stored mapping', () => {
   })
 
   test('that can’t be meant is refused with what is wrong', async () => {
-    await expect(readMapping(await fileOf('{', 'mapping.json'))).rejects.toThrow(/mapping\.json is no JSON/)
+    await expect(readMapping(await fileOf('{', 'mapping.json'))).rejects.toThrow(
+      /mapping\.json is not valid JSON/,
+    )
     await expect(readMapping(await fileOf('{"colums": {}}', 'mapping.json'))).rejects.toThrow(/colums/)
     expect(() => toMapping({ map: ['Folio'] })).toThrow('--map Folio: write it as "Folio=number"')
     expect(() => toMapping({ decimal: 'comma' })).toThrow(/decimal/)
