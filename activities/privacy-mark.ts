@@ -8,7 +8,7 @@ import type { ExportPlan } from './export-plan.ts'
 export function toPrivacyMark(options: {
   plan: Pick<ExportPlan, 'exclude' | 'hash'>
   hashKey: string
-}): object | undefined {
+}): { exclude: string[]; hash: string[]; key: string } | undefined {
   const { plan, hashKey } = options
   const { exclude, hash } = plan
   if (exclude.length === 0 && hash.length === 0) return undefined

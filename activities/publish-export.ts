@@ -7,7 +7,6 @@ import type { Manifest } from '../destinations/manifest.ts'
 import { isWhole, notePublished, type PublishedNote } from '../destinations/published-notes.ts'
 import type { ReadOutcome } from '../reading/outcome.ts'
 import { Pace } from '../reports/pace.ts'
-import type { Table } from '../tables/table.ts'
 import { loadCheckpoint, type AnyOutcome, type Checkpoint } from './checkpoint.ts'
 import { isOfIds, toFacts } from './read-facts.ts'
 import type { ClaimOwner } from '../state/claims.ts'
@@ -18,7 +17,7 @@ import { isOfTable, missingPart, rejectedPart } from './part-names.ts'
 import type { DestinationName, ExportPlan } from './export-plan.ts'
 import { markPublished } from './publish-note.ts'
 import type { PublishAgain } from './publishing-input.ts'
-import { markDamaged, partsFolder, tablesOfRead } from './run-folder.ts'
+import { layoutOfRead, markDamaged, partsFolder } from './run-folder.ts'
 import { moveWatermark, placeOf } from './since.ts'
 
 const heartbeatMs = 1_000
@@ -65,8 +64,8 @@ export function createPublishExport(deps: ActivityDeps) {
     const startedAt = performance.now()
     const beat = setInterval(() => heartbeat({ resource, destination: input.destination }), heartbeatMs)
     try {
-      const tables = await tablesOfRead(folder)
-      const publication = toPublication({ deps, plan, resource, checkpoint, tables })
+      const layout = await layoutOfRead(folder)
+      const publication = toPublication({ deps, plan, resource, checkpoint, layout })
       const published = await destination.publish({ ...publication, signal: cancellationSignal() })
       if (!isDocumentName(resource)) {
         const read = outcomeOf(checkpoint) as ReadOutcome
@@ -133,9 +132,10 @@ function toPublication(options: {
   plan: ExportPlan
   resource: ExportPlan['resources'][number]
   checkpoint: Checkpoint
-  tables: Table[]
+  layout: Awaited<ReturnType<typeof layoutOfRead>>
 }): Publication {
-  const { deps, plan, resource, checkpoint, tables } = options
+  const { deps, plan, resource, checkpoint, layout } = options
+  const { tables, hashedWith } = layout
   const { parts } = checkpoint
   const outcome = outcomeOf(checkpoint)
   const named = (name: string) => parts.filter(({ table }) => table === name)
@@ -151,6 +151,7 @@ function toPublication(options: {
     capped: !isOfIds(outcome) && outcome.capped,
     excluded: plan.exclude,
     hashed: plan.hash,
+    ...(hashedWith !== undefined && { hashedWith }),
     tables,
     parts: parts.filter(isOfTable),
     rejected: named(rejectedPart),

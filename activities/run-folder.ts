@@ -28,6 +28,8 @@ interface ReadNote {
   fingerprint: string
   run: string
   tables: Table[]
+  /** What tells the key that values are hashed with; notes of earlier versions have none. */
+  hashedWith?: string
 }
 
 function toReadNote(options: { plan: ExportPlan; resource: ResourceName; hashKey: string }): ReadNote {
@@ -38,7 +40,7 @@ function toReadNote(options: { plan: ExportPlan; resource: ResourceName; hashKey
   const asked = ids?.sha256
   const what = { resource, identity, filters, maxPages, privacy, since: since[resource], asked, tables }
   const fingerprint = createHash('sha256').update(JSON.stringify(what)).digest('hex')
-  return { fingerprint, run: plan.run, tables }
+  return { fingerprint, run: plan.run, tables, ...(privacy?.key && { hashedWith: privacy.key }) }
 }
 
 /** Undefined where there is none, or a torn one. Any other trouble is thrown: it must not pass for nothing read. */
@@ -56,12 +58,13 @@ async function loadReadNote(folder: string): Promise<ReadNote | undefined> {
 }
 
 /**
- * The tables that a read's parts hold, as the version that read them laid them out.
+ * The tables that a read's parts hold, as the version that read them laid them out, and what tells the key of their
+ * hashes.
  * @throws {PartsDamagedError}
  */
-export async function tablesOfRead(folder: string): Promise<Table[]> {
+export async function layoutOfRead(folder: string): Promise<Pick<ReadNote, 'tables' | 'hashedWith'>> {
   const note = await loadReadNote(folder)
-  if (note !== undefined) return note.tables
+  if (note !== undefined) return note
   throw new PartsDamagedError(`The note of a read in ${folder} can't be read. Run the export again.`)
 }
 

@@ -30,6 +30,8 @@ export interface Publication {
   /** The names under which columns were left out or hashed. */
   excluded: readonly string[]
   hashed: readonly string[]
+  /** What tells the key that values were hashed with from another; exports of earlier versions have none. */
+  hashedWith?: string
   tables: readonly Table[]
   parts: readonly PartFile[]
   /** Lines of JSON: what was no record. */

@@ -111,13 +111,18 @@ export const manifestSchema = z.looseObject({
   capped: z.boolean(),
   excluded: z.array(z.string()),
   hashed: z.array(z.string()),
+  /** What tells the key of its hashes from another, without telling the key. */
+  hashedWith: z.string().exactOptional(),
   ...readFactsSchema.shape,
   rejected: z.object({ rows: count, files: z.array(fileSchema) }),
   /** Only of documents by id: those that do not exist, the first of them by name. */
   missing: z.object({ rows: count, first: z.array(z.string()), files: z.array(fileSchema) }).exactOptional(),
   tables: z.array(tableSchema),
   dialect: dialectSchema.exactOptional(),
-  /** Only where records that are gone were looked for: in a warehouse, after a proven read of the whole list. */
+  /**
+   * Only in a warehouse: after a proven read of the whole list, or where a later one, published already, lacks records
+   * that this publication brings.
+   */
   deletes: deletesSchema.exactOptional(),
   /** What a person should look at, a sentence each, though the read is what its verdict says. */
   warnings: z.array(z.string()).exactOptional(),

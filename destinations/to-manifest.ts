@@ -10,7 +10,8 @@ export function toManifest(options: {
   arrived: Arrived
 }): Manifest {
   const { publication, destination, arrived } = options
-  const { run, resource, workspace, testMode, mode, filters, capped, excluded, hashed } = publication
+  const { run, resource, workspace, testMode, mode, filters, capped, excluded, hashed, hashedWith } =
+    publication
   const asked = {
     version: 1 as const,
     run,
@@ -23,6 +24,7 @@ export function toManifest(options: {
     capped,
     excluded: [...excluded],
     hashed: [...hashed],
+    ...(hashedWith !== undefined && { hashedWith }),
   }
   return {
     ...asked,

@@ -1,21 +1,28 @@
+import { Refused } from '../billing/errors.ts'
 import type { Instant } from './instant.ts'
 import { toInstant } from './instant.ts'
+import { isInOrder } from './order.ts'
 import type { Reading } from './reading.ts'
 import { idOf, isRecord } from './record.ts'
 import { Source } from './source.ts'
-import type { Watched } from './state.ts'
+import type { StatusCheck, Watched } from './state.ts'
 
 /**
- * Records that the list does not show unless their status is asked for. Before the read a window of each status
- * is looked at; an id in it that the read never meets, and that still shows under the status, is hidden.
+ * The ends of a status that are looked at: its newest records, its oldest (a service may archive those), and those
+ * that changed last. One page holds all of a small status, and is enough then.
+ */
+const ends = ['-created', 'created', '-updated'] as const
+type End = (typeof ends)[number]
+
+/**
+ * Records that the list does not show unless their status is asked for. Before the read the ends of each status
+ * are looked at; an id there that the read never meets, and that still shows under the status, is hidden.
  */
 export async function watchStatuses(reading: Reading): Promise<void> {
-  const { resource } = reading.options
   const watched: Watched = {}
-  for (const status of resource.statuses ?? []) {
-    const { ids, servedAt } = await shownUnder(reading, status)
+  for await (const { status, records, servedAt } of shownAtEnds(reading)) {
     if (reading.state.clock === 'local' && servedAt !== undefined) reading.serviceTime(servedAt)
-    for (const id of ids.keys()) watched[id] = status
+    for (const { id } of records) watched[id] = status
   }
   reading.state.watched = watched
 }
@@ -26,33 +33,74 @@ export async function findHidden(reading: Reading): Promise<boolean> {
   let missing = Object.keys(watched)
   for (let time = 1; time <= 2 && missing.length > 0; time++) {
     const shown = new Map<string, Instant | undefined>()
-    for (const status of reading.options.resource.statuses ?? [])
-      for (const [id, created] of (await shownUnder(reading, status)).ids) shown.set(id, created)
+    for await (const { records } of shownAtEnds(reading))
+      for (const { id, created } of records) shown.set(id, created)
     missing = missing.filter((id) => (shown.get(id) ?? Infinity) <= completeThrough)
   }
   return missing.length > 0
 }
 
-/** The newest records of one status: their ids and when they were created. */
-async function shownUnder(reading: Reading, status: string) {
+/**
+ * Whether a record may have gone to a hidden status while the list was read: what changed last under each status is
+ * looked at once more, and a record that changed since the read began must have been read.
+ */
+export async function checkStatuses(reading: Reading): Promise<StatusCheck> {
+  const { completeThrough } = reading.state
+  const changed: string[] = []
+  let isOrdered = true
+  for (const status of reading.options.resource.statuses ?? []) {
+    const { records, isAll, isNewestFirst } = await shownAt(reading, status, '-updated')
+    isOrdered &&= isAll || isNewestFirst
+    for (const { id, created = Infinity, updated = Infinity } of records)
+      if (created <= completeThrough && updated >= completeThrough) changed.push(id)
+  }
+  if (await reading.lacksAny(changed)) return 'unread'
+  return isOrdered ? 'clear' : 'unordered'
+}
+
+async function* shownAtEnds(reading: Reading) {
+  for (const status of reading.options.resource.statuses ?? [])
+    for (const end of ends) {
+      const shown = await shownAt(reading, status, end)
+      yield { status, ...shown }
+      if (shown.isAll) break
+    }
+}
+
+interface Shown {
+  records: { id: string; created: Instant | undefined; updated: Instant | undefined }[]
+  /** No other record has the status. */
+  isAll: boolean
+  /** In the order of `-updated`. */
+  isNewestFirst: boolean
+  servedAt?: number | undefined
+}
+
+/** The first page of one status in an order; empty if the service refuses the order. */
+async function shownAt(reading: Reading, status: string, ordering: End): Promise<Shown> {
   const { options, requests } = reading
-  const filters = { ...options.filters, status }
   const source = new Source({
     key: 'created',
-    filters,
+    filters: { ...options.filters, status },
     fetchPage: options.fetchPage,
     requests,
     sizes: undefined,
   })
-  const { records, servedAt } = await source.page({
-    page: 1,
-    pageSize: source.sizes.most,
-    ordering: '-created',
-  })
-  const ids = new Map<string, Instant | undefined>()
-  for (const record of records) {
-    const id = idOf(record)
-    if (id !== undefined && isRecord(record)) ids.set(id, toInstant(record['created']))
+  try {
+    const pageSize = source.sizes.most
+    const { records, next, count = 0, servedAt } = await source.page({ page: 1, pageSize, ordering })
+    return {
+      records: records.flatMap((record) => {
+        const id = idOf(record)
+        if (id === undefined || !isRecord(record)) return []
+        return [{ id, created: toInstant(record['created']), updated: toInstant(record['updated']) }]
+      }),
+      isAll: next === null && count <= records.length,
+      isNewestFirst: isInOrder(records.toReversed(), 'updated'),
+      servedAt,
+    }
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error
+    return { records: [], isAll: false, isNewestFirst: false }
   }
-  return { ids, servedAt }
 }

@@ -35,7 +35,8 @@ export interface ReadOptions {
   updatedSince?: number
   /**
    * Asked for once, and only where the frontier can't tell what is new: when the chain broke, when hidden records
-   * were found, and over `ordering=updated`, where a record may be met twice. Holds the ids of the records of all
+   * were found, when a list that has statuses changed during the read, and over `ordering=updated`, where a record
+   * may be met twice. Holds the ids of the records of all
    * steps handed out so far.
    */
   idSet(): Promise<IdSet>

@@ -1,7 +1,7 @@
 import { toTimestamp } from './instant.ts'
 import type { Intake } from './intake.ts'
 import type { Reading } from './reading.ts'
-import type { SweptGroup } from './state.ts'
+import type { StatusCheck, SweptGroup } from './state.ts'
 
 /** The account of a whole read. */
 export interface ReadOutcome {
@@ -28,6 +28,7 @@ export interface ReadOutcome {
   capped: boolean
   /** The list does not show some records unless their status is asked for. */
   hiddenFound: boolean
+  statusCheck?: StatusCheck
   testModeCarried: boolean
   uncheckableFilters: string[]
 }
@@ -58,6 +59,7 @@ export function toOutcome(reading: Reading, { uncheckable }: Intake): ReadOutcom
     ties: state.ties,
     capped: state.capped,
     hiddenFound: state.hiddenFound,
+    ...(state.statusCheck !== undefined && { statusCheck: state.statusCheck }),
     testModeCarried: testMode,
     uncheckableFilters: uncheckable,
   }

@@ -1,5 +1,5 @@
 import { followChain } from './chain.ts'
-import { findHidden, watchStatuses } from './hidden.ts'
+import { checkStatuses, findHidden, watchStatuses } from './hidden.ts'
 import type { ReadOptions } from './options.ts'
 import { toOutcome, type ReadOutcome } from './outcome.ts'
 import { readPages } from './pages.ts'
@@ -29,8 +29,12 @@ export async function* readList(options: ReadOptions): AsyncGenerator<ReadStep, 
     yield* readPass(reading, pass)
     if (state.capped) break
     if (state.statusesRead === -1) {
-      if (state.watched === undefined || !(await findHidden(reading))) break
-      state.hiddenFound = true
+      if (state.watched === undefined) break
+      state.hiddenFound = await findHidden(reading)
+      if (!state.hiddenFound) {
+        state.statusCheck = await checkStatuses(reading)
+        break
+      }
     }
     state.statusesRead++
     if (state.statusesRead >= statuses.length) break

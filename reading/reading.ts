@@ -90,6 +90,13 @@ export class Reading {
     this.state.ties = [...this.state.ties, group]
   }
 
+  /** Whether any of these ids was not read. To be asked when nothing is left to read: it counts them as read. */
+  async lacksAny(ids: readonly string[]): Promise<boolean> {
+    if (ids.length === 0) return false
+    this.#idSet ??= this.options.idSet()
+    return (await (await this.#idSet).add(ids)).includes(true)
+  }
+
   /** What of a batch the caller has not written yet. */
   async unite({ records, rejected }: Batch): Promise<Batch> {
     if (records.length === 0 && rejected.length === 0) return { records, rejected }

@@ -42,6 +42,13 @@ export interface PassState {
 export type Watched = Record<string, string>
 
 /**
+ * Whether records may have gone to a hidden status during the read. `clear`: none was seen to. `unread`: one that changed
+ * since the read began is shown under its status and was not read. `unordered`: the service does not show what changed
+ * last, so nobody can tell.
+ */
+export type StatusCheck = 'clear' | 'unread' | 'unordered'
+
+/**
  * All that a read must remember to go on in another process: small, and plain JSON. It stands for everything
  * that has been handed out with it and before it.
  */
@@ -56,6 +63,8 @@ export interface ReadState {
   statusesRead: number
   watched?: Watched
   hiddenFound: boolean
+  /** Only after a read of a whole list that has statuses and was not seen to hide any. */
+  statusCheck?: StatusCheck
   requests: Omit<Requests, 'most'>
   counts: Counts
   countBefore?: number

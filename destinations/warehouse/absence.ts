@@ -4,18 +4,27 @@ import type { Manifest } from '../manifest.ts'
 export type WholeRead = Pick<Manifest, 'verdict' | 'mode' | 'filters' | 'capped' | 'clock'> & {
   rejected: { rows: number }
   hiddenFound?: unknown
+  statusCheck?: unknown
 }
 
 /** Whether it was a proven read of the whole list. */
 export const isOfAll = ({ verdict, mode, filters, capped }: WholeRead): boolean =>
   verdict === 'proven' && mode === 'full' && Object.keys(filters).length === 0 && !capped
 
+/** Why a read says nothing of a record that is there under another form of its id. */
+export const doubtOfIds =
+  'their ids were written otherwise (hashed, as they are, or hashed with another key) than those of this export'
+
 /** Why a record that a proven read of the whole list does not hold may be there all the same, in half a sentence. */
-export function doubtOf({ rejected, hiddenFound, clock }: WholeRead): string | undefined {
+export function doubtOf({ rejected, hiddenFound, statusCheck, clock }: WholeRead): string | undefined {
   if (rejected.rows > 0)
     return `${rejected.rows} of what came had no id that can be kept (see _rejected), and any of them may be one of these`
   if (hiddenFound === true)
     return 'the list hides records by their status, and one whose status changed during the read may have been missed'
+  if (statusCheck === 'unread')
+    return 'a record that changed during the read is shown under its status and was not read, so the list may hide records by their status'
+  if (statusCheck === 'unordered')
+    return 'the list does not honour ordering=-updated, so a record that went to a hidden status during the read looks as if it were gone'
   // Set right after the read, it would have a record that came since look as if it had been there before.
   if (clock === 'local')
     return "the service told no time, so which records the read should have seen rests on this machine's clock"

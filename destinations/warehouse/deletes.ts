@@ -1,21 +1,37 @@
 import { rowsOf } from '../check-parts.ts'
 import type { Publication } from '../destination.ts'
 import type { Deletes } from '../manifest.ts'
-import { doubtOf, isOfAll, type WholeRead } from './absence.ts'
+import { doubtOf, doubtOfIds, isOfAll, type WholeRead } from './absence.ts'
 import type { TablePlan } from './schema-change.ts'
 import type { WarehouseSession } from './session.ts'
 import { instant, literal, quote } from './sql.ts'
-import { exportsTable } from './stamp.ts'
+import { writersOf, writtenIdsOf, wroteSameIds } from './written-ids.ts'
 
 /** A tenth of what is there may go at once without anyone saying so, and as many as this where that is less. */
 const alwaysAllowed = 10
 const namedIds = 10
+
+/** The reads that tell what is gone, and the records that they tell of: tables of the session. */
+const proofs = '_proofs'
+const absent = '_absent'
 
 interface Marking {
   session: WarehouseSession
   publication: Publication
   /** The main table first. */
   plans: readonly TablePlan[]
+}
+
+/** The records that the service no longer has, and what a publication does about them. */
+export interface FoundDeletes {
+  /** For the manifest; undefined where the publication has nothing to say of deletes. */
+  deletes: Deletes | undefined
+  /** What was held back, a sentence each. */
+  warnings: string[]
+  /** More than may be marked at once, and so not marked. */
+  aboveCap: number
+  /** Whether this read tells of later publications' records, too, what is gone. */
+  isProof: boolean
 }
 
 const readOf = ({ facts, mode, filters, capped, rejected = [] }: Publication): WholeRead => ({
@@ -27,95 +43,142 @@ const readOf = ({ facts, mode, filters, capped, rejected = [] }: Publication): W
 })
 
 /**
- * Which records the service no longer has: seen by no read as late as this one, though created in the time that it
- * is complete for. Undefined where the read proves nothing of the kind; where only a doubt is left, all
- * of them are held back, and `--max-deletes` does not release them.
+ * Finds the live records that a proven read of the whole list should have seen and did not, after the last read that
+ * saw them: this read, or another that is published already and began later. All of them count against the cap. Above
+ * it none is marked; where only a doubt is left, neither, and `--max-deletes` does not release those.
  */
-export async function findDeletes(marking: Marking): Promise<Deletes | undefined> {
+export async function findDeletes(marking: Marking): Promise<FoundDeletes> {
   const { session, publication, plans } = marking
-  const { completeThrough, startedAt } = publication.facts
   const main = plans[0]!
   const isKnown = main.types.has('created') && main.types.get('created') === main.types.get('_read_at')
-  if (!isOfAll(readOf(publication)) || completeThrough === null || !isKnown) return undefined
-  const target = `${quote(session.schema)}.${quote(main.table.table.name)}`
-  const isGone = `"_read_at" < ${instant(startedAt)} and "created" <= ${instant(completeThrough)}`
-  const id = quote(main.table.table.key[0]!)
-  const [counted] = await session.all(`select count(*) as live, count(case when ${isGone} then 1 end) as gone
-    from ${target} where "_deleted_at" is null`)
+  const isWhole = isKnown && isOfAll(readOf(publication)) && publication.facts.completeThrough !== null
+  const ofRead = isWhole ? doubtOf(readOf(publication)) : undefined
+  await findAbsent(marking, { isKnown, isWhole, isDoubtful: ofRead !== undefined })
+  const [counted] = await session.all(`select count(since) as gone, count(*) as absent from ${quote(absent)}`)
   const gone = Number(counted?.['gone'])
-  const ofRead = doubtOf(readOf(publication))
+  const inDoubt = Number(counted?.['absent']) - gone
+  const aboveCap = gone <= (await allowedDeletes(marking, inDoubt)) ? 0 : gone
+  const isProof = isWhole && ofRead === undefined && aboveCap === 0
   // With a doubt it must not count as a proof later on, for records of an older read that is merged late.
-  if (gone === 0) return ofRead === undefined ? { marked: 0, heldBack: 0, first: [] } : undefined
-  const doubt = ofRead ?? (await doubtOfIds(marking, `"_deleted_at" is null and ${isGone}`))
-  const first = await session.all(`select ${id} as id from ${target}
-    where "_deleted_at" is null and ${isGone} order by ${id} limit ${namedIds}`)
-  const isAllowed = doubt === undefined && gone <= allowedDeletes(publication, Number(counted?.['live']))
+  if (gone + inDoubt === 0)
+    return { deletes: isProof ? noDeletes : undefined, warnings: [], aboveCap, isProof }
+  const doubt = inDoubt > 0 ? (ofRead ?? doubtOfIds) : undefined
   return {
-    marked: isAllowed ? gone : 0,
-    heldBack: isAllowed ? 0 : gone,
-    first: first.map((row) => row['id'] ?? ''),
-    ...(doubt !== undefined && { doubt }),
+    deletes: {
+      marked: gone - aboveCap,
+      heldBack: aboveCap + inDoubt,
+      first: await firstOf(session, 'true'),
+      ...(doubt !== undefined && { doubt }),
+    },
+    warnings: [
+      ...(aboveCap > 0
+        ? [aboveCapSentence(publication, aboveCap, await firstOf(session, 'since is not null'))]
+        : []),
+      ...(doubt === undefined
+        ? []
+        : [doubtSentence(publication, inDoubt, await firstOf(session, 'since is null'), doubt)]),
+    ],
+    aboveCap,
+    isProof,
   }
 }
 
-/** An id and its hash are two rows of one record: of the one, a read that writes the other says nothing. */
-async function doubtOfIds(marking: Marking, gone: string): Promise<string | undefined> {
-  const { session, publication, plans } = marking
-  const inSchema = (table: string) => `${quote(session.schema)}.${quote(table)}`
-  const rows = await session.all(`select distinct cast((manifest -> 'hashed') as text) as hashed
-    from ${inSchema(exportsTable)} where resource = ${literal(publication.resource)}
-      and run in (select "_run_id" from ${inSchema(plans[0]!.table.table.name)} where ${gone})`)
-  const hashesId = (names: readonly string[]) =>
-    plans.some(({ table: { table } }) => table.key.some((key) => names.includes(`${table.name}.${key}`)))
-  const isHashed = hashesId(publication.hashed)
-  const isOther = rows.some(({ hashed }) => hashesId(JSON.parse(hashed ?? '[]') as string[]) !== isHashed)
-  return isOther ? 'some were written with their ids hashed and some as they are' : undefined
-}
-
-function allowedDeletes({ maxDeletes }: Publication, live: number): number {
-  if (maxDeletes === 'all') return Infinity
-  return maxDeletes ?? Math.max(alwaysAllowed, Math.floor(live / 10))
-}
-
-export function toWarnings(publication: Publication, deletes: Deletes | undefined): string[] {
-  if (deletes === undefined || deletes.heldBack === 0) return []
-  const { resource, run } = publication
-  const { heldBack, first } = deletes
-  const more = heldBack > first.length ? ', ...' : ''
-  if (deletes.doubt !== undefined)
-    return [
-      `${heldBack} ${resource} were not seen (${first.join(', ')}${more}), and none was marked as deleted: ${deletes.doubt}.`,
-    ]
-  return [
-    `${heldBack} ${resource} are no longer in the service (${first.join(', ')}${more}), which is more than may be` +
-      ` marked as deleted at once; none was marked. If it is right, publish ${run} again with --max-deletes all.`,
-  ]
-}
+const noDeletes: Deletes = { marked: 0, heldBack: 0, first: [] }
 
 /**
- * Marks records by what the published exports say: each is gone since the first read that should have seen it and
- * did not, after the last that saw it. So a read that is merged late neither brings back nor takes away what a
- * later one has settled. Nothing is looked through where no record is gone by this read (`hasMoved`: or was seen
- * again in an older state, which unmarks it and not yet its children) and no later read has been merged.
+ * Makes the table of absent records: `since` is the start of the first read that proves one gone, and null where
+ * only this read lacks it and can't prove it. Records are looked through only if this read is of the whole list, or a
+ * later one is published.
  */
-export async function markDeletes(marking: Marking & { hasMoved: boolean }): Promise<void> {
-  const { session, publication, plans, hasMoved } = marking
+async function findAbsent(
+  { session, publication, plans }: Marking,
+  { isKnown, isWhole, isDoubtful }: { isKnown: boolean; isWhole: boolean; isDoubtful: boolean },
+): Promise<void> {
+  const { startedAt, completeThrough } = publication.facts
+  const main = plans[0]!.table.table
+  const target = `${quote(session.schema)}.${quote(main.name)}`
+  const run = literal(publication.run)
+  const own = `select ${writtenIdsOf(publication)}`
+  const published = `${writersOf(session, publication.resource)} e where e.run <> ${run}`
+  const writers = `select run, ids_hashed, hash_key from ${published} union all select ${run}, o.* from (${own}) o`
+  await session.run(`create temporary table ${quote(proofs)} as
+    select read_at, complete_through, ids_hashed, hash_key, false as is_own from ${published} and e.marks_deletes
+    union all select ${instant(startedAt)}, ${instant(completeThrough)}, o.ids_hashed, o.hash_key, true
+      from (${own}) o where ${isWhole}`)
+  const [useful] = await session.all(`select 1 as one from ${quote(proofs)}
+    where is_own or read_at > ${instant(startedAt)} limit 1`)
+  const same = wroteSameIds('p', 'w')
+  const created = isKnown ? 't."created"' : 'null::timestamptz'
+  await session.run(`create temporary table ${quote(absent)} as
+    select t.${quote(main.key[0]!)} as id,
+      min(case when ${same} and not (p.is_own and ${isDoubtful}) then p.read_at end) as since
+    from ${target} t
+    join ${quote(proofs)} p on p.read_at > t."_read_at" and p.complete_through >= ${created}
+    left join (${writers}) w on w.run = t."_run_id"
+    where ${useful !== undefined} and t."_deleted_at" is null and (p.is_own or ${same})
+      and t."_read_at" < (select max(read_at) from ${quote(proofs)})
+    group by 1`)
+  await session.run(`drop table ${quote(proofs)}`)
+}
+
+async function firstOf(session: WarehouseSession, which: string): Promise<string[]> {
+  const rows = await session.all(
+    `select id from ${quote(absent)} where ${which} order by id limit ${namedIds}`,
+  )
+  return rows.map((row) => row['id'] ?? '')
+}
+
+/** How many may be marked; records of which nothing can be said are no part of what a tenth is taken of. */
+async function allowedDeletes(
+  { session, publication: { maxDeletes }, plans }: Marking,
+  inDoubt: number,
+): Promise<number> {
+  if (maxDeletes === 'all') return Infinity
+  if (maxDeletes !== undefined) return maxDeletes
+  const target = `${quote(session.schema)}.${quote(plans[0]!.table.table.name)}`
+  const [counted] = await session.all(`select count(*) as live from ${target} where "_deleted_at" is null`)
+  return Math.max(alwaysAllowed, Math.floor((Number(counted?.['live']) - inDoubt) / 10))
+}
+
+function aboveCapSentence({ resource, run }: Publication, rows: number, first: readonly string[]): string {
+  return (
+    `${rows} ${resource} are no longer in the service (${named(first, rows)}), which is more than may be` +
+    ` marked as deleted at once; none was marked. If it is right, publish ${run} again with --max-deletes all.`
+  )
+}
+
+function doubtSentence(
+  { resource }: Publication,
+  rows: number,
+  first: readonly string[],
+  doubt: string,
+): string {
+  return `${rows} ${resource} were not seen (${named(first, rows)}), and none was marked as deleted: ${doubt}.`
+}
+
+const named = (first: readonly string[], rows: number) =>
+  `${first.join(', ')}${rows > first.length ? ', ...' : ''}`
+
+/**
+ * Marks what was found, each record since the first read that proves it gone, so that a read that is merged late
+ * neither brings back nor removes what a later one has settled. Children follow their parent, marked with it and
+ * unmarked with it (`hasKept`: some records were seen again in an older state, which unmarks them).
+ */
+export async function markDeletes(
+  { session, plans }: Marking,
+  { found, hasKept }: { found: FoundDeletes; hasKept: boolean },
+): Promise<void> {
   const [main, ...children] = plans as [TablePlan, ...TablePlan[]]
-  if (main.types.get('created') !== main.types.get('_read_at')) return
   const inSchema = (table: string) => `${quote(session.schema)}.${quote(table)}`
-  const read = instant(publication.facts.startedAt)
-  const proofs = `${inSchema(exportsTable)} e where e.marks_deletes and e.resource = ${literal(publication.resource)}`
-  const [later] = await session.all(`select 1 as one from ${proofs} and e.read_at > ${read} limit 1`)
-  if (!hasMoved && later === undefined) return
   const target = inSchema(main.table.table.name)
-  const since = `(select min(e.read_at) from ${proofs}
-    and e.read_at > t."_read_at" and e.complete_through >= t."created")`
-  await session.run(`update ${target} as t set "_deleted_at" = ${since}
-    where t."_deleted_at" is null and t."_read_at" < (select max(e.read_at) from ${proofs})
-      and ${since} is not null`)
   const id = quote(main.table.table.key[0]!)
+  const marked = found.deletes?.marked ?? 0
+  if (marked > 0)
+    await session.run(`update ${target} as t set "_deleted_at" = a.since
+      from ${quote(absent)} a where a.id = t.${id} and a.since is not null`)
+  await session.run(`drop table ${quote(absent)}`)
+  if (marked === 0 && !hasKept) return
   for (const { table } of children)
-    // Children follow their parent: marked with it, and unmarked with it.
     for (const changed of ['t."_deleted_at" is not null', 'c."_deleted_at" is not null'])
       await session.run(`update ${inSchema(table.table.name)} as c set "_deleted_at" = t."_deleted_at"
         from ${target} as t where c.${quote(table.table.key[0]!)} = t.${id} and ${changed}

@@ -16,7 +16,11 @@ export async function findExport(session: WarehouseSession, named: Named): Promi
 }
 
 /** Writes what people and later publications read of an export, in place of what was written of it before. */
-export async function writeExport(session: WarehouseSession, manifest: Manifest): Promise<void> {
+export async function writeExport(
+  session: WarehouseSession,
+  manifest: Manifest,
+  { isProof }: { isProof: boolean },
+): Promise<void> {
   const { run, resource, mode, filters, capped, verdict, reasons, warnings = [], deletes } = manifest
   await session.run(`delete from ${inSchema(session)} where ${ofRun(manifest)}`)
   const json = (value: unknown) => `${literal(JSON.stringify(value))}::json`
@@ -33,7 +37,7 @@ export async function writeExport(session: WarehouseSession, manifest: Manifest)
     complete_through: instant(manifest.completeThrough),
     rows: `${manifest.tables[0]?.rows ?? 0}`,
     deleted: `${deletes?.marked ?? 0}`,
-    marks_deletes: `${deletes !== undefined && deletes.heldBack === 0}`,
+    marks_deletes: `${isProof}`,
     published_at: instant(manifest.publishedAt),
     manifest: json(manifest),
   }

@@ -4,7 +4,7 @@ import { PublishedOtherwiseError, RowsMissingError } from '../errors.ts'
 import type { Manifest, PartsSum } from '../manifest.ts'
 import { isSameParts, sumParts } from '../sum-parts.ts'
 import { toManifest } from '../to-manifest.ts'
-import { findDeletes, markDeletes, toWarnings } from './deletes.ts'
+import { findDeletes, markDeletes, type FoundDeletes } from './deletes.ts'
 import { findCoverage } from './coverage.ts'
 import { findExport, writeExport } from './export-row.ts'
 import { toWarehouseTable, type WarehouseTable } from './layout.ts'
@@ -90,15 +90,15 @@ async function releaseDeletes(way: Way, session: WarehouseSession, existing: Man
   const isAsked = publication.maxDeletes !== undefined && (existing.deletes?.heldBack ?? 0) > 0
   if (!isAsked) return existing
   await session.lock()
-  const found = await findTables(session, 'ours')
-  const plans = tables.map((table) => planTable({ session, found, table }))
-  const deletes = await findDeletes({ session, publication, plans })
-  if (deletes === undefined || deletes.heldBack > 0) return existing
+  const known = await findTables(session, 'ours')
+  const plans = tables.map((table) => planTable({ session, found: known, table }))
+  const found = await findDeletes({ session, publication, plans })
+  const { deletes = { marked: 0, heldBack: 0, first: [] }, warnings, aboveCap } = found
   const { warnings: _settled, ...rest } = existing
-  const manifest = { ...rest, deletes }
-  await writeExport(session, manifest)
-  await markDeletes({ session, publication, plans, hasMoved: true })
-  return manifest
+  const manifest = { ...rest, deletes, ...(warnings.length > 0 && { warnings }) }
+  if (aboveCap === 0) await writeExport(session, manifest, found)
+  await markDeletes({ session, publication, plans }, { found, hasKept: false })
+  return aboveCap === 0 ? manifest : existing
 }
 
 /** What is staged of a table. */
@@ -133,12 +133,12 @@ async function merge(
   const rows = new Map([...staged].map(([name, table]) => [name, table.rows]))
   const merged = await mergeRecords({ session, publication, plans, staged: rows })
   checkMerged(way, rows, merged)
-  const deletes = await findDeletes({ session, publication, plans })
+  const found = await findDeletes({ session, publication, plans })
   const rejected = await keepRejected({ session, publication, where: way.location })
-  const manifest = toWarehouseManifest(way, { staged: rows, merged, deletes, rejected })
-  await writeExport(session, manifest)
-  const isKept = [...merged.values()].some(({ kept }) => kept > 0)
-  await markDeletes({ session, publication, plans, hasMoved: isKept || (deletes?.marked ?? 0) > 0 })
+  const manifest = toWarehouseManifest(way, { staged: rows, merged, found, rejected })
+  await writeExport(session, manifest, found)
+  const hasKept = [...merged.values()].some(({ kept }) => kept > 0)
+  await markDeletes({ session, publication, plans }, { found, hasKept })
   publication.onStep?.('counted')
   publication.signal?.throwIfAborted()
   return manifest
@@ -178,14 +178,14 @@ function toWarehouseManifest(
   done: {
     staged: ReadonlyMap<string, number>
     merged: ReadonlyMap<string, Merged>
-    deletes: Manifest['deletes']
+    found: FoundDeletes
     rejected: number
   },
 ): Manifest {
   const { publication, sums, engine } = way
-  const { staged, merged, deletes, rejected } = done
+  const { staged, merged, rejected } = done
+  const { deletes, warnings } = done.found
   const { missing } = publication
-  const warnings = toWarnings(publication, deletes)
   const tables = publication.tables.map((table) => {
     const { name } = table
     const { kept } = merged.get(name)!

@@ -381,6 +381,8 @@ export function describeWarehouse(
           /^1 customers were not seen \(b\).*1 of what came/,
         ],
         ['met hidden records', { hiddenFound: true }, [], /hides records by their status/],
+        ['did not read what changed meanwhile', { statusCheck: 'unread' }, [], /may hide records by their/],
+        ['can not tell what changed meanwhile', { statusCheck: 'unordered' }, [], /ordering=-updated/],
         ["has only this machine's clock", { clock: 'local' }, [], /told no time/],
       ] as [string, Partial<ReadFacts>, string[], RegExp][])(
         'are not marked after a proven read that %s, whatever is allowed, and nobody is left to wonder why',
@@ -416,6 +418,98 @@ export function describeWarehouse(
         expect(await states()).toEqual(['a there', 'hash of a there'])
         await publish('third', [{ id: 'a' }], { facts: readOn(3) })
         expect(await states()).toEqual(['a there', 'hash of a there'])
+      })
+
+      describe('by a read that wrote other ids', () => {
+        const hashed = { hashed: ['customers.id'], hashedWith: 'key a' }
+        const otherKey = { ...hashed, hashedWith: 'key b' }
+        const hash = (customers: readonly Customer[], key: string) =>
+          customers.map((customer) => ({ ...customer, id: `${key} of ${customer.id}` }))
+        const gone = async () => (await states()).filter((state) => state.endsWith('gone'))
+
+        test.each([
+          ['hashed, before plain', hash(many(30), 'a'), hashed, many(30), {}],
+          ['plain, before hashed', many(30), {}, hash(many(30), 'a'), hashed],
+          ['hashed, before another key', hash(many(30), 'a'), hashed, hash(many(30), 'b'), otherKey],
+        ] as [string, Customer[], Partial<Publication>, Customer[], Partial<Publication>][])(
+          'are not marked when an older read is merged late: %s',
+          async (_title, later, ofLater, older, ofOlder) => {
+            await publish('later', later, { facts: readOn(2), maxDeletes: 'all', ...ofLater })
+            await publish('older', older, { facts: readOn(1), maxDeletes: 'all', ...ofOlder })
+            expect(await gone()).toEqual([])
+          },
+        )
+
+        test('are held back with a warning, and those of its own kind are marked', async () => {
+          await publish('plain', many(3), { facts: readOn(1) })
+          await publish('hashed', hash(many(3), 'a'), { facts: readOn(2), ...hashed })
+          const { manifest } = await publish('hashed less', hash(many(2), 'a'), {
+            facts: readOn(3),
+            ...hashed,
+          })
+          expect(manifest.deletes).toMatchObject({ marked: 1, heldBack: 3, doubt: expect.any(String) })
+          expect(manifest.warnings).toEqual([expect.stringMatching(/^3 customers were not seen \(cus_000, /)])
+          expect(await gone()).toEqual(['a of cus_002 gone'])
+          // It is a proof of hashed ids for what is merged late.
+          await publish('hashed late', hash(many(4), 'a'), { facts: readOn(1), ...hashed })
+          expect(await gone()).toEqual(['a of cus_002 gone', 'a of cus_003 gone'])
+        })
+
+        test('are marked where an earlier version did not note the key of its hashes', async () => {
+          await publish('first', hash(many(2), 'a'), { facts: readOn(1), hashed: ['customers.id'] })
+          await publish('second', hash(many(1), 'a'), { facts: readOn(2), ...hashed })
+          expect(await gone()).toEqual(['a of cus_001 gone'])
+        })
+      })
+
+      describe('by reads that are published already, when an older one is merged late', () => {
+        const gone = async () => (await states()).filter((state) => state.endsWith('gone')).length
+
+        test.each([
+          ['a proven one', {}],
+          ['an unproven one', { verdict: 'unproven', reasons: ['x'] }],
+          ['a doubtful one', { hiddenFound: true }],
+        ] as [string, Partial<ReadFacts>][])('are held back above the cap: %s', async (_title, more) => {
+          await publish('half', many(50), { facts: readOn(2) })
+          const { manifest } = await publish('whole', many(100), { facts: readOn(1, more) })
+          expect(await gone()).toBe(0)
+          expect(manifest.deletes).toMatchObject({ marked: 0, heldBack: 50 })
+          expect(manifest.warnings).toEqual([
+            expect.stringMatching(/^50 customers are no longer .*publish whole again with --max-deletes all/),
+          ])
+          expect(
+            await ask(`select deleted, warnings from ${harness.schema}._exports where run = 'whole'`),
+          ).toEqual([{ deleted: '0', warnings: JSON.stringify(manifest.warnings) }])
+        })
+
+        test('stay held back, and count with the others, until they are released', async () => {
+          await publish('half', many(50), { facts: readOn(2) })
+          await publish('whole', many(100), { facts: readOn(1) })
+          const { manifest } = await publish('next', many(49), { facts: readOn(3) })
+          expect(manifest.deletes).toMatchObject({ marked: 0, heldBack: 51 })
+          expect(await gone()).toBe(0)
+          const released = await publish('whole', many(100), { facts: readOn(1), maxDeletes: 50 })
+          expect(released.manifest).toMatchObject({ deletes: { marked: 50, heldBack: 0 } })
+          expect(released.manifest.warnings).toBeUndefined()
+          expect(await gone()).toBe(50)
+          const last = await publish('next', many(49), { facts: readOn(3), maxDeletes: 1 })
+          expect(last.manifest.deletes).toMatchObject({ marked: 1, heldBack: 0 })
+          expect(await gone()).toBe(51)
+        })
+
+        test('are marked and counted up to the cap', async () => {
+          await publish('most', many(90), { facts: readOn(2) })
+          const { manifest } = await publish('whole', many(100), { facts: readOn(1), mode: 'incremental' })
+          expect(manifest.deletes).toMatchObject({ marked: 10, heldBack: 0 })
+          expect(manifest.deletes?.first[0]).toBe('cus_090')
+          expect(await gone()).toBe(10)
+        })
+
+        test('are not marked where none may be', async () => {
+          await publish('less', many(2), { facts: readOn(2) })
+          await publish('whole', many(3), { facts: readOn(1), maxDeletes: 0 })
+          expect(await gone()).toBe(0)
+        })
       })
 
       test('are not marked where they were created after what the read is complete for, or nobody knows when', async () => {

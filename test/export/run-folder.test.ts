@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { saveCheckpoint } from '../../activities/checkpoint.ts'
 import type { ExportPlan } from '../../activities/export-plan.ts'
 import { markPublished, markPublishing } from '../../activities/publish-note.ts'
-import { markDamaged, openRunFolder, tablesOfRead } from '../../activities/run-folder.ts'
+import { layoutOfRead, markDamaged, openRunFolder } from '../../activities/run-folder.ts'
 import { nameRun } from '../../activities/run-name.ts'
 import type { ReadState } from '../../reading/state.ts'
 import type { Table } from '../../tables/table.ts'
@@ -112,6 +112,6 @@ test('parts are of the tables that the version which read them laid out; another
   const note = JSON.parse(await readFile(path, 'utf8')) as { fingerprint: string; tables: Table[] }
   const older = note.tables.slice(0, 1)
   await writeFile(path, JSON.stringify({ ...note, fingerprint: 'of another version', tables: older }))
-  expect(await tablesOfRead(folder)).toEqual(older)
+  expect((await layoutOfRead(folder)).tables).toEqual(older)
   expect(await goesOn(dataDir)).toBe(false)
 })

@@ -9,29 +9,40 @@ import { readThrough } from './read-through.ts'
 interface Row {
   id: string
   created: string
+  updated: string
   status: string
 }
 
 const statuses = ['active', 'paused', 'cancelled', 'finalized']
 
 function rows(size: number): Row[] {
-  return Array.from({ length: size }, (_, at) => ({
-    id: `s${at}`,
-    created: toTimestamp(start + at * 1_000_003),
-    status: statuses[at % statuses.length] ?? '',
-  }))
+  return Array.from({ length: size }, (_, at) => {
+    const created = toTimestamp(start + at * 1_000_003)
+    return { id: `s${at}`, created, updated: created, status: statuses[at % statuses.length] ?? '' }
+  })
 }
 
-/** A service that shows some statuses only where they are asked for. */
-function hiding(all: Row[], hidden: readonly string[]) {
+interface HidingOptions {
+  /** Told of each request before it is answered. */
+  onRequest?: (asked: number) => void
+  /** Orders that are not followed. */
+  ignored?: readonly string[]
+  isHidden?: (row: Row) => boolean
+}
+
+/** A service that shows some statuses (or some records of them) only where they are asked for. */
+function hiding(all: Row[], hidden: readonly string[], options: HidingOptions = {}) {
+  const { onRequest = () => {}, ignored = [], isHidden = (row: Row) => hidden.includes(row.status) } = options
   const asked: string[] = []
   const fetchPage: FetchPage = ({ ordering, page, pageSize, filters }: PageRequest) => {
     const { status } = filters
     asked.push(`${status ?? 'all'} ${ordering}`)
-    const shown = all.filter((row) =>
-      status === undefined ? !hidden.includes(row.status) : row.status === status,
-    )
-    const inOrder = ordering === '-created' ? shown.toReversed() : shown
+    onRequest(asked.length)
+    const shown = all.filter((row) => (status === undefined ? !isHidden(row) : row.status === status))
+    const key = ordering?.endsWith('updated') === true ? 'updated' : 'created'
+    const sorted = shown.toSorted((one, other) => Date.parse(one[key]) - Date.parse(other[key]))
+    const isFollowed = ordering?.startsWith('-') === true && !ignored.includes(ordering)
+    const inOrder = isFollowed ? sorted.toReversed() : sorted
     const records = inOrder.slice((page - 1) * pageSize, page * pageSize)
     const next = page * pageSize < shown.length ? `/list/?page=${page + 1}` : null
     return Promise.resolve<ListPage>({
@@ -68,10 +79,67 @@ describe('records that a list hides unless their status is asked for', () => {
     expect(ids.toSorted()).toEqual(all.map(({ id }) => id).toSorted())
   })
 
-  test('cost one request a status where there are none', async () => {
+  test.each([
+    ['as the read begins', 12],
+    ['after it has begun', 16],
+  ])('are a doubt where the first of them becomes hidden %s', async (_title, turn) => {
+    const all = rows(1000).map((row) => (row.status === 'finalized' ? { ...row, status: 'active' } : row))
+    const { outcome, ids } = await readThrough({
+      ...options,
+      concurrency: 1,
+      ...hiding(all, ['finalized'], {
+        onRequest: (asked) => {
+          if (asked === turn)
+            Object.assign(all[500]!, { status: 'finalized', updated: '2026-11-21T12:00:10.000000Z' })
+        },
+      }),
+    })
+    expect(outcome).toMatchObject({ verdict: 'proven', hiddenFound: false, statusCheck: 'unread' })
+    expect(ids).not.toContain('s500')
+  })
+
+  test('are no doubt where what changed during the read was read', async () => {
+    const all = rows(1000)
+    const { outcome } = await readThrough({
+      ...options,
+      ...hiding(all, [], {
+        onRequest: (asked) => {
+          if (asked === 16) Object.assign(all[500]!, { updated: '2026-11-21T12:00:10.000000Z' })
+        },
+      }),
+    })
+    expect(outcome).toMatchObject({ verdict: 'proven', hiddenFound: false, statusCheck: 'clear' })
+  })
+
+  test('are found where only the old ones of a status are hidden', async () => {
+    const all = rows(1000)
+    const archived = new Set(all.filter(({ status }) => status === 'cancelled').slice(0, 100))
+    const { outcome, ids } = await readThrough({
+      ...options,
+      ...hiding(all, [], { isHidden: (row) => archived.has(row) }),
+    })
+    expect(outcome).toMatchObject({ verdict: 'proven', hiddenFound: true })
+    expect(ids.toSorted()).toEqual(all.map(({ id }) => id).toSorted())
+  })
+
+  test.each([
+    ['shows', 1000, 'unordered'],
+    ['shows, but holds few records,', 300, 'clear'],
+  ] as const)(
+    'can be missed where the list does not follow the order of changes: a status that it %s is %s',
+    async (_title, size, statusCheck) => {
+      const { outcome } = await readThrough({
+        ...options,
+        ...hiding(rows(size), [], { ignored: ['-updated'] }),
+      })
+      expect(outcome).toMatchObject({ verdict: 'proven', statusCheck })
+    },
+  )
+
+  test('cost one request a status, before the read and after it, where there are none', async () => {
     const { fetchPage, asked } = hiding(rows(90), [])
     const { outcome } = await readThrough({ ...options, fetchPage })
-    expect(outcome).toMatchObject({ verdict: 'proven', requests: 5 + 2, records: 90 })
+    expect(outcome).toMatchObject({ verdict: 'proven', requests: 5 + 2 + 5, records: 90 })
     expect(asked.slice(0, 5)).toEqual(subscriptions.statuses?.map((status) => `${status} -created`))
     expect(outcome.scope).not.toContain('hides')
   })
