@@ -3,6 +3,7 @@ import type { Billing } from '../billing/client.ts'
 import type { BreakerStates } from '../changes/breakers.ts'
 import { failedCanaries, nextCanary } from '../changes/canary.ts'
 import type { ChangeKind } from '../changes/change-kind.ts'
+import type { ClaimJournal } from '../changes/claim-journal.ts'
 import type { Limits } from '../changes/limits.ts'
 import { hasFailed } from '../changes/outcomes.ts'
 import { type ReportCounts, summarize } from '../changes/report.ts'
@@ -25,7 +26,7 @@ export interface SegmentInput {
   /** How long to send before the workflow is told how far it got. */
   seconds: number
   breakers: BreakerStates
-  /** Claims of the run as it was last told of them. */
+  /** How many claims the run's journal had when the run was last told. */
   claims: number
   /** Only these, and all that becomes of them: the canary. */
   rows?: number[]
@@ -69,6 +70,7 @@ const usualShortWaitMs = 2_000
 interface SegmentOptions {
   ledger: Ledger
   sendChanges: SendChanges
+  journal: ClaimJournal
   work: ChangeWork
   input: SegmentInput
   billing: Billing
@@ -77,17 +79,20 @@ interface SegmentOptions {
 
 /** One stretch of sending and settling, and where it ended. */
 export class Segment {
-  /** What the heartbeat says. */
-  progress: Partial<ReportCounts> & { claims: number }
   readonly #options: SegmentOptions
   readonly #deadline: number
   #breakers: BreakerStates
+  #counts: Partial<ReportCounts> = {}
 
   constructor(options: SegmentOptions) {
     this.#options = options
     this.#breakers = options.input.breakers
     this.#deadline = performance.now() + options.input.seconds * 1000
-    this.progress = { claims: options.input.claims }
+  }
+
+  /** For the heartbeat: only claims that are on the disk, because more would look like a journal that was put back. */
+  get progress(): Partial<ReportCounts> & { claims: number } {
+    return { ...this.#counts, claims: this.#options.journal.recorded }
   }
 
   async run(): Promise<SendStep> {
@@ -127,9 +132,9 @@ export class Segment {
   }
 
   async #send(): Promise<SendResult> {
-    const { work, input, billing, signal, sendChanges } = this.#options
+    const { work, input, billing, journal, signal, sendChanges } = this.#options
     const { run, kind, limits, breakerWaitsMs } = work
-    const before = this.progress
+    const before = this.#counts
     const rows = input.rows && (await this.#withoutFailed(input.rows))
     // What a look settles says only then whether it did harm: the breaker must not hear of it late.
     const passMs = kind.settledByLook === true ? longestPassMs : Math.max(longestPassMs, work.settleMs)
@@ -137,22 +142,22 @@ export class Segment {
       run,
       kind,
       billing,
+      journal,
       limits,
       breakers: this.#breakers,
       ...(breakerWaitsMs && { trialWaitsMs: breakerWaitsMs }),
       ...(rows && { rows }),
       timeBoxMs: Math.max(0, Math.min(this.#left, passMs)),
       signal,
-      onProgress: ({ begun, done, failed, unknown }) => {
+      onProgress: ({ done, failed, unknown }) => {
         // What a look settles is not refused, whatever its answer looked like.
         const rejected = kind.settledByLook === true ? 0 : failed
-        this.progress = {
+        this.#counts = {
           ...before,
           staged: Math.max(0, (before.staged ?? 0) - done - failed - unknown),
           done: (before.done ?? 0) + done,
           rejected: (before.rejected ?? 0) + rejected,
           unknown: (before.unknown ?? 0) + unknown + failed - rejected,
-          claims: before.claims + begun,
         }
       },
     })
@@ -188,7 +193,7 @@ export class Segment {
   async #count(): Promise<void> {
     const { ledger, work } = this.#options
     const { counts } = await summarize({ ledger, run: work.run })
-    this.progress = { ...counts, claims: await ledger.claims({ run: work.run }) }
+    this.#counts = counts
   }
 
   async #toStep(end: {
@@ -197,7 +202,7 @@ export class Segment {
     nextAt?: number
   }): Promise<SendStep> {
     const { ended, sent, nextAt } = end
-    const { ledger, work, input } = this.#options
+    const { ledger, journal, work, input } = this.#options
     const { run, kind } = work
     const { rows = [] } = input
     const { counts } = await summarize({ ledger, run })
@@ -207,7 +212,7 @@ export class Segment {
       ...(nextAt !== undefined && { nextAt }),
       givenUp: sent?.givenUp ?? [],
       breakers: this.#breakers,
-      claims: await ledger.claims({ run }),
+      claims: journal.recorded,
       counts,
       ...(counts.parked > 0 && { parkedRows: await firstParked({ ledger, run }) }),
       failedCanaries: await failedCanaries({ ledger, run, rows }),

@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { leaveUntried } from '../changes/end-of-run.ts'
+import { markClaimed } from '../changes/ledger-gap.ts'
 import type { EndedNote } from '../changes/run-notes.ts'
 import { replaceFile } from '../destinations/durable.ts'
 import { type ImportPlan, runFiles } from '../imports/import-plan.ts'
@@ -33,6 +34,8 @@ export function createCloseImport({ deps, rates }: { deps: ActivityDeps; rates: 
     return await withHeartbeat({
       report: () => heartbeat({ phase: 'writing the report' }),
       work: async () => {
+        // What was sent since a backup that was put back is not free for another run.
+        await markClaimed({ ledger, run: plan.run, folder })
         if (giveUp) await leaveUntried({ ledger, run: plan.run, why: why ?? how })
         // An audit of what was sent so far says nothing of what is sent later.
         if (how !== 'finished') await rm(join(folder, runFiles.audit), { force: true })

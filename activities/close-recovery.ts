@@ -2,6 +2,7 @@ import { heartbeat } from '@temporalio/activity'
 import { join } from 'node:path'
 import { endResumes } from '../changes/end-of-run.ts'
 import { replaceFile } from '../destinations/durable.ts'
+import { markClaimed } from '../changes/ledger-gap.ts'
 import type { EndedNote } from '../changes/run-notes.ts'
 import { type RecoveryPlan, recoveryFiles } from '../recoveries/recovery-plan.ts'
 import { readSavedPlan } from '../recoveries/run-notes.ts'
@@ -30,6 +31,8 @@ export function createCloseRecovery({ deps, rates }: { deps: ActivityDeps; rates
     return await withHeartbeat({
       report: () => heartbeat({ phase: 'writing the report' }),
       work: async () => {
+        // What was resumed since a backup that was put back is not free for another run.
+        await markClaimed({ ledger, run: plan.run, folder })
         await endResumes({ ledger, run: plan.run, why: why ?? 'the run ended' })
         const note: EndedNote = { how, ...(why !== undefined && { why }), at: new Date().toISOString() }
         await replaceFile(join(folder, recoveryFiles.ended), JSON.stringify(note))

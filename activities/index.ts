@@ -31,6 +31,8 @@ export function createActivities(deps: ActivityDeps) {
   const rates = createRunRates(deps.billing)
   const sendChanges = createSendChanges(deps.state)
   const { ofExport, ofImport, ofRecovery, ofChanges } = knownRuns(deps)
+  /** Imports that this process has staged. */
+  const stagedHere = new Set<string>()
   const activities = {
     openExport: beating(createOpenExport(deps)),
     openFetch: beating(createOpenFetch(deps)),
@@ -39,8 +41,8 @@ export function createActivities(deps: ActivityDeps) {
     publishExport: ofExport(createPublishExport(deps)),
     closeExport: beating(ofExport(createCloseExport({ deps, rates }))),
     openImport: beating(createOpenImport(deps)),
-    stageImport: ofImport(createStageImport({ deps, rates })),
-    sendImport: ofImport(createSendImport({ deps, rates, sendChanges })),
+    stageImport: ofImport(createStageImport({ deps, rates, stagedHere })),
+    sendImport: ofImport(createSendImport({ deps, rates, sendChanges, stagedHere })),
     auditImport: ofImport(createAuditImport({ deps, rates })),
     closeImport: ofImport(createCloseImport({ deps, rates })),
     openRecovery: beating(createOpenRecovery(deps)),

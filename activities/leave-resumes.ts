@@ -1,4 +1,6 @@
+import { join } from 'node:path'
 import { endResumes, leaveUntried } from '../changes/end-of-run.ts'
+import { markClaimed } from '../changes/ledger-gap.ts'
 import type { RecoveryPlan } from '../recoveries/recovery-plan.ts'
 import type { ActivityDeps } from './deps.ts'
 
@@ -15,6 +17,7 @@ export function createLeaveResumes(deps: ActivityDeps) {
     why: string
   }): Promise<void> {
     const { ledger } = deps.state
+    await markClaimed({ ledger, run: plan.run, folder: join(deps.dataDir, plan.folder) })
     const leave = { ledger, run: plan.run, why }
     if (lanes === undefined) await leaveUntried({ ...leave, which: { unsent: true } })
     for (const lane of lanes ?? []) await endResumes({ ...leave, lane })

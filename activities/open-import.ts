@@ -1,9 +1,10 @@
 import { mkdir, mkdtemp, realpath, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import { customers } from '../billing/resources/customers.ts'
-import { replaceFile } from '../destinations/durable.ts'
+import { replaceFile, syncFolder } from '../destinations/durable.ts'
 import { copyInput, fingerprintOf } from '../imports/copy-input.ts'
 import { handedIn, type ImportPlan, runFiles } from '../imports/import-plan.ts'
+import { isOwnCopyWhole } from '../imports/own-copy.ts'
 import { readPlan } from '../imports/run-notes.ts'
 import { claim, ownerOf } from './claims.ts'
 import type { ActivityDeps } from './deps.ts'
@@ -110,14 +111,18 @@ async function removeHandedIn({ dataDir, file }: { dataDir: string; file: string
     await rm(folder, { recursive: true, force: true })
 }
 
-/** The copy becomes the run's own. What an earlier start of the same run copied is the same, and stays. */
+/**
+ * The copy becomes the run's own. What an earlier start of the same run copied is the same, and stays, unless it was
+ * damaged since.
+ */
 async function keepInput({ deps, plan, fresh }: { deps: ActivityDeps; plan: ImportPlan; fresh: string }) {
   const folder = join(deps.dataDir, plan.folder)
   await mkdir(folder, { recursive: true })
   const before = await readPlan(folder)
-  if (before === undefined) {
+  if (before === undefined || !(await isOwnCopyWhole({ plan: before, dataDir: deps.dataDir }))) {
     await rm(join(folder, runFiles.input), { recursive: true, force: true })
     await rename(fresh, join(folder, runFiles.input))
+    await syncFolder(dirname(folder))
   }
   await rm(join(folder, runFiles.ended), { force: true })
   await rm(join(folder, runFiles.shown), { force: true })

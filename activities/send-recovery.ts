@@ -4,6 +4,7 @@ import { type RecoveryLimits, type RecoveryPlan, waitsOf } from '../recoveries/r
 import { endOf, refusalOf } from '../recoveries/refusal.ts'
 import type { SegmentInput, SendStep } from './change-segment.ts'
 import { claimRecovery } from './open-recovery.ts'
+import { recoveryGap } from './recovery-gap.ts'
 import { type SendDeps, sendSegment } from './send-segment.ts'
 
 /** Subscriptions that fell back are due one by one: so short a time is waited between two of them here. */
@@ -17,6 +18,7 @@ export function createSendRecovery(options: SendDeps) {
     const { deps } = options
     const { plan, limits } = input
     await claimRecovery({ deps, plan })
+    const gap = await recoveryGap({ deps, plan })
     const { requestsPerSecond, concurrency, maxSubscriptions, maxFailureShare } = limits
     const { run, settleMs, verifyMs, breakerWaitsMs } = plan
     const work = {
@@ -37,6 +39,6 @@ export function createSendRecovery(options: SendDeps) {
       },
       ...(breakerWaitsMs && { breakerWaitsMs }),
     }
-    return await sendSegment({ ...options, plan, work, input, requestsPerSecond })
+    return await sendSegment({ ...options, plan, work, input, requestsPerSecond, gap })
   }
 }

@@ -1,5 +1,8 @@
 import { activityInfo, cancellationSignal, heartbeat } from '@temporalio/activity'
-import { markGap } from '../changes/end-of-run.ts'
+import { join } from 'node:path'
+import type { Billing } from '../billing/client.ts'
+import { openClaimJournal } from '../changes/claim-journal.ts'
+import { closeGap, type GapOptions } from '../changes/ledger-gap.ts'
 import { showTestMode } from '../changes/probe-mode.ts'
 import type { ChangeRun } from '../changes/run-notes.ts'
 import type { SendChanges } from '../changes/send-changes.ts'
@@ -9,9 +12,6 @@ import { NotWoken } from './import-errors.ts'
 import type { RunRates } from './run-rates.ts'
 import { withHeartbeat } from './with-heartbeat.ts'
 
-/** A heartbeat is at most so old, so that a restored ledger is at most so much further behind than it says. */
-const heartbeatAgeSeconds = 5
-
 export interface SendDeps {
   deps: ActivityDeps
   rates: RunRates
@@ -20,7 +20,8 @@ export interface SendDeps {
 
 /**
  * Sends what a run has staged, and settles what became of it, for some time or to the end. Safe to be tried again:
- * every request is claimed in the ledger before it leaves, and one without an answer is looked up, never repeated.
+ * every request is claimed in the ledger and in the run's journal before it leaves, and one without an answer is looked
+ * up, never repeated. A ledger that was put back from a backup is fixed first.
  * Stopping it takes no more changes and awaits those on their way.
  */
 export async function sendSegment(
@@ -30,38 +31,40 @@ export async function sendSegment(
     input: SegmentInput
     /** The run's share of the process's rate. */
     requestsPerSecond?: number | undefined
+    /** What the ledger is held against. */
+    gap: Pick<GapOptions, 'staged' | 'onHeld'>
+    /** Comes before the first change is sent. */
+    beforeSending?: (options: { billing: Billing; signal: AbortSignal }) => Promise<void>
   },
 ): Promise<SendStep> {
-  const { deps, rates, plan, input, requestsPerSecond } = options
+  const { deps, rates, plan, work, input, requestsPerSecond, gap, beforeSending } = options
   const { ledger } = deps.state
+  const { run, identity } = plan
   if (!deps.mayWrite(activityInfo().workflowExecution?.workflowId ?? '')) throw new NotWoken(plan)
-  const billing = rates.of({ run: plan.run, requestsPerSecond })
+  const billing = rates.of({ run, requestsPerSecond })
   const signal = cancellationSignal()
-  if (plan.identity.mode === 'test') await showTestMode({ billing, signal })
-  await closeGap(options)
-  const segment = new Segment({ ...options, ledger, input, billing, signal })
-  const step = await withHeartbeat({ report: () => heartbeat(segment.progress), work: () => segment.run() })
+  if (identity.mode === 'test') await showTestMode({ billing, signal })
+  const folder = join(deps.dataDir, plan.folder)
+  const told = claimsTold(input)
+  let report = (): object => ({ claims: told })
+  const step = await withHeartbeat({
+    report: () => heartbeat(report()),
+    work: async () => {
+      await closeGap({ ledger, run, space: identity, kind: work.kind, folder, told, signal, ...gap })
+      await beforeSending?.({ billing, signal })
+      await using journal = await openClaimJournal(folder)
+      const segment = new Segment({ ...options, ledger, journal, billing, signal })
+      report = () => segment.progress
+      return await segment.run()
+    },
+  })
   const { ended, counts } = step
-  deps.observer.did({ did: 'sent', run: plan.run, kind: options.work.kind.name, ended, counts })
+  deps.observer.did({ did: 'sent', run, kind: work.kind.name, ended, counts })
   return step
 }
 
-/** Where the ledger is behind what the run was told, a backup was restored: what it lacks may have been sent. */
-async function closeGap({
-  deps,
-  plan: { run },
-  input,
-  requestsPerSecond = deps.requestsPerSecond,
-}: {
-  deps: ActivityDeps
-  plan: ChangeRun
-  input: SegmentInput
-  requestsPerSecond?: number | undefined
-}): Promise<void> {
-  const { ledger } = deps.state
+/** How many claims the run's journal had when Temporal last heard of it: from this try of the step, or before it. */
+function claimsTold({ claims }: SegmentInput): number {
   const told = activityInfo().heartbeatDetails as { claims?: unknown } | undefined
-  const claims = Math.max(input.claims, typeof told?.claims === 'number' ? told.claims : 0)
-  if ((await ledger.claims({ run })) >= claims) return
-  const sinceTold = Math.ceil(requestsPerSecond * heartbeatAgeSeconds) + deps.concurrency
-  await markGap({ ledger, run, claims: claims + sinceTold })
+  return Math.max(claims, typeof told?.claims === 'number' ? told.claims : 0)
 }

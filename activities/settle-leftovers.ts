@@ -1,8 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { join } from 'node:path'
 import type { Billing } from '../billing/client.ts'
 import { endResumes } from '../changes/end-of-run.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
+import { markClaimed } from '../changes/ledger-gap.ts'
 import { settleChanges } from '../changes/settle-changes.ts'
+import { toFileName } from '../destinations/export-folder.ts'
 import { type RecoveryPlan, waitsOf } from '../recoveries/recovery-plan.ts'
 import type { ActivityDeps } from './deps.ts'
 
@@ -31,6 +34,7 @@ export async function settleLeftovers({
   let looked = 0
   for (const run of await ledger.unfinishedRuns({ workspace, mode, kind: resumeSubscription.name })) {
     if (run === plan.run) continue
+    await markClaimed({ ledger, run, folder: join(deps.dataDir, 'recoveries', toFileName(run)) })
     const interrupted = { state: 'unknown', outcome: 'interrupted', unknownSince: Date.now() } as const
     await ledger.moveAll({ run, from: 'sending', patch: interrupted })
     for (;;) {

@@ -1,8 +1,9 @@
 import { cancellationSignal, heartbeat } from '@temporalio/activity'
 import { join } from 'node:path'
 import { chooseCanary } from '../changes/canary.ts'
+import { createClaimJournal } from '../changes/claim-journal.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
-import { stageChanges } from '../changes/stage-changes.ts'
+import { keepStagedChanges, stageKeptChanges } from '../changes/staged-changes.ts'
 import { replaceFile } from '../destinations/durable.ts'
 import { readNote } from '../changes/run-notes.ts'
 import type { Candidate } from '../recoveries/candidate.ts'
@@ -14,6 +15,7 @@ import { selectCandidates, type Selection } from '../recoveries/select-candidate
 import type { KeyHistory } from '../state/key-reads.ts'
 import type { ActivityDeps } from './deps.ts'
 import { claimRecovery } from './open-recovery.ts'
+import { closeRecoveryGap, leaveHeld } from './recovery-gap.ts'
 import type { RunRates } from './run-rates.ts'
 import { settleLeftovers } from './settle-leftovers.ts'
 import { withHeartbeat } from './with-heartbeat.ts'
@@ -53,7 +55,10 @@ export function createSnapshotRecovery({ deps, rates }: { deps: ActivityDeps; ra
       report: () => heartbeat(progress),
       work: async () => {
         const before = await readNote<SnapshotNote>(join(folder, recoveryFiles.snapshot))
-        if (before !== undefined) return await withOpen({ deps, plan, note: before })
+        if (before !== undefined) {
+          if (!plan.dryRun) await closeRecoveryGap({ deps, plan })
+          return await withOpen({ deps, plan, note: before })
+        }
         const billing = rates.of({ run: plan.run, requestsPerSecond: limits.requestsPerSecond })
         const signal = cancellationSignal()
         const settledBefore = plan.dryRun ? 0 : await settleLeftovers({ deps, plan, billing, signal })
@@ -69,10 +74,18 @@ export function createSnapshotRecovery({ deps, rates }: { deps: ActivityDeps; ra
         })
         const { candidates, ...of } = read
         const { rows, leftOut } = await select({ deps, plan, candidates })
-        if (!plan.dryRun) await stageAll({ deps, plan, rows })
+        const staged = plan.dryRun ? 0 : await stageAll({ deps, plan, rows })
         const takenAt = new Date().toISOString()
         const preview = toPreview({ rows }, Date.now())
-        const note = { takenAt, ...of, candidates: candidates.length, leftOut, preview, settledBefore }
+        const note = {
+          takenAt,
+          ...of,
+          candidates: candidates.length,
+          leftOut,
+          staged,
+          preview,
+          settledBefore,
+        }
         await replaceFile(join(folder, recoveryFiles.snapshot), JSON.stringify(note, null, 2))
         return await withOpen({ deps, plan, note })
       },
@@ -96,23 +109,18 @@ async function select({
   return selectCandidates({ plan, ...narrowing, candidates, history })
 }
 
-async function stageAll({ deps, plan, rows }: Work & { rows: Selection['rows'] }): Promise<void> {
-  const { ledger } = deps.state
-  const { workspace, mode } = plan.identity
-  const place = { ledger, run: plan.run, workspace, mode, kind: resumeSubscription }
-  for (let from = 0; from < rows.length; from += batchRows) {
-    const changes = rows.slice(from, from + batchRows).map(({ change }) => change)
-    const { held } = await stageChanges({ ...place, changes })
-    const byRow = new Map(changes.map((change) => [change.row, change]))
-    const closed = held.flatMap(({ row, by }) => {
-      const change = byRow.get(row)
-      const error = `row ${by.row} of ${by.run} has it and is ${by.state}: it is looked at again by the next recovery`
-      return change === undefined
-        ? []
-        : [{ ...change, closed: { state: 'dropped', outcome: 'notTried', error } as const }]
-    })
-    if (closed.length > 0) await stageChanges({ ...place, changes: closed })
+/** Stages the rows, after they were kept beside the run. Returns their number. */
+async function stageAll({ deps, plan, rows }: Work & { rows: Selection['rows'] }): Promise<number> {
+  const folder = join(deps.dataDir, plan.folder)
+  async function* batches() {
+    for (let from = 0; from < rows.length; from += batchRows)
+      yield rows.slice(from, from + batchRows).map(({ change }) => change)
   }
+  const staged = await keepStagedChanges({ folder, changes: batches() })
+  await createClaimJournal(folder)
+  const place = { ledger: deps.state.ledger, run: plan.run, space: plan.identity, folder }
+  await stageKeptChanges({ ...place, kind: resumeSubscription, onHeld: leaveHeld })
+  return staged
 }
 
 async function withOpen({ deps, plan, note }: Work & { note: SnapshotNote }): Promise<Snapshot> {

@@ -2,20 +2,24 @@ import { cancellationSignal, heartbeat } from '@temporalio/activity'
 import { join } from 'node:path'
 import { newestCreated } from '../changes/audit-retentions.ts'
 import { chooseCanary } from '../changes/canary.ts'
-import { stageChanges, type ChangeToStage } from '../changes/stage-changes.ts'
+import { createClaimJournal } from '../changes/claim-journal.ts'
+import type { ChangeToStage } from '../changes/stage-changes.ts'
+import { keepStagedChanges, stageKeptChanges } from '../changes/staged-changes.ts'
 import { replaceFile } from '../destinations/durable.ts'
 import { checkFile, type FileCheck } from '../imports/check-file.ts'
 import { importKinds } from '../imports/import-kind.ts'
 import { type ImportPlan, runFiles } from '../imports/import-plan.ts'
 import type { ImportFile } from '../imports/open-file.ts'
+import { refuseDamagedCopy } from '../imports/own-copy.ts'
 import { fileOf, readRunNotes, type StagedNote } from '../imports/run-notes.ts'
 import type { ActivityDeps } from './deps.ts'
 import { type Existing, findExisting } from './find-existing.ts'
+import { closeImportGap } from './import-gap.ts'
 import { refusing, RowsTaken } from './import-errors.ts'
 import { withHeartbeat } from './with-heartbeat.ts'
 import { refuseMissing, refuseTaken } from './refuse-rows.ts'
 import type { RunRates } from './run-rates.ts'
-import { keepWhatGoesOn, takeOverRows } from './take-over-rows.ts'
+import { keepWhatGoesOn, learnWhatWasSent, takeOverRows } from './take-over-rows.ts'
 import { draftsOf, type Stock, takeStock } from './take-stock.ts'
 
 /** What of a file is staged, and how much of it is still to be sent. */
@@ -36,7 +40,16 @@ interface Staging {
  * Checks a whole file and stages its changes, or says why nothing of it may be sent. A run that was staged before is
  * left as it is. In a dry run nothing is staged.
  */
-export function createStageImport({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
+export function createStageImport({
+  deps,
+  rates,
+  stagedHere,
+}: {
+  deps: ActivityDeps
+  rates: RunRates
+  /** Gets the runs that this process has staged: their rows are as fresh as the service's list. */
+  stagedHere: Set<string>
+}) {
   return async function stageImport({ plan }: { plan: ImportPlan }): Promise<Staged> {
     const folder = join(deps.dataDir, plan.folder)
     let phase = 'checking the file'
@@ -44,7 +57,11 @@ export function createStageImport({ deps, rates }: { deps: ActivityDeps; rates: 
       report: () => heartbeat({ phase }),
       work: async () => {
         const { staged } = await readRunNotes(folder)
-        if (staged !== undefined && !plan.dryRun) return await withOpen({ deps, plan, staged })
+        if (staged !== undefined && !plan.dryRun) {
+          await closeImportGap({ deps, plan, staged, signal: cancellationSignal() })
+          return await withOpen({ deps, plan, staged })
+        }
+        await refuseDamagedCopy({ plan, dataDir: deps.dataDir })
         const file = await fileOf({ plan, dataDir: deps.dataDir })
         const check = await checkFile({ ...file, expect: plan.expect })
         await replaceFile(join(folder, runFiles.check), JSON.stringify(check, null, 2))
@@ -53,7 +70,9 @@ export function createStageImport({ deps, rates }: { deps: ActivityDeps; rates: 
         if (plan.dryRun && check.stopped) return toStaged({ check })
         const drafts = () => draftsOf(plan, { ...file, check, onInvalid })
         phase = 'looking for what was done before'
-        const stock = await takeStock({ ledger: deps.state.ledger, plan, drafts: drafts() })
+        let stock = await takeStock({ ledger: deps.state.ledger, plan, drafts: drafts() })
+        if (await learnWhatWasSent({ deps, stock }))
+          stock = await takeStock({ ledger: deps.state.ledger, plan, drafts: drafts() })
         refuseMissing({ plan, stock, check })
         await keepWhatGoesOn({ deps, stock })
         phase = 'looking for what the service has already'
@@ -67,9 +86,10 @@ export function createStageImport({ deps, rates }: { deps: ActivityDeps; rates: 
             ? await newestCreated({ billing, signal: cancellationSignal() })
             : undefined
         await takeOverRows({ deps, plan, stock })
-        await stageAll({ ...staging, stock, existing, drafts: drafts() })
-        const note = toStaged({ check, stock, existing, newestBefore: newest })
+        const rows = await stageAll({ ...staging, stock, existing, drafts: drafts() })
+        const note = toStaged({ check, stock, existing, newestBefore: newest, staged: rows })
         await replaceFile(join(folder, runFiles.staged), JSON.stringify(note, null, 2))
+        stagedHere.add(plan.run)
         return await withOpen({ deps, plan, staged: note })
       },
     }).catch((error: unknown) => {
@@ -114,14 +134,38 @@ async function lookForExisting(options: Staging & { rates: RunRates; stock: Stoc
   })
 }
 
-async function stageAll(
-  options: Staging & { stock: Stock; existing: Existing; drafts: ReturnType<typeof draftsOf> },
-): Promise<void> {
-  const { deps, plan, stock, existing, drafts } = options
-  const { change } = importKinds[plan.kind]
-  const { workspace, mode } = plan.identity
+interface Choices {
+  plan: ImportPlan
+  stock: Stock
+  existing: Existing
+  drafts: ReturnType<typeof draftsOf>
+}
+
+/** Stages the rows, after they were kept beside the run. Returns their number. */
+async function stageAll(options: Staging & Choices): Promise<number> {
+  const { deps, plan } = options
+  const folder = join(deps.dataDir, plan.folder)
+  const staged = await keepStagedChanges({ folder, changes: changesOf(options) })
+  await createClaimJournal(folder)
+  await stageKeptChanges({
+    ledger: deps.state.ledger,
+    run: plan.run,
+    space: plan.identity,
+    kind: importKinds[plan.kind].change,
+    folder,
+    signal: cancellationSignal(),
+    onHeld: async ([first]) => {
+      // Another run took it between the look and now.
+      throw new RowsTaken(`Row ${first?.row} was just taken by the run ${first?.by.run}. Let it end first.`)
+    },
+  })
+  return staged
+}
+
+async function* changesOf({ plan, stock, existing, drafts }: Choices): AsyncGenerator<ChangeToStage[]> {
   for await (const batch of drafts) {
-    const changes = batch.map((draft): ChangeToStage => {
+    cancellationSignal().throwIfAborted()
+    yield batch.map((draft): ChangeToStage => {
       const { row, body, key } = draft
       const ids = existing.ids.get(key)
       const closed = draft.closed ?? whyLeftOut({ row, stock, ids, plan })
@@ -133,13 +177,6 @@ async function stageAll(
         ...(plan.sendAgain.includes(row) && { sendAgain: true }),
       }
     })
-    const { ledger } = deps.state
-    const { held } = await stageChanges({ ledger, run: plan.run, workspace, mode, kind: change, changes })
-    const [first] = held
-    // Another run took it between the look and now.
-    if (first !== undefined)
-      throw new RowsTaken(`Row ${first.row} was just taken by the run ${first.by.run}. Let it end first.`)
-    cancellationSignal().throwIfAborted()
   }
 }
 
@@ -162,15 +199,18 @@ function toStaged({
   stock,
   existing,
   newestBefore,
+  staged = 0,
 }: {
   check: FileCheck
   stock?: Stock
   existing?: Existing
   newestBefore?: string | undefined
+  staged?: number
 }): Staged {
   return {
     rows: check.totals.rows,
     changes: check.totals.changes,
+    staged,
     invalid: check.invalid,
     problems: check.problemCount,
     doneEarlier: stock?.doneEarlier.size ?? 0,

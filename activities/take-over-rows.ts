@@ -2,9 +2,22 @@ import { takeOver } from '../changes/take-over.ts'
 import type { ImportPlan } from '../imports/import-plan.ts'
 import { claim, isClosedTo, ownerOf } from './claims.ts'
 import type { ActivityDeps } from './deps.ts'
+import { claimOf, learnClaims } from './import-gap.ts'
 import type { Stock } from './take-stock.ts'
 
-const claimOf = (run: string) => `import ${run}`
+/** Whether what other runs hold was sent, although a ledger that was put back from a backup calls it unsent. */
+export async function learnWhatWasSent({
+  deps,
+  stock,
+}: {
+  deps: ActivityDeps
+  stock: Stock
+}): Promise<boolean> {
+  let learned = 0
+  for (const [run, { waiting }] of stock.held)
+    if (waiting.length > 0) learned += await learnClaims({ deps, run })
+  return learned > 0
+}
 
 /**
  * Rows that wait in a run which goes on are that run's; those of one that has ended may be sent by another, which is

@@ -88,9 +88,15 @@ interface Read {
   requests: number
 }
 
+/** Where the list is read, and how far down. */
+export type ListBound = Pick<
+  AuditOptions,
+  'billing' | 'testMode' | 'newestBefore' | 'readLagMs' | 'concurrency' | 'signal'
+>
+
 /** Hands over the records newest first, until one is older than the bound: then all that are newer have come. */
-async function readDown(
-  { billing, testMode, newestBefore, readLagMs, concurrency, signal }: AuditOptions,
+export async function readDown(
+  { billing, testMode, newestBefore, readLagMs, concurrency, signal }: ListBound,
   take: (records: readonly SourceRecord[]) => Promise<void>,
 ): Promise<Read> {
   const bound = (toInstant(newestBefore) ?? -Infinity) - readLagMs * 1_000

@@ -85,31 +85,3 @@ export async function leaveStaged({
   const untried = { ...left, error: why, closedAt: now() }
   await move({ ledger, row, to: 'dropped', by: 'end', outcome: 'notTried', patch: untried })
 }
-
-/**
- * A ledger that counts fewer claims than the run itself does was restored from a backup: what was sent since is
- * staged in it once more. As many of the next staged changes become unknown, and are looked up before they are
- * sent. `claims` is the run's own count (`SendResult.claims`) and what may have been sent since it was told.
- * Gives how many became unknown.
- */
-export async function markGap({
-  ledger,
-  run,
-  claims,
-  now = Date.now,
-}: {
-  ledger: Ledger
-  run: string
-  claims: number
-  now?: () => number
-}): Promise<number> {
-  const gap = claims - (await ledger.claims({ run }))
-  if (gap <= 0) return 0
-  const outcome: Outcome = 'restored'
-  return await ledger.moveAll({
-    run,
-    from: 'staged',
-    patch: { state: 'unknown', outcome, unknownSince: now(), sends: 1 },
-    limit: gap,
-  })
-}

@@ -23,6 +23,19 @@ export class ModeNotShownError extends Error {
   }
 }
 
+/** What a run keeps beside itself is gone or cut short, and the ledger lacks some of its changes. */
+export class RunFilesLostError extends Error {
+  override readonly name = 'RunFilesLostError'
+  readonly retryable = false
+  constructor({ path, cause }: { path: string; cause?: unknown }) {
+    super(
+      `${path} is missing or cut short, so what this run staged is not known. Nothing more was sent. ` +
+        `Put the run's folder back from a backup, or start the same command again.`,
+      { cause },
+    )
+  }
+}
+
 /** Only a parked change can be resolved by a person; all others find their own way. */
 export class NotParkedError extends Error {
   override readonly name = 'NotParkedError'

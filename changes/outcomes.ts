@@ -20,6 +20,7 @@ export const outcomes = {
   lostReply: 'it was sent, and no whole reply came',
   interrupted: 'the process ended while it was being sent',
   restored: 'the ledger is older than the run, so it may have been sent',
+  missing: 'the run staged it and the ledger lacks it; the same command stages it again',
   refusedLater: 'it was refused when sent again; the first time may have been taken',
 
   neverSent: 'no request left, so it can be sent',

@@ -25,15 +25,19 @@ export interface ReportSummary {
   doneWithoutId: number
 }
 
-/** Counts what the ledger holds of a run. `leftOut`: what a bound kept from being staged. */
+/** Counts the changes of a run. */
 export async function summarize({
   ledger,
   run,
   leftOut = 0,
+  staged = 0,
 }: {
   ledger: Ledger
   run: string
+  /** How many a bound kept from being staged. */
   leftOut?: number
+  /** How many the run staged. Those that the ledger lacks were lost from it, so their state is unknown. */
+  staged?: number
 }): Promise<ReportSummary> {
   const counts: ReportCounts = {
     staged: 0,
@@ -46,11 +50,16 @@ export async function summarize({
   }
   const outcomes: Record<string, number> = leftOut === 0 ? {} : { notTried: leftOut }
   let doneWithoutId = 0
+  let held = 0
   for (const { state, outcome, number, withId } of await ledger.counts({ run })) {
+    held += number
     counts[placeOf({ state, outcome })] += number
     if (state === 'done') doneWithoutId += number - withId
     if (outcome !== null) outcomes[outcome] = (outcomes[outcome] ?? 0) + number
   }
+  const missing = Math.max(0, staged - held)
+  counts.unknown += missing
+  if (missing > 0) outcomes['missing'] = missing
   return { counts, outcomes, doneWithoutId }
 }
 

@@ -30,6 +30,10 @@ export interface EndedNote {
 export const changeRunFiles = {
   plan: 'plan.json',
   decisions: 'decisions.jsonl',
+  /** The changes as they were staged. */
+  stagedChanges: 'staged-changes.jsonl',
+  /** Which rows were claimed, and how often. */
+  claims: 'claims.log',
   ended: 'ended.json',
   report: 'report.json',
   /** The report for people. */

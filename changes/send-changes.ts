@@ -2,6 +2,7 @@ import type { Billing } from '../billing/client.ts'
 import type { Ledger } from '../state/ledger.ts'
 import { type BreakerStates, Breakers } from './breakers.ts'
 import type { ChangeKind } from './change-kind.ts'
+import type { ClaimJournal } from './claim-journal.ts'
 import type { Limits } from './limits.ts'
 import { Sender, totalsOf } from './sender.ts'
 
@@ -10,6 +11,8 @@ export interface SendOptions {
   kind: ChangeKind
   /** With the run's share of the rate (`billing.limited`). */
   billing: Billing
+  /** The run's, to which each claim is written before its request leaves. */
+  journal: Pick<ClaimJournal, 'record'>
   limits: Readonly<Limits>
   /** As the last pass of this run returned them; `{}` at the start. */
   breakers: BreakerStates
@@ -51,8 +54,6 @@ export interface SendResult extends Progress {
   givenUp: string[]
   /** When the next staged change may be sent, or the next trial of an open breaker; ms since 1970. */
   nextDueAt: number | undefined
-  /** Claims of the run so far, to be kept outside of the ledger: see `markGap`. */
-  claims: number
 }
 
 /**
@@ -122,6 +123,5 @@ async function sendPass(pass: Pass): Promise<SendResult> {
     breakers: breakers.states,
     givenUp: breakers.givenUp,
     nextDueAt: known.length === 0 ? undefined : Math.min(...known),
-    claims: await ledger.claims({ run }),
   }
 }

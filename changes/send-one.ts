@@ -6,6 +6,7 @@ import { attemptsUsed } from './attempts.ts'
 import { parseBody } from './body.ts'
 import type { BreakerEvent } from './breaker.ts'
 import type { ChangeKind } from './change-kind.ts'
+import type { ClaimJournal } from './claim-journal.ts'
 import { differencesOf, textOf } from './contents.ts'
 import { leaveStaged } from './end-of-run.ts'
 import { WrongModeError } from './errors.ts'
@@ -15,6 +16,7 @@ export interface SendOne {
   ledger: Ledger
   kind: ChangeKind
   billing: Billing
+  journal: Pick<ClaimJournal, 'record'>
   row: LedgerRow
   now: () => number
   /** Aborted: what has not left yet is not sent. What has left is awaited. */
@@ -86,8 +88,9 @@ class LookIsOld extends Error {
 async function claimAndSend(
   options: SendOne & { body: Body; facts: string | undefined; freshUntil: number },
 ): Promise<SentOne | 'lookIsOld'> {
-  const { ledger, kind, billing, row, body, facts, freshUntil, now, stop } = options
+  const { ledger, kind, billing, journal, row, body, facts, freshUntil, now, stop } = options
   let claimed: LedgerRow | undefined
+  let mayLeave = false
   const queue = new AbortController()
   const leaveQueue = () => queue.abort(stop.reason)
   stop.addEventListener('abort', leaveQueue)
@@ -97,8 +100,11 @@ async function claimAndSend(
     // From here on the request is no longer cancelled: its answer is worth more than a quick stop.
     stop.removeEventListener('abort', leaveQueue)
     const { id, sends } = row
-    claimed = await ledger.claim({ id, sends, at: now(), ...(facts !== undefined && { before: facts }) })
+    const at = now()
+    claimed = await ledger.claim({ id, sends, at, ...(facts !== undefined && { before: facts }) })
     if (claimed === undefined) throw new NoLongerStaged()
+    await journal.record({ row: row.row, claims: claimed.claims, at })
+    mayLeave = true
   }
   const freshConnection = kind.whenUnknown(body) === 'park'
   try {
@@ -107,6 +113,7 @@ async function claimAndSend(
     if (claimed === undefined) throw new TypeError(`${kind.name} was sent without a claim`)
     return await closeAnswered({ ...options, claimed, stored })
   } catch (error) {
+    if (claimed !== undefined && !mayLeave) return await closeNotSent({ ...options, claimed, error })
     if (claimed !== undefined) return await closeFailed({ ...options, claimed, error })
     if (error instanceof LookIsOld) return 'lookIsOld'
     if (error instanceof NoLongerStaged) return { event: 'notSent', claimed: false }
@@ -190,13 +197,13 @@ async function closeFailed(options: Claimed & { error: unknown }): Promise<SentO
   return { event, claimed: true, ...(isShutOut && { error }) }
 }
 
-async function closeNotSent({ ledger, claimed, error }: Claimed & { error: BillingError }): Promise<SentOne> {
+async function closeNotSent({ ledger, claimed, error }: Claimed & { error: unknown }): Promise<SentOne> {
   // This send never was one: what an earlier send may have done is told by the sends before it.
   const patch = { error: sentenceOf(error), sends: claimed.sends - 1 }
   await move({ ledger, row: claimed, to: 'staged', by: 'notSent', outcome: 'neverSent', patch })
   const sent = { event: 'notSent', claimed: true } as const
   if (error instanceof Unreachable) return { ...sent, unreachable: error }
-  return error.retryable ? sent : { ...sent, error }
+  return error instanceof BillingError && error.retryable ? sent : { ...sent, error }
 }
 
 async function closeRefused(options: Claimed & { error: BillingError }): Promise<SentOne> {

@@ -104,12 +104,12 @@ export class Sender {
   }
 
   #begin(row: LedgerRow) {
-    const { ledger, kind, billing, now, stop } = this.#pass
+    const { ledger, kind, billing, journal, now, stop } = this.#pass
     const breaker = this.#breakers.of(row.lane)
     breaker.start()
     this.progress.begun += 1
     if (row.sends === 0) this.#totals.tried += 1
-    const sending = sendOne({ ledger, kind, billing, row, now, stop }).then((sent) => {
+    const sending = sendOne({ ledger, kind, billing, journal, row, now, stop }).then((sent) => {
       this.#onTheirWay.delete(row.id)
       breaker.record({ event: sent.event, at: now() })
       this.#count(row, sent)

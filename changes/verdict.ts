@@ -27,7 +27,7 @@ export function verdictOf({
   /** Of a recovery: whether the snapshot's list was seen whole. */
   listProven?: boolean
 }): ChangesVerdict {
-  const reasons = [...unfinished(summary), ...doubtful(summary), ...left(summary)]
+  const reasons = [...unfinished(summary), ...missing(summary), ...doubtful(summary), ...left(summary)]
   if (kind === 'create-retention')
     return verdict('audit', [...reasons, ...(audit?.reasons ?? ['the audit was not made'])])
   if (kind === 'resume-subscription')
@@ -52,6 +52,9 @@ function unfinished({ counts }: ReportSummary): string[] {
     ...count(counts.notTried, 'not tried'),
   ]
 }
+
+const missing = ({ outcomes }: ReportSummary) =>
+  count(outcomes['missing'] ?? 0, 'of these staged by the run and missing from the ledger (state.db)')
 
 function doubtful({ outcomes }: ReportSummary): string[] {
   return [

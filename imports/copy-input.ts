@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { constants, copyFile, mkdir, writeFile } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { constants, copyFile, mkdir, open, readFile, writeFile } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
 import type { ImportKindName } from './import-kind.ts'
 import type { Mapping } from './mapping.ts'
 
@@ -23,7 +23,7 @@ export interface CopiedInput {
 }
 
 /**
- * Copies all that an import reads into one folder, where nobody changes it under way. Each file keeps its name, which
+ * Copies all that an import reads durably into one folder, where nobody changes it under way. Each file keeps its name, which
  * messages show, and gets a folder of its own: no name that somebody chose decides where anything is written.
  */
 export async function copyInput({ files, to }: { files: InputFiles; to: string }): Promise<CopiedInput> {
@@ -38,13 +38,45 @@ export async function copyInput({ files, to }: { files: InputFiles; to: string }
   for (const [field, path] of Object.entries(files.mapping.lookups ?? {}))
     lookups.push([field, await copy(path, join('lookups', String(lookups.length + 1)))])
   const { lookups: _, ...said } = files.mapping
-  const mapping = { ...said, ...(lookups.length > 0 && { lookups: Object.fromEntries(lookups) }) }
-  await writeFile(join(to, 'mapping.json'), JSON.stringify(mapping), { flag: 'wx' })
-  const copied = { file, mapping: 'mapping.json' }
-  const all = [file, 'mapping.json', ...lookups.map(([, name]) => name)]
-  if (files.lines === undefined) return { ...copied, all }
-  const lines = await copy(files.lines, 'lines')
-  return { ...copied, lines, all: [...all, lines] }
+  const names = { file, ...(files.lines !== undefined && { lines: await copy(files.lines, 'lines') }) }
+  const byField = Object.fromEntries(lookups)
+  const mapping = { ...said, ...(lookups.length > 0 && { lookups: byField }) }
+  await writeFile(join(to, mappingFile), JSON.stringify(mapping), { flag: 'wx' })
+  const copied = toCopied(names, byField)
+  // The plan, which is durable, must not speak of a copy that a power failure cuts short.
+  const folders = copied.all.flatMap((name) => [dirname(name), dirname(dirname(name))])
+  for (const name of new Set([...copied.all, ...folders, '.'])) await sync(join(to, name))
+  return copied
+}
+
+const mappingFile = 'mapping.json'
+
+/** What `copyInput` has put into a folder. */
+export async function copiedIn({
+  folder,
+  ...names
+}: {
+  folder: string
+  file: string
+  lines?: string
+}): Promise<CopiedInput> {
+  const { lookups } = JSON.parse(await readFile(join(folder, mappingFile), 'utf8')) as Mapping
+  return toCopied(names, lookups ?? {})
+}
+
+function toCopied(names: { file: string; lines?: string }, lookups: Record<string, string>): CopiedInput {
+  const { file, lines } = names
+  const all = [file, mappingFile, ...Object.values(lookups), ...(lines === undefined ? [] : [lines])]
+  return { ...names, mapping: mappingFile, all }
+}
+
+async function sync(path: string): Promise<void> {
+  const file = await open(path, 'r')
+  try {
+    await file.sync()
+  } finally {
+    await file.close()
+  }
 }
 
 /**

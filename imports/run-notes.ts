@@ -11,6 +11,8 @@ import { readMapping } from './mapping.ts'
 export interface StagedNote {
   rows: number
   changes: number
+  /** How many of them are in the ledger, those that are closed from the start included. */
+  staged: number
   invalid: number
   problems: number
   /** Left out because an earlier run did them, or because the service had them. */

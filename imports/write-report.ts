@@ -9,7 +9,7 @@ import type { ControlTotals } from './control-totals.ts'
 import { toImportAccount } from './import-account.ts'
 import { importKinds } from './import-kind.ts'
 import { type ImportPlan, runFiles } from './import-plan.ts'
-import { type AuditNote, fileOf, readRunNotes, type RunNotes } from './run-notes.ts'
+import { type AuditNote, fileOf, readRunNotes, type RunNotes, type StagedNote } from './run-notes.ts'
 import { type RowResult, type Sheet, writeResults } from './write-results.ts'
 
 type Ledger = Parameters<typeof summarize>[0]['ledger']
@@ -81,8 +81,8 @@ async function toAccount({
   plan,
   notes,
 }: ReportOptions & { notes: RunNotes }): Promise<Omit<ImportReport, 'files' | 'rows'>> {
-  const summary = await summarize({ ledger, run: plan.run })
   const { audit, ended, staged } = notes
+  const summary = await summarize({ ledger, run: plan.run, staged: shouldBeStaged({ plan, staged }) })
   const { counts, outcomes } = summary
   const kind = importKinds[plan.kind].change.name
   const said = verdictOf({ kind, summary, ...(audit && { audit }) })
@@ -103,6 +103,12 @@ async function toAccount({
     audit: audit ?? null,
     outcomes,
   }
+}
+
+/** What was staged, and no less than the file has. */
+function shouldBeStaged({ plan, staged }: { plan: ImportPlan; staged: StagedNote | undefined }): number {
+  if (staged === undefined || plan.dryRun) return 0
+  return plan.sendAgain.length > 0 ? staged.staged : Math.max(staged.staged, staged.changes)
 }
 
 async function writeFiles(

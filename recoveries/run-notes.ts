@@ -10,6 +10,8 @@ export interface SnapshotNote extends Omit<CandidateRead, 'candidates'> {
   takenAt: string
   candidates: number
   leftOut: LeftOut
+  /** How many rows were staged: resumed or only reported. */
+  staged: number
   preview: Preview
   /** Left unsettled by recoveries that died, and settled by this one before it began. */
   settledBefore: number

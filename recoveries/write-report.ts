@@ -103,7 +103,7 @@ async function toAccount({
 > {
   const { plan } = saved
   const { snapshot, ended } = notes
-  const summary = await summarize({ ledger, run: plan.run })
+  const summary = await summarize({ ledger, run: plan.run, staged: snapshot?.staged ?? 0 })
   const said = verdictOf({
     kind: 'resume-subscription',
     summary,

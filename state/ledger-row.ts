@@ -56,6 +56,7 @@ export type RowPatch = Partial<
     | 'before'
     | 'resolvedBy'
     | 'resolvedWhy'
+    | 'claims'
     | 'sends'
   >
 >
@@ -77,6 +78,7 @@ const columns = {
   before: 'before',
   resolvedBy: 'resolved_by',
   resolvedWhy: 'resolved_why',
+  claims: 'claims',
   sends: 'sends',
 } as const satisfies Record<keyof RowPatch, keyof ChangeTable>
 

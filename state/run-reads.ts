@@ -21,6 +21,8 @@ export interface RunReads {
   totals(): Promise<{ state: ChangeState; number: number }[]>
   /** How often changes of a run were claimed; it only ever grows. */
   claims(options: { run: string }): Promise<number>
+  /** Of each row of a run that was staged, where it stands and how often it was claimed. */
+  claimsByRow(options: { run: string }): Promise<RowClaims[]>
   /** The next changes of a run in the order of its rows. */
   page(options: PageOptions): Promise<LedgerRow[]>
   /** All changes of a run, in memory only a page at a time. Writes may go on meanwhile. */
@@ -28,6 +30,8 @@ export interface RunReads {
   /** When the next staged change of a run may be sent; undefined where none is staged. */
   nextDue(options: { run: string; exceptLanes?: readonly string[] }): Promise<number | undefined>
 }
+
+export type RowClaims = Pick<LedgerRow, 'id' | 'row' | 'state' | 'claims' | 'sends'>
 
 export interface Count {
   state: ChangeState
@@ -133,7 +137,7 @@ export function createRunReads({ db }: { db: Kysely<StateTables> }): RunReads {
         .where('run', '=', run)
         .where('state', '=', 'done')
         .where('answer_id', 'is not', null)
-        .where('sent_at', 'is not', null)
+        .where('sends', '>', 0)
         .orderBy('closed_at', 'desc')
         .limit(1)
         .executeTakeFirst()
@@ -167,6 +171,13 @@ export function createRunReads({ db }: { db: Kysely<StateTables> }): RunReads {
         .executeTakeFirst()
       return row?.claims ?? 0
     },
+    claimsByRow: async ({ run }) =>
+      await db
+        .selectFrom('changes')
+        .select(['id', 'row', 'state', 'claims', 'sends'])
+        .where('run', '=', run)
+        .orderBy('row')
+        .execute(),
     nextDue: async ({ run, exceptLanes = [] }) => {
       const row = await db
         .selectFrom('changes')

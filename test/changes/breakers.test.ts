@@ -5,7 +5,7 @@ import { defaultLimits } from '../../changes/limits.ts'
 import { createSendChanges } from '../../changes/send-changes.ts'
 import { settleChanges } from '../../changes/settle-changes.ts'
 import type { Fault } from '../../sandbox/faults.ts'
-import { attempts, refusedFrom, retentionRows, startEngine, startSandbox } from './engine.ts'
+import { attempts, noJournal, refusedFrom, retentionRows, startEngine, startSandbox } from './engine.ts'
 
 const kind = changeKinds['create-retention']
 
@@ -21,6 +21,7 @@ async function startSends(faults: Fault[] = []) {
       run: engine.run,
       kind,
       billing: engine.billing,
+      journal: noJournal,
       limits: { ...defaultLimits, inFlight: 1 },
       breakers,
       timeBoxMs: 60_000,

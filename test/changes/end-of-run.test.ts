@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { leaveUntried, markGap } from '../../changes/end-of-run.ts'
+import { leaveUntried } from '../../changes/end-of-run.ts'
 import { changeKinds } from '../../changes/kinds.ts'
 import { summarize } from '../../changes/report.ts'
 import { resolveChange } from '../../changes/resolve.ts'
@@ -33,38 +33,6 @@ test('what a run leaves when it ends is not tried, and free for another run', as
     staged: 7,
     held: ['run-1', 'run-1', 'run-1'],
   })
-})
-
-test('a ledger restored from a backup turns the gap to unknown, and nothing is made twice', async () => {
-  const sandbox = await startSandbox()
-  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1, maxChanges: 8 } })
-  await engine.stage(retentionRows(10))
-  const { claims } = await engine.send()
-  // The backup is from when only three had been sent.
-  for (const row of (await engine.rows()).slice(3, 8))
-    await engine.ledger.move({
-      id: row.id,
-      from: ['done'],
-      patch: { state: 'staged', sends: 0, answerId: null, outcome: null },
-    })
-  const restored = { ...engine.ledger, claims: async () => 3 }
-  expect(await markGap({ ledger: restored, run: engine.run, claims })).toBe(5)
-  expect((await engine.rows()).map(({ state }) => state)).toEqual([
-    ...Array.from({ length: 3 }, () => 'done'),
-    ...Array.from({ length: 5 }, () => 'unknown'),
-    ...Array.from({ length: 2 }, () => 'staged'),
-  ])
-  await expect.poll(async () => (await engine.settle()).unknown).toBe(0)
-  expect((await engine.rows())[7]).toMatchObject({ state: 'done', outcome: 'found' })
-  expect([...copies(sandbox, 'retentions', 'number').values()].every((number) => number === 1)).toBe(true)
-})
-
-test('a ledger that is not behind is left alone', async () => {
-  const engine = await startEngine({ kind, sandbox: await startSandbox() })
-  await engine.stage(retentionRows(3))
-  const { claims } = await engine.send()
-  expect(claims).toBe(3)
-  expect(await markGap({ ledger: engine.ledger, run: engine.run, claims })).toBe(0)
 })
 
 async function parkThree() {

@@ -5,8 +5,9 @@ import { onTestFinished } from 'vitest'
 import { type Billing, type BillingSettings, createBilling } from '../../billing/client.ts'
 import type { BreakerStates } from '../../changes/breakers.ts'
 import type { ChangeKind } from '../../changes/change-kind.ts'
+import { createClaimJournal, openClaimJournal } from '../../changes/claim-journal.ts'
 import { defaultLimits, type Limits } from '../../changes/limits.ts'
-import { createSendChanges, type SendResult } from '../../changes/send-changes.ts'
+import { createSendChanges, type SendOptions, type SendResult } from '../../changes/send-changes.ts'
 import { type Attempts, settleChanges } from '../../changes/settle-changes.ts'
 import { type ChangeToStage, stageChanges } from '../../changes/stage-changes.ts'
 import type { SandboxOptions } from '../../sandbox/options.ts'
@@ -50,6 +51,7 @@ export async function startEngine({
   kind,
   sandbox,
   folder,
+  beside,
   billing = clientOf(sandbox),
   mode = 'live',
   run = 'run-1',
@@ -60,6 +62,8 @@ export async function startEngine({
   kind: ChangeKind
   sandbox: Sandbox
   folder?: string
+  /** The run's own folder, which a backup of the state does not put back. */
+  beside?: string
   billing?: Billing
   mode?: Mode
   run?: string
@@ -71,14 +75,20 @@ export async function startEngine({
   const state = await openState({ folder: folder ?? (await temporaryFolder()), ...(isHeld && { isHeld }) })
   onTestFinished(() => state.close())
   const { ledger } = state
+  const runFolder = beside ?? (await temporaryFolder())
+  await createClaimJournal(runFolder)
   const sendChanges = createSendChanges({ ledger })
   let breakers: BreakerStates = {}
 
   const stage = (changes: readonly ChangeToStage[]) =>
     stageChanges({ ledger, run, workspace, mode, kind, changes })
 
-  const send = async (options: { rows?: number[]; signal?: AbortSignal; timeBoxMs?: number } = {}) => {
+  const send = async (
+    options: Partial<Pick<SendOptions, 'rows' | 'signal' | 'timeBoxMs' | 'journal'>> = {},
+  ) => {
+    await using journal = await openClaimJournal(runFolder)
     const result = await sendChanges({
+      journal,
       run,
       kind,
       billing,
@@ -120,8 +130,11 @@ export async function startEngine({
     for await (const row of ledger.rows({ run })) all.push(row)
     return all
   }
-  return { ledger, run, kind, billing, stage, send, settle, finish, rows }
+  return { ledger, run, kind, billing, runFolder, stage, send, settle, finish, rows }
 }
+
+/** For tests that put no ledger back. */
+export const noJournal = { record: async () => {} }
 
 /** Waits for a time that the engine itself named. */
 const until = (at: number) =>

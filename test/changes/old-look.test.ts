@@ -3,7 +3,7 @@ import { createSendChanges } from '../../changes/send-changes.ts'
 import type { ChangeKind } from '../../changes/change-kind.ts'
 import { resumeSubscription } from '../../changes/kinds/resume-subscription.ts'
 import { defaultLimits } from '../../changes/limits.ts'
-import { startEngine, startSandbox } from './engine.ts'
+import { noJournal, startEngine, startSandbox } from './engine.ts'
 
 /** A resume whose turn comes a minute after its look, for as many looks as are said. */
 async function resumeLate({ lateLooks, meanwhile }: { lateLooks: number; meanwhile: object }) {
@@ -30,7 +30,8 @@ async function resumeLate({ lateLooks, meanwhile }: { lateLooks: number; meanwhi
   const { ledger, run, billing, stage, rows } = await startEngine({ kind, sandbox })
   await stage([{ row: 1, body: { id, customer } }])
   const sendChanges = createSendChanges({ ledger, now: () => Date.now() + aheadMs })
-  await sendChanges({ run, kind, billing, limits: defaultLimits, breakers: {}, timeBoxMs: 10_000 })
+  const journal = noJournal
+  await sendChanges({ run, kind, billing, journal, limits: defaultLimits, breakers: {}, timeBoxMs: 10_000 })
   const resumed = sandbox.control.effects().filter(({ effect }) => effect === 'resume')
   return { looks, resumed: resumed.length, row: (await rows())[0] }
 }

@@ -15,6 +15,7 @@ import {
   retentionRows,
   startEngine,
   startSandbox,
+  noJournal,
 } from './engine.ts'
 
 const retentions = changeKinds['create-retention']
@@ -243,7 +244,9 @@ test('what is stopped before its turn came is never sent', async () => {
   const [row] = await engine.rows()
   if (row === undefined) throw new Error('not staged')
   const { ledger, billing } = engine
-  const sent = await sendOne({ ledger, kind: addons, billing, row, now: Date.now, stop: AbortSignal.abort() })
+  const stop = AbortSignal.abort()
+  const journal = noJournal
+  const sent = await sendOne({ ledger, kind: addons, billing, journal, row, now: Date.now, stop })
   expect(sent).toEqual({ event: 'notSent', claimed: false })
   expect(sandbox.control.requests()).toEqual([])
   expect((await engine.rows())[0]).toMatchObject({ state: 'staged', claims: 0 })

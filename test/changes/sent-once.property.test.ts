@@ -13,7 +13,7 @@ import { sendOne } from '../../changes/send-one.ts'
 import { settleChanges } from '../../changes/settle-changes.ts'
 import { stageChanges } from '../../changes/stage-changes.ts'
 import { type State, openState } from '../../state/open-state.ts'
-import { attempts, temporaryFolder, workspace } from './engine.ts'
+import { attempts, temporaryFolder, workspace, noJournal } from './engine.ts'
 
 const seed = 42
 const rowCount = 4
@@ -153,6 +153,7 @@ class World {
       ledger: this.ledger,
       kind: this.kind,
       billing: this.#billing,
+      journal: noJournal,
       row,
       now: () => (this.#now += 1),
       stop: new AbortController().signal,

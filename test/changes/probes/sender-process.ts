@@ -1,5 +1,6 @@
 /** A process that sends and settles a run until nothing is left; a test kills it at any moment and starts it again. */
 import { createBilling } from '../../../billing/client.ts'
+import { createClaimJournal, openClaimJournal } from '../../../changes/claim-journal.ts'
 import { isChangeKind, changeKinds } from '../../../changes/kinds.ts'
 import { createSendChanges } from '../../../changes/send-changes.ts'
 import { settleChanges } from '../../../changes/settle-changes.ts'
@@ -23,13 +24,15 @@ const billing = createBilling({
   timeoutSeconds: 5,
   readWaitMs: () => 1,
 })
+await createClaimJournal(folder)
+const journal = await openClaimJournal(folder)
 const sendChanges = createSendChanges({ ledger })
 const limits = { inFlight: 4, maxFailureShare: 1 }
 const attempts = { most: 1, waitsMs: [0] }
 console.log('ready')
 
 for (;;) {
-  await sendChanges({ run, kind, billing, limits, breakers: {}, timeBoxMs: 60_000 })
+  await sendChanges({ run, kind, billing, journal, limits, breakers: {}, timeBoxMs: 60_000 })
   const { unknown, settled, nextLookAt } = await settleChanges({
     ledger,
     run,

@@ -1,0 +1,41 @@
+import { join } from 'node:path'
+import { RunFilesLostError } from '../changes/errors.ts'
+import { closeGap, type GapOptions } from '../changes/ledger-gap.ts'
+import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
+import { readNote } from '../changes/run-notes.ts'
+import type { OnHeld } from '../changes/staged-changes.ts'
+import { type RecoveryPlan, recoveryFiles } from '../recoveries/recovery-plan.ts'
+import type { SnapshotNote } from '../recoveries/run-notes.ts'
+import type { ActivityDeps } from './deps.ts'
+
+/** What a recovery's ledger is held against. @throws {RunFilesLostError} */
+export async function recoveryGap({
+  deps,
+  plan,
+}: {
+  deps: ActivityDeps
+  plan: RecoveryPlan
+}): Promise<Pick<GapOptions, 'staged' | 'onHeld'>> {
+  const path = join(deps.dataDir, plan.folder, recoveryFiles.snapshot)
+  const note = await readNote<SnapshotNote>(path)
+  if (note === undefined) throw new RunFilesLostError({ path })
+  return { staged: note.staged, onHeld: leaveHeld }
+}
+
+/** Fixes the ledger of a recovery that took its snapshot before; see `closeGap`. */
+export async function closeRecoveryGap({ deps, plan }: { deps: ActivityDeps; plan: RecoveryPlan }) {
+  const { run, identity } = plan
+  const folder = join(deps.dataDir, plan.folder)
+  const gap = await recoveryGap({ deps, plan })
+  const { ledger } = deps.state
+  await closeGap({ ledger, run, space: identity, kind: resumeSubscription, folder, ...gap })
+}
+
+/** A subscription that a recovery before this one still has in doubt is left to the next one. */
+export const leaveHeld: OnHeld = async (held) =>
+  new Map(
+    held.map(({ row, by }) => {
+      const error = `row ${by.row} of ${by.run} has it and is ${by.state}: it is looked at again by the next recovery`
+      return [row, { state: 'dropped', outcome: 'notTried', error }]
+    }),
+  )

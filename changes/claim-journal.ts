@@ -1,0 +1,127 @@
+import { open, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { changeRunFiles } from './run-notes.ts'
+
+/** A claim as the journal keeps it. */
+export interface JournaledClaim {
+  row: number
+  /** How often the row has been claimed, this time included. */
+  claims: number
+  /** When it was claimed, in milliseconds since 1970. */
+  at: number
+}
+
+/** Records each claim of a run outside of the ledger. */
+export interface ClaimJournal extends AsyncDisposable {
+  /**
+   * Resolves when the claim is on the disk. Called after the ledger has committed the claim and before the request
+   * leaves: every request is in the journal, and every journaled claim is in a ledger that was not replaced.
+   */
+  record(claim: JournaledClaim): Promise<void>
+  /** How many claims of the run are on the disk. */
+  readonly recorded: number
+}
+
+const header = 'row claims at\n'
+
+/** Makes the journal of a run, durably, where it has none. */
+export async function createClaimJournal(folder: string): Promise<void> {
+  const path = join(folder, changeRunFiles.claims)
+  if ((await readText(path)).startsWith(header)) return
+  const file = await open(path, 'w')
+  try {
+    await file.writeFile(header)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await syncFolder(folder)
+}
+
+/**
+ * Opens the journal of a run for more claims. Claims that arrive while the disk is busy share its next write: one
+ * flush covers all that are in flight.
+ */
+export async function openClaimJournal(folder: string): Promise<ClaimJournal> {
+  const path = join(folder, changeRunFiles.claims)
+  const isCut = !(await readText(path)).endsWith('\n')
+  let recorded = (await readClaims(folder))?.recorded ?? 0
+  const file = await open(path, 'a')
+  // A crash may have cut the last line short, before its request left. The next line begins on its own.
+  let lines = isCut ? '\n' : ''
+  let waiting = 0
+  let next: Promise<void> | undefined
+  let last: Promise<void> = Promise.resolve()
+  const flush = async () => {
+    const text = lines
+    const claims = waiting
+    lines = ''
+    waiting = 0
+    next = undefined
+    try {
+      await file.appendFile(text)
+      await file.datasync()
+      recorded += claims
+    } catch (error) {
+      // Part of a line may have been written.
+      lines = `\n${lines}`
+      throw error
+    }
+  }
+  return {
+    get recorded() {
+      return recorded
+    },
+    record: ({ row, claims, at }) => {
+      lines += `${row} ${claims} ${at}\n`
+      waiting += 1
+      // After a failed write the next one tries anew; each caller hears of its own.
+      last = next ??= last.catch(() => undefined).then(flush)
+      return last
+    },
+    [Symbol.asyncDispose]: async () => {
+      await last.catch(() => undefined)
+      await file.close()
+    },
+  }
+}
+
+/** What a journal holds. */
+export interface Claims {
+  /** How many claims. */
+  recorded: number
+  /** The last claim of each row that was claimed. */
+  byRow: Map<number, JournaledClaim>
+}
+
+/** Reads the journal of a run; undefined where it has none, or one that isn't readable. */
+export async function readClaims(folder: string): Promise<Claims | undefined> {
+  const text = await readText(join(folder, changeRunFiles.claims))
+  if (!text.startsWith(header)) return undefined
+  const byRow = new Map<number, JournaledClaim>()
+  let recorded = 0
+  for (const line of text.slice(header.length).split('\n')) {
+    const [row, claims, at] = line.split(' ').map(Number)
+    if (row === undefined || claims === undefined || at === undefined) continue
+    recorded += 1
+    if (claims > (byRow.get(row)?.claims ?? 0)) byRow.set(row, { row, claims, at })
+  }
+  return { recorded, byRow }
+}
+
+/** Makes the names in a folder durable. */
+export async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, 'r')
+  try {
+    await folder.sync()
+  } finally {
+    await folder.close()
+  }
+}
+
+async function readText(path: string): Promise<string> {
+  return await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return ''
+    throw error
+  })
+}

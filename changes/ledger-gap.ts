@@ -1,0 +1,108 @@
+import type { KeySpace } from '../state/key-reads.ts'
+import type { Ledger } from '../state/ledger.ts'
+import type { ChangeKind } from './change-kind.ts'
+import { createClaimJournal, type JournaledClaim, readClaims } from './claim-journal.ts'
+import { move } from './moves.ts'
+import type { Outcome } from './outcomes.ts'
+import { type OnHeld, stageKeptChanges } from './staged-changes.ts'
+
+export interface GapOptions {
+  ledger: Ledger
+  run: string
+  space: Omit<KeySpace, 'kind'>
+  kind: ChangeKind
+  /** The run's folder. */
+  folder: string
+  /** How many changes the run staged. */
+  staged: number
+  /** How many claims the run was last told its journal has: Temporal keeps that number. */
+  told?: number
+  onHeld: OnHeld
+  signal?: AbortSignal
+  now?: () => number
+}
+
+/** What the ledger lacked: changes, and claims of changes. */
+export interface Gap {
+  restaged: number
+  unknown: number
+}
+
+/** So many moves share few commits. */
+const rowsAtOnce = 500
+
+/**
+ * Compares the ledger with what lies beside the run, and fixes a ledger that was put back from a backup: changes that
+ * it lacks are staged again, and what was claimed since the backup becomes unknown, so that it is looked up or left to
+ * a person and never sent blindly. Where the journal is lost or was put back as well, nothing tells which changes were
+ * sent since: all that look unsent become unknown. A ledger that was not put back is never behind its journal.
+ * @throws {RunFilesLostError}
+ */
+export async function closeGap(options: GapOptions): Promise<Gap> {
+  const { ledger, run, folder, staged, told = 0, now = Date.now } = options
+  const rows = await ledger.claimsByRow({ run })
+  const restaged = Math.max(0, staged - rows.length)
+  if (restaged > 0) await stageKeptChanges(options)
+  const journal = await readClaims(folder)
+  let unknown = await markClaims({ ledger, run, now, claims: journal?.byRow ?? new Map() })
+  if (journal === undefined || journal.recorded < told) unknown += await markUnsent({ ledger, run, now })
+  if (journal === undefined) await createClaimJournal(folder)
+  return { restaged, unknown }
+}
+
+/**
+ * Marks what a run has claimed and the ledger does not know of as unknown: before anything of the run is given up or
+ * taken over by another. Returns the number of rows.
+ */
+export async function markClaimed(options: {
+  ledger: Ledger
+  run: string
+  /** The run's folder. */
+  folder: string
+}): Promise<number> {
+  const journal = await readClaims(options.folder)
+  return journal === undefined ? 0 : await markClaims({ ...options, claims: journal.byRow, now: Date.now })
+}
+
+async function markClaims({
+  ledger,
+  run,
+  claims,
+  now,
+}: {
+  ledger: Ledger
+  run: string
+  claims: ReadonlyMap<number, JournaledClaim>
+  now: () => number
+}): Promise<number> {
+  if (claims.size === 0) return 0
+  const behind = (await ledger.claimsByRow({ run })).flatMap((row) => {
+    const claim = claims.get(row.row)
+    return claim !== undefined && claim.claims > row.claims ? [{ row, claim }] : []
+  })
+  for (let from = 0; from < behind.length; from += rowsAtOnce)
+    await Promise.all(
+      behind.slice(from, from + rowsAtOnce).map(async ({ row, claim }) => {
+        const patch = { claims: claim.claims, sends: row.sends + 1, sentAt: claim.at, unknownSince: now() }
+        // What is staged no longer was closed or is in doubt already: it only learns of the claim.
+        if (!(await move({ ledger, row, to: 'unknown', by: 'restore', outcome: 'restored', patch })))
+          await ledger.move({ id: row.id, from: [row.state], patch: { claims: claim.claims } })
+      }),
+    )
+  return behind.length
+}
+
+/** Marks all that a run has staged and, by its ledger, not sent as unknown. Returns the number of rows. */
+export async function markUnsent({
+  ledger,
+  run,
+  now = Date.now,
+}: {
+  ledger: Ledger
+  run: string
+  now?: () => number
+}): Promise<number> {
+  const outcome: Outcome = 'restored'
+  const patch = { state: 'unknown', outcome, unknownSince: now(), sends: 1 } as const
+  return await ledger.moveAll({ run, from: 'staged', patch })
+}

@@ -1,0 +1,42 @@
+import type { Ledger } from '../state/ledger.ts'
+import type { Mode } from '../state/tables.ts'
+import { type ListBound, readDown } from './audit-retentions.ts'
+import { textOf } from './contents.ts'
+import { createRetention, idsBefore, retentionKey } from './kinds/create-retention.ts'
+import { move } from './moves.ts'
+
+/**
+ * Reads the list of retentions from its newest record down to before the run's first send. A staged row that is there
+ * becomes unknown: it was sent, and ledger, files and Temporal were all put back from a backup of before. A record that
+ * was there at staging, or that the ledger knows as another row's, says nothing. Returns the number of rows.
+ */
+export async function markSeenInList({
+  ledger,
+  run,
+  workspace,
+  mode,
+  now = Date.now,
+  ...bound
+}: Omit<ListBound, 'testMode'> & {
+  ledger: Ledger
+  run: string
+  workspace: string
+  mode: Mode
+  now?: () => number
+}): Promise<number> {
+  let marked = 0
+  await readDown({ ...bound, testMode: mode === 'test' }, async (records) => {
+    const byKey = Map.groupBy(records, retentionKey)
+    const space = { workspace, mode, kind: createRetention.name, keys: [...byKey.keys()] }
+    const staged = (await ledger.underKeys({ run, ...space })).filter(({ state }) => state === 'staged')
+    if (staged.length === 0) return
+    const others = (await ledger.holders(space)).flatMap(({ answerId }) => answerId ?? [])
+    for (const row of staged) {
+      const known = new Set([...others, ...idsBefore(row.before)])
+      if ((byKey.get(row.key) ?? []).every((record) => known.has(textOf(record['id'])))) continue
+      const patch = { unknownSince: now(), sends: row.sends + 1 }
+      if (await move({ ledger, row, to: 'unknown', by: 'restore', outcome: 'restored', patch })) marked += 1
+    }
+  })
+  return marked
+}

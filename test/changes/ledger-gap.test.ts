@@ -1,0 +1,275 @@
+import { copyFileSync, truncateSync } from 'node:fs'
+import { appendFile, readFile, rm } from 'node:fs/promises'
+import { DatabaseSync } from 'node:sqlite'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { chooseCanary } from '../../changes/canary.ts'
+import type { ChangeKindName } from '../../changes/change-kind.ts'
+import { createClaimJournal, openClaimJournal, readClaims } from '../../changes/claim-journal.ts'
+import { changeKinds } from '../../changes/kinds.ts'
+import { closeGap, markUnsent } from '../../changes/ledger-gap.ts'
+import { summarize } from '../../changes/report.ts'
+import { changeRunFiles } from '../../changes/run-notes.ts'
+import { markSeenInList } from '../../changes/seen-in-list.ts'
+import { createSendChanges } from '../../changes/send-changes.ts'
+import { keepStagedChanges } from '../../changes/staged-changes.ts'
+import type { ChangeToStage } from '../../changes/stage-changes.ts'
+import { verdictOf } from '../../changes/verdict.ts'
+import type { Sandbox } from '../../sandbox/sandbox.ts'
+import { openState } from '../../state/open-state.ts'
+import {
+  addonRows,
+  copies,
+  retentionRows,
+  startEngine,
+  startSandbox,
+  temporaryFolder,
+  workspace,
+} from './engine.ts'
+
+type Engine = Awaited<ReturnType<typeof startEngine>>
+const space = { workspace, mode: 'live' } as const
+
+const rowsOf = (name: ChangeKindName, count: number): ChangeToStage[] =>
+  name === 'create-addon' ? addonRows(count) : retentionRows(count)
+
+const most = (sandbox: Sandbox, name: ChangeKindName) =>
+  name === 'create-addon' ? copies(sandbox, 'addons', 'name') : copies(sandbox, 'retentions', 'number')
+
+/** Copies the state as `sqlite3 .backup` does. */
+function backUp(folder: string, to: string) {
+  const db = new DatabaseSync(join(folder, 'state.db'))
+  db.exec(`vacuum into '${join(to, 'state.db')}'`)
+  db.close()
+}
+
+/** A run that was staged, and a way to go on with its state as it was at the last backup. */
+async function startRun(name: ChangeKindName, count: number) {
+  const kind = changeKinds[name]
+  const sandbox = await startSandbox()
+  const [folder, restored] = [await temporaryFolder(), await temporaryFolder()]
+  const engine = await startEngine({ kind, sandbox, folder, limits: { inFlight: 1 } })
+  const changes = rowsOf(name, count)
+  await keepStagedChanges({ folder: engine.runFolder, changes: batchesOf(changes) })
+  await engine.stage(changes)
+  return {
+    sandbox,
+    engine,
+    changes,
+    backUp: () => backUp(folder, restored),
+    restore: () => startEngine({ kind, sandbox, folder: restored, beside: engine.runFolder }),
+  }
+}
+
+async function* batchesOf(changes: readonly ChangeToStage[]) {
+  yield changes
+}
+
+const fix = (engine: Engine, { staged, told = 0 }: { staged: number; told?: number }) =>
+  closeGap({
+    ledger: engine.ledger,
+    run: engine.run,
+    kind: engine.kind,
+    space,
+    folder: engine.runFolder,
+    staged,
+    told,
+    onHeld: async () => new Map(),
+  })
+
+const recorded = async ({ runFolder }: Engine) => (await readClaims(runFolder))?.recorded ?? 0
+
+test.each(['create-addon', 'create-retention'] as const)(
+  '%s: a backup from before the canary, whose rows do not come in the order of the file',
+  async (name) => {
+    const { sandbox, engine, ...run } = await startRun(name, 60)
+    run.backUp()
+    const canary = await chooseCanary({ ledger: engine.ledger, run: engine.run, kind: engine.kind, size: 3 })
+    await engine.send({ rows: canary })
+    const after = await run.restore()
+    expect(await fix(after, { staged: 60 })).toEqual({ restaged: 0, unknown: 3 })
+    expect((await after.rows()).filter(({ state }) => state === 'unknown').map(({ row }) => row)).toEqual(
+      canary,
+    )
+    await after.finish()
+    expect(canary).toContain(60)
+    expect([...most(sandbox, name).values()].every((number) => number === 1)).toBe(true)
+    const { counts } = await summarize({ ledger: after.ledger, run: after.run })
+    // What a look finds proves that the look-up works, so nothing of a kind that can be looked up is parked.
+    expect(counts).toMatchObject(name === 'create-addon' ? { done: 57, parked: 3 } : { done: 60, parked: 0 })
+  },
+)
+
+test('state and Temporal put back to the same moment: the journal knows what was sent since', async () => {
+  const { sandbox, engine, ...run } = await startRun('create-addon', 50)
+  await engine.send({ rows: [1, 2, 3] })
+  run.backUp()
+  const told = await recorded(engine)
+  await engine.send({ rows: Array.from({ length: 17 }, (_, at) => at + 4) })
+  const after = await run.restore()
+  expect(await fix(after, { staged: 50, told })).toEqual({ restaged: 0, unknown: 17 })
+  // Fixed once, it is not behind any more.
+  expect(await fix(after, { staged: 50, told })).toEqual({ restaged: 0, unknown: 0 })
+  await after.finish()
+  expect([...copies(sandbox, 'addons', 'name').values()].filter((number) => number > 1)).toEqual([])
+  expect((await summarize({ ledger: after.ledger, run: after.run })).counts).toMatchObject({
+    done: 33,
+    parked: 17,
+  })
+})
+
+test.each([0, 7])(
+  'a backup from before %i of the rows were staged: the others are staged again, the sent ones as unknown',
+  async (stagedThen) => {
+    const { sandbox, changes, engine } = await startRun('create-retention', 30)
+    const backup = await startEngine({ kind: engine.kind, sandbox, folder: await temporaryFolder() })
+    if (stagedThen > 0) await backup.stage(changes.slice(0, stagedThen))
+    await engine.send({ rows: [3, 30] })
+    const after = { ...backup, runFolder: engine.runFolder }
+    const { counts: before } = await summarize({ ledger: after.ledger, run: after.run, staged: 30 })
+    expect(before).toMatchObject({ staged: stagedThen, unknown: 30 - stagedThen })
+    expect(await fix(after, { staged: 30 })).toEqual({ restaged: 30 - stagedThen, unknown: 2 })
+    await after.finish()
+    expect((await summarize({ ledger: after.ledger, run: after.run, staged: 30 })).counts).toMatchObject({
+      done: 30,
+      unknown: 0,
+    })
+    expect([...copies(sandbox, 'retentions', 'number').values()].every((number) => number === 1)).toBe(true)
+  },
+)
+
+test('a ledger that lost the whole run proves nothing', async () => {
+  const engine = await startEngine({ kind: changeKinds['create-addon'], sandbox: await startSandbox() })
+  const summary = await summarize({ ledger: engine.ledger, run: engine.run, staged: 60 })
+  expect(summary.counts.unknown).toBe(60)
+  expect(verdictOf({ kind: 'create-addon', summary })).toMatchObject({
+    verdict: 'unproven',
+    reasons: ['60 unknown', '60 of these staged by the run and missing from the ledger (state.db)'],
+  })
+})
+
+test('what lies beside a run is cut short: nothing is staged from it, and the sentence names the file', async () => {
+  const { engine } = await startRun('create-addon', 5)
+  const path = join(engine.runFolder, changeRunFiles.stagedChanges)
+  const lines = (await readFile(path, 'utf8')).split('\n')
+  truncateSync(path, lines.slice(0, 3).join('\n').length + 1)
+  const empty = await startEngine({ kind: engine.kind, sandbox: await startSandbox() })
+  await expect(fix({ ...empty, runFolder: engine.runFolder }, { staged: 5 })).rejects.toThrow(
+    `${path} is missing or cut short`,
+  )
+})
+
+test('where the journal was lost or put back too, all that looks unsent is unknown', async () => {
+  const { engine, ...run } = await startRun('create-addon', 10)
+  await engine.send({ rows: [1] })
+  run.backUp()
+  await engine.send({ rows: [2, 3] })
+  const told = await recorded(engine)
+  const journal = join(engine.runFolder, changeRunFiles.claims)
+  const after = await run.restore()
+  await rm(journal)
+  expect(await fix(after, { staged: 10 })).toEqual({ restaged: 0, unknown: 9 })
+  const second = await run.restore()
+  await rm(journal)
+  await createClaimJournal(engine.runFolder)
+  await second.ledger.moveAll({ run: second.run, from: 'unknown', patch: { state: 'staged' } })
+  expect(await fix(second, { staged: 10, told })).toEqual({ restaged: 0, unknown: 9 })
+})
+
+test('a kill at any moment is never taken for a ledger that was put back', { timeout: 60_000 }, async () => {
+  const kind = changeKinds['create-addon']
+  const sandbox = await startSandbox()
+  const folder = await temporaryFolder()
+  const engine = await startEngine({ kind, sandbox, folder })
+  await engine.stage(addonRows(60))
+  await using journal = await openClaimJournal(engine.runFolder)
+  let found = 0
+  let kills = 0
+  /** What a SIGKILL leaves now: nothing else runs between the two copies. */
+  const kill = async () => {
+    const left = await temporaryFolder()
+    const told = journal.recorded
+    copyFileSync(join(engine.runFolder, changeRunFiles.claims), join(left, changeRunFiles.claims))
+    backUp(folder, left)
+    kills += 1
+    const state = await openState({ folder: left })
+    const after = { ...engine, ledger: state.ledger, runFolder: left }
+    const { restaged, unknown } = await fix(after, { staged: 60, told })
+    found += restaged + unknown
+    await state.close()
+  }
+  const killing: Promise<void>[] = []
+  await createSendChanges({ ledger: engine.ledger })({
+    run: engine.run,
+    kind,
+    billing: engine.billing,
+    limits: { inFlight: 4, maxFailureShare: 1 },
+    breakers: {},
+    timeBoxMs: 60_000,
+    journal: {
+      // Between the claim and the journal, and between the journal and the request.
+      record: async (claim) => {
+        killing.push(kill())
+        await journal.record(claim)
+        killing.push(kill())
+      },
+    },
+  })
+  await Promise.all(killing)
+  expect({ kills, found }).toEqual({ kills: 120, found: 0 })
+})
+
+test('a line that a crash cut short is no claim, and the next one begins on its own', async () => {
+  const folder = await temporaryFolder()
+  await createClaimJournal(folder)
+  const first = await openClaimJournal(folder)
+  await Promise.all([1, 2, 3].map((row) => first.record({ row, claims: 1, at: 5 })))
+  await first[Symbol.asyncDispose]()
+  await appendFile(join(folder, changeRunFiles.claims), '17 ')
+  const second = await openClaimJournal(folder)
+  expect(second.recorded).toBe(3)
+  await second.record({ row: 2, claims: 2, at: 6 })
+  await second[Symbol.asyncDispose]()
+  const claims = await readClaims(folder)
+  expect(claims?.recorded).toBe(4)
+  expect([...(claims?.byRow.values() ?? [])]).toEqual([
+    { row: 1, claims: 1, at: 5 },
+    { row: 2, claims: 2, at: 6 },
+    { row: 3, claims: 1, at: 5 },
+  ])
+})
+
+test('a claim that the disk does not take is never sent, and stops the run', async () => {
+  const sandbox = await startSandbox()
+  const engine = await startEngine({ kind: changeKinds['create-addon'], sandbox })
+  await engine.stage(addonRows(3))
+  const full = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
+  const journal = { record: () => Promise.reject(full) }
+  await expect(engine.send({ journal })).rejects.toBe(full)
+  expect(copies(sandbox, 'addons', 'name').size).toBe(0)
+  expect((await engine.rows()).map(({ state, sends }) => [state, sends])).toEqual([
+    ['staged', 0],
+    ['staged', 0],
+    ['staged', 0],
+  ])
+})
+
+test('retentions: the list shows what was sent since everything was put back', async () => {
+  const { sandbox, engine, ...run } = await startRun('create-retention', 20)
+  run.backUp()
+  await engine.send({ rows: [2, 19] })
+  const after = await run.restore()
+  const { ledger, billing } = after
+  const bound = { billing, newestBefore: undefined, readLagMs: 60_000, concurrency: 2 }
+  expect(await markSeenInList({ ledger, run: after.run, ...space, ...bound })).toBe(2)
+  await after.finish()
+  expect([...copies(sandbox, 'retentions', 'number').values()].every((number) => number === 1)).toBe(true)
+  expect((await summarize({ ledger, run: after.run })).counts).toMatchObject({ done: 20 })
+})
+
+test('a person says that everything was put back: nothing that looks unsent is sent blindly', async () => {
+  const { engine } = await startRun('create-addon', 4)
+  await engine.send({ rows: [1] })
+  expect(await markUnsent({ ledger: engine.ledger, run: engine.run })).toBe(3)
+  expect((await engine.rows()).map(({ state }) => state)).toEqual(['done', 'unknown', 'unknown', 'unknown'])
+})

@@ -1,0 +1,194 @@
+import { copyFileSync, existsSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { changeRunFiles } from '../../changes/run-notes.ts'
+import { runFiles } from '../../imports/import-plan.ts'
+import type { importFile } from '../../workflows/import-file.ts'
+import {
+  connectTemporal,
+  createWorld,
+  openTestWorker,
+  startCommand,
+  until,
+  type World,
+} from '../export/world.ts'
+import { addonsCsv, once, putFile, quick, retentionsCsv, startImport, timesOf } from './world.ts'
+
+const counts = { customers: 1, subscriptions: 0, plans: 0, retentions: 20, orders: 0 }
+const rows = 60
+
+/** Copies the ledger as it is now; what is given back puts it where it was. */
+function backUp({ dataDir }: World): () => void {
+  const backup = join(dataDir, 'backup.db')
+  const db = new DatabaseSync(join(dataDir, 'state.db'))
+  db.exec(`vacuum into '${backup}'`)
+  db.close()
+  return () => {
+    for (const end of ['', '-wal', '-shm']) rmSync(join(dataDir, `state.db${end}`), { force: true })
+    copyFileSync(backup, join(dataDir, 'state.db'))
+  }
+}
+
+type Handle = Awaited<ReturnType<typeof startImport>>
+
+const waitsFor = (run: Pick<Handle, 'query'>, what: string) =>
+  until(async () => (await run.query<{ waitingFor?: { what: string } }>('status')).waitingFor?.what === what)
+
+/** A worker that the test replaces while the data folder is changed. */
+async function openWorker(world: World) {
+  let worker = await openTestWorker(world)
+  onTestFinished(() => worker.stop())
+  return {
+    async replace(change: () => void) {
+      await worker.stop()
+      change()
+      worker = await openTestWorker(world)
+    },
+  }
+}
+
+test.each(['retentions', 'addons'] as const)(
+  'an import of %s whose ledger was put back from before it began is finished, and sends no row twice',
+  { timeout: 60_000 },
+  async (kind) => {
+    const world = await createWorld({ counts })
+    const worker = await openWorker(world)
+    const client = await connectTemporal()
+    const putBack = backUp(world)
+    const file = await putFile(world, kind === 'addons' ? addonsCsv(rows) : retentionsCsv(rows))
+    const input = { kind, file, ...quick, confirmCanary: true, canary: 5 }
+    const run = await startImport({ client, world, input })
+    await waitsFor(run, 'canary')
+    await worker.replace(putBack)
+    await run.executeUpdate('approve', { args: [{ by: 'Ana', why: 'the canary is right' }] })
+    const result = await run.result()
+    expect(timesOf(world, kind, rows)).toEqual(once(rows))
+    expect(result).toMatchObject(
+      kind === 'retentions'
+        ? { verdict: 'proven', counts: { done: rows } }
+        : { verdict: 'unproven', counts: { done: rows - 5, parked: 5 }, outcomes: { cannotLookUp: 5 } },
+    )
+  },
+)
+
+test(
+  'the same command finishes an import whose ledger was put back after the run had been stopped, and asks again',
+  { timeout: 60_000 },
+  async () => {
+    const world = await createWorld({ counts })
+    const worker = await openWorker(world)
+    const client = await connectTemporal()
+    const putBack = backUp(world)
+    const file = join(world.dataDir, 'rows.csv')
+    writeFileSync(file, addonsCsv(rows))
+    const command = ['import', 'addons', file, '--wait-for-approval', '--detach', '--json']
+    const runOf = async () =>
+      (JSON.parse((await startCommand(world, command).ended).stdout) as { run: string }).run
+    const first = client.workflow.getHandle<typeof importFile>(await runOf())
+    await waitsFor(first, 'approval')
+    await first.signal('stop')
+    await first.result()
+    await worker.replace(putBack)
+    const again = client.workflow.getHandle<typeof importFile>(await runOf())
+    await waitsFor(again, 'approval')
+    expect(timesOf(world, 'addons', rows)).toEqual(once(rows).map(() => 0))
+    await again.executeUpdate('approve', { args: [{ by: 'Ana', why: 'ok' }] })
+    expect(await again.result()).toMatchObject({ verdict: 'proven', counts: { done: rows } })
+    expect(timesOf(world, 'addons', rows)).toEqual(once(rows))
+  },
+)
+
+test(
+  'ledger, files and Temporal put back to one moment: the list of retentions shows what was sent since',
+  { timeout: 60_000 },
+  async () => {
+    const world = await createWorld({ counts })
+    const worker = await openWorker(world)
+    const client = await connectTemporal()
+    const file = await putFile(world, retentionsCsv(rows))
+    const input = { kind: 'retentions', file, ...quick, canary: 5, confirmCanary: true } as const
+    const run = await startImport({ client, world, input: { ...input, waitForApproval: true } })
+    await waitsFor(run, 'approval')
+    const journal = join(world.dataDir, 'imports', run.workflowId, changeRunFiles.claims)
+    const putBack = backUp(world)
+    copyFileSync(journal, `${journal}.backup`)
+    await run.executeUpdate('approve', { args: [{ by: 'Ana', why: 'ok' }] })
+    await waitsFor(run, 'canary')
+    await worker.replace(() => {
+      putBack()
+      copyFileSync(`${journal}.backup`, journal)
+    })
+    // A run of another execution knows nothing of claims, as one whose history was put back.
+    await run.terminate()
+    const again = await client.workflow.start<typeof importFile>('importFile', {
+      workflowId: run.workflowId,
+      taskQueue: world.taskQueue,
+      args: [{ kind: 'retentions', file, ...quick }],
+    })
+    expect(await again.result()).toMatchObject({ verdict: 'proven', counts: { done: rows } })
+    expect(timesOf(world, 'retentions', rows)).toEqual(once(rows))
+  },
+)
+
+test(
+  'a copy of the file that was cut short is refused, and the same import is done with the original',
+  { timeout: 60_000 },
+  async () => {
+    const world = await createWorld({ counts })
+    await openWorker(world)
+    const client = await connectTemporal()
+    const text = retentionsCsv(30)
+    const file = await putFile(world, text)
+    const input = { kind: 'retentions', file, ...quick } as const
+    const start = { workflowId: `import-${world.workspace}-cut`, taskQueue: world.taskQueue, args: [input] }
+    const run = await client.workflow.signalWithStart<typeof importFile>('importFile', {
+      ...start,
+      args: [input],
+      signal: 'pause',
+      signalArgs: [],
+    })
+    const folder = join(world.dataDir, 'imports', start.workflowId)
+    const copy = join(folder, runFiles.input, 'file', 'rows.csv')
+    await until(() => existsSync(join(folder, runFiles.plan)))
+    truncateSync(copy, text.split('\n').slice(0, 21).join('\n').length + 1)
+    await run.signal('unpause')
+    await expect(run.result()).rejects.toMatchObject({
+      cause: {
+        message: expect.stringContaining('is not what it was: it was cut short or changed') as string,
+      },
+    })
+    expect(timesOf(world, 'retentions', 30)).toEqual(once(30).map(() => 0))
+    const again = await client.workflow.start<typeof importFile>('importFile', { ...start, args: [input] })
+    expect(await again.result()).toMatchObject({ verdict: 'proven', counts: { done: 30 } })
+    expect(timesOf(world, 'retentions', 30)).toEqual(once(30))
+  },
+)
+
+test(
+  'rows of a stopped import that were sent after the backup are not taken over by another file',
+  { timeout: 60_000 },
+  async () => {
+    const world = await createWorld({ counts })
+    const worker = await openWorker(world)
+    const client = await connectTemporal()
+    const file = await putFile(world, addonsCsv(30))
+    const input = { kind: 'addons', ...quick, canary: 5, confirmCanary: true, waitForApproval: true } as const
+    const first = await startImport({ client, world, input: { ...input, file } })
+    await waitsFor(first, 'approval')
+    const putBack = backUp(world)
+    await first.executeUpdate('approve', { args: [{ by: 'Ana', why: 'ok' }] })
+    await waitsFor(first, 'canary')
+    await first.signal('stop')
+    await first.result()
+    await worker.replace(putBack)
+    const longer = await putFile(world, addonsCsv(31), 'longer.csv')
+    const second = await startImport({ client, world, input: { kind: 'addons', ...quick, file: longer } })
+    await expect(second.result()).rejects.toMatchObject({
+      cause: {
+        message: expect.stringContaining(`5 of 31 rows are in the run ${first.workflowId}`) as string,
+      },
+    })
+    expect(timesOf(world, 'addons', 31).filter((times) => times > 1)).toEqual([])
+  },
+)
