@@ -13,6 +13,8 @@ export function toJsonNumber(digits: string): unknown {
   return String(number) === digits ? number : JSON.rawJSON(digits)
 }
 
+/** No address is longer; to look for one in a longer text takes time that grows with its square. */
+const longestEmail = 320
 const email = /^[^\s@,;<>()"]+@[^\s@,;<>()".]+(\.[^\s@,;<>()".]+)+$/
 
 /** What a field's rules say against a text (of a number: its digits) that reads well for its kind. */
@@ -39,6 +41,7 @@ export function faultOf(text: string, meta: FieldMeta): Fault | undefined {
 }
 
 function fixOfEmail(text: string): { fix?: string } {
+  if (text.length > longestEmail) return {}
   const fix = text
     .trim()
     .replaceAll(/\s+/g, '')

@@ -5,6 +5,7 @@ import { isDate } from '../tables/instants.ts'
 import { nearestName } from '../tables/nearest-name.ts'
 import type { CellReading } from './cell-reader.ts'
 import { faultOf, toJsonNumber } from './field-value.ts'
+import { longestNumber, tooLongNumber } from './numbers.ts'
 import type { Fault } from './problems.ts'
 
 /** A JSON cell, such as `lines`. Every value in it has to be what its field holds; read-only fields are left out. */
@@ -87,6 +88,7 @@ function readScalar({ value, meta, path }: JsonValue): CellReading {
     const text = isNumeric(value) ? numberText(value) : ''
     if (!(meta.kind === 'integer' ? jsonInteger : jsonNumber).test(text))
       return at(path, { rule: 'number', words: `is no ${meta.kind === 'integer' ? 'whole ' : ''}number` })
+    if (text.length > longestNumber) return at(path, { rule: 'number', words: tooLongNumber })
     return checked({ value: toJsonNumber(text), meta, path, text })
   }
   if (meta.kind === 'boolean')

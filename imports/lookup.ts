@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import { nearestName } from '../tables/nearest-name.ts'
+import { createNearestName } from '../tables/nearest-name.ts'
 import { detectDialect } from './dialect.ts'
 import { MappingError } from './errors.ts'
 import type { Fault } from './problems.ts'
@@ -7,9 +7,6 @@ import { placeOf, readRows } from './read-rows.ts'
 
 /** Their names to our ids: `76.123.456-7` to `sup_0001`. */
 export type Lookup = (theirs: string) => { ours: string } | { fault: Fault }
-
-/** Beyond it, looking for a near name takes longer than it helps. */
-const mostCompared = 2_000
 
 /**
  * Reads a look-up file: two columns, theirs and ours. Its first row may be a header: then it stands for nothing
@@ -32,10 +29,11 @@ export async function readLookup(path: string): Promise<Lookup> {
       )
     entries.set(toComparable(from), { theirs: from, ours: to })
   }
+  const nearest = createNearestName(() => entries.keys())
   return (theirs) => {
     const found = entries.get(toComparable(theirs))
     if (found !== undefined) return { ours: found.ours }
-    const near = entries.size > mostCompared ? undefined : nearestName(toComparable(theirs), entries.keys())
+    const near = nearest(toComparable(theirs))
     const fix = near === undefined ? undefined : entries.get(near)?.theirs
     return { fault: { rule: 'lookup', words: `is not in ${name}`, ...(fix === undefined ? {} : { fix }) } }
   }

@@ -16,12 +16,17 @@ export interface NotRead {
 
 const other = { ',': '.', '.': ',' } as const
 
+/** Far longer than any amount; sums of longer ones would take seconds a row. */
+export const longestNumber = 100
+export const tooLongNumber = `is longer than any number: at most ${longestNumber} characters are read`
+
 /**
  * Reads a number as a person wrote it: grouped or not, with a decimal comma or point, every digit kept. Nothing is
  * guessed: without `decimal`, a text that both marks can read (`45.890`) has two readings.
  */
 export function readNumber(cell: string, decimal?: DecimalMark): NumberReading {
   const text = cell.trim()
+  if (text.length > longestNumber) return { wrong: tooLongNumber }
   if (scientific.test(text)) return aboutScientific(text)
   if (decimal !== undefined) {
     const number = readWith(text, decimal)

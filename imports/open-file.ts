@@ -104,11 +104,18 @@ export async function openUnits({ kind: name, path, mapping = {}, ...options }: 
   return { dialect, header, units: unitsOf({ path, dialect, kind, layout }) }
 }
 
+/** Far more than fields and lines of one change; each column is looked up among all of them. */
+const mostColumns = 2_000
+
 async function readHeader(path: string): Promise<{ dialect: Dialect; header: string[] }> {
   const dialect = await detectDialect(path)
   let header: string[] | undefined
   for await (const { cells } of readRows({ path, dialect })) {
     if (header !== undefined) return { dialect, header }
+    if (cells.length > mostColumns)
+      throw new UnreadableFileError(
+        `${basename(path)} has ${cells.length.toLocaleString('en')} columns, and at most ${mostColumns.toLocaleString('en')} are read. Remove those that are not to be imported.`,
+      )
     header = cells
   }
   throw new UnreadableFileError(`${basename(path)} has a header only. It needs at least one row below it.`)

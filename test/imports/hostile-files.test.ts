@@ -1,0 +1,126 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import { checkFile, type FileCheck } from '../../imports/check-file.ts'
+import type { ImportFile } from '../../imports/open-file.ts'
+import { fileOf } from './csv-file.ts'
+
+/** A worker answers Temporal from the same event loop: nothing in a file may hold it for longer, in ms. */
+const mostHeld = 200
+
+/**
+ * Checks a file, and tells for how long the event loop was held at most, in ms of this thread's own time: what else
+ * runs on the machine doesn't count.
+ */
+async function watch(options: ImportFile): Promise<{ heldMs: number; check: FileCheck | Error }> {
+  const spent = () => {
+    const { user, system } = process.threadCpuUsage()
+    return (user + system) / 1000
+  }
+  const { signal, ...ending } = toEnding()
+  let heldMs = 0
+  const turns = async () => {
+    for (let last = spent(); !signal.aborted;) {
+      await nextTurn()
+      const now = spent()
+      heldMs = Math.max(heldMs, now - last)
+      last = now
+    }
+  }
+  const watching = turns()
+  const check = await checkFile(options).catch((error: unknown) => error as Error)
+  await nextTurn()
+  ending.end()
+  await watching
+  return { heldMs, check }
+}
+
+function toEnding() {
+  const controller = new AbortController()
+  return { signal: controller.signal, end: () => controller.abort() }
+}
+
+const header = 'supplier;document;number;date;lines.1.name;lines.1.amount'
+const rows = (count: number, rowOf: (at: number) => string) =>
+  `${header}\n${Array.from({ length: count }, (_, at) => `${rowOf(at)}\n`).join('')}`
+const retention = (number: number, { supplier = 's', amount = '1' }) =>
+  `${supplier};7;${number + 1};2026-03-25;x;${amount}`
+
+/** A look-up file of names that are near to each other, and a name that is near to all of them. */
+const lookup = (entries: number, length: number) =>
+  fileOf(
+    Array.from({ length: entries }, (_, at) => `${String(at).padStart(length, 'ab')};sup_${at}\n`).join(''),
+    'suppliers.csv',
+  )
+const near = (at: number, length: number) => `${String(at).padStart(length - 1, 'ab')}x`
+const misses = async (count: number, length: number, entries: number) => ({
+  kind: 'retentions' as const,
+  path: await fileOf(rows(count, (at) => retention(at, { supplier: near(at, length) }))),
+  mapping: { lookups: { supplier: await lookup(entries, Math.min(length, 100)) } },
+})
+
+const longAmount = `1.${'0'.repeat(100_000)}1`
+
+describe('no file holds the event loop', () => {
+  test.each<[string, () => Promise<ImportFile>, string]>([
+    ['40 misses among 1,999 entries of a look-up', () => misses(40, 12, 1_999), 'did you mean'],
+    [
+      '5,000 long misses among 20,000 long entries',
+      () => misses(5_000, 100, 20_000),
+      'is not in suppliers.csv',
+    ],
+    ['looked-up cells of 5,000 characters', () => misses(20, 5_000, 1_999), 'is not in suppliers.csv'],
+    [
+      '20,000 columns',
+      async () => {
+        const names = Array.from({ length: 20_000 }, (_, at) => `lines.${at}.amout`).join(',')
+        return { kind: 'retentions', path: await fileOf(`${names}\n${names}\n`) }
+      },
+      'has 20,000 columns, and at most 2,000 are read',
+    ],
+    [
+      'amounts of 100,000 decimals',
+      async () => ({
+        kind: 'retentions',
+        path: await fileOf(rows(20, (at) => retention(at, { amount: longAmount }))),
+        mapping: { decimal: '.' },
+      }),
+      'is longer than any number: at most 100 characters are read',
+    ],
+    [
+      'amounts of 100,000 decimals in JSON cells',
+      async () => ({
+        kind: 'retentions',
+        path: await fileOf(
+          `supplier;document;number;date;lines\ns;7;1;2026-03-25;[{"name":"x","amount":${longAmount}}]\n`,
+        ),
+      }),
+      'is longer than any number: at most 100 characters are read',
+    ],
+    [
+      'an e-mail address of 200,000 commas and points',
+      async () => ({
+        kind: 'update-contacts',
+        path: await fileOf(`id;email\ncon_1;${',.'.repeat(100_000)}x\n`),
+      }),
+      'is not an e-mail address',
+    ],
+    [
+      'a cell of 3 MB',
+      async () => ({
+        kind: 'retentions',
+        path: await fileOf(rows(1, () => `"${'x\n'.repeat(1_500_000)}"`)),
+      }),
+      'is longer than a million characters',
+    ],
+  ])('with %s, which gets one sentence', async (_title, make, sentence) => {
+    const { heldMs, check } = await watch(await make())
+    const said =
+      check instanceof Error
+        ? check.message
+        : check.problems
+            .map(({ words, fix }) => `${words}${fix === undefined ? '' : '; did you mean'}`)
+            .join('\n')
+    expect(said).toContain(sentence)
+    expect(heldMs).toBeLessThan(mostHeld)
+  })
+})
