@@ -1,4 +1,5 @@
-import got, { RequestError } from 'got'
+import type { ClientRequest } from 'node:http'
+import got, { RequestError, type Response } from 'got'
 import { createConnections } from '../billing/connections.ts'
 import { retryAfterMs } from '../billing/reply.ts'
 
@@ -11,6 +12,8 @@ export type Delivery =
 
 const timeoutMs = 10_000
 const mostWords = 200
+/** Of an answer; only its first words are told. */
+const mostAnswerBytes = 64 * 1024
 /** A receiver that asks for more is asked again by then all the same. */
 const longestAfterMs = 3_600_000
 
@@ -26,17 +29,7 @@ export async function postNotice(options: {
   const { url, body, id, signal } = options
   const receiver = new URL(url).host
   try {
-    const reply = await got.post(url, {
-      json: body,
-      headers: { 'user-agent': 'billing-connector', 'idempotency-key': id },
-      retry: { limit: 0 },
-      followRedirect: false,
-      throwHttpErrors: false,
-      responseType: 'text',
-      timeout: { request: timeoutMs },
-      agent: connections,
-      signal,
-    })
+    const reply = await post({ url, body, id, signal })
     const { statusCode: status, body: words } = reply
     if (status >= 200 && status < 300) return { outcome: 'delivered' }
     const why = `${receiver} answered ${status}: ${withoutAddress({ words: oneLine(words), url }).slice(0, mostWords)}`
@@ -52,6 +45,44 @@ export async function postNotice(options: {
     if (!(error instanceof RequestError)) throw error
     // got's own error holds the request with its address.
     return { outcome: 'later', why: `${receiver} did not answer (${error.code})` }
+  }
+}
+
+type Answer = Pick<Response<string>, 'statusCode' | 'headers' | 'body'>
+
+/** The answer, without its body where that is too long: the status says what is needed. */
+async function post(options: {
+  url: string
+  body: unknown
+  id: string
+  signal: AbortSignal
+}): Promise<Answer> {
+  const { url, body, id, signal } = options
+  const tooLong = new AbortController()
+  let head: Pick<Answer, 'statusCode' | 'headers'> | undefined
+  const sending = got.post(url, {
+    json: body,
+    headers: { 'user-agent': 'billing-connector', 'idempotency-key': id },
+    retry: { limit: 0 },
+    followRedirect: false,
+    throwHttpErrors: false,
+    responseType: 'text',
+    timeout: { request: timeoutMs },
+    agent: connections,
+    signal: AbortSignal.any([signal, tooLong.signal]),
+  })
+  // got tells of a response when it has all of it.
+  void sending.on('request', (request: ClientRequest) =>
+    request.once('response', ({ statusCode = 0, headers }) => (head = { statusCode, headers })),
+  )
+  void sending.on('downloadProgress', ({ transferred }) => {
+    if (transferred > mostAnswerBytes) tooLong.abort()
+  })
+  try {
+    return await sending
+  } catch (error) {
+    if (!tooLong.signal.aborted || head === undefined) throw error
+    return { ...head, body: `an answer of more than ${mostAnswerBytes} bytes` }
   }
 }
 

@@ -54,23 +54,28 @@ function parseSlowly(text: string): unknown {
  * Makes numbers of marked strings, in place. They stand behind keys only.
  * False if it met a number where `behindKey` does not look.
  */
-function restore(value: unknown): boolean {
-  if (typeof value === 'number') return false
-  if (typeof value !== 'object' || value === null) return true
+function restore(root: unknown): boolean {
   let seenAll = true
-  if (Array.isArray(value)) {
-    for (const item of value) if (!restore(item)) seenAll = false
-    return seenAll
-  }
-  const record = value as Record<string, unknown>
-  // `for in` is faster than Object.keys here, and parsed objects inherit nothing that it would list.
-  for (const key in record) {
-    const item = record[key]
-    if (typeof item === 'string') {
-      if (item.charCodeAt(0) === markCode) record[key] = toNumber(item.slice(1))
-    } else if (typeof item === 'number') {
-      if (!/\w$/.test(key)) seenAll = false
-    } else if (!restore(item)) seenAll = false
+  // Not by recursion: a hostile text nests deeper than the stack.
+  const left: unknown[] = [root]
+  while (left.length > 0) {
+    const value = left.pop()
+    if (typeof value === 'number') seenAll = false
+    if (typeof value !== 'object' || value === null) continue
+    if (Array.isArray(value)) {
+      for (const item of value) left.push(item)
+      continue
+    }
+    const record = value as Record<string, unknown>
+    // `for in` is faster than Object.keys here, and parsed objects inherit nothing that it would list.
+    for (const key in record) {
+      const item = record[key]
+      if (typeof item === 'string') {
+        if (item.charCodeAt(0) === markCode) record[key] = toNumber(item.slice(1))
+      } else if (typeof item === 'number') {
+        if (!/\w$/.test(key)) seenAll = false
+      } else if (typeof item === 'object' && item !== null) left.push(item)
+    }
   }
   return seenAll
 }

@@ -26,7 +26,7 @@ export interface ListPage {
   servedAt: number | undefined
 }
 
-type Asked = Pick<Request, 'method' | 'path' | 'token'>
+type Asked = Pick<Request, 'method' | 'path' | 'token' | 'query'>
 
 /** The error that a reply is, or undefined for a success. */
 export function toError(asked: Asked, reply: Reply): BillingError | undefined {
@@ -80,6 +80,9 @@ export function servedAt(reply: Pick<Reply, 'headers'>): number | undefined {
 export function toListPage(asked: Asked, reply: Reply): ListPage {
   const { results, count, next } = toRecord(asked, reply)
   if (!Array.isArray(results)) throw notTheShape(asked, reply, 'no list with `results`')
+  const most = Number(asked.query?.['page_size'] ?? Infinity)
+  if (results.length > most)
+    throw notTheShape(asked, reply, `${results.length} records, where ${most} were asked for`)
   return {
     records: results,
     count: typeof count === 'number' ? count : undefined,
@@ -90,6 +93,7 @@ export function toListPage(asked: Asked, reply: Reply): ListPage {
 
 /** The one JSON object that a reply is. */
 export function toRecord(asked: Asked, reply: Reply): Record<string, unknown> {
+  if (hasTooManyValues(reply.text)) throw tooLarge(asked, reply)
   const body = parseOr(reply.text)
   if (!body.json) throw notJson(asked, reply)
   const { value } = body
@@ -103,7 +107,34 @@ export function expectNothing(asked: Asked, reply: Reply): void {
   if (reply.text.trim() !== '' && !parseOr(reply.text).json) throw notJson(asked, reply)
 }
 
+/**
+ * Of one reply; a page of 100 records has some ten thousand. What a text becomes in memory goes by its values and
+ * not by its bytes: 3 bytes of `{},` become 60.
+ */
+const mostValues = 500_000
+
+/** Counted by what stands between values, also inside texts: an upper bound, in one pass without parsing. */
+function hasTooManyValues(text: string): boolean {
+  if (text.length <= mostValues) return false
+  let values = 0
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at)
+    if ((code === comma || code === openBrace || code === openBracket) && ++values > mostValues) return true
+  }
+  return false
+}
+const comma = 0x2c
+const openBrace = 0x7b
+const openBracket = 0x5b
+
+function tooLarge({ method, path }: Asked, { status }: Reply): UnexpectedReply {
+  const why = `more than ${mostValues} values`
+  return new UnexpectedReply({ method, path, status, what: 'tooLarge', why })
+}
+
 function parseOr(text: string): { json: true; value: unknown } | { json: false } {
+  // Of an error nothing is lost: its words are bounded, and one that is not read may have been done.
+  if (hasTooManyValues(text)) return { json: false }
   try {
     return { json: true, value: parseLossless(text) }
   } catch {

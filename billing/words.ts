@@ -1,8 +1,10 @@
 /** The longest list and the longest sentence kept of what the service said: errors are read by people. */
 const mostSentences = 20
 const longestSentence = 300
-/** Deeper than any form of the interface; a hostile body must not exhaust the stack. */
-const deepest = 10
+/** Longer than any field of the interface. */
+const longestName = 100
+/** Deeper than any form of the interface, lists counted too; a hostile body must not exhaust the stack. */
+const deepest = 20
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -16,17 +18,26 @@ const nameless = new Set(['detail', 'non_field_errors'])
  */
 export function toWords(body: unknown): string[] {
   const words: string[] = []
-  collect(body, [], words)
+  collect({ value: body, path: [], depth: 0, words })
   return words
 }
 
-function collect(value: unknown, path: readonly string[], words: string[]): void {
-  if (words.length >= mostSentences || path.length > deepest) return
+interface Place {
+  value: unknown
+  path: readonly string[]
+  depth: number
+  words: string[]
+}
+
+function collect({ value, path, depth, words }: Place): void {
+  if (words.length >= mostSentences || depth > deepest) return
+  const into = (item: unknown, within: readonly string[]) =>
+    collect({ value: item, path: within, depth: depth + 1, words })
   if (Array.isArray(value)) {
     for (const [index, item] of value.entries())
-      collect(item, isObject(item) ? [...path, String(index + 1)] : path, words)
+      into(item, isObject(item) ? [...path, String(index + 1)] : path)
   } else if (isObject(value)) {
-    for (const [key, item] of Object.entries(value)) collect(item, pathInto(path, key), words)
+    for (const [key, item] of Object.entries(value)) into(item, pathInto(path, key))
   } else if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') {
     const sentence = toSentence(String(value))
     if (sentence !== '') words.push(path.length === 0 ? sentence : `${path.join('.')}: ${sentence}`)
@@ -36,8 +47,10 @@ function collect(value: unknown, path: readonly string[], words: string[]): void
 /** Errors of a list of scalars come as `{"0": [...]}`, counted from 0. */
 function pathInto(path: readonly string[], key: string): readonly string[] {
   if (nameless.has(key)) return path
-  return [...path, /^\d{1,6}$/.test(key) ? String(Number(key) + 1) : key]
+  return [...path, /^\d{1,6}$/.test(key) ? String(Number(key) + 1) : shortened(key)]
 }
+
+const shortened = (name: string) => (name.length > longestName ? `${name.slice(0, longestName)}...` : name)
 
 function toSentence(text: string): string {
   const markup = /^\s*<(?:!doctype|html|\?xml)/i.test(text)

@@ -13,6 +13,8 @@ export interface EncoderOutput {
   rowsOf(table: string): Rows
   /** Counts a value its column can't hold, and leaves what of it may be written to `rest`. */
   spill(path: string, rest: unknown): void
+  /** Does the work; if that throws, nothing of it is left among what was gathered. */
+  orNothing(work: () => void): void
   /** Everything gathered since the last take. */
   take(): EncodedRows
 }
@@ -41,6 +43,19 @@ export function createOutput(tables: readonly Table[]): EncoderOutput {
     spill(path, rest) {
       drift[path] = (drift[path] ?? 0) + 1
       this.rest = rest
+    },
+    orNothing(work) {
+      const before = gathered.map(([, rows]) => ({ ...rows }))
+      const driftBefore = drift
+      drift = { ...drift }
+      try {
+        work()
+      } catch (error) {
+        for (const [at, [, rows]] of gathered.entries()) Object.assign(rows, before[at])
+        drift = driftBefore
+        this.rest = undefined
+        throw error
+      }
     },
     take() {
       const taken = drift

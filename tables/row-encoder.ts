@@ -1,5 +1,6 @@
 import { toCell } from './cell.ts'
-import { isRecord } from './json-value.ts'
+import { TooDeepError } from './json-cell.ts'
+import { isRecord, toScalarText } from './json-value.ts'
 import { compileRow } from './compiled-row.ts'
 import { createOutput } from './encoder-output.ts'
 import { toPrivateFields, type Privacy } from './privacy.ts'
@@ -35,6 +36,9 @@ export interface RowEncoder {
   toWrittenId: (id: string) => string
 }
 
+/** Some values are walked by recursion of the engine itself, and end with the stack. */
+const isTooDeep = (error: unknown) => error instanceof TooDeepError || error instanceof RangeError
+
 /**
  * Makes the encoder of a resource once from its columns, so that the work for a record is no more than its cells.
  * @throws {UnknownFieldError | PrivacyRefusedError} where `privacy` can't be followed
@@ -51,8 +55,18 @@ export function createRowEncoder(options: { resource: TableSource; privacy?: Pri
   const toKey = isHashed ? hash : toCell[kind]
 
   const reject = (record: unknown, reason: string) => {
-    out.rejected.text += `${JSON.stringify({ reason, record: redactRecord(record, plan.object, hash) ?? null })}\n`
+    out.rejected.text += `${toLine(record, reason)}\n`
     out.rejected.rows++
+  }
+  const toLine = (record: unknown, reason: string): string => {
+    const lineOf = (kept: unknown) =>
+      JSON.stringify({ reason, record: redactRecord(kept, plan.object, hash) ?? null })
+    try {
+      return lineOf(record)
+    } catch (error) {
+      if (!isTooDeep(error)) throw error
+      return lineOf(isRecord(record) ? { id: toScalarText(record['id']) } : null)
+    }
   }
   const encodeRecord = (record: unknown) => {
     if (!isRecord(record)) return reject(record, 'the record is no object')
@@ -60,7 +74,12 @@ export function createRowEncoder(options: { resource: TableSource; privacy?: Pri
     if (id === undefined || id === null || id === '') return reject(record, 'the record has no id')
     const key = toKey(id)
     if (key === undefined) return reject(record, `the record's id can't be kept as ${kind}`)
-    row.append(record, key)
+    try {
+      out.orNothing(() => row.append(record, key))
+    } catch (error) {
+      if (!isTooDeep(error)) throw error
+      reject({ id }, 'the record is nested too deeply')
+    }
   }
   return {
     tables: tablesOf(plan),

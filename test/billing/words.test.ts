@@ -13,3 +13,15 @@ it('of a page made for browsers only its text is kept', () => {
     '502 Bad Gateway',
   ])
 })
+
+it('names of fields without bound and lists in lists make no long message, and exhaust no stack', () => {
+  const long = 'n'.repeat(3_000_000)
+  const path = Array.from({ length: 9 }, () => long)
+  const nested = path.reduce<unknown>((inner, name) => ({ [name]: inner }), ['is required'])
+  expect(toWords({ [long]: ['is required'] })).toEqual([`${'n'.repeat(100)}...: is required`])
+  expect(toWords(nested).join('').length).toBeLessThan(2_000)
+  let deep: unknown = 'x'
+  for (let depth = 0; depth < 100_000; depth++) deep = [deep]
+  expect(toWords(deep)).toEqual([])
+  expect(toWords({ lines: [{}, { amount: [['is required']] }] })).toEqual(['lines.2.amount: is required'])
+})

@@ -350,3 +350,49 @@ function leaves(value: unknown): string[] {
   }
   return Object.values(value).flatMap(leaves)
 }
+
+describe('a record nested deeper than the stack', () => {
+  const nested = (depth: number): unknown => JSON.parse(`${'{"a":'.repeat(depth)}"0.10"${'}'.repeat(depth)}`)
+  const lists = (depth: number): unknown => JSON.parse(`${'['.repeat(depth)}1${']'.repeat(depth)}`)
+
+  test.each([
+    ['a field of no column', 3_000, { x: nested(3_000) }],
+    ['lists in a field of no column', 3_000, { x: lists(3_000) }],
+    ['a field of an object', 50_000, { contacts: [{ id: 'c', x: nested(50_000) }] }],
+    ['lists', 50_000, { contacts: lists(50_000) }],
+  ])('is rejected with its id, and the records beside it are kept: %s of %i', (_, _depth, deep) => {
+    const encoder = createRowEncoder({ resource: customers })
+    const encoded = encoder.encode([
+      { id: 'before', contacts: [{}] },
+      { id: 'deep', ...deep },
+      { id: 'after' },
+    ])
+    expect(readTable(encoder, encoded, 'customers').map(({ id }) => id)).toEqual(['before', 'after'])
+    expect(encoded.rejected).toEqual({
+      rows: 1,
+      text: '{"reason":"the record is nested too deeply","record":{"id":"deep"}}\n',
+    })
+    expect(encoded.tables.map(({ rows }) => rows)).toEqual(
+      encoder.encode([{ id: 'before', contacts: [{}] }, { id: 'after' }]).tables.map(({ rows }) => rows),
+    )
+    expect(encoded.drift).toEqual({})
+  })
+
+  test('is rejected too where it has no id, or is no object', () => {
+    const { rejected } = encoder.encode([{ x: nested(50_000) }, lists(50_000), { id: nested(50_000) }])
+    expect(rejected.rows).toBe(3)
+    for (const line of rejected.text.trim().split('\n')) expect(JSON.parse(line)).toHaveProperty('reason')
+  })
+
+  test('is rejected under a hash too', () => {
+    const privacy = { hash: ['customers.name'], hashKey: 'key' }
+    const encoder = createRowEncoder({ resource: customers, privacy })
+    expect(encoder.encode([{ id: 'deep', name: lists(50_000) }]).rejected.rows).toBe(1)
+  })
+
+  test('is kept whole up to 500 deep', () => {
+    const { rejected, tables } = encoder.encode([{ id: 'a', x: nested(400) }])
+    expect(rejected.rows).toBe(0)
+    expect(tables[0]!.text).toContain('0.10')
+  })
+})

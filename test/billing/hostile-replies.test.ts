@@ -1,0 +1,94 @@
+import type { ServerResponse } from 'node:http'
+import { pipeline, Readable } from 'node:stream'
+import { createGzip } from 'node:zlib'
+import { expect, onTestFinished, test } from 'vitest'
+import { createBilling } from '../../billing/client.ts'
+import { parseLossless } from '../../billing/lossless-json.ts'
+import { listResources } from '../../billing/resources/lists.ts'
+import { type Answer, json, startTinyService } from './tiny-service.ts'
+
+async function listOf(answer: Answer, { pageSize = 100 } = {}) {
+  const service = await startTinyService(answer)
+  onTestFinished(() => service[Symbol.asyncDispose]())
+  const settings = {
+    workspace: 'acc_1',
+    testMode: false,
+    token: async () => 'secret',
+    rate: { requestsPerSecond: 1e4 },
+  }
+  const billing = createBilling({ baseUrl: service.baseUrl, ...settings, readWaitMs: () => 0 })
+  const list = { resource: listResources.customers, page: 1, pageSize }
+  const reply = await billing.list(list).then(
+    (page) => ({ records: page.records.length }),
+    (error: Error) => error,
+  )
+  return { reply, requests: service.seen.length }
+}
+
+const MiB = 1024 * 1024
+const page = (records: string) => `{"count":1,"next":null,"results":[${records}]}`
+
+/** A list with the same record over and over, sent piece by piece: the service shares this process's memory. */
+const repeated =
+  (record: string, bytes: number, { gzip = false, status = 200 } = {}): Answer =>
+  (response) => {
+    response.writeHead(status, {
+      'content-type': 'application/json',
+      ...(gzip && { 'content-encoding': 'gzip' }),
+    })
+    const piece = record.repeat(10_000)
+    function* pieces() {
+      yield '{"count":1,"next":null,"results":['
+      for (let sent = 0; sent < bytes; sent += piece.length) yield piece
+      yield '{}]}'
+    }
+    const steps = gzip
+      ? [Readable.from(pieces()), createGzip(), response]
+      : [Readable.from(pieces()), response]
+    pipeline(steps as [Readable, ServerResponse], () => undefined)
+  }
+
+test.each([
+  ['63 MiB of empty records', repeated('{},', 63 * MiB)],
+  ['7 MiB of empty records', repeated('{},', 7 * MiB)],
+  ['7 MiB of empty lists', repeated('[],', 7 * MiB)],
+  ['7 MiB of numbers', repeated('1,', 7 * MiB)],
+  ['63 MiB that came as a few KiB', repeated('{},', 63 * MiB, { gzip: true })],
+])('a reply of %s is refused at once, in little memory', async (_, answer) => {
+  const before = process.memoryUsage().heapUsed
+  const { reply, requests } = await listOf(answer)
+  expect(reply).toMatchObject({ name: 'UnexpectedReply', what: 'tooLarge', retryable: false })
+  expect(requests).toBe(1)
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan(64 * MiB)
+})
+
+test('an error of 7 MiB keeps its status, and is no word of the service', async () => {
+  const { reply } = await listOf(repeated('{},', 7 * MiB, { status: 400 }))
+  expect(reply).toMatchObject({ status: 400 })
+  expect((reply as Error).message.length).toBeLessThan(10_000)
+})
+
+test('a page of more records than were asked for is refused', async () => {
+  const two = json(200, page('{"id":"a"},{"id":"b"}'))
+  expect((await listOf(two, { pageSize: 2 })).reply).toEqual({ records: 2 })
+  expect((await listOf(two, { pageSize: 1 })).reply).toMatchObject({
+    what: 'notTheShape',
+    message: expect.stringContaining('2 records, where 1 were asked for'),
+  })
+})
+
+test('a page of 100 large records is read', async () => {
+  const record = JSON.stringify({
+    id: 'a',
+    name: 'n'.repeat(20_000),
+    lines: Array.from({ length: 2_000 }, () => ({ amount: 1 })),
+  })
+  expect((await listOf(json(200, page(Array(100).fill(record).join(','))))).reply).toEqual({ records: 100 })
+})
+
+test('text nested deeper than any stack is parsed, each number as it was written', () => {
+  const depth = 200_000
+  let value = parseLossless(`${'{"a":'.repeat(depth)}0.10${'}'.repeat(depth)}`)
+  for (let at = 0; at < depth; at++) value = (value as { a: unknown }).a
+  expect(JSON.stringify(value)).toBe('0.10')
+})

@@ -1,0 +1,46 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { postNotice } from '../../activities/post-notice.ts'
+
+/** A receiver whose answers never end. */
+async function endless(status: number) {
+  let sent = 0
+  const server = createServer((_request, response) => {
+    response.writeHead(status, { 'retry-after': '7' })
+    const chunk = 'x'.repeat(16_384)
+    const more = () => {
+      while (!response.destroyed) {
+        sent += chunk.length
+        if (!response.write(chunk)) return
+      }
+    }
+    response.on('drain', more)
+    more()
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`
+  const delivery = await postNotice({ url, body: {}, id: 'a', signal: AbortSignal.timeout(5_000) })
+  return { delivery, sent: () => sent }
+}
+
+test.each([
+  [200, { outcome: 'delivered' }],
+  [
+    400,
+    { outcome: 'refused', why: expect.stringMatching(/answered 400: an answer of more than 65536 bytes$/) },
+  ],
+  [503, { outcome: 'later', afterMs: 7_000, why: expect.stringContaining('answered 503') }],
+])(
+  'of an answer %i without end no more than 64 KiB is awaited, and its status counts',
+  async (status, expected) => {
+    const { delivery, sent } = await endless(status)
+    expect(delivery).toEqual(expected)
+    expect(sent()).toBeLessThan(16 * 1024 * 1024)
+  },
+)
