@@ -3,20 +3,22 @@ import type { ChangeRun } from '../changes/run-notes.ts'
 import type { ActivityDeps } from './deps.ts'
 import { refusing } from './import-errors.ts'
 
-/** Takes down what a person found out about a parked row. */
+/** Records what a person found out about parked rows. Safe to retry. */
 export function createResolveRow(deps: ActivityDeps) {
   return async function resolveRow({
     plan,
+    rows,
     ...resolution
   }: {
     plan: ChangeRun
-    row: number
+    rows: readonly number[]
     decision: Decision
     by: string
     why: string
   }): Promise<void> {
     try {
-      await resolveChange({ ledger: deps.state.ledger, run: plan.run, ...resolution })
+      const { ledger } = deps.state
+      for (const row of rows) await resolveChange({ ledger, run: plan.run, row, ...resolution })
     } catch (error) {
       throw refusing(error)
     }

@@ -11,7 +11,8 @@ export type Decision =
   | { drop: true }
 
 /**
- * What a person found out about a parked change, with who says so and why; both go into the report.
+ * What a person found out about a parked change, with who says so and why; both go into the report. Said again in
+ * the same words it changes nothing.
  * Throws NotParkedError, and KeyHeldError where another run has staged the same key meanwhile.
  */
 export async function resolveChange({
@@ -44,7 +45,10 @@ export async function resolveChange({
     outcome: target.outcome,
     patch,
   })
-  if (!moved) throw new NotParkedError({ run, row, state: change.state })
+  const isSame = change.resolvedBy === by && change.resolvedWhy === why
+  // What was proven absent may have been sent since.
+  const isSaid = isSame && ('absent' in decision || change.outcome === target.outcome)
+  if (!moved && !isSaid) throw new NotParkedError({ run, row, state: change.state })
 }
 
 function targetOf(decision: Decision) {

@@ -82,8 +82,11 @@ export const recoveryInput = z.strictObject(
     exclude: z.array(z.string().min(1)).min(1).optional(),
     /** Only what has needed attention at least so long. */
     olderThan: duration.optional(),
-    /** A new execution of the workflow begins after so many events of history. */
-    eventsPerExecution: z.int().min(50).max(40_000).optional(),
+    /**
+     * A new execution of the workflow begins after so many events of history. Far below the 51,200 that end one: the
+     * 2,000 updates that an execution takes may add some 20,000 while the run waits.
+     */
+    eventsPerExecution: z.int().min(50).max(10_000).optional(),
     identity: identityInput,
   },
   {

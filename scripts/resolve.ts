@@ -18,7 +18,10 @@ interface Options {
 export function configure(command: Command, terminal: Terminal): void {
   command
     .argument('<run>', 'the name of the run')
-    .requiredOption('--row <n>', 'the parked row, as parked.csv names it')
+    .requiredOption(
+      '--row <n>',
+      'the parked row, as parked.csv names it; several as 17,18 with --absent or --drop',
+    )
     .option('--exists <id>', 'the service has it, under this id')
     .option('--absent', 'it is not there: send it again')
     .option('--drop', 'leave it')
@@ -34,7 +37,8 @@ export function configure(command: Command, terminal: Terminal): void {
       }
       if (Object.keys(decision).length !== 1)
         throw new UsageError('Say one of --exists <id>, --absent, --drop.')
-      const said = { row: Number(row), ...decision, by, why }
+      const rows = row.split(',').map(Number)
+      const said = { ...(rows.length === 1 ? { row: rows[0] } : { rows }), ...decision, by, why }
       const settings = processSettings()
       if (local === true) return await resolveLocally({ settings, terminal, run, said })
       const answer = await resolveInImport({ settings, run, said })

@@ -17,6 +17,7 @@ import {
   checkLimits,
   checkResolution,
   decisionOf,
+  rowsOf,
   isEnding,
   isOver,
   type LimitsChange,
@@ -233,17 +234,19 @@ function takeResolutions({ desk, progress, show, refuseLate }: Open): void {
   setHandler(
     resolve,
     shielded(async (said: Resolution) => {
-      const { row, by, why } = said
-      const input = { ...(await planned(desk)), row, decision: decisionOf(said), by, why }
-      await resolveRow.executeWithOptions({ summary: `resolve row ${row}` }, [input]).catch(throwInOwnWords)
+      const { by, why } = said
+      const rows = rowsOf(said)
+      const named = rows.length === 1 ? `row ${rows[0]}` : `${rows.length} rows`
+      const input = { ...(await planned(desk)), rows, decision: decisionOf(said), by, why }
+      await resolveRow.executeWithOptions({ summary: `resolve ${named}` }, [input]).catch(throwInOwnWords)
       desk.resolved += 1
       countResolved(progress, said)
       show()
-      return `row ${row} resolved by ${by}`
+      return `${named} resolved by ${by}`
     }),
     {
       description:
-        'Says what became of a parked row: {"row": 17, "exists": "<id>"} or "absent": true (it is sent again) or "drop": true, with "by" and "why".',
+        'Says what became of parked rows: {"row": 17, "exists": "<id>"} or "absent": true (it is sent again) or "drop": true, with "by" and "why". "rows": [17, 18] instead of "row" drops or sends several.',
       validator: (said: unknown) => {
         refuseLate()
         checkResolution(said)

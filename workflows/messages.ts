@@ -13,7 +13,9 @@ export interface Approval {
 }
 
 export interface Resolution {
-  row: number
+  /** One row or several, of which the same is true. */
+  row?: number
+  rows?: number[]
   /** The id under which the service has it, or that it is not there, or that it is to be left. */
   exists?: string
   absent?: true
@@ -29,6 +31,12 @@ export interface ReportQuestion {
   /** From 1. */
   page?: number
 }
+
+/** The rows that it is about. */
+export const rowsOf = ({ row, rows }: Resolution): number[] => rows ?? (row === undefined ? [] : [row])
+
+/** So many rows make one step of seconds. */
+const mostResolved = 1_000
 
 export function decisionOf({ exists, absent }: Resolution): Resolved {
   if (exists !== undefined) return { exists }
@@ -74,8 +82,9 @@ export function checkLimits(said: unknown, names: readonly string[]): void {
 }
 
 export function checkResolution(said: unknown): void {
-  const { row, exists, absent, drop, by, why } = namedFields(said, [
+  const { row, rows, exists, absent, drop, by, why } = namedFields(said, [
     'row',
+    'rows',
     'exists',
     'absent',
     'drop',
@@ -83,10 +92,15 @@ export function checkResolution(said: unknown): void {
     'why',
   ])
   checkPerson({ by, why })
-  if (!Number.isInteger(row)) throw refused('Name the row: "row": 17, as parked.csv does.')
+  const named = row === undefined ? rows : rows === undefined ? [row] : undefined
+  if (!Array.isArray(named) || named.length === 0 || !named.every((one) => Number.isInteger(one)))
+    throw refused('Name the row, as parked.csv does: "row": 17, or several of them: "rows": [17, 18].')
+  if (named.length > mostResolved) throw refused(`Name at most ${mostResolved} rows at once.`)
   const decisions = [typeof exists === 'string' && exists !== '', absent === true, drop === true]
   if (decisions.filter(Boolean).length !== 1)
     throw refused('Say one of "exists": "<id>", "absent": true, "drop": true.')
+  if (exists !== undefined && named.length > 1)
+    throw refused('Name one row with "exists": an id is of one record.')
 }
 
 function checkPerson({ by, why }: { by?: unknown; why?: unknown }): void {

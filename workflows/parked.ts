@@ -1,5 +1,5 @@
 import type { ReportCounts } from '../changes/report.ts'
-import { decisionOf, type Resolution } from './messages.ts'
+import { decisionOf, rowsOf, type Resolution } from './messages.ts'
 
 /** What of a run waits for a person to find out. */
 export interface Parked {
@@ -10,12 +10,15 @@ export interface Parked {
 
 /** Until the sending counts anew, from the ledger. */
 export function countResolved({ counts, parkedRows }: Parked, said: Resolution): void {
-  const at = parkedRows?.indexOf(said.row) ?? -1
-  if (counts === undefined || at < 0) return
-  parkedRows?.splice(at, 1)
   const decision = decisionOf(said)
-  counts.parked -= 1
-  counts['exists' in decision ? 'done' : 'absent' in decision ? 'staged' : 'skipped'] += 1
+  const to = 'exists' in decision ? 'done' : 'absent' in decision ? 'staged' : 'skipped'
+  for (const row of rowsOf(said)) {
+    const at = parkedRows?.indexOf(row) ?? -1
+    if (counts === undefined || at < 0) continue
+    parkedRows?.splice(at, 1)
+    counts.parked -= 1
+    counts[to] += 1
+  }
 }
 
 /** Which rows are parked, and how to say what became of them, as markdown. */

@@ -3,6 +3,7 @@ import {
   allHandlersFinished,
   condition,
   proxyActivities,
+  type WorkflowInfo,
   workflowInfo,
 } from '@temporalio/workflow'
 import type { SendStep } from '../activities/change-segment.ts'
@@ -116,8 +117,17 @@ async function leaveFailed(
   await leaveResumes.executeWithOptions({ summary }, [{ ...refOf(plan), lanes: failedCanaries, why }])
 }
 
+/**
+ * Whether a new execution is to begin: by the plan's bound of events, or because Temporal asks for one, which it also
+ * does for a history that is large in bytes or near the most updates an execution takes (2,000).
+ */
+export const isHistoryLong = (
+  { historyLength, continueAsNewSuggested }: Pick<WorkflowInfo, 'historyLength' | 'continueAsNewSuggested'>,
+  { eventsPerExecution }: Pick<RecoveryPlan, 'eventsPerExecution'>,
+): boolean => continueAsNewSuggested || historyLength >= eventsPerExecution
+
 async function continueWhereLong({ plan, control, continueWith }: RecoverySending, thread: Thread) {
-  if (workflowInfo().historyLength < plan.eventsPerExecution) return
+  if (!isHistoryLong(workflowInfo(), plan)) return
   await condition(allHandlersFinished)
   // Somebody may have stopped it meanwhile, and the next execution would not know.
   if (control.stopping) return

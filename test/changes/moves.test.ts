@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { type Cause, move, moveByAnswer, moves, movesAsMarkdown } from '../../changes/moves.ts'
 import { outcomes } from '../../changes/outcomes.ts'
+import { resolveChange } from '../../changes/resolve.ts'
 import { openState } from '../../state/open-state.ts'
 import { changeStates } from '../../state/tables.ts'
 import { temporaryFolder } from './engine.ts'
@@ -96,4 +97,15 @@ test('the table for the docs has a line for each move', () => {
 
 test('every outcome has words for people', () => {
   for (const words of Object.values(outcomes)) expect(words.length).toBeGreaterThan(10)
+})
+
+test('a decision that is said again in the same words changes nothing, and another one is refused', async () => {
+  const { ledger, first, now } = await stageOne()
+  await ledger.move({ id: first.id, from: ['sending'], patch: { state: 'parked', outcome: 'lostReply' } })
+  const drop = { ledger, run: 'r', row: 1, decision: { drop: true }, by: 'Ana', why: 'looked' } as const
+  await resolveChange(drop)
+  await resolveChange(drop)
+  expect(await now()).toMatchObject({ state: 'dropped', resolvedBy: 'Ana' })
+  await expect(resolveChange({ ...drop, decision: { exists: 'x' } })).rejects.toThrow('row 1')
+  await expect(resolveChange({ ...drop, by: 'Eva' })).rejects.toThrow('row 1')
 })
