@@ -23,6 +23,9 @@ export interface ListedCommand {
 
 export type Commands = Readonly<Record<string, ListedCommand>>
 
+/** For what a failed command left open to end by itself. */
+const failedGraceMs = 2_000
+
 /** Carries out one command line in this process and leaves its exit code in `process.exitCode`. */
 export async function runCommandLine({ words, commands }: { words: readonly string[]; commands: Commands }) {
   const terminal = createTerminal({
@@ -45,6 +48,8 @@ export async function runCommandLine({ words, commands }: { words: readonly stri
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return
     process.exitCode = terminal.failure(error instanceof CommanderError ? toUsageError(error) : error)
+    // A command that failed has nothing more to say: what it could not close must not keep it.
+    setTimeout(() => process.exit(), failedGraceMs).unref()
   } finally {
     terminal.close()
   }

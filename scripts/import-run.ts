@@ -13,7 +13,7 @@ import { previewImport } from './import-preview.ts'
 import { reportImport } from './import-report.ts'
 import type { ImportHandle } from './start-import.ts'
 import { openLocalSession } from './local-session.ts'
-import { openSession, type Session } from './session.ts'
+import { openSession, resumeOrThrow, type Session } from './session.ts'
 import { startImport } from './start-import.ts'
 import { exitCodes } from './terminal/failures.ts'
 import type { Terminal } from './terminal/terminal.ts'
@@ -55,11 +55,8 @@ export async function runImport(call: Call): Promise<void> {
       await followImport({ session, handle, terminal, settings })
       return
     } catch (error) {
-      if (!session.gone.aborted) {
-        await handed.remove()
-        throw error
-      }
-      terminal.note('The command whose Temporal server this one used has ended: this one starts its own.')
+      if (!session.gone.aborted) await handed.remove()
+      resumeOrThrow({ session, error, terminal })
     } finally {
       await session.close()
     }

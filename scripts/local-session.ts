@@ -8,7 +8,7 @@ import { startWorker, type RunningWorker } from '../worker/start-worker.ts'
 import { findBinary } from './dev-server/find-binary.ts'
 import { localChannel } from './dev-server/readiness.ts'
 import { startDevServer, type DevServer } from './dev-server/start-dev-server.ts'
-import { connect, findWorker, type Session, type SessionOptions } from './session.ts'
+import { connect, findWorker, OwnerEnded, type Session, type SessionOptions } from './session.ts'
 
 /** Somebody waits for the first answer: what does not come in three tries is told. */
 const firstLook = { resource: listResources.plans, page: 1, pageSize: 1, tries: 3 }
@@ -17,6 +17,9 @@ const firstLook = { resource: listResources.plans, page: 1, pageSize: 1, tries: 
 const workerWithinMs = 5_000
 
 const lookEveryMs = 250
+
+/** Requests in flight may still be answered. */
+export const lostServerGraceMs = 2_000
 
 export interface LocalSessionOptions extends SessionOptions {
   /** The runs that may write to the service here; none where it is left out. */
@@ -37,10 +40,28 @@ export async function openLocalSession(options: LocalSessionOptions): Promise<Se
   for (;;) {
     const server = await startLocalServer(options)
     try {
-      return await openOn({ ...options, server })
+      return await onServer(server, () => openOn({ ...options, server }))
     } catch (error) {
-      // Where the command whose server it was has ended meanwhile, the next turn starts one.
+      await server.stop()
+      // When the command whose server it was has ended meanwhile, the next turn starts one.
       if (!server.isAbandoned()) throw error
+    }
+  }
+}
+
+/**
+ * Does what needs the server, again when that ended meanwhile: it is started again, and nothing that was connected to
+ * it half is worth keeping.
+ * @throws {DevServerError} when it cannot be started again, and what `work` throws on a server that lives
+ */
+export async function onServer<T>(server: DevServer, work: () => Promise<T>): Promise<T> {
+  for (;;) {
+    const { pid } = server
+    try {
+      return await work()
+    } catch (error) {
+      await server.ready()
+      if (server.pid === pid) throw error
     }
   }
 }
@@ -48,21 +69,25 @@ export async function openLocalSession(options: LocalSessionOptions): Promise<Se
 async function openOn(options: LocalSessionOptions & { server: DevServer }): Promise<Session> {
   const { terminal, server } = options
   await using opened = new AsyncDisposableStack()
-  opened.defer(() => server.stop())
   const client = opened.adopt(await connect(localPlace(server)), (one) => one.connection.close())
-  const found = await startOrFindWorker({ ...options, client })
-  const { identity } = opened.adopt(found, (one) => one.stop())
+  const worker = opened.adopt(await startOrFindWorker({ ...options, client }), (one) =>
+    // `gone` says why a worker ended by itself.
+    one.stop().catch(() => undefined),
+  )
   terminal.note(`Temporal UI: ${server.uiUrl}`)
-  const watch = watchServer(server)
+  const watch = watchServer({ server, worker })
   const rest = opened.move()
   return {
     client,
-    identity,
+    identity: worker.identity,
     uiUrl: server.uiUrl,
     gone: watch.gone,
     async close() {
       watch.end()
-      await rest.disposeAsync()
+      // A worker that has lost its server cannot tell it that it stops.
+      const closed = rest.disposeAsync()
+      await (server.lost.aborted ? Promise.race([closed, sleep(lostServerGraceMs)]) : closed)
+      await server.stop()
     },
     async letGo() {
       await server.stop({ graceMs: 0 })
@@ -83,7 +108,7 @@ export const localPlace = (server: DevServer) => ({
   connectionOptions: { address: server.address, ...localChannel },
   namespace: 'default',
   uiUrl: server.uiUrl,
-  local: true as const,
+  local: { comesBack: () => !server.lost.aborted && !server.isAbandoned() },
 })
 
 /** A worker of this command; where another process has the folder, the one that listens for it on this server. */
@@ -99,7 +124,8 @@ async function startOrFindWorker(options: LocalSessionOptions & { client: Client
       const look = () => findWorker({ client, settings, place })
       // A server that goes away meanwhile would be waited for much longer.
       const identity = await client.withDeadline(Date.now() + lookEveryMs, look).catch(() => undefined)
-      if (identity !== undefined) return { identity, stop: () => Promise.resolve() }
+      if (identity !== undefined)
+        return { identity, ended: new Promise<void>(() => undefined), stop: () => Promise.resolve() }
       await sleep(lookEveryMs)
     }
     // It listens to another Temporal, or for another workspace.
@@ -126,9 +152,13 @@ async function* unfinishedWrites({
   for await (const { workflowId } of client.workflow.list({ query })) yield workflowId
 }
 
-/** Tells when a server that another command had is abandoned. */
-function watchServer(server: DevServer) {
+/** Notices when the server or the worker of a session is gone for good. */
+function watchServer({ server, worker }: { server: DevServer; worker: Pick<RunningWorker, 'ended'> }) {
   const gone = new AbortController()
-  const timer = setInterval(() => server.isAbandoned() && gone.abort(), lookEveryMs)
+  const timer = setInterval(() => {
+    if (server.isAbandoned()) gone.abort(new OwnerEnded())
+  }, lookEveryMs)
+  server.lost.addEventListener('abort', () => gone.abort(server.lost.reason), { once: true })
+  worker.ended.catch((error: unknown) => gone.abort(error))
   return { gone: gone.signal, end: () => clearInterval(timer) }
 }

@@ -10,7 +10,7 @@ import { openLocalSession } from './local-session.ts'
 import type { RecoveryOrder } from './recover.ts'
 import { answerRecovery } from './recovery-ask.ts'
 import { reportRecovery } from './recovery-report.ts'
-import { openSession, type Session } from './session.ts'
+import { openSession, resumeOrThrow, type Session } from './session.ts'
 import type { Terminal } from './terminal/terminal.ts'
 
 export type RecoveryHandle = WorkflowHandle<typeof recoverSubscriptions>
@@ -42,8 +42,7 @@ export async function runRecovery(call: Call): Promise<void> {
       await followRecovery({ session, handle, terminal, settings })
       return
     } catch (error) {
-      if (!session.gone.aborted) throw error
-      terminal.note('The command whose Temporal server this one used has ended: this one starts its own.')
+      resumeOrThrow({ session, error, terminal })
     } finally {
       await session.close()
     }

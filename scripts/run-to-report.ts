@@ -3,7 +3,7 @@ import type { Settings } from '../worker/settings.ts'
 import { reportExport } from './export-report.ts'
 import { followExport, type ExportHandle } from './follow-export.ts'
 import { openLocalSession } from './local-session.ts'
-import { openSession, type Session } from './session.ts'
+import { openSession, resumeOrThrow, type Session } from './session.ts'
 import { exitCodes } from './terminal/failures.ts'
 import type { Terminal } from './terminal/terminal.ts'
 
@@ -41,8 +41,7 @@ export async function runToReport(options: RunToReport): Promise<void> {
       const report: ExportReport = await followExport({ client, handle, terminal, gone: session.gone })
       return await reportExport({ report, terminal, settings })
     } catch (error) {
-      if (!session.gone.aborted) throw error
-      terminal.note('The command whose Temporal server this one used has ended: this one starts its own.')
+      resumeOrThrow({ session, error, terminal })
     } finally {
       await session.close()
     }

@@ -1,4 +1,10 @@
-import { Client, Connection, defaultGrpcRetryOptions, makeGrpcRetryInterceptor } from '@temporalio/client'
+import {
+  Client,
+  Connection,
+  type GrpcRetryOptions,
+  isRetryableError,
+  makeGrpcRetryInterceptor,
+} from '@temporalio/client'
 import { loadClientConnectConfig } from '@temporalio/envconfig'
 import { join } from 'node:path'
 import { StateUnreadableError } from '../state/errors.ts'
@@ -18,11 +24,27 @@ export interface Session {
   /** Whom the worker acts on, in its own words. */
   identity: Identity
   uiUrl: string | undefined
-  /** Aborted when the server is gone under the session; a new session then goes on with what it did. */
+  /**
+   * Aborted when the session cannot go on, with the error that says why: with OwnerEnded a new session resumes what
+   * this one did.
+   */
   gone: AbortSignal
   close(): Promise<void>
   /** Ends what the session started, at once. What becomes of a run that has not ended. */
   letGo(): Promise<'goes on' | 'waits'>
+}
+
+/** The command whose Temporal server this one used has ended. */
+export class OwnerEnded extends Error {
+  override readonly name = 'OwnerEnded'
+}
+
+/** Returns when a new session can resume what one that failed with `error` did. Else throws the reason. */
+export function resumeOrThrow(options: { session: Session; error: unknown; terminal: Terminal }): void {
+  const { session, error, terminal } = options
+  if (!session.gone.aborted) throw error
+  if (!(session.gone.reason instanceof OwnerEnded)) throw session.gone.reason
+  terminal.note('The command whose Temporal server this one used has ended: this one starts its own.')
 }
 
 export interface SessionOptions {
@@ -34,8 +56,8 @@ export interface TemporalPlace {
   connectionOptions: { address?: string }
   namespace: string
   uiUrl: string | undefined
-  /** A dev server on this machine: what does not answer there is gone. */
-  local?: true
+  /** A dev server on this machine; whether it is started again when it ends. */
+  local?: { comesBack: () => boolean }
 }
 
 /** Where Temporal is: what TEMPORAL_* say, else the living dev server of this data folder. */
@@ -54,7 +76,8 @@ export function temporalPlace(settings: Settings): TemporalPlace {
         connectionOptions: { address: local.address, ...localChannel },
         namespace: 'default',
         uiUrl: local.uiUrl,
-        local: true,
+        // Its own command knows.
+        local: { comesBack: () => false },
       }
 }
 
@@ -85,15 +108,23 @@ export async function openSession({ settings }: SessionOptions): Promise<Session
   }
 }
 
-/** Two seconds; the client's own ten tries take twenty, and hear of an abort only between two of them. */
-const localRetries = defaultGrpcRetryOptions({ maxAttempts: 5 })
+/** A dev server is back within seconds, on a busy machine within twenty; the client's own tries are up to five seconds apart. */
+const retryEveryMs = 250
+const mostRetries = { comesBack: 80, unknown: 8 }
+
+/** An abort of a call is heard only between two tries, so that they must end when the server is gone for good. */
+const localRetries = ({ comesBack }: { comesBack: () => boolean }): GrpcRetryOptions => ({
+  delayFunction: () => retryEveryMs,
+  retryableDecider: (attempt, status) =>
+    attempt < (comesBack() ? mostRetries.comesBack : mostRetries.unknown) && isRetryableError(status),
+})
 
 export async function connect(place: TemporalPlace): Promise<Client> {
   try {
     const connection = await Connection.connect({
       ...place.connectionOptions,
       connectTimeout: '5s',
-      ...(place.local === true && { interceptors: [makeGrpcRetryInterceptor(localRetries)] }),
+      ...(place.local && { interceptors: [makeGrpcRetryInterceptor(localRetries(place.local))] }),
     })
     return new Client({ connection, namespace: place.namespace })
   } catch (cause) {

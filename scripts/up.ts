@@ -1,6 +1,9 @@
 import type { Command } from 'commander'
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { startWorker } from '../worker/start-worker.ts'
-import { localPlace, startLocalServer } from './local-session.ts'
+import type { DevServer } from './dev-server/start-dev-server.ts'
+import { localPlace, lostServerGraceMs, onServer, startLocalServer } from './local-session.ts'
 import { processSettings } from './settings.ts'
 import { noteMonitor } from './worker.ts'
 import { onInterrupt } from './terminal/interrupt.ts'
@@ -11,7 +14,8 @@ export function configure(command: Command, terminal: Terminal): void {
     const settings = processSettings()
     const server = await startLocalServer({ settings, terminal })
     try {
-      const worker = await startWorker({ settings, temporal: localPlace(server), standing: true })
+      const start = () => startWorker({ settings, temporal: localPlace(server), standing: true })
+      const worker = await onServer(server, start)
       using _interrupt = onInterrupt({ first: () => worker.stop(), second: () => process.exit(1) })
       terminal.identity(settings.billing)
       terminal.note(`Temporal UI: ${server.uiUrl}`)
@@ -20,9 +24,16 @@ export function configure(command: Command, terminal: Terminal): void {
       terminal.note(
         'Other commands in this folder find both. Ctrl-C ends them; runs wait and go on at the next start.',
       )
-      await worker.ended
+      await Promise.race([worker.ended, lost(server)])
     } finally {
       await server.stop()
     }
   })
+}
+
+/** Fails when the server is gone for good, after a moment for the requests in flight. */
+async function lost({ lost: signal }: DevServer): Promise<never> {
+  await once(signal, 'abort')
+  await sleep(lostServerGraceMs)
+  throw signal.reason
 }

@@ -28,7 +28,8 @@ export async function becomesReady(server: {
   return false
 }
 
-function isOpen(address: string): Promise<boolean> {
+/** Whether anything listens there. */
+export function isOpen(address: string): Promise<boolean> {
   const [host, port] = address.split(':')
   return new Promise((resolve) => {
     const socket = connect({ host: host ?? '', port: Number(port) })

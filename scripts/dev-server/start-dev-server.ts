@@ -2,66 +2,77 @@ import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { FolderLockedError } from '../../state/errors.ts'
+import { endProcess, isAlive } from '../../state/process-identity.ts'
 import { acquireLock } from '../../state/worker-lock.ts'
 import type { WorkerLock } from '../../state/worker-lock.ts'
-import { endProcess, isAlive } from '../../state/process-identity.ts'
+import { freePorts } from './free-ports.ts'
+import { keepServer } from './keep-server.ts'
 import { becomesReady } from './readiness.ts'
-import { readServerRecord, removeServerRecord, writeServerRecord } from './server-record.ts'
+import { readServerRecord } from './server-record.ts'
 import type { ServerRecord } from './server-record.ts'
-import { DevServerError, startProcess } from './start-process.ts'
+import { DevServerError } from './start-process.ts'
 import type { Ports } from './start-process.ts'
 
-/** A start takes 0.4 to 1.2 s on two idle cores; a minute is for a machine that does much else. */
+/** Another command's server takes 0.4 to 1.2 s to start on two idle cores; a minute is for a busy machine. */
 const startTimeoutMs = 60_000
-/** An orphan has long been up: what does not answer soon is stuck. */
-const adoptTimeoutMs = 5_000
-/** It ends in 1.2 s when asked. */
-const stopGraceMs = 5_000
-/** What does not answer will hardly listen either, and its database takes no harm from a SIGKILL. */
-const stuckGraceMs = 1_000
+/** A server that has long been up and does not answer soon is stuck. */
+const answerTimeoutMs = 5_000
 
 export interface DevServer {
-  /** host:port of gRPC. */
+  /** host:port of gRPC; stays the same when the server is started again. */
   address: string
   uiUrl: string | undefined
-  pid: number
-  /** By this call, by a command that was killed and left it, or by one that still has it. */
-  origin: 'started' | 'adopted' | 'shared'
+  /** Of the process that serves now. */
+  readonly pid: number
+  /** By this call, or by another command that still has it. */
+  origin: 'started' | 'shared'
+  /** Aborted, with a DevServerError as its reason, when the server ended and could not be started again. */
+  lost: AbortSignal
   /** Whether it is shared, and the command that had it has ended: nobody keeps it any more. */
   isAbandoned(): boolean
+  /** Resolves when the server is up, again if it just ended. @throws {DevServerError} when it is lost */
+  ready(): Promise<void>
   /** Ends the server and waits until it is gone, unless it is shared: then its own command does. */
   stop(options?: { graceMs?: number }): Promise<void>
 }
 
 export interface StartDevServer {
-  /** The server's database is `temporal.db` in it; its lock, note and log lie in `dev-server/`. */
+  /** The server's database is `temporal.db` in it; its lock, note and log are in `dev-server/`. */
   dataDir: string
-  /** Asked for only where a server has to be started. */
+  /** Asked for only when a server has to be started. */
   binary: () => Promise<string>
-  /** Default: free ones. */
-  ports?: Ports
+  /** Default: free ones, others when another process takes them first. */
+  ports?: Ports | undefined
   /** Default: true. */
   ui?: boolean
+  /** How free ports are found. */
+  choosePorts?: () => Promise<Ports>
+}
+
+/** Where a server's files are. */
+export interface Place {
+  folder: string
+  database: string
 }
 
 /**
- * A Temporal dev server on the data folder's own database, ready to serve: the living one of this folder, the one
- * that a killed command left behind, or a new one. Never two on one database: they damage each other. Whoever
- * starts or adopts one holds the folder's lock until it is stopped.
+ * A Temporal dev server on the data folder's own database, ready to serve: the living one of this folder, or a new
+ * one. Never two on one database: they damage each other. The process that starts one holds the folder's lock until
+ * it is stopped, starts it again on the same port if it ends by itself, and takes it with it however it ends.
  *
- * Throws DevServerError where none comes up.
+ * @throws {DevServerError} when none comes up
  */
 export async function startDevServer(options: StartDevServer): Promise<DevServer> {
   const dataDir = resolve(options.dataDir)
   const folder = join(dataDir, 'dev-server')
-  const database = join(dataDir, 'temporal.db')
+  const place = { folder, database: join(dataDir, 'temporal.db') }
   mkdirSync(folder, { recursive: true })
   const deadline = performance.now() + startTimeoutMs
   for (;;) {
     const lock = lockOf(folder)
-    if (lock !== undefined) return await serve({ ...options, folder, database, lock })
-    const shared = await livingServer({ folder, database })
-    if (shared !== undefined) return share({ record: shared, folder })
+    if (lock !== undefined) return await serve({ ...options, ...place, lock })
+    const shared = noted(place)
+    if (shared !== undefined && (await answersSoon(shared))) return share({ ...place, record: shared })
     if (performance.now() > deadline) {
       throw new DevServerError({
         logFile: join(folder, 'temporal.log'),
@@ -72,16 +83,27 @@ export async function startDevServer(options: StartDevServer): Promise<DevServer
   }
 }
 
-function share({ record, folder }: { record: ServerRecord; folder: string }): DevServer {
-  const isFree = () => {
-    const lock = lockOf(folder)
+function share({ record, ...place }: Place & { record: ServerRecord }): DevServer {
+  const isAbandoned = () => {
+    const lock = lockOf(place.folder)
     lock?.release()
     return lock !== undefined
   }
   return {
-    ...handle(record),
+    address: record.address,
+    uiUrl: record.uiUrl,
+    get pid() {
+      return noted(place)?.pid ?? record.pid
+    },
     origin: 'shared',
-    isAbandoned: () => !isAlive(record) || isFree(),
+    lost: new AbortController().signal,
+    isAbandoned,
+    async ready() {
+      for (const until = performance.now() + startTimeoutMs; performance.now() < until; await sleep(50)) {
+        const server = noted(place)
+        if (isAbandoned() || (server !== undefined && (await answersSoon(server)))) return
+      }
+    },
     stop: () => Promise.resolve(),
   }
 }
@@ -95,72 +117,35 @@ function lockOf(folder: string): WorkerLock | undefined {
   }
 }
 
-interface Place {
-  folder: string
-  database: string
-}
-
-/** The noted server, if it lives, is this folder's and answers. */
-async function livingServer({ folder, database }: Place): Promise<ServerRecord | undefined> {
-  const record = noted({ folder, database })
-  return record !== undefined && (await answersSoon(record)) ? record : undefined
-}
-
+/** The server of the note, if it lives and is this folder's. */
 function noted({ folder, database }: Place): ServerRecord | undefined {
   const record = readServerRecord(folder)
   return record?.database === database && isAlive(record) ? record : undefined
 }
 
 function answersSoon(record: ServerRecord): Promise<boolean> {
-  return becomesReady({ address: record.address, isAlive: () => isAlive(record), timeoutMs: adoptTimeoutMs })
+  return becomesReady({
+    address: record.address,
+    isAlive: () => isAlive(record),
+    timeoutMs: answerTimeoutMs,
+  })
 }
 
 async function serve(options: StartDevServer & Place & { lock: WorkerLock }): Promise<DevServer> {
-  const { folder, lock } = options
+  const { lock, ui = true, choosePorts = twoPorts } = options
   try {
-    const orphan = await adopt(options)
-    const record = orphan ?? (await start(options))
-    let stopped: Promise<void> | undefined
-    const end = async (graceMs: number) => {
-      await endProcess({ identity: record, graceMs })
-      removeServerRecord(folder)
-      lock.release()
-    }
-    return {
-      ...handle(record),
-      origin: orphan === undefined ? 'started' : 'adopted',
-      isAbandoned: () => false,
-      stop: ({ graceMs = stopGraceMs } = {}) => (stopped ??= end(graceMs)),
-    }
+    // Its owner is gone, and it is about to follow.
+    const orphan = noted(options)
+    if (orphan !== undefined) await endProcess({ identity: orphan, graceMs: 0 })
+    const kept = await keepServer({ ...options, ui, choosePorts, startTimeoutMs })
+    return Object.assign(kept, { origin: 'started' as const, isAbandoned: () => false })
   } catch (error) {
     lock.release()
     throw error
   }
 }
 
-function handle({ address, uiUrl, pid }: ServerRecord) {
-  return { address, uiUrl, pid }
-}
-
-/** An orphan that is as asked is used; any other is ended, for its database is needed. */
-async function adopt({ folder, database, ports, ui = true }: StartDevServer & Place) {
-  const record = noted({ folder, database })
-  if (record === undefined) return undefined
-  const isAsAsked =
-    (record.uiUrl !== undefined) === ui && (ports === undefined || record.address.endsWith(`:${ports.grpc}`))
-  if (isAsAsked && (await answersSoon(record))) return record
-  await endProcess({ identity: record, graceMs: isAsAsked ? stuckGraceMs : stopGraceMs })
-  return undefined
-}
-
-async function start({ folder, database, binary, ports, ui = true }: StartDevServer & Place) {
-  const logFile = join(folder, 'temporal.log')
-  const record = await startProcess({ binary: await binary(), database, logFile, ports, ui })
-  writeServerRecord({ folder, record })
-  const alive = () => isAlive(record)
-  if (await becomesReady({ address: record.address, isAlive: alive, timeoutMs: startTimeoutMs }))
-    return record
-  const what = alive() ? `did not answer in ${startTimeoutMs / 1000} s` : 'ended at its start'
-  await endProcess({ identity: record, graceMs: stopGraceMs })
-  throw new DevServerError({ logFile, what })
+async function twoPorts(): Promise<Ports> {
+  const [grpc = 0, ui = 0] = await freePorts(2)
+  return { grpc, ui }
 }

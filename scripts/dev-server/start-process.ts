@@ -1,7 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
-import { closeSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
 import { promisify } from 'node:util'
-import { freePorts } from './free-ports.ts'
 import { identify } from '../../state/process-identity.ts'
 import { searchAttributes } from './readiness.ts'
 import type { ServerRecord } from './server-record.ts'
@@ -11,17 +10,12 @@ export interface Ports {
   ui: number
 }
 
-/** No dev server came up: with the last words of its log. */
+/** No dev server came up, or it ended and could not be started again. */
 export class DevServerError extends Error {
   override name = 'DevServerError' as const
-  constructor({ logFile, what }: { logFile: string; what: string }) {
-    super(`The Temporal dev server ${what}: ${lastLine(logFile)}. See ${logFile}.`)
+  constructor({ logFile, what, cause }: { logFile: string; what: string; cause?: unknown }) {
+    super(`The Temporal dev server ${what}. Its log: ${logFile}`, { cause })
   }
-}
-
-function lastLine(file: string): string {
-  const words = readFileSync(file, 'utf8').trim().split('\n').at(-1)?.trim().replace(/\.$/, '')
-  return words === undefined || words === '' ? 'it said nothing' : words
 }
 
 /**
@@ -39,23 +33,36 @@ export interface StartProcess {
   binary: string
   database: string
   logFile: string
-  ports?: Ports | undefined
+  ports: Ports
   ui: boolean
 }
 
 /**
+ * Becomes the server and leaves a watcher beside it, which kills it as soon as the pipe to its owner closes without a
+ * word: however the owner ended, its server ends with it. A line on the pipe sends the watcher home instead.
+ */
+const endingWithOwner = 'exec 3<&0 </dev/null; { read -r _ <&3 || kill -KILL $$; } & exec "$@" 3<&-'
+
+export interface ServerProcess {
+  record: ServerRecord
+  /** Resolves when the process has ended. */
+  ended: Promise<void>
+}
+
+/**
  * Starts the server and says at once which process it is, before it is ready. It gets a session of its own, so that
- * a Ctrl-C in the terminal reaches only the command, which still needs it to end its run; and a file for its
- * words, because a pipe to a killed command would end it too.
+ * a Ctrl-C in the terminal reaches only the command, which still needs it to end its run. It ends with this process.
  */
 export async function startProcess({
   binary,
   database,
   logFile,
-  ports,
+  ports: { grpc, ui: uiPort },
   ui,
-}: StartProcess): Promise<ServerRecord> {
-  const [flags, { grpc, ui: uiPort }] = await Promise.all([optionalFlags(binary), ports ?? twoPorts()])
+}: StartProcess): Promise<ServerProcess> {
+  const flags = await optionalFlags(binary).catch((cause: unknown) => {
+    throw new DevServerError({ logFile, what: `did not start: ${binary} cannot be run`, cause })
+  })
   const log = openSync(logFile, 'w')
   const place = ['--ip', '127.0.0.1', '--port', String(grpc), '--db-filename', database]
   const args = [
@@ -67,22 +74,30 @@ export async function startProcess({
     ...quick,
     ...flags,
   ]
-  const child = spawn(binary, args, { detached: true, stdio: ['ignore', log, log], env: withoutTemporal() })
+  const child = spawn('/bin/sh', ['-c', endingWithOwner, 'sh', binary, ...args], {
+    detached: true,
+    stdio: ['pipe', log, log],
+    env: withoutTemporal(),
+  })
   closeSync(log)
-  child.unref()
+  // Somebody who ends the watcher too leaves nobody to read.
+  child.stdin?.on('error', () => undefined)
+  const ended = new Promise<void>((resolve) => {
+    child.once('error', () => resolve())
+    child.once('exit', () => {
+      child.stdin?.end('\n')
+      resolve()
+    })
+  })
   const identity = child.pid === undefined ? undefined : identify(child.pid)
   if (identity === undefined) throw new DevServerError({ logFile, what: 'did not start' })
-  return {
+  const record = {
     ...identity,
     address: `127.0.0.1:${grpc}`,
     ...(ui ? { uiUrl: `http://127.0.0.1:${uiPort}` } : {}),
     database,
   }
-}
-
-async function twoPorts(): Promise<Ports> {
-  const [grpc = 0, ui = 0] = await freePorts(2)
-  return { grpc, ui }
+  return { record, ended }
 }
 
 /** Flags that only newer command lines know. */

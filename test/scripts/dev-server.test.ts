@@ -1,16 +1,17 @@
 import { Client, Connection } from '@temporalio/client'
 import { defineSearchAttributeKey } from '@temporalio/common'
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import { freePorts } from '../../scripts/dev-server/free-ports.ts'
-import { endProcess, identify } from '../../state/process-identity.ts'
+import { endProcess, identify, isAlive } from '../../state/process-identity.ts'
 import { becomesReady, localChannel } from '../../scripts/dev-server/readiness.ts'
 import { startDevServer } from '../../scripts/dev-server/start-dev-server.ts'
-import type { DevServer } from '../../scripts/dev-server/start-dev-server.ts'
+import type { DevServer, StartDevServer } from '../../scripts/dev-server/start-dev-server.ts'
 import { runProgram } from './run-program.ts'
 
 let dataDir: string
@@ -25,7 +26,9 @@ afterEach(async () => {
   rmSync(dataDir, { recursive: true })
 })
 
-async function start(options: { dataDir?: string; binary?: string; ui?: boolean } = {}): Promise<DevServer> {
+async function start(
+  options: Omit<Partial<StartDevServer>, 'binary'> & { binary?: string } = {},
+): Promise<DevServer> {
   const { binary = inject('temporalBinary'), ...others } = options
   const server = await startDevServer({
     dataDir,
@@ -118,27 +121,57 @@ describe('the dev server', () => {
     expect(servers.map(({ origin }) => origin).toSorted()).toEqual(['shared', 'shared', 'started'])
   })
 
-  it('outlives a command that is killed, and the next one goes on with it', async () => {
+  it('ends with its command, however that ended, and the next one finds its runs', async () => {
     const { child, ended, server } = await startElsewhere()
     await startRun(server.address, 'export-1')
+    const identity = identify(server.pid)!
     child.kill('SIGKILL')
     await ended
-    const adopted = await start()
-    expect(adopted).toMatchObject({ origin: 'adopted', pid: server.pid, address: server.address })
-    expect(await verdictOf(adopted.address, 'export-1')).toBe('proven')
-    await adopted.stop()
-    expect(identify(server.pid)).toBeUndefined()
+    await vi.waitFor(() => expect(isAlive(identity)).toBe(false), { timeout: 10_000 })
+    const next = await start()
+    expect(next).toMatchObject({ origin: 'started' })
+    expect(await verdictOf(next.address, 'export-1')).toBe('proven')
+    await next.stop({ graceMs: 0 })
   })
 
   it('is not reached by the Ctrl-C that reaches its command', async () => {
-    const { child, ended, server } = await startElsewhere()
-    const group = -(child.pid ?? 0)
-    process.kill(group, 'SIGINT')
-    expect(await ended).toMatchObject({ code: null })
-    expect(() => process.kill(group, 0)).toThrow('ESRCH')
-    const adopted = await start()
-    expect(adopted).toMatchObject({ origin: 'adopted', pid: server.pid })
-    await adopted.stop()
+    const { child, server } = await startElsewhere()
+    const groupOf = (pid: number | undefined) =>
+      execFileSync('ps', ['-o', 'pgid=', '-p', String(pid)], { encoding: 'utf8' }).trim()
+    expect(groupOf(child.pid)).toBe(String(child.pid))
+    expect(groupOf(server.pid)).toBe(String(server.pid))
+  })
+
+  it('is started again on the same port when it ends by itself', async () => {
+    const server = await start()
+    const { pid, address } = server
+    await startRun(address, 'export-1')
+    process.kill(pid, 'SIGKILL')
+    await vi.waitFor(() => expect(server.pid).not.toBe(pid), { timeout: 20_000 })
+    await server.ready()
+    pids.push(server.pid)
+    expect(await verdictOf(address, 'export-1')).toBe('proven')
+    await server.stop({ graceMs: 0 })
+  })
+
+  it('takes other ports when another program was quicker to take the ones it chose', async () => {
+    const taken = createServer()
+    await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
+    const { port } = taken.address() as AddressInfo
+    const [free = 0, ui = 0, otherUi = 0] = await freePorts(3)
+    // The port of the UI is taken first, which only the server itself notices.
+    const choices = [
+      { grpc: free, ui: port },
+      { grpc: port, ui },
+      { grpc: free, ui: otherUi },
+    ]
+    const choosePorts = () => Promise.resolve(choices.shift()!)
+    const server = await start({ ui: true, choosePorts })
+    expect(server).toMatchObject({ address: `127.0.0.1:${free}`, uiUrl: `http://127.0.0.1:${otherUi}` })
+    await server.stop({ graceMs: 0 })
+    const ports = { grpc: port, ui }
+    await expect(start({ ports })).rejects.toThrow(`another program uses its port ${port}`)
+    await new Promise((resolve) => taken.close(resolve))
   })
 
   it('counts as ready only with our search attributes', async () => {
@@ -161,25 +194,6 @@ describe('the dev server', () => {
     const fresh = await start()
     expect(fresh.origin).toBe('started')
     expect(await verdictOf(fresh.address, 'export-1')).toBe('proven')
-    await fresh.stop()
-  })
-
-  it('is replaced where the one left behind is frozen or is not as asked', async () => {
-    const { child, ended, server } = await startElsewhere()
-    child.kill('SIGKILL')
-    await ended
-    const withUi = await start({ ui: true })
-    expect(withUi.origin).toBe('started')
-    expect(identify(server.pid)).toBeUndefined()
-    await withUi.stop()
-
-    const again = await startElsewhere()
-    again.child.kill('SIGKILL')
-    await again.ended
-    process.kill(again.server.pid, 'SIGSTOP')
-    const fresh = await start()
-    expect(fresh.origin).toBe('started')
-    expect(identify(again.server.pid)).toBeUndefined()
     await fresh.stop()
   })
 
@@ -209,10 +223,10 @@ describe('the dev server', () => {
     rmSync(copy, { recursive: true })
   })
 
-  it('says what its log says where it does not come up, and leaves the folder free', async () => {
+  it('says why it does not come up, in a sentence of its own, and leaves the folder free', async () => {
     writeFileSync(join(dataDir, 'temporal.db'), 'this is no database')
     await expect(start()).rejects.toThrow(
-      /^The Temporal dev server ended at its start: .*not a database.*temporal\.log/,
+      /^The Temporal dev server ended at its start: its database \S+temporal\.db is damaged\. Move that file aside[^{]*temporal\.log$/,
     )
     rmSync(join(dataDir, 'temporal.db'))
     await (await start()).stop()

@@ -1,0 +1,150 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { endProcess, isAlive } from '../../state/process-identity.ts'
+import type { WorkerLock } from '../../state/worker-lock.ts'
+import { becomesReady, isOpen } from './readiness.ts'
+import { removeServerRecord, writeServerRecord } from './server-record.ts'
+import type { Place, StartDevServer } from './start-dev-server.ts'
+import { DevServerError, startProcess } from './start-process.ts'
+import type { Ports, ServerProcess } from './start-process.ts'
+
+/** It ends in 1.2 s when asked. */
+const stopGraceMs = 5_000
+/** Other processes that take a port between its choice and its use come one at a time. */
+const mostPortChoices = 5
+/** A server that ends more often than this within a minute will not stay up. */
+const mostRestarts = 5
+
+type KeepServer = StartDevServer &
+  Place & {
+    lock: WorkerLock
+    ui: boolean
+    choosePorts: () => Promise<Ports>
+    startTimeoutMs: number
+  }
+
+/** Starts a server and keeps it up, on the same ports and database, until it is stopped or lost. */
+export async function keepServer(options: KeepServer) {
+  const { folder, lock } = options
+  const lost = new AbortController()
+  let isStopping = false
+  let isUp = true
+  const start = (ports: Ports) => startOnce({ ...options, ports, isWanted: () => !isStopping })
+  const first = await startOnFreePorts({ ...options, start })
+  let { server } = first
+  const keep = async () => {
+    for (const restarts: number[] = []; ;) {
+      await server.ended
+      if (isStopping) return
+      isUp = false
+      restarts.push(performance.now())
+      try {
+        refuseFutile({ folder, lock, restarts })
+        server = await start(first.ports)
+        isUp = true
+      } catch (error) {
+        if (!isStopping) lost.abort(error)
+        return
+      }
+    }
+  }
+  const keeping = keep()
+  const end = async (graceMs: number) => {
+    isStopping = true
+    await endProcess({ identity: server.record, graceMs })
+    await keeping
+    // It may just have been started again.
+    await endProcess({ identity: server.record, graceMs })
+    removeServerRecord(folder)
+    lock.release()
+  }
+  let stopped: Promise<void> | undefined
+  return {
+    address: server.record.address,
+    uiUrl: server.record.uiUrl,
+    get pid() {
+      return server.record.pid
+    },
+    lost: lost.signal,
+    async ready() {
+      const isComing = () => !lost.signal.aborted && !isStopping && (!isUp || !isAlive(server.record))
+      while (isComing()) await sleep(20)
+      lost.signal.throwIfAborted()
+    },
+    stop: ({ graceMs = stopGraceMs }: { graceMs?: number } = {}) => (stopped ??= end(graceMs)),
+  }
+}
+
+/** @throws {DevServerError} where another start would not help */
+function refuseFutile({ folder, lock, restarts }: RefuseFutile): void {
+  const logFile = join(folder, 'temporal.log')
+  if (!lock.isHeld()) {
+    const what = `ended, and it is not started again because somebody removed ${join(folder, 'worker.lock')}`
+    throw new DevServerError({ logFile, what })
+  }
+  const lately = restarts.filter((at) => at > performance.now() - 60_000)
+  if (lately.length > mostRestarts)
+    throw new DevServerError({ logFile, what: `ended ${lately.length} times within a minute` })
+}
+
+interface RefuseFutile {
+  folder: string
+  lock: WorkerLock
+  restarts: readonly number[]
+}
+
+class PortTakenError extends DevServerError {}
+
+async function startOnFreePorts({
+  ports: given,
+  choosePorts,
+  start,
+}: KeepServer & { start: (ports: Ports) => Promise<ServerProcess> }) {
+  for (let choice = 1; ; choice += 1) {
+    const ports = given ?? (await choosePorts())
+    try {
+      return { server: await start(ports), ports }
+    } catch (error) {
+      const isHopeless = given !== undefined || choice === mostPortChoices
+      if (!(error instanceof PortTakenError) || isHopeless) throw error
+    }
+  }
+}
+
+async function startOnce(
+  options: KeepServer & { ports: Ports; isWanted: () => boolean },
+): Promise<ServerProcess> {
+  const { folder, database, binary, ports, ui, startTimeoutMs, isWanted } = options
+  const logFile = join(folder, 'temporal.log')
+  const portTaken = () => {
+    const what = `did not start: another program uses its port ${ports.grpc} or ${ports.ui}`
+    return new PortTakenError({ logFile, what })
+  }
+  // Another server there would answer in the place of this one.
+  if (await isOpen(`127.0.0.1:${ports.grpc}`)) throw portTaken()
+  const server = await startProcess({ binary: await binary(), database, logFile, ports, ui })
+  const { record } = server
+  writeServerRecord({ folder, record })
+  const alive = () => isAlive(record) && isWanted()
+  if (await becomesReady({ address: record.address, isAlive: alive, timeoutMs: startTimeoutMs }))
+    return server
+  const endedItself = !isAlive(record)
+  await endProcess({ identity: record, graceMs: 0 })
+  await server.ended
+  if (!endedItself)
+    throw new DevServerError({ logFile, what: `did not answer in ${startTimeoutMs / 1000} s` })
+  const log = readFileSync(logFile, 'utf8')
+  if (/address already in use/i.test(log)) throw portTaken()
+  throw new DevServerError({ logFile, what: `ended at its start: ${whyEnded({ log, database })}` })
+}
+
+/** The server's own log lines are for developers of Temporal: what they mean, as far as it is known. */
+function whyEnded({ log, database }: { log: string; database: string }): string {
+  if (/not a database|malformed/i.test(log))
+    return `its database ${database} is damaged. Move that file aside and start again; runs that had not ended are then started anew by their own commands, and what they sent is still known`
+  if (/no space left|disk is full/i.test(log)) return `no space is left for its database ${database}`
+  if (/readonly|read-only|permission denied|unable to open database/i.test(log))
+    return `it may not write its database ${database}`
+  return 'it gave no reason that is known here'
+}

@@ -1,0 +1,126 @@
+import { chmod, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, inject, test } from 'vitest'
+import { readServerRecord } from '../../scripts/dev-server/server-record.ts'
+import { isAlive } from '../../state/process-identity.ts'
+import { asked, createWorld, local, startCommand, until, type World } from '../export/world.ts'
+import { addonsCsv, once, timesOf } from '../import/world.ts'
+
+const counts = { customers: 1, subscriptions: 0, plans: 3000, retentions: 0, orders: 0 }
+const slowPlans = [{ kind: 'latency', ms: 200, on: 'GET /plans/' }] as const
+
+const recordOf = (world: World) => readServerRecord(join(world.dataDir, 'dev-server'))
+
+async function serverOf(world: World) {
+  await until(() => recordOf(world) !== undefined)
+  return recordOf(world)!
+}
+
+/** A command line of Temporal that starts no more servers once the file `broken` is beside it. */
+async function breakableBinary(world: World) {
+  const binary = join(world.dataDir, 'temporal')
+  const broken = join(world.dataDir, 'broken')
+  const script = `#!/bin/sh\n[ -e '${broken}' ] && exit 1\nexec '${inject('temporalBinary')}' "$@"\n`
+  await writeFile(binary, script)
+  await chmod(binary, 0o755)
+  return { env: { ...local, TEMPORAL_CLI_PATH: binary }, breakIt: () => writeFile(broken, '') }
+}
+
+describe('a command with --local whose Temporal server is killed', () => {
+  test('starts it again on the same port, and the run resumes by itself', { timeout: 90_000 }, async () => {
+    const world = await createWorld({
+      counts,
+      faults: [{ kind: 'latency', ms: 150, on: 'POST /addons/' }],
+    })
+    const file = join(world.dataDir, 'addons.csv')
+    await writeFile(file, addonsCsv(80))
+    const words = ['import', 'addons', file, '--local', '--yes', '--json']
+    const importing = startCommand(world, words, { env: { ...local, BILLING_SETTLE_SECONDS: '0.5' } })
+    const posts = () => world.sandbox.control.requests().filter(({ method }) => method === 'POST').length
+    await until(() => posts() > 10)
+    const before = await serverOf(world)
+    process.kill(before.pid, 'SIGKILL')
+    const { code, stdout, stderr } = await importing.ended
+    expect({ code, stderr }).toMatchObject({ code: 0 })
+    expect(JSON.parse(stdout)).toMatchObject({ verdict: 'proven', counts: { done: 80 } })
+    expect(timesOf(world, 'addons', 80)).toEqual(once(80))
+    expect(stderr).not.toMatch(/UNAVAILABLE|^error/m)
+  })
+
+  test.each([0, 300, 900])(
+    'while its worker connects, %i ms after the server came up, goes on with a new one',
+    { timeout: 90_000 },
+    async (ms) => {
+      const world = await createWorld({ counts: { plans: 5 } })
+      const command = startCommand(world, ['export', 'plans', '--local', '--json'], { env: local })
+      const { address, pid } = await serverOf(world)
+      await until(() =>
+        fetch(`http://${address}`).then(Boolean, (error: Error) =>
+          String(error.cause).includes('Parse Error'),
+        ),
+      )
+      await sleep(ms)
+      process.kill(pid, 'SIGKILL')
+      const { code, stderr } = await command.ended
+      expect({ code, stderr }).toMatchObject({ code: 0 })
+    },
+  )
+
+  test('says so in one sentence and ends within seconds when it cannot start it again', async () => {
+    const world = await createWorld({ counts, faults: [...slowPlans] })
+    const { env, breakIt } = await breakableBinary(world)
+    const command = startCommand(world, ['export', 'plans', '--local'], { env })
+    await until(() => asked(world) > 5)
+    await breakIt()
+    const at = performance.now()
+    process.kill((await serverOf(world)).pid, 'SIGKILL')
+    await Promise.race([
+      command.ended,
+      sleep(15_000).then(() => console.log(command.texts, command.child.pid)),
+    ])
+    const { code, stderr } = await command.ended
+    expect(performance.now() - at).toBeLessThan(10_000)
+    expect(code).toBe(1)
+    expect(stderr.match(/^error: .*$/gm)).toEqual([
+      expect.stringMatching(/^error: The Temporal dev server did not start: .*Its log: \S+temporal\.log$/),
+    ])
+  })
+
+  test('takes it with it when it is killed itself', async () => {
+    const world = await createWorld({ counts, faults: [...slowPlans] })
+    const command = startCommand(world, ['export', 'plans', '--local'], { env: local })
+    await until(() => asked(world) > 5)
+    const server = await serverOf(world)
+    command.child.kill('SIGKILL')
+    await until(() => !isAlive(server))
+  })
+})
+
+describe('up', () => {
+  test(
+    'starts a killed server again where other commands find it, and says so when it cannot',
+    { timeout: 90_000 },
+    async () => {
+      const world = await createWorld({ counts: { ...counts, plans: 5 } })
+      const { env, breakIt } = await breakableBinary(world)
+      const up = startCommand(world, ['up'], { env })
+      await up.says('Other commands in this folder')
+      const before = await serverOf(world)
+      process.kill(before.pid, 'SIGKILL')
+      await until(() => recordOf(world)?.pid !== before.pid)
+      expect((await serverOf(world)).address).toBe(before.address)
+      const exported = await startCommand(world, ['export', 'plans', '--json'], { env }).ended
+      expect(exported, exported.stderr).toMatchObject({ code: 0 })
+      await breakIt()
+      const at = performance.now()
+      process.kill((await serverOf(world)).pid, 'SIGKILL')
+      const { code, stderr } = await up.ended
+      expect(code).toBe(1)
+      expect(stderr.match(/^error: .*$/gm)).toEqual([
+        expect.stringContaining('The Temporal dev server did not start'),
+      ])
+      expect(performance.now() - at).toBeLessThan(15_000)
+    },
+  )
+})
