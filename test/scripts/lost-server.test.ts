@@ -1,6 +1,5 @@
 import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, inject, test } from 'vitest'
 import { readServerRecord } from '../../scripts/dev-server/server-record.ts'
 import { isAlive } from '../../state/process-identity.ts'
@@ -48,25 +47,6 @@ describe('a command with --local whose Temporal server is killed', () => {
     expect(stderr).not.toMatch(/UNAVAILABLE|^error/m)
   })
 
-  test.each([0, 300, 900])(
-    'while its worker connects, %i ms after the server came up, goes on with a new one',
-    { timeout: 90_000 },
-    async (ms) => {
-      const world = await createWorld({ counts: { plans: 5 } })
-      const command = startCommand(world, ['export', 'plans', '--local', '--json'], { env: local })
-      const { address, pid } = await serverOf(world)
-      await until(() =>
-        fetch(`http://${address}`).then(Boolean, (error: Error) =>
-          String(error.cause).includes('Parse Error'),
-        ),
-      )
-      await sleep(ms)
-      process.kill(pid, 'SIGKILL')
-      const { code, stderr } = await command.ended
-      expect({ code, stderr }).toMatchObject({ code: 0 })
-    },
-  )
-
   test('says so in one sentence and ends within seconds when it cannot start it again', async () => {
     const world = await createWorld({ counts, faults: [...slowPlans] })
     const { env, breakIt } = await breakableBinary(world)
@@ -75,10 +55,6 @@ describe('a command with --local whose Temporal server is killed', () => {
     await breakIt()
     const at = performance.now()
     process.kill((await serverOf(world)).pid, 'SIGKILL')
-    await Promise.race([
-      command.ended,
-      sleep(15_000).then(() => console.log(command.texts, command.child.pid)),
-    ])
     const { code, stderr } = await command.ended
     expect(performance.now() - at).toBeLessThan(10_000)
     expect(code).toBe(1)
