@@ -44,6 +44,10 @@ await runCommandLine({
       load: () => import('./schedule.ts'),
     },
     check: { summary: 'is everything in place', load: () => import('./check.ts') },
+    restored: {
+      summary: 'fix the ledger after a backup was restored, before the worker starts',
+      load: () => import('./restored.ts'),
+    },
     verify: { summary: 'check an export against its manifest, offline', load: () => import('./verify.ts') },
     sandbox: { summary: 'the stand-in service on its own', load: () => import('./sandbox.ts') },
   },

@@ -40,6 +40,7 @@ async function openWorker(world: World) {
   let worker = await openTestWorker(world)
   onTestFinished(() => worker.stop())
   return {
+    stop: () => worker.stop(),
     async replace(change: () => void) {
       await worker.stop()
       change()
@@ -190,5 +191,31 @@ test(
       },
     })
     expect(timesOf(world, 'addons', 31).filter((times) => times > 1)).toEqual([])
+  },
+)
+
+test(
+  'the command restored fixes the ledger of a run that had ended, and with --everything distrusts what looks unsent',
+  { timeout: 60_000 },
+  async () => {
+    const world = await createWorld({ counts })
+    const worker = await openWorker(world)
+    const client = await connectTemporal()
+    const putBack = backUp(world)
+    const file = await putFile(world, addonsCsv(6))
+    const input = { kind: 'addons', file, ...quick, maxChanges: 4, concurrency: 1 } as const
+    const run = await startImport({ client, world, input })
+    await run.result()
+    await worker.stop()
+    putBack()
+    const fix = async (...words: string[]) =>
+      (
+        JSON.parse((await startCommand(world, ['restored', ...words, '--json']).ended).stdout) as {
+          runs: object[]
+        }
+      ).runs
+    expect(await fix()).toEqual([{ run: run.workflowId, restaged: 6, unknown: 4 }])
+    expect(await fix()).toEqual([])
+    expect(await fix('--everything')).toEqual([{ run: run.workflowId, restaged: 0, unknown: 2 }])
   },
 )

@@ -1,0 +1,96 @@
+import type { Command } from 'commander'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { ChangeKind } from '../changes/change-kind.ts'
+import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
+import { closeGap, markUnsent } from '../changes/ledger-gap.ts'
+import type { ChangeRun } from '../changes/run-notes.ts'
+import type { OnHeld } from '../changes/staged-changes.ts'
+import { importKinds } from '../imports/import-kind.ts'
+import { readPlan, readRunNotes } from '../imports/run-notes.ts'
+import { readRecoveryNotes, readSavedPlan } from '../recoveries/run-notes.ts'
+import { openState } from '../state/open-state.ts'
+import { acquireLock } from '../state/worker-lock.ts'
+import { readPlaces } from '../worker/settings.ts'
+import type { Terminal } from './terminal/terminal.ts'
+
+/** A run as its folder knows it. */
+interface Kept extends ChangeRun {
+  kind: ChangeKind
+  staged: number
+}
+
+/** Fixes the ledger after a backup was restored, before a worker may send. */
+export function configure(command: Command, terminal: Terminal): void {
+  command
+    .option(
+      '--everything',
+      'imports/ and recoveries/ were restored too: all that open runs have not sent becomes unknown',
+    )
+    .action(async ({ everything = false }: { everything?: boolean }) => {
+      const { dataDir } = readPlaces({ env: process.env, cwd: process.cwd() })
+      const lock = acquireLock({ folder: dataDir, role: 'restored' })
+      try {
+        const runs = await fixLedger({ dataDir, everything })
+        const lines = runs.map(
+          ({ run, restaged, unknown }) => `${run}: ${restaged} rows staged again, ${unknown} rows unknown`,
+        )
+        terminal.result({
+          document: { runs },
+          text: lines.join('\n') || 'The ledger lacks nothing that the runs know of.',
+        })
+      } finally {
+        lock.release()
+      }
+    })
+}
+
+async function fixLedger({ dataDir, everything }: { dataDir: string; everything: boolean }) {
+  const state = await openState({ folder: dataDir })
+  const { ledger } = state
+  const fixed: { run: string; restaged: number; unknown: number }[] = []
+  try {
+    for await (const { run, folder, identity: space, kind, staged } of keptRuns(dataDir)) {
+      const gap = await closeGap({ ledger, run, folder, space, kind, staged, onHeld: leaveTaken })
+      if (everything) gap.unknown += await markUnsent({ ledger, run })
+      if (gap.restaged + gap.unknown > 0) fixed.push({ run, ...gap })
+    }
+  } finally {
+    await state.close()
+  }
+  return fixed
+}
+
+/** Another run has these rows by now. */
+const leaveTaken: OnHeld = async (held) =>
+  new Map(
+    held.map(({ row, by }) => {
+      const error = `row ${by.row} of the run ${by.run} has its key`
+      return [row, { state: 'dropped', outcome: 'takenOver', error }]
+    }),
+  )
+
+async function* keptRuns(dataDir: string): AsyncGenerator<Kept> {
+  for (const name of await foldersIn(join(dataDir, 'imports'))) {
+    const folder = join(dataDir, 'imports', name)
+    const plan = await readPlan(folder)
+    const { staged } = await readRunNotes(folder)
+    if (plan === undefined || staged === undefined || plan.dryRun) continue
+    yield { ...plan, folder, kind: importKinds[plan.kind].change, staged: staged.staged }
+  }
+  for (const name of await foldersIn(join(dataDir, 'recoveries'))) {
+    const folder = join(dataDir, 'recoveries', name)
+    const saved = await readSavedPlan(folder)
+    const { snapshot } = await readRecoveryNotes(folder)
+    if (saved === undefined || snapshot === undefined || saved.plan.dryRun) continue
+    yield { ...saved.plan, folder, kind: resumeSubscription, staged: snapshot.staged }
+  }
+}
+
+async function foldersIn(path: string): Promise<string[]> {
+  const entries = await readdir(path, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return []
+    throw error
+  })
+  return entries.flatMap((entry) => (entry.isDirectory() && !entry.name.startsWith('.') ? [entry.name] : []))
+}
