@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { constants, copyFile, mkdir, open, readFile, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { refuseLarge } from './file-size.ts'
 import type { ImportKindName } from './import-kind.ts'
 import type { Mapping } from './mapping.ts'
 
@@ -28,6 +29,7 @@ export interface CopiedInput {
  */
 export async function copyInput({ files, to }: { files: InputFiles; to: string }): Promise<CopiedInput> {
   const copy = async (path: string, folder: string) => {
+    await refuseLarge(path)
     const name = join(folder, basename(path))
     await mkdir(join(to, folder), { recursive: true })
     await copyFile(path, join(to, name), constants.COPYFILE_EXCL)

@@ -3,6 +3,7 @@ import { open } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { detectDelimiter, type Delimiter } from './delimiter.ts'
 import { UnreadableFileError } from './errors.ts'
+import { refuseLarge } from './file-size.ts'
 import { whyNoCsv } from './recognise-bytes.ts'
 
 export type Encoding = 'utf-8' | 'windows-1252'
@@ -28,6 +29,7 @@ export async function detectDialect(path: string): Promise<Dialect> {
   const start = await readStart(path)
   const reason = whyNoCsv(start)
   if (reason !== undefined) throw new UnreadableFileError(`${name} ${reason}`)
+  await refuseLarge(path)
   const bom = start[0] === 0xef && start[1] === 0xbb && start[2] === 0xbf
   const encoding = await detectEncoding({ path, name, bom })
   const text = new TextDecoder(encoding).decode(start)

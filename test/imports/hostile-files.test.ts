@@ -1,8 +1,10 @@
+import { truncate, writeFile } from 'node:fs/promises'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { checkFile, type FileCheck } from '../../imports/check-file.ts'
+import { copyInput } from '../../imports/copy-input.ts'
 import type { ImportFile } from '../../imports/open-file.ts'
-import { fileOf } from './csv-file.ts'
+import { fileOf, temporaryFolder } from './csv-file.ts'
 
 /** A worker answers Temporal from the same event loop: nothing in a file may hold it for longer, in ms. */
 const mostHeld = 200
@@ -59,6 +61,19 @@ const misses = async (count: number, length: number, entries: number) => ({
 })
 
 const longAmount = `1.${'0'.repeat(100_000)}1`
+
+test('a file of 10 GB is refused with a sentence, before it is copied or read', async () => {
+  const path = await fileOf(`${header}\n`)
+  await truncate(path, 10 * 1024 ** 3)
+  const sentence = /^file\.csv has 10\.0 GB, and at most 1 GB is read\./
+  const to = await temporaryFolder()
+  await expect(copyInput({ files: { file: path, mapping: {} }, to })).rejects.toThrow(sentence)
+  // Its first 64 KB are text: zeros are refused for what they are.
+  await truncate(path, 0)
+  await writeFile(path, `${header}\n`.repeat(2_000))
+  await truncate(path, 10 * 1024 ** 3)
+  await expect(checkFile({ kind: 'retentions', path })).rejects.toThrow(sentence)
+})
 
 describe('no file holds the event loop', () => {
   test.each<[string, () => Promise<ImportFile>, string]>([
