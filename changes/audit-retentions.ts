@@ -58,12 +58,25 @@ export interface RetentionAudit {
  */
 export async function auditRetentions(options: AuditOptions): Promise<RetentionAudit> {
   const account = new RetentionAccount(options)
-  const read = await readDown(options, (records) => account.take(records))
-  await account.lookUpUnseen()
-  return account.toResult(read)
+  const lagMicros = options.readLagMs * 1_000
+  let requests = 0
+  let bound = lowerBound(options)
+  for (;;) {
+    const read = await readDown(options, { bound, take: (records) => account.take(records) })
+    requests += read.requests
+    await account.lookUpUnseen({ bound })
+    // What the run itself made lies below: so may a double of a row that was met above.
+    if (account.oldest >= bound || read.reasons.length > 0)
+      return account.toResult({ reasons: read.reasons, requests })
+    bound = account.oldest - lagMicros
+  }
 }
 
-/** The newest `created` that the list shows: to be taken before the first send, as the lower end of the audit. */
+/**
+ * The lower end of the audit, to be taken before the first send: the newest `created` that the list shows, and never
+ * later than the service's own clock, because one record of a clock that is ahead would end the audit above the run.
+ * Undefined where the list is empty.
+ */
 export async function newestCreated({
   billing,
   signal,
@@ -72,7 +85,7 @@ export async function newestCreated({
   signal?: AbortSignal
 }): Promise<string | undefined> {
   const query = { resource: retentions, page: 1, pageSize: 100, ordering: '-created' }
-  const { records } = await billing.list({ ...query, ...(signal && { signal }) })
+  const { records, servedAt = Date.now() } = await billing.list({ ...query, ...(signal && { signal }) })
   let newest: { text: string; instant: Instant } | undefined
   for (const record of records.filter(isRecord)) {
     const { created } = record
@@ -80,7 +93,8 @@ export async function newestCreated({
     if (typeof created === 'string' && instant !== undefined && instant > (newest?.instant ?? -Infinity))
       newest = { text: created, instant }
   }
-  return newest?.text
+  if (newest === undefined || newest.instant <= servedAt * 1_000) return newest?.text
+  return new Date(servedAt).toISOString()
 }
 
 interface Read {
@@ -88,18 +102,21 @@ interface Read {
   requests: number
 }
 
-/** Where the list is read, and how far down. */
-export type ListBound = Pick<
-  AuditOptions,
-  'billing' | 'testMode' | 'newestBefore' | 'readLagMs' | 'concurrency' | 'signal'
->
+/** How the list is read. */
+export type ListRead = Pick<AuditOptions, 'billing' | 'testMode' | 'readLagMs' | 'concurrency' | 'signal'>
+
+/** What the list showed before the first send, less the lag for records that become visible late. */
+export const lowerBound = ({
+  newestBefore,
+  readLagMs,
+}: Pick<AuditOptions, 'newestBefore' | 'readLagMs'>): Instant =>
+  (toInstant(newestBefore) ?? -Infinity) - readLagMs * 1_000
 
 /** Hands over the records newest first, until one is older than the bound: then all that are newer have come. */
 export async function readDown(
-  { billing, testMode, newestBefore, readLagMs, concurrency, signal }: ListBound,
-  take: (records: readonly SourceRecord[]) => Promise<void>,
+  { billing, testMode, readLagMs, concurrency, signal }: ListRead,
+  { bound, take }: { bound: Instant; take: (records: readonly SourceRecord[]) => Promise<void> },
 ): Promise<Read> {
-  const bound = (toInstant(newestBefore) ?? -Infinity) - readLagMs * 1_000
   const ids = new Set<string>()
   // Left early, it ends its windows in flight.
   await using read = readList({

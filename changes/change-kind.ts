@@ -81,8 +81,8 @@ export type SeenBefore =
 export interface LookUp extends LookBefore {
   /** The facts of the look before, or the ids that were there at staging; JSON text as the kind wrote it. */
   before: string | null
-  /** Ids under the same key that are known to belong to other changes. */
-  others: readonly string[]
+  /** Ids under the same key that belong to other changes; null for a change that is done under an unknown id. */
+  others: readonly (string | null)[]
 }
 
 /** `saw`: facts for the report, in the words of the kind. */

@@ -23,6 +23,14 @@ function parseDecimal(text: string): Decimal | undefined {
   return { negative: sign === '-' && digits !== '', digits, exponent: digits === '' ? 0 : shift }
 }
 
+/** The same text for the same number, whatever its zeros; a text that is no number stays as it is. */
+export function canonicalDecimal(text: string): string {
+  const decimal = parseDecimal(text)
+  if (decimal === undefined) return text
+  const { negative, digits, exponent } = decimal
+  return `${negative ? '-' : ''}${digits || '0'}e${exponent}`
+}
+
 /** Whether two texts are the same number: `1.50` and `1.5e0` are, whatever their zeros. */
 export function sameDecimal(one: string, other: string): boolean {
   const a = parseDecimal(one)

@@ -16,6 +16,8 @@ export async function lookUp({ ledger, kind, billing, signal }: LookUpDeps, row:
   if (kind.lookUp === undefined) throw new TypeError(`${kind.name} can't be looked up`)
   const { workspace, mode, key } = row
   const holders = await ledger.holders({ workspace, mode, kind: kind.name, keys: [key] })
-  const others = holders.flatMap(({ id, answerId }) => (id === row.id || answerId === null ? [] : [answerId]))
+  const isOther = ({ id, state, answerId }: LedgerRow) =>
+    id !== row.id && (answerId !== null || state === 'done')
+  const others = holders.filter(isOther).map(({ answerId }) => answerId)
   return await kind.lookUp({ billing, body: parseBody(row), before: row.before, others, signal })
 }

@@ -18,6 +18,7 @@ export const outcomes = {
 
   resumed: 'the service took the resume; a look will say what became of it',
   lostReply: 'it was sent, and no whole reply came',
+  noId: 'it was answered without the id of what was created',
   interrupted: 'the process ended while it was being sent',
   restored: 'the ledger is older than the run, so it may have been sent',
   missing: 'the run staged it and the ledger lacks it; the same command stages it again',
@@ -31,6 +32,7 @@ export const outcomes = {
 
   cannotLookUp: 'its reply was lost and the service has no way to look it up',
   otherContents: 'the service has another record under the same key',
+  indistinct: 'an earlier change under the same key is done under an unknown id',
   filterIgnored: 'the service did not filter by what was asked for, so absence can’t be seen',
   noControl: 'nothing of this run is known to be done, so a look-up that finds nothing proves nothing',
   controlFailed: 'the look-up does not find a change that is known to be done',

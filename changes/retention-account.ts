@@ -1,4 +1,5 @@
 import { retention } from '../billing/resources/retentions.ts'
+import { type Instant, toInstant } from '../reading/instant.ts'
 import type { SourceRecord } from '../reading/record.ts'
 import type { LedgerRow } from '../state/ledger-row.ts'
 import type { AuditOptions, Finding, RetentionAudit } from './audit-retentions.ts'
@@ -32,9 +33,15 @@ export class RetentionAccount {
   readonly #changedFields: Record<string, number> = {}
   #rows = 0
   #requests = 0
+  #oldest: Instant = Infinity
 
   constructor(options: AuditOptions) {
     this.#options = options
+  }
+
+  /** The oldest `created` of the records that the run made; Infinity before one was met. */
+  get oldest(): Instant {
+    return this.#oldest
   }
 
   /** Holds records of the list against the rows of the run that have their keys. */
@@ -55,6 +62,9 @@ export class RetentionAccount {
     const isOwn = id === row.answerId || (row.answerId === null && this.#isFirst({ row, record, known }))
     if (row.state === 'done' && isOwn) {
       this.#seen.add(row.row)
+      // A record that a person named for a row may be years old, and the run did not make it.
+      if (row.resolvedBy === null)
+        this.#oldest = Math.min(this.#oldest, toInstant(record['created']) ?? Infinity)
       for (const difference of differencesOf({ schema: retention, sent: body, stored: record })) {
         const words = `row ${row.row}: ${difference.field} was sent as ${difference.sent} and is stored as ${difference.stored}`
         this.#found({ what: 'difference', row: row.row, id, words, ...difference })
@@ -97,9 +107,13 @@ export class RetentionAccount {
     return isFree && !this.#seen.has(row.row) && hasContents({ record, body: parseBody(row) })
   }
 
-  /** A read may lose what moved under it; and a row may have been done before the bound, by an earlier send. */
-  async lookUpUnseen(): Promise<void> {
+  /**
+   * A read may lose what moved under it; and a row may have been done before the bound, by an earlier send. Ends
+   * at the first record of the run below the bound: the list is worth reading further down then.
+   */
+  async lookUpUnseen({ bound }: { bound: Instant }): Promise<void> {
     const { ledger, run, billing, signal } = this.#options
+    this.#rows = 0
     for await (const row of ledger.rows({ run, state: 'done' })) {
       this.#rows += 1
       if (this.#seen.has(row.row)) continue
@@ -111,6 +125,7 @@ export class RetentionAccount {
       this.#requests += 1
       const { records } = await findRetentions({ billing, body: parseBody(row), signal })
       await this.take(records)
+      if (this.#oldest < bound) return
       if (!this.#seen.has(row.row))
         this.#found({ ...missing, words: `row ${row.row} is done as ${row.answerId}, and was not found` })
     }

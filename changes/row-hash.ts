@@ -1,15 +1,31 @@
 import { createHash } from 'node:crypto'
+import type { z } from 'zod'
 import type { Body } from '../billing/client.ts'
+import { fieldMeta } from '../billing/resources/fields.ts'
+import { textOf } from './contents.ts'
+import { canonicalDecimal } from './decimals.ts'
 
-/** The same for the same fields with the same digits, in whatever order they stand. */
-export const rowHash = (body: Body): string =>
-  createHash('sha256').update(sorted(body)).digest('hex').slice(0, 32)
+/**
+ * The key of a record that nothing but its contents identifies: the same for every way to write the same record. A
+ * spreadsheet that is saved again turns `10.00` into `10` and `é` into `e` and an accent, and an empty cell means
+ * the same as the default. Changing this takes a migration of the ledger (state/migrations/0003-row-keys.ts).
+ */
+export const rowHash =
+  (schema: z.ZodObject) =>
+  (body: Body): string => {
+    const fields = Object.entries(body).flatMap(([name, value]) => {
+      const text = canonical({ field: schema.shape[name] as z.ZodType | undefined, value })
+      return text === undefined ? [] : [[name, text] as const]
+    })
+    const sorted = JSON.stringify(fields.toSorted(([a], [b]) => (a < b ? -1 : 1)))
+    return createHash('sha256').update(sorted).digest('hex').slice(0, 32)
+  }
 
-function sorted(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(sorted).join(',')}]`
-  if (typeof value !== 'object' || value === null || JSON.isRawJSON(value)) return JSON.stringify(value) ?? ''
-  const fields = Object.entries(value)
-    .filter(([, field]) => field !== undefined)
-    .toSorted(([a], [b]) => (a < b ? -1 : 1))
-  return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${sorted(field)}`).join(',')}}`
+/** Undefined where the service is told nothing by it. */
+function canonical({ field, value }: { field: z.ZodType | undefined; value: unknown }): string | undefined {
+  if (value === null || value === undefined) return undefined
+  const meta = field && fieldMeta(field)
+  const text = textOf(value).normalize('NFC')
+  if (text === meta?.default) return undefined
+  return meta?.kind === 'decimal' || meta?.kind === 'integer' ? canonicalDecimal(text) : text
 }

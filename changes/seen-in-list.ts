@@ -1,6 +1,7 @@
+import type { SourceRecord } from '../reading/record.ts'
 import type { Ledger } from '../state/ledger.ts'
 import type { Mode } from '../state/tables.ts'
-import { type ListBound, readDown } from './audit-retentions.ts'
+import { type AuditOptions, type ListRead, lowerBound, readDown } from './audit-retentions.ts'
 import { textOf } from './contents.ts'
 import { createRetention, idsBefore, retentionKey } from './kinds/create-retention.ts'
 import { move } from './moves.ts'
@@ -16,8 +17,10 @@ export async function markSeenInList({
   workspace,
   mode,
   now = Date.now,
-  ...bound
-}: Omit<ListBound, 'testMode'> & {
+  newestBefore,
+  ...list
+}: Omit<ListRead, 'testMode'> & {
+  newestBefore: AuditOptions['newestBefore']
   ledger: Ledger
   run: string
   workspace: string
@@ -25,7 +28,8 @@ export async function markSeenInList({
   now?: () => number
 }): Promise<number> {
   let marked = 0
-  await readDown({ ...bound, testMode: mode === 'test' }, async (records) => {
+  const bound = lowerBound({ newestBefore, readLagMs: list.readLagMs })
+  const take = async (records: readonly SourceRecord[]) => {
     const byKey = Map.groupBy(records, retentionKey)
     const space = { workspace, mode, kind: createRetention.name, keys: [...byKey.keys()] }
     const staged = (await ledger.underKeys({ run, ...space })).filter(({ state }) => state === 'staged')
@@ -37,6 +41,7 @@ export async function markSeenInList({
       const patch = { unknownSince: now(), sends: row.sends + 1 }
       if (await move({ ledger, row, to: 'unknown', by: 'restore', outcome: 'restored', patch })) marked += 1
     }
-  })
+  }
+  await readDown({ ...list, testMode: mode === 'test' }, { bound, take })
   return marked
 }

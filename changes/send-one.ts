@@ -143,6 +143,12 @@ async function closeAnswered({
     await moveByAnswer({ ledger, row: claimed, outcome: 'wrongMode', ...found })
     return { event: 'failure', claimed: true, error }
   }
+  if (kind.answered === 'created' && answerId === null) {
+    // The service answers a create with the record; a gateway answers with anything.
+    const patch = { answer, unknownSince: at, error: 'the answer has no id' }
+    await move({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: 'noId', patch })
+    return { event: 'pending', claimed: true }
+  }
   if (kind.settledByLook === true) {
     const patch = { answerId, answer, answeredAt: at, unknownSince: at, error: null }
     await move({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: kind.answered, patch })

@@ -9,6 +9,7 @@ import { LockLostError, StateTooNewError, StateTooOldError, toStateError } from 
 import { type Ledger, createLedger } from './ledger.ts'
 import { up as first } from './migrations/0001-first.ts'
 import { up as attemptsBefore } from './migrations/0002-attempts-before.ts'
+import { up as rowKeys } from './migrations/0003-row-keys.ts'
 import { nodeSqlite } from './node-sqlite.ts'
 import type { StateTables } from './tables.ts'
 import { type Watermarks, createWatermarks } from './watermarks.ts'
@@ -23,7 +24,11 @@ export interface State {
   close(): Promise<void>
 }
 
-const migrations = { '0001-first': { up: first }, '0002-attempts-before': { up: attemptsBefore } }
+const migrations = {
+  '0001-first': { up: first },
+  '0002-attempts-before': { up: attemptsBefore },
+  '0003-row-keys': { up: rowKeys },
+}
 
 /** How long a writer waits for a reader's checkpoint or a backup before it gives up. */
 const busyTimeoutMs = 10_000

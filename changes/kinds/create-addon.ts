@@ -6,7 +6,7 @@ import { rowHash } from '../row-hash.ts'
 /** The interface has no way to list or get addons: one whose reply is lost is left to a person. */
 export const createAddon: ChangeKind = {
   name: 'create-addon',
-  keyOf: rowHash,
+  keyOf: rowHash(addon),
   repeats: 'never',
   answered: 'created',
   stores: addon,

@@ -6,7 +6,7 @@ import { rowHash } from '../row-hash.ts'
 /** The interface has no way to list or get products: one whose reply is lost is left to a person. */
 export const createProduct: ChangeKind = {
   name: 'create-product',
-  keyOf: rowHash,
+  keyOf: rowHash(product),
   repeats: 'never',
   answered: 'created',
   stores: product,

@@ -55,8 +55,15 @@ export function findRetentions({ billing, body, signal }: LookBefore): Promise<F
 }
 
 async function lookUp({ billing, body, before, others, signal }: LookUp): Promise<Seen> {
+  if (others.includes(null))
+    return {
+      seen: 'unclear',
+      outcome: 'indistinct',
+      words:
+        'an earlier change with the same supplier, document and number was answered without an id, so which record is whose can’t be told',
+    }
   const { records, honoured } = await findRetentions({ billing, body, signal })
-  const foreign = new Set([...idsBefore(before), ...others])
+  const foreign = new Set<string | null>([...idsBefore(before), ...others])
   const fresh = records.filter((record) => !foreign.has(textOf(record['id'])))
   const same = fresh.filter((record) => hasContents({ record, body }))
   const ids = same.map((record) => textOf(record['id'])).toSorted(compareDecimals)

@@ -23,8 +23,22 @@ async function importAndAudit({
   between?: (world: Awaited<ReturnType<typeof startWorld>>) => unknown
 } = {}) {
   const world = await startWorld({ ...options, counts: { retentions: existing } })
+  const newestBefore = bound ?? (await newestCreated({ billing: world.billing }))
+  return await auditAfter({ world, newestBefore, count, between })
+}
+
+async function auditAfter({
+  world,
+  newestBefore,
+  count,
+  between = () => {},
+}: {
+  world: Awaited<ReturnType<typeof startWorld>>
+  newestBefore: string | undefined
+  count: number
+  between?: (world: Awaited<ReturnType<typeof startWorld>>) => unknown
+}) {
   const { engine, billing } = world
-  const newestBefore = bound ?? (await newestCreated({ billing }))
   await engine.stage(retentionRows(count))
   await engine.finish()
   await between(world)
@@ -174,6 +188,30 @@ test('looks up one by one what lies before its bound', async () => {
   const { audit, findings } = await importAndAudit({ bound: later, count: 5 })
   expect(findings).toEqual([])
   expect(audit).toMatchObject({ rows: 5, found: 5, reasons: [] })
+})
+
+test('reads down to the run although one record before it is ahead of the service’s clock', async () => {
+  const world = await startWorld({ counts: { retentions: 10 } })
+  const { sandbox, billing } = world
+  const ahead = { ...retention(9_999), test_mode: false }
+  const created = (Date.now() + 600_000) * 1_000
+  sandbox.control.insert({ resource: 'retentions', fields: ahead, created })
+  const newestBefore = await newestCreated({ billing })
+  // Deeper than the first window: the run makes 150 more above it.
+  sandbox.control.insert({ resource: 'retentions', fields: { ...retention(150), test_mode: false } })
+  const { findings } = await auditAfter({ world, newestBefore, count: 150 })
+  expect(findings).toMatchObject([{ what: 'double', row: 150 }])
+})
+
+test('reads down to the oldest record of the run, where that is older than its bound', async () => {
+  const world = await startWorld({ counts: { retentions: 10 } })
+  // The first request of row 150 took effect, and it was sent again.
+  world.sandbox.control.insert({ resource: 'retentions', fields: { ...retention(150), test_mode: false } })
+  const newestBefore = new Date(Date.now() + 3_600_000).toISOString()
+  const { findings, audit } = await auditAfter({ world, newestBefore, count: 150 })
+  expect(findings).toMatchObject([{ what: 'double', row: 150 }])
+  // One row is looked up, and the list shows the others.
+  expect(audit.requests).toBeLessThan(10)
 })
 
 test('says that it proves nothing where the list can not be read whole', async () => {

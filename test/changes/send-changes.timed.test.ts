@@ -294,6 +294,25 @@ test('an answer that is not about the record that was asked for proves nothing',
   })
 })
 
+test('a create that is answered without an id is looked up, or left to a person', async () => {
+  const faults = (on: string) =>
+    [{ kind: 'refuse', status: 200, answer: { status: 'ok' }, on, requests: [2] }] as const
+  const retentionsThere = await startSandbox({ faults: faults(post) })
+  const looked = await startEngine({ kind: retentions, sandbox: retentionsThere, limits: { inFlight: 1 } })
+  await looked.stage(retentionRows(3))
+  await looked.finish()
+  expect((await looked.rows()).every(({ state, answerId }) => state === 'done' && answerId !== null)).toBe(
+    true,
+  )
+  expect([...copies(retentionsThere, 'retentions', 'number').values()]).toEqual([1, 1, 1])
+
+  const addonsThere = await startSandbox({ faults: faults('POST /addons/') })
+  const parked = await startEngine({ kind: addons, sandbox: addonsThere, limits: { inFlight: 1 } })
+  await parked.stage(addonRows(3))
+  await parked.finish()
+  expect((await parked.rows()).map(({ state }) => state)).toEqual(['done', 'parked', 'done'])
+})
+
 test('an answer that shows other values than were sent is told, and proves nothing', async () => {
   const on = 'PATCH /contacts/{id}/'
   const sandbox = await startSandbox({

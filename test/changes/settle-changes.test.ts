@@ -12,6 +12,7 @@ import {
   retentionRows,
   startEngine,
   startSandbox,
+  temporaryFolder,
 } from './engine.ts'
 
 const kind = changeKinds['create-retention']
@@ -420,4 +421,21 @@ test('requests of earlier runs count against the attempts of this one', async ()
     [3, 'attemptsUsedUp'],
     [1, 'attemptsUsedUp'],
   ])
+})
+
+test('one that is sent again after an answer without an id takes no record for its own', async () => {
+  const sandbox = await startSandbox({
+    faults: [{ kind: 'reset', effect: 'none', on: post, requests: [3] }],
+  })
+  const folder = await temporaryFolder()
+  const first = await startEngine({ kind, sandbox, folder, run: 'first', limits: { inFlight: 1 } })
+  await first.stage(retentionRows(2))
+  await first.finish()
+  const { id } = (await first.rows())[1]!
+  // As an older version kept such an answer.
+  await first.ledger.move({ id, from: ['done'], patch: { answerId: null } })
+  const second = await startEngine({ kind, sandbox, folder, run: 'second', limits: { inFlight: 1 } })
+  await second.stage([{ row: 1, body: retention(2), sendAgain: true }])
+  await second.finish()
+  expect(await second.rows()).toMatchObject([{ state: 'parked', outcome: 'indistinct', answerId: null }])
 })
