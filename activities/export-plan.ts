@@ -15,6 +15,8 @@ export type DestinationName = (typeof destinationNames)[number]
 export interface ExportPlan {
   run: string
   startedAt: string
+  /** The slot of the schedule that started it (ISO 8601). */
+  scheduledFor?: string | undefined
   /** The Date of a response that came before every list request of this run, in ms. */
   servedAt: number | undefined
   identity: Identity

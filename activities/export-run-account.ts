@@ -8,17 +8,19 @@ const verdicts: Readonly<Record<ExportReport['verdict'], Account['verdict']>> = 
   proven: {
     word: 'proven',
     tone: 'good',
-    meaning: 'Every list is whole; its own page says of which moment.',
+    meaning: 'Each read is proven; its own page says of which records, and up to which moment.',
   },
   unproven: {
     word: 'unproven',
     tone: 'doubtful',
-    meaning: 'All was published, but of some lists nobody can say that nothing is missing. Run it again.',
+    meaning:
+      'All that came was published, but some reads are not proven: records may be missing. Run it again.',
   },
   stopped: {
     word: 'stopped',
     tone: 'neutral',
-    meaning: 'Somebody ended it. What was read is kept for a day: the same export goes on from there.',
+    meaning:
+      'Somebody ended it. The same export resumes from what was read, within an hour of when the read began.',
   },
   failed: {
     word: 'failed',

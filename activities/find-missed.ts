@@ -1,13 +1,15 @@
 import { Context, activityInfo } from '@temporalio/activity'
-import type { Client, ScheduleDescription } from '@temporalio/client'
+import type { ScheduleDescription } from '@temporalio/client'
 import { z } from 'zod'
 import { readPublished, type PublishedNote } from '../destinations/published-notes.ts'
 import type { ActivityDeps } from './deps.ts'
 import { InvalidInput } from './errors.ts'
+import { changedAt } from './earlier-slots.ts'
 import { toExpected } from './expected-exports.ts'
 import { lacksOf, type Night } from './night.ts'
 import { kindsFor, type NoticeKind } from './notice.ts'
 import { isOwn, scheduleMemoOf } from './schedule-memo.ts'
+import { timesOf } from './schedule-times.ts'
 import { tellNight } from './tell-night.ts'
 
 export const watchInput = z.strictObject({
@@ -59,11 +61,11 @@ export function createFindMissed(deps: ActivityDeps) {
     const found: Missed[] = []
     let nights = 0
     for (const { description, withinMs } of await watchedSchedules()) {
-      const over = await nightsOf({ description, from: since - withinMs, to: until - withinMs, until })
+      const over = await nightsOf({ description, withinMs, since, until })
       nights += over.length
       for (const night of over) {
         const says = await saysOf({ night, description, published })
-        const [at, by] = [night.at, night.at + withinMs].map((ms) => new Date(ms).toISOString())
+        const [at, by] = [night.at, night.at + night.withinMs].map((ms) => new Date(ms).toISOString())
         if (says !== undefined) found.push({ schedule: description.scheduleId, at: at!, by: by!, says })
       }
     }
@@ -88,65 +90,47 @@ async function watchedSchedules() {
   return watched
 }
 
-/** The times of a schedule after `from`, up to `to`, by Temporal's own reckoning: as it is set now. */
+/** A night, and what its runs were given at that time. */
+interface DueNight extends Night {
+  withinMs: number
+  input: unknown
+}
+
+/**
+ * The nights of a schedule whose time to be proven ended after `since`, up to `until`: those of its present times, by
+ * Temporal's own reckoning, and those that it had before it was last changed, by its memo.
+ */
 async function nightsOf(options: {
   description: ScheduleDescription
-  from: number
-  to: number
+  withinMs: number
+  since: number
   until: number
-}): Promise<Night[]> {
-  const { description, to, until } = options
-  const { scheduleId, action, spec, info } = description
-  // A time before the schedule was made or changed was never one of it.
-  const begun = (info.lastUpdatedAt ?? info.createdAt).getTime()
-  const from = Math.max(options.from, begun)
-  if (from >= to) return []
-  const times = await timesOf({ scheduleId, from, to: until })
-  const more = { workflowId: action.workflowId ?? `${scheduleId}-workflow`, jitterMs: spec.jitter ?? 0 }
-  return times
-    .map((at, index) => ({ at, next: times[index + 1] ?? Infinity, ...more }))
-    .filter(({ at }) => at > from && at <= to)
-}
-
-async function timesOf(range: { scheduleId: string; from: number; to: number }): Promise<number[]> {
-  const { scheduleId, to } = range
+}): Promise<DueNight[]> {
+  const { description, withinMs, since, until } = options
+  const { scheduleId, action, spec } = description
+  const { earlier = [] } = scheduleMemoOf(action)
+  // A time before the schedule was made or changed was never one of its present times.
+  const from = Math.max(since - withinMs, changedAt(description))
   const { client } = Context.current()
-  const times: number[] = []
-  // The server gives so many at once; each answer goes on after the last.
-  for (let from = range.from; from < to; from = times.at(-1) ?? to) {
-    const { startTime: found } = await client.workflowService.listScheduleMatchingTimes({
-      namespace: client.options.namespace,
-      scheduleId,
-      startTime: toTimestamp(from),
-      endTime: toTimestamp(to),
-    })
-    const more = (found ?? []).map(toMs).filter((at) => at > from)
-    if (more.length === 0) return times
-    times.push(...more)
-  }
-  return times
+  const times = from >= until ? [] : await timesOf({ client, scheduleId, from, to: until })
+  const present = { times, provenWithinMs: withinMs, jitterMs: spec.jitter ?? 0, input: action.args?.[0] }
+  const workflowId = action.workflowId ?? `${scheduleId}-workflow`
+  return [...earlier, present]
+    .flatMap(({ times, provenWithinMs, jitterMs, input }) =>
+      times.map((at) => ({ at, withinMs: provenWithinMs, jitterMs, input, workflowId })),
+    )
+    .map((slot, index, all) => ({ ...slot, next: all[index + 1]?.at ?? Infinity }))
+    .filter(({ at, withinMs }) => at + withinMs > since && at + withinMs <= until)
 }
-
-type Timestamp = NonNullable<
-  Parameters<Client['workflowService']['listScheduleMatchingTimes']>[0]['startTime']
->
-
-const toTimestamp = (ms: number): Timestamp => ({
-  // Seconds are a long there, and a number is taken for one.
-  seconds: Math.floor(ms / 1000) as unknown as NonNullable<Timestamp['seconds']>,
-  nanos: (ms % 1000) * 1e6,
-})
-
-const toMs = ({ seconds, nanos }: Timestamp): number => Number(seconds) * 1000 + (nanos ?? 0) / 1e6
 
 /** What a night lacks, in a sentence; undefined where it lacks nothing. */
 async function saysOf(options: {
-  night: Night
+  night: DueNight
   description: ScheduleDescription
   published: readonly PublishedNote[]
 }): Promise<string | undefined> {
   const { night, description, published } = options
-  const expected = toExpected(description.action.args?.[0])
+  const expected = toExpected(night.input)
   if (expected === undefined)
     return `its input is not one that an export takes, so put it back with \`connector schedule apply\`; ${await tellNight({ night, description })}`
   const lacks = await lacksOf({ night, expected, published })

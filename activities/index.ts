@@ -54,7 +54,7 @@ export function createActivities(deps: ActivityDeps) {
     resolveRow: ofChanges(createResolveRow(deps)),
     sendNotice: createSendNotice(deps),
     findMissed: beating(createFindMissed(deps)),
-    pauseIfFailing: createPauseIfFailing(),
+    pauseIfFailing: createPauseIfFailing(deps),
   }
   return withFailures(activities, deps)
 }

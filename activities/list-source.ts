@@ -1,7 +1,12 @@
+import type { Billing } from '../billing/client.ts'
+import { Refused } from '../billing/errors.ts'
 import { listResources } from '../billing/resources/lists.ts'
-import type { ListName } from '../billing/resources/resource.ts'
+import type { ListName, ListResource } from '../billing/resources/resource.ts'
+import { toInstant, type Instant } from '../reading/instant.ts'
 import { readList } from '../reading/read-list.ts'
+import { isRecord } from '../reading/record.ts'
 import type { ReadState } from '../reading/state.ts'
+import type { ExportPlan } from './export-plan.ts'
 import { openIdSet, type WrittenSet } from './id-set.ts'
 import { rejectedPart } from './part-names.ts'
 import type { Source, SourceSetup } from './segment-source.ts'
@@ -12,6 +17,9 @@ export async function* readFromList(setup: SourceSetup & { resource: ListName })
     setup
   const list = listResources[resource]
   let idSet: WrittenSet | undefined
+  // Before a read begins, and never later: what changes from here on belongs to the next one.
+  const newestUpdated =
+    from === undefined ? await seeNewestUpdated({ billing, list, plan, cancelled }) : undefined
   try {
     return yield* readList({
       resource: list,
@@ -31,6 +39,7 @@ export async function* readFromList(setup: SourceSetup & { resource: ListName })
         return idSet
       },
       ...(plan.since[resource] !== undefined && { updatedSince: plan.since[resource] }),
+      ...(newestUpdated !== undefined && { newestUpdated }),
       ...(plan.servedAt !== undefined && { serviceTime: plan.servedAt }),
       ...(plan.maxPages !== undefined && { maxRequests: plan.maxPages }),
       ...(from !== undefined && { state: from.read as ReadState }),
@@ -38,4 +47,26 @@ export async function* readFromList(setup: SourceSetup & { resource: ListName })
   } finally {
     await idSet?.close()
   }
+}
+
+/**
+ * The newest `updated` that the list shows. Any that it showed would do, and only a late one saves work: what a service
+ * that ignores the order puts first is never ahead of its clock either. Undefined where the list is empty or told none.
+ */
+async function seeNewestUpdated(of: {
+  billing: Billing
+  list: ListResource
+  plan: ExportPlan
+  cancelled: AbortSignal
+}): Promise<Instant | undefined> {
+  const { billing, list, plan, cancelled } = of
+  // A read that is cut short proves nothing, and its requests are counted.
+  if (plan.maxPages !== undefined) return undefined
+  const look = { resource: list, page: 1, pageSize: 1, ordering: '-updated', filters: plan.filters }
+  const page = await billing.list({ ...look, signal: cancelled }).catch((error: unknown) => {
+    if (error instanceof Refused) return undefined
+    throw error
+  })
+  const newest = page?.records[0]
+  return isRecord(newest) ? toInstant(newest['updated']) : undefined
 }

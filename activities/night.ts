@@ -24,8 +24,9 @@ export interface Expected {
 }
 
 /**
- * What of a night has no proven export. The night's own run counts however late it began; any other, one that
- * somebody started by hand say, if its read began between this night and the next.
+ * What of a night has no proven export. Only when a read began counts, never when it was published. The night's own
+ * run counts however late it read; any other, one that somebody started by hand say, if its read began between this
+ * night and the next.
  */
 export async function lacksOf(options: {
   night: Night
@@ -40,15 +41,20 @@ export async function lacksOf(options: {
 
 function isOfNight({ note, night }: { note: PublishedNote; night: Night }): boolean {
   const startedAt = Date.parse(note.startedAt)
-  return isItsRun({ run: note.run, night }) || (startedAt >= night.at && startedAt < night.next)
+  const slot = slotOf({ run: note.run, night })
+  if (slot !== undefined && startedAt >= slot) return true
+  return startedAt >= night.at && startedAt < night.next
 }
 
-/** Temporal names a scheduled run after the time it was scheduled for, without jitter, to the second. */
-function isItsRun({ run, night }: { run: string; night: Night }): boolean {
+/**
+ * The time that the night's own run is named after: the one it was scheduled for, without jitter, to the second.
+ * Undefined for any other run.
+ */
+function slotOf({ run, night }: { run: string; night: Night }): number | undefined {
   const { workflowId, at, jitterMs } = night
-  if (!run.startsWith(`${workflowId}-`)) return false
+  if (!run.startsWith(`${workflowId}-`)) return undefined
   const [time] = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/.exec(run.slice(workflowId.length + 1)) ?? []
-  if (time === undefined) return false
+  if (time === undefined) return undefined
   const nominal = Date.parse(time)
-  return nominal <= at && nominal > at - jitterMs - 1000
+  return nominal <= at && nominal > at - jitterMs - 1000 ? nominal : undefined
 }

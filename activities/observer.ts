@@ -19,6 +19,8 @@ export interface Published {
   verdict: 'proven' | 'unproven'
   records: number
   ms: number
+  /** When the read began, in ms since 1970. */
+  readAt: number
   /** Of all that the list holds, or of all that changed: not filtered, not cut short. */
   whole: boolean
 }

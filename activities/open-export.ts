@@ -35,13 +35,17 @@ export type ExportInput = z.input<typeof exportInput>
  * this token and workspace) and claims each resource and destination for this run.
  */
 export function createOpenExport(deps: ActivityDeps) {
-  return async function openExport(input: unknown): Promise<ExportPlan> {
+  return async function openExport(
+    input: unknown,
+    scheduled?: { scheduledFor: string },
+  ): Promise<ExportPlan> {
     const asked = parseInput({ schema: exportInput, input, what: 'an export' })
     const resources = [...new Set(asked.resources ?? listNames)]
     const { exclude = [], hash = [], filters = {}, maxDeletes, maxPages } = asked
     for (const name of resources) checkFilters({ resource: listResources[name], filters })
     checkPrivacy(Object.values(listResources), { exclude, hash, hashKey: deps.hashKey })
     const plan = { ...(await startPlan({ deps, asked, resources })), filters, maxDeletes, maxPages }
+    plan.scheduledFor = scheduled?.scheduledFor
     const first = listResources[resources[0] ?? 'customers']
     // Temporal tries again, and shows meanwhile why: the client's own patience would hide it for minutes.
     const look = { resource: first, page: 1, pageSize: 1, tries: 1 }

@@ -1,6 +1,12 @@
 import { Context } from '@temporalio/activity'
 import type { Client } from '@temporalio/client'
 import { WorkflowNotFoundError } from '@temporalio/common'
+import { mkdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { replaceFile } from '../destinations/durable.ts'
+import { toFileName } from '../destinations/export-folder.ts'
+import type { ActivityDeps } from './deps.ts'
 import { scheduleMemoOf } from './schedule-memo.ts'
 
 export interface FailedRun {
@@ -14,14 +20,18 @@ export interface FailedRun {
 
 const failed = new Set(['FAILED', 'TIMED_OUT'])
 const longestNote = 1_000
+/** Twice as many as a schedule tells of its runs, which is also twice the most that `pauseAfterFailures` takes. */
+const mostNoted = 20
+const noteSchema = z.array(z.object({ firstExecutionRunId: z.string(), scheduledFor: z.string() }))
 
 /**
  * Pauses the schedule of a run that is about to fail, if the runs before it failed too, as many in a row as its memo
  * says. The note says why. Gives that note, or undefined where the schedule goes on.
  */
-export function createPauseIfFailing() {
+export function createPauseIfFailing({ dataDir }: Pick<ActivityDeps, 'dataDir'>) {
   return async function pauseIfFailing(run: FailedRun): Promise<string | undefined> {
     const { client } = Context.current()
+    const noted = await noteFailure({ dataDir, run })
     const handle = client.schedule.getHandle(run.schedule)
     const { action, info, state } = await handle.describe()
     const { pauseAfterFailures: most } = scheduleMemoOf(action)
@@ -31,7 +41,7 @@ export function createPauseIfFailing() {
       .filter(({ firstExecutionRunId }) => firstExecutionRunId !== run.firstExecutionRunId)
     let inARow = 1
     for (const workflow of earlier.toReversed()) {
-      if (inARow >= most || !(await hasFailed({ client, ...workflow }))) break
+      if (inARow >= most || !(await hasFailed({ client, noted, ...workflow }))) break
       inARow += 1
     }
     if (inARow < most) return undefined
@@ -43,13 +53,33 @@ export function createPauseIfFailing() {
   }
 }
 
-/** A run that Temporal has forgotten is not held against its schedule, and holds up none that fails now. */
+/**
+ * Notes a failed run in the data folder: Temporal forgets its runs, after a day on a dev server, and a nightly schedule
+ * would never fail twice in a row. Gives the runs of the schedule that are noted.
+ */
+async function noteFailure(of: { dataDir: string; run: FailedRun }): Promise<ReadonlySet<string>> {
+  const { dataDir, run } = of
+  const folder = join(dataDir, 'schedules')
+  const file = join(folder, `${toFileName(run.schedule)}.failed.json`)
+  const before = await readFile(file, 'utf8')
+    .then((text) => noteSchema.parse(JSON.parse(text)))
+    .catch(() => [])
+  const { firstExecutionRunId, scheduledFor } = run
+  const others = before.filter((one) => one.firstExecutionRunId !== firstExecutionRunId)
+  const noted = [...others, { firstExecutionRunId, scheduledFor }].slice(-mostNoted)
+  await mkdir(folder, { recursive: true })
+  await replaceFile(file, JSON.stringify(noted))
+  return new Set(noted.map((one) => one.firstExecutionRunId))
+}
+
+/** Of a run that Temporal has forgotten, whether it is noted as failed; no other is held against its schedule. */
 export async function hasFailed(run: {
   client: Client
+  noted: ReadonlySet<string>
   workflowId: string
   firstExecutionRunId: string
 }): Promise<boolean> {
-  const { client, workflowId, firstExecutionRunId } = run
+  const { client, noted, workflowId, firstExecutionRunId } = run
   const statusOf = async (runId?: string) =>
     (await client.workflow.getHandle(workflowId, runId).describe()).status.name
   try {
@@ -57,7 +87,7 @@ export async function hasFailed(run: {
     const first = await statusOf(firstExecutionRunId)
     return failed.has(first === 'CONTINUED_AS_NEW' ? await statusOf() : first)
   } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return false
+    if (error instanceof WorkflowNotFoundError) return noted.has(firstExecutionRunId)
     throw error
   }
 }

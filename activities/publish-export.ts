@@ -83,6 +83,7 @@ export function createPublishExport(deps: ActivityDeps) {
         verdict,
         records,
         ms: performance.now() - startedAt,
+        readAt: Date.parse(note.startedAt),
         whole: isWhole(note),
       })
       return {

@@ -11,10 +11,13 @@ import { latestCheckpoint } from './checkpoint.ts'
 import type { ExportPlan } from './export-plan.ts'
 import { loadPublishNote, takeTurn } from './publish-note.ts'
 import { toPrivacyMark } from './privacy-mark.ts'
-import { executionOf, type Execution } from './run-name.ts'
+import { executionOf, isOfWorkflow, type Execution } from './run-name.ts'
 
-/** How old what a failed or stopped run has read may be for the next run to go on from it. */
-const adoptableMs = 24 * 3600_000
+/**
+ * How long ago a read may have begun for another run to go on from it, and for another execution of the same run: what
+ * is published must be of the time that its run stands for.
+ */
+const adoptableMs = { otherRun: 3_600_000, sameRun: 24 * 3_600_000 }
 
 const readNote = 'read.json'
 const damagedNote = 'damaged.json'
@@ -116,14 +119,22 @@ async function findAdoptable(options: FolderOptions & { fingerprint: string }): 
     if (destinations.length > 0) continue
     if (await exists(join(folder, damagedNote))) continue
     const at = await startOfWhole(folder)
-    if (at === undefined || at < Date.parse(plan.startedAt) - adoptableMs) continue
-    // A run to another destination may be reading the same list right now, or one publish what was read.
     const owner = await executionOf(join(root, run))
+    if (at === undefined || at < oldestAdoptable({ plan, owner })) continue
+    // A run to another destination may be reading the same list right now, or one publish what was read.
     const users = [...(owner === undefined ? [] : [owner]), ...publishing]
     const ended = await Promise.all(users.map(isClosed))
     if (ended.every(Boolean)) found.push({ folder, at })
   }
   return found.toSorted((a, b) => b.at - a.at)[0]?.folder
+}
+
+function oldestAdoptable({ plan, owner }: { plan: ExportPlan; owner: Execution | undefined }): number {
+  const startedAt = Date.parse(plan.startedAt)
+  if (owner !== undefined && isOfWorkflow(plan.run, owner.workflowId)) return startedAt - adoptableMs.sameRun
+  // A scheduled run stands for its slot: what was read before that is not it, however young.
+  const slot = plan.scheduledFor === undefined ? -Infinity : Date.parse(plan.scheduledFor)
+  return Math.max(startedAt - adoptableMs.otherRun, slot)
 }
 
 /**

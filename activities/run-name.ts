@@ -22,6 +22,10 @@ export async function nameRun(options: { dataDir: string; execution: Execution }
   }
 }
 
+/** Whether a run is an execution under a workflow id. */
+export const isOfWorkflow = (run: string, workflowId: string): boolean =>
+  run === workflowId || (run.startsWith(`${workflowId}.`) && /^\d+$/.test(run.slice(workflowId.length + 1)))
+
 /** The rooms of runs whose changes lie in the ledger, which knows a run by its name alone. */
 type ChangeRoom = 'imports' | 'recoveries'
 

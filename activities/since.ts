@@ -99,24 +99,35 @@ export async function toSince(options: {
 }
 
 /**
+ * How far a read can answer for changes: up to its promise, and never beyond the newest `updated` that the list showed
+ * before it. The Date header may be another clock's (a gateway's), ahead of the one that writes `updated`; what
+ * changed in between would fall between two reads. Undefined where the read promises nothing or showed no `updated`.
+ */
+function watermarkOf(read: Pick<ReadOutcome, 'verdict' | 'completeThrough' | 'newestUpdated'>) {
+  const { verdict, completeThrough, newestUpdated } = read
+  if (verdict !== 'proven' || completeThrough === null || newestUpdated === undefined) return undefined
+  return Math.min(Date.parse(completeThrough), Date.parse(newestUpdated))
+}
+
+/**
  * After a proven run is visible in a destination: the next incremental read for it begins where this one's promise
  * ends. Moved only forward, whichever run is late, and only where all that changed before this run's own start is
  * there already (kept parts may be published to a destination that never had what came before them).
  */
 export async function moveWatermark(
   options: Place & {
-    read: Pick<ReadOutcome, 'verdict' | 'clock' | 'completeThrough' | 'hiddenFound'>
+    read: Pick<ReadOutcome, 'verdict' | 'clock' | 'completeThrough' | 'newestUpdated' | 'hiddenFound'>
   },
 ): Promise<void> {
   const { deps, plan, resource, read } = options
   const { watermarks } = deps.state
-  if (read.verdict !== 'proven') return
   // `updated` is the service's time: this machine's clock may be ahead of it by any amount.
   if (read.clock !== 'service') return
   // A record that changes to a status the list does not show would never come in the order of `updated`.
   if (read.hiddenFound) return
   const since = plan.since[resource]
-  const to = Date.parse(read.completeThrough)
+  const to = watermarkOf(read)
+  if (to === undefined) return
   if (since !== undefined && ((await markOf(options)) ?? -Infinity) < since) return
   // What is published now is a part of what the warehouse says of itself, if it joins what was there.
   const covered = await coverageOf(options).catch(() => undefined)

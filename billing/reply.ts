@@ -22,8 +22,13 @@ export interface ListPage {
   count: number | undefined
   /** A hint only, never followed. */
   next: string | null | undefined
-  /** The Date header, ms since 1970. */
+  /**
+   * When the service made this answer, in ms since 1970: its Date less its Age, so that what comes from a cache
+   * shows how old it is.
+   */
   servedAt: number | undefined
+  /** How long a cache has kept this answer, in ms; absent where none says so. */
+  ageMs?: number
 }
 
 type Asked = Pick<Request, 'method' | 'path' | 'token' | 'query'>
@@ -67,13 +72,19 @@ export function retryAfterMs(reply: Pick<Reply, 'headers'>): number | undefined 
   if (text === undefined || text === '') return undefined
   if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1000
   const until = Date.parse(text)
-  return Number.isNaN(until) ? undefined : Math.max(0, until - (servedAt(reply) ?? Date.now()))
+  return Number.isNaN(until) ? undefined : Math.max(0, until - (dateOf(reply) ?? Date.now()))
 }
 
-/** When the service answered, by its own clock; ms since 1970. */
-export function servedAt(reply: Pick<Reply, 'headers'>): number | undefined {
+/** The Date header; ms since 1970. */
+function dateOf(reply: Pick<Reply, 'headers'>): number | undefined {
   const date = Date.parse([reply.headers['date']].flat()[0] ?? '')
   return Number.isNaN(date) ? undefined : date
+}
+
+/** The Age header: how long ago a cache had this answer from the service. */
+function ageMsOf(reply: Pick<Reply, 'headers'>): number | undefined {
+  const text = [reply.headers['age']].flat()[0]?.trim() ?? ''
+  return /^\d+$/.test(text) ? Number(text) * 1000 : undefined
 }
 
 /** The envelope of a list (interface, section 4.1). */
@@ -83,11 +94,14 @@ export function toListPage(asked: Asked, reply: Reply): ListPage {
   const most = Number(asked.query?.['page_size'] ?? Infinity)
   if (results.length > most)
     throw notTheShape(asked, reply, `${results.length} records, where ${most} were asked for`)
+  const ageMs = ageMsOf(reply)
+  const date = dateOf(reply)
   return {
     records: results,
     count: typeof count === 'number' ? count : undefined,
     next: typeof next === 'string' || next === null ? next : undefined,
-    servedAt: servedAt(reply),
+    servedAt: date === undefined ? undefined : date - (ageMs ?? 0),
+    ...(ageMs !== undefined && { ageMs }),
   }
 }
 

@@ -53,6 +53,8 @@ export function createTransport(settings: TransportSettings): Transport {
       signal: signal === undefined ? tooLarge.signal : AbortSignal.any([signal, tooLarge.signal]),
       headers: {
         authorization: `Token ${token}`,
+        // A cache on the way must ask the service: an old answer says nothing of a list as it is.
+        ...(method === 'GET' && { 'cache-control': 'no-cache' }),
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       ...(body !== undefined && { body }),

@@ -34,10 +34,8 @@ export function toExportAccount(manifest: Manifest, points: readonly Point[]): A
 
 function toVerdict({ verdict, scope }: Manifest): Account['verdict'] {
   if (verdict === 'proven') return { word: 'proven', tone: 'good', meaning: scope.join(' ') }
-  const meaning =
-    'What came is here, but a record that was in the list all the time may be missing, and nobody can say which. ' +
-    'The last proven export stays where latest-proven leads to. Run it again.'
-  return { word: 'unproven', tone: 'doubtful', meaning }
+  const advice = 'The last proven export stays where latest-proven leads to. Run it again.'
+  return { word: 'unproven', tone: 'doubtful', meaning: [...scope, advice].join(' ') }
 }
 
 function toProblems(manifest: Manifest): Problem[] {
@@ -85,7 +83,7 @@ function toFacts(manifest: Manifest): Account['facts'] {
     Object.entries(values).map(([name, value]) => `${name} ${value}`)
   const said = (count: number | null) => (count === null ? 'nothing' : String(count))
   const facts: [string, string][] = [
-    ['read', manifest.mode === 'full' ? 'the whole list' : 'what changed since the last proven export'],
+    ['asked for', askedFor(manifest)],
     ['only where', named(filters).join(', ')],
     ['complete through', completeThrough === null ? '' : `${completeThrough} (${clock} clock)`],
     ['read from', formatTime(manifest.startedAt)],
@@ -99,4 +97,11 @@ function toFacts(manifest: Manifest): Account['facts'] {
     ['made by', named(versions).join(', ')],
   ]
   return facts.filter(([, value]) => value !== '').map(([name, value]) => ({ name, value }))
+}
+
+/** What was asked for, which is not always what came. */
+function askedFor({ mode, capped }: Manifest): string {
+  if (mode === 'byId') return 'documents by id'
+  const asked = mode === 'full' ? 'the whole list' : 'what changed since the last proven export'
+  return capped ? `${asked}, up to a cap` : asked
 }

@@ -103,7 +103,7 @@ export interface Wanted {
 }
 
 /**
- * The newest publication that is wanted and proven, or undefined. A manifest on the disk has to say so itself: what
+ * The publication of the latest read that is wanted and proven, or undefined. A manifest on the disk has to say so itself: what
  * was deleted or changed since proves nothing.
  */
 export async function findProven(options: {
@@ -112,7 +112,7 @@ export async function findProven(options: {
 }): Promise<PublishedNote | undefined> {
   const { published, wanted } = options
   const likely = published.filter((one) => one.verdict === 'proven' && isOf(one, wanted) && wanted.when(one))
-  for (const one of likely.toSorted((a, b) => Date.parse(b.publishedAt) - Date.parse(a.publishedAt)))
+  for (const one of likely.toSorted((a, b) => Date.parse(b.startedAt) - Date.parse(a.startedAt)))
     if (await isStillThere(one)) return one
   return undefined
 }

@@ -31,6 +31,8 @@ export function toManifest(options: {
     // What the read says stands behind what was asked, and never in place of it.
     ...publication.facts,
     ...asked,
+    // Whatever was kept of an older read: only a proof promises anything.
+    ...(publication.facts.verdict !== 'proven' && { completeThrough: null }),
     ...arrived,
     publishedAt: new Date().toISOString(),
     versions: { ...publication.versions },

@@ -84,6 +84,7 @@ async function shownAt(reading: Reading, status: string, ordering: End): Promise
     filters: { ...options.filters, status },
     fetchPage: options.fetchPage,
     requests,
+    freshness: reading,
     sizes: undefined,
   })
   try {

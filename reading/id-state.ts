@@ -94,7 +94,10 @@ export function toIdOutcome(options: {
   return {
     verdict: counts.open === 0 ? 'proven' : 'unproven',
     reasons,
-    scope: `Each of the ${countBefore} ids of ${resource} that were asked for is here once, or in missing.csv because the service answered that it does not exist.`,
+    scope:
+      counts.open === 0
+        ? `Each of the ${countBefore} ids of ${resource} that were asked for is here once, or in missing.csv because the service answered that it does not exist.`
+        : `Of the ${countBefore} ids of ${resource} that were asked for, ${counts.records} are here once and ${counts.missing} are in missing.csv because the service answered that they do not exist. Of the other ${counts.open} nothing is known.`,
     notes: [...notes],
     asked: countBefore,
     requests: state.requests.made,

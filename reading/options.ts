@@ -1,4 +1,5 @@
 import type { ListResource } from '../billing/resources/resource.ts'
+import type { Instant } from './instant.ts'
 import type { FetchPage } from './source.ts'
 import type { ReadState } from './state.ts'
 
@@ -25,6 +26,8 @@ export interface ReadOptions {
   readLagMs: number
   /** The Date of a response that came before this read, in ms since 1970; without it this machine's clock stands. */
   serviceTime?: number
+  /** The newest `updated` that the list showed before this read; the account of the read passes it on. */
+  newestUpdated?: Instant
   now(): number
   /** Goes on from here instead of starting anew. */
   state?: ReadState

@@ -12,7 +12,10 @@ export interface ReadOutcome {
   scope: string
   /** What else was seen that a person may want to know. */
   notes: string[]
-  completeThrough: string
+  /** The promise covers records created up to this moment; null where nothing is promised. */
+  completeThrough: string | null
+  /** The newest `updated` that the list showed before the read; absent where it showed none. */
+  newestUpdated?: string
   clock: 'service' | 'local'
   /** The order the chain went by, or the pages were asked in. */
   ordering: 'created' | 'updated'
@@ -44,12 +47,18 @@ export function toOutcome(reading: Reading, { uncheckable }: Intake): ReadOutcom
     ),
     ...(state.capped ? [`capped at ${requests.most} pages`] : []),
   ]
+  const isProven = reasons.length === 0
+  const { newestUpdated } = state
   return {
-    verdict: reasons.length === 0 ? 'proven' : 'unproven',
+    verdict: isProven ? 'proven' : 'unproven',
     reasons,
-    scope: toScope(reading, uncheckable),
+    scope: [
+      ...(isProven ? provenScope(reading) : unprovenScope(reading)),
+      ...bothScope(reading, uncheckable),
+    ].join(' '),
     notes: requests.oddNext > 0 ? [oddNext(requests.oddNext)] : [],
-    completeThrough: toTimestamp(state.completeThrough),
+    completeThrough: isProven ? toTimestamp(state.completeThrough) : null,
+    ...(newestUpdated !== undefined && { newestUpdated: toTimestamp(newestUpdated) }),
     clock: state.clock,
     ordering: key,
     countBefore: state.countBefore,
@@ -65,7 +74,8 @@ export function toOutcome(reading: Reading, { uncheckable }: Intake): ReadOutcom
   }
 }
 
-function toScope(reading: Reading, uncheckable: string[]): string {
+/** What a proven read holds. */
+function provenScope(reading: Reading): string[] {
   const { options, state, key } = reading
   const { resource, filters = {} } = options
   const names = Object.keys(filters)
@@ -80,14 +90,38 @@ function toScope(reading: Reading, uncheckable: string[]): string {
     sentences.push(
       'A record that went to a status which the list shows only if it is asked for is not here; the next full read finds it.',
     )
-  if (uncheckable.length > 0)
-    sentences.push(`Nothing in a record tells whether ${uncheckable.join(', ')} was honoured.`)
-  if (!resource.carriesTestMode) sentences.push('The records do not say whether they are live or test data.')
   if (state.hiddenFound)
     sentences.push(
       'The list hides records unless their status is asked for, so each status was read apart: a hidden record is here only if its status did not change meanwhile.',
     )
-  return [...sentences, ...state.provided].join(' ')
+  return [...sentences, ...state.provided]
+}
+
+/** What a read holds that proves nothing: only what came. */
+function unprovenScope({ options, state }: Reading): string[] {
+  const { resource } = options
+  return [
+    `${state.counts.records} records of ${resource.name} that the service listed during the read are here, each once.`,
+    state.capped
+      ? 'The read ended at its cap, so the records behind it are not here, and others may be missing too.'
+      : 'Other records may be missing, and nothing tells which.',
+  ]
+}
+
+/** What holds of a read whatever its verdict. */
+function bothScope({ options, state }: Reading, uncheckable: string[]): string[] {
+  const { rejected } = state.counts
+  return [
+    ...(rejected > 0
+      ? [`Of what came, ${rejected} had no id that a table could hold: rejected.jsonl has them.`]
+      : []),
+    ...(uncheckable.length > 0
+      ? [`Nothing in a record tells whether ${uncheckable.join(', ')} was honoured.`]
+      : []),
+    ...(options.resource.carriesTestMode
+      ? []
+      : ['The records do not say whether they are live or test data.']),
+  ]
 }
 
 function oddNext(times: number): string {

@@ -36,6 +36,7 @@ export class Pass {
       filters,
       fetchPage: options.fetchPage,
       requests: reading.requests,
+      freshness: reading,
       sizes: state.sizes,
     })
     this.intake = createIntake({ ...options, filters, seen: reading.state.seen })

@@ -75,11 +75,13 @@ function statusesToWatch({ resource, filters, updatedSince, maxRequests }: ReadO
 
 function startState(options: ReadOptions): ReadState {
   const startedAt = options.now()
-  const { serviceTime, readLagMs } = options
+  const { serviceTime, readLagMs, newestUpdated } = options
   return {
     version: 1,
     clock: serviceTime === undefined ? 'local' : 'service',
     startedAt,
+    ...(serviceTime !== undefined && { servedAt: serviceTime }),
+    ...(newestUpdated !== undefined && { newestUpdated }),
     completeThrough: ((serviceTime ?? startedAt) - readLagMs) * 1000,
     pass: newPass,
     statusesRead: -1,

@@ -1,12 +1,16 @@
+import type { ListPage } from '../billing/reply.ts'
 import type { Batch } from './intake.ts'
 import type { ReadOptions, IdSet } from './options.ts'
 import { identityOf } from './record.ts'
-import type { Requests } from './source.ts'
+import { timesAsked, type Freshness, type Requests } from './source.ts'
 import type { PassState, ReadState, ReadStep, SweptGroup } from './state.ts'
 import type { Key } from './window.ts'
 
+/** How far the clocks of one service's servers are apart at most. */
+const clocksDifferMs = 5_000
+
 /** What all passes of one read share: its options, its account, and what it hands out. */
-export class Reading {
+export class Reading implements Freshness {
   readonly options: ReadOptions
   readonly state: ReadState
   readonly requests: Requests
@@ -47,7 +51,27 @@ export class Reading {
   /** A response came before the list was first asked: its Date is the service's own clock. */
   serviceTime(servedAt: number): void {
     this.state.clock = 'service'
+    this.state.servedAt = servedAt
     this.state.completeThrough = (servedAt - this.options.readLagMs) * 1000
+  }
+
+  /**
+   * Whether a response was made before the read began. The clocks of several servers differ by a little: a response
+   * that is older by no more than that counts, and the read promises only what that response could show.
+   */
+  isStale({ servedAt, ageMs = 0 }: ListPage): boolean {
+    const { state, options } = this
+    if (ageMs > options.now() - state.startedAt + clocksDifferMs) return true
+    if (state.servedAt === undefined || servedAt === undefined) return false
+    if (servedAt < state.servedAt - clocksDifferMs) return true
+    state.completeThrough = Math.min(state.completeThrough, (servedAt - options.readLagMs) * 1000)
+    return false
+  }
+
+  stayedStale(): void {
+    this.because(
+      `responses were older than the read, ${timesAsked} times in a row: a cache or a lagging copy answers for the service`,
+    )
   }
 
   counted(count: number | undefined): void {

@@ -29,6 +29,13 @@ export type Answer =
 /** `unordered`: the order that was asked for was not followed. */
 type Wrong = { kind: 'wrong'; reason: string; unordered?: true }
 
+/** Tells answers that were made before the read began: caches and lagging copies serve them. */
+export interface Freshness {
+  isStale(page: ListPage): boolean
+  /** An answer stayed stale, however often it was asked for. */
+  stayedStale(): void
+}
+
 /** The requests of a read, over all its passes and processes. */
 export interface Requests {
   made: number
@@ -37,7 +44,8 @@ export interface Requests {
   oddNext: number
 }
 
-const timesAsked = 3
+/** How often a window is asked for until it is one to build on. */
+export const timesAsked = 3
 const leastCap = 20
 
 /** Asks for windows of one list, and holds each response to what counts. */
@@ -49,6 +57,7 @@ export class Source {
   count: number | undefined
   readonly #fetchPage: FetchPage
   readonly #requests: Requests
+  readonly #freshness: Freshness
   readonly #closed = new AbortController()
 
   constructor(options: {
@@ -56,6 +65,7 @@ export class Source {
     filters: Readonly<Record<string, string>>
     fetchPage: FetchPage
     requests: Requests
+    freshness: Freshness
     sizes: Sizes | undefined
   }) {
     this.key = options.key
@@ -63,6 +73,7 @@ export class Source {
     this.sizes = options.sizes ?? usualSizes
     this.#fetchPage = options.fetchPage
     this.#requests = options.requests
+    this.#freshness = options.freshness
   }
 
   /** No further request may be made. */
@@ -75,12 +86,20 @@ export class Source {
     this.#closed.abort()
   }
 
-  /** One response as it came, counted. Throws what the caller's fetch throws. */
+  /**
+   * One response as it came, counted; one that is older than the read is asked for again. Throws what the caller's
+   * fetch throws.
+   */
   async page(request: Omit<PageRequest, 'filters' | 'signal'>): Promise<ListPage> {
-    this.#requests.made++
-    const page = await this.#fetchPage({ ...request, filters: this.filters, signal: this.#closed.signal })
-    this.count = page.count ?? this.count
-    return page
+    for (let time = 1; ; time++) {
+      this.#requests.made++
+      const page = await this.#fetchPage({ ...request, filters: this.filters, signal: this.#closed.signal })
+      this.count = page.count ?? this.count
+      if (!this.#freshness.isStale(page)) return page
+      if (time < timesAsked && !this.exhausted) continue
+      this.#freshness.stayedStale()
+      return page
+    }
   }
 
   /** Asks until the answer is one to build on, at most three times. Throws what no other window would mend. */

@@ -57,7 +57,11 @@ export interface ReadState {
   clock: 'service' | 'local'
   /** ms since 1970 */
   startedAt: number
+  /** When it began by the service's clock, in ms since 1970; absent where that was never told. */
+  servedAt?: number
   completeThrough: Instant
+  /** The newest `updated` that the list showed before the read. */
+  newestUpdated?: Instant
   pass: PassState
   /** How many statuses have been read apart; -1 while the list itself is being read. */
   statusesRead: number

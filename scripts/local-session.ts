@@ -6,6 +6,7 @@ import { prepareDataFolder } from '../worker/data-folder.ts'
 import { createService } from '../worker/service.ts'
 import { startWorker, type RunningWorker } from '../worker/start-worker.ts'
 import { findBinary } from './dev-server/find-binary.ts'
+import { keepRuns } from './dev-server/keep-runs.ts'
 import { localChannel } from './dev-server/readiness.ts'
 import { startDevServer, type DevServer } from './dev-server/start-dev-server.ts'
 import { connect, findWorker, OwnerEnded, type Session, type SessionOptions } from './session.ts'
@@ -101,7 +102,10 @@ export async function startLocalServer({ settings, terminal }: SessionOptions): 
   await prepareDataFolder(dataDir)
   const startTask = (title: string) => terminal.task(title)
   const binary = () => findBinary({ cliPath: temporalCliPath, env: environment, startTask })
-  return startDevServer({ dataDir, binary })
+  const server = await startDevServer({ dataDir, binary })
+  // Whoever has the server set it so; that it could not be set now is no reason to go without one.
+  if (server.origin !== 'shared') await keepRuns(server).catch(() => undefined)
+  return server
 }
 
 export const localPlace = (server: DevServer) => ({

@@ -4,11 +4,14 @@ import type { Identity } from '../state/identity.ts'
 export interface LastProven {
   resource: string
   destination: string
-  /** ms since 1970 */
+  /** When the read began, in ms since 1970. */
   at: number
 }
 
-/** When each resource was last proven whole in each destination, by the data folder's account of what was published. */
+/**
+ * When the last read began that proved each resource whole in each destination, by the data folder's account of what
+ * was published.
+ */
 export async function findLastProven(options: {
   dataDir: string
   identity: Identity
@@ -20,7 +23,7 @@ export async function findLastProven(options: {
     if (one.workspace !== identity.workspace || one.verdict !== 'proven' || !isWhole(one)) continue
     const { resource, destination } = one
     const key = `${resource} ${destination}`
-    const at = Date.parse(one.publishedAt)
+    const at = Date.parse(one.startedAt)
     if (at > (latest.get(key)?.at ?? 0)) latest.set(key, { resource, destination, at })
   }
   return [...latest.values()]

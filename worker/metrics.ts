@@ -3,6 +3,7 @@ import { destinationNames } from '../activities/export-plan.ts'
 import type { Published } from '../activities/observer.ts'
 import { allResources } from '../billing/resources/all-resources.ts'
 import type { Try } from '../billing/calls.ts'
+import type { LastProven } from './last-proven.ts'
 import { changeStates, type ChangeState } from '../state/tables.ts'
 
 export interface MetricsOptions {
@@ -10,8 +11,8 @@ export interface MetricsOptions {
   info: Readonly<Record<string, string>>
   /** How many changes stand where. */
   countChanges: () => Promise<readonly { state: ChangeState; number: number }[]>
-  /** When each resource was last proven in each destination, from before this process; ms since 1970. */
-  proven: readonly { resource: string; destination: string; at: number }[]
+  /** What was proven last, from before this process. */
+  proven: readonly LastProven[]
 }
 
 export interface Metrics {
@@ -34,7 +35,15 @@ export function createMetrics({ info, countChanges, proven }: MetricsOptions): M
   make.info(info)
   make.changes(countChanges)
   for (const labels of possibleExports()) make.exports.inc(labels, 0)
-  for (const { resource, destination, at } of proven) make.proven.set({ resource, destination }, at / 1000)
+  const provenAt = new Map<string, number>()
+  // Kept parts of an older read may be published after those of a later one.
+  const prove = ({ resource, destination, at }: LastProven) => {
+    const key = `${resource} ${destination}`
+    const latest = Math.max(at, provenAt.get(key) ?? 0)
+    provenAt.set(key, latest)
+    make.proven.set({ resource, destination }, latest / 1000)
+  }
+  proven.forEach(prove)
   return {
     request({ operation, status, ms, waitedMs }) {
       make.requests.inc({ operation, status: status ?? 'none' })
@@ -46,10 +55,10 @@ export function createMetrics({ info, countChanges, proven }: MetricsOptions): M
       make.pages.inc({ resource }, pages)
       make.records.inc({ resource }, records)
     },
-    published({ resource, destination, verdict, ms, whole }) {
+    published({ resource, destination, verdict, ms, readAt: at, whole }) {
       make.exports.inc({ resource, destination, verdict })
       make.publishSeconds.observe({ resource, destination }, ms / 1000)
-      if (whole && verdict === 'proven') make.proven.set({ resource, destination }, Date.now() / 1000)
+      if (whole && verdict === 'proven') prove({ resource, destination, at })
     },
     text: () => registry.metrics(),
   }
@@ -131,7 +140,7 @@ function instruments(registers: Registry[]) {
     proven: new Gauge(
       named(
         'last_proven_timestamp_seconds',
-        'When a proven export of the whole list, or of all that changed, was last published.',
+        'When the last read began that proved the whole list, or all that changed, and was published.',
         'resource',
         'destination',
       ),

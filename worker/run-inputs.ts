@@ -60,4 +60,5 @@ export function checkRunInput(run: { workflow: SchedulableName; input: unknown }
 }
 
 // How a schedule is marked as ours, and what its runs are told by it.
+export { earlierSlots } from '../activities/earlier-slots.ts'
 export { isOwn, madeBy, scheduleMemoOf, type ScheduleMemo } from '../activities/schedule-memo.ts'

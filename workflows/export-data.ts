@@ -3,6 +3,7 @@ import type { ExportReport } from '../activities/close-export.ts'
 import type { Activities } from '../activities/index.ts'
 import type { ExportInput } from '../activities/open-export.ts'
 import { exportRun } from './export-run.ts'
+import { scheduledBy } from './notices.ts'
 
 const { openExport } = proxyActivities<Activities>({
   startToCloseTimeout: '5 minutes',
@@ -17,5 +18,6 @@ const { openExport } = proxyActivities<Activities>({
  */
 export async function exportData(input?: ExportInput | null): Promise<ExportReport> {
   const summary = 'check input, service and data folder'
-  return exportRun({ what: 'export', open: () => openExport.executeWithOptions({ summary }, [input ?? {}]) })
+  const open = () => openExport.executeWithOptions({ summary }, [input ?? {}, scheduledBy()])
+  return exportRun({ what: 'export', open })
 }

@@ -10,7 +10,10 @@ import { fine, look, wrong, type Finding } from './finding.ts'
 /** What claims to be from further ahead than clocks differ by was dated by a wrong clock. */
 const mostAheadMs = 300_000
 
-/** Whether each list that is exported has, in each place it goes to, a proven export no older than so many ms. */
+/**
+ * Whether each list that is exported has, in each place it goes to, a proven export whose read began no longer ago than
+ * so many ms: kept parts may be published at any time.
+ */
 export async function checkFresh(options: {
   dataDir: string
   testMode: boolean
@@ -33,11 +36,11 @@ export async function checkFresh(options: {
   const findings = placesOf(published).map((place) => {
     const { resource } = place
     return look(resource, async () => {
-      const when = ({ publishedAt }: PublishedNote) => Date.parse(publishedAt) < Date.now() + mostAheadMs
+      const when = (note: PublishedNote) => Date.parse(note.startedAt) < Date.now() + mostAheadMs
       const proven = await findProven({ published, wanted: { ...place, when } })
       const where = toWords(place)
       if (proven === undefined) return [wrong(resource, `There is no proven export of it to ${where}.`)]
-      const age = Date.now() - Date.parse(proven.publishedAt)
+      const age = Date.now() - Date.parse(proven.startedAt)
       const says = `The last proven export to ${where} is ${formatDuration(age)} old (${proven.run}).`
       return [age <= withinMs ? fine(resource, says) : wrong(resource, says)]
     })

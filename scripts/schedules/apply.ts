@@ -1,6 +1,7 @@
 import { ScheduleAlreadyRunning, ScheduleNotFoundError, type Client } from '@temporalio/client'
 import type { Command } from 'commander'
 import { resolve } from 'node:path'
+import { earlierSlots } from '../../worker/run-inputs.ts'
 import { openSession } from '../session.ts'
 import { processSettings } from '../settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
@@ -65,7 +66,11 @@ export async function apply(options: { client: Client; taskQueue: string; change
   const { paused, note } = change.what === 'create' ? { ...change.definition, note: '' } : change
   const state = { paused, note: paused && note === '' ? pausedByFile : note }
   if (change.what === 'create' && (await create({ ...options, name, wanted, state }))) return
-  await client.schedule.getHandle(name).update(() => ({ ...wanted, state }))
+  const handle = client.schedule.getHandle(name)
+  const earlier = await earlierSlots({ client, description: await handle.describe(), now: Date.now() })
+  const { action } = wanted
+  const memo = { schedule: { ...action.memo.schedule, earlier } }
+  await handle.update(() => ({ ...wanted, action: { ...action, memo }, state }))
 }
 
 /** False where another `apply` has made it meanwhile. @throws {RefusedError} where somebody else has */

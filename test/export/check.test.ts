@@ -139,8 +139,9 @@ describe('check', () => {
     expect(nonsense).toMatchObject({ code: 2, stderr: expect.stringContaining('26h') })
   })
   test('--fresh is not kept from its answer by what was made once, nor by a clock that was ahead', async () => {
-    const old = { publishedAt: new Date(Date.now() - 48 * 3_600_000).toISOString() }
-    const ahead = { publishedAt: new Date(Date.now() + 48 * 3_600_000).toISOString() }
+    // Published just now, each of them.
+    const old = { startedAt: new Date(Date.now() - 48 * 3_600_000).toISOString() }
+    const ahead = { startedAt: new Date(Date.now() + 48 * 3_600_000).toISOString() }
     const status = { filters: { status: 'active' } }
     expect(
       await checkNotes(

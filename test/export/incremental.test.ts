@@ -37,9 +37,14 @@ describe('an incremental export', () => {
     const second = await (await startRun({ client, world, input: incremental })).result()
     const manifest = await manifestOf(second)
     expect(manifest).toMatchObject({ mode: 'incremental', verdict: 'proven' })
-    expect(Date.parse(String(manifest['changedSince']))).toBe(served)
+    // As far back as the newest `updated` that the list had: nothing was changed since.
+    const newest = Date.parse(String((await manifestOf(first))['newestUpdated']))
+    expect(Date.parse(String(manifest['changedSince']))).toBe(Math.min(served, newest))
     expect(manifest['requests']).toBeLessThanOrEqual(60 * 0.02 + 3)
-    expect(new Set(await idsOf(second))).toEqual(new Set(changed.map(String)))
+    // Besides them only the record of the watermark itself may come again.
+    const ids = await idsOf(second)
+    expect(ids).toEqual(expect.arrayContaining(changed.map(String)))
+    expect(ids.length).toBeLessThanOrEqual(changed.length + 1)
     expect(folderOf(second, 'customers')).toMatch(/-incremental$/)
     expect(await readlink(join(world.dataDir, 'exports/customers/latest'))).toBe(latest)
   })
@@ -63,7 +68,10 @@ describe('an incremental export', () => {
     await (await startRun({ client, world, input })).result()
     const report = await (await startRun({ client, world, input: incremental })).result()
     expect(await manifestOf(report)).toMatchObject({ mode: 'incremental', verdict: 'proven' })
-    expect(await idsOf(report)).toEqual([String(id)])
+    const ids = await idsOf(report)
+    expect(ids[0]).toBe(String(id))
+    // The other is the record of the watermark itself.
+    expect(ids.length).toBeLessThanOrEqual(2)
   })
 
   test('reads the whole list where the order of `updated` is not honoured', async () => {

@@ -1,3 +1,5 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,7 +9,7 @@ import type { ExportInput } from '../../activities/open-export.ts'
 import type { SandboxOptions } from '../../sandbox/options.ts'
 import { openState } from '../../state/open-state.ts'
 import { createPlan } from './plan.ts'
-import { connectTemporal, createWorld, rowsOf, startRun, startTestWorker } from './world.ts'
+import { connectTemporal, createWorld, folderOf, rowsOf, startRun, startTestWorker } from './world.ts'
 
 const incremental = { mode: 'incremental', lookbackSeconds: 0 } as const
 
@@ -18,6 +20,25 @@ async function setUp(options: SandboxOptions) {
   const client = await connectTemporal()
   const run = async (input: ExportInput) => (await startRun({ client, world, input })).result()
   return { control: world.sandbox.control, run }
+}
+
+/** A gateway whose own clock writes the Date of every answer. */
+async function startGateway({ to, aheadMs }: { to: string; aheadMs: number }): Promise<string> {
+  const server = createServer((request, response) => {
+    const { authorization = '', 'x-simple-workspace': workspace = '' } = request.headers
+    const headers = { authorization, 'x-simple-workspace': String(workspace) }
+    void fetch(`${to}${request.url}`, { headers }).then(async (answer) => {
+      const date = new Date(Date.now() + aheadMs).toUTCString()
+      response.writeHead(answer.status, { 'content-type': 'application/json', date })
+      response.end(await answer.text())
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
 describe('what changed between two incremental exports is in the second', () => {
@@ -33,6 +54,22 @@ describe('what changed between two incremental exports is in the second', () => 
     control.update({ resource: 'customers', id, fields: { name: 'changed' } })
     const rows = await rowsOf(await run(input), 'customers')
     expect(rows).toContainEqual(expect.objectContaining({ id, name: 'changed' }))
+  })
+
+  test('where the Date of the answers is far ahead of the clock that writes `updated`', async () => {
+    const world = await createWorld({ counts: { customers: 200 } })
+    const gateway = await startGateway({ to: world.sandbox.url, aheadMs: 600_000 })
+    await startTestWorker(world, { BILLING_READ_LAG_SECONDS: '0', BILLING_BASE_URL: gateway })
+    const client = await connectTemporal()
+    const input = { ...incremental, resources: ['customers' as const] }
+    const run = async () => (await startRun({ client, world, input })).result()
+    await run()
+    const { control } = world.sandbox
+    const id = String(control.ids({ resource: 'customers' })[7])
+    control.update({ resource: 'customers', id, fields: { name: 'changed' } })
+    const second = await run()
+    expect(folderOf(second, 'customers')).toMatch(/-incremental$/)
+    expect(await rowsOf(second, 'customers')).toContainEqual(expect.objectContaining({ id, name: 'changed' }))
   })
 
   test('where the list does not show the status that it changed to', async () => {
@@ -73,10 +110,11 @@ describe('a watermark', () => {
     verdict: 'proven',
     clock: 'service',
     completeThrough: new Date(at).toISOString(),
+    newestUpdated: new Date(at + 1).toISOString(),
     hiddenFound: false,
   } as const
 
-  test('does not move where what came before was never published there', async () => {
+  async function openMoves() {
     const deps = await openWatermarks()
     const { watermarks } = deps.state
     const moves: number[] = []
@@ -85,14 +123,33 @@ describe('a watermark', () => {
       move: (to: Parameters<typeof watermarks.move>[0]) => (moves.push(to.to), watermarks.move(to)),
     }
     const state = { ...deps.state, watermarks: noted }
-    const publish = (since: number | undefined) =>
+    const publish = (since: number | undefined, read: Parameters<typeof moveWatermark>[0]['read'] = proven) =>
       moveWatermark({
         deps: { ...deps, state },
         plan: createPlan({ since: since === undefined ? {} : { customers: since } }),
         resource: 'customers',
         destination: 'csv',
-        read: proven,
+        read,
       })
+    return { moves, publish }
+  }
+
+  test('goes no further than the newest `updated` that the list showed before the read', async () => {
+    const { moves, publish } = await openMoves()
+    await publish(undefined, { ...proven, newestUpdated: new Date(at - 600_000).toISOString() })
+    expect(moves).toEqual([at - 600_000])
+  })
+
+  test('does not move where nothing was promised, or no `updated` was shown', async () => {
+    const { moves, publish } = await openMoves()
+    const { newestUpdated: _none, ...unseen } = proven
+    await publish(undefined, unseen)
+    await publish(undefined, { ...proven, verdict: 'unproven', completeThrough: null })
+    expect(moves).toEqual([])
+  })
+
+  test('does not move where what came before was never published there', async () => {
+    const { moves, publish } = await openMoves()
     await publish(at - 1000)
     expect(moves).toEqual([])
     await publish(undefined)

@@ -13,6 +13,7 @@ import { createPlan } from './plan.ts'
 
 const resource = 'customers' as const
 const isClosed = () => Promise.resolve(true)
+const minute = 60_000
 const hashed = { hash: ['customers.tax_id'] }
 
 /** A data folder in which the run `export-1` has read a part of its list. */
@@ -69,12 +70,28 @@ describe('what an ended run has read', () => {
     expect(await goesOn(dataDir, { plan: { run: 'export-3' } })).toBe(true)
   })
 
-  test('is read anew where the read began more than a day ago, however late it last wrote', async () => {
-    const hour = 3600_000
-    const old = await createFolder({}, { startedAt: Date.now() - 25 * hour })
+  test('is read anew where the read began more than an hour ago, however late it last wrote', async () => {
+    const old = await createFolder({}, { startedAt: Date.now() - 61 * minute })
     expect(await goesOn(old.dataDir)).toBe(false)
-    const young = await createFolder({}, { startedAt: Date.now() - 23 * hour })
+    const young = await createFolder({}, { startedAt: Date.now() - 59 * minute })
     expect(await goesOn(young.dataDir)).toBe(true)
+  })
+
+  test('is gone on from for a day by another execution of the same run', async () => {
+    const again = { plan: { run: 'export-1.2' } }
+    const old = await createFolder({}, { startedAt: Date.now() - 25 * 60 * minute })
+    expect(await goesOn(old.dataDir, again)).toBe(false)
+    const young = await createFolder({}, { startedAt: Date.now() - 23 * 60 * minute })
+    expect(await goesOn(young.dataDir, { plan: { run: 'export-1.two' } })).toBe(false)
+    expect(await goesOn(young.dataDir, again)).toBe(true)
+  })
+
+  test('is read anew by a scheduled run where the read began before its slot', async () => {
+    const scheduledFor = (at: number) => ({ plan: { scheduledFor: new Date(at).toISOString() } })
+    const { dataDir } = await createFolder({}, { startedAt: Date.now() - 10 * minute })
+    expect(await goesOn(dataDir, scheduledFor(Date.now() - 9 * minute))).toBe(false)
+    const { plan } = scheduledFor(Date.now() - 11 * minute)
+    expect(await goesOn(dataDir, { plan: { ...plan, run: 'export-3' } })).toBe(true)
   })
 
   test('is read anew where it was hashed with another key', async () => {

@@ -57,6 +57,12 @@ describe('a night', () => {
     expect(await isHeld(note({ startedAt, run: 'other-2026-11-22T05:30:00Z' }))).toBe(false)
   })
 
+  test('is not held by its own run where that published what was read before', async () => {
+    const run = 'nightly-2026-11-22T05:30:00Z'
+    expect(await isHeld(note({ run, startedAt: new Date(at - hour).toISOString() }))).toBe(false)
+    expect(await isHeld(note({ run, startedAt: new Date(at).toISOString() }))).toBe(true)
+  })
+
   test('is held by what is at least what was asked for, in the place where it was', async () => {
     expect(await isHeld(note({ destination: 'csv' }))).toBe(false)
     expect(await isHeld(note({ resource: 'plans' }))).toBe(false)
@@ -91,6 +97,13 @@ describe('what was published', () => {
     await notePublished({ dataDir, published: note({ run: 'rehearsal', testMode: true }) })
     const runs = (await readPublished({ dataDir, testMode: false })).map(({ run }) => run)
     expect(runs).toEqual(['first', 'second'])
+  })
+
+  test('is as new as its read: the latest read counts, though an older one was published later', async () => {
+    const later = note({ run: 'later', startedAt: new Date(at + 3 * hour).toISOString() })
+    const older = note({ run: 'older', publishedAt: new Date(at + 9 * hour).toISOString() })
+    const wanted = { ...customers, when: () => true }
+    expect(await findProven({ published: [later, older], wanted })).toMatchObject({ run: 'later' })
   })
 
   test('proves nothing once its manifest is gone, and everything again where the folder was moved whole', async () => {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { apply } from '../../scripts/schedules/apply.ts'
 import { toDefinition, type ScheduleEntry } from '../../scripts/schedules/definition.ts'
 import { ownerMemo, toTemporal } from '../../scripts/schedules/to-temporal.ts'
 import type { watchExports } from '../../workflows/watch-exports.ts'
@@ -101,6 +102,34 @@ describe('the watch', () => {
     })
     const narrowed = await startCommand(world, ['check', '--fresh', '1h', '--to', 'csv', '--json']).ended
     expect(narrowed.code).toBe(1)
+  })
+
+  test('tells the nights before a change of the schedule, by what it was then', async () => {
+    const { world, client, schedule, look, listed } = await open()
+    const { scheduleId, handle } = await schedule('nightly', { provenWithin: '1s' }, 'Paused by me: holidays')
+    await listed(scheduleId)
+    const { createdAt } = (await handle.describe()).info
+    await until(() => Date.now() > createdAt.getTime() + 5_100)
+    const change = (entry: Partial<ScheduleEntry>) => {
+      const definition = toDefinition({ workflow: 'exportData', provenWithin: '1s', ...entry }, 'UTC')
+      const { taskQueue } = world
+      return apply({
+        client,
+        taskQueue,
+        change: { what: 'update', name: scheduleId, definition, says: [], paused: true, note: 'Mended' },
+      })
+    }
+    await change({ every: '1d', input: { resources: ['customers'] } })
+    const before = Date.now()
+    const first = await look()
+    expect(first.missed.length).toBeGreaterThanOrEqual(2)
+    for (const { at, says } of first.missed) {
+      expect(Date.parse(at)).toBeLessThan(before)
+      expect(says).toBe('no proven export of plans to duckdb; the schedule is paused: Mended')
+    }
+    // Each change keeps what came before it.
+    await change({ every: '1d', provenWithin: '2h', input: { resources: ['retentions'] } })
+    expect((await look()).missed).toEqual(first.missed)
   })
 
   test('tells of a schedule whose input somebody spoilt, and of the others beside it', async () => {

@@ -1,0 +1,37 @@
+import type { Client } from '@temporalio/client'
+
+/** The times of a schedule after `from`, up to `to` (ms since 1970), as Temporal reckons them for it as it is now. */
+export async function timesOf(range: {
+  client: Client
+  scheduleId: string
+  from: number
+  to: number
+}): Promise<number[]> {
+  const { client, scheduleId, to } = range
+  const times: number[] = []
+  // The server gives so many at once; each answer goes on after the last.
+  for (let from = range.from; from < to; from = times.at(-1) ?? to) {
+    const { startTime: found } = await client.workflowService.listScheduleMatchingTimes({
+      namespace: client.options.namespace,
+      scheduleId,
+      startTime: toTimestamp(from),
+      endTime: toTimestamp(to),
+    })
+    const more = (found ?? []).map(toMs).filter((at) => at > from)
+    if (more.length === 0) return times
+    times.push(...more)
+  }
+  return times
+}
+
+type Timestamp = NonNullable<
+  Parameters<Client['workflowService']['listScheduleMatchingTimes']>[0]['startTime']
+>
+
+const toTimestamp = (ms: number): Timestamp => ({
+  // Seconds are a long there, and a number is taken for one.
+  seconds: Math.floor(ms / 1000) as unknown as NonNullable<Timestamp['seconds']>,
+  nanos: (ms % 1000) * 1e6,
+})
+
+const toMs = ({ seconds, nanos }: Timestamp): number => Number(seconds) * 1000 + (nanos ?? 0) / 1e6
