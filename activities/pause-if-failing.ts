@@ -57,7 +57,7 @@ export function createPauseIfFailing({ dataDir }: Pick<ActivityDeps, 'dataDir'>)
  * Notes a failed run in the data folder: Temporal forgets its runs, after a day on a dev server, and a nightly schedule
  * would never fail twice in a row. Gives the runs of the schedule that are noted.
  */
-async function noteFailure(of: { dataDir: string; run: FailedRun }): Promise<ReadonlySet<string>> {
+export async function noteFailure(of: { dataDir: string; run: FailedRun }): Promise<ReadonlySet<string>> {
   const { dataDir, run } = of
   const folder = join(dataDir, 'schedules')
   const file = join(folder, `${toFileName(run.schedule)}.failed.json`)

@@ -27,7 +27,7 @@ const calm: ListOptions = {
   shortWindows: 0,
 }
 const listOf = (options: Partial<ListOptions> = {}) => new DriftingList({ ...calm, ...options })
-const failure = { method: 'GET', path: '/customers/' }
+const failure = { method: 'GET', path: '/customers/', byService: true }
 
 /** A list whose answers are changed on their way. */
 const changed =
