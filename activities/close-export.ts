@@ -29,7 +29,13 @@ export interface PublishFailure {
 
 /** What became of one resource of a run. */
 export type ResourceResult =
-  | { resource: Resource; published: PublishedExport[]; failed?: PublishFailure[] }
+  | {
+      resource: Resource
+      published: PublishedExport[]
+      failed?: PublishFailure[]
+      /** Destinations that a stop left out; `publish` does it later, from the kept parts. */
+      unpublished?: DestinationName[]
+    }
   | { resource: Resource; stopped: true }
   | { resource: Resource; error: string }
 
@@ -98,6 +104,11 @@ function failuresOf(result: ResourceResult): string[] {
   return (result.failed ?? []).map((one) => `${result.resource} to ${one.destination} failed: ${one.error}`)
 }
 
+const unpublishedOf = (result: ResourceResult) =>
+  'published' in result
+    ? (result.unpublished ?? []).map((destination) => `${result.resource} to ${destination}`)
+    : []
+
 const publishedOf = (result: ResourceResult) => ('published' in result ? result.published : [])
 
 /** Says which manifests of the run belong together; destinations without files have none. */
@@ -148,7 +159,9 @@ async function textsOf(parts: Parameters<typeof readParts>[0]): Promise<string[]
 function toReport(run: string, results: ResourceResult[]): ExportReport {
   const published = results.flatMap(publishedOf)
   const failed = results.flatMap(failuresOf)
-  const stopped = results.filter((result) => 'stopped' in result)
+  const stopped = results.flatMap((result) =>
+    'stopped' in result ? [result.resource] : unpublishedOf(result),
+  )
   const unproven = published.filter((one) => one.verdict === 'unproven')
   const proven = published.length - unproven.length
   const records = new Map(
@@ -164,7 +177,7 @@ function toReport(run: string, results: ResourceResult[]): ExportReport {
       at === 0 && missing ? toMissing(resource, missing) : [],
     ),
     ...unproven.map((one) => `${one.resource} unproven: ${one.reasons.join(' ')}`),
-    ...stopped.map((one) => `${one.resource} stopped`),
+    ...stopped.map((one) => `${one} stopped`),
     ...failed,
   ]
   const verdict =

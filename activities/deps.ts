@@ -33,8 +33,8 @@ export interface ActivityDeps {
   destinations: ReadonlyMap<string, Destination>
   /** Who is told what people should know (NOTIFY_URL). */
   receivers: readonly Receiver[]
-  /** The search attributes that the server has; a run sets no others. */
-  marks: readonly MarkName[]
+  /** The search attributes that the server has, asked for each run: it sets no others, and one failed look is only that run's. */
+  marks: () => Promise<MarkName[]>
   /** Where people see runs. */
   ui: Ui
   observer: ActivityObserver

@@ -69,8 +69,12 @@ export function toRunAccount(options: { plan: ExportPlan; report: ExportReport; 
 function toProblems(result: ResourceResult): Problem[] {
   const { resource } = result
   if ('error' in result) return [{ what: `${resource} failed: ${result.error}` }]
-  if ('stopped' in result) return [{ what: `${resource} was stopped before it was read to its end.` }]
+  if ('stopped' in result) return [{ what: `${resource} was stopped before it was published.` }]
+  const unpublished = (result.unpublished ?? []).map((destination) => ({
+    what: `${resource} was stopped before it was published to ${destination}.`,
+  }))
   return [
+    ...unpublished,
     ...(result.failed ?? []).map(({ destination, error }) => ({
       what: `${resource} was not published to ${destination}: ${error}`,
     })),

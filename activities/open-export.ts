@@ -1,3 +1,4 @@
+import { cancellationSignal } from '@temporalio/activity'
 import { z } from 'zod'
 import { checkFilters } from '../billing/resources/filters.ts'
 import { listResources } from '../billing/resources/lists.ts'
@@ -48,7 +49,7 @@ export function createOpenExport(deps: ActivityDeps) {
     plan.scheduledFor = scheduled?.scheduledFor
     const first = listResources[resources[0] ?? 'customers']
     // Temporal tries again, and shows meanwhile why: the client's own patience would hide it for minutes.
-    const look = { resource: first, page: 1, pageSize: 1, tries: 1 }
+    const look = { resource: first, page: 1, pageSize: 1, tries: 1, signal: cancellationSignal() }
     plan.servedAt = (await deps.billing.list(look)).servedAt
     await claimExports({ deps, plan })
     if (asked.mode === 'incremental')

@@ -1,3 +1,4 @@
+import { cancellationSignal } from '@temporalio/activity'
 import { mkdir, mkdtemp, realpath, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import { customers } from '../billing/resources/customers.ts'
@@ -26,13 +27,19 @@ export type OpenedImport = ImportPlan & { notifies?: NoticeKind[]; marks?: MarkN
  */
 export function createOpenImport(deps: ActivityDeps) {
   return async function openImport(input: unknown): Promise<OpenedImport> {
-    const served = { notifies: kindsFor(deps.receivers), marks: [...deps.marks] }
+    const served = { notifies: kindsFor(deps.receivers), marks: await deps.marks() }
     const settled = await findSettled(deps)
     if (settled !== undefined) return { ...settled, ...served }
     const asked = parseImportInput(input)
     if (asked.identity !== undefined) refuseOther({ run: asked.identity, worker: deps.identity })
     // Temporal tries again, and shows meanwhile why: the client's own patience would hide it for minutes.
-    await deps.billing.list({ resource: customers, page: 1, pageSize: 1, tries: 1 })
+    await deps.billing.list({
+      resource: customers,
+      page: 1,
+      pageSize: 1,
+      tries: 1,
+      signal: cancellationSignal(),
+    })
     const inHand = await withOwnCopy({ asked, dataDir: deps.dataDir })
     const files = await findInput({ asked: inHand, dataDir: deps.dataDir }).catch((error: unknown) => {
       throw refusing(error)

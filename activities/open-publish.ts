@@ -42,7 +42,7 @@ export function createOpenPublish(deps: ActivityDeps) {
         `The parts of a run ${run} are not kept (14 days, and the last 3 runs always). Export again.`,
       )
     // Whom to tell and what the server has are the worker's, as they are now.
-    const served = { notifies: kindsFor(deps.receivers), marks: [...deps.marks] }
+    const served = { notifies: kindsFor(deps.receivers), marks: await deps.marks() }
     const plan = { ...kept, ...again, to: [...new Set(again.to ?? kept.to)], ...served }
     for (const name of plan.to) refuseMissing({ deps, name })
     const checkpoints = await takeTurn(deps.dataDir, () => reserve({ dataDir: deps.dataDir, plan }))

@@ -1,4 +1,4 @@
-import { activityInfo } from '@temporalio/activity'
+import { activityInfo, cancellationSignal } from '@temporalio/activity'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { subscriptions } from '../billing/resources/subscriptions.ts'
@@ -44,7 +44,7 @@ export type OpenedRecovery = RecoveryPlan & { notifies?: NoticeKind[]; marks?: M
 /** Settles what a recovery does: checks its input and the service, and that no other one goes on in the workspace. */
 export function createOpenRecovery(deps: ActivityDeps) {
   return async function openRecovery({ input, firstRunId }: OpenRecoveryInput): Promise<OpenedRecovery> {
-    const served = { notifies: kindsFor(deps.receivers), marks: [...deps.marks] }
+    const served = { notifies: kindsFor(deps.receivers), marks: await deps.marks() }
     const { workflowId } = ownerOf()
     const execution = { workflowId, runId: firstRunId }
     const { plan: settled, ...place } = await nameRecovery({ dataDir: deps.dataDir, execution })
@@ -56,7 +56,13 @@ export function createOpenRecovery(deps: ActivityDeps) {
     const asked = parseRecoveryInput(input)
     if (asked.identity !== undefined) refuseOther({ run: asked.identity, worker: deps.identity })
     // Temporal tries again, and shows meanwhile why: the client's own patience would hide it for minutes.
-    await deps.billing.list({ resource: subscriptions, page: 1, pageSize: 1, tries: 1 })
+    await deps.billing.list({
+      resource: subscriptions,
+      page: 1,
+      pageSize: 1,
+      tries: 1,
+      signal: cancellationSignal(),
+    })
     const plan = toPlan({ deps, asked, ...place, execution })
     await claimRecovery({ deps, plan })
     const { customers, exclude } = asked

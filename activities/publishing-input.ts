@@ -90,6 +90,6 @@ export async function startPlan(of: {
     requestsPerSecond: asked.requestsPerSecond,
     out: out === undefined ? undefined : await allowedRoot({ ...deps, out }),
     notifies: kindsFor(deps.receivers),
-    marks: [...deps.marks],
+    marks: await deps.marks(),
   }
 }

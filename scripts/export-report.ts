@@ -45,6 +45,7 @@ function toRows(result: ResourceResult): (string | number)[][] {
   return [
     ...result.published.map((one) => [resource, one.destination, one.verdict, one.records, one.where]),
     ...(result.failed ?? []).map((one) => [resource, one.destination, 'failed', '', '']),
+    ...(result.unpublished ?? []).map((destination) => [resource, destination, 'stopped', '', '']),
   ]
 }
 

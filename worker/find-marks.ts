@@ -6,7 +6,7 @@ const types: Readonly<Record<MarkName, number>> = { Verdict: 2, NeedsPerson: 5, 
 
 /**
  * Which of the search attributes that runs are found by the namespace has, each of its type. A workflow that sets
- * another would hang: where they can't be listed there are none.
+ * another would hang: if they can't be listed there are none, for the run that asks.
  */
 export async function findMarks(options: {
   connection: NativeConnection

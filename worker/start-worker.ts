@@ -198,7 +198,7 @@ async function createWorker(
       versions: { connector: version },
       destinations: createDestinations(settings),
       receivers: settings.receivers ?? [],
-      marks: await findMarks({ connection, namespace: temporal.namespace }),
+      marks: () => findMarks({ connection, namespace: temporal.namespace }),
       ui: { url: settings.uiUrl ?? temporal.uiUrl, namespace: temporal.namespace },
     }),
     // A pause or a stop is heard with a heartbeat, and the SDK sends one only every 4 s of a timeout of 5.

@@ -6,6 +6,8 @@ import { exportRun } from './export-run.ts'
 import { scheduledBy } from './notices.ts'
 
 const { openExport } = proxyActivities<Activities>({
+  // A stopped run has ended when its step has: what the step still does is in the report.
+  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
   startToCloseTimeout: '5 minutes',
   heartbeatTimeout: '5s',
   // A service or a disk that is away for some minutes is waited for; a refusal is not retried at all.

@@ -36,6 +36,8 @@ const { readSegment } = proxyActivities<Activities>({
 })
 
 const { publishExport } = proxyActivities<Activities>({
+  // A stopped run has ended when its step has: what the step still does is in the report.
+  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
   ...patience,
   startToCloseTimeout: '6 hours',
   heartbeatTimeout: '30s',
@@ -67,8 +69,10 @@ export async function exportResource(input: {
     Object.assign(progress, change)
     setCurrentDetails(describeResource(progress))
   }
+  let step: 'reading' | 'publishing' = 'reading'
   const control = controlRun({
-    onChange: (now) => show({ phase: now.stopping ? 'stopped' : now.paused ? 'paused' : progress.phase }),
+    words: { between: 'two pages, or before it publishes', kept: 'what was read is kept' },
+    onChange: (now) => show({ phase: now.stopping ? 'stopped' : now.paused ? 'paused' : step }),
   })
   const marks = openMarks()
   marks.listen(plan)
@@ -85,17 +89,17 @@ export async function exportResource(input: {
       if (control.stopping) return { resource, stopped: true }
       show({ phase: 'reading' })
       const begun = Date.now()
-      const step = await control.untilInterrupted(() =>
+      const part = await control.untilInterrupted(() =>
         readSegment.executeWithOptions({ summary: `read ${resource}, part ${segment}` }, [
           { ...refOf(plan), resource, seconds, owner },
         ]),
       )
-      if (step === 'interrupted') continue
+      if (part === 'interrupted') continue
       const now = Date.now()
-      const { records, expected = 0 } = step
+      const { records, expected = 0 } = part
       const done = records - progress.records
       const pace = toPace({ done, left: expected - records, ms: now - begun, now })
-      read = step
+      read = part
       seconds = Math.min(seconds * 2, longestSegmentSeconds)
       show({
         pace,
@@ -105,22 +109,25 @@ export async function exportResource(input: {
       })
     }
 
-    show({ phase: 'publishing', verdict: read.verdict })
+    step = 'publishing'
+    show({ phase: control.paused ? 'paused' : step, verdict: read.verdict })
     const { checkpoint } = read
     const result = await publishEach({
       resource,
       to: plan.to,
       publish: (destination) =>
-        publishExport.executeWithOptions({ summary: `publish ${resource} to ${destination}` }, [
-          { ...refOf(plan), resource, destination, checkpoint, owner },
-        ]),
+        control.unlessStopped(() =>
+          publishExport.executeWithOptions({ summary: `publish ${resource} to ${destination}` }, [
+            { ...refOf(plan), resource, destination, checkpoint, owner },
+          ]),
+        ),
     })
     const first = 'published' in result ? result.published[0] : undefined
     show({
-      phase: 'ended',
+      phase: 'stopped' in result ? 'stopped' : 'ended',
       ...(first === undefined ? {} : { verdict: first.verdict, reasons: first.reasons }),
     })
-    marks.set({ verdict: first?.verdict ?? 'failed' })
+    marks.set({ verdict: first?.verdict ?? ('stopped' in result ? 'stopped' : 'failed') })
     return result
   })
 }

@@ -2,12 +2,12 @@ import {
   ApplicationFailure,
   CancellationScope,
   defineQuery,
-  executeChild,
   getExternalWorkflowHandle,
   proxyActivities,
   rootCause,
   setCurrentDetails,
   setHandler,
+  startChild,
   workflowInfo,
 } from '@temporalio/workflow'
 import type { Activities } from '../activities/index.ts'
@@ -18,8 +18,10 @@ import { describeExport, type ExportProgress } from './export-details.ts'
 import { needsPerson } from './needs-person.ts'
 import { openMarks } from './marks.ts'
 import { openNotices } from './notices.ts'
+import { controlRun, type RunControl } from './run-control.ts'
+import { onlyFailures } from './only-failures.ts'
 import { refOf } from './ref-of.ts'
-import { controlRun } from './run-control.ts'
+import { stoppedReport } from './stopped-report.ts'
 import { tellExport } from './tell-export.ts'
 
 const { closeExport } = proxyActivities<Activities>({
@@ -60,7 +62,11 @@ export async function exportRun(options: {
   const marks = openMarks()
 
   return CancellationScope.nonCancellable(async () => {
-    const plan = await open()
+    const plan = await control.unlessStopped(open)
+    if (plan === undefined) {
+      progress.phase = 'ended'
+      return stoppedReport('read')
+    }
     notices.listen(plan)
     marks.listen(plan)
     marks.set({ resources: plan.resources })
@@ -74,7 +80,7 @@ export async function exportRun(options: {
         await control.mayGoOn()
         const result = control.stopping
           ? ({ resource, stopped: true } as const)
-          : await runChild({ plan, resource, children })
+          : await runChild({ plan, resource, children, control })
         const row = progress.resources.find((one) => one.resource === resource)
         if (row !== undefined) Object.assign(row, toRow(result))
         setCurrentDetails(describeExport(progress))
@@ -102,20 +108,27 @@ export async function exportRun(options: {
 async function runChild(options: {
   plan: ExportPlan
   resource: ExportPlan['resources'][number]
+  /** Those that can be signalled. */
   children: Map<string, string>
+  control: RunControl
 }): Promise<ResourceResult> {
-  const { plan, resource, children } = options
+  const { plan, resource, children, control } = options
   const workflowId = `${workflowInfo().workflowId}/${resource}`
-  children.set(resource, workflowId)
   try {
-    return await executeChild(exportResource, {
+    const child = await startChild(exportResource, {
       workflowId,
       // A reset leaves the child of the execution before it at work: this one takes its place.
       workflowIdReusePolicy: 'TERMINATE_IF_RUNNING',
       args: [{ plan, resource }],
       staticSummary: `${resource} to ${plan.to.join(', ')}`,
     })
+    children.set(resource, workflowId)
+    // What was said while the child did not exist yet, it has not heard.
+    if (control.stopping) await tell(workflowId, 'stop')
+    else if (control.paused) await tell(workflowId, 'pause')
+    return await child.result()
   } catch (error) {
+    onlyFailures(error)
     const cause = rootCause(error) ?? String(error)
     return { resource, error: cause }
   } finally {
@@ -126,15 +139,15 @@ async function runChild(options: {
 /** Also from a scope that was cancelled itself: Request Cancellation reaches the children as `stop`. */
 async function tell(workflowId: string, signal: 'pause' | 'unpause' | 'stop'): Promise<void> {
   await CancellationScope.nonCancellable(() =>
-    getExternalWorkflowHandle(workflowId)
-      .signal(signal)
-      .catch(() => undefined),
+    getExternalWorkflowHandle(workflowId).signal(signal).catch(onlyFailures),
   )
 }
 
 function toRow(result: ResourceResult): Partial<ExportProgress['resources'][number]> {
   if ('error' in result) return { state: 'failed', says: result.error }
   if ('stopped' in result) return { state: 'stopped' }
+  if (result.unpublished !== undefined && result.failed === undefined)
+    return { state: 'stopped', says: `not published to ${result.unpublished.join(', ')}` }
   if (result.failed !== undefined)
     return { state: 'failed', says: result.failed.map((one) => `${one.destination}: ${one.error}`).join(' ') }
   const first = result.published[0]

@@ -5,6 +5,8 @@ import type { FetchInput } from '../activities/open-fetch.ts'
 import { exportRun } from './export-run.ts'
 
 const { openFetch } = proxyActivities<Activities>({
+  // A stopped run has ended when its step has: what the step still does is in the report.
+  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
   startToCloseTimeout: '15 minutes',
   heartbeatTimeout: '5s',
   // A service or a disk that is away for some minutes is waited for; a refusal is not retried at all.

@@ -18,13 +18,15 @@ import { openMarks, type Marks } from './marks.ts'
 import { describeImport, type ImportProgress } from './import-details.ts'
 import { sendAll } from './import-sending.ts'
 import { onlyFailures } from './only-failures.ts'
+import { controlRun, stoppedBefore, type RunControl } from './run-control.ts'
 import { refOf } from './ref-of.ts'
-import { controlRun, type RunControl } from './run-control.ts'
 import type { SendingEnd } from './sending.ts'
 
 const patience = { initialInterval: '1s', maximumInterval: '1 minute', maximumAttempts: 40 } as const
 
 const { openImport } = proxyActivities<Activities>({
+  // A stopped run has ended when its step has: what the step still does is in the report.
+  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
   startToCloseTimeout: '5 minutes',
   heartbeatTimeout: '5s',
   retry: patience,
@@ -91,12 +93,9 @@ async function open({
   control: RunControl
 }): Promise<OpenedImport> {
   const summary = 'check input, copy the file'
-  const opening = openImport.executeWithOptions({ summary }, [input ?? {}])
-  // A service that is away is waited for, and a stop is not.
-  const plan = await Promise.race([opening, condition(() => control.stopping)])
-  if (plan !== undefined) return plan
-  opening.catch(() => undefined)
-  throw ApplicationFailure.nonRetryable('Stopped before the file was looked at; nothing was sent.', 'Stopped')
+  const plan = await control.unlessStopped(() => openImport.executeWithOptions({ summary }, [input ?? {}]))
+  if (plan === undefined) throw stoppedBefore('Stopped before the file was looked at; nothing was sent.')
+  return plan
 }
 
 async function runPlan(run: Run & { plan: OpenedImport }): Promise<ImportResult> {

@@ -79,6 +79,8 @@ export function openNotices(): Notices {
       CancellationScope.nonCancellable(async () => {
         onlyFailures(thrown)
         const error = inOwnWords(thrown)
+        // Whoever stopped it knows.
+        if (error instanceof ApplicationFailure && error.type === 'Stopped') throw error
         const by = scheduledBy()
         // What is refused before it began is shown to the person who started it; a schedule has nobody there.
         if (by === undefined && wanted === 'not known yet') throw error

@@ -11,11 +11,13 @@ import { onlyFailures } from './only-failures.ts'
 export async function publishEach(options: {
   resource: ExportPlan['resources'][number]
   to: ExportPlan['to']
-  publish: (destination: ExportPlan['to'][number]) => Promise<PublishedExport>
+  /** Undefined if the run was stopped before. */
+  publish: (destination: ExportPlan['to'][number]) => Promise<PublishedExport | undefined>
 }): Promise<ResourceResult> {
   const { resource, to, publish } = options
   const published: PublishedExport[] = []
   const failed: PublishFailure[] = []
+  const unpublished: ExportPlan['to'] = []
   const outcomes = await Promise.all(
     to.map((destination) =>
       publish(destination).catch((error: unknown): PublishFailure => {
@@ -24,12 +26,19 @@ export async function publishEach(options: {
       }),
     ),
   )
-  for (const outcome of outcomes) {
-    if ('error' in outcome) failed.push(outcome)
+  for (const [at, outcome] of outcomes.entries()) {
+    if (outcome === undefined) unpublished.push(to[at]!)
+    else if ('error' in outcome) failed.push(outcome)
     else published.push(outcome)
   }
-  if (failed.length === 0) return { resource, published }
-  if (published.length > 0) return { resource, published, failed }
+  if (unpublished.length === to.length) return { resource, stopped: true }
+  if (published.length > 0)
+    return {
+      resource,
+      published,
+      ...(failed.length > 0 && { failed }),
+      ...(unpublished.length > 0 && { unpublished }),
+    }
   // Of several that failed alike, one sentence will do.
   return { resource, error: [...new Set(failed.map(({ error }) => error))].join(' ') }
 }

@@ -12,10 +12,14 @@ import { openMarks } from './marks.ts'
 import { needsPerson } from './needs-person.ts'
 import { openNotices } from './notices.ts'
 import { publishEach } from './publish-each.ts'
+import { controlRun } from './run-control.ts'
 import { refOf } from './ref-of.ts'
+import { stoppedReport } from './stopped-report.ts'
 import { tellExport } from './tell-export.ts'
 
 const { openPublish, publishExport, closeExport } = proxyActivities<Activities>({
+  // A stopped run has ended when its step has: what the step still does is in the report.
+  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
   startToCloseTimeout: '6 hours',
   heartbeatTimeout: '30s',
   retry: { initialInterval: '2s', maximumInterval: '1 minute', maximumAttempts: 15 },
@@ -23,16 +27,25 @@ const { openPublish, publishExport, closeExport } = proxyActivities<Activities>(
 
 /**
  * Publishes the kept parts of an export again, to the same or other destinations, without asking the service. A
- * resource or a destination that fails does not stop the others.
+ * resource or a destination that fails does not stop the others. A stop or a pause ends what is being published, of
+ * which nothing is visible then; what is published already stays.
  */
 export async function publishRun(input: PublishAgainInput): Promise<ExportReport> {
   const { workflowId, runId } = workflowInfo()
   const owner = { workflowId, runId }
-  setCurrentDetails('Publishing from kept parts; the service is not asked.')
+  const show = (does: string) => setCurrentDetails(`${does} from kept parts; the service is not asked.`)
+  show('Publishing')
+  const control = controlRun({
+    words: { between: 'two publications', kept: 'what is published stays' },
+    onChange: (now) =>
+      show(now.stopping ? 'Stopping to publish' : now.paused ? '**Paused**: publishes' : 'Publishing'),
+  })
   const notices = openNotices()
   const marks = openMarks()
   return CancellationScope.nonCancellable(async () => {
-    const { plan, again, checkpoints } = await openPublish(input)
+    const opened = await control.unlessStopped(() => openPublish(input))
+    if (opened === undefined) return stoppedReport('published')
+    const { plan, again, checkpoints } = opened
     notices.listen(plan)
     marks.listen(plan)
     marks.set({ resources: plan.resources })
@@ -42,9 +55,11 @@ export async function publishRun(input: PublishAgainInput): Promise<ExportReport
           resource,
           to: plan.to,
           publish: (destination) =>
-            publishExport.executeWithOptions({ summary: `publish ${resource} to ${destination}` }, [
-              { ...refOf(plan), again, resource, destination, checkpoint, owner },
-            ]),
+            control.unlessStopped(() =>
+              publishExport.executeWithOptions({ summary: `publish ${resource} to ${destination}` }, [
+                { ...refOf(plan), again, resource, destination, checkpoint, owner },
+              ]),
+            ),
         }),
       ),
     )

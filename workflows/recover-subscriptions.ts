@@ -21,13 +21,15 @@ import { describeRecovery, type RecoveryProgress } from './recovery-details.ts'
 import { onlyFailures } from './only-failures.ts'
 import { tellEnd, tellPreview } from './recovery-end.ts'
 import { lookToTheEnd, resumeAll } from './recovery-sending.ts'
+import { controlRun, stoppedBefore, type RunControl } from './run-control.ts'
 import { refOf } from './ref-of.ts'
-import { controlRun, type RunControl } from './run-control.ts'
 import { newThread, type SendingEnd, type Thread } from './sending.ts'
 
 const patience = { initialInterval: '1s', maximumInterval: '1 minute', maximumAttempts: 40 } as const
 
 const { openRecovery } = proxyActivities<Activities>({
+  // A stopped run has ended when its step has: what the step still does is in the report.
+  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
   startToCloseTimeout: '5 minutes',
   heartbeatTimeout: '5s',
   retry: patience,
@@ -120,12 +122,11 @@ function onwardIn(input: unknown): Onward | undefined {
 async function open({ input, control }: { input: unknown; control: RunControl }): Promise<OpenedRecovery> {
   const { firstExecutionRunId: firstRunId } = workflowInfo()
   const summary = 'check input and service'
-  const opening = openRecovery.executeWithOptions({ summary }, [{ input: input ?? {}, firstRunId }])
-  // A service that is away is waited for, and a stop is not.
-  const plan = await Promise.race([opening, condition(() => control.stopping)])
-  if (plan !== undefined) return plan
-  opening.catch(() => undefined)
-  throw ApplicationFailure.nonRetryable('Stopped before anything was read; nothing was resumed.', 'Stopped')
+  const plan = await control.unlessStopped(() =>
+    openRecovery.executeWithOptions({ summary }, [{ input: input ?? {}, firstRunId }]),
+  )
+  if (plan === undefined) throw stoppedBefore('Stopped before anything was read; nothing was resumed.')
+  return plan
 }
 
 type Planned = Run & { plan: OpenedRecovery }

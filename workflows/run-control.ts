@@ -1,5 +1,6 @@
 import {
   ActivityFailure,
+  ApplicationFailure,
   CancellationScope,
   TimeoutFailure,
   condition,
@@ -21,6 +22,8 @@ export interface RunControl {
   mayGoOn(): Promise<void>
   /** Does `work` until it is done, or until somebody pauses or stops the run: then its activity is asked to end. */
   untilInterrupted<T>(work: () => Promise<T>): Promise<T | 'interrupted'>
+  /** Does `work`, again after each pause, until it is done. Undefined if the run was stopped before. */
+  unlessStopped<T>(work: () => Promise<T>): Promise<T | undefined>
   /** Asks that work to end, and nothing else: it begins again with what has changed. */
   interrupt(): void
 }
@@ -76,11 +79,19 @@ export function controlRun(options: {
       try {
         return await scope.run(work)
       } catch (error) {
-        // A worker that is gone can't confirm that it ended the work; Temporal then says that it timed out.
-        if (interrupted && (isCancellation(error) || hasTimedOut(error))) return 'interrupted'
+        if (interrupted && (isCancellation(error) || hasTimedOut(error) || isNotRetried(error)))
+          return 'interrupted'
         throw error
       } finally {
         interrupts.delete(interrupt)
+      }
+    },
+    async unlessStopped(work) {
+      for (;;) {
+        await control.mayGoOn()
+        if (stops > 0) return undefined
+        const done = await control.untilInterrupted(work)
+        if (done !== 'interrupted') return done
       }
     },
   }
@@ -96,5 +107,16 @@ export function controlRun(options: {
   return control
 }
 
+/** A worker that is gone can't confirm that it ended the work; Temporal then says that it timed out. */
 const hasTimedOut = (error: unknown): boolean =>
   error instanceof ActivityFailure && error.cause instanceof TimeoutFailure
+
+/** An attempt that failed while it was asked to end, and would have been retried otherwise. */
+const isNotRetried = (error: unknown): boolean =>
+  error instanceof ActivityFailure &&
+  error.retryState === 'CANCEL_REQUESTED' &&
+  error.cause instanceof ApplicationFailure &&
+  error.cause.nonRetryable !== true
+
+/** Ends a run that was stopped before it had anything to report. Nobody is notified: a person stopped it. */
+export const stoppedBefore = (message: string) => ApplicationFailure.nonRetryable(message, 'Stopped')

@@ -1,9 +1,12 @@
-import { proxyActivities, setCurrentDetails, workflowInfo } from '@temporalio/workflow'
+import { CancellationScope, proxyActivities, setCurrentDetails, workflowInfo } from '@temporalio/workflow'
 import type { Missed, WatchInput, WatchStep } from '../activities/find-missed.ts'
 import type { Activities } from '../activities/index.ts'
 import { openNotices, scheduledBy } from './notices.ts'
+import { controlRun, stoppedBefore } from './run-control.ts'
 
 const { findMissed } = proxyActivities<Activities>({
+  // A stopped run has ended when its step has: what the step still does is in the report.
+  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
   startToCloseTimeout: '5 minutes',
   heartbeatTimeout: '5s',
   retry: { initialInterval: '2s', maximumInterval: '1 minute', maximumAttempts: 15 },
@@ -24,10 +27,17 @@ export async function watchExports(input?: WatchInput | null): Promise<WatchRepo
   const since = (lastResult as WatchReport | undefined)?.until
   const until = scheduledBy()?.scheduledFor ?? startTime.toISOString()
   const notices = openNotices()
-  try {
-    const step = await findMissed.executeWithOptions({ summary: `nights due before ${until}` }, [
-      { input: input ?? {}, since, until },
-    ])
+  const control = controlRun({
+    words: { between: 'two looks', kept: 'the next look covers the same time' },
+    onChange: ({ paused }) => setCurrentDetails(paused ? 'The watch is **paused**.' : ''),
+  })
+  return CancellationScope.nonCancellable(async () => {
+    const summaryOfStep = `nights due before ${until}`
+    const step = await control.unlessStopped(() =>
+      findMissed.executeWithOptions({ summary: summaryOfStep }, [{ input: input ?? {}, since, until }]),
+    )
+    if (step === undefined)
+      throw stoppedBefore('Stopped before it had looked; the next look covers the same time.')
     notices.listen(step)
     for (const missed of step.missed) await notices.tell(toNotice(missed))
     const summary = `${step.missed.length} of ${step.nights} nights have no proven export in time`
@@ -36,9 +46,7 @@ export async function watchExports(input?: WatchInput | null): Promise<WatchRepo
     )
     const { nights, missed } = step
     return { summary, until: step.until, nights, missed }
-  } catch (error) {
-    return await notices.fail(error)
-  }
+  }).catch(notices.fail)
 }
 
 const toNotice = ({ schedule, at, by, says }: Missed) => ({

@@ -1,0 +1,9 @@
+import { setCurrentDetails, workflowInfo } from '@temporalio/workflow'
+import type { ExportReport } from '../activities/close-export.ts'
+
+/** The report of a run that was stopped while it checked its input: no step has run that could write one. */
+export function stoppedReport(what: 'read' | 'published'): ExportReport {
+  const summary = `Stopped before anything was ${what}`
+  setCurrentDetails(summary)
+  return { summary, run: workflowInfo().workflowId, verdict: 'stopped', exports: [] }
+}
