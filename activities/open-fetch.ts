@@ -1,3 +1,4 @@
+import { cancellationSignal } from '@temporalio/activity'
 import { z } from 'zod'
 import { NotFound, Refused } from '../billing/errors.ts'
 import { documentNames, documentResources } from '../billing/resources/documents.ts'
@@ -42,7 +43,7 @@ export function createOpenFetch(deps: ActivityDeps) {
     await claimExports({ deps, plan })
     for await (const id of readAskedIds({ dataDir: deps.dataDir, run: plan.run, skip: 0 })) {
       // Temporal tries again, and shows meanwhile why: the client's own patience would hide it for minutes.
-      await resource.get(deps.billing, id, { tries: 1 }).catch(unlessAnswered)
+      await resource.get(deps.billing, id, { tries: 1, signal: cancellationSignal() }).catch(unlessAnswered)
       break
     }
     await savePlan({ dataDir: deps.dataDir, plan })
