@@ -3,6 +3,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { changeRunFiles } from '../changes/run-notes.ts'
 import { toFileName } from '../destinations/export-folder.ts'
+import { foldersPublished } from '../destinations/published-notes.ts'
 
 export interface Execution {
   workflowId: string
@@ -12,13 +13,17 @@ export interface Execution {
 /**
  * The name of a run: its workflow id. From the Temporal UI an id is whatever someone types, also one that was used
  * before: a second execution under the same id is called `<id>.2`. The same execution always gets the same name.
+ * What a run has published outlives its parts, so its name is not given again when they are pruned.
  */
 export async function nameRun(options: { dataDir: string; execution: Execution }): Promise<string> {
   const { dataDir, execution } = options
   const id = execution.workflowId
+  const published = await foldersPublished(dataDir)
   for (let use = 1; ; use += 1) {
     const name = use === 1 ? id : `${id}.${use}`
-    if (await isOwnedBy({ folder: join(dataDir, 'parts', toFileName(name)), execution })) return name
+    const folder = toFileName(name)
+    if (published.has(folder)) continue
+    if (await isOwnedBy({ folder: join(dataDir, 'parts', folder), execution })) return name
   }
 }
 

@@ -84,7 +84,7 @@ export interface Published {
  * @throws {UnwritableError} the destination's own trouble: disk full, read-only, no permission
  * @throws {PartsDamagedError} the parts are not what their notes say
  * @throws {RowsMissingError} fewer or more rows arrived than were read
- * @throws {PublishedOtherwiseError} the run is there already with other contents
+ * @throws {PublishedOtherwiseError} the run is there already, of another read or with other contents
  * @throws {UnreachableWarehouseError | BusyWarehouseError | ForeignWarehouseError | ChangedTableError} warehouses
  */
 export interface Destination {

@@ -9,7 +9,7 @@ import { removeTemporaries, syncFolder, temporaryName, writeNew } from './durabl
 import { isSystemError, PublishedOtherwiseError, UnwritableError } from './errors.ts'
 import { toExportAccount } from './export-account.ts'
 import { folderName } from './export-folder.ts'
-import { manifestName, type Manifest } from './manifest.ts'
+import { isSameRead, manifestName, type Manifest } from './manifest.ts'
 import { movePointers, refuseForeign } from './pointers.ts'
 import { readManifest } from './read-manifest.ts'
 import { toManifest } from './to-manifest.ts'
@@ -55,8 +55,8 @@ async function publish(format: FolderFormat, publication: Publication, folder: s
     const existing = await readManifest(folder)
     if (existing !== undefined && !(await isSame(format, publication, existing)))
       throw new PublishedOtherwiseError(
-        `${folder} holds this run already, with other files than these parts make. What is published is never` +
-          ' changed: start a new run, or publish to another folder (--out).',
+        `${folder} holds this run already, of another read or with other files than these parts make. What is` +
+          ' published is never changed: start a new run, or publish to another folder (--out).',
       )
     await refuseForeign(publication, folder)
     const manifest = existing ?? (await show(format, publication, folder))
@@ -73,9 +73,11 @@ async function publish(format: FolderFormat, publication: Publication, folder: s
   }
 }
 
-/** What is published stays as it is; publishing it again must mean the same files of the same workspace. */
+/** What is published stays as it is; publishing it again must mean the same files of the same read and workspace. */
 const isSame = async (format: FolderFormat, publication: Publication, existing: Manifest) =>
-  existing.workspace === publication.workspace && (await format.isSame(publication, existing))
+  existing.workspace === publication.workspace &&
+  isSameRead(publication, existing) &&
+  (await format.isSame(publication, existing))
 
 /** Stages the files beside their place and shows them by one rename. */
 async function show(format: FolderFormat, publication: Publication, folder: string): Promise<Manifest> {

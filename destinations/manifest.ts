@@ -133,4 +133,11 @@ export const manifestSchema = z.looseObject({
 })
 export type Manifest = z.infer<typeof manifestSchema>
 
+/**
+ * Whether a published export is of the read that is to be published. Another read may have found the same rows and
+ * proven less: the first one's verdict is not its own.
+ */
+export const isSameRead = ({ facts }: { facts: ReadFacts }, { startedAt }: Manifest): boolean =>
+  Date.parse(startedAt) === Date.parse(facts.startedAt)
+
 export const manifestName = 'manifest.json'

@@ -1,6 +1,7 @@
 import { mkdir, open, readFile } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
 import { z } from 'zod'
+import { toFileName } from './export-folder.ts'
 import { readManifest } from './read-manifest.ts'
 
 const publishedSchema = z.object({
@@ -60,21 +61,27 @@ export async function readPublished(options: {
   dataDir: string
   testMode: boolean
 }): Promise<PublishedNote[]> {
-  let text: string
-  try {
-    text = await readFile(fileOf(options.dataDir), 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
-    throw error
-  }
-  return text
-    .split('\n')
-    .flatMap(toPublished)
+  return (await readNotes(options.dataDir))
     .filter(({ testMode }) => testMode === options.testMode)
     .map(({ manifest, ...one }) => ({
       ...one,
       ...(manifest !== undefined && { manifest: resolve(options.dataDir, manifest) }),
     }))
+}
+
+/** The runs that have published anything from the data folder, by the names that their folders have. */
+export const foldersPublished = async (dataDir: string): Promise<ReadonlySet<string>> =>
+  new Set((await readNotes(dataDir)).map(({ run }) => toFileName(run)))
+
+async function readNotes(dataDir: string): Promise<PublishedNote[]> {
+  let text: string
+  try {
+    text = await readFile(fileOf(dataDir), 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    throw error
+  }
+  return text.split('\n').flatMap(toPublished)
 }
 
 function toPublished(line: string): PublishedNote[] {

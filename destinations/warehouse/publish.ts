@@ -1,7 +1,7 @@
 import type { Destination, Publication, Published } from '../destination.ts'
 import { checkRows, checkTables, rowsOf } from '../check-parts.ts'
 import { PublishedOtherwiseError, RowsMissingError } from '../errors.ts'
-import type { Manifest, PartsSum } from '../manifest.ts'
+import { isSameRead, type Manifest, type PartsSum } from '../manifest.ts'
 import { isSameParts, sumParts } from '../sum-parts.ts'
 import { toManifest } from '../to-manifest.ts'
 import { findDeletes, markDeletes, type FoundDeletes } from './deletes.ts'
@@ -75,10 +75,10 @@ async function lookAround(way: Way, session: WarehouseSession) {
 
 async function publishAgain(way: Way, session: WarehouseSession, existing: Manifest) {
   const { publication, sums, location } = way
-  if (!isSameParts(sums, existing.tables))
+  if (!isSameRead(publication, existing) || !isSameParts(sums, existing.tables))
     throw new PublishedOtherwiseError(
-      `${location} holds the export of ${publication.resource} by this run already, with other rows than these` +
-        ' parts hold. What is published is never changed: start a new run.',
+      `${location} holds the export of ${publication.resource} by this run already, of another read or with other` +
+        ' rows than these parts hold. What is published is never changed: start a new run.',
     )
   const manifest = await releaseDeletes(way, session, existing)
   return { manifest, fresh: false }

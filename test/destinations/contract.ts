@@ -177,6 +177,18 @@ export function describeDestination(name: string, open: (workplace: Workplace) =
       expect(await main(publication)).toEqual(rows)
     })
 
+    test('refuses another read of the same rows under the name of a published run: its verdict is not the first one', async () => {
+      const publication = await toPublication('customers', threeCustomers)
+      const first = await publish(publication)
+      const startedAt = '2026-03-20T03:00:00.000Z'
+      const unproven = { ...facts, startedAt, verdict: 'unproven' as const, reasons: ['a link was lost'] }
+      await expect(publish({ ...publication, facts: unproven })).rejects.toMatchObject({
+        name: 'PublishedOtherwiseError',
+        message: expect.stringContaining('start a new run'),
+      })
+      expect(await publish(publication)).toEqual({ ...first, fresh: false })
+    })
+
     test.each<PublishStep>(['staged', 'counted'])(
       'shows nothing when it is ended after it has %s, and all when done again',
       async (step) => {

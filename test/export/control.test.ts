@@ -1,4 +1,6 @@
 import type { WorkflowHandle } from '@temporalio/client'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { ExportProgress } from '../../workflows/export-details.ts'
 import {
@@ -109,6 +111,12 @@ describe('an export that people steer', () => {
     const second = await (await startRun({ client, world, input: plans, name })).result()
     expect(folderOf(first, 'plans')).not.toBe(folderOf(second, 'plans'))
     expect(second).toMatchObject({ verdict: 'proven' })
+    // What is pruned after 14 days. The same rows are in the list, and the next read proves nothing.
+    await rm(join(world.dataDir, 'parts'), { recursive: true })
+    world.sandbox.control.setFaults({ faults: [{ kind: 'ignoreOrdering' }] })
+    const third = await (await startRun({ client, world, input: plans, name })).result()
+    expect(third).toMatchObject({ verdict: 'unproven', run: `${name}.3` })
+    expect([folderOf(first, 'plans'), folderOf(second, 'plans')]).not.toContain(folderOf(third, 'plans'))
   })
 
   test('shows in its current details where it is and what each button does', async () => {
