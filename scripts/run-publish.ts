@@ -43,9 +43,9 @@ function startPublish(options: { client: Client; taskQueue: string; input: Publi
   })
 }
 
-/** `publish-export-all-20261121-094205-to-duckdb-parquet`: of which run, and where to. */
+/** `publish-export-all-20261121-094205-to-duckdb-parquet`: of which run, and where to, in whatever order that was said. */
 function toPublishId({ run, to, maxDeletes, schema }: PublishAgainInput): string {
-  const where = to === undefined ? '' : `-to-${to.join('-')}`
+  const where = to === undefined ? '' : `-to-${to.toSorted().join('-')}`
   const deletes = maxDeletes === undefined ? '' : `-max-deletes-${maxDeletes}`
   return `publish-${run}${where}${deletes}${schema === undefined ? '' : `-schema-${schema}`}`
 }

@@ -20,7 +20,7 @@ interface Place {
 /** Starts an export, or finds the unfinished run of the same input: it goes on as soon as a worker is there. */
 export function startExport(options: Place & { input: ExportInput }): Promise<StartedExport> {
   const { resources = [...listNames], to = ['csv'] } = options.input
-  const what = resources.length === listNames.length ? 'all' : resources.join('-')
+  const what = resources.length === listNames.length ? 'all' : resources.toSorted().join('-')
   const summary = `${(options.input.resources ?? ['all resources']).join(', ')} to ${to.join(', ')}`
   return startOrAttach({ ...options, workflow: 'exportData', name: `export-${what}`, summary })
 }
@@ -42,7 +42,7 @@ async function startOrAttach(
   },
 ): Promise<StartedExport> {
   const { client, taskQueue, workflow, input, name, summary } = options
-  const inputHash = hashInput(input)
+  const inputHash = hashInput(inOrder(input))
   const query = `WorkflowType = '${workflow}' AND ExecutionStatus = 'Running' AND TaskQueue = '${taskQueue}'`
   for await (const run of client.workflow.list({ query })) {
     if (run.memo?.['inputHash'] === inputHash) {
@@ -53,9 +53,10 @@ async function startOrAttach(
     }
   }
   for (let second = 0; ; second += 1) {
+    const workflowId = toRunId(name, new Date(Date.now() + second * 1000))
     try {
       const handle: ExportHandle = await client.workflow.start(workflow, {
-        workflowId: toRunId(name, new Date(Date.now() + second * 1000)),
+        workflowId,
         taskQueue,
         args: [input],
         memo: { inputHash },
@@ -63,11 +64,21 @@ async function startOrAttach(
       })
       return { handle, attached: false }
     } catch (error) {
-      // Another command took the same second.
+      // Another command took the same second; Temporal's list does not show its run yet.
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error
+      const { runId, status, memo } = await client.workflow.getHandle(workflowId).describe()
+      if (status.name === 'RUNNING' && memo?.['inputHash'] === inputHash)
+        return { handle: client.workflow.getHandle<typeof exportData>(workflowId, runId), attached: true }
     }
   }
 }
+
+/** Lists and destinations are the same in any order. */
+const inOrder = ({ to, ...input }: ExportInput | FetchInput) => ({
+  ...input,
+  ...(to !== undefined && { to: to.toSorted() }),
+  ...('resources' in input && input.resources !== undefined && { resources: input.resources.toSorted() }),
+})
 
 /** `export-customers-20261121-094205`: what, and when it was started (UTC). */
 function toRunId(name: string, at: Date): string {

@@ -43,15 +43,16 @@ describe('publish', () => {
   test('takes an export to further destinations, and asks the service nothing', async () => {
     const { run } = await export_({ resources: ['customers', 'plans'] })
     const before = asked(world)
-    const { code, stdout, stderr } = await publish(world, [run, '--to', 'duckdb,parquet', '--json'])
+    const { code, stdout, stderr } = await publish(world, [run, '--to', 'parquet,duckdb', '--json'])
+    // The same publication in whatever order it was asked for.
     expect(stderr).toContain(`publish-${run}-to-duckdb-parquet`)
     expect(code).toBe(0)
     const { exports } = JSON.parse(stdout) as { exports: { resource: string; destination: string }[] }
     expect(exports.map(({ resource, destination }) => `${resource} to ${destination}`)).toEqual([
-      'customers to duckdb',
       'customers to parquet',
-      'plans to duckdb',
+      'customers to duckdb',
       'plans to parquet',
+      'plans to duckdb',
     ])
     expect(asked(world)).toBe(before)
     expect(await ask(world, 'select count(*) as n from customers')).toEqual([{ n: '150' }])
