@@ -10,8 +10,8 @@ const quiet = { log() {}, trace() {}, debug() {}, info() {}, warn: console.warn,
 const inWorkflows = (name: string) => fileURLToPath(new URL(`../workflows/${name}.ts`, import.meta.url))
 const { code } = await bundleWorkflowCode({
   workflowsPath,
-  payloadConverterPath: inWorkflows('payload-converter'),
-  workflowInterceptorModules: [inWorkflows('refuse-unreadable')],
+  payloadConverterPath: inWorkflows('run/payload-converter'),
+  workflowInterceptorModules: [inWorkflows('run/refuse-unreadable')],
   logger: quiet,
 })
 // Two workers may make it at once: each writes its own, and the rename is whole.

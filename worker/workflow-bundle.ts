@@ -8,6 +8,8 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 const workflowsFolder = fileURLToPath(new URL('../workflows', import.meta.url))
+/** All code that a bundle can hold: beside their own, workflows import values of these rooms only. */
+const codeFolders = [workflowsFolder, fileURLToPath(new URL('../core/runs/view', import.meta.url))]
 /** The package has the bundle and not the workflows' code, so that a worker needs no cache and makes nothing. */
 const packedBundle = join(workflowsFolder, 'bundle.js')
 const bundleScript = fileURLToPath(new URL('./bundle-workflows.ts', import.meta.url))
@@ -41,8 +43,10 @@ async function codeHash(): Promise<string> {
   const hash = createHash('sha256')
   const sdk = createRequire(import.meta.url)('@temporalio/worker/package.json') as { version: string }
   hash.update(sdk.version)
-  for (const name of (await readdir(workflowsFolder)).toSorted()) {
-    hash.update(name).update(await readFile(join(workflowsFolder, name)))
+  for (const folder of codeFolders) {
+    for (const name of (await readdir(folder, { recursive: true })).toSorted()) {
+      if (name.endsWith('.ts')) hash.update(name).update(await readFile(join(folder, name)))
+    }
   }
   return hash.digest('hex').slice(0, 16)
 }
