@@ -87,8 +87,7 @@ describe('docker-compose.yml', () => {
   test('calls commands with options that they have', async () => {
     for (const name of ['worker', 'sandbox']) {
       const [command = 'worker', ...options] = model.services[name]?.command ?? []
-      const help = await runProgram({ program: '../../../scripts/connector.ts', words: [command, '--help'] })
-        .ended
+      const help = await runProgram({ program: 'scripts/connector.ts', words: [command, '--help'] }).ended
       expect(help.code).toBe(0)
       for (const option of options.filter((word) => word.startsWith('--')))
         expect(help.stdout).toContain(`${option} `)
@@ -174,7 +173,7 @@ describe('the demo of docker-compose.yml', () => {
     expect({ port, host }).toEqual({ port: '8080', host: '0.0.0.0' })
     expect(demo['BILLING_BASE_URL']).toBe(`http://sandbox:${port}`)
     const words = ['sandbox', '--host', '127.0.0.1', '--options', options.file, '--json']
-    const sandbox = runProgram({ program: '../../../scripts/connector.ts', words })
+    const sandbox = runProgram({ program: 'scripts/connector.ts', words })
     await sandbox.says('}')
     const { url } = JSON.parse(sandbox.texts.stdout) as { url: string }
     const token = (await read(demo['BILLING_TOKEN_FILE'] ?? '')).trim()

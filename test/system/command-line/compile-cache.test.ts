@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { runProgram } from './run-program.ts'
 
 const version = (env: NodeJS.ProcessEnv) =>
-  runProgram({ program: '../../../scripts/connector.ts', words: ['--version'], env }).ended
+  runProgram({ program: 'scripts/connector.ts', words: ['--version'], env }).ended
 
 const filesIn = async (folder: string) => {
   const all = await readdir(folder, { recursive: true, withFileTypes: true })

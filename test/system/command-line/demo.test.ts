@@ -25,7 +25,7 @@ test('the demo exports, imports and recovers while records move and connections 
     await rm(folder, { recursive: true, force: true })
   })
   const env = { INIT_CWD: folder, TEMPORAL_CLI_PATH: inject('temporalBinary') }
-  const program = '../../scripts/connector.ts'
+  const program = 'scripts/connector.ts'
   const { code, stdout, stderr } = await runProgram({ program, words: ['demo', '--json'], env }).ended
   expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' })
   const told = JSON.parse(stdout) as Told

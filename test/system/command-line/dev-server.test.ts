@@ -44,7 +44,7 @@ async function start(
 /** Another command with the server of the folder. */
 async function startElsewhere() {
   const { child, ended, says } = runProgram({
-    program: './probes/serve.ts',
+    program: 'test/system/command-line/probes/serve.ts',
     words: [dataDir, inject('temporalBinary')],
     detached: true,
   })

@@ -3,6 +3,8 @@ import type { ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 
+const root = new URL('../../../', import.meta.url)
+
 export interface Ended {
   code: number | null
   stdout: string
@@ -12,6 +14,7 @@ export interface Ended {
 
 /** A program of the project in a process of its own, which ends with the test at the latest. */
 export function runProgram(options: {
+  /** Its path in the project. */
   program: string
   words: readonly string[]
   env?: NodeJS.ProcessEnv
@@ -22,7 +25,7 @@ export function runProgram(options: {
   through?: readonly string[]
 }) {
   const startedAt = performance.now()
-  const program = fileURLToPath(new URL(options.program, import.meta.url))
+  const program = fileURLToPath(new URL(options.program, root))
   const [first, ...more] = [...(options.through ?? []), process.execPath, program, ...options.words]
   const child = spawn(first ?? '', more, {
     stdio: 'pipe',

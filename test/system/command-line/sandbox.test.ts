@@ -6,7 +6,7 @@ import { expect, it } from 'vitest'
 import { runProgram } from './run-program.ts'
 
 const start = (...words: string[]) =>
-  runProgram({ program: '../../../scripts/connector.ts', words: ['sandbox', ...words] })
+  runProgram({ program: 'scripts/connector.ts', words: ['sandbox', ...words] })
 
 it('serves a list to whoever has the settings that it prints, until Ctrl-C', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sandbox-'))

@@ -8,7 +8,8 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { runProgram } from './run-program.ts'
 
-const start = (...words: string[]) => runProgram({ program: './probes/connector.ts', words })
+const start = (...words: string[]) =>
+  runProgram({ program: 'test/system/command-line/probes/connector.ts', words })
 const run = (...words: string[]) => start(...words).ended
 
 describe('the command line', () => {
@@ -63,7 +64,7 @@ describe('the command line', () => {
   it('shows a stack only when asked', async () => {
     expect((await run('act', 'fail', '--debug')).stderr).toContain('probes/act.ts')
     const { stderr } = await runProgram({
-      program: './probes/connector.ts',
+      program: 'test/system/command-line/probes/connector.ts',
       words: ['act', 'fail'],
       env: { DEBUG: '1' },
     }).ended
@@ -173,9 +174,9 @@ describe('the command line', () => {
 
 describe('the connector', () => {
   it('answers --help and wrong usage at once', async () => {
-    const help = await runProgram({ program: '../../../scripts/connector.ts', words: ['--help'] }).ended
+    const help = await runProgram({ program: 'scripts/connector.ts', words: ['--help'] }).ended
     expect(help).toMatchObject({ code: 0, stderr: '' })
-    const wrong = await runProgram({ program: '../../../scripts/connector.ts', words: ['exprt'] }).ended
+    const wrong = await runProgram({ program: 'scripts/connector.ts', words: ['exprt'] }).ended
     expect(wrong.code).toBe(2)
     // 0.1 s on an idle machine; nothing that takes seconds (Temporal, DuckDB) may be loaded.
     expect(Math.min(help.ms, wrong.ms)).toBeLessThan(1_000)

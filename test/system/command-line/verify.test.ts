@@ -24,7 +24,7 @@ afterAll(() => postgres.close())
 
 /** `verify` as a process of its own, in an environment without the service's address or token. */
 const verify = (...words: string[]) =>
-  runProgram({ program: '../../../scripts/connector.ts', words: ['verify', ...words], env }).ended
+  runProgram({ program: 'scripts/connector.ts', words: ['verify', ...words], env }).ended
 
 /** A warehouse that an export was published to, and a way to change what is in it. */
 const warehouses = {

@@ -70,7 +70,7 @@ export function startCommand(
   words: readonly string[],
   { env, ...how }: Omit<Partial<Parameters<typeof runProgram>[0]>, 'program' | 'words'> = {},
 ) {
-  const program = '../../scripts/connector.ts'
+  const program = 'scripts/connector.ts'
   return runProgram({ program, words, ...how, env: { ...world.env, ...env } })
 }
 
