@@ -1,4 +1,4 @@
-import { condition, workflowInfo } from '@temporalio/workflow'
+import { ActivityFailure, condition, TimeoutFailure, workflowInfo } from '@temporalio/workflow'
 import type { SegmentInput, SendStep } from '../../core/changes/send/segment.ts'
 import type { DeskProgress } from './progress.ts'
 import type { Desk } from './operator.ts'
@@ -79,13 +79,16 @@ export async function sendSome(
     progress.phase = rows === undefined ? 'sending' : 'canary'
     show()
     const begun = Date.now()
-    const step = await control.untilInterrupted(() => {
+    const step = await control.untilInterrupted(async () => {
       const { seconds, breakers, claims } = thread
       const input = { seconds, breakers, claims, ...(rows && { rows: [...rows] }) }
-      return sending.send(
-        input,
-        rows === undefined ? `send, part ${thread.segment}` : `canary of ${rows.length}`,
-      )
+      const summary = rows === undefined ? `send, part ${thread.segment}` : `canary of ${rows.length}`
+      try {
+        return await sending.send(input, summary)
+      } catch (error) {
+        thread.claims = Math.max(claims, claimsReported(error))
+        throw error
+      }
     })
     if (step === 'interrupted') continue
     Object.assign(thread, { breakers: step.breakers, claims: step.claims, segment: thread.segment + 1 })
@@ -101,6 +104,16 @@ export async function sendSome(
     if (end !== undefined) return end
     await waitUntilDue(sending, step)
   }
+}
+
+/**
+ * How many claims a segment reported before its worker fell silent. A segment that is cancelled returns its step
+ * instead, with its claims.
+ */
+function claimsReported(error: unknown): number {
+  if (!(error instanceof ActivityFailure && error.cause instanceof TimeoutFailure)) return 0
+  const { claims } = { ...(error.cause.lastHeartbeatDetails as { claims?: unknown } | undefined) }
+  return typeof claims === 'number' ? claims : 0
 }
 
 /** A canary is over too soon to tell, and what waits between two segments is no pace. */

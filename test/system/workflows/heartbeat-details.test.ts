@@ -1,0 +1,36 @@
+import { heartbeat } from '@temporalio/activity'
+import { expect, test } from 'vitest'
+import type { SegmentInput } from '../../../core/changes/send/segment.ts'
+import { gate, importPlan, importResult, sendStep, staged, startSteps } from '../../workflows/steps.ts'
+
+test(
+  'the claims that a worker reported before it froze are kept when the run is paused meanwhile',
+  { timeout: 30_000 },
+  async () => {
+    const frozen = gate()
+    const thawed = gate()
+    const claims: number[] = []
+    const { client, taskQueue } = await startSteps({
+      openImport: () => importPlan,
+      stageImport: () => staged,
+      sendImport: async (input: SegmentInput) => {
+        claims.push(input.claims)
+        if (claims.length > 1) return sendStep({ claims: input.claims })
+        heartbeat({ claims: 7 })
+        frozen.open()
+        // It neither hears of the pause nor reports again: Temporal times it out.
+        await thawed.promise
+        throw new Error('too late')
+      },
+      closeImport: () => importResult(),
+    })
+    const workflowId = `heartbeat-details-${process.pid}`
+    const run = await client.workflow.start('importFile', { workflowId, taskQueue })
+    await frozen.promise
+    await run.signal('pause')
+    await run.signal('unpause')
+    await run.result()
+    thawed.open()
+    expect(claims).toEqual([0, 7])
+  },
+)
