@@ -59,8 +59,8 @@ interface Told {
   summary: string
 }
 
-test('the walk of the README leads from a sheet of 30 rows to a proven import', async () => {
-  const { commands, fileThatBegins } = await pageOf('README.md')
+test('the walkthrough of docs/imports.md leads from a sheet of 30 rows to a proven import', async () => {
+  const { commands, fileThatBegins } = await pageOf('docs/imports.md')
   const [header = '', row = ''] = fileThatBegins('Folio;').split('\n')
   const rows = Array.from({ length: 30 }, (_, index) =>
     row
@@ -86,7 +86,7 @@ test('the walk of the README leads from a sheet of 30 rows to a proven import', 
 
 test('la guía rápida lleva de sus propios archivos a una importación comprobada', async () => {
   const { commands, fileThatBegins } = await pageOf('docs/guia-rapida.md')
-  // Two of its rows stand in the README too, and were just imported.
+  // Two of its rows are in docs/imports.md too, and were just imported.
   await saveAsExcelDoes('retenciones.csv', fileThatBegins('Folio;').replaceAll(/^20/gm, '30'))
   await saveAsExcelDoes('proveedores.csv', fileThatBegins('RUT;'))
   await save('mapping.json', fileThatBegins('{'))
