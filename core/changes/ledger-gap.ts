@@ -2,8 +2,8 @@ import type { KeySpace } from '../state/ledger/key-queries.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import type { ChangeKind } from './change-kind.ts'
 import { createClaimJournal, type JournaledClaim, readClaims } from './claim-journal.ts'
+import type { LedgerRow, RowPatch } from '../state/ledger/row.ts'
 import { move } from './transitions.ts'
-import type { Outcome } from './outcomes.ts'
 import { type OnHeld, stageKeptChanges } from './staged-changes.ts'
 
 export interface GapOptions {
@@ -80,15 +80,13 @@ async function markClaims({
     const claim = claims.get(row.row)
     return claim !== undefined && claim.claims > row.claims ? [{ row, claim }] : []
   })
-  for (let from = 0; from < behind.length; from += rowsAtOnce)
-    await Promise.all(
-      behind.slice(from, from + rowsAtOnce).map(async ({ row, claim }) => {
-        const patch = { claims: claim.claims, sends: row.sends + 1, sentAt: claim.at, unknownSince: now() }
-        // What is staged no longer was closed or is in doubt already: it only learns of the claim.
-        if (!(await move({ ledger, row, to: 'unknown', by: 'restore', outcome: 'restored', patch })))
-          await ledger.move({ id: row.id, from: [row.state], patch: { claims: claim.claims } })
-      }),
-    )
+  await inBatches(behind, async ({ row, claim }) => {
+    const sends = row.sends + claim.claims - row.claims
+    const claimed = { claims: claim.claims, sends, sentAt: claim.at }
+    // What is neither staged nor in doubt was closed: it only learns of the claims.
+    if (!(await moveToUnknown({ ledger, row, patch: claimed, now })))
+      await ledger.move({ id: row.id, from: [row.state], patch: claimed })
+  })
   return behind.length
 }
 
@@ -102,7 +100,34 @@ export async function markUnsent({
   run: string
   now?: () => number
 }): Promise<number> {
-  const outcome: Outcome = 'restored'
-  const patch = { state: 'unknown', outcome, unknownSince: now(), sends: 1 } as const
-  return await ledger.moveAll({ run, from: 'staged', patch })
+  const unsent = (await ledger.claimsByRow({ run })).filter(({ state }) => state === 'staged')
+  await inBatches(unsent, (row) =>
+    moveToUnknown({ ledger, row, patch: { sends: row.sends + 1 }, now }),
+  )
+  return unsent.length
+}
+
+/**
+ * Moves a row that may have been sent without its ledger knowing. Such a send may still take effect, as one that was
+ * made now, so that looks from before it prove nothing.
+ */
+export function moveToUnknown({
+  ledger,
+  row,
+  patch,
+  now,
+}: {
+  ledger: Ledger
+  row: Pick<LedgerRow, 'id' | 'sends'>
+  /** The sends as they may have been, those of before included. */
+  patch: Pick<LedgerRow, 'sends'> & RowPatch
+  now: () => number
+}): Promise<boolean> {
+  const doubt = { unknownSince: now(), looks: 0, answeredAt: null }
+  return move({ ledger, row, to: 'unknown', by: 'restore', outcome: 'restored', patch: { ...patch, ...doubt } })
+}
+
+async function inBatches<T>(rows: readonly T[], write: (row: T) => Promise<unknown>): Promise<void> {
+  for (let from = 0; from < rows.length; from += rowsAtOnce)
+    await Promise.all(rows.slice(from, from + rowsAtOnce).map(write))
 }

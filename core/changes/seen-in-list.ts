@@ -5,7 +5,7 @@ import { type AuditOptions } from './audit/finding.ts'
 import { type ListRead, lowerBound, readDown } from './audit/audit-retentions.ts'
 import { textOf } from './compare-fields.ts'
 import { createRetention, idsBefore, retentionKey } from './kinds/create-retention.ts'
-import { move } from './transitions.ts'
+import { moveToUnknown } from './ledger-gap.ts'
 
 /**
  * Reads the list of retentions from its newest record down to before the run's first send. A staged row that is there
@@ -39,8 +39,7 @@ export async function markSeenInList({
     for (const row of staged) {
       const known = new Set([...others, ...idsBefore(row.before)])
       if ((byKey.get(row.key) ?? []).every((record) => known.has(textOf(record['id'])))) continue
-      const patch = { unknownSince: now(), sends: row.sends + 1 }
-      if (await move({ ledger, row, to: 'unknown', by: 'restore', outcome: 'restored', patch })) marked += 1
+      if (await moveToUnknown({ ledger, row, patch: { sends: row.sends + 1 }, now })) marked += 1
     }
   }
   await readDown({ ...list, testMode: mode === 'test' }, { bound, take })

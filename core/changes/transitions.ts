@@ -36,6 +36,8 @@ export const moves: readonly Move[] = [
     by: 'restore',
     rule: 'the ledger is behind the run: it may have been sent',
   },
+  { from: 'sending', to: 'unknown', by: 'restore', rule: 'the same, and it was being sent at the backup' },
+  { from: 'unknown', to: 'unknown', by: 'restore', rule: 'the same: it may have been sent once more' },
   {
     from: 'staged',
     to: 'dropped',

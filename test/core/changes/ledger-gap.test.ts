@@ -273,3 +273,45 @@ test('a person says that everything was put back: nothing that looks unsent is s
   expect(await markUnsent({ ledger: engine.ledger, run: engine.run })).toBe(3)
   expect((await engine.rows()).map(({ state }) => state)).toEqual(['done', 'unknown', 'unknown', 'unknown'])
 })
+
+/** A run of one retention that was claimed twice, whose ledger was put back to where its first send was known. */
+async function claimedTwice(then: 'staged' | 'unknown') {
+  const { engine } = await startRun('create-retention', 1)
+  const [row] = await engine.rows()
+  const { ledger, run } = engine
+  const id = row?.id ?? 0
+  await ledger.claim({ id, sends: 0, at: 1_000 })
+  const patch = { state: then, unknownSince: 1_000, looks: 2, lookedAt: 2_000 } as const
+  await ledger.move({ id, from: ['sending'], patch })
+  const claimAgain = async (times: number) => {
+    await using journal = await openClaimJournal(engine.runFolder)
+    for (let claims = 1; claims <= 1 + times; claims += 1) await journal.record({ row: 1, claims, at: claims })
+  }
+  const now = 1_000_000
+  const { billing, kind, runFolder: folder } = engine
+  const gap = { ledger, run, kind, space, folder, staged: 1, onHeld: async () => new Map(), now: () => now }
+  return { engine, claimAgain, now, billing, gap, row: async () => await ledger.row({ run, row: 1 }) }
+}
+
+test.each(['staged', 'unknown'] as const)(
+  'every claim since the backup counts as a send that may take effect from now on, also of a row that was sent before and is %s',
+  async (then) => {
+    const { claimAgain, gap, row, now } = await claimedTwice(then)
+    await claimAgain(2)
+    expect(await closeGap(gap)).toEqual({ restaged: 0, unknown: 1 })
+    expect(await row()).toMatchObject({
+      state: 'unknown',
+      outcome: 'restored',
+      claims: 3,
+      sends: 3,
+      looks: 0,
+      unknownSince: now,
+    })
+  },
+)
+
+test('a row that was sent before counts one send more when a person says that everything was put back', async () => {
+  const { gap, row } = await claimedTwice('staged')
+  expect(await markUnsent(gap)).toBe(1)
+  expect(await row()).toMatchObject({ state: 'unknown', sends: 2, looks: 0 })
+})
