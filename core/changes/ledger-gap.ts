@@ -101,9 +101,7 @@ export async function markUnsent({
   now?: () => number
 }): Promise<number> {
   const unsent = (await ledger.claimsByRow({ run })).filter(({ state }) => state === 'staged')
-  await inBatches(unsent, (row) =>
-    moveToUnknown({ ledger, row, patch: { sends: row.sends + 1 }, now }),
-  )
+  await inBatches(unsent, (row) => moveToUnknown({ ledger, row, patch: { sends: row.sends + 1 }, now }))
   return unsent.length
 }
 
@@ -124,7 +122,14 @@ export function moveToUnknown({
   now: () => number
 }): Promise<boolean> {
   const doubt = { unknownSince: now(), looks: 0, answeredAt: null }
-  return move({ ledger, row, to: 'unknown', by: 'restore', outcome: 'restored', patch: { ...patch, ...doubt } })
+  return move({
+    ledger,
+    row,
+    to: 'unknown',
+    by: 'restore',
+    outcome: 'restored',
+    patch: { ...patch, ...doubt },
+  })
 }
 
 async function inBatches<T>(rows: readonly T[], write: (row: T) => Promise<unknown>): Promise<void> {

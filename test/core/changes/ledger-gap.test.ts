@@ -285,7 +285,8 @@ async function claimedTwice(then: 'staged' | 'unknown') {
   await ledger.move({ id, from: ['sending'], patch })
   const claimAgain = async (times: number) => {
     await using journal = await openClaimJournal(engine.runFolder)
-    for (let claims = 1; claims <= 1 + times; claims += 1) await journal.record({ row: 1, claims, at: claims })
+    for (let claims = 1; claims <= 1 + times; claims += 1)
+      await journal.record({ row: 1, claims, at: claims })
   }
   const now = 1_000_000
   const { billing, kind, runFolder: folder } = engine
