@@ -1,4 +1,4 @@
-import { createSendChanges } from '../core/changes/send/send-changes.ts'
+import { createAttempts } from '../core/runs/attempts.ts'
 import { createAuditImport } from './import/audit-import.ts'
 import { createCloseExport } from './export/close-export.ts'
 import { createCloseImport } from './import/close-import.ts'
@@ -29,7 +29,7 @@ import { beating } from './heartbeat.ts'
 /** Every step of every workflow, over the world the worker was wired to. */
 export function createActivities(deps: ActivityDeps) {
   const rates = createRunRates(deps.billing)
-  const sendChanges = createSendChanges(deps.state)
+  const attempts = createAttempts()
   const { ofExport, ofImport, ofRecovery, ofChanges } = knownRuns(deps)
   /** Imports that this process has staged. */
   const stagedHere = new Set<string>()
@@ -42,14 +42,14 @@ export function createActivities(deps: ActivityDeps) {
     closeExport: beating(ofExport(createCloseExport({ deps, rates }))),
     openImport: beating(createOpenImport(deps)),
     stageImport: ofImport(createStageImport({ deps, rates, stagedHere })),
-    sendImport: ofImport(createSendImport({ deps, rates, sendChanges, stagedHere })),
+    sendImport: ofImport(createSendImport({ deps, rates, attempts, stagedHere })),
     auditImport: ofImport(createAuditImport({ deps, rates })),
-    closeImport: ofImport(createCloseImport({ deps, rates })),
+    closeImport: ofImport(createCloseImport({ deps, rates, attempts })),
     openRecovery: beating(createOpenRecovery(deps)),
     snapshotRecovery: ofRecovery(createSnapshotRecovery({ deps, rates })),
-    sendRecovery: ofRecovery(createSendRecovery({ deps, rates, sendChanges })),
-    leaveResumes: beating(ofRecovery(createLeaveResumes(deps))),
-    closeRecovery: ofRecovery(createCloseRecovery({ deps, rates })),
+    sendRecovery: ofRecovery(createSendRecovery({ deps, rates, attempts })),
+    leaveResumes: beating(ofRecovery(createLeaveResumes({ deps, attempts }))),
+    closeRecovery: ofRecovery(createCloseRecovery({ deps, rates, attempts })),
     noteDecision: ofChanges(createNoteDecision(deps)),
     resolveRow: ofChanges(createResolveRow(deps)),
     sendNotice: createSendNotice(deps),

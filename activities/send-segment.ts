@@ -5,7 +5,7 @@ import { openClaimJournal } from '../core/changes/claim-journal.ts'
 import { closeGap, type GapOptions } from '../core/changes/ledger-gap.ts'
 import { showTestMode } from '../core/changes/send/probe-mode.ts'
 import type { ChangeRun } from '../core/runs/run-files.ts'
-import type { SendChanges } from '../core/changes/send/send-changes.ts'
+import type { Attempts } from '../core/runs/attempts.ts'
 import { type ChangeWork, Segment, type SegmentInput, type SendStep } from '../core/changes/send/segment.ts'
 import type { ActivityDeps } from './deps.ts'
 import { NotWoken } from '../core/imports/refusals.ts'
@@ -15,14 +15,14 @@ import { withHeartbeat } from './heartbeat.ts'
 export interface SendDeps {
   deps: ActivityDeps
   rates: RunRates
-  sendChanges: SendChanges
+  attempts: Attempts
 }
 
 /**
  * Sends what a run has staged, and settles what became of it, for some time or to the end. Safe to be tried again:
  * every request is claimed in the ledger and in the run's journal before it leaves, and one without an answer is looked
  * up, never repeated. A ledger that was put back from a backup is fixed first.
- * Stopping it takes no more changes and awaits those on their way.
+ * Stopping it takes no more changes and awaits those on their way; so does a later attempt of the run.
  */
 export async function sendSegment(
   options: SendDeps & {
@@ -37,26 +37,26 @@ export async function sendSegment(
     beforeSending?: (options: { billing: Billing; signal: AbortSignal }) => Promise<void>
   },
 ): Promise<SendStep> {
-  const { deps, rates, plan, work, input, requestsPerSecond, gap, beforeSending } = options
+  const { deps, rates, attempts, plan, work, input, requestsPerSecond, gap, beforeSending } = options
   const { ledger } = deps.state
   const { run, identity } = plan
   if (!deps.mayWrite(activityInfo().workflowExecution?.workflowId ?? '')) throw new NotWoken(plan)
   const billing = rates.of({ run, requestsPerSecond })
-  const signal = cancellationSignal()
-  if (identity.mode === 'test') await showTestMode({ billing, signal })
   const folder = join(deps.dataDir, plan.folder)
   const told = claimsTold(input)
   let report = (): object => ({ claims: told })
+  const send = async (signal: AbortSignal) => {
+    if (identity.mode === 'test') await showTestMode({ billing, signal })
+    await closeGap({ ledger, run, space: identity, kind: work.kind, folder, told, signal, ...gap })
+    await beforeSending?.({ billing, signal })
+    await using journal = await openClaimJournal(folder)
+    const segment = new Segment({ ledger, work, input, journal, billing, signal })
+    report = () => segment.progress
+    return await segment.run()
+  }
   const step = await withHeartbeat({
     report: () => heartbeat(report()),
-    work: async () => {
-      await closeGap({ ledger, run, space: identity, kind: work.kind, folder, told, signal, ...gap })
-      await beforeSending?.({ billing, signal })
-      await using journal = await openClaimJournal(folder)
-      const segment = new Segment({ ...options, ledger, journal, billing, signal })
-      report = () => segment.progress
-      return await segment.run()
-    },
+    work: () => attempts.take({ run, signal: cancellationSignal(), work: send }),
   })
   const { ended, counts } = step
   deps.observer.did({ did: 'sent', run, kind: work.kind.name, ended, counts })

@@ -8,9 +8,8 @@ import { type ImportPlan, runFiles } from '../../core/imports/plan.ts'
 import { type ImportReport } from '../../core/imports/view.ts'
 import { writeImportReport } from '../../core/imports/report.ts'
 import { ownerOf } from '../leases.ts'
-import type { ActivityDeps } from '../deps.ts'
+import type { SendDeps } from '../send-segment.ts'
 import { withHeartbeat } from '../heartbeat.ts'
-import type { RunRates } from '../../core/billing/run-rates.ts'
 import { heartbeat } from '@temporalio/activity'
 
 export interface CloseInput {
@@ -28,13 +27,14 @@ export type ImportResult = Omit<ImportReport, 'audit'> & {
 }
 
 /** Ends an import: its report and its files, and the run is free to be started again. */
-export function createCloseImport({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
+export function createCloseImport({ deps, rates, attempts }: SendDeps) {
   return async function closeImport({ plan, how, why, giveUp }: CloseInput): Promise<ImportResult> {
     const { ledger, claims } = deps.state
     const folder = join(deps.dataDir, plan.folder)
     return await withHeartbeat({
       report: () => heartbeat({ phase: 'writing the report' }),
       work: async () => {
+        await attempts.end(plan.run)
         // What was sent since a backup that was put back is not free for another run.
         await markClaimed({ ledger, run: plan.run, folder })
         if (giveUp) await leaveUntried({ ledger, run: plan.run, why: why ?? how })

@@ -8,9 +8,8 @@ import { type RecoveryPlan, recoveryFiles } from '../../core/recoveries/plan.ts'
 import { readSavedPlan } from '../../core/recoveries/run-files.ts'
 import { type RecoveryReport } from '../../core/recoveries/view.ts'
 import { writeRecoveryReport } from '../../core/recoveries/report.ts'
-import type { ActivityDeps } from '../deps.ts'
+import type { SendDeps } from '../send-segment.ts'
 import { claimOf } from './open-recovery.ts'
-import type { RunRates } from '../../core/billing/run-rates.ts'
 import { withHeartbeat } from '../heartbeat.ts'
 
 export interface CloseRecoveryInput {
@@ -23,7 +22,7 @@ export interface CloseRecoveryInput {
 export type RecoveryResult = RecoveryReport
 
 /** Ends a recovery: its report and its files, and the workspace is free for the next one. */
-export function createCloseRecovery({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
+export function createCloseRecovery({ deps, rates, attempts }: SendDeps) {
   return async function closeRecovery({ plan, how, why }: CloseRecoveryInput): Promise<RecoveryResult> {
     const { ledger, claims } = deps.state
     const folder = join(deps.dataDir, plan.folder)
@@ -32,6 +31,7 @@ export function createCloseRecovery({ deps, rates }: { deps: ActivityDeps; rates
     return await withHeartbeat({
       report: () => heartbeat({ phase: 'writing the report' }),
       work: async () => {
+        await attempts.end(plan.run)
         // What was resumed since a backup that was put back is not free for another run.
         await markClaimed({ ledger, run: plan.run, folder })
         await endResumes({ ledger, run: plan.run, why: why ?? 'the run ended' })

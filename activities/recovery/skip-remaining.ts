@@ -2,10 +2,10 @@ import { join } from 'node:path'
 import { endResumes, leaveUntried } from '../../core/changes/reconcile/close-remaining.ts'
 import { markClaimed } from '../../core/changes/ledger-gap.ts'
 import type { RecoveryPlan } from '../../core/recoveries/plan.ts'
-import type { ActivityDeps } from '../deps.ts'
+import type { SendDeps } from '../send-segment.ts'
 
 /** Leaves a part of a recovery for good: the reasons whose canary failed, or all that was never resumed. */
-export function createLeaveResumes(deps: ActivityDeps) {
+export function createLeaveResumes({ deps, attempts }: Pick<SendDeps, 'deps' | 'attempts'>) {
   return async function leaveResumes({
     plan,
     lanes,
@@ -17,6 +17,7 @@ export function createLeaveResumes(deps: ActivityDeps) {
     why: string
   }): Promise<void> {
     const { ledger } = deps.state
+    await attempts.end(plan.run)
     await markClaimed({ ledger, run: plan.run, folder: join(deps.dataDir, plan.folder) })
     const leave = { ledger, run: plan.run, why }
     if (lanes === undefined) await leaveUntried({ ...leave, which: { unsent: true } })

@@ -9,7 +9,7 @@ import { hasFailed } from '../outcomes.ts'
 import { type ReportCounts } from '../../runs/counts.ts'
 import { summarize } from '../report.ts'
 import type { SendResult } from './pass.ts'
-import type { SendChanges } from './send-changes.ts'
+import { sendChanges } from './send-changes.ts'
 import { type SettleOptions, settleChanges } from '../reconcile/reconcile.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 
@@ -71,7 +71,6 @@ const usualShortWaitMs = 2_000
 
 interface SegmentOptions {
   ledger: Ledger
-  sendChanges: SendChanges
   journal: ClaimJournal
   work: ChangeWork
   input: SegmentInput
@@ -134,13 +133,14 @@ export class Segment {
   }
 
   async #send(): Promise<SendResult> {
-    const { work, input, billing, journal, signal, sendChanges } = this.#options
+    const { work, input, billing, journal, signal, ledger } = this.#options
     const { run, kind, limits, breakerWaitsMs } = work
     const before = this.#counts
     const rows = input.rows && (await this.#withoutFailed(input.rows))
     // What a look settles says only then whether it did harm: the breaker must not hear of it late.
     const passMs = kind.settledByLook === true ? longestPassMs : Math.max(longestPassMs, work.settleMs)
     const sent = await sendChanges({
+      ledger,
       run,
       kind,
       billing,

@@ -5,44 +5,18 @@ import { Sender, totalsOf } from './sender.ts'
 
 /**
  * Sends what a run has staged, in the order of its rows, several at a time, each claimed on the disk before its
- * request leaves. What an earlier attempt was sending when it ended becomes unknown; nothing is sent blindly twice.
+ * request leaves. What an earlier pass was sending when its process ended becomes unknown; nothing is sent blindly
+ * twice. Of one run there is one pass at a time (`Attempts`).
  *
- * A second call for the same run first ends and awaits the one before. Throws what must stop a run: Unauthorized,
- * Forbidden, WrongModeError, Unreachable after eight tries, the errors of the state; in all cases after what was
- * on its way has ended.
+ * @throws {Error} what must stop a run: Unauthorized, Forbidden, WrongModeError, Unreachable after eight tries, the
+ * errors of the state; in all cases after what was on its way has ended
  */
-export type SendChanges = (options: SendOptions) => Promise<SendResult>
-
-/** One for a process: it knows which runs are being sent. */
-export function createSendChanges({
-  ledger,
+export async function sendChanges({
   now = Date.now,
-}: {
-  ledger: Ledger
-  now?: () => number
-}): SendChanges {
-  const active = new Map<string, { stop: AbortController; ended: Promise<unknown> }>()
-  return async (options) => {
-    const stop = new AbortController()
-    const before = active.get(options.run)
-    before?.stop.abort(new Error('a new attempt of this run takes over'))
-    const ended = (async () => {
-      await before?.ended
-      const signal = options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal
-      return await sendPass({ ...options, ledger, now, stop: signal })
-    })()
-    const mine = { stop, ended: ended.catch(() => {}) }
-    active.set(options.run, mine)
-    try {
-      return await ended
-    } finally {
-      if (active.get(options.run) === mine) active.delete(options.run)
-    }
-  }
-}
-
-async function sendPass(pass: Pass): Promise<SendResult> {
-  const { ledger, run, now } = pass
+  ...options
+}: SendOptions & { ledger: Ledger; now?: () => number }): Promise<SendResult> {
+  const pass: Pass = { ...options, now, stop: options.signal ?? new AbortController().signal }
+  const { ledger, run } = pass
   const patch = { state: 'unknown', outcome: 'interrupted', unknownSince: now() } as const
   await ledger.moveAll({ run, from: 'sending', patch })
   const breakers = await Breakers.load({

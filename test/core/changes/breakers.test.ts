@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { BreakerStates } from '../../../core/changes/send/breakers.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { defaultLimits } from '../../../core/changes/send/limits.ts'
-import { createSendChanges } from '../../../core/changes/send/send-changes.ts'
+import { sendChanges } from '../../../core/changes/send/send-changes.ts'
 import { settleChanges } from '../../../core/changes/reconcile/reconcile.ts'
 import type { Fault } from '../../../sandbox/faults.ts'
 import { attempts, noJournal, refusedFrom, retentionRows, startEngine, startSandbox } from './engine.ts'
@@ -14,10 +14,11 @@ async function startSends(faults: Fault[] = []) {
   const sandbox = await startSandbox({ faults })
   const engine = await startEngine({ kind, sandbox })
   const clock = { now: 1_000_000 }
-  const sendChanges = createSendChanges({ ledger: engine.ledger, now: () => (clock.now += 1) })
   let breakers: BreakerStates = {}
   const send = async () => {
     const result = await sendChanges({
+      ledger: engine.ledger,
+      now: () => (clock.now += 1),
       run: engine.run,
       kind,
       billing: engine.billing,

@@ -8,7 +8,7 @@ import type { ChangeKind } from '../../../core/changes/change-kind.ts'
 import { createClaimJournal, openClaimJournal } from '../../../core/changes/claim-journal.ts'
 import { defaultLimits, type Limits } from '../../../core/changes/send/limits.ts'
 import type { SendResult, SendOptions } from '../../../core/changes/send/pass.ts'
-import { createSendChanges } from '../../../core/changes/send/send-changes.ts'
+import { sendChanges } from '../../../core/changes/send/send-changes.ts'
 import { type Attempts, settleChanges } from '../../../core/changes/reconcile/reconcile.ts'
 import { type ChangeToStage, stageChanges } from '../../../core/changes/stage-changes.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
@@ -78,7 +78,6 @@ export async function startEngine({
   const { ledger } = state
   const runFolder = beside ?? (await temporaryFolder())
   await createClaimJournal(runFolder)
-  const sendChanges = createSendChanges({ ledger })
   let breakers: BreakerStates = {}
 
   const stage = (changes: readonly ChangeToStage[]) =>
@@ -89,6 +88,7 @@ export async function startEngine({
   ) => {
     await using journal = await openClaimJournal(runFolder)
     const result = await sendChanges({
+      ledger,
       journal,
       run,
       kind,

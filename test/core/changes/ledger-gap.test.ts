@@ -11,7 +11,7 @@ import { closeGap, markUnsent } from '../../../core/changes/ledger-gap.ts'
 import { summarize } from '../../../core/changes/report.ts'
 import { changeRunFiles } from '../../../core/runs/run-files.ts'
 import { markSeenInList } from '../../../core/changes/seen-in-list.ts'
-import { createSendChanges } from '../../../core/changes/send/send-changes.ts'
+import { sendChanges } from '../../../core/changes/send/send-changes.ts'
 import { keepStagedChanges } from '../../../core/changes/staged-changes.ts'
 import type { ChangeToStage } from '../../../core/changes/stage-changes.ts'
 import { verdictOf } from '../../../core/changes/verdict.ts'
@@ -199,7 +199,8 @@ test('a kill at any moment is never taken for a ledger that was put back', { tim
     await state.close()
   }
   const killing: Promise<void>[] = []
-  await createSendChanges({ ledger: engine.ledger })({
+  await sendChanges({
+    ledger: engine.ledger,
     run: engine.run,
     kind,
     billing: engine.billing,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createSendChanges } from '../../../core/changes/send/send-changes.ts'
+import { sendChanges } from '../../../core/changes/send/send-changes.ts'
 import type { ChangeKind } from '../../../core/changes/change-kind.ts'
 import { resumeSubscription } from '../../../core/changes/kinds/resume-subscription.ts'
 import { defaultLimits } from '../../../core/changes/send/limits.ts'
@@ -29,9 +29,19 @@ async function resumeLate({ lateLooks, meanwhile }: { lateLooks: number; meanwhi
   }
   const { ledger, run, billing, stage, rows } = await startEngine({ kind, sandbox })
   await stage([{ row: 1, body: { id, customer } }])
-  const sendChanges = createSendChanges({ ledger, now: () => Date.now() + aheadMs })
+  const now = () => Date.now() + aheadMs
   const journal = noJournal
-  await sendChanges({ run, kind, billing, journal, limits: defaultLimits, breakers: {}, timeBoxMs: 10_000 })
+  await sendChanges({
+    ledger,
+    now,
+    run,
+    kind,
+    billing,
+    journal,
+    limits: defaultLimits,
+    breakers: {},
+    timeBoxMs: 10_000,
+  })
   const resumed = sandbox.control.effects().filter(({ effect }) => effect === 'resume')
   return { looks, resumed: resumed.length, row: (await rows())[0] }
 }

@@ -1,3 +1,4 @@
+import { createAttempts } from '../../../core/runs/attempts.ts'
 import { createServer } from 'node:net'
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
@@ -256,9 +257,13 @@ test('a second attempt of a run ends and awaits the first, and neither sends twi
   const sandbox = await startSandbox({ faults: [{ kind: 'latency', ms: 20 }] })
   const engine = await startEngine({ kind: addons, sandbox })
   await engine.stage(addonRows(30))
-  const first = engine.send()
+  const attempts = createAttempts()
+  const { signal } = new AbortController()
+  const attempt = () =>
+    attempts.take({ run: engine.run, signal, work: (stop) => engine.send({ signal: stop }) })
+  const first = attempt()
   await expect.poll(() => sandbox.control.requests().length, { interval: 5 }).toBeGreaterThan(3)
-  const [one, two] = await Promise.all([first, engine.send()])
+  const [one, two] = await Promise.all([first, attempt()])
   expect(one.ended).toBe('stopped')
   expect(two.ended).toBe('nothingDue')
   expect(one.done + two.done).toBe(30)

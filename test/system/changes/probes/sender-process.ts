@@ -2,7 +2,7 @@
 import { createBilling } from '../../../../core/billing/client.ts'
 import { createClaimJournal, openClaimJournal } from '../../../../core/changes/claim-journal.ts'
 import { isChangeKind, changeKinds } from '../../../../core/changes/kinds.ts'
-import { createSendChanges } from '../../../../core/changes/send/send-changes.ts'
+import { sendChanges } from '../../../../core/changes/send/send-changes.ts'
 import { settleChanges } from '../../../../core/changes/reconcile/reconcile.ts'
 import { openState } from '../../../../core/state/open.ts'
 import { acquireLock } from '../../../../core/state/data-folder-lock.ts'
@@ -26,13 +26,12 @@ const billing = createBilling({
 })
 await createClaimJournal(folder)
 const journal = await openClaimJournal(folder)
-const sendChanges = createSendChanges({ ledger })
 const limits = { inFlight: 4, maxFailureShare: 1 }
 const attempts = { most: 1, waitsMs: [0] }
 console.log('ready')
 
 for (;;) {
-  await sendChanges({ run, kind, billing, journal, limits, breakers: {}, timeBoxMs: 60_000 })
+  await sendChanges({ ledger, run, kind, billing, journal, limits, breakers: {}, timeBoxMs: 60_000 })
   const { unknown, settled, nextLookAt } = await settleChanges({
     ledger,
     run,
