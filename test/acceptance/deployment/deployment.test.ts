@@ -309,7 +309,9 @@ describe('docs/deployment.md', () => {
       )
       expect(new Set(commands).size).toBeGreaterThan(1)
       for (const command of commands)
-        expect(connector, `${page}: ${command}`).toContain(`import('./${command}.ts')`)
+        expect(connector, `${page}: ${command}`).toMatch(
+          new RegExp(`import\\('\\./(commands/)?${command}\\.ts'\\)`),
+        )
     }
   })
 })

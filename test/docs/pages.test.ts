@@ -1,0 +1,41 @@
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const pages = [...globSync('*.md', { cwd: root }), ...globSync('docs/**/*.md', { cwd: root })]
+const read = (path: string) => readFileSync(join(root, path), 'utf8')
+const withoutCode = (text: string) => text.replaceAll(/```[^]*?```|`[^`\n]*`/g, '')
+
+/** The anchors that GitHub gives the headings of a page. */
+const anchorsOf = (text: string) =>
+  [...text.replaceAll(/```[^]*?```/g, '').matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}_ -]/gu, '')
+      .replaceAll(' ', '-'),
+  )
+
+test('every link of README and docs leads to a file and a heading that exist', () => {
+  const broken = pages.flatMap((page) =>
+    [...withoutCode(read(page)).matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)/g)].flatMap(
+      ([link, path = '', anchor]) => {
+        const target = path === '' ? page : normalize(join(dirname(page), path))
+        if (!existsSync(join(root, target))) return [`${page}: ${link}`]
+        if (anchor === undefined || anchorsOf(read(target)).includes(anchor)) return []
+        return [`${page}: ${link}`]
+      },
+    ),
+  )
+  expect(broken).toEqual([])
+})
+
+test('docs/commands.md has every command and no other', () => {
+  const known = [...read('scripts/connector.ts').matchAll(/^ {4}(\w+): \{/gm)].map(([, name]) => name)
+  const [table = ''] = read('docs/commands.md').split('## Exit codes')
+  const cells = [...table.matchAll(/^\| (`[^|]+) \|/gm)].map(([, cell]) => cell ?? '')
+  const listed = cells.flatMap((cell) => [...cell.matchAll(/`(\w+)/g)].map(([, name]) => name))
+  expect(known.length).toBeGreaterThan(20)
+  expect(new Set(listed)).toEqual(new Set(known))
+})
