@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -12,11 +13,18 @@ const person = { by: 'Ana', why: 'it is night' }
 
 const waitsFor = (run: RecoveryHandle, what: string) =>
   until(async () => (await statusOf(run)).waitingFor?.what === what)
-const notes = (run: RecoveryHandle) =>
-  until(async () => {
-    const { pendingActivities } = (await run.describe()).raw
-    return pendingActivities?.some(({ activityType }) => activityType?.name === 'noteDecision') ?? false
-  })
+/** A decision is being written to the pipe in the place of the file: a thread of the worker waits for its reader. */
+const isBeingNoted = () =>
+  until(() =>
+    readdirSync('/proc/self/task').some((thread) => {
+      try {
+        return readFileSync(`/proc/self/task/${thread}/wchan`, 'utf8') === 'wait_for_partner'
+      } catch {
+        // The thread has ended meanwhile.
+        return false
+      }
+    }),
+  )
 
 /** All falls back, so that the breaker soon asks a person whether to go on. */
 async function beginToFail(env: Record<string, string> = {}) {
@@ -57,7 +65,7 @@ test('a stop is heard although a new execution is about to begin and a word is s
   // Whoever writes to a pipe waits until somebody reads it.
   execFileSync('mkfifo', [decisions])
   const noted = setRate(107)
-  await notes(run)
+  await isBeingNoted()
   await run.signal('unpause')
   await until(async () => (await statusOf(run)).phase === 'sending')
   await run.signal('stop')
@@ -80,7 +88,7 @@ test('an approval that is noted late answers no later question, which nobody has
   const late = run
     .executeUpdate('approve', { args: [person] })
     .catch((error: { cause?: Error }) => error.cause)
-  await notes(run)
+  await isBeingNoted()
   const pipe = `${decisions}.late`
   await rename(decisions, pipe)
   await run.executeUpdate('approve', { args: [{ by: 'Eva', why: 'it is day' }] })
