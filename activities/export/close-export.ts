@@ -1,7 +1,6 @@
 import { dirname, join } from 'node:path'
 import { missingHeader } from '../../core/destinations/csv/stage-notes.ts'
 import { replaceFile } from '../../core/storage/durable.ts'
-import { toFileName } from '../../core/storage/file-name.ts'
 import { resolveInside } from '../../core/storage/inside.ts'
 import { readParts } from '../../core/destinations/read-parts.ts'
 import { writeSet } from '../../core/destinations/write-set.ts'
@@ -12,6 +11,7 @@ import { leasesOf } from '../../core/exports/leases.ts'
 import { ownerOf } from '../leases.ts'
 import { toRunAccount } from '../../core/exports/run-view.ts'
 import type { ExportPlan } from '../../core/exports/plan.ts'
+import { reportFile } from '../../core/exports/report-files.ts'
 import { missingPart } from '../../core/exports/parts/part-names.ts'
 import { pruneParts } from '../../core/exports/parts/prune.ts'
 import type { ExportReport, PublishedExport, ResourceResult } from '../../core/exports/report.ts'
@@ -34,12 +34,13 @@ export function createCloseExport({ deps, rates }: { deps: ActivityDeps; rates: 
     await refuseForeign({ deps, plan, results })
     const missing = await noteMissing({ deps, plan, results })
     const report = { ...toReport(plan.run, results), ...(missing && { missing }) }
+    const place = { dataDir: deps.dataDir, run: plan.run }
     if (again === undefined) {
       await noteSet({ deps, plan, published: results.flatMap(publishedOf) })
-      const page = reportPath({ deps, plan, ending: '.html' })
+      const page = reportFile({ ...place, ending: '.html' })
       // The page first: where there is a report, there is its page.
       await replaceFile(page, toReportPage(toRunAccount({ plan, report, folder: dirname(page) })))
-      await replaceFile(reportPath({ deps, plan, ending: '.json' }), `${JSON.stringify(report, null, 2)}\n`)
+      await replaceFile(reportFile({ ...place, ending: '.json' }), `${JSON.stringify(report, null, 2)}\n`)
     }
     for (const what of leasesOf(plan)) await deps.state.claims.release({ what, owner: ownerOf() })
     rates.end(plan)
@@ -99,9 +100,6 @@ async function noteSet(options: {
   await writeSet({ folder, testMode: plan.identity.mode === 'test', run: plan.run, published })
 }
 
-const reportPath = ({ deps, plan, ending }: { deps: ActivityDeps; plan: ExportPlan; ending: string }) =>
-  join(deps.dataDir, 'exports', 'reports', `${toFileName(plan.run)}${ending}`)
-
 /**
  * Writes the ids of a fetch that do not exist beside its report: a warehouse keeps no files, and people look for
  * them here.
@@ -116,7 +114,7 @@ async function noteMissing(options: {
   if (published?.missing === undefined || published.missing.count === 0) return undefined
   const folder = partsFolder({ dataDir: deps.dataDir, run: plan.run, resource: published.resource })
   const { parts = [] } = (await latestCheckpoint(folder)) ?? {}
-  const file = reportPath({ deps, plan, ending: '.missing.csv' })
+  const file = reportFile({ dataDir: deps.dataDir, run: plan.run, ending: '.missing.csv' })
   await replaceFile(file, [missingHeader, ...(await textsOf(parts.filter(isMissing)))].join(''))
   return { ...published.missing, file }
 }

@@ -4,8 +4,7 @@ import { allowedRoot } from '../../core/destinations/allowed-root.ts'
 import type { PublishingInput } from '../../core/exports/input.ts'
 import { refuseOther } from '../../core/runs/identity.ts'
 import { refuseMissing, type ExportPlan } from '../../core/exports/plan.ts'
-import { foldersPublished } from '../../core/exports/publication-log.ts'
-import { nameRun } from '../../core/runs/name.ts'
+import { nameExport } from '../../core/exports/name.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { ownerOf } from '../leases.ts'
 
@@ -21,7 +20,7 @@ export async function startPlan(of: {
   if (identity !== undefined) refuseOther({ run: identity, worker: deps.identity })
   for (const name of to) refuseMissing({ ...deps, name })
   return {
-    run: await nameRun({ dataDir, execution: ownerOf(), published: await foldersPublished(dataDir) }),
+    run: await nameExport({ dataDir, execution: ownerOf() }),
     startedAt: new Date(activityInfo().scheduledTimestampMs).toISOString(),
     servedAt: undefined,
     identity: deps.identity,

@@ -12,20 +12,19 @@ export interface Execution {
 /**
  * The name of a run: its workflow id. From the Temporal UI an id is whatever someone types, also one that was used
  * before: a second execution under the same id is called `<id>.2`. The same execution always gets the same name.
- * What a run has published outlives its parts, so its name is not given again when they are pruned.
  */
 export async function nameRun(options: {
   dataDir: string
   execution: Execution
-  /** Names of folders that are published already. */
-  published: ReadonlySet<string>
+  /** Names of folders that are not given again. */
+  taken: ReadonlySet<string>
 }): Promise<string> {
-  const { dataDir, execution, published } = options
+  const { dataDir, execution, taken } = options
   const id = execution.workflowId
   for (let use = 1; ; use += 1) {
     const name = use === 1 ? id : `${id}.${use}`
     const folder = toFileName(name)
-    if (published.has(folder)) continue
+    if (taken.has(folder)) continue
     if (await isOwnedBy({ folder: join(dataDir, 'parts', folder), execution })) return name
   }
 }

@@ -1,8 +1,7 @@
 import type { Command } from 'commander'
 import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { ExportReport } from '../../core/exports/report.ts'
-import { toFileName } from '../../core/storage/file-name.ts'
+import { reportFile } from '../../core/exports/report-files.ts'
 import { reportExport } from '../runs/report-export.ts'
 import { planOf, reportImport } from '../runs/report-import.ts'
 import { savedRecovery } from '../runs/recovery-folder.ts'
@@ -23,7 +22,7 @@ export function configure(command: Command, terminal: Terminal): void {
       await reportRecovery({ run, terminal, settings })
       return
     }
-    const path = join(settings.dataDir, 'exports', 'reports', `${toFileName(run)}.json`)
+    const path = reportFile({ dataDir: settings.dataDir, run, ending: '.json' })
     const text = await readFile(path, 'utf8').catch((cause: unknown) => {
       throw new RefusedError(`There is no report of a run ${run} in ${settings.dataDir}.`, {
         cause,

@@ -20,7 +20,7 @@ const hashed = { hash: ['customers.tax_id'] }
 async function createFolder(plan: Partial<ExportPlan> = {}, { startedAt = Date.now() } = {}) {
   const dataDir = await mkdtemp(join(tmpdir(), 'run-folder-'))
   onTestFinished(() => rm(dataDir, { recursive: true }))
-  await nameRun({ dataDir, execution: { workflowId: 'export-1', runId: 'first' }, published: new Set() })
+  await nameRun({ dataDir, execution: { workflowId: 'export-1', runId: 'first' }, taken: new Set() })
   const folder = await openRunFolder({ dataDir, hashKey: 'key', resource, isClosed, plan: createPlan(plan) })
   const path = join(folder, 'customers.00001-00000001.part')
   await writeFile(path, 'a\n')

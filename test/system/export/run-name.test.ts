@@ -2,8 +2,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { foldersPublished } from '../../../core/exports/publication-log.ts'
-import { nameRun } from '../../../core/runs/name.ts'
+import { reportFile } from '../../../core/exports/report-files.ts'
+import { replaceFile } from '../../../core/storage/durable.ts'
+import { nameExport } from '../../../core/exports/name.ts'
 import { notePublished, type PublishedNote } from '../../../core/exports/publication-log.ts'
 
 const note = (more: Partial<PublishedNote>): PublishedNote => ({
@@ -25,12 +26,13 @@ const note = (more: Partial<PublishedNote>): PublishedNote => ({
 })
 
 /** A data folder in which runs have published, and whose parts are pruned. */
-async function createFolder(published: readonly Partial<PublishedNote>[]) {
+async function createFolder(published: readonly Partial<PublishedNote>[], reported: readonly string[] = []) {
   const dataDir = await mkdtemp(join(tmpdir(), 'run-name-'))
   onTestFinished(() => rm(dataDir, { recursive: true }))
   for (const one of published) await notePublished({ dataDir, published: note(one) })
+  for (const run of reported) await replaceFile(reportFile({ dataDir, run, ending: '.json' }), '{}')
   return async (workflowId: string, runId = 'second') =>
-    nameRun({ dataDir, execution: { workflowId, runId }, published: await foldersPublished(dataDir) })
+    nameExport({ dataDir, execution: { workflowId, runId } })
 }
 
 test.each<[string, Partial<PublishedNote>]>([
@@ -52,4 +54,11 @@ test.each<[string, Partial<PublishedNote>]>([
 test('a name whose folder is that of a published run is not given', async () => {
   const name = await createFolder([{ run: 'latest' }])
   expect(await name('_latest')).toBe('_latest.2')
+})
+
+test('a name that a run which published nothing has is not given again, because its report would be replaced', async () => {
+  const name = await createFolder([{ run: 'typed.2' }], ['typed', 'latest'])
+  expect(await name('typed')).toBe('typed.3')
+  expect(await name('_latest')).toBe('_latest.2')
+  expect(await name('other')).toBe('other')
 })
