@@ -4,6 +4,8 @@ import type { Pace } from './run/throughput.ts'
 
 export interface ExportProgress {
   what: 'export' | 'fetch'
+  /** Known once it is open. */
+  run?: string
   phase: 'checking' | 'running' | 'paused' | 'stopping' | 'ended'
   identity?: ExportPlan['identity']
   resources: {

@@ -72,6 +72,7 @@ export async function exportRun(options: {
     marks.listen(plan)
     marks.set({ resources: plan.resources })
     progress.phase = control.stopping ? 'stopping' : control.paused ? 'paused' : 'running'
+    progress.run = plan.run
     progress.identity = plan.identity
     progress.resources = plan.resources.map((resource) => ({ resource, state: 'reading' }))
     setCurrentDetails(describeExport(progress))

@@ -1,4 +1,5 @@
 import { Option, type Command } from 'commander'
+import { newestExport } from '../runs/newest-run.ts'
 import { refuseDetached, toDestinations, toMaxDeletes, type Destination } from '../runs/publish-options.ts'
 import { processSettings } from '../session/settings.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -14,7 +15,7 @@ interface Options {
 /** Publishes what an export has read, from its kept parts: the service is asked nothing. */
 export function configure(command: Command, terminal: Terminal): void {
   command
-    .argument('<run>', 'the name of the export')
+    .argument('<run>', 'the name of the export, or a workflow id: its newest run')
     .addOption(
       new Option(
         '--to <destinations>',
@@ -29,9 +30,10 @@ export function configure(command: Command, terminal: Terminal): void {
     .option('--schema <name>', 'the schema in PostgreSQL (default: as the export said)')
     .option('--local', 'with a Temporal dev server and a worker of its own')
     .option('--detach', 'start the run and return')
-    .action(async (run: string, { to, maxDeletes, schema, local = false, detach = false }: Options) => {
+    .action(async (name: string, { to, maxDeletes, schema, local = false, detach = false }: Options) => {
       refuseDetached({ local, detach })
       const settings = processSettings()
+      const run = newestExport({ dataDir: settings.dataDir, run: name, terminal })
       const input = {
         run,
         ...(to !== undefined && { to }),

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import type { ExportReport } from '../../core/exports/report.ts'
 import { reportFile } from '../../core/exports/report-files.ts'
 import { reportExport } from '../runs/report-export.ts'
+import { newestRun } from '../runs/newest-run.ts'
 import { planOf, reportImport } from '../runs/report-import.ts'
 import { savedRecovery } from '../runs/recovery-folder.ts'
 import { reportRecovery } from '../runs/report-recovery.ts'
@@ -12,23 +13,26 @@ import type { Terminal } from '../terminal/terminal.ts'
 
 /** Reads the report from the data folder: it is there without Temporal, also for a run that is long gone. */
 export function configure(command: Command, terminal: Terminal): void {
-  command.argument('<run>', 'the name of the run').action(async (run: string) => {
-    const settings = processSettings()
-    if ((await planOf(settings, run)) !== undefined) {
-      await reportImport({ run, terminal, settings })
-      return
-    }
-    if ((await savedRecovery(settings, run)) !== undefined) {
-      await reportRecovery({ run, terminal, settings })
-      return
-    }
-    const path = reportFile({ dataDir: settings.dataDir, run, ending: '.json' })
-    const text = await readFile(path, 'utf8').catch((cause: unknown) => {
-      throw new RefusedError(`There is no report of a run ${run} in ${settings.dataDir}.`, {
-        cause,
-        hint: 'A run that has not ended has none yet: see `connector status`.',
+  command
+    .argument('<run>', 'the name of the run, or a workflow id: its newest run')
+    .action(async (name: string) => {
+      const settings = processSettings()
+      const run = newestRun({ dataDir: settings.dataDir, run: name, terminal })
+      if ((await planOf(settings, run)) !== undefined) {
+        await reportImport({ run, terminal, settings })
+        return
+      }
+      if ((await savedRecovery(settings, run)) !== undefined) {
+        await reportRecovery({ run, terminal, settings })
+        return
+      }
+      const path = reportFile({ dataDir: settings.dataDir, run, ending: '.json' })
+      const text = await readFile(path, 'utf8').catch((cause: unknown) => {
+        throw new RefusedError(`There is no report of a run ${run} in ${settings.dataDir}.`, {
+          cause,
+          hint: 'A run that has not ended has none yet: see `connector status`.',
+        })
       })
+      await reportExport({ report: JSON.parse(text) as ExportReport, terminal, settings })
     })
-    await reportExport({ report: JSON.parse(text) as ExportReport, terminal, settings })
-  })
 }

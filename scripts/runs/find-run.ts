@@ -7,6 +7,23 @@ import { RefusedError } from '../terminal/failures.ts'
 
 const hint = '`connector runs` lists the runs.'
 
+/** The workflow id that a run's name belongs to: `<id>.2` is the second run under `<id>`. */
+export async function workflowIdOf({ client, run }: { client: Client; run: string }): Promise<string> {
+  const [, id] = /^(.+)\.\d+$/.exec(run) ?? []
+  if (id === undefined || (await isWorkflow(client, run)) || !(await isWorkflow(client, id))) return run
+  return id
+}
+
+async function isWorkflow(client: Client, workflowId: string): Promise<boolean> {
+  try {
+    await client.workflow.getHandle(workflowId).describe()
+    return true
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return false
+    throw error
+  }
+}
+
 /** The import or recovery of this id; undefined where it is a run of another sort, or none. */
 export async function findChanges({ client, run }: { client: Client; run: string }) {
   const handle = client.workflow.getHandle(run)
