@@ -1,6 +1,6 @@
 // Run as a process of its own by workflow-bundle.ts and for the package: node bundle-workflows.ts <file to write>
 import { bundleWorkflowCode } from '@temporalio/worker'
-import { rename, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 
 const [path] = process.argv.slice(2)
@@ -14,6 +14,4 @@ const { code } = await bundleWorkflowCode({
   workflowInterceptorModules: [inWorkflows('run/refuse-unreadable')],
   logger: quiet,
 })
-// Two workers may make it at once: each writes its own, and the rename is whole.
-await writeFile(`${path}.${process.pid}`, code)
-await rename(`${path}.${process.pid}`, path)
+await writeFile(path, code)

@@ -1,11 +1,12 @@
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { access, mkdir, readFile, readdir } from 'node:fs/promises'
+import { access, readFile, readdir, rename, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { openCacheFolder } from './cache-folder.ts'
+import { childEnvironment } from './child-environment.ts'
 
 const workflowsFolder = fileURLToPath(new URL('../workflows', import.meta.url))
 /** All code that a bundle can hold: beside their own, workflows import values of these rooms only. */
@@ -13,10 +14,6 @@ const codeFolders = [workflowsFolder, fileURLToPath(new URL('../core/runs/view',
 /** The package has the bundle and not the workflows' code, so that a worker needs no cache and makes nothing. */
 const packedBundle = join(workflowsFolder, 'bundle.js')
 const bundleScript = fileURLToPath(new URL('./bundle-workflows.ts', import.meta.url))
-
-/** Where what can be made again is kept: `XDG_CACHE_HOME`, else `~/.cache`. */
-export const cacheFolder = () =>
-  join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'billing-connector')
 
 /**
  * The path of the workflow code as one file, made once for each state of the code and of the SDK.
@@ -26,11 +23,9 @@ export const cacheFolder = () =>
  */
 export async function prepareWorkflowBundle(): Promise<string> {
   if (await isThere(packedBundle)) return packedBundle
-  const path = join(cacheFolder(), `workflows-${await codeHash()}.js`)
-  if (await isThere(path)) return path
-  await mkdir(cacheFolder(), { recursive: true })
-  await promisify(execFile)(process.execPath, [bundleScript, path])
-  return path
+  const folder = openCacheFolder()
+  const code = await codeHash()
+  return (await findBundle({ folder, code })) ?? (await makeBundle({ folder, code }))
 }
 
 const isThere = (path: string) =>
@@ -38,6 +33,36 @@ const isThere = (path: string) =>
     () => true,
     () => false,
   )
+
+/** The name has the hash of what the bundle was made from and of what it holds: one that was cut short or changed is not taken. */
+const nameOf = ({ code, content }: { code: string; content: string }) => `workflows-${code}-${content}.js`
+
+async function findBundle({ folder, code }: { folder: string; code: string }): Promise<string | undefined> {
+  const isOfCode = (name: string) => name.startsWith(`workflows-${code}-`) && name.endsWith('.js')
+  for (const name of (await readdir(folder)).filter(isOfCode)) {
+    const path = join(folder, name)
+    if (name === nameOf({ code, content: await contentHash(path) })) return path
+  }
+  return undefined
+}
+
+async function makeBundle({ folder, code }: { folder: string; code: string }): Promise<string> {
+  // Two workers may make it at once: each writes its own, and the rename is whole.
+  const fresh = join(folder, `workflows-${code}.${process.pid}`)
+  try {
+    await promisify(execFile)(process.execPath, [bundleScript, fresh], { env: childEnvironment() })
+    const path = join(folder, nameOf({ code, content: await contentHash(fresh) }))
+    await rename(fresh, path)
+    return path
+  } finally {
+    await rm(fresh, { force: true })
+  }
+}
+
+const contentHash = async (path: string) =>
+  createHash('sha256')
+    .update(await readFile(path))
+    .digest('hex')
 
 async function codeHash(): Promise<string> {
   const hash = createHash('sha256')

@@ -2,9 +2,16 @@ import { execFile } from 'node:child_process'
 import { renameSync, rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { childEnvironment, networkVariables } from '../../worker/child-environment.ts'
 import type { Obtain } from './obtain.ts'
 
 const moduleFolder = fileURLToPath(new URL('./temporal-cli/', import.meta.url))
+
+/** Where modules come from and are kept. */
+const goVariables =
+  'GOPROXY GOSUMDB GONOSUMDB GONOPROXY GOPRIVATE GOINSECURE GOFLAGS GOENV GOROOT GOPATH GOCACHE GOMODCACHE GOTMPDIR GOTOOLCHAIN GOMAXPROCS'.split(
+    ' ',
+  )
 
 /** Builds the command line from its Go modules, at the versions and checksums of temporal-cli/. */
 export const buildBinary: Obtain = async ({ file, startTask }) => {
@@ -20,7 +27,11 @@ export const buildBinary: Obtain = async ({ file, startTask }) => {
       fresh,
       'github.com/temporalio/cli/cmd/temporal',
     ]
-    const env = { ...process.env, CGO_ENABLED: '0', GOWORK: 'off' }
+    const env = {
+      ...childEnvironment({ more: [...networkVariables, ...goVariables] }),
+      CGO_ENABLED: '0',
+      GOWORK: 'off',
+    }
     await promisify(execFile)('go', args, { cwd: moduleFolder, env, maxBuffer: 2 ** 26 })
     renameSync(fresh, file)
     return undefined

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { mkdtempSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { childEnvironment, networkVariables } from '../../worker/child-environment.ts'
 import type { Obtain } from './obtain.ts'
 
 const downloader = fileURLToPath(new URL('./sdk-download.ts', import.meta.url))
@@ -15,7 +16,9 @@ const silenceMs = 10_000
  */
 export const downloadBinary: Obtain = async ({ file, startTask }) => {
   const folder = mkdtempSync(join(dirname(file), 'download-'))
-  const task = startTask('Downloading the Temporal dev server, once')
+  const task = startTask(
+    'Downloading the Temporal dev server from temporal.download, once; its checksum is not checked',
+  )
   try {
     const reason = await download(folder)
     const [name] = readdirSync(folder).filter((name) => !name.endsWith('.downloading'))
@@ -30,7 +33,8 @@ export const downloadBinary: Obtain = async ({ file, startTask }) => {
 }
 
 async function download(folder: string): Promise<string | undefined> {
-  const child = spawn(process.execPath, [downloader, folder], { stdio: ['ignore', 'ignore', 'pipe'] })
+  const env = childEnvironment({ more: networkVariables })
+  const child = spawn(process.execPath, [downloader, folder], { stdio: ['ignore', 'ignore', 'pipe'], env })
   let words = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => (words += text))
   let seen = { bytes: 0, at: performance.now() }

@@ -1,10 +1,10 @@
 import type { StartTask, Obtain } from './obtain.ts'
 import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { FolderLockedError } from '../../core/state/errors.ts'
 import { acquireLock } from '../../core/state/data-folder-lock.ts'
+import { cacheFolder, openCacheFolder } from '../../worker/cache-folder.ts'
 import { buildBinary } from './build-binary.ts'
 import { downloadBinary } from './download-binary.ts'
 
@@ -41,13 +41,11 @@ export async function findBinary(options: FindBinary): Promise<string> {
     .split(delimiter)
     .filter((folder) => folder !== '')
     .map((folder) => join(folder, 'temporal'))
-  const file = join(cacheFolder(env), 'temporal')
-  return [...onPath, file].find(isExecutable) ?? (await obtainOnce({ ...options, file }))
-}
-
-function cacheFolder(env: FindBinary['env']): string {
-  const cache = env['XDG_CACHE_HOME'] || join(homedir(), '.cache')
-  return join(cache, 'billing-connector', `temporal-${cliVersion}`)
+  const file = join(cacheFolder(env), `temporal-${cliVersion}`, 'temporal')
+  const found = onPath.find(isExecutable)
+  if (found !== undefined) return found
+  openCacheFolder(env)
+  return isExecutable(file) ? file : await obtainOnce({ ...options, file })
 }
 
 function isExecutable(file: string): boolean {

@@ -2,6 +2,7 @@ import { execFile, spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { identify } from '../../core/state/process-identity.ts'
+import { childEnvironment } from '../../worker/child-environment.ts'
 import { searchAttributes } from './readiness.ts'
 import type { ServerRecord } from './server-record.ts'
 
@@ -77,7 +78,7 @@ export async function startProcess({
   const child = spawn('/bin/sh', ['-c', endingWithOwner, 'sh', binary, ...args], {
     detached: true,
     stdio: ['pipe', log, log],
-    env: withoutTemporal(),
+    env: childEnvironment(),
   })
   closeSync(log)
   // Somebody who ends the watcher too leaves nobody to read.
@@ -102,11 +103,8 @@ export async function startProcess({
 
 /** Flags that only newer command lines know. */
 async function optionalFlags(binary: string): Promise<string[]> {
-  const { stdout } = await promisify(execFile)(binary, ['server', 'start-dev', '--help'])
+  const { stdout } = await promisify(execFile)(binary, ['server', 'start-dev', '--help'], {
+    env: childEnvironment(),
+  })
   return ['--ui-disable-news-fetch'].filter((flag) => stdout.includes(flag))
-}
-
-/** The server's own settings are the flags above; the ones a client is given must not reach it. */
-function withoutTemporal(): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('TEMPORAL_')))
 }

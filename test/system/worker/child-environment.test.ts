@@ -1,0 +1,89 @@
+/** The programs here are scripts that write down the environment they were given. */
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { buildBinary } from '../../../scripts/dev-server/build-binary.ts'
+import { downloadBinary } from '../../../scripts/dev-server/download-binary.ts'
+import { startProcess } from '../../../scripts/dev-server/start-process.ts'
+import { prepareWorkflowBundle } from '../../../worker/workflow-bundle.ts'
+
+const secrets = {
+  BILLING_TOKEN: 'secret-1',
+  WAREHOUSE_URL: 'secret-2',
+  NOTIFY_URL: 'secret-3',
+  TEMPORAL_API_KEY: 'secret-4',
+  AWS_SECRET_ACCESS_KEY: 'secret-5',
+  GOOGLE_API_KEY: 'secret-6',
+}
+
+let folder: string
+let tasks: string[]
+const execPath = process.execPath
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'child-environment-'))
+  tasks = []
+  for (const [name, value] of Object.entries({ ...secrets, HTTPS_PROXY: 'http://proxy.test' }))
+    vi.stubEnv(name, value)
+})
+afterEach(() => {
+  vi.unstubAllEnvs()
+  process.execPath = execPath
+  rmSync(folder, { recursive: true })
+})
+
+const startTask = (title: string) => {
+  tasks.push(title)
+  return { end: () => undefined }
+}
+
+/** A program that notes its environment and fails. */
+function noter(name: string): string {
+  const file = join(folder, name)
+  writeFileSync(file, `#!/bin/sh\nenv > '${join(folder, 'seen')}'\nexit 1\n`)
+  chmodSync(file, 0o755)
+  return file
+}
+
+function seen(): string {
+  const text = readFileSync(join(folder, 'seen'), 'utf8')
+  expect(text).toMatch(/^PATH=/m)
+  expect(text).not.toContain('secret-')
+  return text
+}
+
+describe('no secret reaches the program that', () => {
+  test('builds the dev server', async () => {
+    noter('go')
+    vi.stubEnv('PATH', `${folder}:${process.env['PATH']}`)
+    vi.stubEnv('GOPROXY', 'https://modules.test')
+    await buildBinary({ file: join(folder, 'built'), startTask })
+    expect(seen()).toMatch(/^GOPROXY=https:\/\/modules\.test$/m)
+    expect(seen()).toContain('http://proxy.test')
+  })
+
+  test('downloads the dev server, which says that it checks no checksum', async () => {
+    process.execPath = noter('node')
+    await downloadBinary({ file: join(folder, 'downloaded'), startTask })
+    expect(seen()).toContain('http://proxy.test')
+    expect(tasks).toEqual([expect.stringMatching(/Downloading .*; its checksum is not checked$/)])
+  })
+
+  test('is the dev server', async () => {
+    const place = { database: join(folder, 'db'), logFile: join(folder, 'log'), ports: { grpc: 1, ui: 2 } }
+    const start = () => startProcess({ binary: noter('temporal'), ui: false, ...place })
+    await expect(start()).rejects.toThrow('cannot be run')
+    expect(seen()).not.toContain('proxy.test')
+    writeFileSync(join(folder, 'temporal'), `#!/bin/sh\nenv > '${join(folder, 'seen')}'\n`)
+    const server = await startProcess({ binary: join(folder, 'temporal'), ui: false, ...place })
+    await server.ended
+    expect(seen()).not.toContain('proxy.test')
+  })
+
+  test('bundles the workflows', async () => {
+    vi.stubEnv('XDG_CACHE_HOME', join(folder, 'cache'))
+    process.execPath = noter('node')
+    await expect(prepareWorkflowBundle()).rejects.toThrow('Command failed')
+    expect(seen()).not.toContain('proxy.test')
+  })
+})

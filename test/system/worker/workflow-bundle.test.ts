@@ -1,0 +1,23 @@
+import { copyFile, mkdir, mkdtemp, readFile, readdir, rm, truncate } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { prepareWorkflowBundle } from '../../../worker/workflow-bundle.ts'
+
+test('a kept workflow bundle that is not what was made is made again', async () => {
+  const made = await prepareWorkflowBundle()
+  const cache = await mkdtemp(join(tmpdir(), 'cache-'))
+  onTestFinished(() => rm(cache, { recursive: true }))
+  const folder = join(cache, 'billing-connector')
+  const kept = join(folder, basename(made))
+  await mkdir(folder, { mode: 0o700 })
+  await copyFile(made, kept)
+  await truncate(kept, 100_000)
+  vi.stubEnv('XDG_CACHE_HOME', cache)
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const again = await prepareWorkflowBundle()
+  expect(await readFile(again, 'utf8')).toBe(await readFile(made, 'utf8'))
+  expect(await readdir(folder)).toEqual([basename(made)])
+  // The one that was made is taken as it is.
+  expect(await prepareWorkflowBundle()).toBe(again)
+})

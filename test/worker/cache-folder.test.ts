@@ -1,0 +1,52 @@
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { homedir, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { cacheFolder, openCacheFolder } from '../../worker/cache-folder.ts'
+
+let place: string
+beforeEach(() => {
+  place = mkdtempSync(join(tmpdir(), 'cache-folder-'))
+})
+afterEach(() => rmSync(place, { recursive: true }))
+
+const open = () => openCacheFolder({ XDG_CACHE_HOME: place })
+
+describe('the cache folder', () => {
+  test.each([undefined, '', 'cache', './cache'])(
+    'is below the home folder with XDG_CACHE_HOME=%j',
+    (given) => {
+      expect(cacheFolder({ XDG_CACHE_HOME: given })).toBe(join(homedir(), '.cache', 'billing-connector'))
+    },
+  )
+
+  test('is made for this user alone', () => {
+    expect(open()).toBe(join(place, 'billing-connector'))
+    expect(statSync(open()).mode & 0o777).toBe(0o700)
+  })
+
+  test('is refused where a group or everybody can write it', () => {
+    for (const mode of [0o770, 0o707]) {
+      chmodSync(open(), mode)
+      expect(open).toThrow(/holds code to run, and other users can write \S+billing-connector\.$/)
+      chmodSync(join(place, 'billing-connector'), 0o755)
+    }
+    expect(open()).toBe(join(place, 'billing-connector'))
+  })
+
+  test('is refused where others could put another one in its place', () => {
+    const shared = join(place, 'shared')
+    mkdirSync(shared)
+    chmodSync(shared, 0o777)
+    const openShared = () => openCacheFolder({ XDG_CACHE_HOME: join(shared, 'mine') })
+    expect(openShared).toThrow(`other users can write ${shared}.`)
+    // As in /tmp: only the owner of a folder may rename or remove it.
+    chmodSync(shared, 0o1777)
+    expect(openShared()).toBe(join(shared, 'mine', 'billing-connector'))
+  })
+
+  test.runIf(process.getuid?.() === 0)('is refused where it belongs to another user', () => {
+    chownSync(open(), 1234, 1234)
+    expect(open).toThrow(/another user owns \S+billing-connector\.$/)
+  })
+})
