@@ -39,9 +39,9 @@ export type Transport = (request: Request) => Promise<Reply>
  */
 export function createTransport(settings: TransportSettings): Transport {
   const { concurrency: most, maxResponseBytes } = settings
-  const kept = createConnections({ most, keepAlive: true })
-  const fresh = createConnections({ most, keepAlive: false })
   const base = settings.baseUrl.replace(/\/+$/, '')
+  const kept = createConnections({ url: base, most, keepAlive: true })
+  const fresh = createConnections({ url: base, most, keepAlive: false })
   const http = createHttp(settings)
   return async (request) => {
     const { method, path, query, body, token, signal, freshConnection } = request

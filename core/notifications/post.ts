@@ -17,8 +17,6 @@ const mostAnswerBytes = 64 * 1024
 /** A receiver that asks for more is asked again by then all the same. */
 const longestAfterMs = 3_600_000
 
-const connections = createConnections({ most: 4, keepAlive: false })
-
 /** One POST: follows nothing, retries nothing. The address is in no sentence: whoever knows it can write there. */
 export async function postNotice(options: {
   url: string
@@ -68,7 +66,7 @@ async function post(options: {
     throwHttpErrors: false,
     responseType: 'text',
     timeout: { request: timeoutMs },
-    agent: connections,
+    agent: createConnections({ url, most: 1, keepAlive: false }),
     signal: AbortSignal.any([signal, tooLong.signal]),
   })
   // got tells of a response when it has all of it.

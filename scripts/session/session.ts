@@ -7,6 +7,7 @@ import {
 } from '@temporalio/client'
 import { loadClientConnectConfig } from '@temporalio/envconfig'
 import { join } from 'node:path'
+import { isLoopback } from '../../core/billing/connections.ts'
 import { StateUnreadableError } from '../../core/state/errors.ts'
 import type { Identity } from '../../core/runs/identity.ts'
 import { openState } from '../../core/state/open.ts'
@@ -62,9 +63,10 @@ export interface TemporalPlace {
 
 /** Where Temporal is: what TEMPORAL_* say, else the living dev server of this data folder. */
 export function temporalPlace(settings: Settings): TemporalPlace {
-  const { connectionOptions, namespace } = loadClientConnectConfig({
+  const { connectionOptions: given, namespace } = loadClientConnectConfig({
     overrideEnvVars: { ...settings.environment },
   })
+  const connectionOptions = isOnThisMachine(given) ? { ...given, ...localChannel } : given
   const { environment, dataDir } = settings
   if (environment['TEMPORAL_ADDRESS'] !== undefined || environment['TEMPORAL_PROFILE'] !== undefined) {
     return { connectionOptions, namespace: namespace ?? 'default', uiUrl: undefined }
@@ -79,6 +81,11 @@ export function temporalPlace(settings: Settings): TemporalPlace {
         // Its own command knows.
         local: { comesBack: () => false },
       }
+}
+
+function isOnThisMachine({ address = 'localhost:7233' }: { address?: string }): boolean {
+  const url = `http://${address}`
+  return URL.canParse(url) && isLoopback(url)
 }
 
 /** A client alone, for commands that need no worker; closed by `await using`. */

@@ -1,6 +1,6 @@
-import { isIPv4 } from 'node:net'
 import { isAbsolute, resolve } from 'node:path'
 import { z } from 'zod'
+import { isLoopback } from '../../core/billing/connections.ts'
 
 /**
  * How the text of a variable becomes a value. Every message completes the sentence "<NAME> <message>": what is
@@ -78,11 +78,7 @@ function wrongAddress(url: URL): string | undefined {
 
 /** Also `http` without `s` is safe where nothing leaves the machine. */
 export function isSafeWithoutAllowance(address: string): boolean {
-  const { protocol, hostname } = new URL(address)
-  const isLoopback = isIPv4(hostname)
-    ? hostname.startsWith('127.')
-    : ['localhost', '[::1]'].includes(hostname)
-  return protocol === 'https:' || isLoopback
+  return new URL(address).protocol === 'https:' || isLoopback(address)
 }
 
 export function urlOf(protocols: readonly string[]) {

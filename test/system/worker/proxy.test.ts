@@ -8,10 +8,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createWorld, startCommand } from '../export/world.ts'
 
 const client = `
-import { createBilling } from '../../core/billing/billing/client.ts'
-import { plans } from '../../core/billing/billing/resources/plans.ts'
+import { createBilling } from './core/billing/client.ts'
+import { plans } from './core/billing/resources/plans.ts'
 const billing = createBilling({
   baseUrl: process.env.BASE_URL, workspace: 'acc_1', testMode: false, token: async () => 'secret-token', readWaitMs: () => 0,
   rate: { requestsPerSecond: Infinity },
@@ -32,10 +33,12 @@ describe('the environment', () => {
   const servers: Server[] = []
   /** What the proxy was asked, in order. */
   const proxied: string[] = []
+  /** This machine, by an address that is not the loopback's: that one is never reached through a proxy. */
+  const host = '0.0.0.0'
   let ports: { plain: number; secure: number; proxy: number; refusing: number }
 
   beforeAll(async () => {
-    const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1']
+    const subject = ['-subj', '/CN=localhost', '-addext', `subjectAltName=DNS:localhost,IP:${host}`]
     const files = [
       '-keyout',
       key,
@@ -103,32 +106,50 @@ describe('the environment', () => {
   }
 
   it('HTTP_PROXY carries plain requests', async () => {
-    const baseUrl = `http://127.0.0.1:${ports.plain}`
+    const baseUrl = `http://${host}:${ports.plain}`
     expect(await ask({ BASE_URL: baseUrl, HTTP_PROXY: `http://127.0.0.1:${ports.proxy}` })).toEqual(['plain'])
     expect(proxied).toEqual([`GET ${baseUrl}/plans/?page=1&page_size=1`])
   })
 
   it('HTTPS_PROXY carries a tunnel in which NODE_EXTRA_CA_CERTS is trusted and the token stays', async () => {
     const env = {
-      BASE_URL: `https://localhost:${ports.secure}`,
+      BASE_URL: `https://${host}:${ports.secure}`,
       HTTPS_PROXY: `http://127.0.0.1:${ports.proxy}`,
     }
     expect(await ask({ ...env, NODE_EXTRA_CA_CERTS: certificate })).toEqual(['secure'])
-    expect(proxied).toEqual([`CONNECT localhost:${ports.secure} without a token`])
+    expect(proxied).toEqual([`CONNECT ${host}:${ports.secure} without a token`])
   })
 
   it('NO_PROXY goes past the proxy', async () => {
     const env = {
-      BASE_URL: `https://localhost:${ports.secure}`,
-      NO_PROXY: 'localhost',
+      BASE_URL: `https://${host}:${ports.secure}`,
+      NO_PROXY: host,
       NODE_EXTRA_CA_CERTS: certificate,
     }
     expect(await ask({ ...env, HTTPS_PROXY: `http://127.0.0.1:${ports.proxy}` })).toEqual(['secure'])
     expect(proxied).toEqual([])
   })
 
+  it.each(['127.0.0.1', 'localhost', 'LOCALHOST'])(
+    'no proxy gets the token of a request to %s',
+    async (name) => {
+      const proxy = `http://127.0.0.1:${ports.proxy}`
+      const through = { HTTP_PROXY: proxy, HTTPS_PROXY: proxy, http_proxy: proxy, https_proxy: proxy }
+      expect(await ask({ ...through, BASE_URL: `http://${name}:${ports.plain}` })).toEqual(['plain'])
+      expect(proxied).toEqual([])
+    },
+  )
+
+  it('no proxy gets what a command tells a Temporal server on this machine', async () => {
+    const world = await createWorld({ counts: { plans: 1 } })
+    const proxy = `http://127.0.0.1:${ports.proxy}`
+    const env = { grpc_proxy: proxy, https_proxy: proxy, http_proxy: proxy }
+    expect(await startCommand(world, ['runs'], { env }).ended).toMatchObject({ code: 0 })
+    expect(proxied).toEqual([])
+  })
+
   it('a certificate that nobody vouches for ends a write before it is sent, with and without a proxy', async () => {
-    const env = { BASE_URL: `https://localhost:${ports.secure}`, WRITE: '1' }
+    const env = { BASE_URL: `https://${host}:${ports.secure}`, WRITE: '1' }
     const unreachable = {
       name: 'Unreachable',
       effect: 'none',
@@ -139,7 +160,7 @@ describe('the environment', () => {
   })
 
   it('a proxy that refuses ends a write before it is sent', async () => {
-    const env = { BASE_URL: `https://localhost:${ports.secure}`, WRITE: '1' }
+    const env = { BASE_URL: `https://${host}:${ports.secure}`, WRITE: '1' }
     const answer = await ask({ ...env, HTTPS_PROXY: `http://127.0.0.1:${ports.refusing}` })
     expect(answer).toMatchObject({ name: 'Unreachable', effect: 'none' })
   })
