@@ -212,7 +212,7 @@ export const foreignVariables = {
   'TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS, TEMPORAL_PROFILE, ...':
     "Temporal's own: where its server is and how to get in. Also from `.env`.",
   'HTTPS_PROXY, NO_PROXY':
-    'The proxy between this machine and the service. From the real environment only, not from `.env`.',
+    'The proxy between this machine and the service; never used for this machine itself. From the real environment only, not from `.env`.',
   NODE_EXTRA_CA_CERTS:
     'A file of further certificate authorities, for a proxy that opens TLS. Node reads it at its start, so from the real environment only.',
   INIT_CWD:

@@ -161,8 +161,9 @@ describe('docker-compose.yml', () => {
     expect(template).toContain(`proxy_pass http://temporal-ui:${String(environment?.['TEMPORAL_UI_PORT'])};`)
     const told = model.services['console']?.environment ?? {}
     expect(new Set([...template.matchAll(/\$\{([A-Z_]+)\}/g)].map(([, name]) => name))).toEqual(
-      new Set(Object.keys(told).filter((name) => name.startsWith('BILLING_'))),
+      new Set(Object.keys(told).filter((name) => /^(BILLING|CONSOLE)_/.test(name))),
     )
+    expect(told['NGINX_ENVSUBST_FILTER']).toBe('^(BILLING|CONSOLE)_')
     expect(template).toMatch(/default LIVE;\s+true {4}TEST;/)
   })
 })
