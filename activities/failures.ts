@@ -2,11 +2,12 @@ import { ApplicationFailure, CancelledFailure } from '@temporalio/common'
 import { isSystemError, refusalOf } from '../core/storage/system-errors.ts'
 import { toStateError } from '../core/state/errors.ts'
 import { UnwritableFolder } from '../core/runs/errors.ts'
+import { outwardMessage } from '../core/runs/outward-message.ts'
 
 /**
  * What a step's error means to Temporal: an error whose class says `retryable: false` ends the run with its own
  * sentence, and so does a disk that takes no writes, because waiting for hours mends neither; every other is tried
- * again. Nothing but name and message leaves the worker: no rows, no token.
+ * again. Nothing but the name and the outward message leaves the worker: no rows, no words of the service, no token.
  */
 export function toFailure(thrown: unknown, { dataDir }: { dataDir: string }): Error {
   if (thrown instanceof ApplicationFailure || thrown instanceof CancelledFailure) return thrown
@@ -14,7 +15,7 @@ export function toFailure(thrown: unknown, { dataDir }: { dataDir: string }): Er
   if (!(error instanceof Error))
     return ApplicationFailure.create({ message: String(error), type: 'Unexpected' })
   const nonRetryable = 'retryable' in error && error.retryable === false
-  return ApplicationFailure.create({ message: error.message, type: error.name, nonRetryable })
+  return ApplicationFailure.create({ message: outwardMessage(error), type: error.name, nonRetryable })
 }
 
 function inOurWords(error: unknown, dataDir: string): unknown {

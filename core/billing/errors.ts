@@ -29,13 +29,18 @@ export abstract class BillingError extends Error {
   readonly path: string
   readonly status: number | undefined
   readonly words: readonly string[]
+  /** The message without the service's words, which may repeat what was sent, and without an id from a file. */
+  readonly withoutValues: string
 
-  constructor(failure: Failure, message: string) {
-    super(message, failure.cause === undefined ? undefined : { cause: failure.cause })
+  /** `toMessage` gets the request with its status and what was said, as `GET /customers/ (404: Invalid page.)`. */
+  constructor(failure: Failure, toMessage: (request: string) => string) {
+    super(toMessage(where(failure)), failure.cause === undefined ? undefined : { cause: failure.cause })
     this.method = failure.method
     this.path = failure.path
     this.status = failure.status
     this.words = failure.words ?? []
+    const path = failure.path.replace(/^(\/[^/]+\/)[^/]+/, '$1...')
+    this.withoutValues = toMessage(where({ ...failure, path, words: [] }))
   }
 }
 
@@ -59,7 +64,7 @@ abstract class AnsweredError extends BillingError {
     const advice = failure.byService
       ? hint
       : 'the reply is not in the form of the service, so a gateway gave it'
-    super(failure, `${says}: ${where(failure)}; ${advice}`)
+    super(failure, (request) => `${says}: ${request}; ${advice}`)
     this.byService = failure.byService
     this.effect = failure.byService ? effect : 'unknown'
   }
@@ -126,7 +131,7 @@ export class ServiceFault extends BillingError {
   readonly retryable = true
   readonly effect = 'unknown'
   constructor(failure: Failure) {
-    super(failure, `the service failed: ${where(failure)}; it may work again in a while`)
+    super(failure, (request) => `the service failed: ${request}; it may work again in a while`)
   }
 }
 
@@ -136,7 +141,10 @@ export class Unreachable extends BillingError {
   readonly retryable = true
   readonly effect = 'none'
   constructor(failure: Failure & { why: string }) {
-    super(failure, `no connection for ${where(failure)}: ${failure.why}; check the address and the network`)
+    super(
+      failure,
+      (request) => `no connection for ${request}: ${failure.why}; check the address and the network`,
+    )
   }
 }
 
@@ -146,7 +154,10 @@ export class LostReply extends BillingError {
   readonly retryable = true
   readonly effect = 'unknown'
   constructor(failure: Failure & { why: string }) {
-    super(failure, `no whole reply to ${where(failure)}: ${failure.why}; whether it was done is not known`)
+    super(
+      failure,
+      (request) => `no whole reply to ${request}: ${failure.why}; whether it was done is not known`,
+    )
   }
 }
 
@@ -158,7 +169,7 @@ export class UnexpectedReply extends BillingError {
   readonly effect = 'unknown'
   readonly what: 'redirect' | 'notJson' | 'notTheShape' | 'tooLarge' | 'status'
   constructor(failure: Failure & { what: UnexpectedReply['what']; why: string }) {
-    super(failure, `unexpected reply to ${where(failure)}: ${failure.why}; check BILLING_BASE_URL`)
+    super(failure, (request) => `unexpected reply to ${request}: ${failure.why}; check BILLING_BASE_URL`)
     this.what = failure.what
     this.retryable = failure.what === 'notJson'
   }

@@ -168,8 +168,9 @@ function notJson(asked: Asked, reply: Reply): BillingError {
       why: `${reply.text.length} characters that are no whole JSON`,
     })
   const start = toWords(reply.text)[0]
-  const why = start === undefined ? 'an empty body' : `no JSON but: ${start.replaceAll(asked.token, '***')}`
-  return new UnexpectedReply({ method, path, status, what: 'notJson', why })
+  const words = start === undefined ? [] : [start.replaceAll(asked.token, '***')]
+  const why = start === undefined ? 'an empty body' : 'a body that is not JSON'
+  return new UnexpectedReply({ method, path, status, words, what: 'notJson', why })
 }
 
 function notTheShape(asked: Asked, reply: Reply, why: string): UnexpectedReply {

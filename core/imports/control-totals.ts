@@ -20,6 +20,9 @@ export interface ControlTotals {
 /** Values of which a report can show the totals: more are no document types but a column in the wrong place. */
 const mostValues = 100
 
+/** Totals go into Temporal's history: longer values are no document types or currencies but maybe people's numbers. */
+const longestValue = 6
+
 export function createControlTotals(kind: ImportKind) {
   const columns = amountColumns(kind)
   const all = createSums()
@@ -30,7 +33,8 @@ export function createControlTotals(kind: ImportKind) {
       rows += taken
       const groups = [all]
       if (kind.totalsBy !== undefined) {
-        const value = textOf(body[kind.totalsBy])
+        const text = textOf(body[kind.totalsBy])
+        const value = text.length > longestValue ? 'other' : text
         const group = byValue.get(value) ?? createSums()
         if (byValue.size < mostValues) byValue.set(value, group)
         groups.push(group)

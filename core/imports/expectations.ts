@@ -18,7 +18,9 @@ export interface Expectations {
 export function parseExpectedTotal(text: string): [column: string, sum: string] {
   const at = text.indexOf('=')
   if (at < 1 || at === text.length - 1)
-    throw new MappingError(`--expect-total ${text}: write it as lines.amount=1234.56.`)
+    throw new MappingError(`--expect-total ${text}: write it as lines.amount=1234.56.`, {
+      withoutValues: 'An expected total is written as lines.amount=1234.56.',
+    })
   return [text.slice(0, at).trim(), text.slice(at + 1).trim()]
 }
 

@@ -39,6 +39,8 @@ export interface Problem extends Fault {
   line: number
   /** The column as the file calls it; a field's name where the file has no such column. */
   column: string
+  /** Its place from 1, where `column` may be no name: in a file without a header, row 1 holds people's data. */
+  position?: number
   value: string
   /** Another file than the one imported: the one with its lines. */
   file?: string
@@ -99,7 +101,10 @@ function onceFor({ rule, column, value }: Problem): string | undefined {
 /** What is wrong with a column or with an option, and so with the whole file. */
 export const aboutColumn = (
   column: string,
-  { fix, ...fault }: { words: string; rule?: Rule; value?: string; fix?: string | undefined },
+  {
+    fix,
+    ...fault
+  }: { words: string; rule?: Rule; value?: string; position?: number; fix?: string | undefined },
 ): Problem => ({
   row: 1,
   line: 1,
@@ -111,10 +116,42 @@ export const aboutColumn = (
   stops: true,
 })
 
-/** A problem as one sentence. */
-export function toSentence({ row, line, column, value, words, fix, file, more }: Problem): string {
-  const place = `${file === undefined ? '' : `${file}, `}row ${row}${row === line ? '' : ` (line ${line})`}`
+/** A problem as one sentence, with the value: for the run's own files and the terminal of whoever has the file. */
+export function toSentence(problem: Problem): string {
+  const { column, value, words, fix } = problem
   const shown = value === '' ? '' : ` ${value.length > 60 ? `${value.slice(0, 60)}...` : value}`
-  const also = more === undefined ? '' : ` (and ${more.toLocaleString('en')} more)`
-  return `${place}, ${column}:${shown} ${words}${fix === undefined ? '' : `; did you mean ${fix}?`}${also}`
+  const meant = fix === undefined ? '' : `; did you mean ${fix}?`
+  return `${placeOf(problem)}, ${column}:${shown} ${words}${meant}${alsoIn(problem)}`
+}
+
+/** The same for Temporal, notifications and logs: row, column and rule, and nothing that a cell holds. */
+export function toOutwardSentence(problem: Problem): string {
+  const { column, position, rule } = problem
+  const name = position === undefined ? column : `column ${position}`
+  return `${placeOf(problem)}, ${name}: ${rules[rule]}${alsoIn(problem)}`
+}
+
+const placeOf = ({ row, line, file }: Problem) =>
+  `${file === undefined ? '' : `${file}, `}row ${row}${row === line ? '' : ` (line ${line})`}`
+
+const alsoIn = ({ more }: Problem) => (more === undefined ? '' : ` (and ${more.toLocaleString('en')} more)`)
+
+const rules: Readonly<Record<Rule, string>> = {
+  number: 'is not a number that this field accepts',
+  date: 'is not a date that this field accepts',
+  boolean: 'is neither true nor false',
+  json: 'is not the JSON that this field accepts',
+  value: 'is not one of the values that this field accepts',
+  length: 'is longer than this field allows',
+  min: 'is less than this field allows',
+  email: 'is not an e-mail address',
+  null: 'would become null, and this field can’t be null',
+  ambiguous: 'reads in more than one way: set --locale, --decimal or --dates',
+  lookup: 'is not in the look-up file',
+  required: 'is required, and is empty',
+  double: 'stands for the same change as another row',
+  differs: 'differs from the first row of the same change',
+  column: 'is not a column that this import can use, or is missing',
+  cells: 'does not have as many cells as the header',
+  expected: 'is not what was expected of the file',
 }

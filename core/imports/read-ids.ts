@@ -41,11 +41,11 @@ export async function openIdColumn(of: { path: string; column?: string | undefin
     column,
     empty: 0,
     async *ids() {
-      const problems: string[] = []
+      const problems: { place: string; what: string }[] = []
       let wrong = 0
       const tell = (row: SourceRow, what: string) => {
         wrong++
-        if (problems.length < namedProblems) problems.push(`${placeOf(row)} has ${what}`)
+        if (problems.length < namedProblems) problems.push({ place: placeOf(row), what })
       }
       let isHeader = true
       let count = 0
@@ -62,10 +62,13 @@ export async function openIdColumn(of: { path: string; column?: string | undefin
           yield text
         }
       }
-      if (wrong > 0)
-        throw new InvalidFileError(
-          `The column ${column} of ${name} has ${wrong === 1 ? 'a row' : `${wrong} rows`} without a plain id (${idRule}): ${problems.join('; ')}${wrong > problems.length ? '; ...' : ''}. Mend them, or name another column.`,
-        )
+      if (wrong > 0) {
+        const message = (rows: readonly string[]) =>
+          `The column ${column} of ${name} has ${wrong === 1 ? 'a row' : `${wrong} rows`} without a plain id (${idRule}): ${rows.join('; ')}${wrong > rows.length ? '; ...' : ''}. Fix them, or name another column.`
+        throw new InvalidFileError(message(problems.map(({ place, what }) => `${place} has ${what}`)), {
+          withoutValues: message(problems.map(({ place }) => place)),
+        })
+      }
       if (count === 0) throw new UnreadableFileError(`The column ${column} of ${name} holds no id.`)
     },
   }
@@ -81,9 +84,12 @@ function findColumn(of: { header: readonly string[]; name: string; asked: string
     const nearest = nearestName(asked, header)
     const meant = nearest === undefined ? `Its columns are ${header.join(', ')}.` : `Did you mean ${nearest}?`
     const how = of.asked === undefined ? ' Name the one that holds the ids.' : ''
-    throw new MappingError(`${name} has no column ${asked}. ${meant}${how}`)
+    const missing = `${name} has no column ${asked}.`
+    throw new MappingError(`${missing} ${meant}${how}`, { withoutValues: `${missing}${how}` })
   }
   if (header.some((cell, other) => other > at && cell.toLowerCase() === header[at]?.toLowerCase()))
-    throw new MappingError(`${name} has two columns ${header[at]}. Rename the one that is not meant.`)
+    throw new MappingError(`${name} has two columns ${header[at]}. Rename the one that is not meant.`, {
+      withoutValues: `${name} has two columns ${asked}. Rename the one that is not meant.`,
+    })
   return { at, column: header[at] ?? asked }
 }

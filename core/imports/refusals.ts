@@ -1,6 +1,7 @@
 import { InvalidFileError, MappingError, UnreadableFileError } from './errors.ts'
 import { NotParkedError } from '../changes/errors.ts'
 import { InvalidInput } from '../runs/errors.ts'
+import { outwardMessage } from '../runs/outward-message.ts'
 
 /** The file has problems, and nothing of it was sent. */
 export class InvalidFile extends Error {
@@ -24,11 +25,11 @@ export class NotWoken extends Error {
   }
 }
 
-/** What is wrong with a file or with what was said about it does not mend itself. */
+/** Makes what is wrong with a file, or with its mapping, a refusal that is not retried; its message has no values. */
 export function refusing(error: unknown): unknown {
   if (error instanceof InvalidFileError || error instanceof UnreadableFileError)
-    return new InvalidFile(error.message, { cause: error })
+    return new InvalidFile(outwardMessage(error), { cause: error })
   if (error instanceof MappingError || error instanceof NotParkedError)
-    return new InvalidInput(error.message, { cause: error })
+    return new InvalidInput(outwardMessage(error), { cause: error })
   return error
 }

@@ -3,6 +3,7 @@ import { InvalidFileError, MappingError, UnreadableFileError } from '../../core/
 import { toSentence } from '../../core/imports/problems.ts'
 import type { ImportOrder } from './import-request.ts'
 import { RefusedError } from '../terminal/failures.ts'
+import { toPrintableLine } from '../../core/runs/printable.ts'
 import { formatTable } from '../terminal/format.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
@@ -60,7 +61,7 @@ function describe(check: FileCheck): string[] {
   )
   const shown = problems.slice(0, mostShown).map(toSentence)
   const more = problemCount > shown.length ? [`... and ${problemCount - shown.length} more problems`] : []
-  return [formatTable({ head, rows }), ...left, ...cells, ...shown, ...more]
+  return [formatTable({ head, rows }), ...[...left, ...cells, ...shown, ...more].map(toPrintableLine)]
 }
 
 function toRefusal(error: unknown): unknown {

@@ -1,3 +1,5 @@
+import { toPrintableLine } from '../../core/runs/printable.ts'
+
 const counts = new Intl.NumberFormat('en-US')
 
 /** 12345 → `12,345`. */
@@ -25,8 +27,10 @@ export function formatTable({
   rows: readonly (readonly (string | number)[])[]
 }): string {
   const cells = [
-    head,
-    ...rows.map((row) => row.map((cell) => (typeof cell === 'number' ? formatCount(cell) : cell))),
+    head.map(toPrintableLine),
+    ...rows.map((row) =>
+      row.map((cell) => (typeof cell === 'number' ? formatCount(cell) : toPrintableLine(cell))),
+    ),
   ]
   const widths = head.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)))
   const isNumeric = head.map(

@@ -1,5 +1,6 @@
 import { MultiBar } from 'cli-progress'
 import type { SingleBar } from 'cli-progress'
+import { toPrintable, toPrintableLine } from '../../core/runs/printable.ts'
 import { formatCount, formatDuration } from './format.ts'
 
 export interface ProgressState {
@@ -38,7 +39,7 @@ function describe(shown: Shown): string {
     ...(unit === '' ? [] : [`${howMany} ${unit}`]),
     formatDuration(performance.now() - startedAt),
   ]
-  return `${name}: ${[...words, ...(note === undefined ? [] : [note])].join(', ')}`
+  return toPrintableLine(`${name}: ${[...words, ...(note === undefined ? [] : [note])].join(', ')}`)
 }
 
 /** Bars that move, for a person at a terminal. */
@@ -78,8 +79,8 @@ export function createBars(stream: NodeJS.WritableStream): ProgressBoard {
       }
     },
     write(line) {
-      if (bars === undefined) stream.write(`${line}\n`)
-      else bars.log(`${line}\n`)
+      if (bars === undefined) stream.write(`${toPrintable(line)}\n`)
+      else bars.log(`${toPrintable(line)}\n`)
     },
     close,
   }
@@ -101,7 +102,7 @@ export function createLines({
 }): ProgressBoard {
   const running = new Set<() => void>()
   const timer = setInterval(() => running.forEach((report) => report()), everyMs).unref()
-  const write = (line: string) => void stream.write(`${line}\n`)
+  const write = (line: string) => void stream.write(`${toPrintable(line)}\n`)
   return {
     start(what) {
       let shown: Shown = { ...what, done: 0, startedAt: performance.now() }
@@ -127,7 +128,7 @@ export function createLines({
 export function createSilence(stream: NodeJS.WritableStream): ProgressBoard {
   return {
     start: () => ({ update: () => undefined, end: () => undefined }),
-    write: (line) => void stream.write(`${line}\n`),
+    write: (line) => void stream.write(`${toPrintable(line)}\n`),
     close: () => undefined,
   }
 }

@@ -1,4 +1,5 @@
 import { createInterface } from 'node:readline/promises'
+import { toPrintable } from '../../core/runs/printable.ts'
 import { createBars, createLines, createSilence } from './progress.ts'
 import type { Progress } from './progress.ts'
 import { toFailure } from './failures.ts'
@@ -6,7 +7,7 @@ import { toFailure } from './failures.ts'
 /** Often enough to see that it lives, seldom enough to read the log afterwards. */
 const lineEveryMs = 5_000
 
-/** How a command speaks: results on stdout, everything else on stderr. */
+/** How a command speaks: results on stdout, everything else on stderr. Whatever a text holds is shown, not obeyed. */
 export interface Terminal {
   /** Whether a person is there to be asked. */
   readonly isInteractive: boolean
@@ -46,6 +47,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
     : stderr.isTTY
       ? createBars(stderr)
       : createLines({ stream: stderr, everyMs: lineEveryMs })
+  const print = (stream: NodeJS.WritableStream, text: string) => void stream.write(`${toPrintable(text)}\n`)
   return {
     isInteractive,
     identity: ({ workspace, testMode }) => board.write(`${testMode ? 'TEST' : 'LIVE'} ${workspace}`),
@@ -56,14 +58,14 @@ export function createTerminal(options: TerminalOptions): Terminal {
       return board.start({ name: title, unit: '' })
     },
     ask: (question, { signal } = {}) => ask({ question, stdin, stderr, signal }),
-    result: ({ document, text }) => void stdout.write(json ? `${JSON.stringify(document)}\n` : `${text}\n`),
+    result: ({ document, text }) => print(stdout, json ? JSON.stringify(document) : text),
     failure(error) {
       const { exitCode, ...failure } = toFailure(error)
       const { name, message, hint } = failure
       board.close()
-      stderr.write(`error: ${[message, hint].filter((part) => part !== null).join(' ')}\n`)
-      if (options.debug) stderr.write(`${error instanceof Error ? error.stack : name}\n`)
-      if (json) stdout.write(`${JSON.stringify({ error: failure })}\n`)
+      print(stderr, `error: ${[message, hint].filter((part) => part !== null).join(' ')}`)
+      if (options.debug) print(stderr, String(error instanceof Error ? error.stack : name))
+      if (json) print(stdout, JSON.stringify({ error: failure }))
       return exitCode
     },
     close: () => board.close(),
@@ -82,7 +84,7 @@ async function ask({ question, stdin, stderr, signal }: Question): Promise<strin
   const lines = createInterface({ input: stdin, output: stderr, terminal: false })
   const ended = new Promise<string>((resolve) => lines.once('close', () => resolve('')))
   try {
-    const answer = lines.question(question, signal === undefined ? {} : { signal })
+    const answer = lines.question(toPrintable(question), signal === undefined ? {} : { signal })
     return (await Promise.race([answer, ended])).trim()
   } finally {
     lines.close()

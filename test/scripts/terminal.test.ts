@@ -3,6 +3,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { toFailure } from '../../scripts/terminal/failures.ts'
 import { formatCount, formatDuration, formatTable } from '../../scripts/terminal/format.ts'
 import { createBars, createLines } from '../../scripts/terminal/progress.ts'
+import { createTerminal } from '../../scripts/terminal/terminal.ts'
 
 /** A stream that says it is a terminal, and what was written to it. */
 function screen() {
@@ -106,5 +107,61 @@ describe('numbers for people', () => {
     expect(table).toBe(
       'resource   records  verdict\ncustomers   12,345  proven\nplans            7  unproven',
     )
+  })
+})
+
+describe('text of others', () => {
+  // Erase the screen, a title, a C1 introducer, overwrite the line, text that runs backwards, a line separator.
+  const hostile = 'a\u001b[2J\u001b]0;t\u0007\u009b31m\rb\u202e\u2066c\u2028\u007f'
+  const shown = String.raw`a\u001b[2J\u001b]0;t\u0007\u009b31m\u000db\u202e\u2066c\u2028\u007f`
+
+  function terminalOf({ json = false, isTTY = true }: { json?: boolean; isTTY?: boolean }) {
+    const err = screen()
+    const out = screen()
+    const stdin = Object.assign(new PassThrough(), { isTTY }) as unknown as NodeJS.ReadStream
+    const stderr = Object.assign(err.stream, { isTTY })
+    const terminal = createTerminal({ json, debug: true, stdin, stdout: out.stream, stderr })
+    return { terminal, stdin, text: () => err.text() + out.text(), out }
+  }
+
+  it.each([true, false])(
+    'cannot speak to the terminal, whichever way it gets there (a person there: %s)',
+    async (isTTY) => {
+      const { terminal, stdin, text } = terminalOf({ isTTY })
+      terminal.identity({ workspace: hostile, testMode: true })
+      terminal.note(hostile)
+      terminal.note(formatTable({ head: ['by', hostile], rows: [[hostile, 900]] }))
+      terminal.result({ document: {}, text: hostile })
+      const answer = terminal.ask(`Resume 900 ${hostile}? [y/N] `)
+      stdin.push('y\n')
+      expect(await answer).toBe('y')
+      const failed = Object.assign(new Error(hostile), { hint: hostile, stack: hostile })
+      expect(terminal.failure(failed)).toBe(1)
+      expect(text()).not.toMatch(/[^\P{Cc}\n]|[\u2028\u2029\u202a-\u202e\u2066-\u2069]/u)
+      expect(text().split(shown)).toHaveLength(10)
+    },
+  )
+
+  it('cannot speak through a bar that moves', async () => {
+    const { terminal, text } = terminalOf({})
+    terminal.task(hostile)
+    const bar = terminal.progress({ name: hostile, unit: hostile })
+    bar.update({ done: 1, total: 2, note: hostile })
+    await vi.waitFor(() => expect(text().split(shown).length).toBeGreaterThan(4))
+    terminal.close()
+    // The bars' own escapes are the only ones.
+    expect(text()).not.toContain('\u001b[2J')
+    expect(text()).not.toMatch(/[\u0080-\u009f\u202e]/)
+  })
+
+  it('is the same in a JSON document, and cannot speak there either', () => {
+    const { terminal, out } = terminalOf({ json: true })
+    terminal.result({ document: { said: hostile }, text: '' })
+    expect(out.text()).not.toMatch(/[^\P{Cc}\n]|\u202e/u)
+    expect(JSON.parse(out.text())).toEqual({ said: hostile })
+  })
+
+  it('makes no line of a table of its own', () => {
+    expect(formatTable({ head: ['by'], rows: [['a\nto resume  0']] })).toBe('by\na\\u000ato resume  0')
   })
 })

@@ -30,7 +30,7 @@ describe('a log', () => {
     logger.info('published', { run: 'export-1', page: 12, said: 'red \u001b[31m\nINFO faked' })
     expect(written).toEqual([
       expect.stringMatching(
-        /^\d\d:\d\d:\d\d INFO {2}published run=export-1 page=12 said=red {2}\[31m INFO faked\n$/,
+        /^\d\d:\d\d:\d\d INFO {2}published run=export-1 page=12 said=red \\u001b\[31m\\u000aINFO faked\n$/,
       ),
     ])
   })

@@ -1,4 +1,6 @@
 import { DefaultLogger, type Logger } from '@temporalio/worker'
+import { outwardMessage } from '../../core/runs/outward-message.ts'
+import { toPrintable, toPrintableLine } from '../../core/runs/printable.ts'
 import { runOf } from './run-id.ts'
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
@@ -45,8 +47,8 @@ function toFields(meta: Fields): Fields {
 function toPlain(value: unknown): unknown {
   if (typeof value === 'bigint') return String(value)
   if (!(value instanceof Error)) return isWritable(value) ? value : String(value)
-  const { name, message, cause } = value
-  return { name, message, ...(cause instanceof Error && { cause: toPlain(cause) }) }
+  const { name, cause } = value
+  return { name, message: outwardMessage(value), ...(cause instanceof Error && { cause: toPlain(cause) }) }
 }
 
 /** JSON knows no circles and no big numbers within an object; a line that can't be written must not end a step. */
@@ -62,7 +64,7 @@ function isWritable(value: unknown): boolean {
 /** What a line says of itself is no field's to say. */
 function toJson({ time, level, message, fields }: Line): string {
   const own = { time: time.toISOString(), level, message }
-  return JSON.stringify({ ...own, ...fields, ...own })
+  return toPrintable(JSON.stringify({ ...own, ...fields, ...own }))
 }
 
 /** `16:20:31 INFO  read  run=export-1 resource=customers page=12` */
@@ -72,5 +74,5 @@ function toWords({ time, level, message, fields }: Line): string {
   )
   const words = [time.toTimeString().slice(0, 8), level.toUpperCase().padEnd(5), message, ...said]
   // What a service says must neither begin a line of its own nor speak to the terminal.
-  return words.join(' ').replaceAll(/\p{Cc}+/gu, ' ')
+  return toPrintableLine(words.join(' '))
 }

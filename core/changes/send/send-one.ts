@@ -5,6 +5,7 @@ import {
   NotFound,
   Unauthorized,
   Unreachable,
+  UnexpectedReply,
 } from '../../billing/errors.ts'
 import type { Billing, Body, Returned } from '../../billing/client.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
@@ -242,6 +243,7 @@ async function closeRefused(options: Claimed & { error: BillingError }): Promise
 
 /** The service's own words where it said any. */
 function sentenceOf(error: unknown): string {
-  if (error instanceof BillingError && error.words.length > 0) return error.words.join('; ')
+  const isOwn = error instanceof BillingError && !(error instanceof UnexpectedReply)
+  if (isOwn && error.words.length > 0) return error.words.join('; ')
   return error instanceof Error ? error.message : String(error)
 }

@@ -11,9 +11,9 @@ export interface Conventions {
 /** What a locale decides: `es-CL` has the decimal comma and the day first. */
 export function conventionsOf(locale: string): Required<Conventions> {
   if (!isKnown(locale))
-    throw new MappingError(
-      `${locale} is no known locale. Give one such as es-CL, es-CO, es-MX or en-US, or say it with --decimal and --dates.`,
-    )
+    throw new MappingError(`${locale} is no known locale. ${knownOnes}`, {
+      withoutValues: `The locale is not a known one. ${knownOnes}`,
+    })
   const mark = new Intl.NumberFormat(locale, { numberingSystem: 'latn' })
     .formatToParts(1.5)
     .find(({ type }) => type === 'decimal')?.value
@@ -24,6 +24,8 @@ export function conventionsOf(locale: string): Required<Conventions> {
     dates: order === 'dmy' || order === 'mdy' ? order : 'ymd',
   }
 }
+
+const knownOnes = 'Give one such as es-CL, es-CO, es-MX or en-US, or say it with --decimal and --dates.'
 
 function isKnown(locale: string): boolean {
   try {

@@ -12,7 +12,9 @@ export const resultColumns = ['_row', '_status', '_id', '_error', '_sent_at', '_
 /** Lays a file's header out. Says everything that is wrong with it at once. */
 export function toLayout(options: LayoutOptions): Layout {
   const { kind, header, mapping } = options
-  const places = header.map((column) => placeColumn({ ...options, column: column.trim() }))
+  const places = header.map((column, index) =>
+    placeColumn({ ...options, column: column.trim(), position: index + 1 }),
+  )
   const constants = Object.entries(mapping.set ?? {}).map(([name, text]) => toConstant({ kind, name, text }))
   const targets = places.map((place) => ('target' in place ? place.target : undefined))
   const set = constants.filter((constant) => 'target' in constant)
@@ -45,14 +47,15 @@ function placeColumn({
   mapping,
   columns,
   hasLines,
-}: LayoutOptions & { column: string }): Place {
+  position,
+}: LayoutOptions & { column: string; position: number }): Place {
   if (column === '') return { nameless: true }
   if ((resultColumns as readonly string[]).includes(column))
     return { ignored: { column, why: 'it is of a results file' } }
   const mapped = mappedName(mapping, column)
   if (mapped === null) return { ignored: { column, why: 'the mapping leaves it out' } }
   const target = toTarget({ kind, name: mapped ?? column })
-  if (target === undefined) return unknownColumn({ kind, column, mapped })
+  if (target === undefined) return unknownColumn({ kind, column, mapped, position })
   if (target.name === 'id' && (kind.does !== 'create' || hasLines === true)) return { target }
   if (target.readOnly && mapped === undefined)
     return { ignored: { column, why: 'only the service writes it' } }
@@ -71,10 +74,12 @@ function unknownColumn({
   kind,
   column,
   mapped,
+  position,
 }: {
   kind: ImportKind
   column: string
   mapped: string | undefined
+  position: number
 }): Place {
   // `_extra`, `_read_at` and the like stand in exports.
   if (mapped === undefined && (kind.foreign.includes(column) || column.startsWith('_')))
@@ -84,7 +89,7 @@ function unknownColumn({
     mapped === undefined
       ? `is no field of a ${kind.one}. Say what it stands for with --map "${column}=...", or leave it out with --map "${column}="`
       : `stands for ${mapped}, which is no field of a ${kind.one}`
-  return { problem: aboutColumn(column, { words, fix }) }
+  return { problem: aboutColumn(column, { words, fix, position }) }
 }
 
 function toConstant({

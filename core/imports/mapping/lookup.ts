@@ -18,15 +18,18 @@ export async function readLookup(path: string): Promise<Lookup> {
   const entries = new Map<string, { theirs: string; ours: string }>()
   for await (const { cells, ...place } of readRows({ path, dialect: await detectDialect(path) })) {
     const [from = '', to = '', ...more] = cells.map((cell) => cell.trim())
+    const toError = ({ words, withoutValues = words }: { words: string; withoutValues?: string }) =>
+      new MappingError(`${name}, ${placeOf(place)}: ${words}`, {
+        withoutValues: `${name}, ${placeOf(place)}: ${withoutValues}`,
+      })
     if (more.some((cell) => cell !== '') || from === '' || to === '')
-      throw new MappingError(
-        `${name}, ${placeOf(place)}: a look-up file has two columns, theirs and ours, and both are filled.`,
-      )
+      throw toError({ words: 'a look-up file has two columns, theirs and ours, and both are filled.' })
     const known = entries.get(toComparable(from))
     if (known !== undefined && known.ours !== to)
-      throw new MappingError(
-        `${name}, ${placeOf(place)}: ${from} stands for ${to}, and above it stands for ${known.ours}.`,
-      )
+      throw toError({
+        words: `${from} stands for ${to}, and above it stands for ${known.ours}.`,
+        withoutValues: 'stands for another one of ours than in a row above.',
+      })
     entries.set(toComparable(from), { theirs: from, ours: to })
   }
   const nearest = createNearestName(() => entries.keys())

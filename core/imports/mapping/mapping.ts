@@ -31,8 +31,13 @@ export type Mapping = z.infer<typeof mappingSchema>
 export function parseMapping(value: unknown, name = 'the mapping'): Mapping {
   const parsed = mappingSchema.safeParse(value)
   if (parsed.success) return parsed.data
-  const words = parsed.error.issues.map(({ path, message }) => `${path.join('.') || 'it'}: ${message}`)
-  throw new MappingError(`${name} can't be used: ${words.join('; ')}.`)
+  const { issues } = parsed.error
+  const words = issues.map(({ path, message }) => `${path.join('.') || 'it'}: ${message}`)
+  // Below its own fields, names come from somebody's file; so do the names of fields that it does not know.
+  const fields = new Set(issues.map(({ path }) => String(path[0] ?? 'it')))
+  throw new MappingError(`${name} can't be used: ${words.join('; ')}.`, {
+    withoutValues: `${name} can't be used: ${[...fields].join(', ')} is not as docs/imports.md describes it.`,
+  })
 }
 
 /** Reads a `mapping.json`. Files that it names for look-ups lie beside it. */
@@ -49,7 +54,8 @@ function parseJson(text: string, path: string): unknown {
     return JSON.parse(text)
   } catch (cause) {
     // The parser's own message quotes the file.
-    throw new MappingError(`${path} is not valid JSON${placeIn(cause)}.`, { cause })
+    const message = `${path} is not valid JSON${placeIn(cause)}.`
+    throw new MappingError(message, { withoutValues: message, cause })
   }
 }
 
@@ -91,7 +97,10 @@ function pairs(option: '--map' | '--set' | '--lookup', texts: readonly string[])
   return Object.fromEntries(
     texts.map((text): [string, string] => {
       const at = option === '--map' ? text.lastIndexOf('=') : text.indexOf('=')
-      if (at < 1) throw new MappingError(`${option} ${text}: write it as ${examples[option]}.`)
+      if (at < 1)
+        throw new MappingError(`${option} ${text}: write it as ${examples[option]}.`, {
+          withoutValues: `${option} is written as ${examples[option]}.`,
+        })
       return [text.slice(0, at).trim(), text.slice(at + 1).trim()]
     }),
   )

@@ -5,7 +5,7 @@ import type { Draft } from '../parsed-changes.ts'
 import { InvalidFileError } from '../errors.ts'
 import type { ImportKind } from '../kinds.ts'
 import { type ImportFile, openFile } from '../open-file.ts'
-import { toSentence } from '../problems.ts'
+import { toOutwardSentence, toSentence } from '../problems.ts'
 
 /** A change to stage, as `stageChanges` takes it, with what an import knows of it. */
 export interface StagedRow extends ChangeToStage {
@@ -36,10 +36,13 @@ export async function* stageFile({
   ...options
 }: StageFileOptions): AsyncGenerator<StagedRow> {
   const [first] = check.problems
-  if (first !== undefined && (check.stopped || onInvalid === 'stop'))
-    throw new InvalidFileError(
-      `${check.file} has ${check.problemCount === 1 ? 'a problem' : `${check.problemCount} problems`}, and nothing of it was sent: ${toSentence(first)}`,
-    )
+  if (first !== undefined && (check.stopped || onInvalid === 'stop')) {
+    const many = check.problemCount === 1 ? 'a problem' : `${check.problemCount} problems`
+    const refused = `${check.file} has ${many}, and nothing of it was sent`
+    throw new InvalidFileError(`${refused}: ${toSentence(first)}`, {
+      withoutValues: `${refused}: ${toOutwardSentence(first)}. The values are in check.json in the run's folder.`,
+    })
+  }
   const file = await openFile(options)
   try {
     for await (const draft of file.drafts()) yield toStaged({ kind: file.kind, draft, check })

@@ -115,6 +115,7 @@ test('no token, password or personal data gets into Temporal, logs, reports or m
   const contactsCsv = ['id,name,email', ...contacts.map((id) => `${id},${name},${email}`), ''].join('\n')
   const contactsFile = await putFile(world, contactsCsv, 'contacts.csv')
   await imports({ kind: 'update-contacts', file: contactsFile, canary: 0, ...quick })
+  await refuseEverySort({ world, email, name, start, imports })
   const orders = await putFile(
     world,
     ordersCsv(world.sandbox.control.ids({ resource: 'orders' })),
@@ -141,7 +142,10 @@ test('no token, password or personal data gets into Temporal, logs, reports or m
   const reports = await filesUnder(
     world.dataDir,
     (path) =>
-      /\.(json|html)$/.test(path) && /exports|imports|recoveries/.test(path) && !path.includes('/input/'),
+      /\.(json|html)$/.test(path) &&
+      /exports|imports|recoveries/.test(path) &&
+      // The run's own files: what was handed in, and what is wrong with it.
+      !/\/input\/|\/check\.json$/.test(path),
   )
   const logs = [{ what: 'the log', bytes: Buffer.from(up.texts.stderr + up.texts.stdout) }]
   const told = [...temporal, ...reports, ...logs, { what: 'the metrics', bytes: metrics }]
@@ -152,6 +156,8 @@ test('no token, password or personal data gets into Temporal, logs, reports or m
   expect(found(logs, ['run-1', 'customers'])).toHaveLength(2)
   const rows = await filesUnder(world.dataDir, (path) => /customers\.csv$|results\.csv$/.test(path))
   expect(found(rows, who).length).toBeGreaterThan(100)
+  const checks = await filesUnder(world.dataDir, (path) => path.endsWith('/check.json'))
+  expect(found(checks, [email]).length).toBeGreaterThan(3)
   expect(found(await filesUnder(world.dataDir, (path) => path.includes('state.db')), [email])).not.toEqual([])
 
   const secrets = [token, renewed, password, encodeURIComponent(password), hashKey]
@@ -159,6 +165,52 @@ test('no token, password or personal data gets into Temporal, logs, reports or m
   expect(found([...told, ...everything], secrets)).toEqual([])
   expect(found(told, who)).toEqual([])
 })
+
+/** What a run may refuse, each with somebody's data in it: cells, headers, look-ups, mappings, ids, and replies. */
+async function refuseEverySort(of: {
+  world: World
+  email: string
+  name: string
+  start: (workflow: string, input: object) => Promise<unknown>
+  imports: (input: ImportInput) => Promise<unknown>
+}): Promise<void> {
+  const { world, email, name, start, imports } = of
+  const refused = async (input: Partial<ImportInput>, text: string, place: string) => {
+    const file = await putFile(world, text, `refused-${(files += 1)}.csv`)
+    const running = imports({ kind: 'update-contacts', file, canary: 0, ...quick, ...input })
+    const error = (await running.catch((cause: unknown) => cause)) as { cause?: Error }
+    expect(error.cause?.message).toContain(place)
+  }
+  let files = 0
+  await refused({}, `id,email\ncon_1,${email} ${name}\n`, 'row 2, email: is not an e-mail address')
+  await refused({}, `id,invoicing\ncon_1,${email}\n`, 'row 2, invoicing: ')
+  await refused({}, `id,email\ncon_1,${email},${name}\n`, 'row 2, the row: ')
+  await refused({}, `${name},${email}\ncon_2,x@example.com\n`, 'row 1, column 1: ')
+  const retention = { kind: 'retentions' } as const
+  await refused(
+    retention,
+    `supplier,document,number,date,lines\ns,7,1,2026-03-01,"[{""${email}"":1}]"\n`,
+    'lines',
+  )
+  await putFile(world, `theirs,ours\n${email}x,sup_1\n`, 'suppliers.csv')
+  const lookups = await putFile(world, '{"lookups": {"supplier": "suppliers.csv"}}', 'lookups.json')
+  const looked = `supplier,document,number,date,lines.1.name\n${email},7,1,2026-03-01,x\n`
+  await refused({ ...retention, mapping: lookups }, looked, 'row 2, supplier: is not in the look-up file')
+  await putFile(world, `${email},sup_1\n${email},sup_2\n`, 'suppliers.csv')
+  await refused({ ...retention, mapping: lookups }, looked, 'suppliers.csv, row 2: ')
+  const mapping = await putFile(world, JSON.stringify({ columns: { [email]: 5 } }), 'wrong.json')
+  await refused({ mapping }, 'id,email\ncon_1,x@example.com\n', 'wrong.json')
+  const ids = await putFile(world, `id\n${email}\n`, 'ids.csv')
+  await expect(start('fetchDocuments', { documents: 'creditnotes', file: ids })).rejects.toThrow()
+  // The service shuts a row out, in words that repeat it: that ends the run.
+  world.sandbox.control.setFaults({
+    faults: [{ kind: 'refuse', status: 403, answer: { detail: `${email} may not.` }, on: 'PATCH' }],
+  })
+  await refused({}, `id,email\ncon_1,${email}\n`, 'not allowed: PATCH /contacts/')
+  world.sandbox.control.setFaults({ faults: [] })
+  const skipped = await putFile(world, `id,email\n${email},${email} ${name}\n`, 'skipped.csv')
+  await imports({ kind: 'update-contacts', file: skipped, onInvalid: 'skip', canary: 0, ...quick })
+}
 
 test('a worker refuses secrets that everybody on the machine can read, unless it is told otherwise', async () => {
   const world = await createWorld()
