@@ -2,6 +2,8 @@ import { basename } from 'node:path'
 import { createCellReader } from './cells/cell.ts'
 import { type Column, createColumn } from './mapping/columns.ts'
 import { detectDialect, type Dialect } from './csv/dialect.ts'
+import { isGuarded } from './csv/is-guarded.ts'
+import { unguardFormula } from '../tables/formula-guard.ts'
 import { createDrafter, type Draft } from './parsed-changes.ts'
 import { UnreadableFileError } from './errors.ts'
 import { groupRows, type Unit } from './group-rows.ts'
@@ -53,8 +55,8 @@ export async function openFile({
 }: ImportFile): Promise<OpenFile> {
   const kind = importKinds[name]
   const conventions = conventionsIn(mapping)
-  const { dialect, header } = await readHeader(path)
-  const reader = createCellReader({ conventions, guarded: isForSpreadsheets(dialect) })
+  const { dialect, guarded, header } = await readHeader(path)
+  const reader = createCellReader({ conventions })
   const layout = toLayout({ ...options, kind, header, mapping, hasLines: options.lines !== undefined })
   const lookups = await readLookups({ mapping, layout })
   const join = options.lines === undefined ? -1 : layout.targets.findIndex((target) => target?.name === 'id')
@@ -84,7 +86,7 @@ export async function openFile({
     problems: [...layout.problems, ...lookups.problems, ...constants.problems, ...(lines?.problems ?? [])],
     lines,
     drafts: async function* () {
-      for await (const unit of unitsOf({ path, dialect, kind, layout })) yield draft(unit)
+      for await (const unit of unitsOf({ path, dialect, guarded, kind, layout })) yield draft(unit)
     },
     close: () => lines?.close(),
   }
@@ -92,7 +94,7 @@ export async function openFile({
 
 /**
  * The rows of a file as it will be drafted: what results are merged with. Takes the header off and groups the rows
- * of one change, and reads no cell.
+ * of one change, and reads no cell; takes a guard against formulas off those that have one.
  */
 export async function openUnits({ kind: name, path, mapping = {}, ...options }: ImportFile): Promise<{
   dialect: Dialect
@@ -100,19 +102,22 @@ export async function openUnits({ kind: name, path, mapping = {}, ...options }: 
   units: AsyncGenerator<Unit>
 }> {
   const kind = importKinds[name]
-  const { dialect, header } = await readHeader(path)
+  const { dialect, guarded, header } = await readHeader(path)
   const layout = toLayout({ ...options, kind, header, mapping, hasLines: options.lines !== undefined })
-  return { dialect, header, units: unitsOf({ path, dialect, kind, layout }) }
+  return { dialect, header, units: unitsOf({ path, dialect, guarded, kind, layout }) }
 }
 
 /** Far more than fields and lines of one change; each column is looked up among all of them. */
 const mostColumns = 2_000
 
-async function readHeader(path: string): Promise<{ dialect: Dialect; header: string[] }> {
+async function readHeader(path: string): Promise<{ dialect: Dialect; guarded: boolean; header: string[] }> {
   const dialect = await detectDialect(path)
   let header: string[] | undefined
   for await (const { cells } of readRows({ path, dialect })) {
-    if (header !== undefined) return { dialect, header }
+    if (header !== undefined) {
+      const guarded = isGuarded(dialect, header)
+      return { dialect, guarded, header: guarded ? header.map(unguardFormula) : header }
+    }
     if (cells.length > mostColumns)
       throw new UnreadableFileError(
         `${basename(path)} has ${cells.length.toLocaleString('en')} columns, and at most ${mostColumns.toLocaleString('en')} are read. Remove those that are not to be imported.`,
@@ -125,26 +130,25 @@ async function readHeader(path: string): Promise<{ dialect: Dialect; header: str
 function unitsOf({
   path,
   dialect,
+  guarded,
   kind,
   layout,
 }: {
   path: string
   dialect: Dialect
+  guarded: boolean
   kind: ImportKind
   layout: Layout
 }): AsyncGenerator<Unit> {
   const rows = async function* () {
     let isHeader = true
-    for await (const row of readRows({ path, dialect })) {
+    for await (const row of readRows({ path, dialect, guarded })) {
       if (!isHeader) yield row
       isHeader = false
     }
   }
   return groupRows({ rows: rows(), by: groupedBy({ kind, layout }) })
 }
-
-/** An export for spreadsheets has `;` and a mark at its start, and a spreadsheet keeps at least the `;`. */
-const isForSpreadsheets = ({ delimiter, bom }: Dialect) => delimiter === ';' || bom
 
 function groupedBy({ kind, layout }: { kind: ImportKind; layout: Layout }): number[] | undefined {
   if (!layout.grouped) return undefined
@@ -179,7 +183,7 @@ function readConstants({
   conventions: Conventions
   lookups: ReadonlyMap<string, Lookup>
 }) {
-  const reader = createCellReader({ conventions, guarded: false })
+  const reader = createCellReader({ conventions })
   const values: { target: Column['target']; value: unknown }[] = []
   const problems: Problem[] = []
   for (const { target, text } of layout.constants) {
@@ -207,7 +211,6 @@ async function openLines({
   if (path === undefined) return undefined
   if (kind.list === undefined)
     throw new UnreadableFileError(`${basename(path)}: a ${kind.one} has no lines in a file of their own.`)
-  const createReader = (dialect: Dialect) =>
-    createCellReader({ conventions, guarded: isForSpreadsheets(dialect) })
-  return openLineSource({ kind, list: kind.list, path, createReader })
+  const reader = createCellReader({ conventions })
+  return openLineSource({ kind, list: kind.list, path, reader })
 }

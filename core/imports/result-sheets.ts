@@ -50,8 +50,8 @@ export interface WriteResultsOptions extends ImportFile {
 }
 
 /**
- * Writes the rows of an imported file again, each cell as it was, in the file's own delimiter, encoding and line
- * ends, with what became of them. The file appears under its name when it is whole. Gives the number of rows.
+ * Writes the rows of an imported file again, in the file's own delimiter, encoding and line ends, with what became of
+ * them. Each cell is as it was, with a `'` before what a spreadsheet would run; an import takes that off again. The file appears under its name when it is whole. Gives the number of rows.
  */
 export async function writeResults({ sheet, results, to, ...file }: WriteResultsOptions): Promise<number> {
   const { dialect, header, units } = await openUnits(file)
@@ -62,7 +62,7 @@ export async function writeResults({ sheet, results, to, ...file }: WriteResults
   )
   let rows = 0
   async function* lines() {
-    yield [...own.map((index) => header[index] ?? ''), ...columns]
+    yield [...own.map((index) => header[index] ?? ''), ...columns].map(guardFormula)
     for await (const { unit, result } of merge({ units, results })) {
       if (status !== undefined && result?.status !== status) continue
       const said = toCells({ kind: importKinds[file.kind], columns, result })
@@ -70,7 +70,7 @@ export async function writeResults({ sheet, results, to, ...file }: WriteResults
         rows += 1
         const beyond = cells.slice(header.length)
         const ours = said.map((cell, index) => (columns[index] === '_row' ? String(row) : cell))
-        yield [...own.map((index) => cells[index] ?? ''), ...beyond, ...ours]
+        yield [...own.map((index) => cells[index] ?? ''), ...beyond, ...ours].map(guardFormula)
       }
     }
   }
@@ -128,7 +128,7 @@ function toCells({
   result: RowResult | undefined
 }): string[] {
   if (result === undefined) return columns.map(() => '')
-  return columns.map((column) => guardFormula(cellOf[column](result, kind)))
+  return columns.map((column) => cellOf[column](result, kind))
 }
 
 const cellOf: Readonly<Record<ResultColumn, (result: RowResult, kind: ImportKind) => string>> = {

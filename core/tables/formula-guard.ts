@@ -3,8 +3,9 @@
  * as a formula does, also where it has such a `'` already: so taking one off gives back what there was, always.
  */
 
-const runs = /^'*[=+\-@\t\r]/
-const guarded = /^'+[=+\-@\t\r]/
+// Full-width signs are signs to a spreadsheet in Japanese or Chinese; a blank line in front is skipped.
+const runs = /^'*[=+\-@＝＋－＠\t\r\n]/
+const guarded = /^'+[=+\-@＝＋－＠\t\r\n]/
 // Left as they are: a spreadsheet shows a number as that number, and a phone number can do no harm.
 const number = /^[+-]?\d+([.,]\d+)?$/
 const phone = /^\+\d[\d ().-]*$/

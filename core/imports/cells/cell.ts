@@ -1,6 +1,5 @@
 import type { CellReading } from './field-value.ts'
 import type { FieldMeta } from '../../billing/resources/fields.ts'
-import { unguardFormula } from '../../tables/formula-guard.ts'
 import { type DateOrder, readDate } from './dates.ts'
 import { faultOf, toJsonNumber } from './field-value.ts'
 import { readJsonCell } from './json-cell.ts'
@@ -21,17 +20,10 @@ export interface CellToRead {
 export type CellReader = (cell: CellToRead) => CellReading
 
 /**
- * `guarded`: the file was written for a spreadsheet, and its texts have a `'` before what would be a formula.
  * A file is read one way: a cell that only reads with a decimal comma, below one that only reads with a point,
  * stops it, as does a month first below a day first.
  */
-export function createCellReader({
-  conventions,
-  guarded,
-}: {
-  conventions: Conventions
-  guarded: boolean
-}): CellReader {
+export function createCellReader({ conventions }: { conventions: Conventions }): CellReader {
   const mark = createWatch<DecimalMark>({ ',': 'a decimal comma', '.': 'a decimal point' })
   const order = createWatch<DateOrder>({
     dmy: 'the day first',
@@ -64,9 +56,8 @@ export function createCellReader({
 
   function text({ text, meta, trimmed }: CellToRead): CellReading {
     if (isScientific(text)) return unread('number', aboutScientific(text))
-    const written = guarded ? unguardFormula(text) : text
     const isWord = trimmed || meta.values !== undefined || meta.format === 'email'
-    const value = isWord ? written.trim() : written
+    const value = isWord ? text.trim() : text
     return checked({ text: value, meta, value })
   }
 

@@ -2,7 +2,8 @@ import { basename } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { CellReader } from '../cells/cell.ts'
 import { type Column, createColumn } from '../mapping/columns.ts'
-import { detectDialect, type Dialect } from './dialect.ts'
+import { detectDialect } from './dialect.ts'
+import { isGuarded } from './is-guarded.ts'
 import { toTarget } from '../mapping/field-target.ts'
 import type { ImportKind } from '../kinds.ts'
 import type { Problem } from '../problems.ts'
@@ -29,20 +30,20 @@ export async function openLineSource({
   kind,
   list,
   path,
-  createReader,
+  reader,
 }: {
   kind: ImportKind
   list: string
   path: string
-  createReader: (dialect: Dialect) => CellReader
+  reader: CellReader
 }): Promise<LineSource> {
   const dialect = await detectDialect(path)
-  const reader = createReader(dialect)
   const parent = `${kind.one}_id`
   const store = createRowStore()
   let header: string[] | undefined
   let at = { parent: -1, position: -1 }
-  for await (const row of readRows({ path, dialect })) {
+  // A file of lines has no sheet of results: its dialect decides.
+  for await (const row of readRows({ path, dialect, guarded: isGuarded(dialect, []) })) {
     if (header === undefined) {
       header = row.cells.map((cell) => cell.trim())
       at = { parent: header.indexOf(parent), position: header.indexOf('position') }

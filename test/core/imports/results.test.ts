@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { createEncoder } from '../../../core/imports/csv/encode.ts'
 import { createRowScanner } from '../../../core/imports/csv/scanner.ts'
 import { type RowResult, type Sheet, writeResults } from '../../../core/imports/result-sheets.ts'
+import { guardFormula, unguardFormula } from '../../../core/tables/formula-guard.ts'
 import { bodiesOf, fileOf, problemsOf, temporaryFolder } from './csv-file.ts'
 
 const result = (row: number, status: string, more: Partial<RowResult> = {}): RowResult => ({
@@ -88,9 +89,66 @@ test('every cell comes back, in both encodings', async () => {
         const { rows: back } = createRowScanner({ delimiter: ';' }).push(
           new TextDecoder(encoding).decode(bytes),
         )
-        expect(back.slice(1).map(({ cells }) => cells.slice(0, 2))).toEqual(rows)
+        // A cell that a spreadsheet would run has a quote in front, and is otherwise what it was.
+        const read = (cells: string[]) => cells.slice(0, 2).map(unguardFormula)
+        expect(back.slice(1).map(({ cells }) => read(cells))).toEqual(rows.map(read))
       },
     ),
     { seed: 20261121, numRuns: 50 },
   )
 })
+
+test('no cell of a sheet runs as a formula, and a sheet that is imported again means the same', async () => {
+  const parts = fc.constantFrom('=', '+', '-', '@', '＝', '\n', '\t', "'", '1', 'a', '.', ',', ' ', 'ñ')
+  const cell = fc
+    .string({ unit: parts, minLength: 1, maxLength: 6 })
+    .filter((value) => value.trim() !== '' && value.trim() === value)
+  const quoted = (value: string) => `"${value.replaceAll('"', '""')}"`
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.tuple(cell, cell), { minLength: 1, maxLength: 4 }),
+      // An update has ids, names and a truth; each dialect that a file may come in, one column with a foreign name.
+      fc.constantFrom(',', ';'),
+      fc.constantFrom('', '\ufeff'),
+      async (rows, delimiter, bom) => {
+        const lines = rows.map(([id, name]) => [`${id}`, name, 'true'].map(quoted).join(delimiter))
+        const header = ['id', '"=cmd"', 'invoicing'].join(delimiter)
+        const mapping = { columns: { '=cmd': 'name' } }
+        const path = await fileOf(`${bom}${header}\n${lines.join('\n')}\n`)
+        const file = { kind: 'update-contacts', mapping } as const
+        const sent = await bodiesOf({ ...file, path }).catch(() => undefined)
+        if (sent === undefined) return
+        const results = rows.map((_, index) => result(index + 2, 'rejected', { error: '=1' }))
+        const first = await writeTo({ ...file, path, results })
+        const again = await writeTo({ ...file, path: first, results })
+        for (const sheet of [first, again]) {
+          const { rows: back } = createRowScanner({ delimiter }).push(await readFile(sheet, 'utf8'))
+          for (const { cells } of back) for (const cell of cells) expect(runs(cell)).toBe(false)
+          expect(await bodiesOf({ ...file, path: sheet })).toEqual(sent)
+        }
+        expect(await readFile(again)).toEqual(await readFile(first))
+      },
+    ),
+    { seed: 20261121, numRuns: 60 },
+  )
+})
+
+test('a number, a look-up and a key that a guard stood before are read as without it', async () => {
+  const path = await fileOf("name,description,currency,amount\n=a,-b,CLP,'-1\n=c,d,CLP,-1.234.567,50\n")
+  expect(await problemsOf({ kind: 'addons', path, mapping: { decimal: ',' } })).not.toEqual([])
+  const other = await fileOf('name;description;currency;amount\n=a;-b;CLP;+1.234.567,50\n')
+  const file = { kind: 'addons', mapping: { decimal: ',' } } as const
+  const [sent] = await bodiesOf({ ...file, path: other })
+  const sheet = await writeTo({ ...file, path: other, results: [result(2, 'rejected')] })
+  expect(await readFile(sheet, 'utf8')).toContain("'=a;'-b;CLP;'+1.234.567,50;2;")
+  expect(await bodiesOf({ ...file, path: sheet })).toEqual([sent])
+})
+
+async function writeTo(options: Omit<Parameters<typeof writeResults>[0], 'sheet' | 'to'>): Promise<string> {
+  const to = join(await temporaryFolder(), 'rejected.csv')
+  await writeResults({ ...options, sheet: 'rejected', to })
+  return to
+}
+
+/** Whether a spreadsheet would run it: the guard's own rule, which its test holds. */
+const runs = (cell: string) => !cell.startsWith("'") && guardFormula(cell) !== cell

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { guardFormula, unguardFormula } from '../../../core/tables/formula-guard.ts'
 
 describe('the guard against formulas', () => {
-  test.each(['=1+1', '+cmd|x', '-2+3', '@SUM(A1)', '\t=1', '\r=1', "'=1", "''=1", '+56 9 =1', '-', '=', '+'])(
+  test.each(['=1+1', '+cmd|x', '-2+3', '@SUM(A1)', '\t=1', '\r=1', '\n=1', '\n', '＝1+1', '＋cmd', '－2+3', '＠SUM(A1)', "'=1", "''=1", '+56 9 =1', '-', '=', '+'])(
     'puts a quote before %j',
     (text) => expect(guardFormula(text)).toBe(`'${text}`),
   )
@@ -25,7 +25,7 @@ describe('the guard against formulas', () => {
     const text = fc.oneof(
       fc.string({ unit: 'binary' }),
       fc.string({
-        unit: fc.constantFrom("'", '=', '+', '-', '@', '\t', '\r', '\n', '5', ' ', 'a', ',', '.'),
+        unit: fc.constantFrom("'", '=', '＝', '＠', '+', '-', '@', '\t', '\r', '\n', '5', ' ', 'a', ',', '.'),
       }),
     )
     fc.assert(
