@@ -47,7 +47,7 @@ export const rooms: Record<string, { values?: readonly string[]; types?: readonl
   'core/schedules': {
     values: ['core/exports', 'core/recoveries', 'core/tables', 'core/billing', 'core/runs'],
   },
-  'core/notifications': { values: ['core/billing'], types: ['core/runs'] },
+  'core/notifications': { values: ['core/billing', 'core/runs/view'], types: ['core/runs'] },
 
   'core/changes': { values: ['core/billing', 'core/reading', 'core/state', 'core/runs', 'core/storage'] },
   'core/destinations': { values: ['core/tables', 'core/storage', 'core/runs'] },

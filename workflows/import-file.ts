@@ -21,6 +21,7 @@ import { onlyFailures } from './only-failures.ts'
 import { controlRun, stoppedBefore, type RunControl } from './run/control.ts'
 import { refOf } from './ref-of.ts'
 import type { SendingEnd } from './write-run/send-loop.ts'
+import { shell } from '../core/runs/view/shell.ts'
 
 const patience = { initialInterval: '1s', maximumInterval: '1 minute', maximumAttempts: 40 } as const
 
@@ -123,7 +124,7 @@ async function tellEnd({ desk, control }: Run, report: ImportResult): Promise<vo
   const { run, counts, rows, summary, verdict } = report
   const { notices } = desk
   if (counts.parked > 0) {
-    const command = `connector resolve ${run} --row ${rows.parked?.[0]} --exists <id> | --absent | --drop --why "..."`
+    const command = shell`connector resolve ${run} --row ${rows.parked?.[0] ?? 0} --exists <id> | --absent | --drop --why "..."`
     return await notices.tell({ kind: 'parked', summary, command, report })
   }
   const isAsWanted = verdict !== 'unproven' || control.stopping

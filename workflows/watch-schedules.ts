@@ -4,6 +4,7 @@ import type { Missed, WatchStep } from '../activities/schedules/find-missed.ts'
 import type { Activities } from '../activities/index.ts'
 import { openNotices, scheduledBy } from './run/notify.ts'
 import { controlRun, stoppedBefore } from './run/control.ts'
+import { shell } from '../core/runs/view/shell.ts'
 
 const { findMissed } = proxyActivities<Activities>({
   // A stopped run has ended when its step has: what the step still does is in the report.
@@ -55,6 +56,6 @@ const toNotice = ({ schedule, at, by, says }: Missed) => ({
   // The same night is the same event, whoever looks.
   id: `missed/${schedule}/${at}`,
   summary: `${schedule} of ${at} was to be proven by ${by}: ${says}.`,
-  command: `connector schedule trigger ${schedule}`,
+  command: shell`connector schedule trigger ${schedule}`,
   report: { schedule, at, by, says },
 })

@@ -1,3 +1,5 @@
+import { shell } from '../runs/view/shell.ts'
+
 /** What people are told of, in one word. */
 export type NoticeKind =
   | 'failed'
@@ -98,7 +100,7 @@ export function linkTo({ run, ui }: { run: Notice['run']; ui: Ui }): string | un
  */
 export function toBody({ notice, sender, ui }: { notice: Notice; sender: Sender; ui: Ui }) {
   const { id, kind, at, run, summary, report = null } = notice
-  const command = forShell(notice.command ?? `connector report ${run.workflowId}`, run.workflowId)
+  const command = notice.command ?? shell`connector report ${run.workflowId}`
   const url = linkTo({ run, ui })
   const headline = headlines[kind](run.workflowId)
   const lines = [
@@ -117,12 +119,6 @@ export function toBody({ notice, sender, ui }: { notice: Notice; sender: Sender;
     command,
     report,
   }
-}
-
-/** A command to type, whose id is whatever somebody typed in the Temporal UI: a shell must take it as one word. */
-function forShell(command: string, id: string): string {
-  if (/^[\w.:/@%+,=-]*$/.test(id) || id.trim() === '') return command
-  return command.replaceAll(id, () => `'${id.replaceAll("'", String.raw`'\''`)}'`)
 }
 
 /** The three characters that Slack's text gives a meaning. */

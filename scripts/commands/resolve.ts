@@ -4,6 +4,7 @@ import { resolveInImport, resolveLocally } from '../runs/update-import.ts'
 import { processSettings } from '../session/settings.ts'
 import { UsageError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { shell } from '../../core/runs/view/shell.ts'
 
 interface Options {
   row: string
@@ -42,7 +43,7 @@ export function configure(command: Command, terminal: Terminal): void {
       const settings = processSettings()
       if (local === true) return await resolveLocally({ settings, terminal, run, said })
       const answer = await resolveInImport({ settings, run, said })
-      const text = `${answer}. See what becomes of it with: connector watch ${run}`
+      const text = `${answer}. See what becomes of it with: ${shell`connector watch ${run}`}`
       terminal.result({ document: { run, answer }, text })
     })
 }

@@ -5,6 +5,7 @@ import type { ImportProgress } from '../../workflows/import-details.ts'
 import type { ImportHandle } from './start-import.ts'
 import { formatTable } from '../terminal/format.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { shell } from '../../core/runs/view/shell.ts'
 
 /** Who sits here, as the machine knows them. */
 export const personHere = (): string => userInfo().username
@@ -27,7 +28,7 @@ export async function answerImport(question: Question): Promise<void> {
   if (!terminal.isInteractive || isOthers) {
     const typed = count === undefined ? '' : ` --count ${count}`
     terminal.note(
-      `The run waits until ${until}. Go on with: connector approve ${run}${typed} --why "..."; end it with: connector stop ${run}`,
+      `The run waits until ${until}. Go on with: ${shell`connector approve ${run}`}${typed} --why "..."; end it with: ${shell`connector stop ${run}`}`,
     )
     return
   }

@@ -3,6 +3,7 @@ import type { RecoveryProgress } from '../../workflows/recovery-details.ts'
 import { personHere } from './ask-import.ts'
 import type { RecoveryHandle } from './recovery-folder.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { shell } from '../../core/runs/view/shell.ts'
 
 /** Puts a recovery's question to the person at the terminal, or says where it can be answered. */
 export async function answerRecovery({
@@ -23,7 +24,7 @@ export async function answerRecovery({
   if (!terminal.isInteractive) {
     const run = handle.workflowId
     terminal.note(
-      `The run waits until ${waitingFor.until}. Go on with: connector approve ${run} --why "..."; end it with: connector stop ${run}`,
+      `The run waits until ${waitingFor.until}. Go on with: ${shell`connector approve ${run}`} --why "..."; end it with: ${shell`connector stop ${run}`}`,
     )
     return
   }

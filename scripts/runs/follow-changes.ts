@@ -11,6 +11,7 @@ import { type Show, showChanges } from './show-changes.ts'
 import { exitCodes } from '../terminal/failures.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { shell } from '../../core/runs/view/shell.ts'
 
 /** A workflow of changes: its result begins with the name of its run. */
 type ChangesHandle = Pick<WorkflowHandle, 'workflowId' | 'signal' | 'describe' | 'query'> & {
@@ -47,7 +48,7 @@ export async function followChanges<Progress extends DeskProgress>(
     return (await client.withAbortSignal(signal, () => handle.result())).run
   } catch (cause) {
     if (cause instanceof WorkflowFailedError)
-      terminal.note(`What was sent and what was not: connector report ${handle.workflowId}`)
+      terminal.note(`What was sent and what was not: ${shell`connector report ${handle.workflowId}`}`)
     if (!(cause instanceof ServiceError) || gone.aborted) throw cause
     throw new TemporalLostError({ run: handle.workflowId, cause })
   } finally {
@@ -80,7 +81,7 @@ export function stopChangesOnInterrupt({
       terminal.note(
         next === 'waits'
           ? `The run ${handle.workflowId} waits. The same command goes on with it.`
-          : `The run ${handle.workflowId} goes on. Follow it with: connector watch ${handle.workflowId}`,
+          : `The run ${handle.workflowId} goes on. Follow it with: ${shell`connector watch ${handle.workflowId}`}`,
       )
       process.exit(exitCodes.failed)
     },

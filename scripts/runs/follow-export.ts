@@ -4,6 +4,7 @@ import type { ExportReport } from '../../core/exports/report.ts'
 import { showExport } from './show-export.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { shell } from '../../core/runs/view/shell.ts'
 
 /** Temporal went away while a run was followed; the run itself is safe in its database. */
 export class TemporalLostError extends Error {
@@ -11,7 +12,7 @@ export class TemporalLostError extends Error {
   readonly hint: string
   constructor(options: { run: string; cause: unknown }) {
     super('Temporal does not answer any more.', { cause: options.cause })
-    this.hint = `The run goes on when Temporal and the worker are back. Follow it with: connector watch ${options.run}`
+    this.hint = `The run goes on when Temporal and the worker are back. Follow it with: ${shell`connector watch ${options.run}`}`
   }
 }
 

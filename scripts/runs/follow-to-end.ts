@@ -7,6 +7,7 @@ import { openLocalSession } from '../session/local-session.ts'
 import { openSession, resumeOrThrow, type Session } from '../session/session.ts'
 import { exitCodes } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { shell } from '../../core/runs/view/shell.ts'
 
 interface RunToReport {
   settings: Settings
@@ -50,7 +51,7 @@ export async function runToReport(options: RunToReport): Promise<void> {
 }
 
 function tellDetached({ run, terminal }: { run: string; terminal: Terminal }): void {
-  terminal.result({ document: { run }, text: `Follow it with: connector watch ${run}` })
+  terminal.result({ document: { run }, text: `Follow it with: ${shell`connector watch ${run}`}` })
 }
 
 async function leave({ session, run, terminal }: { session: Session; run: string; terminal: Terminal }) {
@@ -58,7 +59,7 @@ async function leave({ session, run, terminal }: { session: Session; run: string
   terminal.note(
     next === 'waits'
       ? `The run ${run} waits. The same command goes on with it.`
-      : `The run ${run} goes on. Follow it with: connector watch ${run}`,
+      : `The run ${run} goes on. Follow it with: ${shell`connector watch ${run}`}`,
   )
   process.exit(exitCodes.failed)
 }

@@ -4,6 +4,7 @@ import type { Settings } from '../../worker/settings/settings.ts'
 import { exitCodes } from '../terminal/failures.ts'
 import { formatTable } from '../terminal/format.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { shell } from '../../core/runs/view/shell.ts'
 
 const codeOf = {
   proven: exitCodes.proven,
@@ -55,7 +56,7 @@ function toAdvice({ run, exports }: ExportReport): string[] {
   const destinations = [...new Set(failed.map(({ destination }) => destination))]
   if (destinations.length === 0) return []
   return [
-    `When that is mended, without reading again: connector publish ${run} --to ${destinations.join(',')}`,
+    `When that is mended, without reading again: ${shell`connector publish ${run} --to ${destinations.join(',')}`}`,
   ]
 }
 

@@ -17,6 +17,7 @@ import { openSession, resumeOrThrow, type Session } from '../session/session.ts'
 import { startImport } from './start-import.ts'
 import { exitCodes } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { shell } from '../../core/runs/view/shell.ts'
 
 interface Call {
   settings: Settings
@@ -49,7 +50,7 @@ export async function runImport(call: Call): Promise<void> {
       if (order.detach)
         return terminal.result({
           document: { run: handed.run },
-          text: `Follow it with: connector watch ${handed.run}`,
+          text: `Follow it with: ${shell`connector watch ${handed.run}`}`,
         })
       using _interrupt = stopChangesOnInterrupt({ session, handle, terminal })
       await followImport({ session, handle, terminal, settings })

@@ -13,6 +13,7 @@ import { answerRecovery } from './ask-recovery.ts'
 import { reportRecovery } from './report-recovery.ts'
 import { openSession, resumeOrThrow, type Session } from '../session/session.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { shell } from '../../core/runs/view/shell.ts'
 
 interface Call {
   settings: Settings
@@ -35,7 +36,10 @@ export async function runRecovery(call: Call): Promise<void> {
       terminal.identity({ workspace: identity.workspace, testMode: identity.mode === 'test' })
       const handle = await startRecovery({ ...call, session, run, input })
       if (order.detach)
-        return terminal.result({ document: { run }, text: `Follow it with: connector watch ${run}` })
+        return terminal.result({
+          document: { run },
+          text: `Follow it with: ${shell`connector watch ${run}`}`,
+        })
       const says = 'nothing more is resumed, and what became of the last ones is waited for'
       using _interrupt = stopChangesOnInterrupt({ session, handle, terminal, says })
       await followRecovery({ session, handle, terminal, settings })

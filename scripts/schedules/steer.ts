@@ -6,6 +6,7 @@ import { processSettings } from '../session/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { findSchedule } from './plan-changes.ts'
+import { shell } from '../../core/runs/view/shell.ts'
 
 type Found = NonNullable<Awaited<ReturnType<typeof findSchedule>>>
 
@@ -79,7 +80,7 @@ export function configureTrigger(command: Command, terminal: Terminal): void {
         throw new RefusedError(
           `The run ${running.workflow.workflowId} of ${name} has not ended; no other was started.`,
           {
-            hint: `Follow it with: connector watch ${running.workflow.workflowId}`,
+            hint: `Follow it with: ${shell`connector watch ${running.workflow.workflowId}`}`,
           },
         )
       const before = description.info.numActionsTaken
@@ -88,7 +89,7 @@ export function configureTrigger(command: Command, terminal: Terminal): void {
         const { info } = await handle.describe()
         const run = info.recentActions.at(-1)?.action.workflow.workflowId
         if (info.numActionsTaken > before && run !== undefined)
-          return { text: `Started ${run}. Follow it with: connector watch ${run}`, run }
+          return { text: `Started ${run}. Follow it with: ${shell`connector watch ${run}`}`, run }
       }
       throw new Error(
         `Temporal took the trigger of ${name} and has started no run. Look at the schedule in its UI.`,

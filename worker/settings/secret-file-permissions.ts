@@ -1,3 +1,4 @@
+import { shell } from '../../core/runs/view/shell.ts'
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Given } from './environment.ts'
@@ -14,7 +15,7 @@ export class ReadableSecretsError extends Error {
   readonly hint: string
   constructor(files: readonly string[]) {
     super(`Every user of this machine can read what holds a secret: ${files.join(', ')}.`)
-    this.hint = `Mend it with \`chmod o-rwx ${files.join(' ')}\`, or set CONNECTOR_ALLOW_READABLE_SECRETS=true where no one else uses the machine.`
+    this.hint = `Fix it with \`${shell`chmod o-rwx ${files}`}\`, or set CONNECTOR_ALLOW_READABLE_SECRETS=true where no one else uses the machine.`
   }
 }
 

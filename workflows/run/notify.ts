@@ -16,6 +16,7 @@ import type { Notice, NoticeKind } from '../../core/notifications/notification.t
 import { deliverNotice } from '../deliver-notification.ts'
 import { onlyFailures } from '../only-failures.ts'
 import { inOwnWords } from './unwrap-failure.ts'
+import { shell } from '../../core/runs/view/shell.ts'
 
 const { pauseIfFailing } = proxyActivities<Activities>({
   startToCloseTimeout: '30 seconds',
@@ -105,7 +106,7 @@ async function pauseAfterFailures(failed: {
   try {
     const paused = await pauseIfFailing.executeWithOptions({ summary }, [{ ...by, why, firstExecutionRunId }])
     if (paused === undefined) return
-    const command = `connector schedule unpause ${by.schedule} --why "..."`
+    const command = shell`connector schedule unpause ${by.schedule} --why "..."`
     await notices.tell({ kind: 'paused', summary: `${by.schedule}: ${paused}`, command })
   } catch (error) {
     onlyFailures(error)

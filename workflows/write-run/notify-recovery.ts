@@ -4,6 +4,7 @@ import type { RecoveryPlan } from '../../core/recoveries/plan.ts'
 import type { Desk } from './operator.ts'
 import type { Marks } from '../run/search-attributes.ts'
 import type { RunControl } from '../run/control.ts'
+import { shell } from '../../core/runs/view/shell.ts'
 
 interface Ended {
   desk: Desk<RecoveryPlan, RecoveryResult>
@@ -17,7 +18,7 @@ export async function tellEnd({ desk, control, marks }: Ended, report: RecoveryR
   const { notices } = desk
   marks.set({ verdict, needsPerson: verdict === 'unproven' || counts.parked + counts.rejected > 0 })
   if (counts.parked > 0)
-    return await notices.tell({ kind: 'parked', summary, command: `connector report ${run}`, report })
+    return await notices.tell({ kind: 'parked', summary, command: shell`connector report ${run}`, report })
   const isAsWanted = verdict !== 'unproven' || control.stopping
   await notices.tell({ kind: isAsWanted ? 'ended' : 'unproven', summary, report })
 }

@@ -30,6 +30,7 @@ import { openNotices, type Notices } from '../run/notify.ts'
 import { throwInOwnWords } from '../run/unwrap-failure.ts'
 import { countResolved } from './parked.ts'
 import type { RunControl } from '../run/control.ts'
+import { shell } from '../../core/runs/view/shell.ts'
 
 const { noteDecision, resolveRow } = proxyActivities<Activities>({
   startToCloseTimeout: '1 minute',
@@ -146,7 +147,7 @@ function toAppeal(question: {
   return {
     kind: 'approval' as const,
     summary: `It waits until ${until} for somebody to approve, ${questions[what]}.${done}`,
-    command: `connector approve ${run}${typed} --why "..."`,
+    command: `${shell`connector approve ${run}`}${typed} --why "..."`,
   }
 }
 

@@ -4,6 +4,7 @@ import type { DeskProgress } from './progress.ts'
 import type { Desk } from './operator.ts'
 import { type Pace, toPace } from '../run/throughput.ts'
 import type { RunControl } from '../run/control.ts'
+import { shell } from '../../core/runs/view/shell.ts'
 
 const firstSegmentSeconds = 15
 const longestSegmentSeconds = 600
@@ -134,7 +135,7 @@ async function tellOpening({ thread, desk }: Sending, { ended, counts }: SendSte
   const { done, rejected, parked } = counts
   const summary = `${done} done, ${rejected} rejected, ${parked} parked. It tries single changes after waits that grow.`
   const { workflowId } = workflowInfo()
-  const command = `connector status ${workflowId}`
+  const command = shell`connector status ${workflowId}`
   await desk.notices.tell({ kind: 'breaker', key: new Date().toISOString(), summary, command })
 }
 

@@ -1,4 +1,5 @@
 import type { Layout, LayoutOptions } from './check-columns.ts'
+import { shell } from '../../runs/view/shell.ts'
 import { nearestName } from '../../tables/nearest-name.ts'
 import { checkColumns, findDoubles, findMissing } from './check-columns.ts'
 import { eachRow, type FieldTarget, isNamed, knownNames, toTarget } from './field-target.ts'
@@ -87,7 +88,7 @@ function unknownColumn({
   const fix = nearestName(mapped ?? column, knownNames(kind))
   const words =
     mapped === undefined
-      ? `is no field of a ${kind.one}. Say what it stands for with --map "${column}=...", or leave it out with --map "${column}="`
+      ? `is no field of a ${kind.one}. Say what it stands for with ${shell`--map ${`${column}=...`}`}, or leave it out with ${shell`--map ${`${column}=`}`}`
       : `stands for ${mapped}, which is no field of a ${kind.one}`
   return { problem: aboutColumn(column, { words, fix, position }) }
 }

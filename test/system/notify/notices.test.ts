@@ -397,7 +397,7 @@ test('a long summary is cut between two letters, not within one', () => {
 })
 
 test('a command to type is one that a shell takes, whatever id somebody typed', () => {
-  const commandOf = (workflowId: string, command?: string) => {
+  const commandOf = (workflowId: string) => {
     const run = { workflowId, runId: '1', type: 'importFile' }
     const notice: Notice = {
       id: 'id',
@@ -406,14 +406,13 @@ test('a command to type is one that a shell takes, whatever id somebody typed', 
       run,
       summary: 'It waits.',
     }
-    const body = { notice: { ...notice, ...(command !== undefined && { command }) } }
     const sender = { workspace: 'acc_1', mode: 'live' } as const
-    return toBody({ ...body, sender, ui: { url: undefined, namespace: 'default' } }).command
+    return toBody({ notice, sender, ui: { url: undefined, namespace: 'default' } }).command
   }
   const nightly = 'export-nightly-2026-11-22T05:30:00Z'
   expect(commandOf(nightly)).toBe(`connector report ${nightly}`)
   for (const id of ["it's mine", 'a; touch b', '$(touch b)', 'a `touch b`', '$& $1']) {
-    const typed = `printf '%s|' ${commandOf(id, `approve ${id}.2 --why x`)}`
-    expect(execFileSync('sh', ['-c', typed], { encoding: 'utf8' })).toBe(`approve|${id}.2|--why|x|`)
+    const typed = `printf '%s|' ${commandOf(id)}`
+    expect(execFileSync('sh', ['-c', typed], { encoding: 'utf8' })).toBe(`connector|report|${id}|`)
   }
 })
