@@ -2,6 +2,7 @@ import { ApplicationFailure, proxyActivities, setCurrentDetails, workflowInfo } 
 import type { Activities } from '../activities/index.ts'
 import type { Notice } from '../core/notifications/notification.ts'
 import { throwInOwnWords } from './run/unwrap-failure.ts'
+import { escapeMarkdown } from './run/markdown.ts'
 
 const { sendNotice } = proxyActivities<Activities>({
   startToCloseTimeout: '2 minutes',
@@ -19,7 +20,7 @@ export async function deliverNotice(notice: Notice): Promise<string> {
     const message = 'deliverNotice is what a run begins to tell people something; it is not started by hand.'
     throw ApplicationFailure.nonRetryable(message, 'InvalidInput')
   }
-  setCurrentDetails(notice.summary)
-  const summary = `${notice.kind}: ${notice.run.workflowId}`.slice(0, 200)
+  setCurrentDetails(escapeMarkdown(notice.summary))
+  const summary = escapeMarkdown(`${notice.kind}: ${notice.run.workflowId}`.slice(0, 90))
   return await sendNotice.executeWithOptions({ summary }, [notice]).catch(throwInOwnWords)
 }

@@ -1,6 +1,7 @@
 import type { ExportPlan } from '../core/exports/plan.ts'
 import { sayPace, sayPhase, sayWhere } from './run/details.ts'
 import type { Pace } from './run/throughput.ts'
+import { escapeMarkdown } from './run/markdown.ts'
 
 export interface ExportProgress {
   what: 'export' | 'fetch'
@@ -38,7 +39,7 @@ const buttons = [
 export function describeExport(progress: ExportProgress): string {
   const rows = progress.resources.map(
     (row) =>
-      `| ${row.resource} | \u00a0\u00a0${row.state} | \u00a0\u00a0${row.records ?? ''} | \u00a0\u00a0${row.says ?? ''} |`,
+      `| ${escapeMarkdown(row.resource)} | \u00a0\u00a0${row.state} | \u00a0\u00a0${row.records ?? ''} | \u00a0\u00a0${escapeMarkdown(row.says ?? '')} |`,
   )
   const table =
     rows.length === 0
@@ -53,7 +54,9 @@ export function describeExport(progress: ExportProgress): string {
       : ['Each is a run of its own under **Relationships**: how far it is, and how fast.']
   const { what, phase, summary = '' } = progress
   const said =
-    phase === 'ended' ? [summary, ...table] : [sayPhase({ what, phase }), ...table, ...children, buttons]
+    phase === 'ended'
+      ? [escapeMarkdown(summary), ...table]
+      : [sayPhase({ what, phase }), ...table, ...children, buttons]
   return [...sayWhere(progress.identity), ...said].join('\n\n')
 }
 
@@ -63,7 +66,7 @@ export function describeResource(progress: ResourceProgress): string {
   const verdict =
     progress.verdict === undefined
       ? ''
-      : `\n\nVerdict: **${progress.verdict}**. ${progress.reasons?.join(' ') ?? ''}`
+      : `\n\nVerdict: **${progress.verdict}**. ${escapeMarkdown(progress.reasons?.join(' ') ?? '')}`
   const live =
     progress.phase === 'reading' ? ' Live figures are in the heartbeat under Pending Activities.' : ''
   const pace = progress.phase === 'reading' ? sayPace({ pace: progress.pace, unit: 'records' }) : []

@@ -3,6 +3,7 @@ import type { ImportLimits, ImportPlan } from '../core/imports/plan.ts'
 import { sayCounts, sayPace, sayPhase, sayWaiting, sayWhere, toMinute } from './run/details.ts'
 import { sayParked } from './write-run/parked.ts'
 import type { SendingProgress } from './write-run/send-loop.ts'
+import { escapeMarkdown } from './run/markdown.ts'
 
 export interface ImportProgress extends SendingProgress {
   phase:
@@ -40,9 +41,9 @@ function questionOf({ waitingFor, staged }: ImportProgress): string {
 /** The Current Details of an import in the Temporal UI, as markdown: where it is, and what each button does. */
 export function describeImport(progress: ImportProgress): string {
   const { identity, waitingFor, phase, summary, kind, file } = progress
-  const from = file === undefined ? [] : [`${kind} from \`${file}\``]
+  const from = file === undefined ? [] : [`${kind} from ${escapeMarkdown(file)}`]
   const where = [...sayWhere(identity), ...from]
-  if (phase === 'ended') return [...where, summary ?? ''].join('\n\n')
+  if (phase === 'ended') return [...where, escapeMarkdown(summary ?? '')].join('\n\n')
   const what = 'import'
   const said =
     waitingFor === undefined
@@ -74,7 +75,7 @@ function totalsOf({ staged }: ImportProgress): string[] {
     // The UI sets the columns without a gap.
     `| ${name} | \u00a0\u00a0${count} | ${names.map((column) => `\u00a0\u00a0${sums[column] ?? ''}`).join(' | ')} |`
   const groups = Object.entries(totals.by?.values ?? {}).map(([value, group]) =>
-    line(`${totals.by?.field}\u00a0${value}`, group.changes, group.sums),
+    line(`${totals.by?.field}\u00a0${escapeMarkdown(value)}`, group.changes, group.sums),
   )
   return [
     `${rows} rows, ${changes} changes, ${invalid} invalid.`,

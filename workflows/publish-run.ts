@@ -16,6 +16,7 @@ import { controlRun } from './run/control.ts'
 import { refOf } from './ref-of.ts'
 import { stoppedReport } from './stopped-report.ts'
 import { tellExport } from './run/notify-export.ts'
+import { escapeMarkdown } from './run/markdown.ts'
 
 const { openPublish, publishExport, closeExport } = proxyActivities<Activities>({
   // A stopped run has ended when its step has: what the step still does is in the report.
@@ -64,7 +65,7 @@ export async function publishRun(input: PublishAgainInput): Promise<ExportReport
       ),
     )
     const report = await closeExport({ ...refOf(plan), again, results })
-    setCurrentDetails(report.summary)
+    setCurrentDetails(escapeMarkdown(report.summary))
     marks.set({ verdict: report.verdict, needsPerson: needsPerson(report) })
     if (results.every((result) => 'error' in result))
       throw ApplicationFailure.nonRetryable(report.summary, 'ExportFailed', report)

@@ -3,6 +3,7 @@ import type { RecoveryLimits, RecoveryPlan } from '../core/recoveries/plan.ts'
 import type { WaitingFor } from './write-run/progress.ts'
 import { sayCounts, sayPace, sayPhase, sayWaiting, sayWhere, toMinute } from './run/details.ts'
 import type { SendingProgress } from './write-run/send-loop.ts'
+import { escapeMarkdown } from './run/markdown.ts'
 
 export interface RecoveryProgress extends SendingProgress {
   phase:
@@ -43,7 +44,7 @@ const questions: Readonly<Record<WaitingFor, string>> = {
 export function describeRecovery(progress: RecoveryProgress): string {
   const { identity, waitingFor, phase, summary } = progress
   const where = sayWhere(identity)
-  if (phase === 'ended') return [...where, summary ?? ''].join('\n\n')
+  if (phase === 'ended') return [...where, escapeMarkdown(summary ?? '')].join('\n\n')
   const what = 'recovery'
   const { nextAt } = progress
   const said =
@@ -57,7 +58,7 @@ export function describeRecovery(progress: RecoveryProgress): string {
           `The breaker is open: too many resumes of a reason failed, so it tries one at ${toMinute(progress.breakerUntil, 'seconds')} and goes on when that one lasts.`,
         ]
   const canaries = progress.failedCanaries.map(
-    (reason) => `Of **${reason}** all that went first failed, so no other is tried.`,
+    (reason) => `Of **${escapeMarkdown(reason)}** all that went first failed, so no other is tried.`,
   )
   return [
     ...where,
@@ -74,7 +75,9 @@ export function describeRecovery(progress: RecoveryProgress): string {
 function previewOf({ snapshot }: RecoveryProgress): string[] {
   if (snapshot === undefined) return []
   const { preview, candidates, proven, reasons } = snapshot
-  const whole = proven ? 'the list was seen whole' : `the list was not seen whole: ${reasons.join('; ')}`
+  const whole = proven
+    ? 'the list was seen whole'
+    : `the list was not seen whole: ${escapeMarkdown(reasons.join('; '))}`
   const { past, today, future, none } = preview.byNextBilling
   return [
     `${candidates} need attention; ${whole}.`,
@@ -99,7 +102,7 @@ function toTable(title: string, counts: Readonly<Record<string, number>>, all?: 
   return [
     `| ${title} | |`,
     '| --- | ---: |',
-    ...rows.map(([name, count]) => `| ${name || 'no reason'} | ${count} |`),
+    ...rows.map(([name, count]) => `| ${escapeMarkdown(name || 'no reason')} | ${count} |`),
     ...last,
   ].join('\n')
 }

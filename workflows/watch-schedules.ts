@@ -5,6 +5,7 @@ import type { Activities } from '../activities/index.ts'
 import { openNotices, scheduledBy } from './run/notify.ts'
 import { controlRun, stoppedBefore } from './run/control.ts'
 import { shell } from '../core/runs/view/shell.ts'
+import { escapeMarkdown } from './run/markdown.ts'
 
 const { findMissed } = proxyActivities<Activities>({
   // A stopped run has ended when its step has: what the step still does is in the report.
@@ -44,7 +45,12 @@ export async function watchExports(input?: WatchInput | null): Promise<WatchRepo
     for (const missed of step.missed) await notices.tell(toNotice(missed))
     const summary = `${step.missed.length} of ${step.nights} nights have no proven export in time`
     setCurrentDetails(
-      [summary, ...step.missed.map(({ schedule, at, says }) => `- ${schedule} of ${at}: ${says}`)].join('\n'),
+      [
+        summary,
+        ...step.missed.map(
+          ({ schedule, at, says }) => `- ${escapeMarkdown(`${schedule} of ${at}: ${says}`)}`,
+        ),
+      ].join('\n'),
     )
     const { nights, missed } = step
     return { summary, until: step.until, nights, missed }

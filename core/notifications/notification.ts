@@ -1,3 +1,4 @@
+import { toPrintable } from '../runs/view/printable.ts'
 import { shell } from '../runs/view/shell.ts'
 
 /** What people are told of, in one word. */
@@ -121,9 +122,16 @@ export function toBody({ notice, sender, ui }: { notice: Notice; sender: Sender;
   }
 }
 
-/** The three characters that Slack's text gives a meaning. */
+/**
+ * The three characters that Slack's text gives a meaning, and a blank where Mattermost's Markdown would make a link or
+ * load an image: neither format has an escape that the other does not show.
+ */
 const escape = (text: string): string =>
-  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+  toPrintable(text)
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll(/](?=[([:])/g, '] ')
 
 /** Longer texts are cut by the receivers themselves, or refused. */
 const longestSummary = 2_000

@@ -3,7 +3,7 @@ import { InvalidFileError, MappingError, UnreadableFileError } from '../../core/
 import { toSentence } from '../../core/imports/problems.ts'
 import type { ImportOrder } from './import-request.ts'
 import { RefusedError } from '../terminal/failures.ts'
-import { toPrintableLine } from '../../core/runs/printable.ts'
+import { toPrintableLine } from '../../core/runs/view/printable.ts'
 import { formatTable } from '../terminal/format.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 

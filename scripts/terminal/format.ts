@@ -1,4 +1,4 @@
-import { toPrintableLine } from '../../core/runs/printable.ts'
+import { toPrintableLine } from '../../core/runs/view/printable.ts'
 
 const counts = new Intl.NumberFormat('en-US')
 

@@ -1,6 +1,6 @@
 import { MultiBar } from 'cli-progress'
 import type { SingleBar } from 'cli-progress'
-import { toPrintable, toPrintableLine } from '../../core/runs/printable.ts'
+import { toPrintable, toPrintableLine } from '../../core/runs/view/printable.ts'
 import { formatCount, formatDuration } from './format.ts'
 
 export interface ProgressState {

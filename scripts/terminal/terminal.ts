@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline/promises'
-import { toPrintable } from '../../core/runs/printable.ts'
+import { toPrintable } from '../../core/runs/view/printable.ts'
 import { createBars, createLines, createSilence } from './progress.ts'
 import type { Progress } from './progress.ts'
 import { toFailure } from './failures.ts'

@@ -1,6 +1,6 @@
 import { DefaultLogger, type Logger } from '@temporalio/worker'
 import { outwardMessage } from '../../core/runs/outward-message.ts'
-import { toPrintable, toPrintableLine } from '../../core/runs/printable.ts'
+import { toPrintable, toPrintableLine } from '../../core/runs/view/printable.ts'
 import { runOf } from './run-id.ts'
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'

@@ -1,13 +1,14 @@
 import type { ReportCounts } from '../../core/runs/counts.ts'
 import type { Identity } from '../../core/runs/identity.ts'
 import type { Pace } from './throughput.ts'
+import { escapeMarkdown } from './markdown.ts'
 
 // Words that the Current Details of all runs share, as markdown. The buttons are called what the Temporal UI calls them.
 
 export function sayWhere(identity: Identity | undefined): string[] {
   if (identity === undefined) return []
   // Alone on its line: the UI takes what follows an address for a part of it.
-  return [`**${identity.mode.toUpperCase()}** ${identity.workspace} at ${identity.baseUrl}`]
+  return [`**${identity.mode.toUpperCase()}** ${escapeMarkdown(identity.workspace)} at ${identity.baseUrl}`]
 }
 
 /** That the run waits for an approval, and which buttons answer. */

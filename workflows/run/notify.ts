@@ -17,6 +17,7 @@ import { deliverNotice } from '../deliver-notification.ts'
 import { onlyFailures } from '../only-failures.ts'
 import { inOwnWords } from './unwrap-failure.ts'
 import { shell } from '../../core/runs/view/shell.ts'
+import { escapeMarkdown } from './markdown.ts'
 
 const { pauseIfFailing } = proxyActivities<Activities>({
   startToCloseTimeout: '30 seconds',
@@ -123,7 +124,7 @@ async function deliver(notice: Notice): Promise<void> {
       cancellationType: 'ABANDON',
       // The same event is told once, also where the run that tells it is reset.
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
-      staticSummary: `${notice.kind}: ${notice.run.workflowId}`.slice(0, 200),
+      staticSummary: escapeMarkdown(`${notice.kind}: ${notice.run.workflowId}`.slice(0, 90)),
     })
   } catch (error) {
     onlyFailures(error)

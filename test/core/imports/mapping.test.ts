@@ -12,7 +12,7 @@ describe('columns', () => {
     const path = await fileOf('Name; UNIT_LABEL ;statuss\na;b;active\n')
     expect(await problemsOf({ kind: 'products', path })).toEqual([
       expect.stringMatching(
-        /^row 1, statuss: is no field of a product.*--map "statuss=".*did you mean status\?$/,
+        /^row 1, statuss: is no field of a product.*--map statuss=.*did you mean status\?$/,
       ),
     ])
     const mapping = toMapping({ map: ['statuss=status'] })
