@@ -6,10 +6,10 @@ import { toPrintableLine } from '../../core/runs/view/printable.ts'
  * summary, and isn't written in this project, passes here.
  */
 export const escapeMarkdown = (text: string): string =>
-  toPrintableLine(text.replaceAll(/\s+/g, ' '))
+  toPrintableLine(text.trim().replaceAll(/\s+/g, ' '))
     .replaceAll(/[\\`*[\]<>|~#&!]|(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])/gu, String.raw`\$&`)
     // Renderers make links of bare addresses too.
     .replaceAll(/:(?=\/\/)/g, String.raw`\:`)
     .replaceAll(/\bwww\./gi, String.raw`www\.`)
-    .replace(/^\s*([-+=])/, String.raw`\$1`)
-    .replace(/^\s*(\d+)([.)])/, String.raw`$1\$2`)
+    .replace(/^([-+=])/, String.raw`\$1`)
+    .replace(/^(\d+)([.)])/, String.raw`$1\$2`)

@@ -3,10 +3,26 @@ import { describe, expect, test } from 'vitest'
 import { guardFormula, unguardFormula } from '../../../core/tables/formula-guard.ts'
 
 describe('the guard against formulas', () => {
-  test.each(['=1+1', '+cmd|x', '-2+3', '@SUM(A1)', '\t=1', '\r=1', '\n=1', '\n', '＝1+1', '＋cmd', '－2+3', '＠SUM(A1)', "'=1", "''=1", '+56 9 =1', '-', '=', '+'])(
-    'puts a quote before %j',
-    (text) => expect(guardFormula(text)).toBe(`'${text}`),
-  )
+  test.each([
+    '=1+1',
+    '+cmd|x',
+    '-2+3',
+    '@SUM(A1)',
+    '\t=1',
+    '\r=1',
+    '\n=1',
+    '\n',
+    '＝1+1',
+    '＋cmd',
+    '－2+3',
+    '＠SUM(A1)',
+    "'=1",
+    "''=1",
+    '+56 9 =1',
+    '-',
+    '=',
+    '+',
+  ])('puts a quote before %j', (text) => expect(guardFormula(text)).toBe(`'${text}`))
 
   test.each([
     '-5',
