@@ -23,21 +23,3 @@ function inOurWords(error: unknown, dataDir: string): unknown {
   const why = refusalOf(error)
   return why === undefined ? error : new UnwritableFolder({ dataDir, why, cause: error })
 }
-
-/** Wraps every activity so that the translation above happens in one place. */
-export function withFailures<A extends Record<string, (...args: never[]) => Promise<unknown>>>(
-  activities: A,
-  place: { dataDir: string },
-): A {
-  const wrapped = Object.entries(activities).map(([name, activity]) => [
-    name,
-    async (...args: never[]) => {
-      try {
-        return await activity(...args)
-      } catch (error) {
-        throw toFailure(error, place)
-      }
-    },
-  ])
-  return Object.fromEntries(wrapped) as A
-}

@@ -4,9 +4,8 @@ import { createCloseExport } from './export/close-export.ts'
 import { createCloseImport } from './import/close-import.ts'
 import { createCloseRecovery } from './recovery/close-recovery.ts'
 import type { ActivityDeps } from './deps.ts'
-import { withFailures } from './failures.ts'
+import { createSteps } from './step.ts'
 import { createFindMissed } from './schedules/find-missed.ts'
-import { knownRuns } from './known-run.ts'
 import { createLeaveResumes } from './recovery/skip-remaining.ts'
 import { createNoteDecision } from './operator/note-decision.ts'
 import { createOpenExport } from './export/open-export.ts'
@@ -24,39 +23,37 @@ import { createSendNotice } from './notify/send-notification.ts'
 import { createSendRecovery } from './recovery/send-recovery.ts'
 import { createSnapshotRecovery } from './recovery/snapshot-recovery.ts'
 import { createStageImport } from './import/stage-import.ts'
-import { beating } from './heartbeat.ts'
 
 /** Every step of every workflow, over the world the worker was wired to. */
 export function createActivities(deps: ActivityDeps) {
   const rates = createRunRates(deps.billing)
   const attempts = createAttempts()
-  const { ofExport, ofImport, ofRecovery, ofChanges } = knownRuns(deps)
+  const { step, ofExport, ofImport, ofRecovery, ofChanges } = createSteps(deps)
   /** Imports that this process has staged. */
   const stagedHere = new Set<string>()
-  const activities = {
-    openExport: beating(createOpenExport(deps)),
-    openFetch: beating(createOpenFetch(deps)),
-    openPublish: beating(createOpenPublish(deps)),
+  return {
+    openExport: step(createOpenExport(deps)),
+    openFetch: step(createOpenFetch(deps)),
+    openPublish: step(createOpenPublish(deps)),
     readSegment: ofExport(createReadSegment({ deps, rates })),
     publishExport: ofExport(createPublishExport(deps)),
-    closeExport: beating(ofExport(createCloseExport({ deps, rates }))),
-    openImport: beating(createOpenImport(deps)),
+    closeExport: ofExport(createCloseExport({ deps, rates })),
+    openImport: step(createOpenImport(deps)),
     stageImport: ofImport(createStageImport({ deps, rates, stagedHere })),
     sendImport: ofImport(createSendImport({ deps, rates, attempts, stagedHere })),
     auditImport: ofImport(createAuditImport({ deps, rates })),
     closeImport: ofImport(createCloseImport({ deps, rates, attempts })),
-    openRecovery: beating(createOpenRecovery(deps)),
+    openRecovery: step(createOpenRecovery(deps)),
     snapshotRecovery: ofRecovery(createSnapshotRecovery({ deps, rates })),
     sendRecovery: ofRecovery(createSendRecovery({ deps, rates, attempts })),
-    leaveResumes: beating(ofRecovery(createLeaveResumes({ deps, attempts }))),
+    leaveResumes: ofRecovery(createLeaveResumes({ deps, attempts })),
     closeRecovery: ofRecovery(createCloseRecovery({ deps, rates, attempts })),
     noteDecision: ofChanges(createNoteDecision(deps)),
     resolveRow: ofChanges(createResolveRow(deps)),
-    sendNotice: createSendNotice(deps),
-    findMissed: beating(createFindMissed(deps)),
-    pauseIfFailing: createPauseIfFailing(deps),
+    sendNotice: step(createSendNotice(deps)),
+    findMissed: step(createFindMissed(deps)),
+    pauseIfFailing: step(createPauseIfFailing(deps)),
   }
-  return withFailures(activities, deps)
 }
 
 export type Activities = ReturnType<typeof createActivities>

@@ -1,4 +1,3 @@
-import { activityInfo, cancellationSignal, heartbeat } from '@temporalio/activity'
 import { join } from 'node:path'
 import type { Billing } from '../core/billing/client.ts'
 import { openClaimJournal } from '../core/changes/claim-journal.ts'
@@ -10,7 +9,7 @@ import { type ChangeWork, Segment, type SegmentInput, type SendStep } from '../c
 import type { ActivityDeps } from './deps.ts'
 import { NotWoken } from '../core/imports/refusals.ts'
 import type { RunRates } from '../core/billing/run-rates.ts'
-import { withHeartbeat } from './heartbeat.ts'
+import type { StepContext } from './step.ts'
 
 export interface SendDeps {
   deps: ActivityDeps
@@ -26,6 +25,7 @@ export interface SendDeps {
  */
 export async function sendSegment(
   options: SendDeps & {
+    context: StepContext
     plan: ChangeRun
     work: ChangeWork
     input: SegmentInput
@@ -37,34 +37,31 @@ export async function sendSegment(
     beforeSending?: (options: { billing: Billing; signal: AbortSignal }) => Promise<void>
   },
 ): Promise<SendStep> {
-  const { deps, rates, attempts, plan, work, input, requestsPerSecond, gap, beforeSending } = options
+  const { deps, rates, attempts, context, plan, work, input, requestsPerSecond, gap, beforeSending } = options
   const { ledger } = deps.state
   const { run, identity } = plan
-  if (!deps.mayWrite(activityInfo().workflowExecution?.workflowId ?? '')) throw new NotWoken(plan)
+  if (!deps.mayWrite(context.owner.workflowId)) throw new NotWoken(plan)
+  const told = claimsTold(context, input)
+  context.report(() => ({ claims: told }))
   const billing = rates.of({ run, requestsPerSecond })
   const folder = join(deps.dataDir, plan.folder)
-  const told = claimsTold(input)
-  let report = (): object => ({ claims: told })
   const send = async (signal: AbortSignal) => {
     if (identity.mode === 'test') await showTestMode({ billing, signal })
     await closeGap({ ledger, run, space: identity, kind: work.kind, folder, told, signal, ...gap })
     await beforeSending?.({ billing, signal })
     await using journal = await openClaimJournal(folder)
     const segment = new Segment({ ledger, work, input, journal, billing, signal })
-    report = () => segment.progress
+    context.report(() => segment.progress)
     return await segment.run()
   }
-  const step = await withHeartbeat({
-    report: () => heartbeat(report()),
-    work: () => attempts.take({ run, signal: cancellationSignal(), work: send }),
-  })
+  const step = await attempts.take({ run, signal: context.signal, work: send })
   const { ended, counts } = step
   deps.observer.did({ did: 'sent', run, kind: work.kind.name, ended, counts })
   return step
 }
 
-/** How many claims the run's journal had when Temporal last heard of it: from this try of the step, or before it. */
-function claimsTold({ claims }: SegmentInput): number {
-  const told = activityInfo().heartbeatDetails as { claims?: unknown } | undefined
+/** How many claims the run's journal had when Temporal last heard of it: from this step's last attempt, or before it. */
+function claimsTold({ lastReport }: StepContext, { claims }: SegmentInput): number {
+  const told = lastReport as { claims?: unknown } | undefined
   return Math.max(claims, typeof told?.claims === 'number' ? told.claims : 0)
 }

@@ -11,7 +11,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow'
 import type { Activities } from '../activities/index.ts'
-import type { Opened } from '../activities/opened.ts'
+import type { Opened } from '../core/notifications/opened.ts'
 import type { ExportPlan } from '../core/exports/plan.ts'
 import type { ExportReport, ResourceResult } from '../core/exports/report.ts'
 import { exportResource } from './export-resource.ts'

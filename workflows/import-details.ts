@@ -1,4 +1,4 @@
-import type { Staged } from '../activities/import/stage-import.ts'
+import type { Staged } from '../core/imports/run-files.ts'
 import type { ImportLimits, ImportPlan } from '../core/imports/plan.ts'
 import { sayCounts, sayPace, sayPhase, sayWaiting, sayWhere, toMinute } from './run/details.ts'
 import { sayParked } from './write-run/parked.ts'

@@ -7,11 +7,12 @@ import {
   rootCause,
   setCurrentDetails,
 } from '@temporalio/workflow'
-import type { CloseInput, ImportResult } from '../activities/import/close-import.ts'
+import type { ImportResult } from '../core/imports/view.ts'
+import type { ImportEnd } from '../core/imports/close.ts'
 import type { ImportInput } from '../core/imports/input.ts'
 import type { Activities } from '../activities/index.ts'
-import type { OpenedImport } from '../activities/import/open-import.ts'
-import type { Staged } from '../activities/import/stage-import.ts'
+import type { Opened } from '../core/notifications/opened.ts'
+import type { Staged } from '../core/imports/run-files.ts'
 import type { ImportPlan } from '../core/imports/plan.ts'
 import { type Desk, openDesk } from './write-run/operator.ts'
 import { openMarks, type Marks } from './run/search-attributes.ts'
@@ -92,14 +93,14 @@ async function open({
 }: {
   input: ImportInput | null | undefined
   control: RunControl
-}): Promise<OpenedImport> {
+}): Promise<Opened<ImportPlan>> {
   const summary = 'check input, copy the file'
   const plan = await control.unlessStopped(() => openImport.executeWithOptions({ summary }, [input ?? {}]))
   if (plan === undefined) throw stoppedBefore('Stopped before the file was looked at; nothing was sent.')
   return plan
 }
 
-async function runPlan(run: Run & { plan: OpenedImport }): Promise<ImportResult> {
+async function runPlan(run: Run & { plan: Opened<ImportPlan> }): Promise<ImportResult> {
   const { plan, desk, progress, show } = run
   const staged = await stage(run).catch((error: unknown) => fail({ run, how: 'refused', error }))
   // What is wrong with the file is shown to the person who sent it, and to nobody else.
@@ -131,9 +132,7 @@ async function tellEnd({ desk, control }: Run, report: ImportResult): Promise<vo
   await notices.tell({ kind: isAsWanted ? 'ended' : 'unproven', summary, report })
 }
 
-async function endOf(
-  run: Run & { plan: ImportPlan; staged: Staged | undefined },
-): Promise<Omit<CloseInput, 'plan'>> {
+async function endOf(run: Run & { plan: ImportPlan; staged: Staged | undefined }): Promise<ImportEnd> {
   const { plan, staged } = run
   if (staged === undefined) return { how: 'stopped', why: 'stopped before anything was sent', giveUp: false }
   if (plan.dryRun) return { how: 'dryRun', giveUp: false }
@@ -164,7 +163,7 @@ async function fail({
   throw ApplicationFailure.nonRetryable(`${why} ${after}`, 'ImportFailed')
 }
 
-async function close(run: Run & { plan: ImportPlan }, end: Omit<CloseInput, 'plan'>): Promise<ImportResult> {
+async function close(run: Run & { plan: ImportPlan }, end: ImportEnd): Promise<ImportResult> {
   const { plan, desk, progress, show } = run
   await desk.close()
   progress.phase = 'reporting'

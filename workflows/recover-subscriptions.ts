@@ -9,11 +9,12 @@ import {
   setCurrentDetails,
   workflowInfo,
 } from '@temporalio/workflow'
-import type { CloseRecoveryInput, RecoveryResult } from '../activities/recovery/close-recovery.ts'
+import type { RecoveryEnd } from '../core/recoveries/close.ts'
+import type { RecoveryReport } from '../core/recoveries/view.ts'
 import type { Activities } from '../activities/index.ts'
 import type { RecoveryInput } from '../core/recoveries/input.ts'
-import type { OpenedRecovery } from '../activities/recovery/open-recovery.ts'
-import type { Snapshot } from '../activities/recovery/snapshot-recovery.ts'
+import type { Opened } from '../core/notifications/opened.ts'
+import type { Snapshot } from '../core/recoveries/run-files.ts'
 import type { RecoveryPlan } from '../core/recoveries/plan.ts'
 import { type Desk, openDesk } from './write-run/operator.ts'
 import { openMarks, type Marks } from './run/search-attributes.ts'
@@ -43,7 +44,7 @@ const { snapshotRecovery, closeRecovery } = proxyActivities<Activities>({
 
 /** What one execution hands on to the next, where a history grew long. */
 interface Onward {
-  plan: OpenedRecovery
+  plan: Opened<RecoveryPlan>
   snapshot: Snapshot
   thread: Thread
   progress: RecoveryProgress
@@ -54,7 +55,7 @@ interface Run {
   progress: RecoveryProgress
   show: () => void
   control: RunControl
-  desk: Desk<RecoveryPlan, RecoveryResult>
+  desk: Desk<RecoveryPlan, RecoveryReport>
   marks: Marks
   onward: Onward | undefined
 }
@@ -72,7 +73,7 @@ const words = {
  */
 export async function recoverSubscriptions(
   input?: RecoveryInput | { onward: Onward } | null,
-): Promise<RecoveryResult> {
+): Promise<RecoveryReport> {
   refuseCron()
   const onward = onwardIn(input)
   const progress: RecoveryProgress = onward?.progress ?? { phase: 'checking', limits: {}, failedCanaries: [] }
@@ -91,7 +92,7 @@ export async function recoverSubscriptions(
       show()
     },
   })
-  const desk = openDesk<RecoveryPlan, RecoveryResult>({ progress, show, control, words })
+  const desk = openDesk<RecoveryPlan, RecoveryReport>({ progress, show, control, words })
   show()
   return CancellationScope.nonCancellable(async () => {
     const plan = onward?.plan ?? (await open({ input, control }))
@@ -119,7 +120,13 @@ function onwardIn(input: unknown): Onward | undefined {
   return (input as { onward?: Onward } | null | undefined)?.onward
 }
 
-async function open({ input, control }: { input: unknown; control: RunControl }): Promise<OpenedRecovery> {
+async function open({
+  input,
+  control,
+}: {
+  input: unknown
+  control: RunControl
+}): Promise<Opened<RecoveryPlan>> {
   const { firstExecutionRunId: firstRunId } = workflowInfo()
   const summary = 'check input and service'
   const plan = await control.unlessStopped(() =>
@@ -129,9 +136,9 @@ async function open({ input, control }: { input: unknown; control: RunControl })
   return plan
 }
 
-type Planned = Run & { plan: OpenedRecovery }
+type Planned = Run & { plan: Opened<RecoveryPlan> }
 
-async function runPlan(run: Planned): Promise<RecoveryResult> {
+async function runPlan(run: Planned): Promise<RecoveryReport> {
   const { plan, desk } = run
   const snapshot = run.onward?.snapshot ?? (await take(run).catch((error: unknown) => fail(run, error)))
   if (snapshot === undefined) {
@@ -205,7 +212,7 @@ async function fail(run: Planned, error: unknown): Promise<never> {
   throw ApplicationFailure.nonRetryable(`${why.replace(/[.]?$/, '.')} ${after}`, 'RecoveryFailed')
 }
 
-async function close(run: Planned, end: Omit<CloseRecoveryInput, 'plan'>): Promise<RecoveryResult> {
+async function close(run: Planned, end: RecoveryEnd): Promise<RecoveryReport> {
   const { plan, desk, progress, show } = run
   await desk.close()
   progress.phase = 'reporting'

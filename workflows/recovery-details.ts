@@ -1,4 +1,4 @@
-import type { Snapshot } from '../activities/recovery/snapshot-recovery.ts'
+import type { Snapshot } from '../core/recoveries/run-files.ts'
 import type { RecoveryLimits, RecoveryPlan } from '../core/recoveries/plan.ts'
 import type { WaitingFor } from './write-run/progress.ts'
 import { sayCounts, sayPace, sayPhase, sayWaiting, sayWhere, toMinute } from './run/details.ts'

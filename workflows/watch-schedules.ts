@@ -1,6 +1,7 @@
 import { proxyActivities, setCurrentDetails, workflowInfo, CancellationScope } from '@temporalio/workflow'
 import type { WatchInput } from '../core/schedules/watch-input.ts'
-import type { Missed, WatchStep } from '../activities/schedules/find-missed.ts'
+import type { Missed } from '../core/schedules/slots.ts'
+import type { WatchStep } from '../activities/schedules/find-missed.ts'
 import type { Activities } from '../activities/index.ts'
 import { openNotices, scheduledBy } from './run/notify.ts'
 import { controlRun, stoppedBefore } from './run/control.ts'

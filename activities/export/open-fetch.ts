@@ -1,19 +1,20 @@
-import { z } from 'zod'
-import { cancellationSignal } from '@temporalio/activity'
+import type { z } from 'zod'
 import { NotFound, Refused } from '../../core/billing/errors.ts'
 import { documentResources } from '../../core/billing/resources/documents.ts'
 import { idRule, isId, openIdColumn } from '../../core/imports/read-ids.ts'
 import { checkPrivacy } from '../../core/tables/privacy.ts'
-import { keepAskedIds, readAskedIds } from '../../core/exports/requested-ids.ts'
-import { claimExports } from '../leases.ts'
+import { type IdSource, keepAskedIds, readAskedIds } from '../../core/exports/requested-ids.ts'
+import { leasesOf } from '../../core/exports/leases.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { InvalidInput } from '../../core/runs/errors.ts'
-import type { AskedIds, ExportPlan } from '../../core/exports/plan.ts'
+import type { ExportPlan } from '../../core/exports/plan.ts'
 import { refusing } from '../../core/imports/refusals.ts'
 import { insideFolder } from '../../core/runs/inside-folder.ts'
-import { fetchInput, parseInput } from '../../core/exports/input.ts'
-import { type Opened, toOpened } from '../opened.ts'
-import { startPlan } from './start-plan.ts'
+import { fetchInput } from '../../core/exports/input.ts'
+import { parseInput } from '../../core/runs/parse-input.ts'
+import { startPlan } from '../../core/exports/start-plan.ts'
+import { type Opened, toOpened } from '../../core/notifications/opened.ts'
+import type { StepContext } from '../step.ts'
 import { savePlan } from '../../core/exports/saved-plan.ts'
 
 /**
@@ -21,32 +22,30 @@ import { savePlan } from '../../core/exports/saved-plan.ts'
  * answer for the first of them), keeps the ids, and claims the documents and destinations for this run.
  */
 export function createOpenFetch(deps: ActivityDeps) {
-  return async function openFetch(input: unknown): Promise<Opened<ExportPlan>> {
-    const asked = parseInput({ schema: fetchInput, input, what: 'a fetch' })
+  return async function openFetch(
+    { owner: execution, scheduledAt: startedAt, signal, takeLeases }: StepContext,
+    input: unknown,
+  ): Promise<Opened<ExportPlan>> {
+    const { dataDir } = deps
+    const asked = parseInput({ schema: fetchInput, input, taker: 'a fetch' })
     const { documents, exclude = [], hash = [] } = asked
     const resource = documentResources[documents]
     checkPrivacy([resource], { exclude, hash, hashKey: deps.hashKey })
-    const source = await openIds({ dataDir: deps.dataDir, asked })
-    const plan = await startPlan({ deps, asked, resources: [documents] })
-    plan.ids = await keepIds({ deps, plan, source })
-    await claimExports({ deps, plan })
-    for await (const id of readAskedIds({ dataDir: deps.dataDir, run: plan.run, skip: 0 })) {
-      // Temporal tries again, and shows meanwhile why: the client's own patience would hide it for minutes.
-      await resource.get(deps.billing, id, { tries: 1, signal: cancellationSignal() }).catch(unlessAnswered)
+    const source = await openIds({ dataDir, asked })
+    const plan = await startPlan({ deps, asked, resources: [documents], execution, startedAt })
+    plan.ids = await keepAskedIds({ dataDir, run: plan.run, source }).catch(refuse)
+    await takeLeases(leasesOf(plan))
+    for await (const id of readAskedIds({ dataDir, run: plan.run, skip: 0 })) {
+      // Try once and let Temporal retry: its UI shows the failure, which retries in here would hide for minutes.
+      await resource.get(deps.billing, id, { tries: 1, signal }).catch(unlessAnswered)
       break
     }
-    await savePlan({ dataDir: deps.dataDir, plan })
+    await savePlan({ dataDir, plan })
     return await toOpened(deps, plan)
   }
 }
 
-interface Ids {
-  ids(): AsyncIterable<string> | Iterable<string>
-  /** Rows of a file without an id. */
-  empty: number
-}
-
-async function openIds(of: { dataDir: string; asked: z.output<typeof fetchInput> }): Promise<Ids> {
+async function openIds(of: { dataDir: string; asked: z.output<typeof fetchInput> }): Promise<IdSource> {
   const { dataDir, asked } = of
   const { ids, file, column } = asked
   if ((ids === undefined) === (file === undefined))
@@ -64,31 +63,11 @@ async function openIds(of: { dataDir: string; asked: z.output<typeof fetchInput>
   return { ids: () => texts, empty: 0 }
 }
 
-async function keepIds(of: { deps: ActivityDeps; plan: ExportPlan; source: Ids }): Promise<AskedIds> {
-  const { deps, plan, source } = of
-  const ids = source.ids()
-  const kept = await keepAskedIds({ dataDir: deps.dataDir, run: plan.run, ids }).catch(refuse)
-  const { repeated, ...asked } = kept
-  const notes = [
-    ...(repeated > 0
-      ? [`${repeated === 1 ? '1 id was' : `${repeated} ids were`} given again; each is asked for once.`]
-      : []),
-    ...(source.empty > 0
-      ? [
-          source.empty === 1
-            ? '1 row has no id and was passed over.'
-            : `${source.empty} rows have no id and were passed over.`,
-        ]
-      : []),
-  ]
-  return { ...asked, notes }
-}
-
 function refuse(error: unknown): never {
   throw refusing(error)
 }
 
-/** That there is no such document is an answer, and shows that token and workspace are right. */
+/** That there is no such document is an answer too: it shows that token and workspace are right. */
 function unlessAnswered(error: unknown): void {
   const isAnswer = (error instanceof Refused || error instanceof NotFound) && error.byService
   if (!isAnswer) throw error

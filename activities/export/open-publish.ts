@@ -1,25 +1,26 @@
-import { utimes } from 'node:fs/promises'
-import { latestCheckpoint } from '../../core/exports/parts/checkpoint.ts'
-import { claimExports, ownerOf } from '../leases.ts'
-import type { ActivityDeps } from '../deps.ts'
+import { findExport } from '../../core/exports/find-run.ts'
+import { type PublishAgain, publishAgainInput } from '../../core/exports/input.ts'
+import { leasesOf } from '../../core/exports/leases.ts'
+import { type KeptRead, reserveParts } from '../../core/exports/parts/reserve.ts'
+import { type ExportPlan, refuseMissing } from '../../core/exports/plan.ts'
+import { type Opened, toOpened } from '../../core/notifications/opened.ts'
 import { InvalidInput } from '../../core/runs/errors.ts'
-import { refuseMissing, type ExportPlan } from '../../core/exports/plan.ts'
-import { type Opened, toOpened } from '../opened.ts'
-import { markPublishing, takeTurn } from '../../core/exports/parts/publish-record.ts'
-import { publishAgainInput, type PublishAgain } from '../../core/exports/input.ts'
-import { exportOf } from '../known-run.ts'
-import { partsFolder } from '../../core/exports/parts/read-folder.ts'
+import type { ActivityDeps } from '../deps.ts'
+import type { StepContext } from '../step.ts'
 
-export interface OpenedPublish {
+interface OpenedPublish {
   plan: Opened<ExportPlan>
-  /** What each step is told of it beside the run's name. */
+  /** What each step is told besides the run's name. */
   again: PublishAgain
-  checkpoints: { resource: ExportPlan['resources'][number]; checkpoint: string }[]
+  checkpoints: KeptRead[]
 }
 
-/** Finds what an earlier export has read to its end, and claims its resources and the destinations for this run. */
+/** Finds what an earlier export has read to its end, and takes the leases of its resources and destinations for this run. */
 export function createOpenPublish(deps: ActivityDeps) {
-  return async function openPublish(input: unknown): Promise<OpenedPublish> {
+  return async function openPublish(
+    { owner, takeLeases }: StepContext,
+    input: unknown,
+  ): Promise<OpenedPublish> {
     const parsed = publishAgainInput.safeParse(input)
     if (!parsed.success) {
       throw new InvalidInput(
@@ -28,40 +29,19 @@ export function createOpenPublish(deps: ActivityDeps) {
       )
     }
     const { run, ...again } = parsed.data
-    const kept = await exportOf(deps, run)
+    const kept = await findExport(deps, run)
     if (kept === undefined)
       throw new InvalidInput(
         `The parts of a run ${run} are not kept (14 days, and the last 3 runs always). Export again.`,
       )
     const plan = { ...kept, ...again, to: [...new Set(again.to ?? kept.to)] }
     for (const name of plan.to) refuseMissing({ ...deps, name })
-    const checkpoints = await takeTurn(deps.dataDir, () => reserve({ dataDir: deps.dataDir, plan }))
-    if (checkpoints.length === 0) {
+    const checkpoints = await reserveParts({ dataDir: deps.dataDir, plan, by: owner })
+    if (checkpoints.length === 0)
       throw new InvalidInput(`The run ${plan.run} has read no resource to its end. Export again.`)
-    }
-    const resources = checkpoints.map(({ resource }) => resource)
-    const opened = {
-      plan: await toOpened(deps, { ...plan, resources }),
-      again: { ...again, to: plan.to },
-      checkpoints,
-    }
-    await claimExports({ deps, plan: opened.plan })
-    return opened
+    plan.resources = checkpoints.map(({ resource }) => resource)
+    const opened = await toOpened(deps, plan)
+    await takeLeases(leasesOf(plan))
+    return { plan: opened, again: { ...again, to: plan.to }, checkpoints }
   }
-}
-
-/** What was read to its end, noted as in use: no run may go on from it now, and none prune it. */
-async function reserve({ dataDir, plan }: { dataDir: string; plan: ExportPlan }) {
-  const found: OpenedPublish['checkpoints'] = []
-  for (const resource of plan.resources) {
-    const folder = partsFolder({ dataDir, run: plan.run, resource })
-    const last = await latestCheckpoint(folder)
-    if (last?.outcome === undefined) continue
-    await markPublishing(folder, { execution: ownerOf(), asked: plan.to })
-    found.push({ resource, checkpoint: last.name })
-  }
-  const now = new Date()
-  // Parts are pruned by the age of the run's folder.
-  if (found.length > 0) await utimes(partsFolder({ dataDir, run: plan.run, resource: '' }), now, now)
-  return found
 }

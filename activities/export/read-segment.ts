@@ -1,18 +1,19 @@
-import { cancellationSignal, heartbeat } from '@temporalio/activity'
-import { openSegment } from '../../core/exports/parts/read-into-parts.ts'
-import { latestCheckpoint, type Checkpoint } from '../../core/exports/parts/checkpoint.ts'
-import type { ClaimOwner } from '../../core/state/leases.ts'
-import { leasesOf } from '../../core/exports/leases.ts'
-import { claim, isClosedTo } from '../leases.ts'
-import type { ActivityDeps } from '../deps.ts'
-import type { ExportPlan } from '../../core/exports/plan.ts'
-import { openRunFolder } from '../../core/exports/parts/read-folder.ts'
 import type { RunRates } from '../../core/billing/run-rates.ts'
+import { leasesOf } from '../../core/exports/leases.ts'
+import {
+  latestCheckpoint,
+  type Checkpoint,
+  type SegmentResult,
+  toResult,
+} from '../../core/exports/parts/checkpoint.ts'
+import { openRunFolder } from '../../core/exports/parts/read-folder.ts'
+import { openSegment } from '../../core/exports/parts/read-into-parts.ts'
+import type { ExportPlan } from '../../core/exports/plan.ts'
+import type { ClaimOwner } from '../../core/state/leases.ts'
+import type { ActivityDeps } from '../deps.ts'
+import type { StepContext } from '../step.ts'
 
-/** Temporal is told this often; it passes on one in four seconds, which is also how soon a stop is heard. */
-const heartbeatMs = 1_000
-
-export interface SegmentInput {
+interface ReadInput {
   plan: ExportPlan
   resource: ExportPlan['resources'][number]
   /** How long to read before the workflow is told how far it got. */
@@ -21,45 +22,34 @@ export interface SegmentInput {
   owner: ClaimOwner
 }
 
-/** Where a segment ended: counts and names only, so that no row ever enters a workflow's history. */
-export interface SegmentResult {
-  /** The checkpoint to publish, or to go on from. */
-  checkpoint: string
-  records: number
-  requests: number
-  /** The service's own count, a hint. */
-  expected?: number
-  /** Set when the read is whole. */
-  verdict?: 'proven' | 'unproven'
-}
-
 /**
- * Reads on from the last checkpoint of the run for some time, or to the end of the list. A retry, a pause and a
- * new run after a failed one all go on the same way.
+ * Reads from the last checkpoint of the run for some time, or to the end of the list. A retry, a pause and a
+ * new run after a failed one all resume the same way.
  */
 export function createReadSegment({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
   const inProgress = new Map<string, Promise<unknown>>()
-  return async function readSegment(input: SegmentInput): Promise<SegmentResult> {
+  return async function readSegment(context: StepContext, input: ReadInput): Promise<SegmentResult> {
     const { plan, resource, seconds, owner } = input
-    for (const what of leasesOf({ resources: [resource], to: plan.to })) await claim({ deps, what, owner })
-    const folder = await openRunFolder({ ...deps, plan, resource, isClosed: isClosedTo(owner) })
+    const { signal: cancelled } = context
+    context.report(() => ({ resource }))
+    await context.takeLeases(leasesOf({ resources: [resource], to: plan.to }), owner)
+    const folder = await openRunFolder({ ...deps, plan, resource, isClosed: context.isClosedTo(owner) })
     // Temporal may have given up on an attempt that this process still has: its request budget is this one's now.
     const before = inProgress.get(folder)
     const read = async () => {
       let segment: ReturnType<typeof openSegment> | undefined
-      const beat = setInterval(() => heartbeat(segment?.progress() ?? { resource }), heartbeatMs)
       try {
         await before?.catch(() => undefined)
         const from = await latestCheckpoint(folder)
         if (from?.outcome !== undefined) return from
-        const cancelled = cancellationSignal()
         cancelled.throwIfAborted()
         const billing = rates.of(plan)
         const onPage = (step: Parameters<typeof deps.observer.took>[0]) => deps.observer.took(step)
-        segment = openSegment({ deps, plan, resource, folder, from, billing, cancelled, onPage })
-        return await segment.readFor(seconds * 1000)
+        const opened = openSegment({ deps, plan, resource, folder, from, billing, cancelled, onPage })
+        segment = opened
+        context.report(() => opened.progress())
+        return await opened.readFor(seconds * 1000)
       } finally {
-        clearInterval(beat)
         await segment?.close()
         if (inProgress.get(folder) === reading) inProgress.delete(folder)
       }
@@ -70,16 +60,5 @@ export function createReadSegment({ deps, rates }: { deps: ActivityDeps; rates: 
     const { requests: page, records, verdict } = result
     deps.observer.did({ did: 'read', run: plan.run, resource, page, records, ...(verdict && { verdict }) })
     return result
-  }
-}
-
-function toResult({ name, outcome, read }: Checkpoint): SegmentResult {
-  const { counts, requests, countBefore } = read
-  return {
-    checkpoint: name,
-    records: counts.records,
-    requests: requests.made,
-    ...(countBefore === undefined ? {} : { expected: countBefore }),
-    ...(outcome === undefined ? {} : { verdict: outcome.verdict }),
   }
 }

@@ -1,58 +1,26 @@
-import { cancellationSignal, heartbeat } from '@temporalio/activity'
-import { createWriteStream } from 'node:fs'
-import { join } from 'node:path'
-import { finished } from 'node:stream/promises'
-import { type RetentionAudit } from '../../core/changes/audit/finding.ts'
-import { auditRetentions } from '../../core/changes/audit/audit-retentions.ts'
-import { replaceFile } from '../../core/storage/durable.ts'
-import { type ImportLimits, type ImportPlan, runFiles } from '../../core/imports/plan.ts'
-import { type AuditNote, readRunNotes } from '../../core/imports/run-files.ts'
-import type { ActivityDeps } from '../deps.ts'
-import { withHeartbeat } from '../heartbeat.ts'
 import type { RunRates } from '../../core/billing/run-rates.ts'
+import type { RetentionAudit } from '../../core/changes/audit/finding.ts'
+import { auditImport } from '../../core/imports/audit.ts'
+import type { ImportLimits, ImportPlan } from '../../core/imports/plan.ts'
+import type { ActivityDeps } from '../deps.ts'
+import type { StepContext } from '../step.ts'
 
-/** So many findings are named in the report; all of them are in `findings.jsonl`. */
-const mostNamed = 100
+interface AuditInput {
+  plan: ImportPlan
+  limits: ImportLimits
+}
 
-/** Proves an import of retentions against the service's own list, and keeps what was found in the run's folder. */
+/** Proves an import of retentions against the service's own list; see `auditImport`. */
 export function createAuditImport({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
-  return async function auditImport({
-    plan,
-    limits,
-  }: {
-    plan: ImportPlan
-    limits: ImportLimits
-  }): Promise<RetentionAudit> {
-    const folder = join(deps.dataDir, plan.folder)
-    const { staged } = await readRunNotes(folder)
-    const findings = createWriteStream(join(folder, runFiles.findings))
-    const first: AuditNote['first'] = []
-    let found = 0
-    try {
-      const audit = await withHeartbeat({
-        report: () => heartbeat({ phase: 'holding the rows against the list', findings: found }),
-        work: () =>
-          auditRetentions({
-            ledger: deps.state.ledger,
-            run: plan.run,
-            billing: rates.of({ run: plan.run, ...limits }),
-            workspace: plan.identity.workspace,
-            testMode: plan.identity.mode === 'test',
-            newestBefore: staged?.newestBefore,
-            readLagMs: deps.readLagMs,
-            concurrency: deps.concurrency,
-            signal: cancellationSignal(),
-            onFinding(finding) {
-              found += 1
-              if (first.length < mostNamed) first.push({ row: finding.row, words: finding.words })
-              findings.write(`${JSON.stringify(finding)}\n`)
-            },
-          }),
-      })
-      await replaceFile(join(folder, runFiles.audit), JSON.stringify({ ...audit, first }, null, 2))
-      return audit
-    } finally {
-      await finished(findings.end())
-    }
+  return async (context: StepContext, { plan, limits }: AuditInput): Promise<RetentionAudit> => {
+    let findings = 0
+    context.report(() => ({ phase: 'comparing the rows with the list', findings }))
+    return await auditImport({
+      deps: { ...deps, ledger: deps.state.ledger },
+      plan,
+      billing: rates.of({ run: plan.run, ...limits }),
+      signal: context.signal,
+      onFinding: () => (findings += 1),
+    })
   }
 }

@@ -7,18 +7,19 @@ import type { ImportLimits, ImportPlan } from '../../core/imports/plan.ts'
 import { readRunNotes } from '../../core/imports/run-files.ts'
 import type { SegmentInput, SendStep } from '../../core/changes/send/segment.ts'
 import type { ActivityDeps } from '../deps.ts'
-import { asOwner } from '../leases.ts'
+import type { StepContext } from '../step.ts'
 import { gapOf } from '../../core/imports/ledger-gap.ts'
 import { type SendDeps, sendSegment } from '../send-segment.ts'
 
 type ImportDeps = SendDeps & {
-  /** The runs that this process has staged, or whose list it has looked at since it started. */
+  /** The runs that this process has staged, or whose list it has checked since it started. */
   stagedHere: Set<string>
 }
 
 /** Sends what an import has staged; see `sendSegment`. */
 export function createSendImport(options: ImportDeps) {
   return async function sendImport(
+    context: StepContext,
     input: SegmentInput & { plan: ImportPlan; limits: ImportLimits },
   ): Promise<SendStep> {
     const { plan, limits } = input
@@ -35,35 +36,32 @@ export function createSendImport(options: ImportDeps) {
       ...(breakerWaitsMs && { breakerWaitsMs }),
     }
     const { requestsPerSecond } = limits
-    const gap = gapOf({ deps: asOwner(deps), plan, staged })
+    const { owner, isClosedTo } = context
+    const gap = gapOf({ deps: { ...deps, owner, isClosed: isClosedTo(owner) }, plan, staged })
     const { newestBefore } = staged ?? {}
     return await sendSegment({
       ...options,
+      context,
       plan,
       work,
       input,
       requestsPerSecond,
       gap,
-      beforeSending: (look) => lookAtList({ ...options, ...look, plan, newestBefore }),
+      beforeSending: (calls) => checkList({ ...options, ...calls, plan, newestBefore }),
     })
   }
 }
 
-/**
- * A process that has not staged the run can't know what was put back from a backup before it started. For retentions the
- * service's own list tells: it is read once, before the first change is sent.
- */
-async function lookAtList({
-  deps,
-  stagedHere,
-  plan,
-  ...look
-}: ImportDeps & {
-  plan: ImportPlan
-  billing: Billing
-  signal: AbortSignal
-  newestBefore: string | undefined
-}): Promise<void> {
+/** In a process that has not staged the run, `markSeenInList` comes before the first send; see there. */
+async function checkList(
+  options: ImportDeps & {
+    plan: ImportPlan
+    billing: Billing
+    signal: AbortSignal
+    newestBefore: string | undefined
+  },
+): Promise<void> {
+  const { deps, stagedHere, plan, billing, signal, newestBefore } = options
   const { run } = plan
   if (plan.kind !== 'retentions' || stagedHere.has(run)) return
   const { workspace, mode } = plan.identity
@@ -71,7 +69,17 @@ async function lookAtList({
   const { readLagMs, concurrency } = deps
   const [unsent] = await ledger.page({ run, state: 'staged', limit: 1 })
   if (unsent !== undefined)
-    await markSeenInList({ ledger, run, workspace, mode, readLagMs, concurrency, ...look })
+    await markSeenInList({
+      ledger,
+      run,
+      workspace,
+      mode,
+      readLagMs,
+      concurrency,
+      billing,
+      signal,
+      newestBefore,
+    })
   stagedHere.add(run)
 }
 

@@ -1,7 +1,7 @@
-import { activityInfo, cancellationSignal, heartbeat } from '@temporalio/activity'
 import { ApplicationFailure } from '@temporalio/common'
 import { createHash } from 'node:crypto'
 import type { ActivityDeps } from '../deps.ts'
+import type { StepContext } from '../step.ts'
 import { toBody, wants, type Notice } from '../../core/notifications/notification.ts'
 import { postNotice, type Delivery } from '../../core/notifications/post.ts'
 
@@ -17,10 +17,13 @@ type Stand = Delivery & {
  * crash carries the same event id.
  */
 export function createSendNotice(deps: ActivityDeps) {
-  return async function sendNotice(notice: Notice): Promise<string> {
+  return async function sendNotice(
+    { signal, lastReport, report }: StepContext,
+    notice: Notice,
+  ): Promise<string> {
     const { receivers, ui, identity } = deps
     const body = toBody({ notice, sender: identity, ui })
-    const stands = standsSoFar()
+    const stands: Stands = { ...(lastReport as Stands | undefined) }
     const wanting = receivers
       .filter(({ level }) => wants(level, notice.kind))
       .map(({ url }) => ({ url, key: keyOf({ url, id: notice.id }) }))
@@ -28,10 +31,10 @@ export function createSendNotice(deps: ActivityDeps) {
     const tells = wanting
       .filter(({ key }) => isDue(stands[key]))
       .map(async ({ url, key }) => {
-        const delivery = await postNotice({ url, body, id: notice.id, signal: cancellationSignal() })
+        const delivery = await postNotice({ url, body, id: notice.id, signal })
         stands[key] = toStand(delivery)
         // Attached to the failure of this try too, so that the next one tells only the others.
-        heartbeat(stands)
+        report(() => stands)
       })
     await Promise.all(tells)
     const now = wanting.flatMap(({ key }) => stands[key] ?? [])
@@ -49,8 +52,6 @@ export function createSendNotice(deps: ActivityDeps) {
 /** NOTIFY_URL may change between two tries, so its order says nothing; and an address may not leave this worker. */
 const keyOf = ({ url, id }: { url: string; id: string }): string =>
   createHash('sha256').update(`${id} ${url}`).digest('hex').slice(0, 16)
-
-const standsSoFar = (): Stands => ({ ...(activityInfo().heartbeatDetails as Stands | undefined) })
 
 const isDue = (stand: Stand | undefined): boolean =>
   stand === undefined || (stand.outcome === 'later' && (stand.notBefore ?? 0) <= Date.now())

@@ -2,10 +2,14 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type ChangeRun, changeRunFiles, type Decision } from '../../core/runs/run-files.ts'
 import type { ActivityDeps } from '../deps.ts'
+import type { StepContext } from '../step.ts'
 
 /** Keeps what a person said to a run, for its report: durable before anything is done on the strength of it. */
 export function createNoteDecision(deps: ActivityDeps) {
-  return async function noteDecision(input: { plan: ChangeRun; decision: Decision }): Promise<void> {
+  return async function noteDecision(
+    _: StepContext,
+    input: { plan: ChangeRun; decision: Decision },
+  ): Promise<void> {
     const { plan, decision } = input
     const file = await open(join(deps.dataDir, plan.folder, changeRunFiles.decisions), 'a')
     try {

@@ -1,21 +1,21 @@
 import { type Decision, resolveChange } from '../../core/changes/reconcile/resolve.ts'
 import type { ChangeRun } from '../../core/runs/run-files.ts'
 import type { ActivityDeps } from '../deps.ts'
+import type { StepContext } from '../step.ts'
 import { refusing } from '../../core/imports/refusals.ts'
+
+interface ResolveInput {
+  plan: ChangeRun
+  rows: readonly number[]
+  decision: Decision
+  by: string
+  why: string
+}
 
 /** Records what a person found out about parked rows. Safe to retry. */
 export function createResolveRow(deps: ActivityDeps) {
-  return async function resolveRow({
-    plan,
-    rows,
-    ...resolution
-  }: {
-    plan: ChangeRun
-    rows: readonly number[]
-    decision: Decision
-    by: string
-    why: string
-  }): Promise<void> {
+  return async function resolveRow(_: StepContext, input: ResolveInput): Promise<void> {
+    const { plan, rows, ...resolution } = input
     try {
       const { ledger } = deps.state
       for (const row of rows) await resolveChange({ ledger, run: plan.run, row, ...resolution })

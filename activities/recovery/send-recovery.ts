@@ -1,9 +1,9 @@
 import { createResumeKind } from '../../core/changes/kinds/resume-subscription.ts'
 import { defaultLimits } from '../../core/changes/send/limits.ts'
-import { type RecoveryLimits, type RecoveryPlan, waitsOf } from '../../core/recoveries/plan.ts'
+import { leasesOf, type RecoveryLimits, type RecoveryPlan, waitsOf } from '../../core/recoveries/plan.ts'
 import { endOf, refusalOf } from '../../core/recoveries/refusal.ts'
 import type { SegmentInput, SendStep } from '../../core/changes/send/segment.ts'
-import { claimRecovery } from './open-recovery.ts'
+import type { StepContext } from '../step.ts'
 import { recoveryGap } from '../../core/recoveries/ledger-gap.ts'
 import { type SendDeps, sendSegment } from '../send-segment.ts'
 
@@ -13,11 +13,12 @@ const shortWaitMs = 10_000
 /** Resumes what a recovery has staged, and looks what became of it; see `sendSegment`. */
 export function createSendRecovery(options: SendDeps) {
   return async function sendRecovery(
+    context: StepContext,
     input: SegmentInput & { plan: RecoveryPlan; limits: RecoveryLimits },
   ): Promise<SendStep> {
     const { deps } = options
     const { plan, limits } = input
-    await claimRecovery({ deps, plan })
+    await context.takeLeases(leasesOf(plan), plan.execution)
     const gap = await recoveryGap({ deps, plan })
     const { requestsPerSecond, concurrency, maxSubscriptions, maxFailureShare } = limits
     const { run, settleMs, verifyMs, breakerWaitsMs } = plan
@@ -39,6 +40,6 @@ export function createSendRecovery(options: SendDeps) {
       },
       ...(breakerWaitsMs && { breakerWaitsMs }),
     }
-    return await sendSegment({ ...options, plan, work, input, requestsPerSecond, gap })
+    return await sendSegment({ ...options, context, plan, work, input, requestsPerSecond, gap })
   }
 }

@@ -3,19 +3,19 @@ import { endResumes, leaveUntried } from '../../core/changes/reconcile/close-rem
 import { markClaimed } from '../../core/changes/ledger-gap.ts'
 import type { RecoveryPlan } from '../../core/recoveries/plan.ts'
 import type { SendDeps } from '../send-segment.ts'
+import type { StepContext } from '../step.ts'
+
+interface SkipInput {
+  plan: RecoveryPlan
+  /** The reasons; all of them if it is absent. */
+  lanes?: readonly string[]
+  why: string
+}
 
 /** Leaves a part of a recovery for good: the reasons whose canary failed, or all that was never resumed. */
 export function createLeaveResumes({ deps, attempts }: Pick<SendDeps, 'deps' | 'attempts'>) {
-  return async function leaveResumes({
-    plan,
-    lanes,
-    why,
-  }: {
-    plan: RecoveryPlan
-    /** The reasons; all of them where it is left out. */
-    lanes?: readonly string[]
-    why: string
-  }): Promise<void> {
+  return async (_: StepContext, input: SkipInput): Promise<void> => {
+    const { plan, lanes, why } = input
     const { ledger } = deps.state
     await attempts.end(plan.run)
     await markClaimed({ ledger, run: plan.run, folder: join(deps.dataDir, plan.folder) })

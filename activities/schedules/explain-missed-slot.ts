@@ -1,15 +1,18 @@
-import { Context } from '@temporalio/activity'
-import type { ScheduleDescription } from '@temporalio/client'
+import type { Client, ScheduleDescription } from '@temporalio/client'
 import { WorkflowNotFoundError } from '@temporalio/common'
 import type { ExportReport } from '../../core/exports/report.ts'
 import type { Night } from '../../core/schedules/slots.ts'
 
 /** What became of the run that Temporal was to start at this time, for a person: as far as Temporal still knows. */
-export async function tellNight(of: { night: Night; description: ScheduleDescription }): Promise<string> {
-  const { night, description } = of
+export async function tellNight(of: {
+  client: Client
+  night: Night
+  description: ScheduleDescription
+}): Promise<string> {
+  const { client, night, description } = of
   const { recentActions } = description.info
   const own = recentActions.find(({ scheduledAt }) => Math.abs(scheduledAt.getTime() - night.at) < 1)
-  if (own !== undefined) return await tellRun(own.action.workflow.workflowId)
+  if (own !== undefined) return await tellRun(client, own.action.workflow.workflowId)
   const { paused, note = '' } = description.state
   if (paused) return `the schedule is paused${note === '' ? '' : `: ${note}`}`
   const oldest = recentActions[0]?.scheduledAt.getTime()
@@ -19,8 +22,7 @@ export async function tellNight(of: { night: Night; description: ScheduleDescrip
     : 'no run was started for it: the one before had not ended, the schedule was paused then, or Temporal was away for longer than it catches up'
 }
 
-async function tellRun(workflowId: string): Promise<string> {
-  const { client } = Context.current()
+async function tellRun(client: Client, workflowId: string): Promise<string> {
   const handle = client.workflow.getHandle(workflowId)
   try {
     const { status } = await handle.describe()

@@ -1,4 +1,3 @@
-import { Context } from '@temporalio/activity'
 import type { Client } from '@temporalio/client'
 import { WorkflowNotFoundError } from '@temporalio/common'
 import { mkdir, readFile } from 'node:fs/promises'
@@ -7,6 +6,7 @@ import { z } from 'zod'
 import { replaceFile } from '../../core/storage/durable.ts'
 import { toFileName } from '../../core/storage/file-name.ts'
 import type { ActivityDeps } from '../deps.ts'
+import type { StepContext } from '../step.ts'
 import { scheduleMemoOf } from '../../core/schedules/memo.ts'
 
 export interface FailedRun {
@@ -29,8 +29,7 @@ const noteSchema = z.array(z.object({ firstExecutionRunId: z.string(), scheduled
  * says. The note says why. Gives that note, or undefined where the schedule goes on.
  */
 export function createPauseIfFailing({ dataDir }: Pick<ActivityDeps, 'dataDir'>) {
-  return async function pauseIfFailing(run: FailedRun): Promise<string | undefined> {
-    const { client } = Context.current()
+  return async function pauseIfFailing({ client }: StepContext, run: FailedRun): Promise<string | undefined> {
     const noted = await noteFailure({ dataDir, run })
     const handle = client.schedule.getHandle(run.schedule)
     const { action, info, state } = await handle.describe()

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { documentNames } from '../billing/resources/documents.ts'
 import { listNames } from '../billing/resources/resource.ts'
 import { destinationNames } from '../destinations/names.ts'
-import { InvalidInput } from '../runs/errors.ts'
+import { identityInput } from '../runs/identity-input.ts'
 
 export const schemaInput = z.string().regex(/^[a-z_][a-z0-9_]{0,62}$/, 'is no plain name in lower case')
 
@@ -31,15 +31,7 @@ export const publishingFields = {
   hash: z.array(z.string()).optional(),
   /** Another root for the published folders: the data folder or one of CONNECTOR_OUT_DIRS. */
   out: z.string().optional(),
-  /** Whom the caller believes to act on; refused where the worker serves another. */
-  identity: z
-    .strictObject({
-      workspace: z.string(),
-      baseUrl: z.string(),
-      mode: z.enum(['live', 'test']),
-      store: z.string(),
-    })
-    .optional(),
+  identity: identityInput,
 }
 export type PublishingInput = z.output<z.ZodObject<typeof publishingFields>>
 
@@ -83,19 +75,3 @@ export const publishAgainInput = z.strictObject({
   ...publishAgainFields,
 })
 export type PublishAgainInput = z.input<typeof publishAgainInput>
-
-/** Reads a run's input, or says in one sentence all that is wrong with it. `what` as in `an export`. */
-export function parseInput<S extends z.ZodObject>(of: {
-  schema: S
-  input: unknown
-  what: string
-}): z.output<S> {
-  const { schema, input, what } = of
-  const parsed = schema.safeParse(input)
-  if (parsed.success) return parsed.data
-  const allowed = Object.keys(schema.shape).join(', ')
-  const problems = parsed.error.issues.map((issue) => `${issue.path.join('.') || 'input'}: ${issue.message}`)
-  throw new InvalidInput(
-    `The input is not one ${what} takes: ${problems.join('; ')}. Its fields are ${allowed}.`,
-  )
-}

@@ -1,6 +1,6 @@
 import type { ReadFacts } from '../destinations/manifest.ts'
 import type { IdOutcome } from '../reading/id-state.ts'
-import type { AnyOutcome, Checkpoint } from './parts/checkpoint.ts'
+import { type AnyOutcome, type Checkpoint, outcomeOf } from './parts/checkpoint.ts'
 import type { ExportPlan } from './plan.ts'
 
 /** Whether a read asked for documents by id, instead of for a list. */
@@ -13,8 +13,8 @@ export function toFacts(options: {
   checkpoint: Checkpoint
 }): ReadFacts {
   const { plan, resource, checkpoint } = options
-  const { outcome, read, savedAt, drift } = checkpoint
-  if (outcome === undefined) throw new Error(`the checkpoint ${checkpoint.name} is not the end of a read`)
+  const { read, savedAt, drift } = checkpoint
+  const outcome = outcomeOf(checkpoint)
   // A read that goes on from an earlier run's began when that one did.
   const times = { startedAt: new Date(read.startedAt).toISOString(), finishedAt: savedAt }
   if (isOfIds(outcome)) {

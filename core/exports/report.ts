@@ -47,3 +47,60 @@ export interface ExportReport {
   /** Of a fetch by id: the ids that do not exist; `file` has them all. */
   missing?: { count: number; first: string[]; file: string }
 }
+
+export const publishedOf = (result: ResourceResult) => ('published' in result ? result.published : [])
+
+/** What a run comes to: its verdict, and a sentence that says why. */
+export function toReport(run: string, results: ResourceResult[]): ExportReport {
+  const published = results.flatMap(publishedOf)
+  const failed = results.flatMap(failuresOf)
+  const stopped = results.flatMap((result) =>
+    'stopped' in result ? [result.resource] : unpublishedOf(result),
+  )
+  const unproven = published.filter((one) => one.verdict === 'unproven')
+  const proven = published.length - unproven.length
+  const records = new Map(
+    results.map((result) => [
+      result.resource,
+      'published' in result ? (result.published[0]?.records ?? 0) : 0,
+    ]),
+  )
+  const total = [...records.values()].reduce((sum, count) => sum + count, 0)
+  const parts = [
+    `${proven} of ${published.length + failed.length + stopped.length} proven complete, ${total} records`,
+    ...published.flatMap(({ resource, missing }, at) =>
+      at === 0 && missing ? toMissing(resource, missing) : [],
+    ),
+    ...unproven.map((one) => `${one.resource} unproven: ${one.reasons.join(' ')}`),
+    ...stopped.map((one) => `${one} stopped`),
+    ...failed,
+  ]
+  const verdict =
+    failed.length > 0
+      ? 'failed'
+      : stopped.length > 0
+        ? 'stopped'
+        : unproven.length > 0
+          ? 'unproven'
+          : 'proven'
+  return { summary: parts.join('; '), run, verdict, exports: results }
+}
+
+/** Five ids are enough to see what is wrong with a list; the file has the others. */
+function toMissing(resource: Resource, { count, first }: { count: number; first: string[] }): string[] {
+  if (count === 0) return []
+  const named = first.slice(0, 5).join(', ')
+  return [`${count} ${resource} do not exist: ${named}${count > 5 ? ', ...' : ''}`]
+}
+
+/** A sentence for each part of a resource that failed. */
+function failuresOf(result: ResourceResult): string[] {
+  if ('error' in result) return [`${result.resource} failed: ${result.error}`]
+  if ('stopped' in result) return []
+  return (result.failed ?? []).map((one) => `${result.resource} to ${one.destination} failed: ${one.error}`)
+}
+
+const unpublishedOf = (result: ResourceResult) =>
+  'published' in result
+    ? (result.unpublished ?? []).map((destination) => `${result.resource} to ${destination}`)
+    : []

@@ -4,7 +4,7 @@ import { mkdir, open, rename } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { toFileName } from '../storage/file-name.ts'
-import { createKeySet } from '../storage/key-set.ts'
+import { createDiskSet } from '../storage/disk-set.ts'
 import type { AskedIds } from './plan.ts'
 
 /** The ids that a fetch was asked for, each once, a line each: beside the parts. */
@@ -13,16 +13,23 @@ const fileOf = ({ dataDir, run }: { dataDir: string; run: string }) =>
 
 const batchCharacters = 1 << 16
 
+/** Where the ids of a fetch come from. */
+export interface IdSource {
+  ids(): AsyncIterable<string> | Iterable<string>
+  /** Rows of a file without an id, as far as the ids were taken. */
+  empty: number
+}
+
 /** Keeps the ids of a fetch for as long as its parts: what they came from may change or go away. */
 export async function keepAskedIds(of: {
   dataDir: string
   run: string
-  ids: AsyncIterable<string> | Iterable<string>
-}): Promise<Omit<AskedIds, 'notes'> & { repeated: number }> {
+  source: IdSource
+}): Promise<AskedIds> {
   const path = fileOf(of)
   await mkdir(dirname(path), { recursive: true })
   const hash = createHash('sha256')
-  const keys = createKeySet()
+  const keys = createDiskSet({ cacheMiB: 64 })
   const file = await open(`${path}.new`, 'w')
   let asked = 0
   let repeated = 0
@@ -33,7 +40,7 @@ export async function keepAskedIds(of: {
     pending = ''
   }
   try {
-    for await (const id of of.ids) {
+    for await (const id of of.source.ids()) {
       if (!keys.add('', id)) {
         repeated++
         continue
@@ -49,7 +56,18 @@ export async function keepAskedIds(of: {
     await file.close()
   }
   await rename(`${path}.new`, path)
-  return { asked, sha256: hash.digest('hex'), repeated }
+  return { asked, sha256: hash.digest('hex'), notes: notesOn({ repeated, empty: of.source.empty }) }
+}
+
+function notesOn({ repeated, empty }: { repeated: number; empty: number }): string[] {
+  const notes: string[] = []
+  if (repeated > 0)
+    notes.push(
+      `${repeated === 1 ? '1 id was' : `${repeated} ids were`} given more than once; each is requested once.`,
+    )
+  if (empty > 0)
+    notes.push(`${empty === 1 ? '1 row without an id was' : `${empty} rows without an id were`} skipped.`)
+  return notes
 }
 
 /** The kept ids behind the first `skip` of them. */

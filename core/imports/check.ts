@@ -6,7 +6,7 @@ import type { Draft } from './parsed-changes.ts'
 import { type Expectations, unmet } from './expectations.ts'
 import type { ImportKind, ImportKindName } from './kinds.ts'
 import { type ImportFile, type OpenFile, openFile } from './open-file.ts'
-import { createKeyStore } from './key-store.ts'
+import { createDiskSet } from '../storage/disk-set.ts'
 import { createProblems, type Problem } from './problems.ts'
 
 /** What a look at the whole file found: plain data, for a preview, an approval and a report. */
@@ -103,7 +103,7 @@ function describe({ kind, name, dialect, layout, columns, lines }: OpenFile) {
 /** Changes of one file that the ledger would hold by the same key. */
 function createDoubles({ kind, layout }: OpenFile) {
   const hint = layout.grouped ? `: rows of one ${kind.one} have to follow each other` : ''
-  const keys = createKeyStore()
+  const keys = createDiskSet()
   const rows: Record<number, number> = {}
   return {
     rows,
@@ -115,7 +115,8 @@ function createDoubles({ kind, layout }: OpenFile) {
           ? problems.length === 0
           : kind.identifiers.every((field) => field in body)
       if (!isKnown) return []
-      const first = keys.add(kind.change.keyOf(body), row)
+      const key = kind.change.keyOf(body)
+      const first = keys.add('', key, row) ? undefined : keys.get('', key)
       if (first === undefined) return []
       rows[row] = first
       rows[first] ??= row

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { identityInput } from '../runs/identity-input.ts'
 import { importKindNames } from './kinds.ts'
 import { dateOrders } from './cells/dates.ts'
-import { InvalidInput } from '../runs/errors.ts'
+import { parseInput } from '../runs/parse-input.ts'
 
 const limits = {
   /** This run's share of the process's rate. */
@@ -54,12 +54,6 @@ const importInput = z.strictObject({
 export type ImportInput = z.input<typeof importInput>
 export type AskedImport = z.output<typeof importInput>
 
-export function parseImportInput(input: unknown): AskedImport {
-  const parsed = importInput.safeParse(input)
-  if (parsed.success) return parsed.data
-  const allowed = Object.keys(importInput.shape).join(', ')
-  const problems = parsed.error.issues.map((issue) => `${issue.path.join('.') || 'input'}: ${issue.message}`)
-  throw new InvalidInput(
-    `The input is not one an import takes: ${problems.join('; ')}. Its fields are ${allowed}.`,
-  )
-}
+/** @throws {InvalidInput} */
+export const parseImportInput = (input: unknown): AskedImport =>
+  parseInput({ schema: importInput, input, taker: 'an import' })

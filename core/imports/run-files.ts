@@ -69,3 +69,10 @@ export async function fileOf({
     ...(plan.lines !== undefined && { lines: join(dataDir, plan.lines) }),
   }
 }
+
+/** What of a file is staged, and how much of it is still to be sent. */
+export interface Staged extends StagedNote {
+  open: number
+  /** Rows that go first, unlike each other; none where there are few, or where the run was sending before. */
+  canary: number[]
+}

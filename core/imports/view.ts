@@ -172,3 +172,8 @@ export interface ImportReport {
   /** Row numbers of what is not well, the first of each; all of them are in the files. */
   rows: Partial<Record<keyof ReportCounts, number[]>>
 }
+
+/** The report as a workflow returns it: without the findings, which name fields and values. */
+export type ImportResult = Omit<ImportReport, 'audit'> & {
+  audit: Omit<NonNullable<ImportReport['audit']>, 'first'> | null
+}

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { identityInput } from '../runs/identity-input.ts'
 import { nearestName } from '../tables/nearest-name.ts'
+import { parseInput } from '../runs/parse-input.ts'
 import { parseDuration } from '../runs/duration.ts'
 import { hasPassed } from './next-billing.ts'
 import { reasonNames } from './reasons.ts'
@@ -99,22 +100,9 @@ export const recoveryInput = z.strictObject(
 export type RecoveryInput = z.input<typeof recoveryInput>
 export type AskedRecovery = z.output<typeof recoveryInput>
 
-/** The input of a recovery names something that does not exist or does not fit; nothing was done. */
-export class RecoveryInputError extends Error {
-  override readonly name = 'InvalidInput'
-  readonly retryable = false
-}
-
-/** @throws {RecoveryInputError} one sentence, with all that is wrong and all that is allowed */
-export function parseRecoveryInput(input: unknown): AskedRecovery {
-  const parsed = recoveryInput.safeParse(input)
-  if (parsed.success) return parsed.data
-  const allowed = Object.keys(recoveryInput.shape).join(', ')
-  const problems = parsed.error.issues.map((issue) => `${issue.path.join('.') || 'input'}: ${issue.message}`)
-  throw new RecoveryInputError(
-    `The input is not one a recovery takes: ${problems.join('; ')}. Its fields are ${allowed}.`,
-  )
-}
+/** @throws {InvalidInput} */
+export const parseRecoveryInput = (input: unknown): AskedRecovery =>
+  parseInput({ schema: recoveryInput, input, taker: 'a recovery' })
 
 const kindOf = (input: unknown) =>
   Array.isArray(input) ? 'a list' : input === null ? 'null' : `a ${typeof input}`

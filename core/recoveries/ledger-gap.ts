@@ -6,19 +6,14 @@ import { readNote } from '../runs/run-files.ts'
 import type { OnHeld } from '../changes/staged-changes.ts'
 import { type RecoveryPlan, recoveryFiles } from './plan.ts'
 import type { SnapshotNote } from './run-files.ts'
-import type { State } from '../state/open.ts'
-
-interface RecoveryGapDeps {
-  state: Pick<State, 'ledger'>
-  dataDir: string
-}
+import type { Ledger } from '../state/ledger/ledger.ts'
 
 /** What a recovery's ledger is held against. @throws {RunFilesLostError} */
 export async function recoveryGap({
   deps,
   plan,
 }: {
-  deps: RecoveryGapDeps
+  deps: { dataDir: string }
   plan: RecoveryPlan
 }): Promise<Pick<GapOptions, 'staged' | 'onHeld'>> {
   const path = join(deps.dataDir, plan.folder, recoveryFiles.snapshot)
@@ -28,11 +23,17 @@ export async function recoveryGap({
 }
 
 /** Fixes the ledger of a recovery that took its snapshot before; see `closeGap`. */
-export async function closeRecoveryGap({ deps, plan }: { deps: RecoveryGapDeps; plan: RecoveryPlan }) {
+export async function closeRecoveryGap({
+  deps,
+  plan,
+}: {
+  deps: { ledger: Ledger; dataDir: string }
+  plan: RecoveryPlan
+}) {
   const { run, identity } = plan
   const folder = join(deps.dataDir, plan.folder)
   const gap = await recoveryGap({ deps, plan })
-  const { ledger } = deps.state
+  const { ledger } = deps
   await closeGap({ ledger, run, space: identity, kind: resumeSubscription, folder, ...gap })
 }
 

@@ -74,3 +74,9 @@ export function isLongEnough(since: string, { startedAt, olderThanMs }: Recovery
 export function waitsOf({ attempts, firstWaitMs, longestWaitMs }: RecoveryPlan): number[] {
   return Array.from({ length: attempts }, (_, index) => Math.min(firstWaitMs * 2 ** index, longestWaitMs))
 }
+
+/** One recovery at a time in a workspace and mode, however it was started. */
+export const leaseOf = ({ identity: { workspace, mode } }: RecoveryPlan) => `recovery of ${workspace} ${mode}`
+
+/** The leases that a recovery needs: a dry run resumes nothing, and needs none. */
+export const leasesOf = (plan: RecoveryPlan): string[] => (plan.dryRun ? [] : [leaseOf(plan)])

@@ -7,7 +7,7 @@ import { markClaimed } from '../changes/ledger-gap.ts'
 import { settleChanges } from '../changes/reconcile/reconcile.ts'
 import { toFileName } from '../storage/file-name.ts'
 import { type RecoveryPlan, waitsOf } from './plan.ts'
-import type { State } from '../state/open.ts'
+import type { Ledger } from '../state/ledger/ledger.ts'
 
 /** Node fires a timer of more than 24.8 days at once. */
 const longestTimerMs = 24 * 3_600_000
@@ -23,12 +23,12 @@ export async function settleLeftovers({
   billing,
   signal,
 }: {
-  deps: { state: Pick<State, 'ledger'>; dataDir: string; concurrency: number }
+  deps: { ledger: Ledger; dataDir: string; concurrency: number }
   plan: RecoveryPlan
   billing: Billing
   signal: AbortSignal
 }): Promise<number> {
-  const { ledger } = deps.state
+  const { ledger } = deps
   const { workspace, mode } = plan.identity
   const { settleMs, verifyMs } = plan
   let looked = 0

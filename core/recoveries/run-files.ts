@@ -43,3 +43,10 @@ export async function readRecoveryNotes(folder: string): Promise<RecoveryNotes> 
 
 export const readSavedPlan = (folder: string): Promise<SavedPlan | undefined> =>
   readNote<SavedPlan>(join(folder, recoveryFiles.plan))
+
+/** What of a recovery is staged, and how much of it is still to be resumed. */
+export interface Snapshot extends SnapshotNote {
+  open: number
+  /** Rows that go first, of each reason; none where the run was resuming before. */
+  canary: number[]
+}

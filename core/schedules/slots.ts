@@ -65,3 +65,12 @@ export const changedAt = ({
 }: {
   info: { lastUpdatedAt?: Date | undefined; createdAt: Date }
 }): number => (info.lastUpdatedAt ?? info.createdAt).getTime()
+
+export interface Missed {
+  schedule: string
+  /** When it was to run, and by when it was to be proven. */
+  at: string
+  by: string
+  /** One sentence: what is not there, and what became of the run. */
+  says: string
+}

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { InvalidInput } from '../runs/errors.ts'
+import { parseInput } from '../runs/parse-input.ts'
 
 export const watchInput = z.strictObject({
   /** How far back the first look of a schedule goes; every later one begins where the last one ended. */
@@ -7,11 +7,6 @@ export const watchInput = z.strictObject({
 })
 export type WatchInput = z.input<typeof watchInput>
 
-export function parseWatchInput(input: unknown): WatchInput {
-  const parsed = watchInput.safeParse(input)
-  if (parsed.success) return parsed.data
-  const problems = parsed.error.issues.map((issue) => `${issue.path.join('.') || 'input'}: ${issue.message}`)
-  throw new InvalidInput(
-    `The input is not one the watch takes: ${problems.join('; ')}. Its only field is lookBackHours.`,
-  )
-}
+/** @throws {InvalidInput} */
+export const parseWatchInput = (input: unknown): WatchInput =>
+  parseInput({ schema: watchInput, input, taker: 'the watch' })

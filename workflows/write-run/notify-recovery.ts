@@ -1,5 +1,5 @@
-import type { RecoveryResult } from '../../activities/recovery/close-recovery.ts'
-import type { Snapshot } from '../../activities/recovery/snapshot-recovery.ts'
+import type { RecoveryReport } from '../../core/recoveries/view.ts'
+import type { Snapshot } from '../../core/recoveries/run-files.ts'
 import type { RecoveryPlan } from '../../core/recoveries/plan.ts'
 import type { Desk } from './operator.ts'
 import type { Marks } from '../run/search-attributes.ts'
@@ -7,13 +7,13 @@ import type { RunControl } from '../run/control.ts'
 import { shell } from '../../core/runs/view/shell.ts'
 
 interface Ended {
-  desk: Desk<RecoveryPlan, RecoveryResult>
+  desk: Desk<RecoveryPlan, RecoveryReport>
   control: RunControl
   marks: Marks
 }
 
 /** Marks how a recovery ended, and tells people of it. */
-export async function tellEnd({ desk, control, marks }: Ended, report: RecoveryResult): Promise<void> {
+export async function tellEnd({ desk, control, marks }: Ended, report: RecoveryReport): Promise<void> {
   const { run, counts, summary, verdict } = report
   const { notices } = desk
   marks.set({ verdict, needsPerson: verdict === 'unproven' || counts.parked + counts.rejected > 0 })
@@ -26,7 +26,7 @@ export async function tellEnd({ desk, control, marks }: Ended, report: RecoveryR
 /** A schedule looks every now and then, and people hear of it when there is too much. */
 export async function tellPreview(
   { plan, snapshot, desk, marks }: Ended & { plan: RecoveryPlan; snapshot: Snapshot },
-  report: RecoveryResult,
+  report: RecoveryReport,
 ): Promise<void> {
   const { notifyAbove = Infinity } = plan
   const { candidates } = snapshot

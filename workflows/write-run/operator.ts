@@ -10,7 +10,7 @@ import {
 } from '@temporalio/workflow'
 import type { Activities } from '../../activities/index.ts'
 import type { ReportCounts } from '../../core/runs/counts.ts'
-import type { RunRef } from '../../activities/known-run.ts'
+import type { RunRef } from '../../core/runs/known-run.ts'
 import type { ChangeRun, Decision } from '../../core/runs/run-files.ts'
 import {
   type Approval,

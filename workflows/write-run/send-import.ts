@@ -1,7 +1,7 @@
 import { proxyActivities } from '@temporalio/workflow'
 import type { SendStep } from '../../core/changes/send/segment.ts'
 import type { Activities } from '../../activities/index.ts'
-import type { Staged } from '../../activities/import/stage-import.ts'
+import type { Staged } from '../../core/imports/run-files.ts'
 import type { ImportPlan } from '../../core/imports/plan.ts'
 import type { Desk } from './operator.ts'
 import type { ImportProgress } from '../import-details.ts'

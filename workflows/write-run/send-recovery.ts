@@ -8,7 +8,7 @@ import {
 } from '@temporalio/workflow'
 import type { SendStep } from '../../core/changes/send/segment.ts'
 import type { Activities } from '../../activities/index.ts'
-import type { Snapshot } from '../../activities/recovery/snapshot-recovery.ts'
+import type { Snapshot } from '../../core/recoveries/run-files.ts'
 import type { RecoveryPlan } from '../../core/recoveries/plan.ts'
 import type { Desk } from './operator.ts'
 import type { RecoveryProgress } from '../recovery-details.ts'

@@ -1,6 +1,6 @@
 import { createKeyScanner } from '../../tables/key-scanner.ts'
 import { createLineCounter } from '../../tables/row-scanner.ts'
-import type { KeySet } from '../../storage/key-set.ts'
+import type { DiskSet } from '../../storage/disk-set.ts'
 import type { PublishedTable } from '../manifest.ts'
 import type { RowCheck } from './check-file.ts'
 
@@ -17,7 +17,7 @@ export function createLineCheck(header = 0): RowCheck {
 export function createTableCheck(options: {
   table: PublishedTable
   delimiter: string
-  keys: KeySet
+  keys: DiskSet
 }): RowCheck {
   const { table, delimiter, keys } = options
   const { name, parent, columns } = table

@@ -1,5 +1,5 @@
 import { readdir } from 'node:fs/promises'
-import { createKeySet } from '../../storage/key-set.ts'
+import { createDiskSet } from '../../storage/disk-set.ts'
 import { manifestName, type Manifest } from '../manifest.ts'
 import { MalformedManifestError, readManifest } from '../read-manifest.ts'
 import { checkFile } from './check-file.ts'
@@ -54,7 +54,7 @@ const missingIn = ({ missing }: Manifest) => (missing === undefined ? [] : [miss
 async function checkFiles(folder: string, manifest: Manifest): Promise<string[]> {
   const problems: string[] = []
   const dialect = manifest.dialect ?? dialectOf(false)
-  const keys = createKeySet()
+  const keys = createDiskSet({ cacheMiB: 64 })
   try {
     for (const table of manifest.tables) {
       const header = toHeader(dialect, table.columns)

@@ -2,7 +2,7 @@ import { parse } from 'csv-parse'
 import { createReadStream } from 'node:fs'
 import { join } from 'node:path'
 import { readCell } from '../../tables/csv-text.ts'
-import type { KeySet } from '../../storage/key-set.ts'
+import type { DiskSet } from '../../storage/disk-set.ts'
 import type { Manifest, PublishedTable } from '../manifest.ts'
 import { createColumnSums, textIn, toComparable } from './compared-columns.ts'
 import type { WarehouseSession } from './session.ts'
@@ -15,7 +15,7 @@ export interface Comparison {
   /** The export's folder. */
   folder: string
   /** One set for all tables: the keys of this run's rows by table, and the records that another run wrote last. */
-  keys: KeySet
+  keys: DiskSet
 }
 
 export interface Compared {

@@ -1,5 +1,5 @@
 import { verifyExport } from '../csv/verify-export.ts'
-import { createKeySet } from '../../storage/key-set.ts'
+import { createDiskSet } from '../../storage/disk-set.ts'
 import type { Manifest } from '../manifest.ts'
 import { doubtOf, isOfAll } from './absence.ts'
 import { compareTable, type Compared } from './compare-table.ts'
@@ -68,7 +68,7 @@ async function compareTables(
   manifest: Manifest,
   folder: string,
 ): Promise<Compared[]> {
-  const keys = createKeySet()
+  const keys = createDiskSet({ cacheMiB: 64 })
   try {
     const compared = []
     for (const table of manifest.tables)

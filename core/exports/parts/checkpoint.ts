@@ -29,6 +29,12 @@ export interface Checkpoint {
   outcome?: AnyOutcome
 }
 
+/** How a read ended, by its last checkpoint. */
+export function outcomeOf({ name, outcome }: Checkpoint): AnyOutcome {
+  if (outcome === undefined) throw new Error(`the checkpoint ${name} is not the end of a read`)
+  return outcome
+}
+
 const fileName = /^(\d{5}-[0-9a-f]{8})\.checkpoint\.json$/
 
 /** A name for an attempt that goes on from `from`: it sorts behind it, and no other attempt has it. */
@@ -82,4 +88,27 @@ export async function latestCheckpoint(folder: string): Promise<Checkpoint | und
     .toSorted()
     .at(-1)
   return latest === undefined ? undefined : loadCheckpoint(folder, latest)
+}
+
+/** Where a segment ended: counts and names only, so that no row ever enters a workflow's history. */
+export interface SegmentResult {
+  /** The checkpoint to publish, or to go on from. */
+  checkpoint: string
+  records: number
+  requests: number
+  /** The service's own count, a hint. */
+  expected?: number
+  /** Set when the read is whole. */
+  verdict?: 'proven' | 'unproven'
+}
+
+export function toResult({ name, outcome, read }: Checkpoint): SegmentResult {
+  const { counts, requests, countBefore } = read
+  return {
+    checkpoint: name,
+    records: counts.records,
+    requests: requests.made,
+    ...(countBefore === undefined ? {} : { expected: countBefore }),
+    ...(outcome === undefined ? {} : { verdict: outcome.verdict }),
+  }
 }

@@ -2,11 +2,11 @@ import { parse } from 'csv-parse'
 import { createHash } from 'node:crypto'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { pipeline, Readable } from 'node:stream'
 import type { PartFile } from '../../destinations/destination.ts'
 import { readParts } from '../../destinations/read-parts.ts'
 import type { IdSet } from '../../reading/options.ts'
+import { createDiskSet } from '../../storage/disk-set.ts'
 
 /** What a read has written. */
 export interface WrittenSet extends IdSet {
@@ -29,22 +29,16 @@ export async function openIdSet(options: {
 }): Promise<WrittenSet> {
   const path = join(options.folder, `${options.name}.ids.db`)
   await rm(path, { force: true })
-  const database = new DatabaseSync(path)
-  // A crash throws the set away: the next attempt makes it anew from its own checkpoint.
-  database.exec(
-    'pragma journal_mode = off; pragma synchronous = off; create table ids (id text primary key) without rowid',
-  )
-  const insert = database.prepare('insert or ignore into ids values (?)')
-  const isNew = (id: string) => insert.run(id).changes === 1
-  database.exec('begin')
-  for await (const id of idsOf(options.parts)) isNew(id)
-  const addLine = (line: string) => isNew(`rejected ${createHash('sha256').update(line).digest('hex')}`)
+  // After a crash the next attempt builds it again, from its own checkpoint.
+  const set = createDiskSet({ path })
+  for await (const id of idsOf(options.parts)) set.add('ids', id)
+  const addLine = (line: string) => set.add('rejected', createHash('sha256').update(line).digest('hex'))
   for await (const line of linesOf(options.rejected)) addLine(line)
   return {
     addLines: (lines) => lines.map(addLine),
-    add: (ids) => ids.map((id) => isNew(options.toWritten(id))),
+    add: (ids) => ids.map((id) => set.add('ids', options.toWritten(id))),
     async close() {
-      database.close()
+      set.close()
       await rm(path, { force: true })
     },
   }

@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { dateOrders } from '../cells/dates.ts'
 import { MappingError } from '../errors.ts'
+import { toProblems } from '../../runs/parse-input.ts'
 import { conventionsOf, type Conventions } from '../cells/locale.ts'
 
 /** How every field is written: `supplier`, `lines.2.amount`. Capitals and blanks around it don't matter. */
@@ -31,11 +32,9 @@ export type Mapping = z.infer<typeof mappingSchema>
 export function parseMapping(value: unknown, name = 'the mapping'): Mapping {
   const parsed = mappingSchema.safeParse(value)
   if (parsed.success) return parsed.data
-  const { issues } = parsed.error
-  const words = issues.map(({ path, message }) => `${path.join('.') || 'it'}: ${message}`)
   // Below its own fields, names come from somebody's file; so do the names of fields that it does not know.
-  const fields = new Set(issues.map(({ path }) => String(path[0] ?? 'it')))
-  throw new MappingError(`${name} can't be used: ${words.join('; ')}.`, {
+  const fields = new Set(parsed.error.issues.map(({ path }) => String(path[0] ?? 'it')))
+  throw new MappingError(`${name} can't be used: ${toProblems(parsed.error, 'it')}.`, {
     withoutValues: `${name} can't be used: ${[...fields].join(', ')} is not as docs/imports.md describes it.`,
   })
 }

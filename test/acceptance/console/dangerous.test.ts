@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { ImportResult } from '../../../activities/import/close-import.ts'
+import type { ImportResult } from '../../../core/imports/view.ts'
 import { until, type World } from '../../system/export/world.ts'
 import { putFile, retentionsCsv, sheetOf, startImport } from '../../system/import/world.ts'
 import { openConsole, runOf, type Console } from './world.ts'

@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { latestCheckpoint } from '../../../core/exports/parts/checkpoint.ts'
-import { isClosed } from '../../../activities/leases.ts'
+import { hasEnded } from '../../../activities/step.ts'
 import { openState } from '../../../core/state/open.ts'
 import type { exportData } from '../../../workflows/export-data.ts'
 import { asked, connectTemporal, createWorld, startRun, startTestWorker, until } from './world.ts'
@@ -76,7 +76,7 @@ test('a run that went on as another has ended when that one has', async () => {
   const workflowId = `continued-${process.pid}`
   const { firstExecutionRunId: runId } = await client.workflow.start('byHand', { workflowId, taskQueue })
   const asker = { workflowId: 'another', runId: 'x' }
-  const ended = () => isClosed({ client, execution: { workflowId, runId }, asker })
+  const ended = () => hasEnded({ client, execution: { workflowId, runId }, asker })
   expect(await ended()).toBe(false)
   /** What a worker would answer: the run goes on as another execution. */
   const { taskToken } = await client.withDeadline(Date.now() + 20_000, () =>
@@ -105,7 +105,7 @@ test('a run that went on as another has ended when that one has', async () => {
   expect(await ended()).toBe(false)
   // To what it became it is over.
   expect(
-    await isClosed({ client, execution: { workflowId, runId }, asker: { workflowId, runId: 'y' } }),
+    await hasEnded({ client, execution: { workflowId, runId }, asker: { workflowId, runId: 'y' } }),
   ).toBe(true)
   // A chain may outlast what Temporal keeps of its first execution.
   await client.workflowService.deleteWorkflowExecution({

@@ -80,7 +80,7 @@ describe('a fetch of documents', () => {
       asked: 302,
       missing: { rows: 2, first: ['999001', '999002'], files: [{ path: 'missing.csv', rows: 2 }] },
       completeThrough: null,
-      notes: ['1 id was given again; each is asked for once.', '1 row has no id and was passed over.'],
+      notes: ['1 id was given more than once; each is requested once.', '1 row without an id was skipped.'],
     })
     // It says nothing of all credit notes, so nothing points to it as if it did.
     expect(await readdir(join(folder, '..'))).toEqual([report.run])

@@ -1,7 +1,7 @@
 import type { Client, WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client'
 import { readFile } from 'node:fs/promises'
 import { parse } from 'csv-parse/sync'
-import type { RecoveryResult } from '../../../activities/recovery/close-recovery.ts'
+import type { RecoveryReport } from '../../../core/recoveries/view.ts'
 import type { RecoveryInput } from '../../../core/recoveries/input.ts'
 import type { Reason } from '../../../core/recoveries/reasons.ts'
 import type { RecoveryProgress } from '../../../workflows/recovery-details.ts'
@@ -93,7 +93,7 @@ export const statusOf = (run: RecoveryHandle) => run.query<RecoveryProgress>('st
 
 /** recovery.csv, by subscription. */
 export async function recoveryCsv(
-  result: Pick<RecoveryResult, 'files'>,
+  result: Pick<RecoveryReport, 'files'>,
 ): Promise<Map<string, Record<string, string>>> {
   const text = await readFile(result.files.results ?? '', 'utf8')
   const rows = parse<Record<string, string>>(text, { columns: true })

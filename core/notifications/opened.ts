@@ -1,8 +1,7 @@
-import { kindsFor, type NoticeKind } from '../core/notifications/notification.ts'
-import type { MarkName } from '../core/runs/search-attributes.ts'
-import type { ActivityDeps } from './deps.ts'
+import { kindsFor, type NoticeKind, type Receiver } from './notification.ts'
+import type { MarkName } from '../runs/search-attributes.ts'
 
-/** What a run is handed when it opens: its plan, and what its worker serves it with. */
+/** What a run gets when it opens: its plan, and what its worker offers it. */
 export type Opened<Plan> = Plan & {
   /** The notifications that at least one channel of `NOTIFY_URL` accepts. */
   notifies: NoticeKind[]
@@ -11,7 +10,7 @@ export type Opened<Plan> = Plan & {
 }
 
 export async function toOpened<Plan>(
-  { receivers, marks }: Pick<ActivityDeps, 'receivers' | 'marks'>,
+  { receivers, marks }: { receivers: readonly Receiver[]; marks: () => Promise<MarkName[]> },
   plan: Plan,
 ): Promise<Opened<Plan>> {
   return { ...plan, notifies: kindsFor(receivers), marks: await marks() }

@@ -1,20 +1,27 @@
-import { activityInfo } from '@temporalio/activity'
 import { join } from 'node:path'
-import { readDecisions } from '../../core/runs/run-files.ts'
-import type { CopiedInput } from '../../core/imports/upload.ts'
-import { importKinds } from '../../core/imports/kinds.ts'
-import { type ImportLimits, type ImportPlan, runFiles } from '../../core/imports/plan.ts'
-import { readPlan } from '../../core/imports/run-files.ts'
-import { ownerOf } from '../leases.ts'
-import type { ActivityDeps } from '../deps.ts'
-import type { AskedImport } from '../../core/imports/input.ts'
+import { readDecisions } from '../runs/run-files.ts'
+import type { CopiedInput } from './upload.ts'
+import { importKinds } from './kinds.ts'
+import { type ImportLimits, type ImportPlan, runFiles } from './plan.ts'
+import { readPlan } from './run-files.ts'
+import type { Identity } from '../runs/identity.ts'
+import type { Execution } from '../runs/name.ts'
+import type { AskedImport } from './input.ts'
 
 /** Two hours: as long as a person may be at lunch, and not so long that prices and people change meanwhile. */
 const defaultApprovalSeconds = 7_200
 const defaultCanary = 3
 
 interface PlanOptions {
-  deps: ActivityDeps
+  deps: {
+    dataDir: string
+    identity: Identity
+    /** How long a lost request may still take effect. */
+    settleMs: number
+  }
+  execution: Execution
+  /** When the run was started first (ISO 8601). */
+  startedAt: string
   asked: AskedImport
   copied: CopiedInput
   run: string
@@ -26,14 +33,13 @@ interface PlanOptions {
 
 /** What was asked for, with the defaults, and with what a person has said to the same run before. */
 export async function toImportPlan(options: PlanOptions): Promise<ImportPlan> {
-  const { deps, asked, run, folder, fingerprint, source } = options
+  const { deps, asked, execution, run, folder, fingerprint, source } = options
   const decisions = await readDecisions(join(deps.dataDir, folder))
   const before = await readPlan(join(deps.dataDir, folder))
-  const startedAt = new Date(activityInfo().scheduledTimestampMs).toISOString()
   return {
     run,
-    execution: ownerOf(),
-    startedAt: before?.startedAt ?? startedAt,
+    execution,
+    startedAt: before?.startedAt ?? options.startedAt,
     identity: deps.identity,
     kind: asked.kind,
     source,

@@ -1,0 +1,112 @@
+import { dirname, join } from 'node:path'
+import { missingHeader } from '../destinations/csv/stage-notes.ts'
+import { readParts } from '../destinations/read-parts.ts'
+import { writeSet } from '../destinations/write-set.ts'
+import { InvalidInput } from '../runs/errors.ts'
+import { toReportPage } from '../runs/view/html.ts'
+import { replaceFile } from '../storage/durable.ts'
+import { resolveInside } from '../storage/inside.ts'
+import { latestCheckpoint } from './parts/checkpoint.ts'
+import { missingPart } from './parts/part-names.ts'
+import { partsFolder } from './parts/read-folder.ts'
+import type { ExportPlan } from './plan.ts'
+import {
+  type ExportReport,
+  type PublishedExport,
+  publishedOf,
+  type ResourceResult,
+  toReport,
+} from './report.ts'
+import { reportFile } from './report-files.ts'
+import { toRunAccount } from './run-view.ts'
+
+/**
+ * Writes the report of an export, its page, and the note of the manifests that belong together.
+ *
+ * @throws {InvalidInput} a result names what the run does not publish
+ */
+export async function closeExport(options: {
+  dataDir: string
+  plan: ExportPlan
+  results: ResourceResult[]
+  /** Kept parts were published again: the export's own report stays. */
+  keepReport: boolean
+}): Promise<ExportReport> {
+  const { dataDir, plan, results, keepReport } = options
+  await refuseForeign(options)
+  const missing = await noteMissing(options)
+  const report = { ...toReport(plan.run, results), ...(missing && { missing }) }
+  if (keepReport) return report
+  await noteSet({ dataDir, plan, published: results.flatMap(publishedOf) })
+  const page = reportFile({ dataDir, run: plan.run, ending: '.html' })
+  // The page first: where there is a report, there is its page.
+  await replaceFile(page, toReportPage(toRunAccount({ plan, report, folder: dirname(page) })))
+  await replaceFile(
+    reportFile({ dataDir, run: plan.run, ending: '.json' }),
+    `${JSON.stringify(report, null, 2)}\n`,
+  )
+  return report
+}
+
+/** Results come back by way of Temporal: they may name only what the run publishes, and where it publishes it. */
+async function refuseForeign(options: {
+  dataDir: string
+  plan: ExportPlan
+  results: readonly ResourceResult[]
+}): Promise<void> {
+  const { plan, results } = options
+  const root = publishedRoot(options)
+  for (const resource of results
+    .flatMap((result) => [result, ...publishedOf(result)])
+    .map((one) => one.resource))
+    if (!plan.resources.includes(resource))
+      throw new InvalidInput(`results: the run ${plan.run} has no ${JSON.stringify(resource)}.`)
+  for (const { manifest } of results.flatMap(publishedOf))
+    if (manifest !== '' && (await resolveInside({ root, path: manifest })) === undefined)
+      throw new InvalidInput(`results: the manifest ${manifest} does not lie in ${root}.`)
+}
+
+const publishedRoot = ({ dataDir, plan }: { dataDir: string; plan: ExportPlan }) =>
+  plan.out ?? join(dataDir, 'exports')
+
+/** Says which manifests of the run belong together; destinations without files have none. */
+async function noteSet(options: {
+  dataDir: string
+  plan: ExportPlan
+  published: readonly PublishedExport[]
+}): Promise<void> {
+  const { plan } = options
+  const published = options.published
+    .filter(({ manifest }) => manifest !== '')
+    .map(({ manifest, ...one }) => ({ manifest: one, manifestPath: manifest }))
+  if (published.length === 0) return
+  const folder = publishedRoot(options)
+  await writeSet({ folder, testMode: plan.identity.mode === 'test', run: plan.run, published })
+}
+
+/**
+ * Writes the ids of a fetch that do not exist beside its report: a warehouse keeps no files, and people look for
+ * them here.
+ */
+async function noteMissing(options: {
+  dataDir: string
+  plan: ExportPlan
+  results: readonly ResourceResult[]
+}): Promise<ExportReport['missing']> {
+  const { dataDir, plan, results } = options
+  const [published] = results.flatMap(publishedOf)
+  if (published?.missing === undefined || published.missing.count === 0) return undefined
+  const folder = partsFolder({ dataDir, run: plan.run, resource: published.resource })
+  const { parts = [] } = (await latestCheckpoint(folder)) ?? {}
+  const file = reportFile({ dataDir, run: plan.run, ending: '.missing.csv' })
+  await replaceFile(file, [missingHeader, ...(await textsOf(parts.filter(isMissing)))].join(''))
+  return { ...published.missing, file }
+}
+
+const isMissing = ({ table }: { table: string }) => table === missingPart
+
+async function textsOf(parts: Parameters<typeof readParts>[0]): Promise<string[]> {
+  const texts: string[] = []
+  for await (const chunk of readParts(parts)) texts.push(chunk.toString('utf8'))
+  return texts
+}

@@ -1,0 +1,36 @@
+import { utimes } from 'node:fs/promises'
+import type { Execution } from '../../runs/name.ts'
+import type { ExportPlan } from '../plan.ts'
+import { latestCheckpoint } from './checkpoint.ts'
+import { markPublishing, takeTurn } from './publish-record.ts'
+import { partsFolder } from './read-folder.ts'
+
+/** A resource that a run has read to its end, and the checkpoint to publish. */
+export interface KeptRead {
+  resource: ExportPlan['resources'][number]
+  checkpoint: string
+}
+
+/** Marks what a run has read to its end as in use: no other run may take it over now, and none prune it. */
+export async function reserveParts(options: {
+  dataDir: string
+  plan: ExportPlan
+  by: Execution
+}): Promise<KeptRead[]> {
+  const { dataDir, plan, by } = options
+  const { run, resources, to: asked } = plan
+  return await takeTurn(dataDir, async () => {
+    const found: KeptRead[] = []
+    for (const resource of resources) {
+      const folder = partsFolder({ dataDir, run, resource })
+      const last = await latestCheckpoint(folder)
+      if (last?.outcome === undefined) continue
+      await markPublishing(folder, { execution: by, asked })
+      found.push({ resource, checkpoint: last.name })
+    }
+    const now = new Date()
+    // Parts are pruned by the age of the run's folder.
+    if (found.length > 0) await utimes(partsFolder({ dataDir, run, resource: '' }), now, now)
+    return found
+  })
+}

@@ -1,0 +1,147 @@
+import { join } from 'node:path'
+import { isDocumentName } from '../billing/resources/documents.ts'
+import type { Destination, Publication } from '../destinations/destination.ts'
+import { PartsDamagedError, RowsMissingError } from '../destinations/errors.ts'
+import type { Manifest } from '../destinations/manifest.ts'
+import type { DestinationName } from '../destinations/names.ts'
+import type { ReadOutcome } from '../reading/outcome.ts'
+import { InvalidInput } from '../runs/errors.ts'
+import { Pace } from '../runs/view/throughput.ts'
+import type { State } from '../state/open.ts'
+import { loadCheckpoint, outcomeOf, type Checkpoint } from './parts/checkpoint.ts'
+import { isOfTable, missingPart, rejectedPart } from './parts/part-names.ts'
+import { markPublished } from './parts/publish-record.ts'
+import { layoutOfRead, markDamaged, partsFolder } from './parts/read-folder.ts'
+import type { ExportPlan } from './plan.ts'
+import { notePublished, type PublishedNote } from './publication-log.ts'
+import { isOfIds, toFacts } from './read-facts.ts'
+import type { PublishedExport } from './report.ts'
+import { moveWatermark, placeOf } from './watermark.ts'
+
+interface PublishDeps {
+  dataDir: string
+  hashKey: string
+  state: Pick<State, 'watermarks'>
+  destinations: ReadonlyMap<string, Destination>
+  /** What the manifest says it was made with. */
+  versions: Readonly<Record<string, string>>
+}
+
+interface Read {
+  plan: ExportPlan
+  resource: ExportPlan['resources'][number]
+  destination: DestinationName
+}
+
+/**
+ * Makes a finished read visible in one destination, all at once or not at all. Safe to repeat. Then the watermark moves,
+ * and the publication is noted in the log and beside the parts.
+ *
+ * @throws {InvalidInput} the worker has no such destination, or the checkpoint's name is not one
+ * @throws {PartsDamagedError}
+ */
+export async function publishRead(
+  options: Read & {
+    deps: PublishDeps
+    /** The checkpoint that Temporal accepted: only its parts are published. */
+    checkpoint: string
+    signal: AbortSignal
+  },
+): Promise<{ published: PublishedExport; note: PublishedNote }> {
+  const { deps, plan, resource, destination, signal } = options
+  const { dataDir } = deps
+  const to = deps.destinations.get(destination)
+  if (to === undefined) throw new InvalidInput(`This worker has no destination ${destination}.`)
+  const folder = partsFolder({ dataDir, run: plan.run, resource })
+  const checkpoint = await loadCheckpoint(folder, options.checkpoint)
+  try {
+    const layout = await layoutOfRead(folder)
+    const publication = toPublication({ deps, plan, resource, checkpoint, layout })
+    const { manifest, manifestPath, location } = await to.publish({ ...publication, signal })
+    if (!isDocumentName(resource)) {
+      const read = outcomeOf(checkpoint) as ReadOutcome
+      await moveWatermark({ deps, plan, resource, destination, read })
+    }
+    const note = toNote({ plan, manifest, manifestPath })
+    await notePublished({ dataDir, published: note })
+    await markPublished(folder, { destination, asked: plan.to })
+    const { verdict, reasons, records, missing, warnings = [] } = manifest
+    const published = {
+      resource,
+      destination,
+      verdict,
+      reasons,
+      records,
+      where: location,
+      manifest: manifestPath ?? '',
+      warnings,
+      ...(missing !== undefined && { missing: { count: missing.rows, first: missing.first } }),
+    }
+    return { published, note }
+  } catch (error) {
+    if (error instanceof PartsDamagedError || error instanceof RowsMissingError) await markDamaged(folder)
+    throw error
+  }
+}
+
+function toNote(of: {
+  plan: ExportPlan
+  manifest: Manifest
+  manifestPath: string | undefined
+}): PublishedNote {
+  const { plan, manifest, manifestPath } = of
+  const { resource, destination, run, workspace, testMode, verdict } = manifest
+  const { mode, filters, capped, excluded, hashed, startedAt, publishedAt } = manifest
+  const place = placeOf(plan, destination)
+  const what = { resource, destination, run, workspace, testMode, verdict, mode, filters, capped }
+  return {
+    ...what,
+    excluded,
+    hashed,
+    // Only files are written for Excel; what goes to a warehouse beside them is as ever.
+    forExcel: plan.forExcel && destination === 'csv',
+    startedAt,
+    publishedAt,
+    ...(place !== undefined && { place }),
+    ...(manifestPath !== undefined && { manifest: manifestPath }),
+  }
+}
+
+function toPublication(
+  options: Omit<Read, 'destination'> & {
+    deps: Pick<PublishDeps, 'dataDir' | 'versions'>
+    checkpoint: Checkpoint
+    layout: Awaited<ReturnType<typeof layoutOfRead>>
+  },
+): Publication {
+  const { deps, plan, resource, checkpoint, layout } = options
+  const { tables, hashedWith } = layout
+  const { parts } = checkpoint
+  const outcome = outcomeOf(checkpoint)
+  const named = (name: string) => parts.filter(({ table }) => table === name)
+  const mode = plan.since[resource] === undefined ? 'full' : 'incremental'
+  return {
+    run: plan.run,
+    resource,
+    workspace: plan.identity.workspace,
+    baseUrl: plan.identity.baseUrl,
+    testMode: plan.identity.mode === 'test',
+    mode: isOfIds(outcome) ? 'byId' : mode,
+    filters: plan.filters,
+    capped: !isOfIds(outcome) && outcome.capped,
+    excluded: plan.exclude,
+    hashed: plan.hash,
+    ...(hashedWith !== undefined && { hashedWith }),
+    tables,
+    parts: parts.filter(isOfTable),
+    rejected: named(rejectedPart),
+    ...(isOfIds(outcome) && { missing: { parts: named(missingPart), first: outcome.missing.first } }),
+    facts: toFacts({ plan, resource, checkpoint }),
+    pace: new Pace(checkpoint.pace).points(),
+    versions: deps.versions,
+    folder: plan.out ?? join(deps.dataDir, 'exports'),
+    forExcel: plan.forExcel,
+    ...(plan.schema !== undefined && { schema: plan.schema }),
+    ...(plan.maxDeletes !== undefined && { maxDeletes: plan.maxDeletes }),
+  }
+}

@@ -1,0 +1,45 @@
+import type { ResourceName } from '../billing/resources/all-resources.ts'
+import { allowedRoot } from '../destinations/allowed-root.ts'
+import { type Identity, refuseOther } from '../runs/identity.ts'
+import type { Execution } from '../runs/name.ts'
+import type { PublishingInput } from './input.ts'
+import { nameExport } from './name.ts'
+import { refuseMissing, type ExportPlan } from './plan.ts'
+
+interface Deps {
+  dataDir: string
+  outDirs: readonly string[]
+  identity: Identity
+  destinations: ReadonlyMap<string, unknown>
+}
+
+/** A run's plan as far as it follows from those fields; nothing has been asked of the service yet. */
+export async function startPlan(options: {
+  deps: Deps
+  asked: PublishingInput
+  resources: ResourceName[]
+  execution: Execution
+  startedAt: string
+}): Promise<ExportPlan> {
+  const { deps, asked, resources, execution, startedAt } = options
+  const { dataDir } = deps
+  const { identity, to = ['csv'], exclude = [], hash = [], out } = asked
+  if (identity !== undefined) refuseOther({ run: identity, worker: deps.identity })
+  for (const name of to) refuseMissing({ ...deps, name })
+  return {
+    run: await nameExport({ dataDir, execution }),
+    startedAt,
+    servedAt: undefined,
+    identity: deps.identity,
+    resources,
+    to: [...new Set(to)],
+    since: {},
+    schema: asked.schema,
+    filters: {},
+    exclude,
+    hash,
+    forExcel: asked.forExcel ?? false,
+    requestsPerSecond: asked.requestsPerSecond,
+    out: out === undefined ? undefined : await allowedRoot({ ...deps, out }),
+  }
+}

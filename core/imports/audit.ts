@@ -1,0 +1,52 @@
+import { createWriteStream } from 'node:fs'
+import { join } from 'node:path'
+import { finished } from 'node:stream/promises'
+import type { Billing } from '../billing/client.ts'
+import { auditRetentions } from '../changes/audit/audit-retentions.ts'
+import type { RetentionAudit } from '../changes/audit/finding.ts'
+import type { Ledger } from '../state/ledger/ledger.ts'
+import { replaceFile } from '../storage/durable.ts'
+import { type ImportPlan, runFiles } from './plan.ts'
+import { type AuditNote, readRunNotes } from './run-files.ts'
+
+/** So many findings are named in the report; all of them are in `findings.jsonl`. */
+const mostNamed = 100
+
+/** Proves an import of retentions against the service's own list, and keeps what was found in the run's folder. */
+export async function auditImport(options: {
+  deps: { ledger: Ledger; dataDir: string; readLagMs: number; concurrency: number }
+  plan: ImportPlan
+  billing: Billing
+  signal: AbortSignal
+  onFinding: () => void
+}): Promise<RetentionAudit> {
+  const { deps, plan, billing, signal, onFinding } = options
+  const { ledger, readLagMs, concurrency } = deps
+  const { workspace, mode } = plan.identity
+  const folder = join(deps.dataDir, plan.folder)
+  const { staged } = await readRunNotes(folder)
+  const findings = createWriteStream(join(folder, runFiles.findings))
+  const first: AuditNote['first'] = []
+  try {
+    const audit = await auditRetentions({
+      ledger,
+      run: plan.run,
+      billing,
+      workspace,
+      testMode: mode === 'test',
+      newestBefore: staged?.newestBefore,
+      readLagMs,
+      concurrency,
+      signal,
+      onFinding(finding) {
+        onFinding()
+        if (first.length < mostNamed) first.push({ row: finding.row, words: finding.words })
+        findings.write(`${JSON.stringify(finding)}\n`)
+      },
+    })
+    await replaceFile(join(folder, runFiles.audit), JSON.stringify({ ...audit, first }, null, 2))
+    return audit
+  } finally {
+    await finished(findings.end())
+  }
+}

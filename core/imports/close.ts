@@ -1,0 +1,38 @@
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { leaveUntried } from '../changes/reconcile/close-remaining.ts'
+import { markClaimed } from '../changes/ledger-gap.ts'
+import type { EndedNote } from '../runs/run-files.ts'
+import type { Ledger } from '../state/ledger/ledger.ts'
+import { replaceFile } from '../storage/durable.ts'
+import { type ImportPlan, runFiles } from './plan.ts'
+import { writeImportReport } from './report.ts'
+import type { ImportResult } from './view.ts'
+
+/** How an import ended. */
+export interface ImportEnd {
+  how: EndedNote['how']
+  /** For people: what ended it, if it was not the end of its rows. */
+  why?: string
+  /** What is left is given up: reported as not tried, and free for another run. */
+  giveUp: boolean
+}
+
+/** Closes the rows of an import that are left, and writes its report and its files. */
+export async function closeImport(
+  options: ImportEnd & { ledger: Ledger; dataDir: string; plan: ImportPlan },
+): Promise<ImportResult> {
+  const { ledger, dataDir, plan, how, why, giveUp } = options
+  const folder = join(dataDir, plan.folder)
+  // What was sent since a backup that was put back is not free for another run.
+  await markClaimed({ ledger, run: plan.run, folder })
+  if (giveUp) await leaveUntried({ ledger, run: plan.run, why: why ?? how })
+  // An audit of what was sent so far says nothing of what is sent later.
+  if (how !== 'finished') await rm(join(folder, runFiles.audit), { force: true })
+  const note: EndedNote = { how, ...(why !== undefined && { why }), at: new Date().toISOString() }
+  await replaceFile(join(folder, runFiles.ended), JSON.stringify(note))
+  const { audit, ...report } = await writeImportReport({ ledger, plan, dataDir })
+  if (audit === null) return { ...report, audit }
+  const { first: _, ...counted } = audit
+  return { ...report, audit: counted }
+}

@@ -1,0 +1,127 @@
+import { mkdir, mkdtemp, realpath, rename, rm } from 'node:fs/promises'
+import { basename, dirname, join, relative } from 'node:path'
+import type { Identity } from '../runs/identity.ts'
+import { type Execution, namesIn } from '../runs/name.ts'
+import { replaceFile, syncFolder } from '../storage/durable.ts'
+import { findInput } from './find-input.ts'
+import type { AskedImport } from './input.ts'
+import { leaseOf } from './ledger-gap.ts'
+import { isOwnCopyWhole } from './own-copy.ts'
+import { handedIn, type ImportPlan, runFiles } from './plan.ts'
+import { refusing } from './refusals.ts'
+import { readPlan } from './run-files.ts'
+import { toImportPlan } from './to-plan.ts'
+import { copyInput, fingerprintOf } from './upload.ts'
+
+interface Place {
+  dataDir: string
+  workflowId: string
+}
+
+/**
+ * Copies the file and all that its import needs into the run's folder, and keeps the plan there. The same rows read the
+ * same way under the same workflow id are the same run, which resumes.
+ *
+ * @throws {InvalidInput} a file lies outside the data folder, or does not exist
+ * @throws {InvalidFile}
+ */
+export async function openImport(options: {
+  deps: { dataDir: string; identity: Identity; settleMs: number }
+  asked: AskedImport
+  execution: Execution
+  /** When the run was started first (ISO 8601). */
+  startedAt: string
+  takeLeases: (leases: readonly string[]) => Promise<void>
+}): Promise<ImportPlan> {
+  const { deps, asked, execution, takeLeases } = options
+  const { dataDir, identity } = deps
+  const place = { dataDir, workflowId: execution.workflowId }
+  const inHand = await withOwnCopy({ ...place, asked })
+  const files = await findInput({ asked: inHand, dataDir }).catch((error: unknown) => {
+    throw refusing(error)
+  })
+  await mkdir(join(dataDir, 'imports'), { recursive: true })
+  const fresh = await mkdtemp(join(dataDir, 'imports', '.incoming-'))
+  try {
+    const copied = await copyInput({ files, to: fresh })
+    const { workspace, mode } = identity
+    const { kind, columns, sendAgain = [], dryRun = false } = asked
+    const what = { kind, columns, sendAgain, workspace, mode }
+    const fingerprint = await fingerprintOf({ folder: fresh, copied, ...what })
+    const named = await nameImport({ ...place, fingerprint, dryRun })
+    await takeLeases([leaseOf(named.run)])
+    const source = asked.file
+    const plan = await toImportPlan({ ...options, copied, ...named, fingerprint, source })
+    await keepInput({ dataDir, plan, fresh })
+    await removeHandedIn({ dataDir, file: files.file })
+    return plan
+  } finally {
+    await rm(fresh, { recursive: true, force: true })
+  }
+}
+
+/**
+ * The name of a run: its workflow id. An id that someone types may have been used before: for the same rows the
+ * run goes on, for others a second one is called `<id>.2`.
+ */
+async function nameImport(options: {
+  dataDir: string
+  workflowId: string
+  fingerprint: string
+  dryRun: boolean
+}) {
+  for await (const place of namesIn({ ...options, room: 'imports' })) {
+    const before = await readPlan(join(options.dataDir, place.folder))
+    const isTheSame = before?.fingerprint === options.fingerprint && (before.dryRun || !options.dryRun)
+    if (before === undefined || isTheSame) return place
+  }
+  throw new RangeError('the names of a run have an end')
+}
+
+/** The plan that an earlier attempt at opening this execution has kept. */
+export async function findKeptPlan(place: Place & { runId: string }): Promise<ImportPlan | undefined> {
+  for await (const plan of plansOf(place)) if (plan.execution.runId === place.runId) return plan
+  return undefined
+}
+
+/** After a Reset, or a second start with the same input, the upload is gone, and the run has a copy of it. */
+async function withOwnCopy({ asked, ...place }: Place & { asked: AskedImport }): Promise<AskedImport> {
+  if (!asked.file.includes(handedIn)) return asked
+  for await (const { source, file, lines, mapping } of plansOf(place))
+    if (source === asked.file) return { ...asked, file, mapping, ...(lines !== undefined && { lines }) }
+  return asked
+}
+
+/** The plans under this workflow id. */
+async function* plansOf({ dataDir, workflowId }: Place): AsyncGenerator<ImportPlan> {
+  for await (const { folder } of namesIn({ dataDir, room: 'imports', workflowId })) {
+    const plan = await readPlan(join(dataDir, folder))
+    if (plan === undefined) return
+    yield plan
+  }
+}
+
+async function removeHandedIn({ dataDir, file }: { dataDir: string; file: string }): Promise<void> {
+  const folder = dirname(file)
+  const isOurs = basename(folder).startsWith(handedIn) && basename(dirname(folder)) === 'imports'
+  if (isOurs && relative(await realpath(dataDir), folder).startsWith('imports'))
+    await rm(folder, { recursive: true, force: true })
+}
+
+/**
+ * The copy becomes the run's own. What an earlier start of the same run copied is the same, and stays, unless it was
+ * damaged since.
+ */
+async function keepInput({ dataDir, plan, fresh }: { dataDir: string; plan: ImportPlan; fresh: string }) {
+  const folder = join(dataDir, plan.folder)
+  await mkdir(folder, { recursive: true })
+  const before = await readPlan(folder)
+  if (before === undefined || !(await isOwnCopyWhole({ plan: before, dataDir }))) {
+    await rm(join(folder, runFiles.input), { recursive: true, force: true })
+    await rename(fresh, join(folder, runFiles.input))
+    await syncFolder(dirname(folder))
+  }
+  await rm(join(folder, runFiles.ended), { force: true })
+  await rm(join(folder, runFiles.shown), { force: true })
+  await replaceFile(join(folder, runFiles.plan), JSON.stringify(plan))
+}

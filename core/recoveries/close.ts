@@ -1,0 +1,33 @@
+import { join } from 'node:path'
+import { endResumes } from '../changes/reconcile/close-remaining.ts'
+import { markClaimed } from '../changes/ledger-gap.ts'
+import type { EndedNote } from '../runs/run-files.ts'
+import type { Ledger } from '../state/ledger/ledger.ts'
+import { replaceFile } from '../storage/durable.ts'
+import { type RecoveryPlan, recoveryFiles } from './plan.ts'
+import { writeRecoveryReport } from './report.ts'
+import { readSavedPlan } from './run-files.ts'
+import type { RecoveryReport } from './view.ts'
+
+/** How a recovery ended. */
+export interface RecoveryEnd {
+  how: EndedNote['how']
+  /** For people: what ended it, if it was not the end of its candidates. */
+  why?: string
+}
+
+/** Closes the subscriptions of a recovery that are left, and writes its report and its files. */
+export async function closeRecovery(
+  options: RecoveryEnd & { ledger: Ledger; dataDir: string; plan: RecoveryPlan },
+): Promise<RecoveryReport> {
+  const { ledger, dataDir, plan, how, why } = options
+  const folder = join(dataDir, plan.folder)
+  const saved = await readSavedPlan(folder)
+  if (saved === undefined) throw new RangeError(`${plan.run} has no plan`)
+  // What was resumed since a backup that was put back is not free for another run.
+  await markClaimed({ ledger, run: plan.run, folder })
+  await endResumes({ ledger, run: plan.run, why: why ?? 'the run ended' })
+  const note: EndedNote = { how, ...(why !== undefined && { why }), at: new Date().toISOString() }
+  await replaceFile(join(folder, recoveryFiles.ended), JSON.stringify(note))
+  return await writeRecoveryReport({ ledger, saved, dataDir })
+}

@@ -1,0 +1,119 @@
+import { join } from 'node:path'
+import type { Billing } from '../billing/client.ts'
+import { createClaimJournal } from '../changes/claim-journal.ts'
+import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
+import { chooseCanary } from '../changes/send/canary.ts'
+import { keepStagedChanges, stageKeptChanges } from '../changes/staged-changes.ts'
+import { readNote } from '../runs/run-files.ts'
+import type { KeyHistory } from '../state/ledger/key-queries.ts'
+import type { Ledger } from '../state/ledger/ledger.ts'
+import { replaceFile } from '../storage/durable.ts'
+import type { Candidate } from './candidates/candidate.ts'
+import { readCandidates } from './candidates/read.ts'
+import { selectCandidates, type Selection } from './candidates/select.ts'
+import { closeRecoveryGap, leaveHeld } from './ledger-gap.ts'
+import { type RecoveryPlan, recoveryFiles } from './plan.ts'
+import { toPreview } from './preview.ts'
+import { settleLeftovers } from './reconcile-orphans.ts'
+import { readSavedPlan, type Snapshot, type SnapshotNote } from './run-files.ts'
+
+interface Work {
+  deps: {
+    ledger: Ledger
+    dataDir: string
+    concurrency: number
+    /** How long a record may stay invisible after its `created`. */
+    readLagMs: number
+  }
+  plan: RecoveryPlan
+}
+
+/** So many keys are asked for, and so many changes staged, at once. */
+const batchRows = 1_000
+
+/**
+ * Reads what needs attention, decides about each, and stages it. Nothing is resumed. Another try resumes where this one
+ * ended; in a dry run nothing is staged.
+ */
+export async function takeSnapshot(
+  options: Work & {
+    billing: Billing
+    signal: AbortSignal
+    onProgress: (progress: { phase: string }) => void
+  },
+): Promise<Snapshot> {
+  const { deps, plan, billing, signal, onProgress } = options
+  const folder = join(deps.dataDir, plan.folder)
+  const before = await readNote<SnapshotNote>(join(folder, recoveryFiles.snapshot))
+  if (before !== undefined) {
+    if (!plan.dryRun) await closeRecoveryGap({ deps, plan })
+    return await withOpen({ deps, plan, note: before })
+  }
+  const settledBefore = plan.dryRun ? 0 : await settleLeftovers({ deps, plan, billing, signal })
+  const read = await readCandidates({
+    journal: join(folder, recoveryFiles.journal),
+    billing,
+    testMode: plan.identity.mode === 'test',
+    concurrency: deps.concurrency,
+    readLagMs: deps.readLagMs,
+    maxPages: plan.maxPages,
+    signal,
+    onProgress: (now) => onProgress({ phase: 'reading the list', ...now }),
+  })
+  const { candidates, ...of } = read
+  const { rows, leftOut } = await select({ deps, plan, candidates })
+  const staged = plan.dryRun ? 0 : await stageAll({ deps, plan, rows })
+  const takenAt = new Date().toISOString()
+  const preview = toPreview({ rows }, Date.now())
+  const note = { takenAt, ...of, candidates: candidates.length, leftOut, staged, preview, settledBefore }
+  await replaceFile(join(folder, recoveryFiles.snapshot), JSON.stringify(note, null, 2))
+  return await withOpen({ deps, plan, note })
+}
+
+async function select({
+  deps,
+  plan,
+  candidates,
+}: Work & { candidates: readonly Candidate[] }): Promise<Selection> {
+  const { workspace, mode } = plan.identity
+  const { narrowing = {} } = (await readSavedPlan(join(deps.dataDir, plan.folder))) ?? {}
+  const history = new Map<string, KeyHistory>()
+  for (let from = 0; from < candidates.length; from += batchRows) {
+    const keys = candidates.slice(from, from + batchRows).map(({ id }) => id)
+    const past = await deps.ledger.history({ workspace, mode, kind: resumeSubscription.name, keys })
+    for (const [key, value] of past) history.set(key, value)
+  }
+  return selectCandidates({ plan, ...narrowing, candidates, history })
+}
+
+/** Stages the rows, after they were kept beside the run. Returns their number. */
+async function stageAll({ deps, plan, rows }: Work & { rows: Selection['rows'] }): Promise<number> {
+  const folder = join(deps.dataDir, plan.folder)
+  async function* batches() {
+    for (let from = 0; from < rows.length; from += batchRows)
+      yield rows.slice(from, from + batchRows).map(({ change }) => change)
+  }
+  const staged = await keepStagedChanges({ folder, changes: batches() })
+  await createClaimJournal(folder)
+  const place = { ledger: deps.ledger, run: plan.run, space: plan.identity, folder }
+  await stageKeptChanges({ ...place, kind: resumeSubscription, onHeld: leaveHeld })
+  return staged
+}
+
+async function withOpen({ deps, plan, note }: Work & { note: SnapshotNote }): Promise<Snapshot> {
+  const { run } = plan
+  const { ledger } = deps
+  let open = 0
+  const lanes = new Set<string>()
+  for (const { state, number, lane } of await ledger.counts({ run })) {
+    if (state !== 'staged' && state !== 'sending' && state !== 'unknown') continue
+    open += number
+    lanes.add(lane)
+  }
+  const isFirst = plan.canary > 0 && (await ledger.claims({ run })) === 0
+  const size = plan.canary
+  const chosen = [...(isFirst ? lanes : [])].map((lane) =>
+    chooseCanary({ ledger, run, kind: resumeSubscription, size, lane }),
+  )
+  return { ...note, open, canary: (await Promise.all(chosen)).flat().toSorted((a, b) => a - b) }
+}

@@ -1,0 +1,36 @@
+import { DatabaseSync } from 'node:sqlite'
+
+/** Keys by group, each with a number, on disk: any number of them in constant memory. */
+export interface DiskSet {
+  /** True if the group did not have the key yet; a key keeps the number that it was added with first. */
+  add(group: string, key: string, number?: number): boolean
+  has(group: string, key: string): boolean
+  /** The number of a key; undefined if the group does not have it. */
+  get(group: string, key: string): number | undefined
+  close(): void
+}
+
+/**
+ * A set that nobody needs after a crash.
+ *
+ * @param path where it lies; by default a temporary file that no one else sees and that goes away by itself
+ */
+export function createDiskSet({
+  path = '',
+  cacheMiB = 16,
+}: { path?: string; cacheMiB?: number } = {}): DiskSet {
+  const database = new DatabaseSync(path)
+  database.exec(`pragma journal_mode = off; pragma synchronous = off; pragma cache_size = -${cacheMiB * 1024};
+    create table keys (grp text, key text, number integer, primary key (grp, key)) without rowid; begin`)
+  const insert = database.prepare('insert or ignore into keys values (?, ?, ?)')
+  const select = database.prepare('select number from keys where grp = ? and key = ?')
+  return {
+    add: (group, key, number = 0) => insert.run(group, key, number).changes === 1,
+    has: (group, key) => select.get(group, key) !== undefined,
+    get(group, key) {
+      const row = select.get(group, key)
+      return row === undefined ? undefined : Number(row['number'])
+    },
+    close: () => database.close(),
+  }
+}
