@@ -3,18 +3,18 @@ import { listResources } from '../core/billing/resources/lists.ts'
 import { runColumns, toWarehouseTable } from '../core/destinations/warehouse/layout.ts'
 import { toTables } from '../core/tables/to-tables.ts'
 
-/** What a person asks of an export; the manifest in `_exports` has the rest. */
+/** The columns of `_exports` that people query; its manifest has the rest. */
 const exportColumns = {
   run: 'the run, as in _run_id',
   resource: 'customers, subscriptions, plans, retentions, creditnotes or cancellations',
   mode: 'full, incremental, or byId for documents that were fetched by id',
   verdict: 'proven or unproven',
-  reasons: 'why it is not proven; JSON, a sentence each',
-  warnings: 'what a person should look at (deletes held back); JSON, a sentence each',
-  filters: 'what the list was filtered by; {} is the whole list',
+  reasons: 'why it is not proven; JSON, one sentence each',
+  warnings: 'what a person should check (such as deletes held back); JSON, one sentence each',
+  filters: 'the filters of the list; {} is the whole list',
   read_at: 'when the read began',
-  complete_through: 'the promise covers what was created up to this moment',
-  marks_deletes: 'whether it was a proven read of the whole list whose deletes are marked',
+  complete_through: 'the proof covers what was created up to this moment',
+  marks_deletes: 'whether it was a proven read of the whole list, whose deletes are marked',
   published_at: 'when it became visible here',
 }
 
@@ -48,12 +48,12 @@ export function dbtSources(): string {
   const exports = resources.flatMap(({ name }) => [
     `      - name: exports_of_${name}`,
     '        identifier: _exports',
-    `        description: "The exports of all lists; fresh where a proven one of ${name} is."`,
+    `        description: "The exports of all lists; fresh if a proven one of ${name} is recent."`,
     ...freshness(name),
     ...toColumns(notes),
   ])
   return `${[
-    '# Made from the schemas of core/billing/resources/ by `npm run docs`. docs/warehouse.md says what the columns mean.',
+    '# Generated from the schemas in core/billing/resources/ by `npm run docs`. docs/warehouse.md says what the columns mean.',
     'version: 2',
     'sources:',
     '  - name: billing',

@@ -1,4 +1,4 @@
-// Writes the pages that are made from the code: npm run docs. A test says when one is stale.
+// npm run docs: writes the pages that are generated from the code. A test fails when one is stale.
 import { writeFileSync } from 'node:fs'
 import { generatedPages } from './generated-pages.ts'
 

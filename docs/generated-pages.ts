@@ -9,7 +9,7 @@ import { roomTable } from './room-table.ts'
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 
-/** The pages that say what the code says. */
+/** The pages that are generated from the code, whole or in part. */
 export function generatedPages(): { path: string; text: string }[] {
   return [
     { path: here('tables.md'), text: tablesPage() },
@@ -23,7 +23,7 @@ export function generatedPages(): { path: string; text: string }[] {
 
 const blocks: Readonly<Record<string, () => string>> = { ...importBlocks, rooms: roomTable }
 
-/** A page that people write, of which the blocks between `<!-- name -->` and `<!-- /name -->` come from the code. */
+/** A page that people write, with generated blocks between `<!-- name -->` and `<!-- /name -->`. */
 function filledPage(path: string): { path: string; text: string } {
   const text = readFileSync(path, 'utf8').replaceAll(
     /<!-- (\w+) -->\n.*?<!-- \/\1 -->/gs,
@@ -43,19 +43,19 @@ function tablesPage(): string {
   })
   return `# Tables
 
-Made from the schemas of \`core/billing/resources/\` by \`npm run docs\`. CSV headers are these column names; values are as
-the service wrote them: timestamps with their offset, booleans as \`true\` and \`false\`, every digit of a number.
-\`_extra\` holds as JSON what no column knows or could take; the manifest counts such values under \`drift\`. Child tables
-carry the id of the record they belong to and their \`position\` in it, from 1.
+Generated from the schemas in \`core/billing/resources/\` by \`npm run docs\`. CSV headers are these column names. Values are
+as the service wrote them: timestamps with their offset, booleans as \`true\` and \`false\`, every digit of a number.
+\`_extra\` holds, as JSON, fields without a column and values that did not fit their column; the manifest counts the latter
+under \`drift\`. Child tables have the id of their parent record and their \`position\` in it, from 1.
 
 In CSV, NULL is an empty field and the empty text is \`""\`. To keep the two apart when reading:
 
-| reader | how |
+| reader | how to read |
 |---|---|
 | DuckDB | \`read_csv('customers.csv', allow_quoted_nulls = false, max_line_size = 20000000)\` |
 | PostgreSQL | \`copy customers from '/path/customers.csv' (format csv, header true)\` |
-| pandas | \`pd.read_csv('customers.csv', dtype=str, keep_default_na=False)\` reads both as empty texts; use DuckDB where the difference matters |
-| Excel | export with \`--for excel\`: BOM, \`;\`, decimal comma, and a guard against cells that would run as a formula; it lies in a folder \`…-excel\`, and \`latest\` stays with the exports for programs |
+| pandas | \`pd.read_csv('customers.csv', dtype=str, keep_default_na=False)\` reads both as empty text; use DuckDB if the difference matters |
+| Excel | export with \`--for excel\`: BOM, \`;\`, decimal comma, and a guard against cells that would run as formulas. Its folder ends in \`-excel\`; \`latest\` never points to it |
 
 ${sections.join('\n\n')}
 `

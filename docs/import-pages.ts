@@ -4,12 +4,12 @@ import { outcomes } from '../core/changes/outcomes.ts'
 import { type ImportKind, importKindNames, importKinds } from '../core/imports/kinds.ts'
 import { fieldsOf } from '../core/tables/field-meta.ts'
 
-/** What the code says, by the name of the block that holds it in a page. */
+/** Generated blocks of pages, by name. */
 export const importBlocks: Readonly<Record<string, () => string>> = {
   moves: movesAsMarkdown,
   outcomes: () =>
     [
-      '| word | |',
+      '| outcome | meaning |',
       '|---|---|',
       ...Object.entries(outcomes).map(([word, says]) => `| \`${word}\` | ${says} |`),
     ].join('\n'),
@@ -18,24 +18,24 @@ export const importBlocks: Readonly<Record<string, () => string>> = {
 
 function section(kind: ImportKind): string {
   const rows = fieldsOf(kind.schema).flatMap(([name, meta]) => toRows({ kind, name, meta }))
-  return [`### ${kind.name}`, '', '| column | holds | |', '|---|---|---|', ...rows].join('\n')
+  return [`### ${kind.name}`, '', '| column | type | rules |', '|---|---|---|', ...rows].join('\n')
 }
 
 function toRows({ kind, name, meta }: { kind: ImportKind; name: string; meta: FieldMeta }): string[] {
-  if (name === 'id' && kind.does !== 'create') return [`| \`id\` | text | needed: which ${kind.one} |`]
+  if (name === 'id' && kind.does !== 'create') return [`| \`id\` | text | required: the ${kind.one}'s id |`]
   if (meta.write === 'readOnly') return []
   if (meta.kind !== 'list') return [toRow({ kind, name, meta })]
   const inner = Object.entries(meta.fields.shape).map(([key, schema]) => [key, fieldMeta(schema)] as const)
   const places = inner
     .filter(([, { write }]) => write !== 'readOnly')
     .map(([key, field]) => toRow({ kind, name: `${name}.1.${key}`, meta: field }))
-  const rules = [...needed(kind, meta), 'the list in one cell, or:']
+  const rules = [...requiredRule(kind, meta), 'the list in one cell, or:']
   return [`| \`${name}\` | JSON | ${rules.join('; ')} |`, ...places]
 }
 
 function toRow({ kind, name, meta }: { kind: ImportKind; name: string; meta: FieldMeta }): string {
   const rules = [
-    ...needed(kind, meta),
+    ...requiredRule(kind, meta),
     ...(meta.values === undefined ? [] : [meta.values.map((value) => `\`${value}\``).join(', ')]),
     ...(meta.maxLength === undefined ? [] : [`at most ${meta.maxLength} characters`]),
     ...(meta.min === undefined ? [] : [`at least ${meta.min}`]),
@@ -47,5 +47,5 @@ function toRow({ kind, name, meta }: { kind: ImportKind; name: string; meta: Fie
   return `| \`${name}\` | ${holds} | ${rules.join('; ')} |`
 }
 
-const needed = (kind: ImportKind, { write }: FieldMeta): string[] =>
-  kind.does === 'create' && write === 'required' ? ['needed'] : []
+const requiredRule = (kind: ImportKind, { write }: FieldMeta): string[] =>
+  kind.does === 'create' && write === 'required' ? ['required'] : []

@@ -30,11 +30,12 @@ export function listSettings(source: EnvironmentSource): ListedSetting[] {
 export function describeSettings(): string {
   return `# Configuration
 
-Every setting is a variable of the environment. A file \`.env\` in the folder the process runs in is read too; the real
-environment wins, and an empty variable is as if unset. A relative path in \`.env\`, or in a default, is relative to that folder; one in the
-real environment to the caller's. \`connector check\` prints what is in force, without secrets.
+Every setting is an environment variable. The file \`.env\` in the working directory is read too; the real environment
+takes precedence, and an empty variable counts as unset. A relative path in \`.env\` or in a default is relative to the
+working directory; one in the real environment is relative to the caller's. \`connector check\` prints the settings in
+force, without secrets.
 
-| variable | what it is | values | without it |
+| variable | meaning | values | default |
 |---|---|---|---|
 ${described()
   .map(([name, variable]) =>
@@ -42,9 +43,9 @@ ${described()
   )
   .join('\n')}
 
-Read by others:
+Variables that other programs read:
 
-| variable | what it is |
+| variable | meaning |
 |---|---|
 ${Object.entries(foreignVariables)
   .map(([names, meaning]) => row([names.replace(/[A-Z_]{3,}/g, '`$&`'), meaning]))
@@ -58,10 +59,10 @@ function described(): [string, Variable][] {
 
 /** With the other way to give it. */
 const meaningOf = (name: string, { meaning }: Variable) =>
-  inFiles.includes(name) ? `${meaning} May stand in a file that \`${name}_FILE\` names.` : meaning
+  inFiles.includes(name) ? `${meaning} Or set \`${name}_FILE\` to a file that contains it.` : meaning
 
 function without(variable: Variable): string {
-  if (variable.required) return 'refused'
+  if (variable.required) return 'required'
   return variable.otherwise ?? (variable.default === undefined ? '' : `\`${variable.default}\``)
 }
 

@@ -35,73 +35,73 @@ export interface Variable {
 
 export const variables = {
   BILLING_BASE_URL: {
-    meaning: 'The address of the billing service, before every path.',
+    meaning: 'The base URL of the billing service.',
     kind: address,
     form: 'an https address without user, password or query',
     required: true,
   },
   BILLING_TOKEN: {
-    meaning: 'The API token, as the dashboard of the service shows it. Either this or BILLING_TOKEN_FILE.',
-    otherwise: 'refused, unless BILLING_TOKEN_FILE is set',
+    meaning: 'The API token, as the service’s dashboard shows it. Set either this or BILLING_TOKEN_FILE.',
+    otherwise: 'required, unless BILLING_TOKEN_FILE is set',
     kind: headerValue,
     form: 'text',
     secret: true,
   },
   BILLING_TOKEN_FILE: {
     meaning:
-      'A file that holds the API token and nothing else. It is read again when the service answers 401, so a token can be changed while a run goes on.',
+      'A file that contains the API token and nothing else. It is read again when the service answers 401, so you can replace the token while runs are in progress.',
     kind: path,
     form: 'a path',
-    otherwise: 'refused, unless BILLING_TOKEN is set',
+    otherwise: 'required, unless BILLING_TOKEN is set',
   },
   BILLING_WORKSPACE: {
-    meaning: 'The workspace (account) every request acts in.',
+    meaning: 'The workspace (account) that every request acts on.',
     kind: headerValue,
     form: 'text like acc_1234',
     required: true,
   },
   BILLING_TEST_MODE: {
     meaning:
-      'Whether requests act on test-mode data. Live and test data are kept apart in files, schemas and task queues.',
+      'Whether requests act on test-mode data. Live and test data have separate files, schemas and task queues.',
     kind: flag,
     form: '`true` or `false`',
     default: 'false',
   },
   BILLING_ALLOW_HTTP: {
     meaning:
-      'Allows http to another machine in BILLING_BASE_URL and NOTIFY_URL. The token and what people are told then cross the network in the clear.',
+      'Allows http to another machine in BILLING_BASE_URL and NOTIFY_URL. The token and the notifications then cross the network unencrypted.',
     kind: flag,
     form: '`true` or `false`',
     default: 'false',
   },
   BILLING_REQUESTS_PER_SECOND: {
-    meaning: 'The most requests this process sends in a second, whatever its runs are allowed.',
+    meaning: 'The maximum number of requests per second of this process, for all its runs together.',
     kind: number({ from: 0.01, to: 1000, unit: 'requests a second' }),
     form: 'a number from 0.01 to 1000',
     default: '10',
   },
   BILLING_CONCURRENCY: {
-    meaning: 'The most requests in flight at once.',
+    meaning: 'The maximum number of requests in flight.',
     kind: wholeNumber({ from: 1, to: 100, unit: 'requests' }),
     form: 'a whole number from 1 to 100',
     default: '4',
   },
   BILLING_READ_LAG_SECONDS: {
     meaning:
-      'How long after its `created` a record may become visible in a list. A read vouches for records up to its start less this.',
+      'How long after its `created` a record may become visible in a list. A read covers records created up to its start minus this time.',
     kind: number({ from: 0, to: 86_400, unit: 'seconds' }),
     form: 'seconds from 0 to 86400',
     default: '60',
   },
   BILLING_SETTLE_SECONDS: {
     meaning:
-      'How long to wait before looking up a change whose answer was lost: a lost request can still be carried out.',
+      'How long to wait before looking up a change whose reply was lost: the request may still take effect.',
     kind: number({ from: 0, to: 86_400, unit: 'seconds' }),
     form: 'seconds from 0 to 86400',
     default: '60',
   },
   BILLING_TIMEOUT_SECONDS: {
-    meaning: 'How long one request may take.',
+    meaning: 'The timeout of one request.',
     kind: number({ from: 0.1, to: 600, unit: 'seconds' }),
     form: 'seconds from 0.1 to 600',
     default: '30',
@@ -120,7 +120,7 @@ export const variables = {
   },
   CONNECTOR_DATA_DIR: {
     meaning:
-      'The folder of everything durable: exports, imports, reports, the ledger. One worker process a folder.',
+      'The folder for all durable data: exports, imports, reports, the ledger. One worker process per folder.',
     kind: path,
     form: 'a path',
     default: './data',
@@ -132,7 +132,7 @@ export const variables = {
     otherwise: 'only the data folder',
   },
   CONNECTOR_HASH_KEY: {
-    meaning: 'The secret that columns are hashed with (`--hash`). The same key gives the same hashes.',
+    meaning: 'The secret key for hashed columns (`--hash`). The same key gives the same hashes.',
     kind: text,
     form: 'text, best a long random one',
     otherwise: 'nothing can be hashed',
@@ -146,26 +146,26 @@ export const variables = {
   },
   CONNECTOR_ALLOW_READABLE_SECRETS: {
     meaning:
-      'Lets `worker` and `up` start although every user of the machine can read a file that holds a secret (`.env`, the token file, ...).',
+      'Lets `worker` and `up` start even if every user of the machine can read a file with a secret (`.env`, the token file, ...).',
     kind: flag,
     form: '`true` or `false`',
     default: 'false',
   },
   CONNECTOR_METRICS_ADDRESS: {
     meaning:
-      'Where `worker` and `up` serve `/metrics` for Prometheus, `/healthz` and `/readyz`. Nobody is asked who they are there.',
+      'Where `worker` and `up` serve `/metrics` for Prometheus, `/healthz` and `/readyz`, without authentication.',
     kind: listenAddress,
     form: 'a host and a port like `127.0.0.1:9464`',
     otherwise: 'not served',
   },
   CONNECTOR_LOG_FORMAT: {
-    meaning: 'How `worker` and `up` log: a JSON document a line, or text for people.',
+    meaning: 'The log format of `worker` and `up`: one JSON document per line, or text for people.',
     kind: oneOf(['json', 'text']),
     form: '`json` or `text`',
-    otherwise: '`text` on a terminal, else `json`',
+    otherwise: '`text` on a terminal, otherwise `json`',
   },
   CONNECTOR_LOG_LEVEL: {
-    meaning: 'The least that `worker` and `up` log. `debug` has a line for every request.',
+    meaning: 'The log level of `worker` and `up`. `debug` has a line for every request.',
     kind: oneOf(['debug', 'info', 'warn', 'error']),
     form: '`debug`, `info`, `warn` or `error`',
     default: 'info',
@@ -179,23 +179,23 @@ export const variables = {
   },
   NOTIFY_URL: {
     meaning:
-      'Who is told when a run fails, is unproven, leaves parked rows, opens its breaker, waits for an approval, or when a night is missed: addresses that take a POST as Slack does, with spaces between them. Before each its level may stand, as in `all=https://...`: `problems`; `decisions`, which adds what waits for a person; `all`, which adds runs that ended well. See schedules.md.',
+      'Channels to notify when a run fails, is unproven, leaves parked rows, opens its circuit breaker or waits for an approval, or when a schedule misses a slot: addresses that accept a POST as Slack does, separated by spaces. Each may have a level, as in `all=https://...`: `problems`; `decisions` (the default), which adds what waits for a person; `all`, which adds runs that ended well. See schedules.md.',
     kind: leveledAddresses(noticeLevels, 'decisions'),
     form: '`https://...`, `problems=https://...`',
-    otherwise: 'nobody is told',
+    otherwise: 'nobody is notified',
     secret: true,
   },
   CONNECTOR_UI_URL: {
-    meaning: 'Where people see the Temporal UI: links in notifications begin with it.',
+    meaning: 'The address of the Temporal UI, for links in notifications.',
     kind: address,
     form: '`https://temporal.example.com`',
-    otherwise: 'the UI of `up`, else no links',
+    otherwise: 'the UI of `up`, otherwise no links',
   },
   TEMPORAL_CLI_PATH: {
-    meaning: "The Temporal command line's binary, for the dev server of `up`, `demo` and `--local`.",
+    meaning: 'The Temporal CLI binary, for the dev server of `up`, `demo` and `--local`.',
     kind: path,
     form: 'a path',
-    otherwise: '`temporal` on PATH, else downloaded, else built once with Go',
+    otherwise: '`temporal` on PATH, otherwise downloaded, otherwise built once with Go',
   },
 } as const satisfies Record<string, Variable>
 
@@ -207,14 +207,14 @@ export function shownText(variable: Variable, text: string): string {
   return `"${text.replace(/\/\/[^/]*@/, '//...@').replace(/[?#].*$/, '?...')}"`
 }
 
-/** What others read by themselves: listed so that the page is whole, never read here. */
+/** Variables that other programs read: listed to complete the page, never read here. */
 export const foreignVariables = {
   'TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS, TEMPORAL_PROFILE, ...':
-    "Temporal's own: where its server is and how to get in. Also from `.env`.",
+    "Temporal's own: the address of its server and the credentials. Also from `.env`.",
   'HTTPS_PROXY, NO_PROXY':
-    'The proxy between this machine and the service; never used for this machine itself. From the real environment only, not from `.env`.',
+    'The proxy between this machine and the service; not used for the loopback address. From the real environment only, not from `.env`.',
   NODE_EXTRA_CA_CERTS:
-    'A file of further certificate authorities, for a proxy that opens TLS. Node reads it at its start, so from the real environment only.',
+    'A file with additional certificate authorities, for a proxy that intercepts TLS. Node reads it when it starts, so from the real environment only.',
   INIT_CWD:
     "The caller's folder, set by npm: paths on the command line and in the real environment are relative to it.",
 } as const
