@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { parse } from 'yaml'
 import { cacheFolder } from '../../../worker/cache-folder.ts'
+import { findProgram } from '../programs.ts'
 
 export const root = fileURLToPath(new URL('../../..', import.meta.url))
 
@@ -40,9 +41,13 @@ async function loader(): Promise<string> {
   const kept = join(folder, 'cmd')
   if (await access(kept).then(Boolean, () => true)) {
     process.stderr.write(`Installing the loader of the compose specification (compose-go ${version}), once\n`)
-    await promisify(execFile)('go', ['install', `github.com/compose-spec/compose-go/v2/cmd@${version}`], {
-      env: { ...process.env, GOBIN: folder, GOFLAGS: '' },
-    })
+    await promisify(execFile)(
+      findProgram('go'),
+      ['install', `github.com/compose-spec/compose-go/v2/cmd@${version}`],
+      {
+        env: { ...process.env, GOBIN: folder, GOFLAGS: '' },
+      },
+    )
   }
   return kept
 }

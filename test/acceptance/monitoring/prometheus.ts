@@ -6,21 +6,19 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { onTestFinished } from 'vitest'
 import { freePorts } from '../../../scripts/dev-server/free-ports.ts'
-import { findProgram } from '../find-program.ts'
+import { findProgram } from '../programs.ts'
 import { until } from '../../system/export/world.ts'
-
-const install = 'apt-get install prometheus'
 
 /** Runs `promtool`, which is Prometheus's own reader of rules; throws what it says where they are wrong. */
 export async function promtool(words: readonly string[], { cwd }: { cwd: string }): Promise<string> {
-  const program = findProgram({ names: ['promtool'], variable: 'PROMTOOL_PATH', install })
+  const program = findProgram('promtool')
   const { stdout } = await promisify(execFile)(program, words, { cwd })
   return stdout
 }
 
 /** A Prometheus of its own with this configuration, gone with the test. */
 export async function startPrometheus({ config }: { config: string }) {
-  const program = findProgram({ names: ['prometheus'], variable: 'PROMETHEUS_PATH', install })
+  const program = findProgram('prometheus')
   const folder = await mkdtemp(join(tmpdir(), 'prometheus-'))
   const file = join(folder, 'prometheus.yml')
   await writeFile(file, config)

@@ -4,10 +4,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { exportsRoot, folderName } from '../../../core/destinations/export-folder.ts'
 import type { Publication } from '../../../core/destinations/destination.ts'
 import { createParquetDestination } from '../../../core/destinations/parquet/parquet.ts'
-import { publishInChild } from '../../system/destinations/children.ts'
 import { describeDestination } from './contract.ts'
 import { askDuckDb } from './duckdb-file.ts'
-import { createWorkplace, noise, type Workplace } from './publication.ts'
+import { createWorkplace, type Workplace } from './publication.ts'
 import { asTexts, byKey, withoutScale } from './warehouse-rows.ts'
 
 const folderOf = (publication: Publication) =>
@@ -120,36 +119,5 @@ describe('an export in Parquet files', () => {
     const publication = await customers(['{"id":"1"}'], { folder, run: 'a*b?[c]' })
     const { manifest } = await createParquetDestination().publish(publication)
     expect(manifest.tables).toMatchObject([{ rows: 1 }, { rows: 0 }])
-  })
-
-  test('on a full disk ends with a sentence, with nothing visible and nothing left', async () => {
-    const publication = await workplace.toPublication('customers', noise(6_000_000))
-    const { said } = await publishInChild(
-      workplace,
-      { to: { parquet: true }, publication },
-      { fileBlocks: 2_000 },
-    )
-    expect(said).toMatch(
-      /^UnwritableError: Can't write to .*parquet\/customers\/.*: the file would be larger/,
-    )
-    expect(await readdir(join(workplace.exports, 'parquet', 'customers'))).toEqual([])
-  })
-
-  test('that a SIGKILL ended is not there, and is cleared away by the next', async () => {
-    const publication = await customers(['{"id":"1"}'])
-    const { signal } = await publishInChild(workplace, {
-      to: { parquet: true },
-      publication,
-      killAt: 'counted',
-    })
-    expect(signal).toBe('SIGKILL')
-    const folder = join(workplace.exports, 'parquet', 'customers')
-    expect((await readdir(folder)).filter((name) => !name.startsWith('.'))).toEqual([])
-    await createParquetDestination().publish(publication)
-    expect((await readdir(folder)).toSorted()).toEqual([
-      'export-customers-2026-03-01',
-      'latest',
-      'latest-proven',
-    ])
   })
 })

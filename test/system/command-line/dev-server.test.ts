@@ -1,6 +1,6 @@
 import { Client, Connection } from '@temporalio/client'
 import { defineSearchAttributeKey } from '@temporalio/common'
-import { execFileSync, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
@@ -138,7 +138,7 @@ describe('the dev server', () => {
   it('is not reached by the Ctrl-C that reaches its command', async () => {
     const { child, server } = await startElsewhere()
     const groupOf = (pid: number | undefined) =>
-      execFileSync('ps', ['-o', 'pgid=', '-p', String(pid)], { encoding: 'utf8' }).trim()
+      readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[2]
     expect(groupOf(child.pid)).toBe(String(child.pid))
     expect(groupOf(server.pid)).toBe(String(server.pid))
   })

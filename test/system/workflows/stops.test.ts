@@ -3,7 +3,7 @@ import type { Client } from '@temporalio/client'
 import { expect, test } from 'vitest'
 import type { ExportReport, ResourceResult } from '../../../core/exports/report.ts'
 import { until } from '../export/world.ts'
-import { exportPlan, exportReport, startSteps, type Steps } from '../../workflows/steps.ts'
+import { exportPlan, exportReport, startSteps, type Steps } from './steps.ts'
 
 /** An activity that ends only when it is cancelled. */
 function hanging(begun: string[], name: string) {

@@ -3,8 +3,8 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { createMetrics } from '../../../worker/telemetry/metrics.ts'
-import { parseMetrics } from '../../system/worker/scrape.ts'
+import { createMetrics } from '../../worker/telemetry/metrics.ts'
+import { parseMetrics } from '../system/worker/scrape.ts'
 
 interface Rule {
   alert: string
@@ -13,7 +13,7 @@ interface Rule {
   annotations: { summary: string }
 }
 
-const docs = (name: string) => readFileSync(new URL(`../../../docs/${name}`, import.meta.url), 'utf8')
+const docs = (name: string) => readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8')
 const { groups } = parse(docs('alerts.yml')) as { groups: { rules: Rule[] }[] }
 const rules = groups.flatMap((group) => group.rules)
 

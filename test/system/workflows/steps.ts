@@ -2,9 +2,9 @@ import type { Client } from '@temporalio/client'
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker'
 import { readFile } from 'node:fs/promises'
 import { inject, onTestFinished } from 'vitest'
-import type { Activities } from '../../activities/index.ts'
-import { prepareWorkflowBundle } from '../../worker/workflow-bundle.ts'
-import { connectTemporal } from '../system/export/world.ts'
+import type { Activities } from '../../../activities/index.ts'
+import { prepareWorkflowBundle } from '../../../worker/workflow-bundle.ts'
+import { connectTemporal } from '../export/world.ts'
 
 // A test tells what failed; the SDK's own log of it is pages long.
 Runtime.install({

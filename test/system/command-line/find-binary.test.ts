@@ -11,10 +11,10 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { buildBinary } from '../../scripts/dev-server/build-binary.ts'
-import { cliVersion, findBinary } from '../../scripts/dev-server/find-binary.ts'
-import type { Obtain } from '../../scripts/dev-server/obtain.ts'
-import type { FindBinary } from '../../scripts/dev-server/find-binary.ts'
+import { buildBinary } from '../../../scripts/dev-server/build-binary.ts'
+import { cliVersion, findBinary } from '../../../scripts/dev-server/find-binary.ts'
+import type { Obtain } from '../../../scripts/dev-server/obtain.ts'
+import type { FindBinary } from '../../../scripts/dev-server/find-binary.ts'
 
 let folder: string
 let tasks: string[]
@@ -104,7 +104,7 @@ describe('the binary of the dev server', () => {
 
   it('is built from the version that it is kept under', () => {
     const module = readFileSync(
-      new URL('../../scripts/dev-server/temporal-cli/go.mod', import.meta.url),
+      new URL('../../../scripts/dev-server/temporal-cli/go.mod', import.meta.url),
       'utf8',
     )
     expect(module).toContain(`require github.com/temporalio/cli v${cliVersion}\n`)
