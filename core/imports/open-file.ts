@@ -160,9 +160,10 @@ function groupedBy({ kind, layout }: { kind: ImportKind; layout: Layout }): numb
 async function readLookups({ mapping, layout }: { mapping: Mapping; layout: Layout }) {
   const byField = new Map<string, Lookup>()
   const problems: Problem[] = []
-  const known = [...layout.targets, ...layout.constants.map(({ target }) => target)]
+  const targets = [...layout.targets, ...layout.constants.map(({ target }) => target)]
+  const known = new Map(targets.flatMap((target) => (target === undefined ? [] : [[target.name, target]])))
   for (const [field, path] of Object.entries(mapping.lookups ?? {})) {
-    const target = known.find((target) => target?.name === field.trim().toLowerCase())
+    const target = known.get(field.trim().toLowerCase())
     if (target === undefined)
       problems.push(
         aboutColumn(`--lookup ${field}`, { words: 'is a field that no column of the file is for' }),

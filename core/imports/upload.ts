@@ -28,8 +28,8 @@ export interface CopiedInput {
  * messages show, and gets a folder of its own: no name that somebody chose decides where anything is written.
  */
 export async function copyInput({ files, to }: { files: InputFiles; to: string }): Promise<CopiedInput> {
-  const copy = async (path: string, folder: string) => {
-    await refuseLarge(path)
+  const copy = async (path: string, folder: string, sort: 'table' | 'lookup' = 'table') => {
+    await refuseLarge(path, sort)
     const name = join(folder, basename(path))
     await mkdir(join(to, folder), { recursive: true })
     await copyFile(path, join(to, name), constants.COPYFILE_EXCL)
@@ -38,7 +38,7 @@ export async function copyInput({ files, to }: { files: InputFiles; to: string }
   const file = await copy(files.file, 'file')
   const lookups: [string, string][] = []
   for (const [field, path] of Object.entries(files.mapping.lookups ?? {}))
-    lookups.push([field, await copy(path, join('lookups', String(lookups.length + 1)))])
+    lookups.push([field, await copy(path, join('lookups', String(lookups.length + 1)), 'lookup')])
   const { lookups: _, ...said } = files.mapping
   const names = { file, ...(files.lines !== undefined && { lines: await copy(files.lines, 'lines') }) }
   const byField = Object.fromEntries(lookups)

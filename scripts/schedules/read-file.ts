@@ -39,9 +39,16 @@ export async function readSchedulesFile(path: string): Promise<Map<string, Defin
   return parseSchedules({ text, path })
 }
 
+/** Thousands of schedules, in characters. */
+const longestText = 1024 ** 2
+/** What a value may be used again by its name: each use is checked as if it were written out. */
+const mostAliases = 100
+
 export function parseSchedules({ text, path }: { text: string; path: string }): Map<string, Definition> {
   const lines = new LineCounter()
-  const document = parseDocument(text, { lineCounter: lines })
+  if (text.length > longestText)
+    throw new SchedulesFileError([`${path} has more than 1 MB, and at most that is read. Split it.`])
+  const document = parseYaml({ text, path, lines })
   const [broken] = document.errors
   if (broken !== undefined)
     throw toYamlError({ path, line: lines.linePos(broken.pos[0]).line, error: broken })
@@ -62,10 +69,26 @@ export function parseSchedules({ text, path }: { text: string; path: string }): 
   return new Map(Object.entries(schedules).map(([name, entry]) => [name, toDefinition(entry, timezone)]))
 }
 
+function parseYaml({ text, path, lines }: { text: string; path: string; lines: LineCounter }): Document {
+  try {
+    return parseDocument(text, { lineCounter: lines })
+  } catch (error) {
+    // Lists within lists within lists: the parser calls itself for each.
+    throw toYamlError({ path, line: 1, error: error as Error })
+  }
+}
+
 function toContent({ document, path }: { document: Document; path: string }): unknown {
   try {
-    return document.toJS() ?? {}
+    return document.toJS({ maxAliasCount: mostAliases }) ?? {}
   } catch (error) {
+    if (/alias count/i.test(String(error)))
+      throw new SchedulesFileError(
+        [
+          `${path} has more than ${mostAliases} aliases (*name), and at most ${mostAliases} are read. Write the values out.`,
+        ],
+        { cause: error },
+      )
     throw toYamlError({ path, line: 1, error: error as Error })
   }
 }

@@ -38,6 +38,7 @@ const refusals = new Set([
   'UnknownFieldError',
   'PrivacyRefusedError',
   'InvalidFile',
+  'UnreadableFileError',
   'RowsTaken',
   'MappingError',
   'FolderOutsideError',

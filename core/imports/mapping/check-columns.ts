@@ -1,6 +1,6 @@
 import { fieldsOf } from '../../tables/field-meta.ts'
-import { nearestName } from '../../tables/nearest-name.ts'
-import { eachRow, type FieldTarget, isNamed, knownNames } from './field-target.ts'
+import { createNearestName, nearestName } from '../../tables/nearest-name.ts'
+import { eachRow, type FieldTarget, knownNames, namesOf } from './field-target.ts'
 import { aboutColumn, type Problem } from '../problems.ts'
 import type { ImportKind } from '../kinds.ts'
 import type { Mapping } from './mapping.ts'
@@ -71,13 +71,14 @@ export function checkColumns(
   given: readonly FieldTarget[],
 ): Problem[] {
   if (columns !== undefined) {
-    const known = knownNames(kind)
+    const nearest = createNearestName(() => knownNames(kind))
+    const named = new Set(given.flatMap(namesOf))
     return columns
-      .filter((name) => !given.some((target) => isNamed(name, target)))
+      .filter((name) => !named.has(name.trim().toLowerCase()))
       .map((name) =>
         aboutColumn(`--columns ${name}`, {
           words: 'is no column of the file',
-          fix: nearestName(name, known),
+          fix: nearest(name),
         }),
       )
   }

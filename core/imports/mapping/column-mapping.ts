@@ -1,10 +1,9 @@
 import type { Layout, LayoutOptions } from './check-columns.ts'
 import { shell } from '../../runs/view/shell.ts'
-import { nearestName } from '../../tables/nearest-name.ts'
+import { createNearestName, nearestName } from '../../tables/nearest-name.ts'
 import { checkColumns, findDoubles, findMissing } from './check-columns.ts'
-import { eachRow, type FieldTarget, isNamed, knownNames, toTarget } from './field-target.ts'
+import { eachRow, type FieldTarget, knownNames, namesOf, toTarget } from './field-target.ts'
 import type { ImportKind } from '../kinds.ts'
-import type { Mapping } from './mapping.ts'
 import { aboutColumn, type Problem } from '../problems.ts'
 
 /** What is written beside a file's own columns into results.csv; such a file may come back in. */
@@ -12,9 +11,17 @@ export const resultColumns = ['_row', '_status', '_id', '_error', '_sent_at', '_
 
 /** Lays a file's header out. Says everything that is wrong with it at once. */
 export function toLayout(options: LayoutOptions): Layout {
-  const { kind, header, mapping } = options
+  const { kind, header, mapping, columns } = options
+  const placing: Placing = {
+    ...options,
+    mappedNames: new Map(
+      Object.entries(mapping.columns ?? {}).map(([theirs, ours]) => [plain(theirs), ours]),
+    ),
+    wanted: columns && new Set(columns.map(plain)),
+    nearest: createNearestName(() => knownNames(kind)),
+  }
   const places = header.map((column, index) =>
-    placeColumn({ ...options, column: column.trim(), position: index + 1 }),
+    placeColumn(placing, { column: column.trim(), position: index + 1 }),
   )
   const constants = Object.entries(mapping.set ?? {}).map(([name, text]) => toConstant({ kind, name, text }))
   const targets = places.map((place) => ('target' in place ? place.target : undefined))
@@ -42,50 +49,49 @@ type Place =
   | { problem: Problem }
   | { nameless: true }
 
-function placeColumn({
-  kind,
-  column,
-  mapping,
-  columns,
-  hasLines,
-  position,
-}: LayoutOptions & { column: string; position: number }): Place {
+/** What the columns of one header are placed by: a file may have 2,000 of them, and a mapping as many names. */
+interface Placing extends LayoutOptions {
+  mappedNames: ReadonlyMap<string, string | null>
+  wanted: ReadonlySet<string> | undefined
+  nearest: (name: string) => string | undefined
+}
+
+interface HeaderCell {
+  column: string
+  position: number
+}
+
+function placeColumn(placing: Placing, cell: HeaderCell): Place {
+  const { kind, mapping, hasLines, mappedNames, wanted } = placing
+  const { column } = cell
   if (column === '') return { nameless: true }
   if ((resultColumns as readonly string[]).includes(column))
     return { ignored: { column, why: 'it is of a results file' } }
-  const mapped = mappedName(mapping, column)
+  // A name as it is written goes before one with other capitals.
+  const isExact = Object.hasOwn(mapping.columns ?? {}, column)
+  const mapped = isExact ? mapping.columns?.[column] : mappedNames.get(plain(column))
   if (mapped === null) return { ignored: { column, why: 'the mapping leaves it out' } }
   const target = toTarget({ kind, name: mapped ?? column })
-  if (target === undefined) return unknownColumn({ kind, column, mapped, position })
+  if (target === undefined) return unknownColumn(placing, { ...cell, mapped })
   if (target.name === 'id' && (kind.does !== 'create' || hasLines === true)) return { target }
   if (target.readOnly && mapped === undefined)
     return { ignored: { column, why: 'only the service writes it' } }
   if (target.readOnly)
     return { problem: aboutColumn(column, { words: `stands for ${mapped}, which only the service writes` }) }
-  const isWanted = columns === undefined || columns.some((name) => isNamed(name, target))
+  const isWanted = wanted === undefined || namesOf(target).some((name) => wanted.has(name))
   return isWanted ? { target } : { ignored: { column, why: 'it is not among the columns asked for' } }
 }
 
-function mappedName({ columns = {} }: Mapping, column: string): string | null | undefined {
-  if (Object.hasOwn(columns, column)) return columns[column]
-  return Object.entries(columns).find(([theirs]) => theirs.trim().toLowerCase() === column.toLowerCase())?.[1]
-}
+const plain = (name: string) => name.trim().toLowerCase()
 
-function unknownColumn({
-  kind,
-  column,
-  mapped,
-  position,
-}: {
-  kind: ImportKind
-  column: string
-  mapped: string | undefined
-  position: number
-}): Place {
+function unknownColumn(
+  { kind, nearest }: Placing,
+  { column, position, mapped }: HeaderCell & { mapped: string | undefined },
+): Place {
   // `_extra`, `_read_at` and the like stand in exports.
   if (mapped === undefined && (kind.foreign.includes(column) || column.startsWith('_')))
     return { ignored: { column, why: 'it is of an export, and no field' } }
-  const fix = nearestName(mapped ?? column, knownNames(kind))
+  const fix = nearest(mapped ?? column)
   const words =
     mapped === undefined
       ? `is no field of a ${kind.one}. Say what it stands for with ${shell`--map ${`${column}=...`}`}, or leave it out with ${shell`--map ${`${column}=`}`}`

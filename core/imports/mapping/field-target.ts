@@ -57,11 +57,8 @@ function walk({ kind, fields, parts, path, readOnly }: Walk): Omit<FieldTarget, 
   return walk({ ...here, fields: meta.fields, parts: inner, path: [...here.path, item - 1] })
 }
 
-/** Whether a name stands for a field, or for the list that the field is in. */
-export function isNamed(name: string, { name: own, path }: FieldTarget): boolean {
-  const plain = name.trim().toLowerCase()
-  return plain === own || plain === path[0]
-}
+/** The names that stand for a field: its own, and that of the list that it is in. */
+export const namesOf = ({ name, path }: FieldTarget): string[] => [name, String(path[0])]
 
 /** Names that a header may hold, for a person who has mistyped one. */
 export function knownNames(kind: ImportKind): string[] {

@@ -2,19 +2,25 @@ import { basename } from 'node:path'
 import { createNearestName } from '../../tables/nearest-name.ts'
 import { detectDialect } from '../csv/dialect.ts'
 import { MappingError } from '../errors.ts'
+import { refuseLarge } from '../file-size.ts'
 import type { Fault } from '../problems.ts'
 import { placeOf, readRows } from '../csv/read-rows.ts'
 
 /** Their names to our ids: `76.123.456-7` to `sup_0001`. */
 export type Lookup = (theirs: string) => { ours: string } | { fault: Fault }
 
+/** Each is held in memory, and so are those of every other field. */
+const mostEntries = 100_000
+
 /**
  * Reads a look-up file: two columns, theirs and ours. Its first row may be a header: then it stands for nothing
  * that a file holds.
- * @throws {MappingError} where it has other columns, or one of theirs stands for two of ours
+ * @throws {MappingError} where it has other columns or too many rows, or one of theirs stands for two of ours
+ * @throws {UnreadableFileError} where it is no CSV file, or too large
  */
 export async function readLookup(path: string): Promise<Lookup> {
   const name = basename(path)
+  await refuseLarge(path, 'lookup')
   const entries = new Map<string, { theirs: string; ours: string }>()
   for await (const { cells, ...place } of readRows({ path, dialect: await detectDialect(path) })) {
     const [from = '', to = '', ...more] = cells.map((cell) => cell.trim())
@@ -31,6 +37,11 @@ export async function readLookup(path: string): Promise<Lookup> {
         withoutValues: 'stands for another one of ours than in a row above.',
       })
     entries.set(toComparable(from), { theirs: from, ours: to })
+    if (entries.size > mostEntries) {
+      const most = mostEntries.toLocaleString('en')
+      const message = `${name} has more than ${most} rows, and at most that many are looked up. Keep only what the file looks up.`
+      throw new MappingError(message, { withoutValues: message })
+    }
   }
   const nearest = createNearestName(() => entries.keys())
   return (theirs) => {

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { dateOrders } from '../cells/dates.ts'
 import { MappingError } from '../errors.ts'
 import { toProblems } from '../../runs/parse-input.ts'
+import { refuseLarge } from '../file-size.ts'
 import { conventionsOf, type Conventions } from '../cells/locale.ts'
 
 /** How every field is written: `supplier`, `lines.2.amount`. Capitals and blanks around it don't matter. */
@@ -39,8 +40,13 @@ export function parseMapping(value: unknown, name = 'the mapping'): Mapping {
   })
 }
 
-/** Reads a `mapping.json`. Files that it names for look-ups lie beside it. */
+/**
+ * Reads a `mapping.json`. Files that it names for look-ups lie beside it.
+ * @throws {MappingError}
+ * @throws {UnreadableFileError} where it is too large
+ */
 export async function readMapping(path: string): Promise<Mapping> {
+  await refuseLarge(path, 'mapping')
   const text = await readFile(path, 'utf8')
   const mapping = parseMapping(parseJson(text, path), path)
   if (mapping.lookups === undefined) return mapping

@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { checkFile, type FileCheck } from '../../../core/imports/check.ts'
 import { copyInput } from '../../../core/imports/upload.ts'
+import { readMapping } from '../../../core/imports/mapping/mapping.ts'
 import type { ImportFile } from '../../../core/imports/open-file.ts'
 import { fileOf, temporaryFolder } from './csv-file.ts'
 
@@ -93,6 +94,18 @@ describe('no file holds the event loop', () => {
       'has 20,000 columns, and at most 2,000 are read',
     ],
     [
+      '2,000 columns and a mapping, look-ups and --columns of that size',
+      async () => {
+        const names = Array.from({ length: 2_000 }, (_, at) => `Columna ${at}`)
+        const fields = names.map((_, at) => `lines.${at}.amout`)
+        const columns = Object.fromEntries(names.map((name, at) => [` ${name.toUpperCase()}`, fields[at]!]))
+        const lookups = Object.fromEntries(fields.map((field) => [field, 'suppliers.csv']))
+        const path = await fileOf(`${names.join(',')}\n${names.join(',')}\n`)
+        return { kind: 'retentions', path, columns: fields, mapping: { columns, lookups } }
+      },
+      'which is no field of a retention',
+    ],
+    [
       'amounts of 100,000 decimals',
       async () => ({
         kind: 'retentions',
@@ -137,5 +150,27 @@ describe('no file holds the event loop', () => {
             .join('\n')
     expect(said).toContain(sentence)
     expect(heldMs).toBeLessThan(mostHeld)
+  })
+})
+
+describe('what an import is told by files of its own is bounded', () => {
+  test('a look-up file of more than 10 MB or 100,000 rows is refused with a sentence', async () => {
+    const path = await fileOf(rows(1, () => retention(1, {})))
+    const suppliers = await fileOf('', 'suppliers.csv')
+    const mapping = { lookups: { supplier: suppliers } }
+    await writeFile(suppliers, Array.from({ length: 100_001 }, (_, at) => `${at};s\n`).join(''))
+    await expect(checkFile({ kind: 'retentions', path, mapping })).rejects.toThrow(
+      'suppliers.csv has more than 100,000 rows, and at most that many are looked up.',
+    )
+    await truncate(suppliers, 20 * 1024 ** 2)
+    await expect(checkFile({ kind: 'retentions', path, mapping })).rejects.toThrow(
+      'suppliers.csv has 20.0 MB, and at most 10 MB is read. Keep only what the file looks up.',
+    )
+  })
+
+  test('a mapping of more than 1 MB is refused with a sentence, before it is read', async () => {
+    const path = await fileOf('{}', 'mapping.json')
+    await truncate(path, 2 * 1024 ** 2)
+    await expect(readMapping(path)).rejects.toThrow(/mapping\.json has 2\.0 MB, and at most 1 MB is read\./)
   })
 })

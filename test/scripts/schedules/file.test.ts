@@ -189,3 +189,23 @@ describe('a change of the clock', () => {
     expect(warnings).toEqual(says.map((words) => expect.stringContaining(words)))
   })
 })
+
+test('a file that grows when it is read, or is larger than any that a person writes, is refused with a sentence', async () => {
+  const levels = Array.from(
+    { length: 9 },
+    (_, at) => `x${at + 1}: &x${at + 1} [${Array.from({ length: 9 }, () => `*x${at}`).join(', ')}]`,
+  )
+  const bomb = `x0: &x0 [a]\n${levels.join('\n')}\nschedules: *x9\n`
+  expect(() => parseSchedules({ text: bomb, path: 'schedules.yaml' })).toThrow(
+    'schedules.yaml has more than 100 aliases (*name), and at most 100 are read.',
+  )
+  // Each alias is small: what they make together is not.
+  const wide = `x: &x [${'a, '.repeat(5_000)}]\nschedules: {${Array.from({ length: 5_000 }, (_, at) => `s${at}: *x`).join(', ')}}\n`
+  expect(() => parseSchedules({ text: wide, path: 'schedules.yaml' })).toThrow('more than 100 aliases')
+  const deep = `schedules: ${'['.repeat(100_000)}`
+  expect(() => parseSchedules({ text: deep, path: 'schedules.yaml' })).toThrow(SchedulesFileError)
+  const large = `# ${'x'.repeat(1024 ** 2)}\n`
+  expect(() => parseSchedules({ text: large, path: 'schedules.yaml' })).toThrow(
+    /^schedules\.yaml has more than 1 MB, and at most that is read/,
+  )
+})

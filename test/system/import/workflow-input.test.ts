@@ -45,7 +45,7 @@ test.each([
     'outside the data folder',
     'connector',
   ],
-  ['an unknown locale', [{ ...good, locale: 'xx-nowhere-1' }], 'no known locale', 'es-CL'],
+  ['an unknown locale', [{ ...good, locale: 'xx-nowhere-1' }], 'The locale is not a known one', 'es-CL'],
   [
     'another workspace',
     [{ ...good, identity: { workspace: 'acc_other', baseUrl: 'http://x', mode: 'live', store: 's' } }],
