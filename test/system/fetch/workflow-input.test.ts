@@ -42,7 +42,7 @@ describe('the input of a fetch, as the Temporal UI can send it', () => {
     [
       'a cell that is no id',
       [{ ...credit, file: 'inbox/decimal.csv' }],
-      'row 3 has 2 cells, and the header 1; row 4 has 12.5',
+      'row 3; row 4',
     ],
     ['a rate of nothing', [{ ...credit, ids: ['501'], requestsPerSecond: 0 }], 'requestsPerSecond: '],
   ])('ends at once with a sentence for %s', async (_, args, says) => {
