@@ -39,11 +39,7 @@ describe('the input of a fetch, as the Temporal UI can send it', () => {
     ['a file outside the data folder', [{ ...credit, file: '../ids.csv' }], 'outside the data folder'],
     ['a file that is not there', [{ ...credit, file: 'ids.csv' }], 'There is no file ids.csv'],
     ['a file with two such columns', [{ ...credit, file: 'inbox/twice.csv' }], 'two columns id'],
-    [
-      'a cell that is no id',
-      [{ ...credit, file: 'inbox/decimal.csv' }],
-      'row 3; row 4',
-    ],
+    ['a cell that is no id', [{ ...credit, file: 'inbox/decimal.csv' }], 'row 3; row 4'],
     ['a rate of nothing', [{ ...credit, ids: ['501'], requestsPerSecond: 0 }], 'requestsPerSecond: '],
   ])('ends at once with a sentence for %s', async (_, args, says) => {
     const before = asked(world)
