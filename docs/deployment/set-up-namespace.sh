@@ -1,13 +1,13 @@
 #!/bin/sh
-# Makes the namespace and the search attributes that runs are found by in the UI. May run again at any time.
+# Creates the namespace and the search attributes by which the UI finds runs. Safe to run again.
 set -eu
 namespace="${TEMPORAL_NAMESPACE:-default}"
-# The UI shows what has ended for so long. Reports and the ledger in the data folder stay.
+# How long the UI shows ended runs. Reports and the ledger in the data folder are kept.
 retention="${TEMPORAL_RETENTION:-30d}"
 if ! temporal operator namespace describe --namespace "$namespace" > /dev/null 2>&1; then
   temporal operator namespace create --namespace "$namespace" --retention "$retention"
 fi
-# A namespace is known everywhere some seconds after it was made.
+# A new namespace takes some seconds to be known everywhere.
 tries=0
 until there="$(temporal operator search-attribute list --namespace "$namespace" 2> /dev/null)"; do
   tries=$((tries + 1))

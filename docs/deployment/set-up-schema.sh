@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes Temporal's two databases, or brings their tables up to the version of this image. May run again at any time.
+# Creates Temporal's two databases, or migrates their tables to the version of this image. Safe to run again.
 set -eu
 SQL_PASSWORD="$(cat /run/secrets/temporal_db_password)"
 export SQL_PASSWORD
