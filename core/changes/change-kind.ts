@@ -46,6 +46,10 @@ export interface ChangeKind {
   lookBefore?(look: LookBefore & { last: string | null; attempts: number }): Promise<SeenBefore>
   /** Looks what became of it; there for every kind that can answer `lookUp`. */
   lookUp?(look: LookUp): Promise<Seen>
+  /** Looks up a record that the list shows in the same way; undefined where the list shows none. */
+  findListed?(
+    options: Pick<LookBefore, 'billing' | 'signal'>,
+  ): Promise<{ id: string; found: boolean } | undefined>
   /** The answer says only that the request was taken: what became of it is settled by a look, like a lost one. */
   readonly settledByLook?: true
   /** The answer itself shows already that it did not last: the breaker hears of it before the look. */

@@ -3,6 +3,7 @@ import { retention, retentions } from '../../billing/resources/retentions.ts'
 import type { ChangeKind, LookBefore, LookUp, Seen } from '../change-kind.ts'
 import { differencesOf, textOf } from '../compare-fields.ts'
 import { compareDecimals } from '../decimals.ts'
+import { isRecord } from '../../reading/record.ts'
 import { findRecords, type FoundRecords } from '../reconcile/find-records.ts'
 
 /**
@@ -17,6 +18,7 @@ export const createRetention: ChangeKind = {
   send: ({ billing, body, options }) => billing.createRetention(body, options),
   whenUnknown: () => 'lookUp',
   lookUp,
+  findListed,
   traitsOf: (body) => ({
     signature: textOf(body['document']),
     lines: Array.isArray(body['lines']) ? body['lines'].length : 0,
@@ -81,6 +83,18 @@ async function lookUp({ billing, body, before, others, signal }: LookUp): Promis
       words: 'the list of retentions showed records of another supplier, document or number than asked for',
     }
   return { seen: 'absent' }
+}
+
+async function findListed({
+  billing,
+  signal,
+}: Pick<LookBefore, 'billing' | 'signal'>): Promise<{ id: string; found: boolean } | undefined> {
+  const query = { resource: retentions, page: 1, pageSize: 1, ordering: '-created' }
+  const [body] = (await billing.list({ ...query, ...(signal && { signal }) })).records.filter(isRecord)
+  if (body === undefined) return undefined
+  const id = textOf(body['id'])
+  const { records, honoured } = await findRetentions({ billing, body, signal })
+  return { id, found: honoured && records.some((record) => textOf(record['id']) === id) }
 }
 
 function found(id: string, ids: readonly string[]): Seen {

@@ -130,7 +130,7 @@ async function settleAbsent(settling: Settling, row: LedgerRow): Promise<void> {
     await ledger.move({ id: row.id, from: ['unknown'], sends: row.sends, patch })
     return
   }
-  const failure = await controlFailure(settling)
+  const failure = await controlFailure(settling, row)
   if (failure !== undefined) return await park(settling, row, failure.outcome, failure.words)
   if (row.outcome === 'refusedLater')
     return await settle(settling, row, {
