@@ -3,6 +3,7 @@ import type { Settings } from '../../worker/settings/settings.ts'
 import { reportExport } from './report-export.ts'
 import { type ExportHandle } from './show-export.ts'
 import { followExport } from './follow-export.ts'
+import { unprintedNote, unprintedReport } from './unprinted-report.ts'
 import { openLocalSession } from '../session/local-session.ts'
 import { openSession, resumeOrThrow, type Session } from '../session/session.ts'
 import { exitCodes } from '../terminal/failures.ts'
@@ -16,6 +17,8 @@ interface RunToReport {
   /** False where the run has no use for the service: then it may be away. */
   needsService: boolean
   detach: boolean
+  /** The same for the same command in the same workspace. */
+  key: string
   start(session: Session): Promise<ExportHandle>
   /** What Ctrl-C does; `letGo` leaves the run to whoever runs it, and ends the process. */
   onInterrupt(of: { handle: ExportHandle; letGo: () => Promise<void> }): Disposable
@@ -28,20 +31,28 @@ interface RunToReport {
 export async function runToReport(options: RunToReport): Promise<void> {
   const { settings, terminal, detach, needsService } = options
   const open = options.local ? openLocalSession : openSession
+  const unprinted = unprintedReport({ dataDir: settings.dataDir, key: options.key })
+  const start = async (session: Session): Promise<ExportHandle> => {
+    const ended = detach ? undefined : await unprinted.find(session.client)
+    if (ended === undefined) return await options.start(session)
+    terminal.note(unprintedNote(ended))
+    return session.client.workflow.getHandle(ended)
+  }
   let run: string | undefined
   for (;;) {
     const session = await open({ settings, terminal, needsService })
     const { client, identity } = session
     try {
       terminal.identity({ workspace: identity.workspace, testMode: identity.mode === 'test' })
-      const handle: ExportHandle =
-        run === undefined ? await options.start(session) : client.workflow.getHandle(run)
+      const handle: ExportHandle = run === undefined ? await start(session) : client.workflow.getHandle(run)
       run = handle.workflowId
       if (detach) return tellDetached({ run, terminal })
+      await unprinted.follows(run)
       const letGo = () => leave({ session, run: handle.workflowId, terminal })
       using _interrupt = options.onInterrupt({ handle, letGo })
       const report: ExportReport = await followExport({ client, handle, terminal, gone: session.gone })
-      return await reportExport({ report, terminal, settings })
+      await reportExport({ report, terminal, settings })
+      return await unprinted.printed()
     } catch (error) {
       resumeOrThrow({ session, error, terminal })
     } finally {

@@ -21,6 +21,7 @@ export async function runPublish(options: {
     local,
     detach,
     needsService: false,
+    key: toPublishId(input),
     async start({ client }) {
       const handle = await startPublish({ client, taskQueue: settings.taskQueue, input })
       terminal.note(`Run ${handle.workflowId}`)

@@ -11,6 +11,7 @@ import { openLocalSession } from '../session/local-session.ts'
 import type { RecoveryOrder } from '../commands/recover.ts'
 import { answerRecovery } from './ask-recovery.ts'
 import { reportRecovery } from './report-recovery.ts'
+import { unprintedNote, unprintedReport } from './unprinted-report.ts'
 import { openSession, resumeOrThrow, type Session } from '../session/session.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { shell } from '../../core/runs/view/shell.ts'
@@ -26,6 +27,8 @@ export async function runRecovery(call: Call): Promise<void> {
   const { settings, terminal, order } = call
   const input = toInput(call)
   const run = nameRecovery({ settings, input })
+  const unprinted = unprintedReport({ dataDir: settings.dataDir, key: run })
+  const find = (client: Session['client']) => (order.detach ? undefined : unprinted.find(client))
   for (;;) {
     const mayWrite = (other: string) => other === run
     const session = await (order.local
@@ -34,16 +37,22 @@ export async function runRecovery(call: Call): Promise<void> {
     try {
       const { identity } = session
       terminal.identity({ workspace: identity.workspace, testMode: identity.mode === 'test' })
-      const handle = await startRecovery({ ...call, session, run, input })
+      const ended = await find(session.client)
+      if (ended !== undefined) terminal.note(unprintedNote(ended))
+      const handle =
+        ended === undefined
+          ? await startRecovery({ ...call, session, run, input })
+          : session.client.workflow.getHandle<typeof recoverSubscriptions>(ended)
       if (order.detach)
         return terminal.result({
           document: { run },
           text: `Follow it with: ${shell`connector watch ${run}`}`,
         })
+      await unprinted.follows(run)
       const says = 'nothing more is resumed, and what became of the last ones is waited for'
       using _interrupt = stopChangesOnInterrupt({ session, handle, terminal, says })
       await followRecovery({ session, handle, terminal, settings })
-      return
+      return await unprinted.printed()
     } catch (error) {
       resumeOrThrow({ session, error, terminal })
     } finally {

@@ -73,7 +73,7 @@ async function startOrAttach(
 }
 
 /** Lists and destinations are the same in any order. */
-const inOrder = ({ to, ...input }: ExportInput | FetchInput) => ({
+export const inOrder = ({ to, ...input }: ExportInput | FetchInput) => ({
   ...input,
   ...(to !== undefined && { to: to.toSorted() }),
   ...('resources' in input && input.resources !== undefined && { resources: input.resources.toSorted() }),

@@ -1,0 +1,53 @@
+import type { Client } from '@temporalio/client'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import {
+  connectTemporal,
+  createWorld,
+  startCommand,
+  startTestWorker,
+  until,
+  type World,
+} from '../export/world.ts'
+import { addonsCsv } from '../import/world.ts'
+import { breakSome, idsOf, well } from '../recovery/world.ts'
+
+const slow = { kind: 'latency', ms: 2_000 } as const
+
+const openRun = async (client: Client, { taskQueue }: World): Promise<string | undefined> => {
+  const query = `TaskQueue = '${taskQueue}' AND ExecutionStatus = 'Running' AND WorkflowType != 'exportResource'`
+  for await (const { workflowId } of client.workflow.list({ query })) return workflowId
+  return undefined
+}
+
+test.each([
+  ['export', (world: World) => ['export', 'plans', '--out', world.dataDir], 'another'],
+  ['recover', () => ['recover', '--verify-after', '50ms', '--cool-down', '0'], 'another'],
+  ['import', (world: World) => ['import', 'addons', join(world.dataDir, 'addons.csv')], 'none'],
+] as const)(
+  '%s, killed before it prints its report, prints it when it is started again, and only then begins the next run',
+  { timeout: 90_000 },
+  async (_, wordsOf, next) => {
+    const world = await createWorld(well)
+    breakSome(world, { ids: idsOf(world).slice(0, 3), reason: 'gateway_issue' })
+    writeFileSync(join(world.dataDir, 'addons.csv'), addonsCsv(3))
+    await startTestWorker(world, { BILLING_SETTLE_SECONDS: '0.05' })
+    const client = await connectTemporal()
+    const words = [...wordsOf(world), '--json']
+    world.sandbox.control.setFaults({ faults: [slow] })
+    const first = startCommand(world, words)
+    await first.says('Run ')
+    await until(async () => (await openRun(client, world)) !== undefined)
+    const run = (await openRun(client, world)) ?? ''
+    first.child.kill('SIGSTOP')
+    world.sandbox.control.setFaults({ faults: [] })
+    await client.workflow.getHandle(run).result()
+    first.child.kill('SIGKILL')
+    const [again, once] = [await startCommand(world, words).ended, await startCommand(world, words).ended]
+    const runOf = ({ stdout }: { stdout: string }) => (JSON.parse(stdout) as { run: string }).run
+    expect({ code: again.code, run: runOf(again) }).toEqual({ code: 0, run })
+    if (next === 'none') expect(once.code).toBe(2)
+    else expect({ code: once.code, isAnother: runOf(once) !== run }).toEqual({ code: 0, isAnother: true })
+  },
+)
