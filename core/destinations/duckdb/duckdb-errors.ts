@@ -31,7 +31,12 @@ export function toDuckDbError(error: unknown, place: { path: string; readOnly?: 
         ' (--exclude), and run the export again.',
       { cause: error },
     )
-  if (/^(Constraint|Dependency|Catalog|Binder) Error/.test(said))
+  if (/^(Constraint|Conversion|Invalid Input|Out of Range) Error/.test(said))
+    // What DuckDB says of these shows a value.
+    return new ChangedTableError(
+      `Rows can't be merged into ${path}: a rule or a type of its tables keeps one out (${said.split(':')[0]}). Nothing was written: change back what was changed.`,
+    )
+  if (/^(Dependency|Catalog|Binder) Error/.test(said))
     return new ChangedTableError(
       `Rows can't be merged into ${path}: someone changed its tables (${said}). Nothing was written: change them back.`,
       { cause: error },

@@ -61,10 +61,11 @@ function toRefusal(
       )
     case '23':
     case '2B':
-      // What PostgreSQL says of these shows a row.
+    case 'P0':
+      // What PostgreSQL, or a trigger, says of these shows a row.
       return new ChangedTableError(
         `A rule that someone put on a table of ${where} keeps rows out` +
-          ` (${[error.table, error.constraint, error.column].filter(Boolean).join(', ')}). ${nothing}: take it away.`,
+          ` (${[error.table, error.constraint, error.column].filter(Boolean).join(', ') || `code ${code}`}). ${nothing}: remove it.`,
       )
     case '54':
       return new WarehouseRefusedError(

@@ -1,0 +1,44 @@
+import { DuckDBInstance } from '@duckdb/node-api'
+import { DatabaseError } from 'pg'
+import { expect, test } from 'vitest'
+import { toDuckDbError } from '../../../core/destinations/duckdb/duckdb-errors.ts'
+import { toPostgresError } from '../../../core/destinations/postgres/postgres-errors.ts'
+
+const email = 'juan.soto@ejemplo.cl'
+
+test.each([
+  [
+    'a unique column',
+    'create table t (email text unique)',
+    `insert into t values ('${email}'), ('${email}')`,
+  ],
+  ['a check', `create table t (email text check (email <> '${email}'))`, `insert into t values ('${email}')`],
+  [
+    'another type',
+    'create table t (email integer)',
+    `insert into t select v from (values ('${email}')) s(v)`,
+  ],
+])('what DuckDB says of a row that %s keeps out is told without the value', async (_, create, insert) => {
+  const connection = await (await DuckDBInstance.create(':memory:')).connect()
+  await connection.run(create)
+  const error = await connection.run(insert).then(
+    () => expect.fail('was not refused'),
+    (refused: Error) => refused,
+  )
+  expect(error.message).toContain(email)
+  const told = toDuckDbError(error, { path: 'w.duckdb' }) as Error
+  expect(told.message).toMatch(/^Rows can't be merged into w\.duckdb/)
+  expect(told.message).not.toContain(email)
+  connection.closeSync()
+})
+
+test.each(['P0001', '23505', '22P02'])(
+  'what PostgreSQL says of a row (%s) is told without the value',
+  (code) => {
+    const error = Object.assign(new DatabaseError(`no ${email}`, 1, 'error'), { code })
+    const told = toPostgresError(error, { where: 'w' }) as Error
+    expect(told.message).toContain('w')
+    expect(told.message).toContain(code.slice(0, 2))
+    expect(told.message).not.toContain(email)
+  },
+)
