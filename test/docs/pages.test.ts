@@ -39,3 +39,12 @@ test('docs/commands.md has every command and no other', () => {
   expect(known.length).toBeGreaterThan(20)
   expect(new Set(listed)).toEqual(new Set(known))
 })
+
+test('every path of the code that README and docs name exists', () => {
+  const path = /`((?:core|workflows|activities|worker|scripts|sandbox|test|bench|docs)\/[\w./-]*)`/g
+  const named = pages.flatMap((page) =>
+    [...read(page).matchAll(path)].map(([, name = '']) => ({ page, name })),
+  )
+  expect(named.length).toBeGreaterThan(50)
+  expect(named.filter(({ name }) => !existsSync(join(root, name)))).toEqual([])
+})
