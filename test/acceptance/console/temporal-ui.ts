@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Locator, Page, Request } from 'playwright-core'
 
-/** `PICTURES=docs/pictures vitest run test/console` takes the pictures of the docs anew. */
+/** `PICTURES=docs/pictures vitest run test/acceptance/console` takes the pictures of the docs anew. */
 const pictures = process.env['PICTURES']
 
 /** What an operator does in the Temporal UI, as the UI lays it out. */

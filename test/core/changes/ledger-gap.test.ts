@@ -178,10 +178,11 @@ test('where the journal was lost or put back too, all that looks unsent is unkno
 
 test('a kill at any moment is never taken for a ledger that was put back', { timeout: 60_000 }, async () => {
   const kind = changeKinds['create-addon']
+  const rows = Number(process.env['KILL_ROWS'] ?? 20)
   const sandbox = await startSandbox()
   const folder = await temporaryFolder()
   const engine = await startEngine({ kind, sandbox, folder })
-  await engine.stage(addonRows(60))
+  await engine.stage(addonRows(rows))
   await using journal = await openClaimJournal(engine.runFolder)
   let found = 0
   let kills = 0
@@ -194,7 +195,7 @@ test('a kill at any moment is never taken for a ledger that was put back', { tim
     kills += 1
     const state = await openState({ folder: left })
     const after = { ...engine, ledger: state.ledger, runFolder: left }
-    const { restaged, unknown } = await fix(after, { staged: 60, told })
+    const { restaged, unknown } = await fix(after, { staged: rows, told })
     found += restaged + unknown
     await state.close()
   }
@@ -217,7 +218,7 @@ test('a kill at any moment is never taken for a ledger that was put back', { tim
     },
   })
   await Promise.all(killing)
-  expect({ kills, found }).toEqual({ kills: 120, found: 0 })
+  expect({ kills, found }).toEqual({ kills: 2 * rows, found: 0 })
 })
 
 test('a line that a crash cut short is no claim, and the next one begins on its own', async () => {
