@@ -1,6 +1,7 @@
 import { mkdirSync, realpathSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, isAbsolute, join } from 'node:path'
+import { shell } from '../core/runs/view/shell.ts'
 
 /** Other users can write where code that this process would run is kept; nothing was read from it. */
 export class CacheFolderError extends Error {
@@ -46,7 +47,10 @@ function refuseForeign({ folder, uid }: { folder: string; uid: number }): void {
         ? `another user owns ${path}`
         : (mode & writableByOthers) !== 0 && !isProtected && `other users can write ${path}`
     // What lies in the folder itself may have been put there by somebody else.
-    const fix = path === folder ? `Remove it with \`rm -r ${path}\`` : `Fix it with \`chmod go-w ${path}\``
+    const fix =
+      path === folder
+        ? `Remove it with \`${shell`rm -r ${path}`}\``
+        : `Fix it with \`${shell`chmod go-w ${path}`}\``
     if (reason !== false) throw new CacheFolderError({ folder, reason, fix })
   }
 }

@@ -8,6 +8,7 @@ import { processSettings } from '../session/settings.ts'
 import { formatTable } from '../terminal/format.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { shell } from '../../core/runs/view/shell.ts'
 
 /** A worker that lives answers in milliseconds, one that reads a long history anew in a second or two. */
 const answerWithinMs = 5_000
@@ -78,7 +79,7 @@ async function tellChanges({
 function runOf({ name, id, newest = id }: { name: string; id: string; newest?: string | undefined }): string {
   if (name !== id && name !== newest)
     throw new RefusedError(`The newest run of ${id} is ${newest}; no worker can tell of ${name}.`, {
-      hint: `\`connector report ${name}\` shows how it ended.`,
+      hint: `\`${shell`connector report ${name}`}\` shows how it ended.`,
     })
   return newest
 }

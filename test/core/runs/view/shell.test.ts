@@ -46,7 +46,7 @@ test('no command is suggested in another way', () => {
   const raw = files
     .filter((file) => file.endsWith('.ts'))
     .filter((file) =>
-      /(?<!shell`)(connector [a-z]+( [a-z]+)?|chmod \S+|--map) "?\$\{(?!command\})/.test(
+      /(?<!shell`)(connector [a-z]+( [a-z]+)?|chmod \S+|rm -r|--map) "?\$\{(?!command\})/.test(
         readFileSync(file, 'utf8'),
       ),
     )
