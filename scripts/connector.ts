@@ -2,6 +2,8 @@
 import { refuseOldNode } from './node-version.ts'
 
 refuseOldNode({ version: process.versions.node, words: process.argv.slice(2) })
+// Whatever is written, here and by Temporal's dev server, is for this user alone: rows, personal data, the ledger.
+process.umask(0o077)
 await import('./compile-cache.ts')
 await import('./demo/disposable-stack.ts')
 const { runCommandLine } = await import('./command-line.ts')

@@ -13,14 +13,14 @@ export class DataFolderError extends Error {
 const probeBytes = 4096
 
 /**
- * Makes the data folder and writes and removes a small file in it: its rights alone do not tell of a full disk, nor
+ * Makes the data folder, for this user alone, and writes and removes a small file in it: its rights alone do not tell of a full disk, nor
  * to root of a read-only one.
  * @throws {DataFolderError}
  */
 export async function prepareDataFolder(dataDir: string): Promise<void> {
   const path = join(dataDir, `.can-write-${process.pid}`)
   try {
-    await mkdir(dataDir, { recursive: true })
+    await mkdir(dataDir, { recursive: true, mode: 0o700 })
     const file = await open(path, 'w')
     try {
       await file.writeFile(Buffer.alloc(probeBytes))

@@ -5,6 +5,7 @@ import { FolderLockedError } from '../../core/state/errors.ts'
 import { openState } from '../../core/state/open.ts'
 import { acquireLock } from '../../core/state/data-folder-lock.ts'
 import { prepareDataFolder } from '../../worker/data-folder.ts'
+import { findExposed, type AllowedReaders } from '../../worker/settings/permissions.ts'
 import { fine, wrong, type Finding } from './finding.ts'
 
 /** Less than this, and an export of a few thousand records or a day of Temporal's own database fills the disk. */
@@ -16,9 +17,18 @@ export async function checkFolder(options: {
   taskQueue: string
   /** Whether a worker of this folder answers on the task queue. */
   served: boolean
+  /** Who besides its owner may use it. */
+  allowed: AllowedReaders
 }): Promise<Finding[]> {
-  const { dataDir, taskQueue, served } = options
+  const { dataDir, taskQueue, served, allowed } = options
   await prepareDataFolder(dataDir)
+  if (findExposed({ paths: [dataDir], allowed, bits: 0o777 }).length > 0)
+    return [
+      wrong(
+        'data folder',
+        `Other users of this machine can use the data folder ${dataDir}, which holds every row and the ledger. Fix it with \`chmod 700 ${dataDir}\`.`,
+      ),
+    ]
   if (existsSync(join(dataDir, 'state.db')))
     await (await openState({ folder: dataDir, readOnly: true })).close()
   const { bavail, bsize } = await statfs(dataDir)

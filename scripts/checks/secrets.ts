@@ -1,4 +1,4 @@
-import { refuseReadableSecrets } from '../../worker/settings/secret-file-permissions.ts'
+import { refuseReadableSecrets } from '../../worker/settings/permissions.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { fine, type Finding } from './finding.ts'
 
@@ -10,5 +10,5 @@ export function checkSecrets(settings: Settings): Finding[] {
   refuseReadableSecrets(settings)
   const { secretFiles } = settings
   if (secretFiles.length === 0) return []
-  return [fine('secrets', `Not every user of this machine can read ${secretFiles.join(', ')}.`)]
+  return [fine('secrets', `Only those who may can read ${secretFiles.join(', ')}.`)]
 }

@@ -61,7 +61,8 @@ async function checkAll(terminal: Terminal): Promise<Finding[]> {
   const secrets = look('secrets', async () => checkSecrets(settings))
   const service = checkService({ billing: createService(settings), testMode: billing.testMode })
   const place = checkTemporal({ settings, terminal }).then(async ({ findings, served }) => {
-    return [...findings, ...(await look('data folder', () => checkFolder({ dataDir, taskQueue, served })))]
+    const folder = { dataDir, taskQueue, served, allowed: settings.allowReadableSecrets }
+    return [...findings, ...(await look('data folder', () => checkFolder(folder)))]
   })
   return (await Promise.all([secrets, service, place, checkWarehouse(settings)])).flat()
 }

@@ -53,7 +53,7 @@ describe('settings', () => {
       taskQueue: 'billing-acc_1',
       log: { level: 'info' },
       secretFiles: [],
-      allowReadableSecrets: false,
+      allowReadableSecrets: 'false',
     })
   })
 

@@ -3,7 +3,7 @@ import type { Receiver } from '../../core/notifications/notification.ts'
 import { EnvFileError, readEnvironment, toPlain } from './environment.ts'
 import type { EnvironmentSource, Given } from './environment.ts'
 import { isSafeWithoutAllowance } from './kinds.ts'
-import { secretFilesOf } from './secret-file-permissions.ts'
+import { secretFilesOf, type AllowedReaders } from './permissions.ts'
 import { takeSecretFiles } from './secret-files.ts'
 import { fixedToken, tokenFromFile } from './token.ts'
 import type { Token } from './token.ts'
@@ -39,9 +39,9 @@ export interface Settings {
   /** Where metrics and health are served; nowhere where it is left out. */
   metricsAddress?: { host: string; port: number }
   log: { level: 'debug' | 'info' | 'warn' | 'error'; format?: 'json' | 'text' }
-  /** Files that secrets were taken from, and whether everybody may read them. */
+  /** Files that secrets were taken from, and who besides their owner may read them and the data folder. */
   secretFiles: readonly string[]
-  allowReadableSecrets: boolean
+  allowReadableSecrets: AllowedReaders
   /** Everything given, `.env` included, for `loadClientConnectConfig({ overrideEnvVars })`. Holds secrets. */
   environment: Readonly<Record<string, string>>
 }

@@ -146,9 +146,9 @@ export const variables = {
   },
   CONNECTOR_ALLOW_READABLE_SECRETS: {
     meaning:
-      'Lets `worker` and `up` start even if every user of the machine can read a file with a secret (`.env`, the token file, ...).',
-    kind: flag,
-    form: '`true` or `false`',
+      'Lets `worker` and `up` start even if the group of a file with a secret (`.env`, the token file, ...), or every user of the machine (`true`), can read it. `check` applies it to the data folder too.',
+    kind: oneOf(['false', 'group', 'true']),
+    form: '`false`, `group` or `true`',
     default: 'false',
   },
   CONNECTOR_METRICS_ADDRESS: {

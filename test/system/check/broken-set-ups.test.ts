@@ -100,16 +100,38 @@ describe('check finds wrong settings before it asks anybody:', () => {
   })
 })
 
-test('check finds a file with a secret that every user of the machine can read', async () => {
+test('check finds a file with a secret that other users of the machine can read', async () => {
   const token = join(world.dataDir, 'token')
   await writeFile(token, world.sandbox.token)
-  await chmod(token, 0o644)
+  await chmod(token, 0o640)
   const env = { BILLING_TOKEN: '', BILLING_TOKEN_FILE: token }
   expect(await check(world, env)).toEqual(
-    finding('secrets: Every user of this machine can read', token, `Mend it with \`chmod o-rwx ${token}\``),
+    finding(
+      'secrets: Other users of this machine can read',
+      token,
+      `Fix it with \`chmod go-rwx ${token}\``,
+      'CONNECTOR_ALLOW_READABLE_SECRETS=group',
+    ),
   )
   await chmod(token, 0o600)
   expect(await check(world, env)).toEqual({ code: 0, wrong: [] })
+})
+
+test('check finds a data folder that other users of the machine can use', async () => {
+  const { dataDir } = world
+  onTestFinished(() => chmod(dataDir, 0o700))
+  for (const [mode, allowed] of [
+    [0o755, 'false'],
+    [0o750, 'false'],
+    [0o701, 'group'],
+  ] as const) {
+    await chmod(dataDir, mode)
+    expect(await check(world, { CONNECTOR_ALLOW_READABLE_SECRETS: allowed })).toEqual(
+      finding('data folder: Other users of this machine can use the data folder', `\`chmod 700 ${dataDir}\``),
+    )
+  }
+  await chmod(dataDir, 0o750)
+  expect(await check(world, { CONNECTOR_ALLOW_READABLE_SECRETS: 'group' })).toEqual({ code: 0, wrong: [] })
 })
 
 describe('check finds at the service', () => {

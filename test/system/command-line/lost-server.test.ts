@@ -1,6 +1,8 @@
+import { existsSync } from 'node:fs'
 import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, inject, test } from 'vitest'
+import { isOpen } from '../../../scripts/dev-server/readiness.ts'
 import { readServerRecord } from '../../../scripts/dev-server/server-record.ts'
 import { isAlive } from '../../../core/state/process-identity.ts'
 import { asked, createWorld, local, startCommand, until, type World } from '../export/world.ts'
@@ -61,6 +63,31 @@ describe('a command with --local whose Temporal server is killed', () => {
     expect(stderr.match(/^error: .*$/gm)).toEqual([
       expect.stringMatching(/^error: The Temporal dev server did not start: .*Its log: \S+temporal\.log$/),
     ])
+  })
+
+  test.each([
+    ['as soon as its port is open', async (world: World) => isOpen((await serverOf(world)).address)],
+    [
+      'while the worker connects',
+      // The worker takes the folder before it connects.
+      (world: World) => existsSync(join(world.dataDir, 'worker.lock.json')),
+    ],
+  ])('resumes or ends with one sentence, and never hangs, when that happens %s', async (_, isDue) => {
+    const world = await createWorld({ counts: { ...counts, plans: 5 } })
+    const command = startCommand(world, ['export', 'plans', '--local', '--json'], { env: local })
+    await until(() => isDue(world))
+    const at = performance.now()
+    process.kill((await serverOf(world)).pid, 'SIGKILL')
+    const { code, stdout, stderr } = await command.ended
+    expect(performance.now() - at).toBeLessThan(40_000)
+    if (code === 0) expect(JSON.parse(stdout)).toMatchObject({ exports: [{ verdict: 'proven', records: 5 }] })
+    else {
+      expect({ code, stderr }).toMatchObject({ code: 1 })
+      expect(stderr.match(/^error: .*$/gm)).toEqual([
+        expect.stringMatching(/^error: The Temporal dev server .*Its log: \S+temporal\.log$/),
+      ])
+    }
+    expect(stderr).not.toMatch(/UNAVAILABLE|Error:/)
   })
 
   test('takes it with it when it is killed itself', async () => {

@@ -213,22 +213,33 @@ async function refuseEverySort(of: {
   await imports({ kind: 'update-contacts', file: skipped, onInvalid: 'skip', canary: 0, ...quick })
 }
 
-test('a worker refuses secrets that everybody on the machine can read, unless it is told otherwise', async () => {
+test('a worker refuses secrets that a group or everybody on the machine can read, unless it is told otherwise', async () => {
   const world = await createWorld()
   const file = join(world.dataDir, 'token')
   await writeFile(file, world.sandbox.token)
-  await chmod(file, 0o644)
-  const env = { BILLING_TOKEN: '', BILLING_TOKEN_FILE: file }
-  const refused = await startCommand(world, ['worker'], { env }).ended
-  expect(refused.code).toBe(2)
-  expect(refused.stderr).toMatch(
-    /^error: Every user of this machine can read .*token\. .*chmod o-rwx .*CONNECTOR_ALLOW/m,
-  )
-  const told = startCommand(world, ['worker'], { env: { ...env, CONNECTOR_ALLOW_READABLE_SECRETS: 'true' } })
-  await told.says('Listening on')
-  told.child.kill('SIGTERM')
-  expect((await told.ended).code).toBe(0)
-  await chmod(file, 0o640)
-  const kept = startCommand(world, ['worker'], { env })
-  await kept.says('Listening on')
+  const start = (allowed = 'false') =>
+    startCommand(world, ['worker'], {
+      env: { BILLING_TOKEN: '', BILLING_TOKEN_FILE: file, CONNECTOR_ALLOW_READABLE_SECRETS: allowed },
+    })
+  for (const { mode, allowed, starts } of [
+    { mode: 0o644, allowed: 'group', starts: false },
+    { mode: 0o644, allowed: 'true', starts: true },
+    { mode: 0o640, allowed: 'false', starts: false },
+    { mode: 0o640, allowed: 'group', starts: true },
+    { mode: 0o600, allowed: 'false', starts: true },
+  ]) {
+    await chmod(file, mode)
+    const worker = start(allowed)
+    if (starts) {
+      await worker.says('Listening on')
+      worker.child.kill('SIGTERM')
+      expect((await worker.ended).code).toBe(0)
+    } else {
+      const { code, stderr } = await worker.ended
+      expect(code).toBe(2)
+      expect(stderr).toMatch(
+        /^error: Other users of this machine can read or change .*token\. .*chmod go-rwx .*CONNECTOR_ALLOW/m,
+      )
+    }
+  }
 })
