@@ -5,6 +5,7 @@ import { FolderLockedError } from '../../core/state/errors.ts'
 import { openState } from '../../core/state/open.ts'
 import { acquireLock } from '../../core/state/data-folder-lock.ts'
 import { prepareDataFolder } from '../../worker/data-folder.ts'
+import { shell } from '../../core/runs/view/shell.ts'
 import { findExposed, type AllowedReaders } from '../../worker/settings/permissions.ts'
 import { fine, wrong, type Finding } from './finding.ts'
 
@@ -26,7 +27,7 @@ export async function checkFolder(options: {
     return [
       wrong(
         'data folder',
-        `Other users of this machine can use the data folder ${dataDir}, which holds every row and the ledger. Fix it with \`chmod 700 ${dataDir}\`.`,
+        `Other users of this machine can use the data folder ${dataDir}, which holds every row and the ledger. Fix it with \`${shell`chmod 700 ${dataDir}`}\`.`,
       ),
     ]
   if (existsSync(join(dataDir, 'state.db')))

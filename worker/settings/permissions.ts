@@ -34,7 +34,7 @@ export class ReadableSecretsError extends Error {
   constructor(files: readonly string[]) {
     super(`Other users of this machine can read or change what holds a secret: ${files.join(', ')}.`)
     this.hint =
-      `Fix it with \`chmod go-rwx ${files.join(' ')}\`. Where the worker reads it as a member of its group, set ` +
+      `Fix it with \`${shell`chmod go-rwx ${files}`}\`. Where the worker reads it as a member of its group, set ` +
       'CONNECTOR_ALLOW_READABLE_SECRETS=group; where no one else uses the machine, true.'
   }
 }

@@ -50,7 +50,7 @@ describe('two commands on one data folder', () => {
       // One run from its start to its end, whoever served it.
       expect(stderr.match(/Run export-/g)).toHaveLength(1)
     },
-    60_000,
+    120_000,
   )
 
   test('of the same export are one run', async () => {
