@@ -5,7 +5,7 @@ import type { Identity } from '../core/runs/identity.ts'
 import type { State } from '../core/state/open.ts'
 import type { Receiver, Ui } from '../core/notifications/notification.ts'
 import type { ActivityObserver } from './activity-event.ts'
-import type { MarkName } from '../core/runs/search-attributes.ts'
+import type { SearchAttributeName } from '../core/runs/search-attributes.ts'
 
 /** What the worker gives its activities: the world, wired once at its start. */
 export interface ActivityDeps {
@@ -35,7 +35,7 @@ export interface ActivityDeps {
   /** Who is told what people should know (NOTIFY_URL). */
   receivers: readonly Receiver[]
   /** The search attributes that the server has, asked for each run: it sets no others, and one failed look is only that run's. */
-  marks: () => Promise<MarkName[]>
+  searchAttributes: () => Promise<SearchAttributeName[]>
   /** Where people see runs. */
   ui: Ui
   observer: ActivityObserver

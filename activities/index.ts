@@ -6,7 +6,7 @@ import { createCloseRecovery } from './recovery/close-recovery.ts'
 import type { ActivityDeps } from './deps.ts'
 import { createSteps } from './step.ts'
 import { createFindMissed } from './schedules/find-missed.ts'
-import { createLeaveResumes } from './recovery/skip-remaining.ts'
+import { createSkipRemaining } from './recovery/skip-remaining.ts'
 import { createNoteDecision } from './operator/note-decision.ts'
 import { createOpenExport } from './export/open-export.ts'
 import { createOpenFetch } from './export/open-fetch.ts'
@@ -19,7 +19,7 @@ import { createReadSegment } from './export/read-segment.ts'
 import { createResolveRow } from './operator/resolve-row.ts'
 import { createRunRates } from '../core/billing/run-rates.ts'
 import { createSendImport } from './import/send-import.ts'
-import { createSendNotice } from './notify/send-notification.ts'
+import { createSendNotification } from './notify/send-notification.ts'
 import { createSendRecovery } from './recovery/send-recovery.ts'
 import { createSnapshotRecovery } from './recovery/snapshot-recovery.ts'
 import { createStageImport } from './import/stage-import.ts'
@@ -46,11 +46,11 @@ export function createActivities(deps: ActivityDeps) {
     openRecovery: step(createOpenRecovery(deps)),
     snapshotRecovery: ofRecovery(createSnapshotRecovery({ deps, rates })),
     sendRecovery: ofRecovery(createSendRecovery({ deps, rates, attempts })),
-    leaveResumes: ofRecovery(createLeaveResumes({ deps, attempts })),
+    skipRemaining: ofRecovery(createSkipRemaining({ deps, attempts })),
     closeRecovery: ofRecovery(createCloseRecovery({ deps, rates, attempts })),
     noteDecision: ofChanges(createNoteDecision(deps)),
     resolveRow: ofChanges(createResolveRow(deps)),
-    sendNotice: step(createSendNotice(deps)),
+    sendNotification: step(createSendNotification(deps)),
     findMissed: step(createFindMissed(deps)),
     pauseIfFailing: step(createPauseIfFailing(deps)),
   }

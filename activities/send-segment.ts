@@ -1,14 +1,14 @@
 import { join } from 'node:path'
 import type { Billing } from '../core/billing/client.ts'
+import type { RunRates } from '../core/billing/run-rates.ts'
 import { openClaimJournal } from '../core/changes/claim-journal.ts'
 import { closeGap, type GapOptions } from '../core/changes/ledger-gap.ts'
 import { showTestMode } from '../core/changes/send/probe-mode.ts'
-import type { ChangeRun } from '../core/runs/run-files.ts'
-import type { Attempts } from '../core/runs/attempts.ts'
-import { type ChangeWork, Segment, type SegmentInput, type SendStep } from '../core/changes/send/segment.ts'
-import type { ActivityDeps } from './deps.ts'
+import { sendFor, type SendInput, type SendStep, type SendWork } from '../core/changes/send/send-for.ts'
 import { NotWoken } from '../core/imports/refusals.ts'
-import type { RunRates } from '../core/billing/run-rates.ts'
+import type { Attempts } from '../core/runs/attempts.ts'
+import type { ChangeRun } from '../core/runs/run-files.ts'
+import type { ActivityDeps } from './deps.ts'
 import type { StepContext } from './step.ts'
 
 export interface SendDeps {
@@ -18,17 +18,17 @@ export interface SendDeps {
 }
 
 /**
- * Sends what a run has staged, and settles what became of it, for some time or to the end. Safe to be tried again:
- * every request is claimed in the ledger and in the run's journal before it leaves, and one without an answer is looked
- * up, never repeated. A ledger that was put back from a backup is fixed first.
- * Stopping it takes no more changes and awaits those on their way; so does a later attempt of the run.
+ * Sends what a run has staged and reconciles what got no answer, for some time or to the end. Safe to retry: every
+ * request is claimed in the ledger and in the run's journal before it leaves, and one without an answer is looked up,
+ * never repeated. A ledger that was restored from a backup is fixed first. Stopping it takes no more changes and awaits
+ * those in flight; so does a later attempt of the run.
  */
 export async function sendSegment(
   options: SendDeps & {
     context: StepContext
     plan: ChangeRun
-    work: ChangeWork
-    input: SegmentInput
+    work: SendWork
+    input: SendInput
     /** The run's share of the process's rate. */
     requestsPerSecond?: number | undefined
     /** What the ledger is held against. */
@@ -50,9 +50,21 @@ export async function sendSegment(
     await closeGap({ ledger, run, space: identity, kind: work.kind, folder, told, signal, ...gap })
     await beforeSending?.({ billing, signal })
     await using journal = await openClaimJournal(folder)
-    const segment = new Segment({ ledger, work, input, journal, billing, signal })
-    context.report(() => segment.progress)
-    return await segment.run()
+    let counts = {}
+    // Only claims that are on the disk: more would look like a journal that was restored from a backup.
+    context.report(() => ({ ...counts, claims: journal.recorded }))
+    const { seconds, breakers, rows, lookupsOnly } = input
+    const place = { ledger, journal, billing, signal }
+    return await sendFor(seconds * 1000, {
+      ...work,
+      ...place,
+      breakers,
+      rows,
+      lookupsOnly,
+      onProgress: (now) => {
+        counts = now
+      },
+    })
   }
   const step = await attempts.take({ run, signal: context.signal, work: send })
   const { ended, counts } = step
@@ -61,7 +73,7 @@ export async function sendSegment(
 }
 
 /** How many claims the run's journal had when Temporal last heard of it: from this step's last attempt, or before it. */
-function claimsTold({ lastReport }: StepContext, { claims }: SegmentInput): number {
+function claimsTold({ lastReport }: StepContext, { claims }: SendInput): number {
   const told = lastReport as { claims?: unknown } | undefined
   return Math.max(claims, typeof told?.claims === 'number' ? told.claims : 0)
 }

@@ -19,7 +19,7 @@ import { refuseReadableSecrets } from './settings/permissions.ts'
 import { toReadiness } from './telemetry/readiness.ts'
 import { installRuntime, type SdkMetrics } from './telemetry/runtime.ts'
 import { createServiceHealth } from './telemetry/service-health.ts'
-import { findMarks } from './search-attributes.ts'
+import { findSearchAttributes } from './search-attributes.ts'
 import { createService } from './service.ts'
 import { timesOf } from './schedule-times.ts'
 import type { Settings } from './settings/settings.ts'
@@ -200,7 +200,7 @@ async function createWorker(
       versions: { connector: version },
       destinations: createDestinations(settings),
       receivers: settings.receivers ?? [],
-      marks: () => findMarks({ connection, namespace: temporal.namespace }),
+      searchAttributes: () => findSearchAttributes({ connection, namespace: temporal.namespace }),
       ui: { url: settings.uiUrl ?? temporal.uiUrl, namespace: temporal.namespace },
     }),
     // A pause or a stop is heard with a heartbeat, and the SDK sends one only every 4 s of a timeout of 5.

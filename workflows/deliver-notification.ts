@@ -1,26 +1,22 @@
 import { ApplicationFailure, proxyActivities, setCurrentDetails, workflowInfo } from '@temporalio/workflow'
 import type { Activities } from '../activities/index.ts'
-import type { Notice } from '../core/notifications/notification.ts'
-import { throwInOwnWords } from './run/unwrap-failure.ts'
+import type { Notification } from '../core/notifications/notification.ts'
 import { escapeMarkdown } from './run/markdown.ts'
+import { notifying } from './run/activity-options.ts'
+import { throwRootFailure } from './run/unwrap-failure.ts'
 
-const { sendNotice } = proxyActivities<Activities>({
-  startToCloseTimeout: '2 minutes',
-  // What a receiver has not taken in a day, nobody waits for any more.
-  scheduleToCloseTimeout: '24 hours',
-  retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '5 minutes' },
-})
+const { sendNotification } = proxyActivities<Activities>(notifying)
 
 /**
- * Tells people one thing, for as long as a day where the receiver is down. A run of its own, so that no run waits for
- * a receiver, or fails with it.
+ * Delivers one notification, for up to a day while its channel is down. A run of its own, so that no run waits for a
+ * channel, or fails with it.
  */
-export async function deliverNotice(notice: Notice): Promise<string> {
+export async function deliverNotification(notification: Notification): Promise<string> {
   if (workflowInfo().parent === undefined) {
-    const message = 'deliverNotice is what a run begins to tell people something; it is not started by hand.'
+    const message = 'deliverNotification is started by a run that notifies people; it is not started by hand.'
     throw ApplicationFailure.nonRetryable(message, 'InvalidInput')
   }
-  setCurrentDetails(escapeMarkdown(notice.summary))
-  const summary = escapeMarkdown(`${notice.kind}: ${notice.run.workflowId}`.slice(0, 90))
-  return await sendNotice.executeWithOptions({ summary }, [notice]).catch(throwInOwnWords)
+  setCurrentDetails(escapeMarkdown(notification.summary))
+  const summary = escapeMarkdown(`${notification.kind}: ${notification.run.workflowId}`.slice(0, 90))
+  return await sendNotification.executeWithOptions({ summary }, [notification]).catch(throwRootFailure)
 }

@@ -1,18 +1,12 @@
 import { proxyActivities } from '@temporalio/workflow'
 import type { ExportReport } from '../core/exports/report.ts'
 import type { Activities } from '../activities/index.ts'
+import { opening } from './run/activity-options.ts'
 import type { ExportInput } from '../core/exports/input.ts'
 import { exportRun } from './export-run.ts'
 import { scheduledBy } from './run/notify.ts'
 
-const { openExport } = proxyActivities<Activities>({
-  // A stopped run has ended when its step has: what the step still does is in the report.
-  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-  startToCloseTimeout: '5 minutes',
-  heartbeatTimeout: '5s',
-  // A service or a disk that is away for some minutes is waited for; a refusal is not retried at all.
-  retry: { initialInterval: '2s', maximumInterval: '1 minute', maximumAttempts: 15 },
-})
+const { openExport } = proxyActivities<Activities>(opening)
 
 /**
  * Exports lists of the service to their destinations and ends in a report that says, list by list, whether the

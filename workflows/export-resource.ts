@@ -9,40 +9,22 @@ import {
 } from '@temporalio/workflow'
 import type { ResourceResult } from '../core/exports/report.ts'
 import type { Activities } from '../activities/index.ts'
+import { publishing, reading } from './run/activity-options.ts'
 import type { Opened } from '../core/notifications/opened.ts'
 import type { ExportPlan } from '../core/exports/plan.ts'
 import type { SegmentResult } from '../core/exports/parts/checkpoint.ts'
 import { describeResource, type ResourceProgress } from './export-details.ts'
-import { openMarks } from './run/search-attributes.ts'
+import { createSearchAttributes } from './run/search-attributes.ts'
 import { toPace } from './run/throughput.ts'
 import { publishEach } from './run/publish-each.ts'
-import { refOf } from './ref-of.ts'
+import { refOf } from './run/ref-of.ts'
 import { controlRun } from './run/control.ts'
 
 type Resource = ExportPlan['resources'][number]
 
-const patience = {
-  // Each try of a read begins where the last one's checkpoint ended, so many tries cost little: with these
-  // waits a service that is away for about half an hour is waited for.
-  retry: { initialInterval: '1s', maximumInterval: '1 minute', maximumAttempts: 40 },
-} as const
+const { readSegment } = proxyActivities<Activities>(reading)
 
-const { readSegment } = proxyActivities<Activities>({
-  ...patience,
-  startToCloseTimeout: '15 minutes',
-  // A stopped run has ended when its read has: the next one may take over what it leaves.
-  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-  // 5 s: after a SIGKILL of the worker the read goes on in under 7 s, and a stop is heard within a second or two.
-  heartbeatTimeout: '5s',
-})
-
-const { publishExport } = proxyActivities<Activities>({
-  // A stopped run has ended when its step has: what the step still does is in the report.
-  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-  ...patience,
-  startToCloseTimeout: '6 hours',
-  heartbeatTimeout: '30s',
-})
+const { publishExport } = proxyActivities<Activities>(publishing)
 
 const firstSegmentSeconds = 15
 const longestSegmentSeconds = 600
@@ -72,12 +54,12 @@ export async function exportResource(input: {
   }
   let step: 'reading' | 'publishing' = 'reading'
   const control = controlRun({
-    words: { between: 'two pages, or before it publishes', kept: 'what was read is kept' },
+    text: { between: 'two pages, or before it publishes', kept: 'what was read is kept' },
     onChange: (now) => show({ phase: now.stopping ? 'stopped' : now.paused ? 'paused' : step }),
   })
-  const marks = openMarks()
-  marks.listen(plan)
-  marks.set({ resources: [resource] })
+  const attributes = createSearchAttributes()
+  attributes.allow(plan)
+  attributes.set({ resources: [resource] })
   setHandler(status, () => progress, {
     description: 'Where this read is: phase, records, requests, verdict.',
   })
@@ -86,7 +68,7 @@ export async function exportResource(input: {
     let seconds = firstSegmentSeconds
     let read: SegmentResult | undefined
     for (let segment = 1; read?.verdict === undefined; segment += 1) {
-      await control.mayGoOn()
+      await control.mayContinue()
       if (control.stopping) return { resource, stopped: true }
       show({ phase: 'reading' })
       const begun = Date.now()
@@ -128,7 +110,7 @@ export async function exportResource(input: {
       phase: 'stopped' in result ? 'stopped' : 'ended',
       ...(first === undefined ? {} : { verdict: first.verdict, reasons: first.reasons }),
     })
-    marks.set({ verdict: first?.verdict ?? ('stopped' in result ? 'stopped' : 'failed') })
+    attributes.set({ verdict: first?.verdict ?? ('stopped' in result ? 'stopped' : 'failed') })
     return result
   })
 }

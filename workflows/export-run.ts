@@ -11,26 +11,22 @@ import {
   workflowInfo,
 } from '@temporalio/workflow'
 import type { Activities } from '../activities/index.ts'
+import { closing } from './run/activity-options.ts'
 import type { Opened } from '../core/notifications/opened.ts'
 import type { ExportPlan } from '../core/exports/plan.ts'
 import type { ExportReport, ResourceResult } from '../core/exports/report.ts'
 import { exportResource } from './export-resource.ts'
 import { describeExport, type ExportProgress } from './export-details.ts'
 import { needsPerson } from './run/needs-person.ts'
-import { openMarks } from './run/search-attributes.ts'
-import { openNotices } from './run/notify.ts'
+import { createSearchAttributes } from './run/search-attributes.ts'
+import { createNotifier } from './run/notify.ts'
 import { controlRun, type RunControl } from './run/control.ts'
-import { onlyFailures } from './only-failures.ts'
-import { refOf } from './ref-of.ts'
-import { stoppedReport } from './stopped-report.ts'
-import { tellExport } from './run/notify-export.ts'
+import { rethrowBug } from './run/unwrap-failure.ts'
+import { refOf } from './run/ref-of.ts'
+import { stoppedReport } from './run/stopped-report.ts'
+import { notifyOfExport } from './run/notify-export.ts'
 
-const { closeExport } = proxyActivities<Activities>({
-  startToCloseTimeout: '5 minutes',
-  heartbeatTimeout: '5s',
-  // A disk that is away for some minutes is waited for; a refusal is not retried at all.
-  retry: { initialInterval: '2s', maximumInterval: '1 minute', maximumAttempts: 15 },
-})
+const { closeExport } = proxyActivities<Activities>(closing)
 
 const status = defineQuery<ExportProgress>('status')
 
@@ -59,8 +55,8 @@ export async function exportRun(options: {
     description: 'Where the run is: its phase, and each resource with its result.',
   })
   setCurrentDetails(describeExport(progress))
-  const notices = openNotices()
-  const marks = openMarks()
+  const notifier = createNotifier()
+  const attributes = createSearchAttributes()
 
   return CancellationScope.nonCancellable(async () => {
     const plan = await control.unlessStopped(open)
@@ -68,9 +64,9 @@ export async function exportRun(options: {
       progress.phase = 'ended'
       return stoppedReport('read')
     }
-    notices.listen(plan)
-    marks.listen(plan)
-    marks.set({ resources: plan.resources })
+    notifier.allow(plan)
+    attributes.allow(plan)
+    attributes.set({ resources: plan.resources })
     progress.phase = control.stopping ? 'stopping' : control.paused ? 'paused' : 'running'
     progress.run = plan.run
     progress.identity = plan.identity
@@ -79,7 +75,7 @@ export async function exportRun(options: {
 
     const results = await Promise.all(
       plan.resources.map(async (resource): Promise<ResourceResult> => {
-        await control.mayGoOn()
+        await control.mayContinue()
         const result = control.stopping
           ? ({ resource, stopped: true } as const)
           : await runChild({ plan, resource, children, control })
@@ -93,7 +89,7 @@ export async function exportRun(options: {
     const report = await closeExport.executeWithOptions({ summary: 'write the report' }, [
       { ...refOf(plan), results },
     ])
-    marks.set({ verdict: report.verdict, needsPerson: needsPerson(report) })
+    attributes.set({ verdict: report.verdict, needsPerson: needsPerson(report) })
     progress.phase = 'ended'
     progress.summary = report.summary
     setCurrentDetails(describeExport(progress))
@@ -102,9 +98,9 @@ export async function exportRun(options: {
       const kept = `Run again, the same ${what} goes on from what was read.`
       throw ApplicationFailure.nonRetryable(`${failed}. ${kept}`, 'ExportFailed', report)
     }
-    await tellExport({ notices, report })
+    await notifyOfExport({ notifier, report })
     return report
-  }).catch(notices.fail)
+  }).catch(notifier.fail)
 }
 
 async function runChild(options: {
@@ -130,7 +126,7 @@ async function runChild(options: {
     else if (control.paused) await tell(workflowId, 'pause')
     return await child.result()
   } catch (error) {
-    onlyFailures(error)
+    rethrowBug(error)
     const cause = rootCause(error) ?? String(error)
     return { resource, error: cause }
   } finally {
@@ -141,7 +137,7 @@ async function runChild(options: {
 /** Also from a scope that was cancelled itself: Request Cancellation reaches the children as `stop`. */
 async function tell(workflowId: string, signal: 'pause' | 'unpause' | 'stop'): Promise<void> {
   await CancellationScope.nonCancellable(() =>
-    getExternalWorkflowHandle(workflowId).signal(signal).catch(onlyFailures),
+    getExternalWorkflowHandle(workflowId).signal(signal).catch(rethrowBug),
   )
 }
 

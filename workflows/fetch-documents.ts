@@ -1,17 +1,11 @@
 import { proxyActivities } from '@temporalio/workflow'
 import type { ExportReport } from '../core/exports/report.ts'
 import type { Activities } from '../activities/index.ts'
+import { openingFetch } from './run/activity-options.ts'
 import type { FetchInput } from '../core/exports/input.ts'
 import { exportRun } from './export-run.ts'
 
-const { openFetch } = proxyActivities<Activities>({
-  // A stopped run has ended when its step has: what the step still does is in the report.
-  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-  startToCloseTimeout: '15 minutes',
-  heartbeatTimeout: '5s',
-  // A service or a disk that is away for some minutes is waited for; a refusal is not retried at all.
-  retry: { initialInterval: '2s', maximumInterval: '1 minute', maximumAttempts: 15 },
-})
+const { openFetch } = proxyActivities<Activities>(openingFetch)
 
 /**
  * Fetches credit notes or cancellations by id, from a list or a column of a file, and publishes them as an export

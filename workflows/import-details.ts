@@ -1,34 +1,20 @@
 import type { Staged } from '../core/imports/run-files.ts'
 import type { ImportLimits, ImportPlan } from '../core/imports/plan.ts'
 import { sayCounts, sayPace, sayPhase, sayWaiting, sayWhere, toMinute } from './run/details.ts'
-import { sayParked } from './write-run/parked.ts'
-import type { SendingProgress } from './write-run/send-loop.ts'
 import { escapeMarkdown } from './run/markdown.ts'
+import { sayParked } from './write-run/parked.ts'
+import type { WriteProgress } from './write-run/progress.ts'
 
-export interface ImportProgress extends SendingProgress {
-  phase:
-    | 'checking'
-    | 'staging'
-    | 'waiting for approval'
-    | 'canary'
-    | 'sending'
-    | 'paused'
-    | 'stopping'
-    | 'proving'
-    | 'reporting'
-    | 'ended'
+export interface ImportProgress extends WriteProgress<Staged> {
   kind?: ImportPlan['kind']
   file?: string
-  identity?: ImportPlan['identity']
-  staged?: Staged
   limits: ImportLimits
-  summary?: string
 }
 
 const buttons = [
-  '**Send a Signal**: `pause` halts between two changes, `unpause` goes on; `stop`, like **Request Cancellation**, ends the run cleanly, with a report.',
+  '**Send a Signal**: `pause` halts between two changes, `unpause` resumes it; `stop`, like **Request Cancellation**, ends the run cleanly, with a report.',
   '**Send an Update**: `setLimits` changes rate, concurrency and bounds; `resolve` says what became of a parked row.',
-  '**Terminate** ends it at once without a report. **Start Workflow Like This One** goes on with what is left, after a stop too. Nothing is sent twice, whichever is pressed.',
+  '**Terminate** ends it at once without a report. **Start Workflow Like This One** resumes with what is left, after a stop too. Nothing is sent twice, whichever is pressed.',
 ].join('\n\n')
 
 function questionOf({ waitingFor, staged }: ImportProgress): string {
@@ -40,14 +26,14 @@ function questionOf({ waitingFor, staged }: ImportProgress): string {
 
 /** The Current Details of an import in the Temporal UI, as markdown: where it is, and what each button does. */
 export function describeImport(progress: ImportProgress): string {
-  const { identity, waitingFor, phase, summary, kind, file } = progress
+  const { identity, waitingFor, phase, summary, kind, file, nextAt } = progress
   const from = file === undefined ? [] : [`${kind} from ${escapeMarkdown(file)}`]
   const where = [...sayWhere(identity), ...from]
   if (phase === 'ended') return [...where, escapeMarkdown(summary ?? '')].join('\n\n')
   const what = 'import'
   const said =
     waitingFor === undefined
-      ? [sayPhase({ what, phase })]
+      ? [sayPhase({ what, phase, ...(nextAt !== undefined && { nextAt }) })]
       : sayWaiting({ ...waitingFor, what, why: questionOf(progress) })
   const breaker =
     progress.breakerUntil === undefined

@@ -7,24 +7,19 @@ import {
 } from '@temporalio/workflow'
 import type { ExportReport } from '../core/exports/report.ts'
 import type { Activities } from '../activities/index.ts'
+import { republishing } from './run/activity-options.ts'
 import type { PublishAgainInput } from '../core/exports/input.ts'
-import { openMarks } from './run/search-attributes.ts'
+import { createSearchAttributes } from './run/search-attributes.ts'
 import { needsPerson } from './run/needs-person.ts'
-import { openNotices } from './run/notify.ts'
+import { createNotifier } from './run/notify.ts'
 import { publishEach } from './run/publish-each.ts'
 import { controlRun } from './run/control.ts'
-import { refOf } from './ref-of.ts'
-import { stoppedReport } from './stopped-report.ts'
-import { tellExport } from './run/notify-export.ts'
 import { escapeMarkdown } from './run/markdown.ts'
+import { refOf } from './run/ref-of.ts'
+import { stoppedReport } from './run/stopped-report.ts'
+import { notifyOfExport } from './run/notify-export.ts'
 
-const { openPublish, publishExport, closeExport } = proxyActivities<Activities>({
-  // A stopped run has ended when its step has: what the step still does is in the report.
-  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-  startToCloseTimeout: '6 hours',
-  heartbeatTimeout: '30s',
-  retry: { initialInterval: '2s', maximumInterval: '1 minute', maximumAttempts: 15 },
-})
+const { openPublish, publishExport, closeExport } = proxyActivities<Activities>(republishing)
 
 /**
  * Publishes the kept parts of an export again, to the same or other destinations, without asking the service. A
@@ -37,19 +32,19 @@ export async function publishRun(input: PublishAgainInput): Promise<ExportReport
   const show = (does: string) => setCurrentDetails(`${does} from kept parts; the service is not asked.`)
   show('Publishing')
   const control = controlRun({
-    words: { between: 'two publications', kept: 'what is published stays' },
+    text: { between: 'two publications', kept: 'what is published stays' },
     onChange: (now) =>
       show(now.stopping ? 'Stopping to publish' : now.paused ? '**Paused**: publishes' : 'Publishing'),
   })
-  const notices = openNotices()
-  const marks = openMarks()
+  const notifier = createNotifier()
+  const attributes = createSearchAttributes()
   return CancellationScope.nonCancellable(async () => {
     const opened = await control.unlessStopped(() => openPublish(input))
     if (opened === undefined) return stoppedReport('published')
     const { plan, again, checkpoints } = opened
-    notices.listen(plan)
-    marks.listen(plan)
-    marks.set({ resources: plan.resources })
+    notifier.allow(plan)
+    attributes.allow(plan)
+    attributes.set({ resources: plan.resources })
     const results = await Promise.all(
       checkpoints.map(({ resource, checkpoint }) =>
         publishEach({
@@ -66,10 +61,10 @@ export async function publishRun(input: PublishAgainInput): Promise<ExportReport
     )
     const report = await closeExport({ ...refOf(plan), again, results })
     setCurrentDetails(escapeMarkdown(report.summary))
-    marks.set({ verdict: report.verdict, needsPerson: needsPerson(report) })
+    attributes.set({ verdict: report.verdict, needsPerson: needsPerson(report) })
     if (results.every((result) => 'error' in result))
       throw ApplicationFailure.nonRetryable(report.summary, 'ExportFailed', report)
-    await tellExport({ notices, report })
+    await notifyOfExport({ notifier, report })
     return report
-  }).catch(notices.fail)
+  }).catch(notifier.fail)
 }

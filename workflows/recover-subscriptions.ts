@@ -1,229 +1,155 @@
 import {
   ApplicationFailure,
   CancellationScope,
-  allHandlersFinished,
   condition,
   continueAsNew,
   proxyActivities,
-  rootCause,
-  setCurrentDetails,
   workflowInfo,
 } from '@temporalio/workflow'
-import type { RecoveryEnd } from '../core/recoveries/close.ts'
-import type { RecoveryReport } from '../core/recoveries/view.ts'
 import type { Activities } from '../activities/index.ts'
-import type { RecoveryInput } from '../core/recoveries/input.ts'
-import type { Opened } from '../core/notifications/opened.ts'
 import type { Snapshot } from '../core/recoveries/run-files.ts'
+import type { RecoveryInput } from '../core/recoveries/input.ts'
 import type { RecoveryPlan } from '../core/recoveries/plan.ts'
-import { type Desk, openDesk } from './write-run/operator.ts'
-import { openMarks, type Marks } from './run/search-attributes.ts'
+import type { RecoveryReport } from '../core/recoveries/view.ts'
+import { shell } from '../core/runs/view/shell.ts'
 import { describeRecovery, type RecoveryProgress } from './recovery-details.ts'
-import { onlyFailures } from './only-failures.ts'
-import { tellEnd, tellPreview } from './write-run/notify-recovery.ts'
-import { lookToTheEnd, resumeAll } from './write-run/send-recovery.ts'
-import { controlRun, stoppedBefore, type RunControl } from './run/control.ts'
-import { refOf } from './ref-of.ts'
-import { newThread, type SendingEnd, type Thread } from './write-run/send-loop.ts'
+import { openingWrite, sending, skipping, wholeRun } from './run/activity-options.ts'
+import { refOf } from './run/ref-of.ts'
+import type { Continued, WriteJob, WriteRun } from './write-run/job.ts'
+import { writeRun } from './write-run/write-run.ts'
 
-const patience = { initialInterval: '1s', maximumInterval: '1 minute', maximumAttempts: 40 } as const
+const { openRecovery } = proxyActivities<Activities>(openingWrite)
+const { sendRecovery } = proxyActivities<Activities>(sending)
+const { skipRemaining } = proxyActivities<Activities>(skipping)
+const { snapshotRecovery, closeRecovery } = proxyActivities<Activities>(wholeRun)
 
-const { openRecovery } = proxyActivities<Activities>({
-  // A stopped run has ended when its step has: what the step still does is in the report.
-  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-  startToCloseTimeout: '5 minutes',
-  heartbeatTimeout: '5s',
-  retry: patience,
-})
-const { snapshotRecovery, closeRecovery } = proxyActivities<Activities>({
-  startToCloseTimeout: '6 hours',
-  heartbeatTimeout: '5s',
-  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-  retry: patience,
-})
+type RecoveryJob = WriteJob<RecoveryPlan, Snapshot, RecoveryReport, RecoveryProgress>
+type RecoveryRun = WriteRun<RecoveryPlan, RecoveryProgress>
+type Onward = Continued<RecoveryPlan, Snapshot, RecoveryProgress>
 
-/** What one execution hands on to the next, where a history grew long. */
-interface Onward {
-  plan: Opened<RecoveryPlan>
-  snapshot: Snapshot
-  thread: Thread
-  progress: RecoveryProgress
-  paused: boolean
-}
+/** At most this share is added to the waits that a run names, so that changes due soon after go along. */
+const waitShare = 0.1
+const longestExtraWaitMs = 60_000
 
-interface Run {
-  progress: RecoveryProgress
-  show: () => void
-  control: RunControl
-  desk: Desk<RecoveryPlan, RecoveryReport>
-  marks: Marks
-  onward: Onward | undefined
-}
-
-const words = {
-  limits: { requestsPerSecond: 2, concurrency: 1, maxSubscriptions: 100, maxFailureShare: 0.2 },
-  report:
-    'Subscriptions by outcome, a page of 100 at a time: {"outcome": "parked", "page": 1}. All of them are in recovery.csv.',
-}
+const lookupSeconds = 60
 
 /**
  * Resumes subscriptions that need attention, within bounds: reads the list first, tries a few of each reason, then
- * the rest; looks after each what became of it; tries what fell back again after growing waits; stops by itself
- * where it does harm; and ends in a report that says of each what became of it and what needs a person.
+ * the rest; looks up the result of each; tries those that fell back again after growing waits; stops by itself where
+ * it does harm; and ends in a report that says what happened to each and which need a person.
  */
 export async function recoverSubscriptions(
   input?: RecoveryInput | { onward: Onward } | null,
 ): Promise<RecoveryReport> {
   refuseCron()
-  const onward = onwardIn(input)
-  const progress: RecoveryProgress = onward?.progress ?? { phase: 'checking', limits: {}, failedCanaries: [] }
-  const marks = openMarks()
-  const show = () => {
-    setCurrentDetails(describeRecovery(progress))
-    // Whoever looks for runs that wait for somebody finds it; how it ended is said at its end.
-    if (progress.phase !== 'ended') marks.set({ needsPerson: progress.waitingFor !== undefined })
-  }
-  const control = controlRun({
-    words: { between: 'two resumes', kept: 'what was resumed is known' },
-    paused: onward?.paused ?? false,
-    onChange: (now) => {
-      if (progress.phase !== 'ended')
-        progress.phase = now.stopping ? 'stopping' : now.paused ? 'paused' : 'sending'
-      show()
+  const continued = onwardIn(input)
+  return await writeRun<RecoveryPlan, Snapshot, RecoveryReport, RecoveryProgress>({
+    text: {
+      control: { between: 'two resumes', kept: 'what was resumed is known' },
+      operator: {
+        limits: { requestsPerSecond: 2, concurrency: 1, maxChanges: 100, maxFailureShare: 0.2 },
+        report:
+          'Subscriptions by outcome, a page of 100 at a time: {"outcome": "parked", "page": 1}. All of them are in recovery.csv.',
+      },
+      stoppedWhileOpening: 'Stopped before anything was read; nothing was resumed.',
+      stoppedWhileStaging: 'stopped before anything was resumed',
+      stopped: 'stopped by a person',
+      notApproved: 'nobody approved in time',
     },
+    progress: continued?.progress ?? { phase: 'checking', limits: {}, failedCanaries: [] },
+    describe: describeRecovery,
+    open: () => {
+      const { firstExecutionRunId: firstRunId } = workflowInfo()
+      const summary = 'check input and service'
+      return openRecovery.executeWithOptions({ summary }, [{ input: input ?? {}, firstRunId }])
+    },
+    resourcesOf: () => ['subscriptions'],
+    stage: {
+      phase: 'reading the list',
+      run: (ref) => snapshotRecovery.executeWithOptions({ summary: 'read what needs attention' }, [ref]),
+      isRefusal: false,
+    },
+    questions: ({ approval }) => (approval ? { approval: {} } : {}),
+    send: (segment, summary) => sendRecovery.executeWithOptions({ summary }, [segment]),
+    leastWaitMs: ({ firstWaitMs, verifyMs }) =>
+      Math.min(waitShare * Math.min(firstWaitMs, verifyMs), longestExtraWaitMs),
+    onCanary: skipFailed,
+    onBound: skipBeyond,
+    prove: async (run, end) => {
+      if (end.how === 'stopped') await lookUpRemaining(run)
+      return end
+    },
+    close: (end) => closeRecovery.executeWithOptions({ summary: 'write the report' }, [end]),
+    failure: ({ why, result: { counts } }) => ({
+      type: 'RecoveryFailed',
+      message: `${why.replace(/[.]?$/, '.')} ${counts.done} recovered, ${counts.unknown} unknown: the next recovery looks first.`,
+    }),
+    parkedCommand: ({ run }) => shell`connector report ${run}`,
+    attention: ({ plan: { notifyAbove = Infinity }, staged: { candidates }, result }) => {
+      if (candidates <= notifyAbove) return undefined
+      const summary = `${candidates} subscriptions need attention, more than ${notifyAbove}; ${result.summary}`
+      return { kind: 'attention', summary, command: 'connector recover' }
+    },
+    continued,
+    continueAs: (onward) => continueAsNew<typeof recoverSubscriptions>({ onward }),
   })
-  const desk = openDesk<RecoveryPlan, RecoveryReport>({ progress, show, control, words })
-  show()
-  return CancellationScope.nonCancellable(async () => {
-    const plan = onward?.plan ?? (await open({ input, control }))
-    const { run, identity, limits } = plan
-    if (onward === undefined)
-      Object.assign(progress, { run, identity, limits: { ...limits, ...progress.limits } })
-    desk.plan = plan
-    desk.notices.listen(plan)
-    marks.listen(plan)
-    marks.set({ resources: ['subscriptions'] })
-    return await runPlan({ plan, progress, show, control, desk, marks, onward })
-  }).catch(desk.notices.fail)
 }
 
-/** All executions of a cron are one run to the ledger, so that from the second night on nothing would be done. */
+/** All executions of a cron are one run to the ledger, so that the second execution would do nothing. */
 function refuseCron(): void {
   if (workflowInfo().cronSchedule === undefined) return
   const instead = 'make a schedule for it (connector schedule apply, or Schedules in the Temporal UI).'
   throw ApplicationFailure.nonRetryable(`A recovery can't be started with a cron: ${instead}`, 'InvalidInput')
 }
 
-/** Only an execution that continues another one is handed something on: an input of that name is no field of ours. */
+/** Only an execution that continues another one has `onward`: an input of that name is no field of ours. */
 function onwardIn(input: unknown): Onward | undefined {
   if (workflowInfo().continuedFromExecutionRunId === undefined) return undefined
   return (input as { onward?: Onward } | null | undefined)?.onward
 }
 
-async function open({
-  input,
-  control,
-}: {
-  input: unknown
-  control: RunControl
-}): Promise<Opened<RecoveryPlan>> {
-  const { firstExecutionRunId: firstRunId } = workflowInfo()
-  const summary = 'check input and service'
-  const plan = await control.unlessStopped(() =>
-    openRecovery.executeWithOptions({ summary }, [{ input: input ?? {}, firstRunId }]),
-  )
-  if (plan === undefined) throw stoppedBefore('Stopped before anything was read; nothing was resumed.')
-  return plan
+/** The reasons whose canary failed are skipped; the others continue. */
+const skipFailed: RecoveryJob['onCanary'] = async ({ plan, progress, show }, { failed }) => {
+  if (failed.length === 0) return
+  progress.failedCanaries = [...progress.failedCanaries, ...failed]
+  show()
+  const why = 'all that went first for this reason failed (canary)'
+  const summary = `skip ${failed.join(', ')}`
+  await skipRemaining.executeWithOptions({ summary }, [{ ...refOf(plan), reasons: failed, why }])
 }
 
-type Planned = Run & { plan: Opened<RecoveryPlan> }
-
-async function runPlan(run: Planned): Promise<RecoveryReport> {
-  const { plan, desk } = run
-  const snapshot = run.onward?.snapshot ?? (await take(run).catch((error: unknown) => fail(run, error)))
-  if (snapshot === undefined) {
-    const result = await close(run, { how: 'stopped', why: 'stopped before anything was resumed' })
-    await tellEnd(run, result)
-    return result
-  }
-  if (plan.dryRun) {
-    const result = await close(run, { how: 'dryRun' })
-    await tellPreview({ ...run, snapshot }, result)
-    return result
-  }
-  await condition(allHandlersFinished)
-  for (let thread = run.onward?.thread; ;) {
-    const { resolved } = desk
-    const end = await work({ ...run, snapshot, thread }).catch((error: unknown) => fail(run, error))
-    // A row that somebody resolved meanwhile may have to be resumed.
-    if (end.how !== 'finished' || end.giveUp || (await desk.close(resolved))) {
-      const result = await close(run, end)
-      await tellEnd(run, result)
-      return result
-    }
-    thread = newThread()
-  }
+/** Those that were resumed before the bound are followed to their end. */
+const skipBeyond: RecoveryJob['onBound'] = async ({ plan, progress }) => {
+  const why = `only ${progress.limits.maxChanges} are resumed (maxChanges)`
+  const summary = 'skip what is beyond the bound'
+  await skipRemaining.executeWithOptions({ summary }, [{ ...refOf(plan), why }])
+  return 'continue'
 }
 
-async function work(run: Planned & { snapshot: Snapshot; thread: Thread | undefined }): Promise<SendingEnd> {
-  const { plan, snapshot, progress, control, thread, ...parties } = run
-  const end = await resumeAll({
-    ...parties,
-    plan,
-    snapshot,
-    progress,
-    control,
-    ...(thread && { thread }),
-    continueWith: async (thread) => {
-      const onward: Onward = { plan, snapshot, thread, progress, paused: control.paused }
-      return await continueAsNew<typeof recoverSubscriptions>({ onward })
-    },
-  })
-  if (end.how === 'stopped') await lookToTheEnd(run)
-  return end
-}
-
-/** Undefined where the run was stopped meanwhile. */
-async function take({ plan, progress, show, control }: Planned): Promise<Snapshot | undefined> {
-  for (;;) {
-    await control.mayGoOn()
-    if (control.stopping) return undefined
-    progress.phase = 'reading the list'
+/** After a stop: resumes nothing more and looks up what was resumed, until all is known or a second stop. */
+async function lookUpRemaining({ plan, progress, show, control }: RecoveryRun): Promise<void> {
+  const before = control.stops
+  const isStoppedAgain = () => control.stops > before
+  while (!isStoppedAgain() && (progress.counts?.unknown ?? 0) > 0) {
+    progress.phase = 'looking'
     show()
-    const snapshot = await control.untilInterrupted(() =>
-      snapshotRecovery.executeWithOptions({ summary: 'read what needs attention' }, [
-        { ...refOf(plan), limits: progress.limits },
-      ]),
+    const scope = new CancellationScope()
+    const input = { seconds: lookupSeconds, breakers: {}, claims: 0, lookupsOnly: true }
+    const summary = 'look up the result of the last ones'
+    const lookup = scope.run(() =>
+      sendRecovery.executeWithOptions({ summary }, [{ ...refOf(plan), limits: progress.limits, ...input }]),
     )
-    if (snapshot === 'interrupted') continue
-    progress.snapshot = snapshot
+    const step = await Promise.race([lookup, condition(isStoppedAgain)])
+    if (step === undefined) {
+      scope.cancel()
+      // Cancelled, or done all the same: the report tells from the ledger.
+      await lookup.catch(() => undefined)
+      return
+    }
+    progress.counts = step.counts
+    if (step.nextAt === undefined) continue
+    progress.nextAt = new Date(step.nextAt).toISOString()
     show()
-    return snapshot
+    await condition(isStoppedAgain, Math.max(1, step.nextAt - Date.now()))
   }
-}
-
-/** The run ends as failed, but not without its report. */
-async function fail(run: Planned, error: unknown): Promise<never> {
-  onlyFailures(error)
-  const why = rootCause(error) ?? String(error)
-  const { counts } = await close(run, { how: 'failed', why })
-  run.marks.set({ verdict: 'failed', needsPerson: true })
-  const after = `${counts.done} recovered, ${counts.unknown} unknown: the next recovery looks first.`
-  throw ApplicationFailure.nonRetryable(`${why.replace(/[.]?$/, '.')} ${after}`, 'RecoveryFailed')
-}
-
-async function close(run: Planned, end: RecoveryEnd): Promise<RecoveryReport> {
-  const { plan, desk, progress, show } = run
-  await desk.close()
-  progress.phase = 'reporting'
-  show()
-  const { how, why } = end
-  const input = { ...refOf(plan), how, ...(why !== undefined && { why }) }
-  const result = await closeRecovery.executeWithOptions({ summary: 'write the report' }, [input])
-  desk.result = result
-  progress.counts = result.counts
-  progress.summary = result.summary
-  progress.phase = 'ended'
-  show()
-  return result
 }

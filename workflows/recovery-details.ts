@@ -1,34 +1,17 @@
 import type { Snapshot } from '../core/recoveries/run-files.ts'
-import type { RecoveryLimits, RecoveryPlan } from '../core/recoveries/plan.ts'
-import type { WaitingFor } from './write-run/progress.ts'
-import { sayCounts, sayPace, sayPhase, sayWaiting, sayWhere, toMinute } from './run/details.ts'
-import type { SendingProgress } from './write-run/send-loop.ts'
+import type { RecoveryLimits } from '../core/recoveries/plan.ts'
 import { escapeMarkdown } from './run/markdown.ts'
+import type { WaitingFor, WriteProgress } from './write-run/progress.ts'
+import { sayCounts, sayPace, sayPhase, sayWaiting, sayWhere, toMinute } from './run/details.ts'
 
-export interface RecoveryProgress extends SendingProgress {
-  phase:
-    | 'checking'
-    | 'reading the list'
-    | 'waiting for approval'
-    | 'canary'
-    | 'sending'
-    | 'looking'
-    | 'paused'
-    | 'stopping'
-    | 'reporting'
-    | 'ended'
-  identity?: RecoveryPlan['identity']
-  snapshot?: Snapshot
+export interface RecoveryProgress extends WriteProgress<Snapshot> {
   limits: RecoveryLimits
   /** Reasons whose canary failed: the rest of them is not tried. */
-  failedCanaries: string[]
-  /** When the next look, or the next attempt at one that fell back, is due. */
-  nextAt?: string
-  summary?: string
+  failedCanaries: readonly string[]
 }
 
 const buttons = [
-  '**Send a Signal**: `pause` halts between two resumes, `unpause` goes on; `stop`, like **Request Cancellation**, resumes nothing more, waits until it is seen what became of the last ones, and ends with a report. A second `stop` does not wait.',
+  '**Send a Signal**: `pause` halts between two resumes, `unpause` resumes it; `stop`, like **Request Cancellation**, resumes nothing more, waits until it is seen what became of the last ones, and ends with a report. A second `stop` does not wait.',
   '**Send an Update**: `setLimits` changes rate, concurrency and bounds; `resolve` says what became of a parked subscription.',
   '**Terminate** ends it at once without a report; the next recovery first looks at what this one resumed.',
 ].join('\n\n')
@@ -55,7 +38,7 @@ export function describeRecovery(progress: RecoveryProgress): string {
     progress.breakerUntil === undefined
       ? []
       : [
-          `The breaker is open: too many resumes of a reason failed, so it tries one at ${toMinute(progress.breakerUntil, 'seconds')} and goes on when that one lasts.`,
+          `The breaker is open: too many resumes of a reason failed, so it tries one at ${toMinute(progress.breakerUntil, 'seconds')} and resumes when that one lasts.`,
         ]
   const canaries = progress.failedCanaries.map(
     (reason) => `Of **${escapeMarkdown(reason)}** all that went first failed, so no other is tried.`,
@@ -72,7 +55,7 @@ export function describeRecovery(progress: RecoveryProgress): string {
   ].join('\n\n')
 }
 
-function previewOf({ snapshot }: RecoveryProgress): string[] {
+function previewOf({ staged: snapshot }: RecoveryProgress): string[] {
   if (snapshot === undefined) return []
   const { preview, candidates, proven, reasons } = snapshot
   const whole = proven

@@ -3,18 +3,13 @@ import type { WatchInput } from '../core/schedules/watch-input.ts'
 import type { Missed } from '../core/schedules/slots.ts'
 import type { WatchStep } from '../activities/schedules/find-missed.ts'
 import type { Activities } from '../activities/index.ts'
-import { openNotices, scheduledBy } from './run/notify.ts'
+import { opening } from './run/activity-options.ts'
+import { createNotifier, scheduledBy } from './run/notify.ts'
 import { controlRun, stoppedBefore } from './run/control.ts'
 import { shell } from '../core/runs/view/shell.ts'
 import { escapeMarkdown } from './run/markdown.ts'
 
-const { findMissed } = proxyActivities<Activities>({
-  // A stopped run has ended when its step has: what the step still does is in the report.
-  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-  startToCloseTimeout: '5 minutes',
-  heartbeatTimeout: '5s',
-  retry: { initialInterval: '2s', maximumInterval: '1 minute', maximumAttempts: 15 },
-})
+const { findMissed } = proxyActivities<Activities>(opening)
 
 export interface WatchReport extends Pick<WatchStep, 'until' | 'nights' | 'missed'> {
   /** One sentence; the first thing the Temporal UI shows of a result. */
@@ -26,13 +21,13 @@ export interface WatchReport extends Pick<WatchStep, 'until' | 'nights' | 'misse
  * the last look without a proven export. Each is told once. Where this run's window begins and ends comes from its
  * schedule, so that a look that comes late, or is the first after an outage, leaves no night out.
  */
-export async function watchExports(input?: WatchInput | null): Promise<WatchReport> {
+export async function watchSchedules(input?: WatchInput | null): Promise<WatchReport> {
   const { lastResult, startTime } = workflowInfo()
   const since = (lastResult as WatchReport | undefined)?.until
   const until = scheduledBy()?.scheduledFor ?? startTime.toISOString()
-  const notices = openNotices()
+  const notifier = createNotifier()
   const control = controlRun({
-    words: { between: 'two looks', kept: 'the next look covers the same time' },
+    text: { between: 'two looks', kept: 'the next look covers the same time' },
     onChange: ({ paused }) => setCurrentDetails(paused ? 'The watch is **paused**.' : ''),
   })
   return CancellationScope.nonCancellable(async () => {
@@ -42,8 +37,8 @@ export async function watchExports(input?: WatchInput | null): Promise<WatchRepo
     )
     if (step === undefined)
       throw stoppedBefore('Stopped before it had looked; the next look covers the same time.')
-    notices.listen(step)
-    for (const missed of step.missed) await notices.tell(toNotice(missed))
+    notifier.allow(step)
+    for (const missed of step.missed) await notifier.notify(toNotification(missed))
     const summary = `${step.missed.length} of ${step.nights} nights have no proven export in time`
     setCurrentDetails(
       [
@@ -55,10 +50,10 @@ export async function watchExports(input?: WatchInput | null): Promise<WatchRepo
     )
     const { nights, missed } = step
     return { summary, until: step.until, nights, missed }
-  }).catch(notices.fail)
+  }).catch(notifier.fail)
 }
 
-const toNotice = ({ schedule, at, by, says }: Missed) => ({
+const toNotification = ({ schedule, at, by, says }: Missed) => ({
   kind: 'missed' as const,
   // The same night is the same event, whoever looks.
   id: `missed/${schedule}/${at}`,

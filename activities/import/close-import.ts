@@ -1,13 +1,14 @@
-import { closeImport, type ImportEnd } from '../../core/imports/close.ts'
+import { closeImport } from '../../core/imports/close.ts'
 import { leaseOf } from '../../core/imports/ledger-gap.ts'
 import type { ImportPlan } from '../../core/imports/plan.ts'
 import type { ImportResult } from '../../core/imports/view.ts'
+import type { RunEnd } from '../../core/runs/run-files.ts'
 import type { SendDeps } from '../send-segment.ts'
 import type { StepContext } from '../step.ts'
 
 /** Ends an import: its report and its files, and the run is free to be started again. */
 export function createCloseImport({ deps, rates, attempts }: SendDeps) {
-  return async (context: StepContext, input: ImportEnd & { plan: ImportPlan }): Promise<ImportResult> => {
+  return async (context: StepContext, input: RunEnd & { plan: ImportPlan }): Promise<ImportResult> => {
     const { dataDir, state, observer } = deps
     const { plan } = input
     context.report(() => ({ phase: 'writing the report' }))

@@ -5,7 +5,7 @@ import { markSeenInList } from '../../core/changes/seen-in-list.ts'
 import { importKinds } from '../../core/imports/kinds.ts'
 import type { ImportLimits, ImportPlan } from '../../core/imports/plan.ts'
 import { readRunNotes } from '../../core/imports/run-files.ts'
-import type { SegmentInput, SendStep } from '../../core/changes/send/segment.ts'
+import type { SendInput, SendStep } from '../../core/changes/send/send-for.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 import { gapOf } from '../../core/imports/ledger-gap.ts'
@@ -20,7 +20,7 @@ type ImportDeps = SendDeps & {
 export function createSendImport(options: ImportDeps) {
   return async function sendImport(
     context: StepContext,
-    input: SegmentInput & { plan: ImportPlan; limits: ImportLimits },
+    input: SendInput & { plan: ImportPlan; limits: ImportLimits },
   ): Promise<SendStep> {
     const { plan, limits } = input
     const { deps } = options

@@ -2,7 +2,7 @@ import { ApplicationFailure } from '@temporalio/common'
 import { createHash } from 'node:crypto'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
-import { toBody, wants, type Notice } from '../../core/notifications/notification.ts'
+import { toBody, wants, type Notification } from '../../core/notifications/notification.ts'
 import { postNotice, type Delivery } from '../../core/notifications/post.ts'
 
 /** How it stands with each receiver, kept from one try to the next. */
@@ -16,10 +16,10 @@ type Stand = Delivery & {
  * Tells every receiver that wants to hear of it, each until it has taken it or refused it. What is repeated after a
  * crash carries the same event id.
  */
-export function createSendNotice(deps: ActivityDeps) {
-  return async function sendNotice(
+export function createSendNotification(deps: ActivityDeps) {
+  return async function sendNotification(
     { signal, lastReport, report }: StepContext,
-    notice: Notice,
+    notice: Notification,
   ): Promise<string> {
     const { receivers, ui, identity } = deps
     const body = toBody({ notice, sender: identity, ui })

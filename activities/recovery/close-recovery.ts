@@ -1,15 +1,13 @@
-import { closeRecovery, type RecoveryEnd } from '../../core/recoveries/close.ts'
+import { closeRecovery } from '../../core/recoveries/close.ts'
 import { leaseOf, type RecoveryPlan } from '../../core/recoveries/plan.ts'
 import type { RecoveryReport } from '../../core/recoveries/view.ts'
+import type { RunEnd } from '../../core/runs/run-files.ts'
 import type { SendDeps } from '../send-segment.ts'
 import type { StepContext } from '../step.ts'
 
 /** Ends a recovery: its report and its files, and the workspace is free for the next one. */
 export function createCloseRecovery({ deps, rates, attempts }: SendDeps) {
-  return async (
-    context: StepContext,
-    input: RecoveryEnd & { plan: RecoveryPlan },
-  ): Promise<RecoveryReport> => {
+  return async (context: StepContext, input: RunEnd & { plan: RecoveryPlan }): Promise<RecoveryReport> => {
     const { dataDir, state } = deps
     const { plan } = input
     context.report(() => ({ phase: 'writing the report' }))

@@ -2,7 +2,7 @@ import { createResumeKind } from '../../core/changes/kinds/resume-subscription.t
 import { defaultLimits } from '../../core/changes/send/limits.ts'
 import { leasesOf, type RecoveryLimits, type RecoveryPlan, waitsOf } from '../../core/recoveries/plan.ts'
 import { endOf, refusalOf } from '../../core/recoveries/refusal.ts'
-import type { SegmentInput, SendStep } from '../../core/changes/send/segment.ts'
+import type { SendInput, SendStep } from '../../core/changes/send/send-for.ts'
 import type { StepContext } from '../step.ts'
 import { recoveryGap } from '../../core/recoveries/ledger-gap.ts'
 import { type SendDeps, sendSegment } from '../send-segment.ts'
@@ -14,13 +14,13 @@ const shortWaitMs = 10_000
 export function createSendRecovery(options: SendDeps) {
   return async function sendRecovery(
     context: StepContext,
-    input: SegmentInput & { plan: RecoveryPlan; limits: RecoveryLimits },
+    input: SendInput & { plan: RecoveryPlan; limits: RecoveryLimits },
   ): Promise<SendStep> {
     const { deps } = options
     const { plan, limits } = input
     await context.takeLeases(leasesOf(plan), plan.execution)
     const gap = await recoveryGap({ deps, plan })
-    const { requestsPerSecond, concurrency, maxSubscriptions, maxFailureShare } = limits
+    const { requestsPerSecond, concurrency, maxChanges, maxFailureShare } = limits
     const { run, settleMs, verifyMs, breakerWaitsMs } = plan
     const work = {
       run,
@@ -36,7 +36,7 @@ export function createSendRecovery(options: SendDeps) {
       limits: {
         inFlight: concurrency ?? deps.concurrency,
         maxFailureShare: maxFailureShare ?? defaultLimits.maxFailureShare,
-        ...(maxSubscriptions !== undefined && { maxChanges: maxSubscriptions }),
+        ...(maxChanges !== undefined && { maxChanges }),
       },
       ...(breakerWaitsMs && { breakerWaitsMs }),
     }

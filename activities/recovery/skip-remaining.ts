@@ -8,19 +8,19 @@ import type { StepContext } from '../step.ts'
 interface SkipInput {
   plan: RecoveryPlan
   /** The reasons; all of them if it is absent. */
-  lanes?: readonly string[]
+  reasons?: readonly string[]
   why: string
 }
 
-/** Leaves a part of a recovery for good: the reasons whose canary failed, or all that was never resumed. */
-export function createLeaveResumes({ deps, attempts }: Pick<SendDeps, 'deps' | 'attempts'>) {
+/** Skips a part of a recovery for good: the reasons whose canary failed, or all that was never resumed. */
+export function createSkipRemaining({ deps, attempts }: Pick<SendDeps, 'deps' | 'attempts'>) {
   return async (_: StepContext, input: SkipInput): Promise<void> => {
-    const { plan, lanes, why } = input
+    const { plan, reasons, why } = input
     const { ledger } = deps.state
     await attempts.end(plan.run)
     await markClaimed({ ledger, run: plan.run, folder: join(deps.dataDir, plan.folder) })
     const leave = { ledger, run: plan.run, why }
-    if (lanes === undefined) await leaveUntried({ ...leave, which: { unsent: true } })
-    for (const lane of lanes ?? []) await endResumes({ ...leave, lane })
+    if (reasons === undefined) await leaveUntried({ ...leave, which: { unsent: true } })
+    for (const lane of reasons ?? []) await endResumes({ ...leave, lane })
   }
 }

@@ -6,7 +6,7 @@ import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 import { toExpected } from '../../core/schedules/expected-exports.ts'
 import { changedAt, lacksOf, type Night } from '../../core/schedules/slots.ts'
-import { kindsFor, type NoticeKind } from '../../core/notifications/notification.ts'
+import { kindsFor, type NotificationKind } from '../../core/notifications/notification.ts'
 import { isOwn, scheduleMemoOf } from '../../core/schedules/memo.ts'
 import { tellNight } from './explain-missed-slot.ts'
 
@@ -18,7 +18,7 @@ export interface WatchStep {
   /** How many nights were looked at. */
   nights: number
   missed: Missed[]
-  notifies: NoticeKind[]
+  notifies: NotificationKind[]
 }
 
 /** Finds the nights whose time to be proven ended between two moments, and that have no proven export. */

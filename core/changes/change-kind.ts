@@ -51,7 +51,7 @@ export interface ChangeKind {
     options: Pick<LookBefore, 'billing' | 'signal'>,
   ): Promise<{ id: string; found: boolean } | undefined>
   /** The answer says only that the request was taken: what became of it is settled by a look, like a lost one. */
-  readonly settledByLook?: true
+  readonly confirmedByLookup?: true
   /** The answer itself shows already that it did not last: the breaker hears of it before the look. */
   readonly fellAtOnce?: (answer: Returned) => boolean
   /** A 404 for a change that was sent before is what success looks like. */

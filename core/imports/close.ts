@@ -2,25 +2,16 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { leaveUntried } from '../changes/reconcile/close-remaining.ts'
 import { markClaimed } from '../changes/ledger-gap.ts'
-import type { EndedNote } from '../runs/run-files.ts'
+import type { EndedNote, RunEnd } from '../runs/run-files.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import { replaceFile } from '../storage/durable.ts'
 import { type ImportPlan, runFiles } from './plan.ts'
 import { writeImportReport } from './report.ts'
 import type { ImportResult } from './view.ts'
 
-/** How an import ended. */
-export interface ImportEnd {
-  how: EndedNote['how']
-  /** For people: what ended it, if it was not the end of its rows. */
-  why?: string
-  /** What is left is given up: reported as not tried, and free for another run. */
-  giveUp: boolean
-}
-
 /** Closes the rows of an import that are left, and writes its report and its files. */
 export async function closeImport(
-  options: ImportEnd & { ledger: Ledger; dataDir: string; plan: ImportPlan },
+  options: RunEnd & { ledger: Ledger; dataDir: string; plan: ImportPlan },
 ): Promise<ImportResult> {
   const { ledger, dataDir, plan, how, why, giveUp } = options
   const folder = join(dataDir, plan.folder)

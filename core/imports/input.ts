@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { durationInput } from '../runs/duration-input.ts'
 import { identityInput } from '../runs/identity-input.ts'
 import { importKindNames } from './kinds.ts'
 import { dateOrders } from './cells/dates.ts'
@@ -40,14 +41,16 @@ const importInput = z.strictObject({
   /** How many unlike changes go first, of more than 20. */
   canary: z.int().min(0).max(100).optional(),
   /** Nothing is sent before somebody approves. Deletes always wait. */
-  waitForApproval: z.boolean().optional(),
+  approval: z.boolean().optional(),
   /** After the canary the run waits for an approval. */
   confirmCanary: z.boolean().optional(),
   /** Somebody is there: a breaker that has given up waits for them. */
   attended: z.boolean().optional(),
-  approvalSeconds: z.number().positive().optional(),
-  settleSeconds: z.number().min(0).optional(),
-  breakerWaitsSeconds: z.array(z.number().min(0)).min(1).optional(),
+  /** How long the run waits for a person. */
+  approvalWait: durationInput.optional(),
+  /** How long after a lost request the first lookup; BILLING_SETTLE_SECONDS where it is left out. */
+  verifyAfter: durationInput.optional(),
+  breakerWaits: z.array(durationInput).min(1).optional(),
   ...limits,
   identity: identityInput,
 })

@@ -45,7 +45,7 @@ export interface ImportPlan extends ChangeRun {
   /** A person is there: a breaker that has given up waits for them instead of ending the run. */
   attended: boolean
   /** How long the run waits for a person. */
-  approvalSeconds: number
+  approvalMs: number
   settleMs: number
   breakerWaitsMs?: number[]
   limits: ImportLimits

@@ -9,7 +9,7 @@ import type { Execution } from '../runs/name.ts'
 import type { AskedImport } from './input.ts'
 
 /** Two hours: as long as a person may be at lunch, and not so long that prices and people change meanwhile. */
-const defaultApprovalSeconds = 7_200
+const defaultApprovalMs = 2 * 3_600_000
 const defaultCanary = 3
 
 interface PlanOptions {
@@ -82,15 +82,15 @@ function policiesOf(asked: AskedImport) {
 
 /** When it waits, and for whom. */
 function bearingOf({ deps, asked }: PlanOptions) {
-  const { breakerWaitsSeconds, settleSeconds } = asked
+  const { approval = false, approvalWait, breakerWaits, verifyAfter } = asked
   return {
     canary: asked.canary ?? defaultCanary,
-    approval: asked.waitForApproval === true || importKinds[asked.kind].does === 'delete',
+    approval: approval || importKinds[asked.kind].does === 'delete',
     confirmCanary: asked.confirmCanary ?? false,
-    attended: asked.attended === true || asked.waitForApproval === true,
-    approvalSeconds: asked.approvalSeconds ?? defaultApprovalSeconds,
-    settleMs: settleSeconds === undefined ? deps.settleMs : settleSeconds * 1000,
-    ...(breakerWaitsSeconds && { breakerWaitsMs: breakerWaitsSeconds.map((seconds) => seconds * 1000) }),
+    attended: asked.attended === true || approval,
+    approvalMs: approvalWait ?? defaultApprovalMs,
+    settleMs: verifyAfter ?? deps.settleMs,
+    ...(breakerWaits && { breakerWaitsMs: breakerWaits }),
   }
 }
 

@@ -2,7 +2,7 @@ import { toPrintable } from '../runs/view/printable.ts'
 import { shell } from '../runs/view/shell.ts'
 
 /** What people are told of, in one word. */
-export type NoticeKind =
+export type NotificationKind =
   | 'failed'
   | 'unproven'
   | 'parked'
@@ -14,11 +14,11 @@ export type NoticeKind =
   | 'ended'
 
 /** How much a receiver wants to hear; each level has all that the one before it has. */
-export const noticeLevels = ['problems', 'decisions', 'all'] as const
-export type NoticeLevel = (typeof noticeLevels)[number]
+export const notificationLevels = ['problems', 'decisions', 'all'] as const
+export type NotificationLevel = (typeof notificationLevels)[number]
 
 /** The least level that hears of it. */
-const levelOf: Readonly<Record<NoticeKind, NoticeLevel>> = {
+const levelOf: Readonly<Record<NotificationKind, NotificationLevel>> = {
   failed: 'problems',
   unproven: 'problems',
   parked: 'problems',
@@ -33,23 +33,23 @@ const levelOf: Readonly<Record<NoticeKind, NoticeLevel>> = {
 /** Where notices go. The address is a secret: whoever knows it can write there. */
 export interface Receiver {
   url: string
-  level: NoticeLevel
+  level: NotificationLevel
 }
 
-export const wants = (level: NoticeLevel, kind: NoticeKind): boolean =>
-  noticeLevels.indexOf(levelOf[kind]) <= noticeLevels.indexOf(level)
+export const wants = (level: NotificationLevel, kind: NotificationKind): boolean =>
+  notificationLevels.indexOf(levelOf[kind]) <= notificationLevels.indexOf(level)
 
 /** What at least one of the receivers wants to hear of. */
-export function kindsFor(receivers: readonly Receiver[]): NoticeKind[] {
-  const kinds = Object.keys(levelOf) as NoticeKind[]
+export function kindsFor(receivers: readonly Receiver[]): NotificationKind[] {
+  const kinds = Object.keys(levelOf) as NotificationKind[]
   return kinds.filter((kind) => receivers.some(({ level }) => wants(level, kind)))
 }
 
 /** Something people should know. It is part of a workflow's history: ids, counts and sentences, no row's data. */
-export interface Notice {
+export interface Notification {
   /** The same however often it is sent, and for nothing else. */
   id: string
-  kind: NoticeKind
+  kind: NotificationKind
   at: string
   run: {
     workflowId: string
@@ -67,7 +67,7 @@ export interface Notice {
   report?: unknown
 }
 
-const headlines: Readonly<Record<NoticeKind, (run: string) => string>> = {
+const headlines: Readonly<Record<NotificationKind, (run: string) => string>> = {
   failed: (run) => `${run} failed`,
   unproven: (run) => `${run} ended unproven`,
   parked: (run) => `${run} has rows that need a person`,
@@ -90,7 +90,7 @@ export interface Ui {
   namespace: string
 }
 
-export function linkTo({ run, ui }: { run: Notice['run']; ui: Ui }): string | undefined {
+export function linkTo({ run, ui }: { run: Notification['run']; ui: Ui }): string | undefined {
   if (ui.url === undefined) return undefined
   const parts = [ui.namespace, 'workflows', run.workflowId, run.runId].map(encodeURIComponent)
   return `${ui.url.replace(/\/+$/, '')}/namespaces/${parts.join('/')}`
@@ -99,7 +99,7 @@ export function linkTo({ run, ui }: { run: Notice['run']; ui: Ui }): string | un
 /**
  * The body of a notice: `text` as Slack, Mattermost and their likes show it, and all of it as fields for a program.
  */
-export function toBody({ notice, sender, ui }: { notice: Notice; sender: Sender; ui: Ui }) {
+export function toBody({ notice, sender, ui }: { notice: Notification; sender: Sender; ui: Ui }) {
   const { id, kind, at, run, summary, report = null } = notice
   const command = notice.command ?? shell`connector report ${run.workflowId}`
   const url = linkTo({ run, ui })

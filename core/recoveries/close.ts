@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { endResumes } from '../changes/reconcile/close-remaining.ts'
 import { markClaimed } from '../changes/ledger-gap.ts'
-import type { EndedNote } from '../runs/run-files.ts'
+import type { EndedNote, RunEnd } from '../runs/run-files.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import { replaceFile } from '../storage/durable.ts'
 import { type RecoveryPlan, recoveryFiles } from './plan.ts'
@@ -9,16 +9,9 @@ import { writeRecoveryReport } from './report.ts'
 import { readSavedPlan } from './run-files.ts'
 import type { RecoveryReport } from './view.ts'
 
-/** How a recovery ended. */
-export interface RecoveryEnd {
-  how: EndedNote['how']
-  /** For people: what ended it, if it was not the end of its candidates. */
-  why?: string
-}
-
 /** Closes the subscriptions of a recovery that are left, and writes its report and its files. */
 export async function closeRecovery(
-  options: RecoveryEnd & { ledger: Ledger; dataDir: string; plan: RecoveryPlan },
+  options: RunEnd & { ledger: Ledger; dataDir: string; plan: RecoveryPlan },
 ): Promise<RecoveryReport> {
   const { ledger, dataDir, plan, how, why } = options
   const folder = join(dataDir, plan.folder)

@@ -2,23 +2,9 @@ import { z } from 'zod'
 import { identityInput } from '../runs/identity-input.ts'
 import { nearestName } from '../tables/nearest-name.ts'
 import { parseInput } from '../runs/parse-input.ts'
-import { parseDuration } from '../runs/duration.ts'
+import { durationInput } from '../runs/duration-input.ts'
 import { hasPassed } from './next-billing.ts'
 import { reasonNames } from './reasons.ts'
-
-/** Longer waits are slips of the keyboard, and their ends would be no dates. */
-const longestMs = 366 * 24 * 3_600_000
-
-const duration = z
-  .union([z.number().min(0), z.string()], { error: 'is no length of time, as "15m", "2h" or 90 (seconds)' })
-  .transform((said, context) => {
-    const ms = parseDuration(String(said))
-    if (ms !== undefined && ms <= longestMs) return ms
-    const wrong = ms === undefined ? 'is no length of time' : 'is longer than 366 days; give a length of time'
-    const message = `${JSON.stringify(said)} ${wrong}, as "90s", "15m", "2h" or "1d"`
-    context.addIssue({ code: 'custom', message })
-    return z.NEVER
-  })
 
 const reason = z.enum(reasonNames, {
   error: ({ input }) => {
@@ -46,7 +32,7 @@ export const recoveryInput = z.strictObject(
     /** The most requests for the list, failed ones included; what they did not reach is left for another run. */
     maxPages: z.int().min(1).optional(),
     /** The most subscriptions that are resumed; the rest is reported as not tried. */
-    maxSubscriptions: z.int().min(1).optional(),
+    maxChanges: z.int().min(1).optional(),
     /** This run's share of the process's rate. */
     requestsPerSecond: z.number().positive().optional(),
     /** Resumes on their way at once. */
@@ -62,19 +48,19 @@ export const recoveryInput = z.strictObject(
     /** Somebody is there: a breaker that has given up waits for them. */
     attended: z.boolean().optional(),
     /** How long the run waits for a person. */
-    approvalWait: duration.optional(),
+    approvalWait: durationInput.optional(),
     /** Sent with each resume; where it is left out, so is the field. */
     nextBilling: nextBilling.optional(),
     /** The most resume requests for one subscription in the same trouble, over all runs: a hard bound. */
     attempts: z.int().min(1).max(10).optional(),
     /** The wait after the first attempt; each further one is twice as long, up to `longestWait`. */
-    firstWait: duration.optional(),
-    longestWait: duration.optional(),
+    firstWait: durationInput.optional(),
+    longestWait: durationInput.optional(),
     /** A subscription that was resumed so short a time ago is left alone. */
-    coolDown: duration.optional(),
+    coolDown: durationInput.optional(),
     /** How long after a resume the look that tells what became of it. */
-    verifyAfter: duration.optional(),
-    breakerWaits: z.array(duration).min(1).optional(),
+    verifyAfter: durationInput.optional(),
+    breakerWaits: z.array(durationInput).min(1).optional(),
     /** The share of the last outcomes of a reason that may have failed before its breaker opens. */
     maxFailureShare: z.number().min(0).max(1).optional(),
     /** Only subscriptions of these customers. */
@@ -82,7 +68,7 @@ export const recoveryInput = z.strictObject(
     /** Not these customers or subscriptions. */
     exclude: z.array(z.string().min(1)).min(1).optional(),
     /** Only what has needed attention at least so long. */
-    olderThan: duration.optional(),
+    olderThan: durationInput.optional(),
     /**
      * A new execution of the workflow begins after so many events of history. Far below the 51,200 that end one: the
      * 2,000 updates that an execution takes may add some 20,000 while the run waits.

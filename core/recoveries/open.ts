@@ -14,7 +14,7 @@ const hourMs = 60 * minuteMs
 /** What a recovery may do where nothing is said: cautious, because money moves. */
 const usual = {
   maxPages: 50,
-  maxSubscriptions: 500,
+  maxChanges: 500,
   canary: 5,
   attempts: 3,
   firstWaitMs: 15 * minuteMs,
@@ -104,11 +104,11 @@ export function toRecoveryPlan(options: {
 function limitsOf({
   requestsPerSecond,
   concurrency,
-  maxSubscriptions = usual.maxSubscriptions,
+  maxChanges = usual.maxChanges,
   maxFailureShare,
 }: AskedRecovery): RecoveryPlan['limits'] {
   return {
-    maxSubscriptions,
+    maxChanges,
     ...(requestsPerSecond !== undefined && { requestsPerSecond }),
     ...(concurrency !== undefined && { concurrency }),
     ...(maxFailureShare !== undefined && { maxFailureShare }),

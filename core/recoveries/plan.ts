@@ -8,7 +8,7 @@ export interface RecoveryLimits {
   /** Resumes on their way at once. */
   concurrency?: number
   /** The most subscriptions that are resumed. */
-  maxSubscriptions?: number
+  maxChanges?: number
   maxFailureShare?: number
 }
 

@@ -4,7 +4,7 @@ import type { Billing } from '../billing/client.ts'
 import { endResumes } from '../changes/reconcile/close-remaining.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
 import { markClaimed } from '../changes/ledger-gap.ts'
-import { settleChanges } from '../changes/reconcile/reconcile.ts'
+import { reconcileChanges } from '../changes/reconcile/reconcile.ts'
 import { toFileName } from '../storage/file-name.ts'
 import { type RecoveryPlan, waitsOf } from './plan.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
@@ -38,7 +38,7 @@ export async function settleLeftovers({
     const interrupted = { state: 'unknown', outcome: 'interrupted', unknownSince: Date.now() } as const
     await ledger.moveAll({ run, from: 'sending', patch: interrupted })
     for (;;) {
-      const { settled, nextLookAt } = await settleChanges({
+      const { reconciled, nextLookupAt } = await reconcileChanges({
         ledger,
         run,
         kind: resumeSubscription,
@@ -51,9 +51,9 @@ export async function settleLeftovers({
         signal,
       })
       signal.throwIfAborted()
-      looked += settled.done + settled.staged + settled.parked
-      if (nextLookAt === undefined) break
-      const ms = Math.min(Math.max(0, nextLookAt - Date.now()), longestTimerMs)
+      looked += reconciled.done + reconciled.staged + reconciled.parked
+      if (nextLookupAt === undefined) break
+      const ms = Math.min(Math.max(0, nextLookupAt - Date.now()), longestTimerMs)
       await wait(ms, undefined, { signal }).catch(() => signal.throwIfAborted())
     }
     await endResumes({ ledger, run, why: 'the run ended without a report' })

@@ -59,5 +59,5 @@ const words = (outcome: string): string =>
     needsPerson: 'need a person',
     attemptsUsedUp: 'have used up their attempts',
     coolingDown: 'were resumed not long ago',
-    notTried: 'are beyond maxSubscriptions',
+    notTried: 'are beyond maxChanges',
   })[outcome] ?? outcome

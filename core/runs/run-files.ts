@@ -26,6 +26,15 @@ export interface EndedNote {
   at: string
 }
 
+/** How a run ends. */
+export interface RunEnd {
+  how: EndedNote['how']
+  /** For people: why it ended before everything was done. */
+  why?: string
+  /** What is left is given up: an import reports it as not tried and frees it for another run. */
+  giveUp: boolean
+}
+
 /** The notes that lie in the folder of every run of changes. */
 export const changeRunFiles = {
   plan: 'plan.json',

@@ -1,2 +1,2 @@
 /** The search attributes by which runs are found in the Temporal UI. */
-export type MarkName = 'Verdict' | 'NeedsPerson' | 'Resource'
+export type SearchAttributeName = 'Verdict' | 'NeedsPerson' | 'Resource'

@@ -32,7 +32,7 @@ export const schedulable = {
       )
     },
   },
-  watchExports: { schema: watchInput },
+  watchSchedules: { schema: watchInput },
 } as const satisfies Record<string, Schedulable>
 
 export type SchedulableName = keyof typeof schedulable

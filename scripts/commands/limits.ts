@@ -9,7 +9,6 @@ interface Options {
   rate?: number
   concurrency?: number
   maxChanges?: number
-  maxSubscriptions?: number
   maxFailures?: number
   maxFailureShare?: number
 }
@@ -20,7 +19,6 @@ export function configure(command: Command, terminal: Terminal): void {
     .option('--rate <n>', 'requests a second of this run', toNumber)
     .option('--concurrency <n>', 'changes on their way at once', toNumber)
     .option('--max-changes <n>', 'the most changes that are tried', toNumber)
-    .option('--max-subscriptions <n>', 'of a recovery: the most that are resumed', toNumber)
     .option('--max-failures <n>', 'end the run when more have failed', toNumber)
     .option('--max-failure-share <n>', 'the share of failures that opens the breaker, 0 to 1', toNumber)
     .action(async (run: string, { rate, ...others }: Options) => {

@@ -8,7 +8,7 @@ import type { Terminal } from '../terminal/terminal.ts'
 interface Options {
   reason: string[]
   maxPages?: number
-  maxSubscriptions?: number
+  maxChanges?: number
   rate?: number
   concurrency?: number
   attempts?: number
@@ -46,7 +46,7 @@ export function configure(command: Command, terminal: Terminal): void {
       [],
     )
     .option('--max-pages <n>', 'the most requests for the list (default 50)', toNumber)
-    .option('--max-subscriptions <n>', 'the most subscriptions to resume (default 500)', toNumber)
+    .option('--max-changes <n>', 'the most subscriptions to resume (default 500)', toNumber)
     .option('--rate <n>', 'requests a second of this run, within the rate of the worker', toNumber)
     .option('--concurrency <n>', 'resumes on their way at once', toNumber)
     .option(

@@ -1,7 +1,7 @@
 import { ServiceError, type Client } from '@temporalio/client'
 import type { Command } from 'commander'
 import type { ExportProgress } from '../../workflows/export-details.ts'
-import type { DeskProgress } from '../../workflows/write-run/progress.ts'
+import type { WriteProgress } from '../../workflows/write-run/progress.ts'
 import { findChanges, findRun, workflowIdOf } from '../runs/find-run.ts'
 import { openClient } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'
@@ -60,7 +60,7 @@ async function tellChanges({
   const status = description.status.name.toLowerCase()
   const progress = await client
     .withDeadline(Date.now() + answerWithinMs, () =>
-      handle.query<DeskProgress & { run?: string; summary?: string }>('status'),
+      handle.query<WriteProgress & { run?: string; summary?: string }>('status'),
     )
     .catch(unlessSilent)
   const run = runOf({ name, id: handle.workflowId, newest: progress?.run })

@@ -17,9 +17,9 @@ export async function answerRecovery({
   terminal: Terminal
   signal: AbortSignal
 }): Promise<void> {
-  const { waitingFor, snapshot } = progress
+  const { waitingFor, staged } = progress
   if (waitingFor === undefined) return
-  const preview = snapshot?.preview
+  const preview = staged?.preview
   if (preview !== undefined && waitingFor.what === 'approval') terminal.note(describePreview(preview))
   if (!terminal.isInteractive) {
     const run = handle.workflowId

@@ -4,7 +4,7 @@ import {
   WorkflowNotFoundError,
   type WorkflowHandle,
 } from '@temporalio/client'
-import type { DeskProgress } from '../../workflows/write-run/progress.ts'
+import type { WriteProgress } from '../../workflows/write-run/progress.ts'
 import { TemporalLostError } from './follow-export.ts'
 import type { Session } from '../session/session.ts'
 import { type Show, showChanges } from './show-changes.ts'
@@ -18,7 +18,7 @@ type ChangesHandle = Pick<WorkflowHandle, 'workflowId' | 'signal' | 'describe' |
   result(): Promise<{ run: string }>
 }
 
-interface Follow<Progress extends DeskProgress> extends Pick<Show<Progress>, 'unit' | 'nameOf'> {
+interface Follow<Progress extends WriteProgress> extends Pick<Show<Progress>, 'unit' | 'nameOf'> {
   session: Pick<Session, 'client' | 'gone'>
   handle: ChangesHandle
   terminal: Terminal
@@ -27,7 +27,7 @@ interface Follow<Progress extends DeskProgress> extends Pick<Show<Progress>, 'un
 }
 
 /** Shows a run of changes until it ends, and passes on what it asks. Gives the name of the run. */
-export async function followChanges<Progress extends DeskProgress>(
+export async function followChanges<Progress extends WriteProgress>(
   options: Follow<Progress>,
 ): Promise<string> {
   const { session, handle, terminal, unit, nameOf, onQuestion } = options

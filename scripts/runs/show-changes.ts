@@ -2,7 +2,7 @@ import type { Client, WorkflowHandle } from '@temporalio/client'
 import { defaultPayloadConverter } from '@temporalio/common'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ReportCounts } from '../../core/runs/counts.ts'
-import type { DeskProgress } from '../../workflows/write-run/progress.ts'
+import type { WriteProgress } from '../../workflows/write-run/progress.ts'
 import { failuresOf, waitsForWorker } from './show-export.ts'
 import { formatDuration } from '../terminal/format.ts'
 import type { Progress as Bar } from '../terminal/progress.ts'
@@ -14,7 +14,7 @@ const takenUpWithinMs = 15_000
 /** The rate shown is that of the last so many looks. */
 const rateLooks = 15
 
-export interface Show<Progress extends DeskProgress> {
+export interface Show<Progress extends WriteProgress> {
   client: Client
   handle: Pick<WorkflowHandle, 'describe' | 'query'>
   /** What is counted, in the plural, and how the bar is called. */
@@ -27,7 +27,7 @@ export interface Show<Progress extends DeskProgress> {
 }
 
 /** Shows how far a run of changes is, with its rate and the time that is left, and passes on what it asks. */
-export async function showChanges<Progress extends DeskProgress>(show: Show<Progress>): Promise<void> {
+export async function showChanges<Progress extends WriteProgress>(show: Show<Progress>): Promise<void> {
   const { client, handle, unit, nameOf, terminal, signal, onQuestion } = show
   const said = new Set<string>()
   const rate = createRate()
@@ -61,7 +61,7 @@ export async function showChanges<Progress extends DeskProgress>(show: Show<Prog
   bar?.end()
 }
 
-async function lookAt<Progress extends DeskProgress>(handle: Show<Progress>['handle']) {
+async function lookAt<Progress extends WriteProgress>(handle: Show<Progress>['handle']) {
   const description = await handle.describe()
   const progress = await handle.query<Progress>('status').catch(() => undefined)
   const payload = description.raw.pendingActivities?.[0]?.heartbeatDetails?.payloads?.[0]

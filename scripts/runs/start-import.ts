@@ -72,7 +72,7 @@ function toInput({
     ...(canary !== undefined && { canary }),
     ...(maxFailures !== undefined && { maxFailures }),
     ...(requestsPerSecond !== undefined && { requestsPerSecond }),
-    waitForApproval,
+    approval: waitForApproval,
     confirmCanary: isAsked && importKinds[kind].does !== 'update',
     attended: isInteractive && !order.detach,
     identity: session.identity,

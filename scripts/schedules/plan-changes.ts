@@ -67,7 +67,7 @@ export async function planChanges(
   }
   if (!isWatched(wanted))
     plan.warnings.push(
-      'provenWithin is watched by nobody: add a schedule of watchExports, as docs/schedules.example.yaml has one',
+      'provenWithin is watched by nobody: add a schedule of watchSchedules, as docs/schedules.example.yaml has one',
     )
   for (const name of await ownSchedules(place))
     if (!wanted.has(name)) plan.changes.push({ what: 'delete', name })
@@ -79,7 +79,7 @@ function isWatched(wanted: ReadonlyMap<string, Definition>): boolean {
   const running = [...wanted.values()].filter(({ paused }) => !paused)
   return (
     running.every(({ provenWithin }) => provenWithin === undefined) ||
-    running.some(({ workflow }) => workflow === 'watchExports')
+    running.some(({ workflow }) => workflow === 'watchSchedules')
   )
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isHistoryLong } from '../../workflows/write-run/send-recovery.ts'
+import { isHistoryLong } from '../../workflows/write-run/send-loop.ts'
 
 test.each([
   [999, false, false],

@@ -1,6 +1,6 @@
 import { delimiter } from 'node:path'
 import type { z } from 'zod'
-import { noticeLevels } from '../../core/notifications/notification.ts'
+import { notificationLevels } from '../../core/notifications/notification.ts'
 import {
   address,
   flag,
@@ -180,7 +180,7 @@ export const variables = {
   NOTIFY_URL: {
     meaning:
       'Channels to notify when a run fails, is unproven, leaves parked rows, opens its circuit breaker or waits for an approval, or when a schedule misses a slot: addresses that accept a POST as Slack does, separated by spaces. Each may have a level, as in `all=https://...`: `problems`; `decisions` (the default), which adds what waits for a person; `all`, which adds runs that ended well. See schedules.md.',
-    kind: leveledAddresses(noticeLevels, 'decisions'),
+    kind: leveledAddresses(notificationLevels, 'decisions'),
     form: '`https://...`, `problems=https://...`',
     otherwise: 'nobody is notified',
     secret: true,

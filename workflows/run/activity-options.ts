@@ -1,15 +1,102 @@
 import type { ActivityOptions } from '@temporalio/workflow'
 
-/** How a segment that sends changes is waited for and tried again. */
-export const sendingPatience: ActivityOptions = {
+// Every timeout and retry policy of the workflows. A refusal (`retryable: false`) is never retried, whatever the policy.
+
+/** Waits out some minutes without the service or the disk: a step that starts or ends a run is cheap to repeat. */
+const briefRetry = { initialInterval: '2s', maximumInterval: '1 minute', maximumAttempts: 15 } as const
+
+/** Waits out about half an hour: each attempt continues from the last checkpoint, so attempts cost little. */
+const longRetry = { initialInterval: '1s', maximumInterval: '1 minute', maximumAttempts: 40 } as const
+
+/**
+ * A stopped run has ended when its step has: the report covers what the step still does, and the next run may adopt
+ * what it leaves.
+ */
+const awaited = { cancellationType: 'WAIT_CANCELLATION_COMPLETED' } as const
+
+/** After a SIGKILL of the worker the step is retried in under 7 s, and it hears of a stop within 2 s. */
+const live = { heartbeatTimeout: '5s' } as const
+
+/** Checks input and service. */
+export const opening: ActivityOptions = {
+  ...awaited,
+  ...live,
+  startToCloseTimeout: '5 minutes',
+  retry: briefRetry,
+}
+
+/** Also reads a file of up to 100,000 ids. */
+export const openingFetch: ActivityOptions = { ...opening, startToCloseTimeout: '15 minutes' }
+
+/** Patient, because a write run that a person started is worth a longer outage. */
+export const openingWrite: ActivityOptions = { ...opening, retry: longRetry }
+
+/** One segment of a read, of ten minutes at most. */
+export const reading: ActivityOptions = {
+  ...awaited,
+  ...live,
   startToCloseTimeout: '15 minutes',
-  // 5 s: after a SIGKILL of the worker the run goes on in under 7 s, and a stop is heard within a second or two.
-  heartbeatTimeout: '5s',
-  // What is on its way is awaited: a report that came before it would call it unknown.
-  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-  // Without an end: a try begins where the ledger stands, so it costs little and harms nothing, and what should
-  // not be tried again says so itself. Why it waits is shown under Pending Activities.
-  // The waits grow slowly: a worker that is killed five times in a segment must not cost the run half a minute, and
-  // a service that is away is waited for by the sender itself.
+  retry: longRetry,
+}
+
+/** 30 s between heartbeats: a database may hold a transaction of millions of rows that long. */
+export const publishing: ActivityOptions = {
+  ...awaited,
+  heartbeatTimeout: '30s',
+  startToCloseTimeout: '6 hours',
+  retry: longRetry,
+}
+
+/** Nothing is read before it, so that it gives up sooner. */
+export const republishing: ActivityOptions = { ...publishing, retry: briefRetry }
+
+/** Writes the report of an export. */
+export const closing: ActivityOptions = { ...live, startToCloseTimeout: '5 minutes', retry: briefRetry }
+
+/** Reads a whole file or a whole list of the service: to stage, to audit, to write the report of a write run. */
+export const wholeRun: ActivityOptions = {
+  ...awaited,
+  ...live,
+  startToCloseTimeout: '6 hours',
+  retry: longRetry,
+}
+
+/**
+ * One segment of sending. Cancellation waits for the requests in flight: a report written before their answers would
+ * call them unknown. Retries are unlimited: an attempt continues from the ledger, so it costs little and harms
+ * nothing, and an error that retrying cannot fix says so itself. The waits grow slowly: a worker that is killed five
+ * times in a segment must not cost the run half a minute, and the sender itself waits for a service that is down.
+ */
+export const sending: ActivityOptions = {
+  ...awaited,
+  ...live,
+  startToCloseTimeout: '15 minutes',
   retry: { initialInterval: '1s', backoffCoefficient: 1.2, maximumInterval: '30s' },
+}
+
+/** Closes changes in the ledger that the run does not send. */
+export const skipping: ActivityOptions = {
+  ...live,
+  startToCloseTimeout: '5 minutes',
+  retry: { initialInterval: '1s', maximumInterval: '30s', maximumAttempts: 20 },
+}
+
+/** A person waits for the answer. */
+export const operating: ActivityOptions = {
+  startToCloseTimeout: '1 minute',
+  retry: { initialInterval: '1s', maximumInterval: '10s', maximumAttempts: 5 },
+}
+
+/** The run has failed already and ends all the same. */
+export const pausing: ActivityOptions = {
+  startToCloseTimeout: '30 seconds',
+  scheduleToCloseTimeout: '5 minutes',
+  retry: { initialInterval: '1s', maximumInterval: '30s' },
+}
+
+/** After a day without a channel that accepts it, nobody waits for a notification any more. */
+export const notifying: ActivityOptions = {
+  startToCloseTimeout: '2 minutes',
+  scheduleToCloseTimeout: '24 hours',
+  retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '5 minutes' },
 }

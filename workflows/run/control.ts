@@ -18,14 +18,21 @@ export interface RunControl {
   readonly stopping: boolean
   /** How often somebody asked it to stop. */
   readonly stops: number
-  /** Resolves when the run may go on: not paused, or told to stop. */
-  mayGoOn(): Promise<void>
+  /** Resolves when the run may continue: not paused, or asked to stop. */
+  mayContinue(): Promise<void>
   /** Does `work` until it is done, or until somebody pauses or stops the run: then its activity is asked to end. */
   untilInterrupted<T>(work: () => Promise<T>): Promise<T | 'interrupted'>
   /** Does `work`, again after each pause, until it is done. Undefined if the run was stopped before. */
   unlessStopped<T>(work: () => Promise<T>): Promise<T | undefined>
   /** Asks that work to end, and nothing else: it begins again with what has changed. */
   interrupt(): void
+}
+
+export interface ControlText {
+  /** `two pages`. */
+  between: string
+  /** `what was read is kept`. */
+  kept: string
 }
 
 /**
@@ -35,11 +42,11 @@ export interface RunControl {
 export function controlRun(options: {
   onChange: (control: RunControl) => void
   /** Where a pause halts the run, and what a stop leaves. */
-  words?: { between: string; kept: string }
+  text?: ControlText
   /** Whether the execution before this one was paused. */
   paused?: boolean
 }): RunControl {
-  const { between, kept } = options.words ?? { between: 'two pages', kept: 'what was read is kept' }
+  const { between, kept } = options.text ?? { between: 'two pages', kept: 'what was read is kept' }
   let { paused = false } = options
   let stops = 0
   const interrupts = new Set<() => void>()
@@ -64,7 +71,7 @@ export function controlRun(options: {
     interrupt() {
       for (const interrupt of interrupts) interrupt()
     },
-    async mayGoOn() {
+    async mayContinue() {
       await condition(() => !paused || stops > 0)
     },
     async untilInterrupted(work) {
@@ -88,7 +95,7 @@ export function controlRun(options: {
     },
     async unlessStopped(work) {
       for (;;) {
-        await control.mayGoOn()
+        await control.mayContinue()
         if (stops > 0) return undefined
         const done = await control.untilInterrupted(work)
         if (done !== 'interrupted') return done
@@ -97,9 +104,11 @@ export function controlRun(options: {
   }
 
   setHandler(pause, () => change({ paused: true }), {
-    description: `Halts the run between ${between}; ${kept}. Unpause goes on.`,
+    description: `Halts the run between ${between}; ${kept}. Unpause resumes it.`,
   })
-  setHandler(unpause, () => change({ paused: false }), { description: 'Goes on where the pause halted it.' })
+  setHandler(unpause, () => change({ paused: false }), {
+    description: 'Resumes the run where the pause halted it.',
+  })
   setHandler(stop, () => change({ stop: true, paused: false }), {
     description: `Ends the run cleanly, with a report; ${kept} for the next run of the same input.`,
   })

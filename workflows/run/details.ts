@@ -25,14 +25,14 @@ export function sayWaiting(question: {
   const answer = `{"by": "your name", "why": "..."${count === undefined ? '' : `, "count": ${count}`}}`
   return [
     `The ${what} is **waiting for a person** until ${toMinute(until)}. ${why}`,
-    `To go on: More Actions, **Send an Update**, **\`approve\`** with \`${answer}\`.`,
+    `To approve: More Actions, **Send an Update**, **\`approve\`** with \`${answer}\`.`,
     'To end it: More Actions, **Send a Signal**, **`stop`**.',
   ]
 }
 
 export function sayPhase({ what, phase, nextAt }: { what: string; phase: string; nextAt?: string }): string {
   const next = nextAt === undefined ? '' : `, next at ${toMinute(nextAt, 'seconds')}`
-  const unpause = phase === 'paused' ? ' More Actions, **Send a Signal**, **`unpause`** goes on.' : ''
+  const unpause = phase === 'paused' ? ' More Actions, **Send a Signal**, **`unpause`** resumes it.' : ''
   return `The ${what} is **${phase}**${next}.${unpause}`
 }
 

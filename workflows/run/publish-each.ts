@@ -1,7 +1,7 @@
 import { rootCause } from '@temporalio/workflow'
 import type { PublishFailure, ResourceResult, PublishedExport } from '../../core/exports/report.ts'
 import type { ExportPlan } from '../../core/exports/plan.ts'
-import { onlyFailures } from '../only-failures.ts'
+import { rethrowBug } from '../run/unwrap-failure.ts'
 
 /**
  * Publishes a finished read to each of its destinations. One that fails takes nothing from the others: they are
@@ -20,7 +20,7 @@ export async function publishEach(options: {
   const outcomes = await Promise.all(
     to.map((destination) =>
       publish(destination).catch((error: unknown): PublishFailure => {
-        onlyFailures(error)
+        rethrowBug(error)
         return { destination, error: rootCause(error) ?? String(error) }
       }),
     ),

@@ -1,16 +1,25 @@
-import { ActivityFailure, ApplicationFailure } from '@temporalio/workflow'
+import { ActivityFailure, ApplicationFailure, TemporalFailure } from '@temporalio/common'
 
 /**
- * The failure in the words of the step that failed: what Temporal wraps around them ("Activity task failed") is what
- * its UI would show first, and says nothing.
+ * The failure of the step itself. Temporal wraps it in "Activity task failed", which its UI would show first and
+ * which explains nothing.
  */
-export function inOwnWords(error: unknown): unknown {
+export function rootFailure(error: unknown): unknown {
   const cause = error instanceof ActivityFailure ? error.cause : undefined
   if (!(cause instanceof ApplicationFailure)) return error
   return ApplicationFailure.nonRetryable(cause.message, cause.type ?? 'Unexpected')
 }
 
-/** Fails the run in the words of the step that failed. */
-export function throwInOwnWords(error: unknown): never {
-  throw inOwnWords(error)
+export function throwRootFailure(error: unknown): never {
+  throw rootFailure(error)
+}
+
+/**
+ * Passes on what is no failure of Temporal's. Every catch-all calls it first: a run ends only by a TemporalFailure.
+ * Anything else is a bug (a TypeError) or a continue-as-new and must leave the workflow without another command. A
+ * bug then fails the workflow task, which Temporal retries until fixed code is deployed, and the run resumes.
+ * @throws the error itself, unless it is a TemporalFailure
+ */
+export function rethrowBug(error: unknown): asserts error is TemporalFailure {
+  if (!(error instanceof TemporalFailure)) throw error
 }

@@ -1,9 +1,9 @@
 import { ApplicationFailure } from '@temporalio/workflow'
 import type { Decision as Resolved } from '../../core/changes/reconcile/resolve.ts'
 import type { ReportCounts } from '../../core/runs/counts.ts'
-import type { DeskProgress } from './progress.ts'
+import type { WriteProgress } from './progress.ts'
 
-// What people may say to a running workflow of changes, and what is wrong with it where it can't be meant.
+// The messages that people send to a running write run, and their validation.
 
 export interface Approval {
   by: string
@@ -45,7 +45,7 @@ export function decisionOf({ exists, absent }: Resolution): Resolved {
 
 const refused = (message: string) => ApplicationFailure.nonRetryable(message, 'InvalidInput')
 
-export function checkApproval(said: unknown, { waitingFor }: DeskProgress): void {
+export function checkApproval(said: unknown, { waitingFor }: WriteProgress): void {
   const { by, why, count } = namedFields(said, ['by', 'why', 'count'])
   checkPerson({ by, why })
   if (waitingFor === undefined) throw refused('The run waits for no approval.')

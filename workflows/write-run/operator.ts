@@ -1,65 +1,64 @@
-import type { WaitingFor, DeskProgress } from './progress.ts'
 import {
+  CancellationScope,
+  allHandlersFinished,
   condition,
   defineQuery,
   defineUpdate,
   proxyActivities,
   setHandler,
-  CancellationScope,
-  allHandlersFinished,
 } from '@temporalio/workflow'
 import type { Activities } from '../../activities/index.ts'
-import type { ReportCounts } from '../../core/runs/counts.ts'
 import type { RunRef } from '../../core/runs/known-run.ts'
-import type { ChangeRun, Decision } from '../../core/runs/run-files.ts'
+import type { ReportCounts } from '../../core/runs/counts.ts'
+import type { Decision } from '../../core/runs/run-files.ts'
+import { shell } from '../../core/runs/view/shell.ts'
+import { operating } from '../run/activity-options.ts'
+import type { RunControl } from '../run/control.ts'
+import type { Notifier } from '../run/notify.ts'
+import { refOf } from '../run/ref-of.ts'
+import { throwRootFailure } from '../run/unwrap-failure.ts'
 import {
   type Approval,
   checkApproval,
   checkLimits,
   checkResolution,
   decisionOf,
-  rowsOf,
   isEnding,
   isOver,
   type LimitsChange,
   type ReportQuestion,
   type Resolution,
+  rowsOf,
 } from './messages.ts'
-import { refOf } from '../ref-of.ts'
-import { openNotices, type Notices } from '../run/notify.ts'
-import { throwInOwnWords } from '../run/unwrap-failure.ts'
 import { countResolved } from './parked.ts'
-import type { RunControl } from '../run/control.ts'
-import { shell } from '../../core/runs/view/shell.ts'
+import type { WaitingFor, WriteProgress } from './progress.ts'
 
-const { noteDecision, resolveRow } = proxyActivities<Activities>({
-  startToCloseTimeout: '1 minute',
-  retry: { initialInterval: '1s', maximumInterval: '10s', maximumAttempts: 5 },
-})
+const { noteDecision, resolveRow } = proxyActivities<Activities>(operating)
 
 const approve = defineUpdate<string, [Approval]>('approve')
 const setLimits = defineUpdate<object, [LimitsChange]>('setLimits')
 const resolve = defineUpdate<string, [Resolution]>('resolve')
-const status = defineQuery<DeskProgress>('status')
+const status = defineQuery<WriteProgress>('status')
 const report = defineQuery<unknown, [ReportQuestion | undefined]>('report')
 
 const pageRows = 100
 
-/** What of a run's result its desk shows by outcome. */
-interface DeskResult {
+/** What every report of a write run has. */
+export interface WriteResult {
+  verdict: string
+  summary: string
   counts: ReportCounts
   rows: Partial<Record<keyof ReportCounts, unknown[]>>
   files: object
 }
 
-/** Where people talk to a running workflow of changes: what they may ask of it, and what it asks of them. */
-export interface Desk<Plan extends ChangeRun = ChangeRun, Result extends DeskResult = DeskResult> {
-  plan: Plan | undefined
-  result: Result | undefined
-  /** How often a person has changed rows of the run, so that there may be something to send again. */
+/** What the operator interface shares with the run it serves. */
+export interface OperatorState {
+  /** Set once the run is open: updates that arrive before wait for it. */
+  plan: RunRef | undefined
+  result: WriteResult | undefined
+  /** How often rows of the run were resolved, so that there may be something to send again. */
   resolved: number
-  /** What the run tells people who are not looking; what it asks of them is told by `ask`. */
-  notices: Notices
   /** Waits for `approve`. False where nobody came in time, or the run was stopped. */
   ask(question: { what: WaitingFor; count?: number; seconds: number }): Promise<boolean>
   /**
@@ -69,41 +68,43 @@ export interface Desk<Plan extends ChangeRun = ChangeRun, Result extends DeskRes
   close(seen?: number): Promise<boolean>
 }
 
-interface Parties {
-  progress: DeskProgress
-  show: () => void
-  control: RunControl
-  words: {
-    /** An example of every limit that can be set. */
-    limits: Readonly<Record<string, number>>
-    report: string
-  }
+export interface OperatorText {
+  /** An example of every limit that can be set. */
+  limits: Readonly<Record<string, number>>
+  report: string
 }
 
-/** Call it before the first await. */
-export function openDesk<Plan extends ChangeRun, Result extends DeskResult>(
-  parties: Parties,
-): Desk<Plan, Result> {
-  const { progress, show, control, words } = parties
+interface Parties {
+  progress: WriteProgress
+  show: () => void
+  control: RunControl
+  notifier: Notifier
+  text: OperatorText
+}
+
+/**
+ * Operator interface of a write run: the updates approve, setLimits and resolve, the queries status and report, and
+ * the questions the run waits on. Call it before the first await.
+ */
+export function registerOperatorHandlers(parties: Parties): OperatorState {
+  const { progress, show, control, notifier, text } = parties
   const approval = { given: false }
   let isClosed = false
   const refuseLate = () => {
     if (isClosed) throw isEnding()
   }
-  const notices = openNotices()
-  const desk: Desk<Plan, Result> = {
+  const operator: OperatorState = {
     plan: undefined,
     result: undefined,
     resolved: 0,
-    notices,
     async ask({ what, count, seconds }) {
       approval.given = false
       const until = new Date(Date.now() + seconds * 1000).toISOString()
       progress.waitingFor = { what, until, ...(count !== undefined && { count }) }
       progress.phase = 'waiting for approval'
       show()
-      // A question that is asked anew (a Reset, another execution) waits until another time, and is told again.
-      await notices.tell({ key: until, ...toAppeal({ progress, what, count, until }) })
+      // A question that is asked again (a Reset, another execution) waits until another time and notifies again.
+      await notifier.notify({ key: until, ...toAppeal({ progress, what, count, until }) })
       await condition(() => approval.given || control.stopping, seconds * 1000)
       delete progress.waitingFor
       show()
@@ -111,21 +112,21 @@ export function openDesk<Plan extends ChangeRun, Result extends DeskResult>(
     },
     async close(seen) {
       await condition(allHandlersFinished)
-      // No await from here on: an update between the look and the flag would be cut off.
-      if (seen !== undefined && desk.resolved !== seen) return false
+      // No await from here on: an update between the check and the flag would be cut off.
+      if (seen !== undefined && operator.resolved !== seen) return false
       isClosed = true
       return true
     },
   }
-  const open = { ...parties, desk, refuseLate }
-  takeApprovals({ ...open, approval })
-  takeLimits(open)
-  takeResolutions(open)
+  const open = { ...parties, operator, refuseLate }
+  registerApprove({ ...open, approval })
+  registerSetLimits(open)
+  registerResolve(open)
   setHandler(status, () => progress, {
     description: 'Where the run is: its phase, its counts, its limits and what it waits for.',
   })
-  setHandler(report, (question) => toPage({ desk, progress, question }), { description: words.report })
-  return desk
+  setHandler(report, (question) => toPage({ operator, progress, question }), { description: text.report })
+  return operator
 }
 
 const questions: Readonly<Record<WaitingFor, string>> = {
@@ -135,7 +136,7 @@ const questions: Readonly<Record<WaitingFor, string>> = {
 }
 
 function toAppeal(question: {
-  progress: DeskProgress
+  progress: WriteProgress
   what: WaitingFor
   count: number | undefined
   until: string
@@ -151,7 +152,7 @@ function toAppeal(question: {
   }
 }
 
-type Open = Parties & { desk: Desk; refuseLate: () => void }
+type Open = Parties & { operator: OperatorState; refuseLate: () => void }
 
 /** An update's handler, also after Request Cancellation: the scope that handlers run in is cancelled then. */
 const shielded =
@@ -159,21 +160,21 @@ const shielded =
   (said: Said): Promise<T> =>
     CancellationScope.nonCancellable(() => handler(said))
 
-/** People may speak before the run has settled what it does. */
-async function planned(desk: Desk): Promise<RunRef> {
-  await condition(() => desk.plan !== undefined)
-  return refOf(desk.plan!)
+/** Updates may arrive before the run is open. */
+async function planned(operator: OperatorState): Promise<RunRef> {
+  await condition(() => operator.plan !== undefined)
+  return refOf(operator.plan!)
 }
 
-async function note(desk: Desk, decision: Omit<Decision, 'at'>): Promise<void> {
+async function note(operator: OperatorState, decision: Omit<Decision, 'at'>): Promise<void> {
   const at = new Date().toISOString()
   const summary = `note what ${decision.by} said`
-  const input = { ...(await planned(desk)), decision: { at, ...decision } }
-  await noteDecision.executeWithOptions({ summary }, [input]).catch(throwInOwnWords)
+  const input = { ...(await planned(operator)), decision: { at, ...decision } }
+  await noteDecision.executeWithOptions({ summary }, [input]).catch(throwRootFailure)
 }
 
-function takeApprovals({
-  desk,
+function registerApprove({
+  operator,
   progress,
   approval,
   refuseLate,
@@ -182,7 +183,7 @@ function takeApprovals({
     approve,
     shielded(async ({ by, why }: Approval) => {
       const question = progress.waitingFor
-      await note(desk, { about: question?.what ?? 'approval', by, why })
+      await note(operator, { about: question?.what ?? 'approval', by, why })
       // It may have been answered or timed out while this was noted, and nobody has seen the one after it.
       if (progress.waitingFor !== question || question === undefined) throw isOver(by)
       approval.given = true
@@ -190,7 +191,7 @@ function takeApprovals({
     }),
     {
       description:
-        'Goes on with what the run waits for: {"by": "your name", "why": "..."}; for deletes also "count", the number of them. Who and why go into the report and are not checked.',
+        'Approves what the run waits for: {"by": "your name", "why": "..."}; for deletes also "count", the number of them. Who and why go into the report and are not checked.',
       validator: (said: unknown) => {
         refuseLate()
         checkApproval(said, progress)
@@ -199,20 +200,20 @@ function takeApprovals({
   )
 }
 
-function takeLimits({ desk, progress, show, control, words, refuseLate }: Open): void {
-  const names = Object.keys(words.limits)
+function registerSetLimits({ operator, progress, show, control, text, refuseLate }: Open): void {
+  const names = Object.keys(text.limits)
   setHandler(
     setLimits,
     shielded(async ({ by = 'someone', why = '', ...limits }: LimitsChange) => {
       const said = Object.entries(limits).map(([name, value]) => `${name} ${String(value)}`)
-      await note(desk, { about: 'limits', by, why: [said.join(', '), why].filter(Boolean).join(': ') })
+      await note(operator, { about: 'limits', by, why: [said.join(', '), why].filter(Boolean).join(': ') })
       Object.assign(progress.limits, limits)
       control.interrupt()
       show()
       return progress.limits
     }),
     {
-      description: `Changes bounds of the run: ${JSON.stringify(words.limits)}, any of them.`,
+      description: `Changes bounds of the run: ${JSON.stringify(text.limits)}, any of them.`,
       validator: (said: unknown) => {
         refuseLate()
         checkLimits(said, names)
@@ -221,16 +222,16 @@ function takeLimits({ desk, progress, show, control, words, refuseLate }: Open):
   )
 }
 
-function takeResolutions({ desk, progress, show, refuseLate }: Open): void {
+function registerResolve({ operator, progress, show, refuseLate }: Open): void {
   setHandler(
     resolve,
     shielded(async (said: Resolution) => {
       const { by, why } = said
       const rows = rowsOf(said)
       const named = rows.length === 1 ? `row ${rows[0]}` : `${rows.length} rows`
-      const input = { ...(await planned(desk)), rows, decision: decisionOf(said), by, why }
-      await resolveRow.executeWithOptions({ summary: `resolve ${named}` }, [input]).catch(throwInOwnWords)
-      desk.resolved += 1
+      const input = { ...(await planned(operator)), rows, decision: decisionOf(said), by, why }
+      await resolveRow.executeWithOptions({ summary: `resolve ${named}` }, [input]).catch(throwRootFailure)
+      operator.resolved += 1
       countResolved(progress, said)
       show()
       return `${named} resolved by ${by}`
@@ -247,16 +248,16 @@ function takeResolutions({ desk, progress, show, refuseLate }: Open): void {
 }
 
 function toPage({
-  desk,
+  operator,
   progress,
   question,
 }: {
-  desk: Desk
-  progress: DeskProgress
+  operator: OperatorState
+  progress: WriteProgress
   question: ReportQuestion | undefined
 }) {
   const { outcome, page = 1 } = question ?? {}
-  const { result } = desk
+  const { result } = operator
   if (outcome === undefined) return { run: progress.run, ...(result ?? { counts: progress.counts }) }
   const rows = result?.rows[outcome] ?? []
   const from = (page - 1) * pageRows

@@ -1,107 +1,95 @@
-import { ActivityFailure, condition, TimeoutFailure, workflowInfo } from '@temporalio/workflow'
-import type { SegmentInput, SendStep } from '../../core/changes/send/segment.ts'
-import type { DeskProgress } from './progress.ts'
-import type { Desk } from './operator.ts'
-import { type Pace, toPace } from '../run/throughput.ts'
-import type { RunControl } from '../run/control.ts'
+import {
+  ActivityFailure,
+  TimeoutFailure,
+  allHandlersFinished,
+  condition,
+  workflowInfo,
+} from '@temporalio/workflow'
+import type { SendStep } from '../../core/changes/send/send-for.ts'
+import type { RunEnd } from '../../core/runs/run-files.ts'
 import { shell } from '../../core/runs/view/shell.ts'
+import { refOf } from '../run/ref-of.ts'
+import { toPace } from '../run/throughput.ts'
+import type { SendState, StagedChanges, Working } from './job.ts'
 
 const firstSegmentSeconds = 15
 const longestSegmentSeconds = 600
 
-/** How the sending ended. `giveUp`: what is left is not tried any more by this run. */
-export type SendingEnd =
-  | { how: 'finished'; giveUp: boolean; why?: string }
-  | { how: 'stopped'; giveUp: false; why: string }
-
-/** What of a run its segments hand on from one to the next. */
-export interface Thread {
-  breakers: SendStep['breakers']
-  claims: number
-  seconds: number
-  segment: number
-  /** Whether the breaker is open. */
-  isOpen: boolean
-}
-
-export const newThread = (): Thread => ({
+export const newSendState = (): SendState => ({
   breakers: {},
   claims: 0,
   seconds: firstSegmentSeconds,
   segment: 1,
-  isOpen: false,
+  isBreakerOpen: false,
 })
 
-export interface SendingProgress extends DeskProgress {
-  /** What the breaker waits for, where it is open. */
-  breakerUntil?: string
-  /** Of the last segment, while there is something left to send. */
-  pace?: Pace
+type Sending = Working & { staged: StagedChanges; state: SendState }
+
+/** Asks for approval where the job wants one, then sends the canary and waits for its result, then the rest. */
+export async function sendStaged(sending: Sending): Promise<RunEnd> {
+  const { plan, staged, operator } = sending
+  const { approval, confirmCanary } = sending.job.questions(plan, staged)
+  const seconds = plan.approvalMs / 1000
+  if (staged.open > 0 && approval !== undefined) {
+    if (!(await operator.ask({ what: 'approval', seconds, ...approval }))) return notApproved(sending)
+  }
+  for (let rows = staged.canary; rows.length > 0;) {
+    const step = await sendSegments(sending, rows)
+    if ('how' in step) return step
+    const end = await sending.job.onCanary(sending, { rows, failed: step.failedCanaries })
+    if (end !== undefined) return end
+    rows = step.nextCanary ?? []
+  }
+  if (confirmCanary && staged.open > staged.canary.length) {
+    if (!(await operator.ask({ what: 'canary', seconds }))) return notApproved(sending)
+  }
+  return await sendRemaining(sending)
 }
 
-export interface Sending {
-  progress: SendingProgress
-  show: () => void
-  control: RunControl
-  desk: Desk
-  thread: Thread
-  /** How many changes there are to send at the beginning. */
-  open: number
-  /** Whether a breaker that has given up waits for a person, and how long. */
-  attended: boolean
-  approvalSeconds: number
-  /** What is said of a run that was stopped. */
-  stopped: string
-  /** The activity that sends a segment. */
-  send: (input: SegmentInput, summary: string) => Promise<SendStep>
-  /** The canary. */
-  rows?: readonly number[]
-  /** What is due one after another is waited for together, at least so long. */
-  leastWaitMs?: number
-  /** Before each segment: where the history is long, a new execution begins here. */
-  beforeSegment?: () => Promise<void>
-  /** After each segment: ends the sending where it gives an end. */
-  afterStep?: (step: SendStep) => Promise<SendingEnd | 'goOn' | undefined>
+/** Sends what is staged, without any question before it. */
+export async function sendRemaining(sending: Sending): Promise<RunEnd> {
+  const step = await sendSegments(sending)
+  return 'how' in step ? step : { how: 'finished', giveUp: false }
+}
+
+function notApproved({ job, control }: Sending): RunEnd {
+  const why = control.stopping ? job.text.stopped : job.text.notApproved
+  return { how: 'stopped', giveUp: false, why }
 }
 
 /**
- * Sends what is staged, or only the canary, in segments of growing length (15 s, doubling to ten minutes), so that
- * the run shows life early and 100,000 changes still make only hundreds of events. Undefined where all of it was
- * sent and settled; the last step of a canary is given to `afterCanary`.
+ * Sends in segments of growing length (15 s, doubling to ten minutes), so that the run shows life early and 100,000
+ * changes still make only hundreds of events. Returns the last step once everything is sent and reconciled.
  */
-export async function sendSome(
-  sending: Sending & { afterCanary?: (step: SendStep) => Promise<SendingEnd | undefined> },
-): Promise<SendingEnd | undefined> {
-  const { progress, show, control, thread, rows } = sending
+async function sendSegments(sending: Sending, canary?: readonly number[]): Promise<SendStep | RunEnd> {
+  const { job, plan, progress, show, control, state } = sending
   for (;;) {
-    await control.mayGoOn()
-    if (control.stopping) return { how: 'stopped', giveUp: false, why: sending.stopped }
-    await sending.beforeSegment?.()
-    progress.phase = rows === undefined ? 'sending' : 'canary'
+    await control.mayContinue()
+    if (control.stopping) return { how: 'stopped', giveUp: false, why: job.text.stopped }
+    if (canary === undefined) await continueWhereLong(sending)
+    progress.phase = canary === undefined ? 'sending' : 'canary'
+    delete progress.nextAt
     show()
     const begun = Date.now()
+    const summary = canary === undefined ? `send, part ${state.segment}` : `canary of ${canary.length}`
+    const { seconds, breakers, claims } = state
+    const input = { seconds, breakers, claims, ...(canary && { rows: [...canary] }) }
     const step = await control.untilInterrupted(async () => {
-      const { seconds, breakers, claims } = thread
-      const input = { seconds, breakers, claims, ...(rows && { rows: [...rows] }) }
-      const summary = rows === undefined ? `send, part ${thread.segment}` : `canary of ${rows.length}`
       try {
-        return await sending.send(input, summary)
+        return await job.send({ ...refOf(plan), limits: progress.limits, ...input }, summary)
       } catch (error) {
-        thread.claims = Math.max(claims, claimsReported(error))
+        state.claims = Math.max(claims, claimsReported(error))
         throw error
       }
     })
     if (step === 'interrupted') continue
-    Object.assign(thread, { breakers: step.breakers, claims: step.claims, segment: thread.segment + 1 })
-    if (rows === undefined) thread.seconds = Math.min(thread.seconds * 2, longestSegmentSeconds)
-    notePace(sending, { before: progress.counts?.staged ?? sending.open, begun, step })
-    progress.counts = step.counts
-    progress.parkedRows = step.parkedRows ?? []
-    show()
-    await tellOpening(sending, step)
-    if (step.ended === 'finished') return await sending.afterCanary?.(step)
-    const end = (await sending.afterStep?.(step)) ?? (await judge(sending, step))
-    if (end === 'goOn') continue
+    Object.assign(state, { breakers: step.breakers, claims: step.claims, segment: state.segment + 1 })
+    if (canary === undefined) state.seconds = Math.min(seconds * 2, longestSegmentSeconds)
+    showStep(sending, { step, ms: Date.now() - begun, isCanary: canary !== undefined })
+    await notifyOfBreaker(sending, step)
+    if (step.ended === 'finished') return step
+    const end = await endAfter(sending, step)
+    if (end === 'continue') continue
     if (end !== undefined) return end
     await waitUntilDue(sending, step)
   }
@@ -117,55 +105,76 @@ function claimsReported(error: unknown): number {
   return typeof claims === 'number' ? claims : 0
 }
 
-/** A canary is over too soon to tell, and what waits between two segments is no pace. */
-function notePace({ progress, rows }: Sending, segment: { before: number; begun: number; step: SendStep }) {
-  const { before, begun, step } = segment
-  const now = Date.now()
+function showStep(sending: Sending, segment: { step: SendStep; ms: number; isCanary: boolean }): void {
+  const { progress, staged, show } = sending
+  const { step, ms, isCanary } = segment
   const left = step.counts.staged
-  const pace = rows === undefined ? toPace({ done: before - left, left, ms: now - begun, now }) : undefined
+  const done = (progress.counts?.staged ?? staged.open) - left
+  // A canary is over too soon to tell, and the wait between two segments is no throughput.
+  const pace = isCanary ? undefined : toPace({ done, left, ms, now: Date.now() })
   delete progress.pace
   if (pace !== undefined) progress.pace = pace
+  if (step.nextAt !== undefined) progress.nextAt = new Date(step.nextAt).toISOString()
+  progress.counts = step.counts
+  progress.parkedRows = step.parkedRows ?? []
+  show()
 }
 
-/** Once for each time that it opens, and not for each of its trials. */
-async function tellOpening({ thread, desk }: Sending, { ended, counts }: SendStep): Promise<void> {
-  const opens = ended === 'breaker' && !thread.isOpen
-  thread.isOpen = ended === 'breaker'
+/** Once each time the breaker opens, and not for each of its trials. */
+async function notifyOfBreaker({ state, notifier }: Sending, { ended, counts }: SendStep): Promise<void> {
+  const opens = ended === 'breaker' && !state.isBreakerOpen
+  state.isBreakerOpen = ended === 'breaker'
   if (!opens) return
   const { done, rejected, parked } = counts
   const summary = `${done} done, ${rejected} rejected, ${parked} parked. It tries single changes after waits that grow.`
-  const { workflowId } = workflowInfo()
-  const command = shell`connector status ${workflowId}`
-  await desk.notices.tell({ kind: 'breaker', key: new Date().toISOString(), summary, command })
+  const command = shell`connector status ${workflowInfo().workflowId}`
+  await notifier.notify({ kind: 'breaker', key: new Date().toISOString(), summary, command })
 }
 
-/** What a breaker that tries no more means: an end, or a question to a person. */
-async function judge(sending: Sending, step: SendStep): Promise<SendingEnd | 'goOn' | undefined> {
-  const { attended, approvalSeconds, desk, control, thread } = sending
+/** What a reached bound or a breaker that has given up means: an end, or a question to a person. */
+async function endAfter(sending: Sending, step: SendStep): Promise<RunEnd | 'continue' | undefined> {
+  const { job, plan, operator, control, state } = sending
+  if (step.ended === 'maxChanges' || step.ended === 'maxFailures')
+    return await job.onBound(sending, step.ended)
   if (step.ended !== 'breaker' || step.givenUp.length === 0 || step.nextAt !== undefined) return undefined
-  if (!attended)
-    return {
-      how: 'finished',
-      giveUp: true,
-      why: 'too many changes failed, and so did every trial after it',
-    }
-  if (!(await desk.ask({ what: 'breaker', seconds: approvalSeconds })))
+  const giveUp = (why: string): RunEnd => ({ how: 'finished', giveUp: true, why })
+  if (!plan.attended) return giveUp('too many changes failed, and so did every trial after it')
+  if (!(await operator.ask({ what: 'breaker', seconds: plan.approvalMs / 1000 })))
     return control.stopping
-      ? { how: 'stopped', giveUp: false, why: sending.stopped }
-      : { how: 'finished', giveUp: true, why: 'the breaker is open, and nobody closed it in time' }
-  const opened = step.givenUp.map((lane) => [lane, { clearedAt: Date.now(), trials: 0 }] as const)
-  thread.breakers = { ...thread.breakers, ...Object.fromEntries(opened) }
-  return 'goOn'
+      ? { how: 'stopped', giveUp: false, why: job.text.stopped }
+      : giveUp('the breaker is open, and nobody closed it in time')
+  const closed = step.givenUp.map((key) => [key, { clearedAt: Date.now(), trials: 0 }] as const)
+  state.breakers = { ...state.breakers, ...Object.fromEntries(closed) }
+  return 'continue'
 }
 
 async function waitUntilDue(sending: Sending, { ended, nextAt }: SendStep): Promise<void> {
-  const { progress, show, control, desk, leastWaitMs = 1 } = sending
+  const { job, plan, progress, show, control, operator } = sending
   if (nextAt === undefined) return
-  const ms = Math.max(leastWaitMs, nextAt - Date.now())
+  const ms = Math.max(job.leastWaitMs?.(plan) ?? 1, nextAt - Date.now())
   if (ended === 'breaker') progress.breakerUntil = new Date(Date.now() + ms).toISOString()
   show()
-  // A stop, a pause or a person's word about a parked row are not waited out.
-  const { resolved } = desk
-  await condition(() => control.stopping || control.paused || desk.resolved > resolved, ms)
+  // A stop, a pause and a resolved row end the wait.
+  const { resolved } = operator
+  await condition(() => control.stopping || control.paused || operator.resolved > resolved, ms)
   delete progress.breakerUntil
 }
+
+/** Where the history is long, a new execution continues the run here. */
+async function continueWhereLong(sending: Sending): Promise<void> {
+  const { job, plan, staged, progress, control, state } = sending
+  if (job.continueAs === undefined || !isHistoryLong(workflowInfo(), plan)) return
+  await condition(allHandlersFinished)
+  // A stop may have come meanwhile, and the next execution would not know of it.
+  if (control.stopping) return
+  await job.continueAs({ plan, staged, state, progress, paused: control.paused })
+}
+
+/**
+ * Whether a new execution is to begin: by the plan's bound of events, or because Temporal suggests one, which it also
+ * does for a history that is large in bytes or near the most updates an execution takes (2,000).
+ */
+export const isHistoryLong = (
+  history: { historyLength: number; continueAsNewSuggested: boolean },
+  { eventsPerExecution = Infinity }: { eventsPerExecution?: number },
+): boolean => history.continueAsNewSuggested || history.historyLength >= eventsPerExecution

@@ -54,7 +54,7 @@ export function createResumeKind(refusals: Refusals): ChangeKind {
     whenUnknown: () => 'lookUp',
     lookBefore: ({ attempts: used, ...look }) => lookBefore({ ...look, ...refusals, used }),
     lookUp,
-    settledByLook: true,
+    confirmedByLookup: true,
     fellAtOnce: ({ status }) => status === 'needs_attention',
     traitsOf: (body) => ({ signature: textOf(body['collection_scheme']), lines: 0, amount: '' }),
   }

@@ -9,7 +9,7 @@ import { lookUp } from './lookup.ts'
 import { move } from '../transitions.ts'
 import type { Outcome } from '../outcomes.ts'
 
-export interface SettleOptions {
+export interface ReconcileOptions {
   ledger: Ledger
   run: string
   kind: ChangeKind
@@ -21,14 +21,14 @@ export interface SettleOptions {
   verifyMs?: number
   /** For kinds whose attempts are used up (resumes). */
   attempts: Attempts
-  /** Looks on their way at once. */
+  /** Lookups in flight at once. */
   inFlight: number
-  /** No look is begun after this long. */
+  /** No lookup begins after this long. */
   timeBoxMs: number
   signal?: AbortSignal
+  /** Called after each lookup. */
+  onProgress?: () => void
   now?: () => number
-  /** Called after each look. */
-  onProgress?: (settled: SettleResult['settled']) => void
 }
 
 export interface Attempts {
@@ -38,143 +38,148 @@ export interface Attempts {
   waitsMs: readonly number[]
 }
 
-export interface SettleResult {
-  settled: { done: number; staged: number; rejected: number; parked: number }
-  /** Still unknown: a look is to come. */
+export interface ReconcileResult {
+  reconciled: { done: number; staged: number; rejected: number; parked: number }
+  /** Still unknown: a lookup is to come. */
   unknown: number
-  /** When the next look is due, ms since 1970; undefined where none is unknown. */
-  nextLookAt: number | undefined
+  /** When the next lookup is due, ms since 1970; undefined where none is unknown. */
+  nextLookupAt: number | undefined
 }
 
 /** Sent so often without an answer, a change is for a person: something is wrong with it or with the service. */
 const mostSends = 3
 
 /**
- * Finds out what became of the unknown changes of a run, those whose look is due. It sends nothing that writes.
+ * Reconciles the unknown changes of a run whose lookup is due. It sends nothing that writes.
  * What is proven absent, or does no harm twice, is staged again; the rest is done, rejected or parked.
- * Throws the errors of the reads; what was settled until then stays settled.
+ * Throws the errors of the reads; what was reconciled until then stays so.
  */
-export async function settleChanges(options: SettleOptions): Promise<SettleResult> {
-  const settling: Settling = {
+export async function reconcileChanges(options: ReconcileOptions): Promise<ReconcileResult> {
+  const reconciling: Reconciling = {
     ...options,
     now: options.now ?? Date.now,
-    settled: { done: 0, staged: 0, rejected: 0, parked: 0 },
+    reconciled: { done: 0, staged: 0, rejected: 0, parked: 0 },
   }
   const deadline = performance.now() + options.timeBoxMs
   const dueRows = async function* () {
     for await (const row of options.ledger.rows({ run: options.run, state: 'unknown' })) {
       if (performance.now() >= deadline || options.signal?.aborted === true) return
-      if (lookAt(settling, row) <= settling.now()) yield row
+      if (lookupAt(reconciling, row) <= reconciling.now()) yield row
     }
   }
   const rows = dueRows()
-  const settleNext = async () => {
+  const reconcileNext = async () => {
     for await (const row of rows) {
-      await settleOne(settling, row)
-      options.onProgress?.({ ...settling.settled })
+      await reconcileOne(reconciling, row)
+      options.onProgress?.()
     }
   }
-  // Several at one iterator: each takes the next row when it has settled its own.
-  const ends = await Promise.allSettled(Array.from({ length: options.inFlight }, settleNext))
+  // Several at one iterator: each takes the next row when it has reconciled its own.
+  const ends = await Promise.allSettled(Array.from({ length: options.inFlight }, reconcileNext))
   for (const end of ends) if (end.status === 'rejected') throw end.reason
-  return { settled: settling.settled, ...(await whatIsLeft(settling)) }
+  return { reconciled: reconciling.reconciled, ...(await countRemaining(reconciling)) }
 }
 
-interface Settling extends SettleOptions {
+interface Reconciling extends ReconcileOptions {
   now: () => number
-  settled: SettleResult['settled']
+  reconciled: ReconcileResult['reconciled']
 }
 
-async function whatIsLeft(settling: Settling) {
+async function countRemaining(reconciling: Reconciling) {
   let unknown = 0
-  let nextLookAt = Infinity
-  for await (const row of settling.ledger.rows({ run: settling.run, state: 'unknown' })) {
+  let nextLookupAt = Infinity
+  for await (const row of reconciling.ledger.rows({ run: reconciling.run, state: 'unknown' })) {
     unknown += 1
-    nextLookAt = Math.min(nextLookAt, lookAt(settling, row))
+    nextLookupAt = Math.min(nextLookupAt, lookupAt(reconciling, row))
   }
-  return { unknown, nextLookAt: unknown === 0 ? undefined : nextLookAt }
+  return { unknown, nextLookupAt: unknown === 0 ? undefined : nextLookupAt }
 }
 
-function lookAt({ kind, settleMs, verifyMs = settleMs }: Settling, row: LedgerRow): number {
+function lookupAt({ kind, settleMs, verifyMs = settleMs }: Reconciling, row: LedgerRow): number {
   if (kind.whenUnknown(parseBody(row)) === 'park') return 0
   if (row.looks === 0) return (row.unknownSince ?? 0) + (row.answeredAt === null ? settleMs : verifyMs)
   return (row.lookedAt ?? 0) + 2 * settleMs
 }
 
-async function settleOne(settling: Settling, row: LedgerRow): Promise<void> {
-  const what = settling.kind.whenUnknown(parseBody(row))
-  if (what === 'lookUp') return await settleByLook(settling, row)
-  if (what === 'park') return await park(settling, row, 'cannotLookUp', row.error)
+async function reconcileOne(reconciling: Reconciling, row: LedgerRow): Promise<void> {
+  const what = reconciling.kind.whenUnknown(parseBody(row))
+  if (what === 'lookUp') return await reconcileByLookup(reconciling, row)
+  if (what === 'park') return await park(reconciling, row, 'cannotLookUp', row.error)
   // It has an answer, though to a later send than the one in doubt.
-  if (row.outcome === 'refusedLater') return await park(settling, row, 'refusedLater', row.error)
-  if (row.sends >= mostSends) return await park(settling, row, 'sentTooOften', row.error)
-  await settle(settling, row, { to: 'staged', by: 'repeat', outcome: 'repeatable' })
+  if (row.outcome === 'refusedLater') return await park(reconciling, row, 'refusedLater', row.error)
+  if (row.sends >= mostSends) return await park(reconciling, row, 'sentTooOften', row.error)
+  await close(reconciling, row, { to: 'staged', by: 'repeat', outcome: 'repeatable' })
 }
 
-async function settleByLook(settling: Settling, row: LedgerRow): Promise<void> {
-  const seen = await lookUp(settling, row)
+async function reconcileByLookup(reconciling: Reconciling, row: LedgerRow): Promise<void> {
+  const seen = await lookUp(reconciling, row)
   if (seen.seen === 'done') {
-    const patch = { answerId: seen.id, error: seen.words ?? null, closedAt: settling.now(), ...sawOf(seen) }
-    return await settle(settling, row, { to: 'done', outcome: seen.outcome, patch })
+    const patch = {
+      answerId: seen.id,
+      error: seen.words ?? null,
+      closedAt: reconciling.now(),
+      ...sawOf(seen),
+    }
+    return await close(reconciling, row, { to: 'done', outcome: seen.outcome, patch })
   }
-  if (seen.seen === 'unclear') return await park(settling, row, seen.outcome, seen.words)
-  if (seen.seen === 'fellBack') return await useUpAttempt(settling, row, seen)
-  await settleAbsent(settling, row)
+  if (seen.seen === 'unclear') return await park(reconciling, row, seen.outcome, seen.words)
+  if (seen.seen === 'fellBack') return await useUpAttempt(reconciling, row, seen)
+  await closeAbsent(reconciling, row)
 }
 
 /** A first look that finds nothing proves nothing: the request may still take effect. */
-async function settleAbsent(settling: Settling, row: LedgerRow): Promise<void> {
-  const { ledger, now } = settling
+async function closeAbsent(reconciling: Reconciling, row: LedgerRow): Promise<void> {
+  const { ledger, now } = reconciling
   if (row.looks === 0) {
     const patch = { looks: 1, lookedAt: now() }
     await ledger.move({ id: row.id, from: ['unknown'], sends: row.sends, patch })
     return
   }
-  const failure = await controlFailure(settling, row)
-  if (failure !== undefined) return await park(settling, row, failure.outcome, failure.words)
+  const failure = await controlFailure(reconciling, row)
+  if (failure !== undefined) return await park(reconciling, row, failure.outcome, failure.words)
   if (row.outcome === 'refusedLater')
-    return await settle(settling, row, {
+    return await close(reconciling, row, {
       to: 'rejected',
       outcome: 'refused',
       patch: { closedAt: now() },
     })
-  if (row.sends >= mostSends) return await park(settling, row, 'sentTooOften', row.error)
-  await settle(settling, row, { to: 'staged', outcome: 'absent' })
+  if (row.sends >= mostSends) return await park(reconciling, row, 'sentTooOften', row.error)
+  await close(reconciling, row, { to: 'staged', outcome: 'absent' })
 }
 
 async function useUpAttempt(
-  settling: Settling,
+  reconciling: Reconciling,
   row: LedgerRow,
   seen: Extract<Seen, { seen: 'fellBack' }>,
 ): Promise<void> {
   const { outcome, words } = seen
-  const { attempts: allowed, now } = settling
+  const { attempts: allowed, now } = reconciling
   const attempts = attemptsUsed(row)
   const patch = { error: words, closedAt: now(), ...sawOf(seen) }
   if (attempts >= allowed.most) {
     // Nothing is in doubt about it: a later run may try again.
     const usedUp = { ...patch, error: `${words} (attempt ${attempts} of ${allowed.most})`, holdsKey: false }
-    return await settle(settling, row, { to: 'parked', outcome: 'attemptsUsedUp', patch: usedUp })
+    return await close(reconciling, row, { to: 'parked', outcome: 'attemptsUsedUp', patch: usedUp })
   }
   const wait = allowed.waitsMs[Math.max(0, attempts - 1)] ?? allowed.waitsMs.at(-1) ?? 0
-  await settle(settling, row, { to: 'staged', outcome, patch: { ...patch, notBefore: now() + wait } })
+  await close(reconciling, row, { to: 'staged', outcome, patch: { ...patch, notBefore: now() + wait } })
 }
 
 /** What a look saw takes the place of the answer, which said only that the request was taken. */
 const sawOf = ({ saw }: { saw?: unknown }) => (saw === undefined ? {} : { answer: JSON.stringify(saw) })
 
-const park = (settling: Settling, row: LedgerRow, outcome: Outcome, error: string | null) =>
-  settle(settling, row, { to: 'parked', outcome, patch: { error, closedAt: settling.now() } })
+const park = (reconciling: Reconciling, row: LedgerRow, outcome: Outcome, error: string | null) =>
+  close(reconciling, row, { to: 'parked', outcome, patch: { error, closedAt: reconciling.now() } })
 
-async function settle(
-  settling: Settling,
+async function close(
+  reconciling: Reconciling,
   row: LedgerRow,
   to: Pick<Parameters<typeof move>[0], 'outcome' | 'patch'> & {
-    to: keyof SettleResult['settled']
+    to: keyof ReconcileResult['reconciled']
     by?: 'look' | 'repeat'
   },
 ): Promise<void> {
-  const patch = { lookedAt: settling.now(), looks: row.looks + 1, ...to.patch }
-  const moved = await move({ ledger: settling.ledger, row, by: 'look', ...to, patch })
-  if (moved) settling.settled[to.to] += 1
+  const patch = { lookedAt: reconciling.now(), looks: row.looks + 1, ...to.patch }
+  const moved = await move({ ledger: reconciling.ledger, row, by: 'look', ...to, patch })
+  if (moved) reconciling.reconciled[to.to] += 1
 }

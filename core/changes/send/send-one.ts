@@ -157,7 +157,7 @@ async function closeAnswered({
     await move({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: 'noId', patch })
     return { event: 'pending', claimed: true }
   }
-  if (kind.settledByLook === true) {
+  if (kind.confirmedByLookup === true) {
     const patch = { answerId, answer, answeredAt: at, unknownSince: at, error: null }
     await move({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: kind.answered, patch })
     const fell = stored !== undefined && kind.fellAtOnce?.(stored) === true

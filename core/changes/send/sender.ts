@@ -1,10 +1,104 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import type { Billing } from '../../billing/client.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
-import type { Breakers } from './breakers.ts'
+import type { ChangeKind } from '../change-kind.ts'
+import type { ClaimJournal } from '../claim-journal.ts'
 import { hasFailed } from '../outcomes.ts'
-import type { Pass, Progress, SendEnd } from './pass.ts'
+import { Breakers, type BreakerStates } from './breakers.ts'
+import type { Limits } from './limits.ts'
 import { type SentOne, sendOne } from './send-one.ts'
+
+/** Why sending ended: a round of it, and a whole segment. */
+export type SendEnd =
+  /** Nothing is left to do. */
+  | 'finished'
+  /** What is left is due later. */
+  | 'waiting'
+  | 'timeUp'
+  | 'stopped'
+  /** The breakers of what is left are open. */
+  | 'breaker'
+  | 'maxChanges'
+  | 'maxFailures'
+
+export interface RoundOptions {
+  ledger: Ledger
+  run: string
+  kind: ChangeKind
+  /** With the run's share of the rate (`billing.limited`). */
+  billing: Billing
+  /** The run's, to which each claim is written before its request leaves. */
+  journal: Pick<ClaimJournal, 'record'>
+  /** Read before every request: change the object, and it holds from then on. */
+  limits: Readonly<Limits>
+  /** As the last round of this run returned them; `{}` at the start. */
+  breakers: BreakerStates
+  /** How long an open breaker waits before its first, second ... trial. Default 1, 2 and 4 minutes. */
+  breakerWaitsMs?: readonly number[] | undefined
+  /** Only these rows (the canary). */
+  rows?: readonly number[] | undefined
+  /** Begins nothing more after this long, and awaits what is in flight. */
+  ms: number
+  /** Begins nothing more, and awaits what is in flight. */
+  signal: AbortSignal
+  /** Called after each change. */
+  onProgress?: (progress: RoundProgress) => void
+  now?: () => number
+}
+
+interface RoundProgress {
+  /** How many requests this round began. */
+  begun: number
+  done: number
+  failed: number
+  unknown: number
+}
+
+export interface RoundResult extends RoundProgress {
+  ended: SendEnd
+  /** For the next round. A person closes a breaker by `{ clearedAt: now, trials: 0 }`. */
+  breakers: BreakerStates
+  /** Keys of breakers that try no more: only a person closes them. */
+  givenUp: string[]
+  /** When the next staged change may be sent, or the next trial of an open breaker; ms since 1970. */
+  nextDueAt: number | undefined
+}
+
+/**
+ * Sends what a run has staged and is due, in the order of its rows, several at a time, each claimed on the disk before
+ * its request leaves. What an earlier attempt was sending when it ended becomes unknown; nothing is sent blindly twice.
+ * @throws what must stop a run: Unauthorized, Forbidden, WrongModeError, Unreachable after eight tries, the errors of
+ * the state; in all cases after what was in flight has ended
+ */
+export async function sendRound(options: RoundOptions): Promise<RoundResult> {
+  const { ledger, run, limits, breakerWaitsMs, rows, now = Date.now } = options
+  const patch = { state: 'unknown', outcome: 'interrupted', unknownSince: now() } as const
+  await ledger.moveAll({ run, from: 'sending', patch })
+  const breakers = await Breakers.load({
+    ledger,
+    run,
+    states: options.breakers,
+    maxFailureShare: () => limits.maxFailureShare,
+    ...(breakerWaitsMs && { trialWaitsMs: breakerWaitsMs }),
+  })
+  const sender = new Sender({ options, breakers, totals: await totalsOf({ ledger, run }) })
+  const ended = await sender.run()
+  const result = { ...sender.progress, breakers: breakers.states, givenUp: breakers.givenUp }
+  if (ended === 'breaker') {
+    // Changes with another breaker may be due later, while this one is open.
+    const due = await ledger.nextDue({ run, exceptLanes: breakers.closedLanes(now()) })
+    return { ...result, ended, nextDueAt: earliest(due, breakers.nextTrialAt) }
+  }
+  const due =
+    ended === 'finished' && rows === undefined ? await ledger.nextDue({ run, exceptLanes: [] }) : undefined
+  return { ...result, ended: due === undefined ? ended : 'waiting', nextDueAt: due }
+}
+
+export const earliest = (...times: (number | undefined)[]): number | undefined => {
+  const known = times.filter((time) => time !== undefined)
+  return known.length === 0 ? undefined : Math.min(...known)
+}
 
 /** Rows are fetched so many at a time: a fetch costs about as much as one claim. */
 const feedRows = 64
@@ -17,7 +111,7 @@ interface Totals {
   failed: number
 }
 
-export async function totalsOf({ ledger, run }: { ledger: Ledger; run: string }): Promise<Totals> {
+async function totalsOf({ ledger, run }: { ledger: Ledger; run: string }): Promise<Totals> {
   const totals: Totals = { tried: 0, failed: 0 }
   for (const { state, outcome, tried } of await ledger.counts({ run })) {
     totals.tried += tried
@@ -26,24 +120,26 @@ export async function totalsOf({ ledger, run }: { ledger: Ledger; run: string })
   return totals
 }
 
-/** Keeps as many changes on their way as the bounds allow, until there is a reason to end. */
-export class Sender {
-  readonly progress: Progress = { begun: 0, done: 0, failed: 0, unknown: 0 }
-  readonly #pass: Pass
+/** Keeps as many changes in flight as the bounds allow, until there is a reason to end. */
+class Sender {
+  readonly progress: RoundProgress = { begun: 0, done: 0, failed: 0, unknown: 0 }
+  readonly #options: RoundOptions
   readonly #breakers: Breakers
   readonly #totals: Totals
   readonly #deadline: number
-  readonly #onTheirWay = new Map<number, Promise<void>>()
+  readonly #inFlight = new Map<number, Promise<void>>()
+  readonly #now: () => number
   #feed: LedgerRow[] = []
   #pausedUntil = 0
   #unreachable = 0
   #error: unknown
 
-  constructor({ pass, breakers, totals }: { pass: Pass; breakers: Breakers; totals: Totals }) {
-    this.#pass = pass
+  constructor({ options, breakers, totals }: { options: RoundOptions; breakers: Breakers; totals: Totals }) {
+    this.#options = options
     this.#breakers = breakers
+    this.#now = options.now ?? Date.now
     this.#totals = totals
-    this.#deadline = performance.now() + pass.timeBoxMs
+    this.#deadline = performance.now() + options.ms
   }
 
   async run(): Promise<SendEnd> {
@@ -52,69 +148,70 @@ export class Sender {
       await this.#pause()
       ended = this.#reasonToEnd() ?? (await this.#step())
     }
-    await Promise.all(this.#onTheirWay.values())
+    await Promise.all(this.#inFlight.values())
     if (this.#error !== undefined) throw this.#error
     return ended
   }
 
   #reasonToEnd(): SendEnd | undefined {
-    const { stop, limits } = this.#pass
-    if (stop.aborted || this.#error !== undefined) return 'stopped'
+    const { signal, limits } = this.#options
+    if (signal.aborted || this.#error !== undefined) return 'stopped'
     if (performance.now() >= this.#deadline) return 'timeUp'
     if (this.#totals.failed > (limits.maxFailures ?? Infinity)) return 'maxFailures'
     return undefined
   }
 
-  /** Begins one more change, or waits for one that is on its way. */
+  /** Begins one more change, or waits for one in flight. */
   async #step(): Promise<SendEnd | undefined> {
-    if (this.#onTheirWay.size >= this.#pass.limits.inFlight) return await this.#awaitOne()
+    if (this.#inFlight.size >= this.#options.limits.inFlight) return await this.#awaitOne()
     const row = await this.#next()
     if (row === undefined)
-      return this.#onTheirWay.size > 0 ? await this.#awaitOne() : await this.#whyNothingIsDue()
-    if (row.sends === 0 && this.#totals.tried >= (this.#pass.limits.maxChanges ?? Infinity))
+      return this.#inFlight.size > 0 ? await this.#awaitOne() : await this.#whyNothingIsDue()
+    if (row.sends === 0 && this.#totals.tried >= (this.#options.limits.maxChanges ?? Infinity))
       return 'maxChanges'
     this.#begin(row)
     return undefined
   }
 
   async #awaitOne(): Promise<undefined> {
-    await Promise.race(this.#onTheirWay.values())
+    await Promise.race(this.#inFlight.values())
   }
 
   async #next(): Promise<LedgerRow | undefined> {
-    const { ledger, run, rows, now } = this.#pass
-    const closed = this.#breakers.closedLanes(now())
+    const { ledger, run, rows } = this.#options
+    const closed = this.#breakers.closedLanes(this.#now())
     this.#feed = this.#feed.filter((row) => !closed.includes(row.lane))
     if (this.#feed.length === 0)
       this.#feed = await ledger.due({
         run,
-        at: now(),
+        at: this.#now(),
         ...(rows && { rows }),
         exceptLanes: closed,
-        exceptIds: [...this.#onTheirWay.keys()],
+        exceptIds: [...this.#inFlight.keys()],
         limit: feedRows,
       })
     return this.#feed.shift()
   }
 
   async #whyNothingIsDue(): Promise<SendEnd> {
-    const { ledger, run, rows, now } = this.#pass
-    const left = await ledger.due({ run, at: now(), ...(rows && { rows }), limit: 1 })
-    return left.length === 0 ? 'nothingDue' : 'breaker'
+    const { ledger, run, rows } = this.#options
+    const left = await ledger.due({ run, at: this.#now(), ...(rows && { rows }), limit: 1 })
+    return left.length === 0 ? 'finished' : 'breaker'
   }
 
   #begin(row: LedgerRow) {
-    const { ledger, kind, billing, journal, now, stop } = this.#pass
+    const { ledger, kind, billing, journal, signal } = this.#options
+    const now = this.#now
     const breaker = this.#breakers.of(row.lane)
     breaker.start()
     this.progress.begun += 1
     if (row.sends === 0) this.#totals.tried += 1
-    const sending = sendOne({ ledger, kind, billing, journal, row, now, stop }).then((sent) => {
-      this.#onTheirWay.delete(row.id)
+    const sending = sendOne({ ledger, kind, billing, journal, row, now, stop: signal }).then((sent) => {
+      this.#inFlight.delete(row.id)
       breaker.record({ event: sent.event, at: now() })
       this.#count(row, sent)
     })
-    this.#onTheirWay.set(row.id, sending)
+    this.#inFlight.set(row.id, sending)
   }
 
   #count(row: LedgerRow, { event, claimed, error, unreachable }: SentOne) {
@@ -130,12 +227,12 @@ export class Sender {
       this.#pausedUntil = performance.now() + Math.min(longestPauseMs, 500 * 2 ** this.#unreachable)
     if (error !== undefined) this.#error ??= error
     if (this.#unreachable >= mostUnreachable) this.#error ??= unreachable
-    this.#pass.onProgress?.({ ...this.progress })
+    this.#options.onProgress?.({ ...this.progress })
   }
 
   /** Where the service can't be reached, the next try waits: 1, 2, 4 ... 30 s. */
   async #pause(): Promise<void> {
     const ms = Math.min(this.#pausedUntil, this.#deadline) - performance.now()
-    if (ms > 0) await wait(ms, undefined, { signal: this.#pass.stop }).catch(() => {})
+    if (ms > 0) await wait(ms, undefined, { signal: this.#options.signal }).catch(() => {})
   }
 }

@@ -51,7 +51,7 @@ export function selectCandidates(options: SelectOptions): Selection {
     }
     const past = history.get(candidate.id)
     let closed = whyClosed(candidate, { ...options, past })
-    if (closed === undefined && tried >= (plan.limits.maxSubscriptions ?? Infinity))
+    if (closed === undefined && tried >= (plan.limits.maxChanges ?? Infinity))
       closed = { state: 'dropped', outcome: 'notTried', error: beyondBound(plan) }
     if (closed === undefined) tried += 1
     const change: ChangeToStage = {
@@ -67,7 +67,7 @@ export function selectCandidates(options: SelectOptions): Selection {
 }
 
 const beyondBound = ({ limits }: RecoveryPlan) =>
-  `only ${limits.maxSubscriptions} are resumed in one run (maxSubscriptions); the same input goes on with the next`
+  `only ${limits.maxChanges} are resumed in one run (maxChanges); the same input goes on with the next`
 
 /** Those that need attention longest first; each once. */
 function inOrder(candidates: readonly Candidate[]): Candidate[] {

@@ -58,7 +58,7 @@ test(
     const { world, client } = console
     const ui = await console.openUi()
     const file = await putFile(world, retentionsCsv(30), 'march.csv')
-    const input = { kind: 'retentions', file, waitForApproval: true }
+    const input = { kind: 'retentions', file, approval: true }
     const march = { workflowId: 'import-march', taskQueue: world.taskQueue, workflowType: 'importFile' }
     await ui.start({ ...march, input, shot: 'start-import' })
     await ui.open('import-march')

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import type { BreakerStates } from '../../../core/changes/send/breakers.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { defaultLimits } from '../../../core/changes/send/limits.ts'
-import { sendChanges } from '../../../core/changes/send/send-changes.ts'
-import { settleChanges } from '../../../core/changes/reconcile/reconcile.ts'
+import { sendRound } from '../../../core/changes/send/sender.ts'
+import { reconcileChanges } from '../../../core/changes/reconcile/reconcile.ts'
 import type { Fault } from '../../../sandbox/faults.ts'
 import { attempts, noJournal, refusedFrom, retentionRows, startEngine, startSandbox } from './engine.ts'
 
@@ -16,7 +16,7 @@ async function startSends(faults: Fault[] = []) {
   const clock = { now: 1_000_000 }
   let breakers: BreakerStates = {}
   const send = async () => {
-    const result = await sendChanges({
+    const result = await sendRound({
       ledger: engine.ledger,
       now: () => (clock.now += 1),
       run: engine.run,
@@ -25,7 +25,8 @@ async function startSends(faults: Fault[] = []) {
       journal: noJournal,
       limits: { ...defaultLimits, inFlight: 1 },
       breakers,
-      timeBoxMs: 60_000,
+      ms: 60_000,
+      signal: new AbortController().signal,
     })
     breakers = result.breakers
     return result
@@ -56,7 +57,7 @@ test('one change is tried after 1, 2 and 4 minutes; when one succeeds the rest g
   clock.now += 60_000
   expect(await send()).toMatchObject({ ended: 'breaker', begun: 0 })
   clock.now += 61_000
-  expect(await send()).toMatchObject({ ended: 'nothingDue', failed: 1, done: 48 })
+  expect(await send()).toMatchObject({ ended: 'finished', failed: 1, done: 48 })
 })
 
 test('a trial whose reply was lost is waited for: no other one goes until a look has settled it', async () => {
@@ -70,7 +71,7 @@ test('a trial whose reply was lost is waited for: no other one goes until a look
   expect(await send()).toMatchObject({ ended: 'breaker', begun: 1, unknown: 1, nextDueAt: undefined })
   clock.now += 600_000
   expect(await send()).toMatchObject({ ended: 'breaker', begun: 0, nextDueAt: undefined, givenUp: [] })
-  const settled = await settleChanges({
+  const settled = await reconcileChanges({
     ledger: engine.ledger,
     run: engine.run,
     kind,
@@ -81,8 +82,8 @@ test('a trial whose reply was lost is waited for: no other one goes until a look
     timeBoxMs: 60_000,
     now: () => clock.now,
   })
-  expect(settled).toMatchObject({ settled: { done: 1 }, unknown: 0 })
-  expect(await send()).toMatchObject({ ended: 'nothingDue', done: 19 })
+  expect(settled).toMatchObject({ reconciled: { done: 1 }, unknown: 0 })
+  expect(await send()).toMatchObject({ ended: 'finished', done: 19 })
 })
 
 test('a lane of which all trials failed is given up until a person opens it', async () => {

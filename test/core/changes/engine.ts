@@ -7,9 +7,8 @@ import type { BreakerStates } from '../../../core/changes/send/breakers.ts'
 import type { ChangeKind } from '../../../core/changes/change-kind.ts'
 import { createClaimJournal, openClaimJournal } from '../../../core/changes/claim-journal.ts'
 import { defaultLimits, type Limits } from '../../../core/changes/send/limits.ts'
-import type { SendResult, SendOptions } from '../../../core/changes/send/pass.ts'
-import { sendChanges } from '../../../core/changes/send/send-changes.ts'
-import { type Attempts, settleChanges } from '../../../core/changes/reconcile/reconcile.ts'
+import { type RoundOptions, type RoundResult, sendRound } from '../../../core/changes/send/sender.ts'
+import { type Attempts, reconcileChanges } from '../../../core/changes/reconcile/reconcile.ts'
 import { type ChangeToStage, stageChanges } from '../../../core/changes/stage-changes.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
 import { type Sandbox, createSandbox } from '../../../sandbox/sandbox.ts'
@@ -83,11 +82,9 @@ export async function startEngine({
   const stage = (changes: readonly ChangeToStage[]) =>
     stageChanges({ ledger, run, workspace, mode, kind, changes })
 
-  const send = async (
-    options: Partial<Pick<SendOptions, 'rows' | 'signal' | 'timeBoxMs' | 'journal'>> = {},
-  ) => {
+  const send = async (options: Partial<Pick<RoundOptions, 'rows' | 'signal' | 'ms' | 'journal'>> = {}) => {
     await using journal = await openClaimJournal(runFolder)
-    const result = await sendChanges({
+    const result = await sendRound({
       ledger,
       journal,
       run,
@@ -95,7 +92,8 @@ export async function startEngine({
       billing,
       limits: { ...defaultLimits, maxFailureShare: 1, ...limits },
       breakers,
-      timeBoxMs: 60_000,
+      ms: 60_000,
+      signal: new AbortController().signal,
       ...options,
     })
     breakers = result.breakers
@@ -103,7 +101,7 @@ export async function startEngine({
   }
 
   const settle = (options: { attempts?: Attempts } = {}) =>
-    settleChanges({
+    reconcileChanges({
       ledger,
       run,
       kind,
@@ -118,11 +116,11 @@ export async function startEngine({
   /** As a workflow does it: send, wait for the looks, settle, and again, until nothing is left to do. */
   const finish = async () => {
     for (;;) {
-      const sent: SendResult = await send()
-      const { settled, unknown, nextLookAt } = await settle()
-      if (sent.ended !== 'nothingDue') return sent.ended
-      if (unknown === 0 && settled.staged === 0 && sent.nextDueAt === undefined) return sent.ended
-      await until(Math.min(nextLookAt ?? 0, sent.nextDueAt ?? Infinity))
+      const sent: RoundResult = await send()
+      const { reconciled, unknown, nextLookupAt } = await settle()
+      if (sent.ended !== 'finished' && sent.ended !== 'waiting') return sent.ended
+      if (unknown === 0 && reconciled.staged === 0 && sent.nextDueAt === undefined) return sent.ended
+      await until(Math.min(nextLookupAt ?? 0, sent.nextDueAt ?? Infinity))
     }
   }
 

@@ -11,7 +11,7 @@ import { closeGap, markUnsent } from '../../../core/changes/ledger-gap.ts'
 import { summarize } from '../../../core/changes/report.ts'
 import { changeRunFiles } from '../../../core/runs/run-files.ts'
 import { markSeenInList } from '../../../core/changes/seen-in-list.ts'
-import { sendChanges } from '../../../core/changes/send/send-changes.ts'
+import { sendRound } from '../../../core/changes/send/sender.ts'
 import { keepStagedChanges } from '../../../core/changes/staged-changes.ts'
 import type { ChangeToStage } from '../../../core/changes/stage-changes.ts'
 import { verdictOf } from '../../../core/changes/verdict.ts'
@@ -200,14 +200,15 @@ test('a kill at any moment is never taken for a ledger that was put back', { tim
     await state.close()
   }
   const killing: Promise<void>[] = []
-  await sendChanges({
+  await sendRound({
     ledger: engine.ledger,
     run: engine.run,
     kind,
     billing: engine.billing,
     limits: { inFlight: 4, maxFailureShare: 1 },
     breakers: {},
-    timeBoxMs: 60_000,
+    ms: 60_000,
+    signal: new AbortController().signal,
     journal: {
       // Between the claim and the journal, and between the journal and the request.
       record: async (claim) => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { sendChanges } from '../../../core/changes/send/send-changes.ts'
+import { sendRound } from '../../../core/changes/send/sender.ts'
 import type { ChangeKind } from '../../../core/changes/change-kind.ts'
 import { resumeSubscription } from '../../../core/changes/kinds/resume-subscription.ts'
 import { defaultLimits } from '../../../core/changes/send/limits.ts'
@@ -29,18 +29,18 @@ async function resumeLate({ lateLooks, meanwhile }: { lateLooks: number; meanwhi
   }
   const { ledger, run, billing, stage, rows } = await startEngine({ kind, sandbox })
   await stage([{ row: 1, body: { id, customer } }])
-  const now = () => Date.now() + aheadMs
   const journal = noJournal
-  await sendChanges({
+  await sendRound({
     ledger,
-    now,
+    now: () => Date.now() + aheadMs,
     run,
     kind,
     billing,
     journal,
     limits: defaultLimits,
     breakers: {},
-    timeBoxMs: 10_000,
+    ms: 10_000,
+    signal: new AbortController().signal,
   })
   const resumed = sandbox.control.effects().filter(({ effect }) => effect === 'resume')
   return { looks, resumed: resumed.length, row: (await rows())[0] }

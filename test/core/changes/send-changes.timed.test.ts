@@ -40,7 +40,7 @@ test('each change is on the disk as being sent before its request leaves, and cl
   const engine = await startEngine({ kind: watched, sandbox, limits: { inFlight: 3 } })
   await engine.stage(retentionRows(20))
   const result = await engine.send()
-  expect(result).toMatchObject({ ended: 'nothingDue', done: 20, failed: 0, unknown: 0 })
+  expect(result).toMatchObject({ ended: 'finished', done: 20, failed: 0, unknown: 0 })
   expect(seen).toEqual(Array.from({ length: 20 }, () => 'sending'))
   const rows = await engine.rows()
   expect(rows.every((row) => row.state === 'done' && row.outcome === 'created' && row.sends === 1)).toBe(true)
@@ -160,7 +160,7 @@ test('what was never sent stays to be sent: 429 goes on by itself', async () => 
   })
   const engine = await startEngine({ kind: addons, sandbox })
   await engine.stage(addonRows(12))
-  expect(await engine.send()).toMatchObject({ ended: 'nothingDue', done: 12, unknown: 0, failed: 0 })
+  expect(await engine.send()).toMatchObject({ ended: 'finished', done: 12, unknown: 0, failed: 0 })
   const refused = sandbox.control.requests().filter(({ status }) => status === 429)
   expect(refused.length).toBeGreaterThan(0)
   expect([...copies(sandbox, 'addons', 'name').values()]).toEqual(Array.from({ length: 12 }, () => 1))
@@ -178,7 +178,7 @@ test('a service that can not be reached leaves everything staged', async () => {
   const billing = clientOf(sandbox, { baseUrl: `http://127.0.0.1:${port}` })
   const engine = await startEngine({ kind: addons, sandbox, billing, limits: { inFlight: 1 } })
   await engine.stage(addonRows(2))
-  expect(await engine.send({ timeBoxMs: 50 })).toMatchObject({ ended: 'timeUp', unknown: 0 })
+  expect(await engine.send({ ms: 50 })).toMatchObject({ ended: 'timeUp', unknown: 0 })
   expect((await engine.rows()).map(({ state, sends }) => ({ state, sends }))).toEqual([
     { state: 'staged', sends: 0 },
     { state: 'staged', sends: 0 },
@@ -265,7 +265,7 @@ test('a second attempt of a run ends and awaits the first, and neither sends twi
   await expect.poll(() => sandbox.control.requests().length, { interval: 5 }).toBeGreaterThan(3)
   const [one, two] = await Promise.all([first, attempt()])
   expect(one.ended).toBe('stopped')
-  expect(two.ended).toBe('nothingDue')
+  expect(two.ended).toBe('finished')
   expect(one.done + two.done).toBe(30)
   // Nothing that the first was still sending was taken for lost.
   expect((await engine.rows()).every(({ unknownSince }) => unknownSince === null)).toBe(true)
@@ -358,7 +358,7 @@ test('only the canary goes where only the canary is asked for', async () => {
   const sandbox = await startSandbox()
   const engine = await startEngine({ kind: retentions, sandbox })
   await engine.stage(retentionRows(10))
-  expect(await engine.send({ rows: [2, 7] })).toMatchObject({ ended: 'nothingDue', done: 2 })
+  expect(await engine.send({ rows: [2, 7] })).toMatchObject({ ended: 'finished', done: 2 })
   expect((await engine.rows()).filter(({ state }) => state === 'done').map(({ row }) => row)).toEqual([2, 7])
 })
 

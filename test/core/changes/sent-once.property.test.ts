@@ -10,7 +10,7 @@ import type { ChangeKind } from '../../../core/changes/change-kind.ts'
 import { summarize } from '../../../core/changes/report.ts'
 import { resolveChange } from '../../../core/changes/reconcile/resolve.ts'
 import { sendOne } from '../../../core/changes/send/send-one.ts'
-import { settleChanges } from '../../../core/changes/reconcile/reconcile.ts'
+import { reconcileChanges } from '../../../core/changes/reconcile/reconcile.ts'
 import { stageChanges } from '../../../core/changes/stage-changes.ts'
 import { type State, openState } from '../../../core/state/open.ts'
 import { attempts, temporaryFolder, workspace, noJournal } from './engine.ts'
@@ -239,7 +239,7 @@ class World {
       if (row?.state === 'unknown' && !isLate) this.#take(sent, lands)
     }
     this.#now += 1_000_000
-    await settleChanges({
+    await reconcileChanges({
       ledger: this.ledger,
       run,
       kind: this.kind,

@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { failedCanaries } from '../../../core/changes/send/canary.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import { settleChanges } from '../../../core/changes/reconcile/reconcile.ts'
+import { reconcileChanges } from '../../../core/changes/reconcile/reconcile.ts'
 import {
   addonRows,
   attempts,
@@ -24,7 +24,7 @@ test('a retention whose reply was lost after it was made is found, and not made 
   })
   const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
   await engine.stage(retentionRows(5))
-  expect(await engine.finish()).toBe('nothingDue')
+  expect(await engine.finish()).toBe('finished')
   const rows = await engine.rows()
   expect(rows.map(({ outcome }) => outcome)).toEqual(['created', 'found', 'created', 'found', 'created'])
   expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([1, 1, 1, 1, 1])
@@ -42,13 +42,13 @@ test('one that was never made is proven absent by two looks and a control, and s
   await engine.stage(retentionRows(3))
   await engine.send()
   const looked = async () => {
-    const { settled, nextLookAt } = await engine.settle()
-    return { ...settled, in: (nextLookAt ?? 0) - Date.now() }
+    const { reconciled, nextLookupAt } = await engine.settle()
+    return { ...reconciled, in: (nextLookupAt ?? 0) - Date.now() }
   }
   const first = await looked()
   expect(first).toMatchObject({ done: 0, staged: 0, parked: 0 })
   expect(first.in).toBeGreaterThan(0)
-  expect(await engine.finish()).toBe('nothingDue')
+  expect(await engine.finish()).toBe('finished')
   expect((await engine.rows())[1]).toMatchObject({ state: 'done', outcome: 'created', sends: 2 })
   expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([1, 1, 1])
 })
@@ -109,7 +109,7 @@ test('absence is not believed where the list has gone blind since it last showed
   sandbox.control.setFaults({ faults: [] })
   const { ledger, run, billing } = engine
   const onProgress = () => sandbox.control.setFaults({ faults: [hide] })
-  await settleChanges({
+  await reconcileChanges({
     ledger,
     run,
     kind,

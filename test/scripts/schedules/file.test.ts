@@ -106,7 +106,7 @@ describe('a schedules file', () => {
       'an unknown workflow',
       `${head}    workflow: exportDta\n    every: 1h\n`,
       4,
-      /is none of exportData, recoverSubscriptions, watchExports/,
+      /is none of exportData, recoverSubscriptions, watchSchedules/,
     ],
     [
       'no workflow',
@@ -153,7 +153,7 @@ describe('a schedules file', () => {
     ],
     [
       'a proof expected of what proves nothing',
-      `${head}    workflow: watchExports\n    every: 1h\n    provenWithin: 2h\n`,
+      `${head}    workflow: watchSchedules\n    every: 1h\n    provenWithin: 2h\n`,
       6,
       /for schedules of exportData only/,
     ],
@@ -165,7 +165,7 @@ describe('a schedules file', () => {
   })
 
   test('tells all that is wrong at once, in the order of its lines', () => {
-    const text = `${head}    workflow: exportData\n    cron: 61 2 * * *\n  b:\n    workflow: watchExports\n    evry: 1h\n  c:\n    workflow: exportData\n    every: 1h\n    input: {mode: hourly}\n`
+    const text = `${head}    workflow: exportData\n    cron: 61 2 * * *\n  b:\n    workflow: watchSchedules\n    evry: 1h\n  c:\n    workflow: exportData\n    every: 1h\n    input: {mode: hourly}\n`
     expect(problemsOf(text).map((problem) => /line \d+/.exec(problem)?.[0])).toEqual([
       'line 5',
       'line 8',

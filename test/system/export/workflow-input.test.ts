@@ -95,8 +95,8 @@ describe('the input of an export, as the Temporal UI can send it', () => {
   test.each([[[]], [[{ kind: 'failed' }]]])(
     'ends at once with a sentence where a notice is started by hand with %j',
     async (args) => {
-      const run = await start(await connectTemporal(), 'deliverNotice', ...args)
-      expect((await failureOf(run)).message).toMatch(/^deliverNotice is what a run begins/)
+      const run = await start(await connectTemporal(), 'deliverNotification', ...args)
+      expect((await failureOf(run)).message).toMatch(/^deliverNotification is what a run begins/)
     },
   )
 

@@ -139,7 +139,7 @@ export const scenarios: Readonly<Record<string, (place: Place) => Promise<Record
       file: await putSheet(place),
       canary: 2,
       confirmCanary: true,
-      settleSeconds: 0.05,
+      verifyAfter: 0.05,
     }
     place.sandbox.control.setFaults({
       faults: [{ kind: 'reset', effect: 'done', on: 'POST /retentions/', requests: [5] }],
@@ -206,8 +206,8 @@ export const scenarios: Readonly<Record<string, (place: Place) => Promise<Record
 
   'recover-subscriptions-continued': () => Promise.resolve({ workflowId: 'recover-on' }),
 
-  async 'deliver-notice'({ client }) {
-    const query = "WorkflowType = 'deliverNotice' AND ExecutionStatus = 'Completed'"
+  async 'deliver-notification'({ client }) {
+    const query = "WorkflowType = 'deliverNotification' AND ExecutionStatus = 'Completed'"
     let found: Recorded | undefined
     await until(async () => {
       for await (const { workflowId } of client.workflow.list({ query })) found = { workflowId }
@@ -216,8 +216,8 @@ export const scenarios: Readonly<Record<string, (place: Place) => Promise<Record
     return found!
   },
 
-  async 'watch-exports'(place) {
-    const run = await begin(place, 'watchExports', 'watch', {})
+  async 'watch-schedules'(place) {
+    const run = await begin(place, 'watchSchedules', 'watch', {})
     await run.result()
     return run
   },

@@ -130,7 +130,7 @@ describe('an import that people steer', () => {
 
 describe('an import that waits for a person', () => {
   test('sends nothing before the approval, whose who and why are in the report', async () => {
-    const { world, run } = await begin({ rows: retentionsCsv(5), input: { waitForApproval: true } })
+    const { world, run } = await begin({ rows: retentionsCsv(5), input: { approval: true } })
     await waits(run, 'approval')
     expect(posts(world)).toBe(0)
     await expect(run.executeUpdate('approve', { args: [{ by: 'Ana' }] })).rejects.toThrow('Update failed')
@@ -149,11 +149,11 @@ describe('an import that waits for a person', () => {
   test('ends cleanly where nobody comes, and asks again the next time', async () => {
     const { world, run, start } = await begin({
       rows: retentionsCsv(5),
-      input: { waitForApproval: true, approvalSeconds: 1 },
+      input: { approval: true, approvalWait: 1 },
     })
     expect(await run.result()).toMatchObject({ ended: { how: 'stopped' }, counts: { staged: 5, done: 0 } })
     expect(posts(world)).toBe(0)
-    const again = await start({ approvalSeconds: 60 }, run.workflowId)
+    const again = await start({ approvalWait: 60 }, run.workflowId)
     await waits(again, 'approval')
     await again.executeUpdate('approve', { args: [person] })
     expect(await again.result()).toMatchObject({ verdict: 'proven', counts: { done: 5 } })
@@ -205,7 +205,7 @@ describe('the brakes of an import', () => {
   test('open the breaker, try again after its waits, and close it when the service is well', async () => {
     const { world, run } = await begin({
       rows: retentionsCsv(60),
-      input: { canary: 0, maxFailureShare: 0.5, breakerWaitsSeconds: [0.4, 0.5, 30] },
+      input: { canary: 0, maxFailureShare: 0.5, breakerWaits: [0.4, 0.5, 30] },
       sandbox: { faults: [{ ...refuseAll.faults[0], to: 12 }] },
     })
     const result = await run.result()
@@ -219,7 +219,7 @@ describe('the brakes of an import', () => {
   test('end the run with the rest not tried when every trial failed and nobody is there', async () => {
     const { world, run } = await begin({
       rows: retentionsCsv(60),
-      input: { canary: 0, maxFailureShare: 0.5, breakerWaitsSeconds: [0.1, 0.1] },
+      input: { canary: 0, maxFailureShare: 0.5, breakerWaits: [0.1, 0.1] },
       sandbox: refuseAll,
     })
     const result = await run.result()
@@ -231,7 +231,7 @@ describe('the brakes of an import', () => {
   test('wait for a person who is there, and go on when they say so', async () => {
     const { world, run } = await begin({
       rows: retentionsCsv(60),
-      input: { canary: 0, attended: true, maxFailureShare: 0.5, breakerWaitsSeconds: [0.1] },
+      input: { canary: 0, attended: true, maxFailureShare: 0.5, breakerWaits: [0.1] },
       sandbox: refuseAll,
     })
     await waits(run, 'breaker')

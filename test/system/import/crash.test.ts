@@ -71,7 +71,7 @@ async function importUnderKills(options: {
   const world = await createWorld({ seed, counts, faults: faultsOn(`POST /${kind}/`) })
   let worker = await startWorkerProcess(world)
   const client = await connectTemporal()
-  const input = { kind, file: await putFile(world, rows), settleSeconds: 0.3, maxFailureShare: 1, canary: 0 }
+  const input = { kind, file: await putFile(world, rows), verifyAfter: 0.3, maxFailureShare: 1, canary: 0 }
   const run = await startImport({ client, world, input })
   for (let killed = 0; killed < kills; killed += 1) {
     const enough = writes(world) + 1 + chance.below(most)
@@ -141,7 +141,7 @@ describe('an import whose worker ends', () => {
     const worker = await startWorkerProcess(world)
     const client = await connectTemporal()
     const file = await putFile(world, retentionsCsv(600))
-    const input = { kind: 'retentions', file, canary: 0, settleSeconds: 0.2 } as const
+    const input = { kind: 'retentions', file, canary: 0, verifyAfter: 0.2 } as const
     const run = await startImport({ client, world, input })
     await until(() => writes(world) > 20)
     await kill(worker)
@@ -169,7 +169,7 @@ test(
     const world = await createWorld({ counts })
     const client = await connectTemporal()
     const file = await putFile(world, retentionsCsv(250))
-    const input = { kind: 'retentions', file, settleSeconds: 0.1, requestsPerSecond: 20, canary: 0 } as const
+    const input = { kind: 'retentions', file, verifyAfter: 0.1, requestsPerSecond: 20, canary: 0 } as const
     const state = join(world.dataDir, 'state.db')
     let worker = await openTestWorker(world)
     const run = await startImport({ client, world, input })

@@ -29,7 +29,7 @@ const otherClient: Fault = {
 }
 
 /** Looks 0.8 and 2.4 s after the request: what takes effect 1.4 s late is seen by the second. */
-const settling = { ...quick, settleSeconds: 0.8 } as const
+const settling = { ...quick, verifyAfter: 0.8 } as const
 
 async function importUnderFire({
   kind,

@@ -30,7 +30,7 @@ async function startSlowly(options: {
 }) {
   const { world, client, rows, input } = options
   const file = await putFile(world, retentionsCsv(rows))
-  const settled = { settleSeconds: 0.3, maxFailureShare: 1, canary: 0 }
+  const settled = { verifyAfter: 0.3, maxFailureShare: 1, canary: 0 }
   return startImport({ client, world, input: { kind: 'retentions', file, ...settled, ...input } })
 }
 
@@ -126,7 +126,7 @@ describe('a gateway that has lost its backend', () => {
     const world = await createWorld({ counts, faults: [{ ...slowly, ms: 20 }] })
     await startTestWorker(world)
     const client = await connectTemporal()
-    const input = { maxFailureShare: 0.5, breakerWaitsSeconds: [0.5, 1, 2] }
+    const input = { maxFailureShare: 0.5, breakerWaits: [0.5, 1, 2] }
     const run = await startSlowly({ world, client, rows: 100, input })
     await sent(world, 30)
     world.sandbox.control.addFault({ fault: { kind: 'notFound', html, forSeconds: 1.5 } })

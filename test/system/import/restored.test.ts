@@ -110,7 +110,7 @@ test(
     const client = await connectTemporal()
     const file = await putFile(world, retentionsCsv(rows))
     const input = { kind: 'retentions', file, ...quick, canary: 5, confirmCanary: true } as const
-    const run = await startImport({ client, world, input: { ...input, waitForApproval: true } })
+    const run = await startImport({ client, world, input: { ...input, approval: true } })
     await waitsFor(run, 'approval')
     const journal = join(world.dataDir, 'imports', run.workflowId, changeRunFiles.claims)
     const putBack = backUp(world)
@@ -171,7 +171,7 @@ test(
     const worker = await openWorker(world)
     const client = await connectTemporal()
     const file = await putFile(world, addonsCsv(30))
-    const input = { kind: 'addons', ...quick, canary: 5, confirmCanary: true, waitForApproval: true } as const
+    const input = { kind: 'addons', ...quick, canary: 5, confirmCanary: true, approval: true } as const
     const first = await startImport({ client, world, input: { ...input, file } })
     await waitsFor(first, 'approval')
     const putBack = backUp(world)

@@ -89,7 +89,7 @@ test('takes a file of the data folder, under an id that somebody types, twice', 
 
 test('shows in its current details what is waited for, and describes each button', async () => {
   const file = await putFile(world, retentionsCsv(2, { from: 20 }), 'third.csv')
-  const run = await start({ ...good, file, waitForApproval: true })
+  const run = await start({ ...good, file, approval: true })
   const metadata = () =>
     run.query<{
       definition: Record<

@@ -37,7 +37,7 @@ export async function putFile(world: World, text: string, name = 'rows.csv'): Pr
 let runs = 0
 
 /** Settles within milliseconds, and is not stopped by what the tests make fail. */
-export const quick = { settleSeconds: 0.05, maxFailureShare: 1 } as const
+export const quick = { verifyAfter: 0.05, maxFailureShare: 1 } as const
 
 export async function startImport(options: {
   client: Client

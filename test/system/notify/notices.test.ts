@@ -7,7 +7,7 @@ import type { fetchDocuments } from '../../../workflows/fetch-documents.ts'
 import type { publishRun } from '../../../workflows/publish-run.ts'
 import type { recoverSubscriptions } from '../../../workflows/recover-subscriptions.ts'
 import { begin, breakSome, idsOf, quick, resumesAsked } from '../recovery/world.ts'
-import { toBody, type Notice } from '../../../core/notifications/notification.ts'
+import { toBody, type Notification } from '../../../core/notifications/notification.ts'
 import { openReceiver } from './receiver.ts'
 
 const plans = { resources: ['plans' as const] }
@@ -148,11 +148,11 @@ describe('people are told', () => {
     })
     await startTestWorker(world, { NOTIFY_URL: receiver.url })
     const file = await putFile(world, retentionsCsv(40))
-    const input = { kind: 'retentions' as const, file, settleSeconds: 0.05, waitForApproval: true, canary: 0 }
+    const input = { kind: 'retentions' as const, file, verifyAfter: 0.05, approval: true, canary: 0 }
     const run = await startImport({
       client: await connectTemporal(),
       world,
-      input: { ...input, breakerWaitsSeconds: [0.1, 0.1] },
+      input: { ...input, breakerWaits: [0.1, 0.1] },
     })
     await until(() => receiver.received.length > 0)
     const [approval] = receiver.received
@@ -349,7 +349,7 @@ describe('a receiver', () => {
     // The workflow task that told it is done once more.
     const telling = events?.find(
       ({ startChildWorkflowExecutionInitiatedEventAttributes: child }) =>
-        child?.workflowType?.name === 'deliverNotice',
+        child?.workflowType?.name === 'deliverNotification',
     )?.startChildWorkflowExecutionInitiatedEventAttributes
     const last = telling?.workflowTaskCompletedEventId
     const again = await client.workflowService.resetWorkflowExecution({
@@ -383,7 +383,7 @@ test('a NOTIFY_URL that can not be meant is refused with a sentence, and is neve
 })
 
 test('a long summary is cut between two letters, not within one', () => {
-  const notice: Notice = {
+  const notice: Notification = {
     id: 'run/failed/1',
     kind: 'failed',
     at: '2026-11-22T05:41:07.123Z',
@@ -399,7 +399,7 @@ test('a long summary is cut between two letters, not within one', () => {
 test('a command to type is one that a shell takes, whatever id somebody typed', () => {
   const commandOf = (workflowId: string) => {
     const run = { workflowId, runId: '1', type: 'importFile' }
-    const notice: Notice = {
+    const notice: Notification = {
       id: 'id',
       kind: 'approval',
       at: '2026-11-22T05:41:07Z',

@@ -45,10 +45,10 @@ describe('the canary of each reason', () => {
     world.sandbox.control.setFaults({ faults: [{ kind: 'fallBack', on: resume }] })
     const run = await start({ ...quick, canary: 2, approval: true })
     await until(async () => (await statusOf(run)).waitingFor !== undefined)
-    const { snapshot } = await statusOf(run)
+    const { staged } = await statusOf(run)
     const fields = { status: 'active', needs_attention: null, needs_attention_reason: null }
     // All are of one moment: the rows are in the order of their ids.
-    for (const row of snapshot?.canary ?? [])
+    for (const row of staged?.canary ?? [])
       world.sandbox.control.update({
         resource: 'subscriptions',
         id: ids.toSorted()[row - 1] ?? '',
@@ -110,7 +110,7 @@ describe('the breaker of each reason', () => {
     await until(async () => (await statusOf(run)).waitingFor?.what === 'breaker')
     const { currentDetails } = await run.query<{ currentDetails: string }>('__temporal_workflow_metadata')
     expect(currentDetails).toContain('Too many resumes failed')
-    expect(currentDetails).toMatch(/To go on: .*`approve`.*To end it: .*`stop`/s)
+    expect(currentDetails).toMatch(/To approve: .*`approve`.*To end it: .*`stop`/s)
     fallBack({ to: 0 })
     const before = resumed().length
     await run.executeUpdate('approve', { args: [person] })
@@ -128,7 +128,7 @@ describe('the bounds of a run', () => {
       reason: 'gateway_issue',
       since: '2026-01-01T00:00:00Z',
     })
-    const input = { ...quick, maxSubscriptions: 5 }
+    const input = { ...quick, maxChanges: 5 }
     const first = await (await start(input)).result()
     expect(resumesDone(world).toSorted()).toEqual(old.toSorted())
     expect(first).toMatchObject({ counts: { done: 5, notTried: 7 }, continueWith: input })
@@ -142,7 +142,7 @@ describe('the bounds of a run', () => {
     const { world, start } = await begin({ broken: 40, sandbox: { faults: [{ kind: 'latency', ms: 60 }] } })
     const run = await start({ ...quick, concurrency: 1, canary: 0 })
     await until(() => resumesAsked(world).length >= 3)
-    await run.executeUpdate('setLimits', { args: [{ maxSubscriptions: 30, ...person }] })
+    await run.executeUpdate('setLimits', { args: [{ maxChanges: 30, ...person }] })
     const result = await run.result()
     expect(result.counts).toMatchObject({ done: 30, notTried: 10 })
     expect(resumesDone(world)).toHaveLength(30)

@@ -89,7 +89,7 @@ describe('connector recover', () => {
     const { run } = JSON.parse(started.stdout) as { run: string }
     await until(async () => (await command('status', run)).stdout.includes('waiting for approval'))
     expect(resumesAsked(world)).toEqual([])
-    expect((await command('limits', run, '--max-subscriptions', '3')).stdout).toContain('maxSubscriptions 3')
+    expect((await command('limits', run, '--max-changes', '3')).stdout).toContain('maxChanges 3')
     expect((await command('approve', run, '--why', 'as agreed', '--by', 'Ana')).code).toBe(0)
     const { code, stdout } = await command('watch', run)
     expect({ code, stdout }).toMatchObject({ code: 3, stdout: expect.stringContaining('3 of 4 recovered') })

@@ -43,7 +43,7 @@ describe('a recovery started with an empty input', () => {
     expect(details).toMatch(/\| gateway_issue \| 12 \|/)
     expect(details).toMatch(/\| without_reference \| 3 \|/)
     expect(details).toContain('charge_payment')
-    expect(details).toMatch(/To go on: .*`approve`.*To end it: .*`stop`/s)
+    expect(details).toMatch(/To approve: .*`approve`.*To end it: .*`stop`/s)
     await run.executeUpdate('approve', { args: [person] })
     // What it looks like with the defaults takes minutes; from here on a stop ends it when the looks are done.
     await until(() => resumesDone(world).length >= 5)
@@ -118,7 +118,7 @@ describe('a recovery that people steer', () => {
     const run = await start({ ...quick, requestsPerSecond: 4 })
     await until(() => resumesAsked(world).length > 2)
     await expect(run.executeUpdate('setLimits', { args: [{ rate: 3 }] })).rejects.toMatchObject({
-      cause: { message: expect.stringContaining('requestsPerSecond, concurrency, maxSubscriptions') },
+      cause: { message: expect.stringContaining('requestsPerSecond, concurrency, maxChanges') },
     })
     expect(world.sandbox.control.counters().busiestSecond).toBeLessThanOrEqual(5)
     await run.executeUpdate('setLimits', { args: [{ requestsPerSecond: 300, ...person }] })
@@ -165,7 +165,7 @@ describe('a recovery that people steer', () => {
     async (_, canary) => {
       const { world, ids, start } = await begin({ broken: 9 })
       world.sandbox.control.setFaults({ faults: [{ kind: 'fallBack', on: resume }] })
-      const dying = { ...quick, canary, maxSubscriptions: 3, attempts: 1, verifyAfter: '5s' } as const
+      const dying = { ...quick, canary, maxChanges: 3, attempts: 1, verifyAfter: '5s' } as const
       const run = await start(dying)
       await until(() => resumesDone(world).length === 3)
       await run.terminate()

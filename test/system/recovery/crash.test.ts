@@ -73,7 +73,7 @@ test(
       input: {
         approval: false,
         maxPages: 1_000,
-        maxSubscriptions: candidates - 20,
+        maxChanges: candidates - 20,
         requestsPerSecond: rate,
         verifyAfter: '100ms',
         firstWait: '1s',

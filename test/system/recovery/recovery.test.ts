@@ -145,10 +145,10 @@ describe('a recovery after an incident', () => {
   test('says in a dry run what it would do, row by row, and resumes nothing', async () => {
     const { world, ids, start } = await begin({ broken: 8 })
     breakSome(world, { ids: idsOf(world).slice(30, 32), reason: 'without_reference' })
-    const result = await (await start({ ...quick, dryRun: true, maxSubscriptions: 5 })).result()
+    const result = await (await start({ ...quick, dryRun: true, maxChanges: 5 })).result()
     expect(result).toMatchObject({
       verdict: 'dryRun',
-      summary: 'dry run: 5 would be resumed; 2 need a person; 3 are beyond maxSubscriptions',
+      summary: 'dry run: 5 would be resumed; 2 need a person; 3 are beyond maxChanges',
       preview: { toResume: 5, notResumed: { needsPerson: 2, notTried: 3 } },
     })
     const rows = await recoveryCsv(result)

@@ -34,7 +34,7 @@ test.each([
   ['unknown fields', [{ reason: 'x', pages: 3 }], '"reason", "pages"', 'Its fields are reasons'],
   ['what one execution hands to the next', [{ onward: {} }], '"onward"', 'Its fields are'],
   ['maxPages 0', [{ maxPages: 0 }], 'maxPages: ', '>=1'],
-  ['maxSubscriptions 0', [{ maxSubscriptions: 0 }], 'maxSubscriptions: ', '>=1'],
+  ['maxChanges 0', [{ maxChanges: 0 }], 'maxChanges: ', '>=1'],
   ['a date in the past', [{ nextBilling: yesterday }], `${yesterday} is in the past`, 'leave it out'],
   ['a date that does not exist', [{ nextBilling: '2027-02-30' }], 'there is no 2027-02-30', 'calendar'],
   ['a date written otherwise', [{ nextBilling: '30/12/2027' }], '"30/12/2027" is no date', '2026-12-01'],

@@ -118,7 +118,7 @@ describe('schedule apply', () => {
 
   test('warns of nights that are to be proven in time and that nobody watches', async () => {
     const watched = nightly('    provenWithin: 4h\n')
-    const watch = `  ${named('watch')}:\n    workflow: watchExports\n    every: 1h\n`
+    const watch = `  ${named('watch')}:\n    workflow: watchSchedules\n    every: 1h\n`
     const warnings = async (text: string) => (await apply(schedules(text), '--yes')).warnings
     expect(await warnings(watched)).toEqual([expect.stringContaining('watched by nobody')])
     expect(await warnings(watched + watch)).toEqual([])

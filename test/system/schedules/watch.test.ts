@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { apply } from '../../../scripts/schedules/apply.ts'
 import { toDefinition, type ScheduleEntry } from '../../../scripts/schedules/definition.ts'
 import { ownerMemo, toTemporal } from '../../../scripts/schedules/to-temporal.ts'
-import type { watchExports } from '../../../workflows/watch-schedules.ts'
+import type { watchSchedules } from '../../../workflows/watch-schedules.ts'
 import {
   connectTemporal,
   createWorld,
@@ -37,7 +37,7 @@ async function open() {
   let looks = 0
   const look = async (input: object = {}) => {
     looks += 1
-    const run = await client.workflow.start<typeof watchExports>('watchExports', {
+    const run = await client.workflow.start<typeof watchSchedules>('watchSchedules', {
       workflowId: `${world.workspace}-watch-${looks}`,
       taskQueue: world.taskQueue,
       args: [input],

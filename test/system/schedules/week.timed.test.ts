@@ -7,7 +7,7 @@ import { createSandbox } from '../../../sandbox/sandbox.ts'
 import { freePorts } from '../../../scripts/dev-server/free-ports.ts'
 import { endProcess, identify } from '../../../core/state/process-identity.ts'
 import { startDevServer } from '../../../scripts/dev-server/start-dev-server.ts'
-import type { watchExports } from '../../../workflows/watch-schedules.ts'
+import type { watchSchedules } from '../../../workflows/watch-schedules.ts'
 import { createWorld, startCommand, until } from '../export/world.ts'
 import { openReceiver } from '../notify/receiver.ts'
 
@@ -97,7 +97,7 @@ test(
     const night = `{workflow: exportData, input: {resources: [plans]}, every: ${seconds}s, provenWithin: ${3 * seconds}s}`
     await writeFile(
       file,
-      `schedules:\n${entry('night', night)}${entry('watch', '{workflow: watchExports, every: 2s}')}`,
+      `schedules:\n${entry('night', night)}${entry('watch', '{workflow: watchSchedules, every: 2s}')}`,
     )
     const applied = await startCommand(world, ['schedule', 'apply', file, '--yes'], { env }).ended
     expect(applied).toMatchObject({ code: 0 })
@@ -174,9 +174,9 @@ test(
     expect(told()).toEqual(prevented)
     // Each night was looked at once: every look began where the last one had ended.
     const looked: string[] = []
-    const query = "WorkflowType = 'watchExports' AND ExecutionStatus = 'Completed'"
+    const query = "WorkflowType = 'watchSchedules' AND ExecutionStatus = 'Completed'"
     for await (const { workflowId } of client.workflow.list({ query })) {
-      const { missed } = await client.workflow.getHandle<typeof watchExports>(workflowId).result()
+      const { missed } = await client.workflow.getHandle<typeof watchSchedules>(workflowId).result()
       looked.push(...missed.map(({ at }) => at))
     }
     expect(looked.length).toBeGreaterThanOrEqual(prevented.length)

@@ -192,11 +192,11 @@ const crafted: Record<keyof Activities, () => object[]> = {
   closeImport: () => [{ how: 'finished', giveUp: false }],
   snapshotRecovery: () => [{}],
   sendRecovery: () => [segment],
-  leaveResumes: () => [{ why: 'x' }],
+  skipRemaining: () => [{ why: 'x' }],
   closeRecovery: () => [{ how: 'finished' }],
   noteDecision: () => [{ decision }],
   resolveRow: () => [{ row: 2, decision: { state: 'dropped' }, by: 'x', why: 'y' }],
-  sendNotice: () => [{ kind: 'ended', summary: outside, run: owner }],
+  sendNotification: () => [{ kind: 'ended', summary: outside, run: owner }],
   findMissed: () => [{ input: { lookBackHours: up }, until: outside }],
   pauseIfFailing: () => [{ schedule: up, why: outside }],
 }
@@ -220,7 +220,7 @@ const toInput = (input: object, run: unknown): object =>
 const everyStep = Object.keys(createActivities({ state: {} } as never)) as (keyof Activities)[]
 
 const isOfRun = (step: keyof Activities) =>
-  !step.startsWith('open') && !['sendNotice', 'findMissed', 'pauseIfFailing'].includes(step)
+  !step.startsWith('open') && !['sendNotification', 'findMissed', 'pauseIfFailing'].includes(step)
 
 test.each(everyStep)(
   '%s, called by somebody who reaches Temporal alone, reads and writes nothing outside the data folder',

@@ -32,7 +32,7 @@ const jobs: Record<
 > = {
   exportData: {
     input: {},
-    breaks: 'async function tellExport(of) {',
+    breaks: 'async function notifyOfExport(of) {',
     steps: {
       openExport: () => exportPlan(),
       readSegment: () => ({ verdict: 'proven', records: 3, requests: 1, checkpoint: '1' }),
@@ -51,7 +51,7 @@ const jobs: Record<
   },
   importFile: {
     input: {},
-    breaks: 'async function prove({ plan, progress, show, control }) {',
+    breaks: 'async function prove({ plan, progress, show, control }, end) {',
     steps: {
       openImport: () => ({ ...importPlan, kind: 'retentions' }),
       stageImport: () => staged,
@@ -62,7 +62,7 @@ const jobs: Record<
   },
   recoverSubscriptions: {
     input: {},
-    breaks: 'function notePace({ progress, rows }, segment) {',
+    breaks: 'function showStep(sending, segment) {',
     steps: {
       openRecovery: () => recoveryPlan,
       snapshotRecovery: () => snapshot,
@@ -70,9 +70,9 @@ const jobs: Record<
       closeRecovery: () => importResult(),
     },
   },
-  watchExports: {
+  watchSchedules: {
     input: {},
-    breaks: 'async function deliver(notice) {\n    try {',
+    breaks: 'async function deliver(event) {\n    try {',
     steps: {
       findMissed: () => ({
         until: '2026-11-21T02:00:00Z',
@@ -80,7 +80,7 @@ const jobs: Record<
         missed: [missed],
         notifies: ['missed'],
       }),
-      sendNotice: () => 'told',
+      sendNotification: () => 'told',
     },
   },
 }

@@ -45,7 +45,7 @@ const jobs = {
     const counts = { customers: 1, subscriptions: 0, plans: 0, retentions: 0, orders: 0 }
     const world = await createWorld({ counts, faults: [...slowly] })
     const file = await putFile(world, addonsCsv(200))
-    const input = { kind: 'addons', file, ...quick, waitForApproval: true } as const
+    const input = { kind: 'addons', file, ...quick, approval: true } as const
     return { world, folder: 'imports', run: await startImport({ client, world, input }) }
   },
   async recovery(client: Client) {
@@ -59,7 +59,7 @@ const jobs = {
 test.each([
   ['import', 'sendImport', 'closeImport', { how: 'stopped', giveUp: false }],
   ['recovery', 'sendRecovery', 'closeRecovery', { how: 'stopped' }],
-  ['recovery', 'sendRecovery', 'leaveResumes', { why: 'a canary failed' }],
+  ['recovery', 'sendRecovery', 'skipRemaining', { why: 'a canary failed' }],
 ] as const)(
   'an %s sends nothing more (%s) once %s has ended, though the attempt that sends was not told to stop',
   { timeout: 60_000 },

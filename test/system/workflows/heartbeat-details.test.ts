@@ -1,6 +1,6 @@
 import { heartbeat } from '@temporalio/activity'
 import { expect, test } from 'vitest'
-import type { SegmentInput } from '../../../core/changes/send/segment.ts'
+import type { SendInput } from '../../../core/changes/send/send-for.ts'
 import { gate, importPlan, importResult, sendStep, staged, startSteps } from './steps.ts'
 
 test(
@@ -13,7 +13,7 @@ test(
     const { client, taskQueue } = await startSteps({
       openImport: () => importPlan,
       stageImport: () => staged,
-      sendImport: async (input: SegmentInput) => {
+      sendImport: async (input: SendInput) => {
         claims.push(input.claims)
         if (claims.length > 1) return sendStep({ claims: input.claims })
         heartbeat({ claims: 7 })

@@ -81,7 +81,7 @@ describe('a run on a server with the search attributes', () => {
 
   test('is found while it waits for somebody, and no more when it ended well', async () => {
     const file = await putFile(world, retentionsCsv(2))
-    const input = { kind: 'retentions' as const, file, ...quick, waitForApproval: true }
+    const input = { kind: 'retentions' as const, file, ...quick, approval: true }
     const run = await startImport({ client, world, input })
     const waits = async () => (await run.query<ImportProgress>('status')).waitingFor !== undefined
     await until(waits)

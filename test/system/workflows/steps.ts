@@ -70,9 +70,9 @@ export const importPlan = {
   confirmCanary: false,
   attended: false,
   dryRun: false,
-  approvalSeconds: 600,
+  approvalMs: 600_000,
   notifies: [],
-  marks: [],
+  searchAttributes: [],
 }
 
 export const recoveryPlan = {
@@ -88,7 +88,7 @@ export const recoveryPlan = {
   verifyMs: 10,
   eventsPerExecution: 1_000,
   notifies: [],
-  marks: [],
+  searchAttributes: [],
 }
 
 const preview = {
@@ -129,7 +129,7 @@ export const exportPlan = (more: object = {}) => ({
   resources: ['plans'],
   to: ['csv'],
   notifies: [],
-  marks: [],
+  searchAttributes: [],
   ...more,
 })
 

@@ -103,7 +103,7 @@ const openings = [
   ['publishRun', 'openPublish', 'Stopped before anything was published'],
   ['importFile', 'openImport', 'Stopped before the file was looked at; nothing was sent.'],
   ['recoverSubscriptions', 'openRecovery', 'Stopped before anything was read; nothing was resumed.'],
-  ['watchExports', 'findMissed', 'Stopped before it had looked; the next look covers the same time.'],
+  ['watchSchedules', 'findMissed', 'Stopped before it had looked; the next look covers the same time.'],
 ] as const
 
 test.each(openings.flatMap((one) => ways.map((how) => [...one, how] as const)))(

@@ -23,7 +23,7 @@ const protobuf = {
   data: bytes('{}'),
 }
 
-test.each(['exportData', 'exportResource', 'publishRun', 'importFile', 'fetchDocuments', 'watchExports'])(
+test.each(['exportData', 'exportResource', 'publishRun', 'importFile', 'fetchDocuments', 'watchSchedules'])(
   'an input that is no JSON ends a run of %s at once with a sentence',
   async (workflow) => {
     const connection = await Connection.connect({ address: inject('temporalAddress') })

@@ -2,8 +2,8 @@
 import { createBilling } from '../../../../core/billing/client.ts'
 import { createClaimJournal, openClaimJournal } from '../../../../core/changes/claim-journal.ts'
 import { isChangeKind, changeKinds } from '../../../../core/changes/kinds.ts'
-import { sendChanges } from '../../../../core/changes/send/send-changes.ts'
-import { settleChanges } from '../../../../core/changes/reconcile/reconcile.ts'
+import { sendRound } from '../../../../core/changes/send/sender.ts'
+import { reconcileChanges } from '../../../../core/changes/reconcile/reconcile.ts'
 import { openState } from '../../../../core/state/open.ts'
 import { acquireLock } from '../../../../core/state/data-folder-lock.ts'
 
@@ -26,13 +26,14 @@ const billing = createBilling({
 })
 await createClaimJournal(folder)
 const journal = await openClaimJournal(folder)
+const { signal } = new AbortController()
 const limits = { inFlight: 4, maxFailureShare: 1 }
 const attempts = { most: 1, waitsMs: [0] }
 console.log('ready')
 
 for (;;) {
-  await sendChanges({ ledger, run, kind, billing, journal, limits, breakers: {}, timeBoxMs: 60_000 })
-  const { unknown, settled, nextLookAt } = await settleChanges({
+  await sendRound({ ledger, run, kind, billing, journal, limits, breakers: {}, ms: 60_000, signal })
+  const { unknown, reconciled, nextLookupAt } = await reconcileChanges({
     ledger,
     run,
     kind,
@@ -42,8 +43,8 @@ for (;;) {
     inFlight: 2,
     timeBoxMs: 60_000,
   })
-  if (unknown === 0 && settled.staged === 0) break
-  const ms = Math.max(0, (nextLookAt ?? 0) - Date.now() + 1)
+  if (unknown === 0 && reconciled.staged === 0) break
+  const ms = Math.max(0, (nextLookupAt ?? 0) - Date.now() + 1)
   await new Promise((resolve) => setTimeout(resolve, ms))
 }
 process.exit(0)

@@ -1,5 +1,5 @@
 import { setCurrentDetails, workflowInfo } from '@temporalio/workflow'
-import type { ExportReport } from '../core/exports/report.ts'
+import type { ExportReport } from '../../core/exports/report.ts'
 
 /** The report of a run that was stopped while it checked its input: no step has run that could write one. */
 export function stoppedReport(what: 'read' | 'published'): ExportReport {

@@ -1,0 +1,169 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { ReportCounts } from '../../runs/counts.ts'
+import type { Ledger } from '../../state/ledger/ledger.ts'
+import type { ClaimJournal } from '../claim-journal.ts'
+import { hasFailed } from '../outcomes.ts'
+import { reconcileChanges, type ReconcileOptions } from '../reconcile/reconcile.ts'
+import { summarize } from '../report.ts'
+import type { BreakerStates } from './breakers.ts'
+import { failedCanaries, nextCanary } from './canary.ts'
+import { earliest, type RoundOptions, type RoundResult, type SendEnd, sendRound } from './sender.ts'
+
+/** What and how a run sends, as its plan and its limits say. */
+export type SendWork = Pick<RoundOptions, 'run' | 'kind' | 'limits' | 'breakerWaitsMs'> &
+  Pick<ReconcileOptions, 'settleMs' | 'verifyMs' | 'attempts'> & {
+    /** What is due within so long is waited for here: a timer of the workflow costs more. Default 2 s. */
+    shortWaitMs?: number
+  }
+
+/** What the workflow hands to a segment of sending. */
+export interface SendInput {
+  /** How long to send before the workflow hears how far it got. */
+  seconds: number
+  breakers: BreakerStates
+  /** How many claims the run's journal had when the workflow last heard of it. */
+  claims: number
+  /** Only these, and all that follows from them: the canary. */
+  rows?: number[]
+  /** Sends nothing more and only looks up what was sent. */
+  lookupsOnly?: boolean
+}
+
+/** Where a segment ended: counts, row numbers and times only. */
+export interface SendStep {
+  ended: SendEnd
+  /** When what is left is due, ms since 1970; undefined where only a person or a new segment helps. */
+  nextAt?: number
+  /** Keys of breakers that try no more: only a person closes them. */
+  givenUp: string[]
+  breakers: BreakerStates
+  claims: number
+  counts: ReportCounts
+  /** The first rows that wait for a person; absent where there are none. */
+  parkedRows?: number[]
+  /** Breaker keys of which the whole canary failed. */
+  failedCanaries: string[]
+  /** What goes first instead, for breaker keys of whose canary nothing was sent. */
+  nextCanary?: number[]
+}
+
+type SendForOptions = SendWork &
+  Pick<RoundOptions, 'ledger' | 'billing' | 'breakers' | 'rows' | 'signal'> & {
+    /** Sends nothing more and only looks up what was sent. */
+    lookupsOnly?: boolean | undefined
+    journal: ClaimJournal
+    /** Called after each change, with the counts as far as they are known. */
+    onProgress?: (counts: ReportCounts) => void
+  }
+
+/** A lost request is looked up while others are still being sent: at least this often. */
+const longestRoundMs = 5_000
+const usualShortWaitMs = 2_000
+
+/**
+ * Sends what a run has staged and reconciles what got no answer, in turns, for `ms` or until nothing is left that is
+ * due soon. Stopping it begins nothing more and awaits what is in flight.
+ * @throws what `sendRound` and the lookups throw, unless it was stopped
+ */
+export async function sendFor(ms: number, options: SendForOptions): Promise<SendStep> {
+  const { ledger, run, signal, lookupsOnly = false, shortWaitMs = usualShortWaitMs } = options
+  const deadline = performance.now() + ms
+  const msLeft = () => deadline - performance.now()
+  let { breakers } = options
+  let { counts } = await summarize({ ledger, run })
+  options.onProgress?.(counts)
+  for (;;) {
+    const sent = lookupsOnly ? undefined : await send({ ...options, breakers }, { counts, msLeft: msLeft() })
+    breakers = sent?.breakers ?? breakers
+    const end = (ended: SendEnd, nextAt?: number) =>
+      toStep(options, {
+        ended,
+        breakers,
+        givenUp: sent?.givenUp ?? [],
+        ...(nextAt !== undefined && { nextAt }),
+      })
+    const reconciled = signal.aborted ? undefined : await reconcile(options, msLeft())
+    if (reconciled === undefined) return await end('stopped')
+    ;({ counts } = await summarize({ ledger, run }))
+    options.onProgress?.(counts)
+    const isMoreDue = sent !== undefined && (sent.ended === 'timeUp' || reconciled.reconciled.staged > 0)
+    const nextAt = isMoreDue ? Date.now() : earliest(reconciled.nextLookupAt, sent?.nextDueAt)
+    if (nextAt === undefined) return await end(sent?.ended ?? 'finished')
+    if (msLeft() <= 0) return await end('timeUp')
+    const waitMs = nextAt - Date.now()
+    if (waitMs > Math.min(shortWaitMs, msLeft()))
+      return await end(sent?.ended === 'breaker' ? 'breaker' : 'waiting', nextAt)
+    await wait(Math.max(0, waitMs), undefined, { signal }).catch(() => undefined)
+  }
+}
+
+async function send(
+  options: SendForOptions,
+  { counts, msLeft }: { counts: ReportCounts; msLeft: number },
+): Promise<RoundResult> {
+  const { kind, settleMs, onProgress } = options
+  // A breaker must hear soon of harm that only a lookup shows.
+  const roundMs = kind.confirmedByLookup === true ? longestRoundMs : Math.max(longestRoundMs, settleMs)
+  return await sendRound({
+    ...options,
+    rows: options.rows && (await withoutFailed(options, options.rows)),
+    ms: Math.max(0, Math.min(msLeft, roundMs)),
+    onProgress: ({ done, failed, unknown }) => {
+      // What a lookup confirms is not rejected yet, whatever its answer looked like.
+      const rejected = kind.confirmedByLookup === true ? 0 : failed
+      onProgress?.({
+        ...counts,
+        staged: Math.max(0, counts.staged - done - failed - unknown),
+        done: counts.done + done,
+        rejected: counts.rejected + rejected,
+        unknown: counts.unknown + unknown + failed - rejected,
+      })
+    },
+  })
+}
+
+/** What failed in a canary is not tried again before the canary has a result. */
+async function withoutFailed({ ledger, run }: SendForOptions, rows: readonly number[]): Promise<number[]> {
+  const changes = await Promise.all(rows.map((row) => ledger.row({ run, row })))
+  return changes.flatMap((change) => (change === undefined || hasFailed(change) ? [] : [change.row]))
+}
+
+/** Undefined where it was stopped meanwhile. */
+async function reconcile(options: SendForOptions, msLeft: number) {
+  const { limits, signal, onProgress: _, ...rest } = options
+  try {
+    const timeBoxMs = Math.max(longestRoundMs, msLeft)
+    return await reconcileChanges({ ...rest, inFlight: limits.inFlight, timeBoxMs, signal })
+  } catch (error) {
+    if (signal.aborted) return undefined
+    throw error
+  }
+}
+
+async function toStep(
+  { ledger, run, kind, journal, rows = [] }: SendForOptions,
+  end: Pick<SendStep, 'ended' | 'nextAt' | 'givenUp' | 'breakers'>,
+): Promise<SendStep> {
+  const { counts } = await summarize({ ledger, run })
+  const next = end.ended === 'finished' ? await nextCanary({ ledger, run, kind, rows }) : []
+  return {
+    ...end,
+    claims: journal.recorded,
+    counts,
+    ...(counts.parked > 0 && { parkedRows: await firstParked({ ledger, run }) }),
+    failedCanaries: await failedCanaries({ ledger, run, rows }),
+    ...(next.length > 0 && { nextCanary: next }),
+  }
+}
+
+/** As many as a person works through at once; all of them are in the report. */
+const mostParkedRows = 20
+
+async function firstParked({ ledger, run }: { ledger: Ledger; run: string }): Promise<number[]> {
+  const rows: number[] = []
+  for await (const { row } of ledger.rows({ run, state: 'parked' })) {
+    rows.push(row)
+    if (rows.length === mostParkedRows) break
+  }
+  return rows
+}

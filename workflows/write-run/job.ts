@@ -1,0 +1,112 @@
+import type { RunRef } from '../../core/runs/known-run.ts'
+import type { Opened } from '../../core/notifications/opened.ts'
+import type { SendInput, SendStep } from '../../core/changes/send/send-for.ts'
+import type { ChangeRun, RunEnd } from '../../core/runs/run-files.ts'
+import type { ControlText, RunControl } from '../run/control.ts'
+import type { Notifier, RunNotification } from '../run/notify.ts'
+import type { SearchAttributes } from '../run/search-attributes.ts'
+import type { OperatorState, OperatorText, WriteResult } from './operator.ts'
+import type { WriteProgress } from './progress.ts'
+
+/** What of its plan a write run needs here; the job's own steps read the rest. */
+export interface WritePlan extends ChangeRun {
+  limits: object
+  dryRun: boolean
+  /** A person is there: a breaker that has given up waits for them instead of ending the run. */
+  attended: boolean
+  approvalMs: number
+  /** A new execution continues the run after so many events. */
+  eventsPerExecution?: number
+}
+
+export interface StagedChanges {
+  /** How many changes are to be sent. */
+  open: number
+  /** The rows that go first. */
+  canary: readonly number[]
+}
+
+/** What one segment of sending hands on to the next, over continue-as-new too. */
+export interface SendState {
+  breakers: SendStep['breakers']
+  claims: number
+  seconds: number
+  segment: number
+  isBreakerOpen: boolean
+}
+
+export type SendSegmentInput = RunRef & SendInput & { limits: object }
+
+export interface WriteRun<Plan = WritePlan, Progress = WriteProgress> {
+  plan: Plan
+  progress: Progress
+  show: () => void
+  control: RunControl
+  operator: OperatorState
+  notifier: Notifier
+}
+
+/** What one execution hands to the next, where a history grew long. */
+export interface Continued<Plan = WritePlan, Staged = StagedChanges, Progress = WriteProgress> {
+  plan: Opened<Plan>
+  staged: Staged
+  state: SendState
+  progress: Progress
+  paused: boolean
+}
+
+type CloseInput = RunRef & RunEnd
+
+/** What an import and a recovery have of their own. Everything else about a run that writes is in `writeRun`. */
+export interface WriteJob<
+  Plan extends WritePlan = WritePlan,
+  Staged extends StagedChanges = StagedChanges,
+  Result extends WriteResult = WriteResult,
+  Progress extends WriteProgress = WriteProgress,
+> {
+  text: {
+    control: ControlText
+    operator: OperatorText
+    /** The failure of a run that was stopped while it opened. */
+    stoppedWhileOpening: string
+    stoppedWhileStaging: string
+    stopped: string
+    notApproved: string
+  }
+  progress: Progress
+  describe(progress: Progress): string
+  open(): Promise<Opened<Plan>>
+  resourcesOf(plan: Plan): string[]
+  stage: {
+    phase: WriteProgress['phase']
+    run(input: RunRef & { limits: object }): Promise<Staged>
+    /** Its failure refuses the input: whoever sent it sees it, so nobody else is notified. */
+    isRefusal: boolean
+  }
+  /** Which approvals the run asks for. */
+  questions(plan: Plan, staged: Staged): { approval?: { count?: number }; confirmCanary?: boolean }
+  send(input: SendSegmentInput, summary: string): Promise<SendStep>
+  /** Changes that come due one after another are waited for together, at least so long. */
+  leastWaitMs?(plan: Plan): number
+  /** Ends the run where its canary failed so that nothing else is to be sent. */
+  onCanary(
+    run: WriteRun<Plan, Progress>,
+    canary: { rows: readonly number[]; failed: readonly string[] },
+  ): Promise<RunEnd | undefined>
+  onBound(run: WriteRun<Plan, Progress>, bound: 'maxChanges' | 'maxFailures'): Promise<RunEnd | 'continue'>
+  /** After the sending: finds out what it has done to the service. */
+  prove?(run: WriteRun<Plan, Progress>, end: RunEnd): Promise<RunEnd>
+  close(input: CloseInput): Promise<Result>
+  /** The failure of a run that has failed, from the cause and the report. */
+  failure(failed: { why: string; result: Result }): { type: string; message: string }
+  /** What a person types to see to parked rows. */
+  parkedCommand(result: Result): string
+  /** What a dry run tells people instead of its plain end. */
+  attention?(preview: { plan: Plan; staged: Staged; result: Result }): RunNotification | undefined
+  continued?: Continued<Plan, Staged, Progress> | undefined
+  /** Begins a new execution of the workflow. Without it, a run has one execution only. */
+  continueAs?(onward: Continued<Plan, Staged, Progress>): Promise<never>
+}
+
+/** A job at work on its plan. */
+export type Working = WriteRun<Opened<WritePlan>> & { job: WriteJob; attributes: SearchAttributes }

@@ -1,0 +1,163 @@
+import {
+  ApplicationFailure,
+  CancellationScope,
+  allHandlersFinished,
+  condition,
+  rootCause,
+  setCurrentDetails,
+} from '@temporalio/workflow'
+import type { RunEnd } from '../../core/runs/run-files.ts'
+import { controlRun, stoppedBefore } from '../run/control.ts'
+import { createNotifier } from '../run/notify.ts'
+import { refOf } from '../run/ref-of.ts'
+import { createSearchAttributes } from '../run/search-attributes.ts'
+import { rethrowBug } from '../run/unwrap-failure.ts'
+import type { SendState, StagedChanges, Working, WriteJob, WritePlan } from './job.ts'
+import { registerOperatorHandlers, type WriteResult } from './operator.ts'
+import type { WriteProgress } from './progress.ts'
+import { newSendState, sendRemaining, sendStaged } from './send-loop.ts'
+
+/**
+ * A run that writes to the service: opens its plan, stages every change before the first is sent, asks for approval,
+ * sends each once, reconciles what got no answer, proves the result where the job can, and ends in a report. The body
+ * is not cancellable: Request Cancellation means stop.
+ */
+export async function writeRun<
+  Plan extends WritePlan,
+  Staged extends StagedChanges,
+  Result extends WriteResult,
+  Progress extends WriteProgress<Staged>,
+>(job: WriteJob<Plan, Staged, Result, Progress>): Promise<Result> {
+  const { progress, continued, text } = job
+  const attributes = createSearchAttributes()
+  const notifier = createNotifier()
+  const show = () => {
+    setCurrentDetails(job.describe(progress))
+    // Finds the runs that wait for a person; how a run ended is set at its end.
+    if (progress.phase !== 'ended') attributes.set({ needsPerson: progress.waitingFor !== undefined })
+  }
+  const control = controlRun({
+    text: text.control,
+    paused: continued?.paused ?? false,
+    onChange: (now) => {
+      if (progress.phase !== 'ended')
+        progress.phase = now.stopping ? 'stopping' : now.paused ? 'paused' : 'sending'
+      show()
+    },
+  })
+  const operator = registerOperatorHandlers({ progress, show, control, notifier, text: text.operator })
+  show()
+  return CancellationScope.nonCancellable(async () => {
+    const plan = continued?.plan ?? (await control.unlessStopped(() => job.open()))
+    if (plan === undefined) throw stoppedBefore(text.stoppedWhileOpening)
+    const { run, identity, limits } = plan
+    if (continued === undefined)
+      Object.assign(progress, { run, identity, limits: { ...limits, ...progress.limits } })
+    operator.plan = plan
+    if (!job.stage.isRefusal) notifier.allow(plan)
+    attributes.allow(plan)
+    attributes.set({ resources: job.resourcesOf(plan) })
+    const working = { job, plan, progress, show, control, operator, notifier, attributes }
+    return (await runPlan(working)) as Result
+  }).catch(notifier.fail)
+}
+
+async function runPlan(run: Working): Promise<WriteResult> {
+  const { job, plan, operator, notifier } = run
+  const staged = job.continued?.staged ?? (await stage(run))
+  notifier.allow(plan)
+  for (let state = job.continued?.state; ; state = newSendState()) {
+    const { resolved } = operator
+    const end = await endOf(run, { staged, state })
+    // A row that was resolved meanwhile may have to be sent.
+    if (end.how === 'finished' && !end.giveUp && !(await operator.close(resolved))) continue
+    const result = await close(run, end)
+    await announce(run, { staged, result })
+    return result
+  }
+}
+
+/** Undefined where the run was stopped meanwhile. */
+async function stage(run: Working): Promise<StagedChanges | undefined> {
+  const { job, plan, progress, show, control } = run
+  try {
+    const staged = await control.unlessStopped(() => {
+      progress.phase = job.stage.phase
+      show()
+      return job.stage.run({ ...refOf(plan), limits: progress.limits })
+    })
+    if (staged !== undefined) progress.staged = staged
+    show()
+    return staged
+  } catch (error) {
+    return await fail(run, { how: job.stage.isRefusal ? 'refused' : 'failed', error })
+  }
+}
+
+async function endOf(
+  run: Working,
+  { staged, state }: { staged: StagedChanges | undefined; state: SendState | undefined },
+): Promise<RunEnd> {
+  const { job, plan } = run
+  if (staged === undefined) return { how: 'stopped', giveUp: false, why: job.text.stoppedWhileStaging }
+  if (plan.dryRun) return { how: 'dryRun', giveUp: false }
+  try {
+    await condition(allHandlersFinished)
+    const end = await (state === undefined
+      ? sendStaged({ ...run, staged, state: newSendState() })
+      : sendRemaining({ ...run, staged, state }))
+    return (await job.prove?.(run, end)) ?? end
+  } catch (error) {
+    return await fail(run, { how: 'failed', error })
+  }
+}
+
+/** The run ends as failed, but not without its report. */
+async function fail(
+  run: Working,
+  { how, error }: { how: 'refused' | 'failed'; error: unknown },
+): Promise<never> {
+  rethrowBug(error)
+  const why = rootCause(error) ?? String(error)
+  const result = await close(run, { how, why, giveUp: false })
+  run.attributes.set({ verdict: 'failed', needsPerson: true })
+  // A refusal keeps its own name: nothing was done.
+  if (how === 'refused') throw error
+  const { type, message } = run.job.failure({ why, result })
+  throw ApplicationFailure.nonRetryable(message, type)
+}
+
+async function close({ job, plan, operator, progress, show }: Working, end: RunEnd): Promise<WriteResult> {
+  await operator.close()
+  progress.phase = 'reporting'
+  show()
+  const result = await job.close({ ...refOf(plan), ...end })
+  operator.result = result
+  progress.counts = result.counts
+  progress.summary = result.summary
+  progress.phase = 'ended'
+  show()
+  return result
+}
+
+/** Sets what the run is found by, and notifies people of its end. */
+async function announce(
+  { job, plan, control, notifier, attributes }: Working,
+  { staged, result }: { staged: StagedChanges | undefined; result: WriteResult },
+): Promise<void> {
+  const { counts, summary, verdict } = result
+  const isPreview = plan.dryRun && staged !== undefined
+  const attention = isPreview ? job.attention?.({ plan, staged, result }) : undefined
+  const isBad = verdict === 'unproven' || counts.parked + counts.rejected > 0
+  attributes.set({ verdict, needsPerson: attention !== undefined || isBad })
+  if (attention !== undefined) return await notifier.notify({ ...attention, report: result })
+  if (counts.parked > 0)
+    return await notifier.notify({
+      kind: 'parked',
+      summary,
+      command: job.parkedCommand(result),
+      report: result,
+    })
+  const isAsWanted = verdict !== 'unproven' || control.stopping
+  await notifier.notify({ kind: isAsWanted ? 'ended' : 'unproven', summary, report: result })
+}
