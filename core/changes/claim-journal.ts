@@ -1,6 +1,7 @@
 import { open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { changeRunFiles } from '../runs/run-files.ts'
+import { replaceFile } from '../storage/durable.ts'
 
 /** A claim as the journal keeps it. */
 export interface JournaledClaim {
@@ -28,14 +29,7 @@ const header = 'row claims at\n'
 export async function createClaimJournal(folder: string): Promise<void> {
   const path = join(folder, changeRunFiles.claims)
   if ((await readText(path)).startsWith(header)) return
-  const file = await open(path, 'w')
-  try {
-    await file.writeFile(header)
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-  await syncFolder(folder)
+  await replaceFile(path, header)
 }
 
 /**
@@ -107,16 +101,6 @@ export async function readClaims(folder: string): Promise<Claims | undefined> {
     if (claims > (byRow.get(row)?.claims ?? 0)) byRow.set(row, { row, claims, at })
   }
   return { recorded, byRow }
-}
-
-/** Makes the names in a folder durable. */
-export async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r')
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
 }
 
 async function readText(path: string): Promise<string> {

@@ -1,5 +1,4 @@
 import { createReadStream } from 'node:fs'
-import { open, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { KeySpace } from '../state/ledger/key-queries.ts'
@@ -7,7 +6,7 @@ import type { Ledger } from '../state/ledger/ledger.ts'
 import type { StageResult } from '../state/ledger/stage.ts'
 import { parseBody } from './body.ts'
 import type { ChangeKind } from './change-kind.ts'
-import { syncFolder } from './claim-journal.ts'
+import { replaceInPieces } from '../storage/durable.ts'
 import { RunFilesLostError } from './errors.ts'
 import { changeRunFiles } from '../runs/run-files.ts'
 import { type ChangeToStage, stageChanges } from './stage-changes.ts'
@@ -43,22 +42,16 @@ export async function keepStagedChanges({
   changes: AsyncIterable<readonly ChangeToStage[]>
 }): Promise<number> {
   const path = join(folder, changeRunFiles.stagedChanges)
-  const file = await open(`${path}.new`, 'w')
-  let kept = 0
-  try {
+  return await replaceInPieces(path, async (file) => {
+    let kept = 0
     for await (const batch of changes) {
       const lines = batch.map(({ body, ...rest }): Line => ({ ...rest, body: JSON.stringify(body) }))
       await file.appendFile(lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
       kept += batch.length
     }
     await file.appendFile(`${JSON.stringify({ end: kept } satisfies End)}\n`)
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-  await rename(`${path}.new`, path)
-  await syncFolder(folder)
-  return kept
+    return kept
+  })
 }
 
 /**

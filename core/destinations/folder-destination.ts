@@ -5,7 +5,7 @@ import { pageName } from '../runs/view/view.ts'
 import { toReportPage } from '../runs/view/html.ts'
 import { refuseLinkOut } from './allowed-root.ts'
 import type { Destination, Publication, Published } from './destination.ts'
-import { removeTemporaries, syncFolder, temporaryName, writeNew } from '../storage/durable.ts'
+import { removeTemporaries, syncPath, temporaryName, writeNew } from '../storage/durable.ts'
 import { isSystemError } from '../storage/system-errors.ts'
 import { PublishedOtherwiseError, UnwritableError } from './errors.ts'
 import { toExportAccount } from './manifest-view.ts'
@@ -91,11 +91,11 @@ async function show(format: FolderFormat, publication: Publication, folder: stri
     const told = toManifest({ publication, destination: format.name, arrived })
     const manifest = { ...told, report: await writePage({ publication, manifest: told, folder: staged }) }
     await writeNew(join(staged, manifestName), `${JSON.stringify(manifest, null, 2)}\n`)
-    await syncFolder(staged)
+    await syncPath(staged)
     onStep?.('counted')
     signal?.throwIfAborted()
     await rename(staged, folder)
-    await syncFolder(dirname(folder))
+    await syncPath(dirname(folder))
     return manifest
   } finally {
     await rm(staged, { recursive: true, force: true })

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { mkdir, open, rename } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { replaceInPieces } from '../storage/durable.ts'
 import { toFileName } from '../storage/file-name.ts'
 import { createDiskSet } from '../storage/disk-set.ts'
 import type { AskedIds } from './plan.ts'
@@ -26,36 +26,32 @@ export async function keepAskedIds(of: {
   run: string
   source: IdSource
 }): Promise<AskedIds> {
-  const path = fileOf(of)
-  await mkdir(dirname(path), { recursive: true })
   const hash = createHash('sha256')
   const keys = createDiskSet({ cacheMiB: 64 })
-  const file = await open(`${path}.new`, 'w')
   let asked = 0
   let repeated = 0
-  let pending = ''
-  const flush = async () => {
-    hash.update(pending)
-    await file.writeFile(pending)
-    pending = ''
-  }
   try {
-    for await (const id of of.source.ids()) {
-      if (!keys.add('', id)) {
-        repeated++
-        continue
+    await replaceInPieces(fileOf(of), async (file) => {
+      let pending = ''
+      const flush = async () => {
+        hash.update(pending)
+        await file.writeFile(pending)
+        pending = ''
       }
-      asked++
-      pending += `${id}\n`
-      if (pending.length >= batchCharacters) await flush()
-    }
-    await flush()
-    await file.datasync()
+      for await (const id of of.source.ids()) {
+        if (!keys.add('', id)) {
+          repeated++
+          continue
+        }
+        asked++
+        pending += `${id}\n`
+        if (pending.length >= batchCharacters) await flush()
+      }
+      await flush()
+    })
   } finally {
     keys.close()
-    await file.close()
   }
-  await rename(`${path}.new`, path)
   return { asked, sha256: hash.digest('hex'), notes: notesOn({ repeated, empty: of.source.empty }) }
 }
 

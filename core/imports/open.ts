@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, realpath, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import type { Identity } from '../runs/identity.ts'
 import { type Execution, namesIn } from '../runs/name.ts'
-import { replaceFile, syncFolder } from '../storage/durable.ts'
+import { replaceFile, syncPath } from '../storage/durable.ts'
 import { findInput } from './find-input.ts'
 import type { AskedImport } from './input.ts'
 import { leaseOf } from './ledger-gap.ts'
@@ -119,7 +119,7 @@ async function keepInput({ dataDir, plan, fresh }: { dataDir: string; plan: Impo
   if (before === undefined || !(await isOwnCopyWhole({ plan: before, dataDir }))) {
     await rm(join(folder, runFiles.input), { recursive: true, force: true })
     await rename(fresh, join(folder, runFiles.input))
-    await syncFolder(dirname(folder))
+    await syncPath(dirname(folder))
   }
   await rm(join(folder, runFiles.ended), { force: true })
   await rm(join(folder, runFiles.shown), { force: true })

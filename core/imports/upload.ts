@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { constants, copyFile, mkdir, open, readFile, writeFile } from 'node:fs/promises'
+import { constants, copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { syncPath } from '../storage/durable.ts'
 import { refuseLarge } from './file-size.ts'
 import type { ImportKindName } from './kinds.ts'
 import type { Mapping } from './mapping/mapping.ts'
@@ -47,7 +48,7 @@ export async function copyInput({ files, to }: { files: InputFiles; to: string }
   const copied = toCopied(names, byField)
   // The plan, which is durable, must not speak of a copy that a power failure cuts short.
   const folders = copied.all.flatMap((name) => [dirname(name), dirname(dirname(name))])
-  for (const name of new Set([...copied.all, ...folders, '.'])) await sync(join(to, name))
+  for (const name of new Set([...copied.all, ...folders, '.'])) await syncPath(join(to, name))
   return copied
 }
 
@@ -70,15 +71,6 @@ function toCopied(names: { file: string; lines?: string }, lookups: Record<strin
   const { file, lines } = names
   const all = [file, mappingFile, ...Object.values(lookups), ...(lines === undefined ? [] : [lines])]
   return { ...names, mapping: mappingFile, all }
-}
-
-async function sync(path: string): Promise<void> {
-  const file = await open(path, 'r')
-  try {
-    await file.sync()
-  } finally {
-    await file.close()
-  }
 }
 
 /**

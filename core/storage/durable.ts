@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { mkdir, open, readdir, rename, rm, symlink } from 'node:fs/promises'
+import { type FileHandle, mkdir, open, readdir, rename, rm, symlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 
 /** Replaces a small file by rename: whoever looks sees the old one or the new one, whole, also after a crash. */
@@ -7,12 +7,23 @@ export async function replaceFile(path: string, text: string): Promise<void> {
   await replace(path, (temporary) => writeNew(temporary, text))
 }
 
+/** As `replaceFile`, for a file of any length. What a crash left of an earlier try is removed. Gives what `write` gives. */
+export async function replaceInPieces<T>(path: string, write: (file: FileHandle) => Promise<T>): Promise<T> {
+  await mkdir(dirname(path), { recursive: true })
+  await removeTemporaries(path)
+  return await replace(path, (temporary) => createFile(temporary, write))
+}
+
 /** Writes a small file that must not be there yet, into a folder that must be; fsynced. */
-export async function writeNew(path: string, text: string | Uint8Array): Promise<void> {
+export const writeNew = (path: string, text: string | Uint8Array): Promise<void> =>
+  createFile(path, (file) => file.writeFile(text))
+
+async function createFile<T>(path: string, write: (file: FileHandle) => Promise<T>): Promise<T> {
   const file = await open(path, 'wx')
   try {
-    await file.writeFile(text)
+    const result = await write(file)
     await file.sync()
+    return result
   } finally {
     await file.close()
   }
@@ -23,25 +34,26 @@ export async function replaceLink(path: string, target: string): Promise<void> {
   await replace(path, (temporary) => symlink(target, temporary))
 }
 
-async function replace(path: string, make: (temporary: string) => Promise<void>): Promise<void> {
+async function replace<T>(path: string, make: (temporary: string) => Promise<T>): Promise<T> {
   await mkdir(dirname(path), { recursive: true })
   const temporary = temporaryName(path)
   try {
-    await make(temporary)
+    const result = await make(temporary)
     await rename(temporary, path)
+    await syncPath(dirname(path))
+    return result
   } finally {
     await rm(temporary, { force: true })
   }
-  await syncFolder(dirname(path))
 }
 
-/** Makes the names in a folder durable. */
-export async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r')
+/** Makes a file, or the names in a folder, durable. */
+export async function syncPath(path: string): Promise<void> {
+  const file = await open(path, 'r')
   try {
-    await folder.sync()
+    await file.sync()
   } finally {
-    await folder.close()
+    await file.close()
   }
 }
 
