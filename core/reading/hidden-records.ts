@@ -48,14 +48,17 @@ export async function checkStatuses(reading: Reading): Promise<StatusCheck> {
   const { completeThrough } = reading.state
   const changed: string[] = []
   let isOrdered = true
+  let isSeen = true
   for (const status of reading.options.resource.statuses ?? []) {
     const { records, isAll, isNewestFirst } = await shownAt(reading, status, '-updated')
     isOrdered &&= isAll || isNewestFirst
+    isSeen &&= isAll || records.some(({ updated = Infinity }) => updated < completeThrough)
     for (const { id, created = Infinity, updated = Infinity } of records)
       if (created <= completeThrough && updated >= completeThrough) changed.push(id)
   }
   if (await reading.lacksAny(changed)) return 'unread'
-  return isOrdered ? 'clear' : 'unordered'
+  if (!isOrdered) return 'unordered'
+  return isSeen ? 'clear' : 'unseen'
 }
 
 async function* shownAtEnds(reading: Reading) {

@@ -44,9 +44,9 @@ export type Watched = Record<string, string>
 /**
  * Whether records may have gone to a hidden status during the read. `clear`: none was seen to. `unread`: one that changed
  * since the read began is shown under its status and was not read. `unordered`: the service does not show what changed
- * last, so nobody can tell.
+ * last, so nobody can tell. `unseen`: more changed under a status than one page shows.
  */
-export type StatusCheck = 'clear' | 'unread' | 'unordered'
+export type StatusCheck = 'clear' | 'unread' | 'unordered' | 'unseen'
 
 /**
  * All that a read must remember to go on in another process: small, and plain JSON. It stands for everything

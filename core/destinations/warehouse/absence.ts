@@ -25,6 +25,8 @@ export function doubtOf({ rejected, hiddenFound, statusCheck, clock }: WholeRead
     return 'a record that changed during the read is shown under its status and was not read, so the list may hide records by their status'
   if (statusCheck === 'unordered')
     return 'the list does not honour ordering=-updated, so a record that went to a hidden status during the read looks as if it were gone'
+  if (statusCheck === 'unseen')
+    return 'more records changed during the read than one page of a status shows, so one that went to a hidden status may have been missed'
   // Set right after the read, it would have a record that came since look as if it had been there before.
   if (clock === 'local')
     return "the service told no time, so which records the read should have seen rests on this machine's clock"

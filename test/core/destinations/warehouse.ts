@@ -383,6 +383,12 @@ export function describeWarehouse(
         ['met hidden records', { hiddenFound: true }, [], /hides records by their status/],
         ['did not read what changed meanwhile', { statusCheck: 'unread' }, [], /may hide records by their/],
         ['can not tell what changed meanwhile', { statusCheck: 'unordered' }, [], /ordering=-updated/],
+        [
+          'can not see all that changed meanwhile',
+          { statusCheck: 'unseen' },
+          [],
+          /than one page of a status/,
+        ],
         ["has only this machine's clock", { clock: 'local' }, [], /told no time/],
       ] as [string, Partial<ReadFacts>, string[], RegExp][])(
         'are not marked after a proven read that %s, whatever is allowed, and nobody is left to wonder why',

@@ -98,6 +98,25 @@ describe('records that a list hides unless their status is asked for', () => {
     expect(ids).not.toContain('s500')
   })
 
+  test('are a doubt where more records changed during the read than the newest page of a status shows', async () => {
+    const all = rows(1000).map((row) => (row.status === 'finalized' ? { ...row, status: 'active' } : row))
+    const { outcome, ids } = await readThrough({
+      ...options,
+      concurrency: 1,
+      ...hiding(all, ['finalized'], {
+        onRequest: (asked) => {
+          if (asked !== 16) return
+          Object.assign(all[500]!, { status: 'finalized', updated: '2026-11-21T12:00:10.000000Z' })
+          // These were read before: all of the newest page is known.
+          for (const row of all.slice(-120))
+            Object.assign(row, { status: 'finalized', updated: '2026-11-21T12:00:20.000000Z' })
+        },
+      }),
+    })
+    expect(ids).not.toContain('s500')
+    expect(outcome).toMatchObject({ verdict: 'proven', hiddenFound: false, statusCheck: 'unseen' })
+  })
+
   test('are no doubt where what changed during the read was read', async () => {
     const all = rows(1000)
     const { outcome } = await readThrough({
