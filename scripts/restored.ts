@@ -45,7 +45,8 @@ export function configure(command: Command, terminal: Terminal): void {
     })
 }
 
-async function fixLedger({ dataDir, everything }: { dataDir: string; everything: boolean }) {
+/** Compares the ledger of every run with what lies beside it. Only while no worker runs. */
+export async function fixLedger({ dataDir, everything }: { dataDir: string; everything: boolean }) {
   const state = await openState({ folder: dataDir })
   const { ledger } = state
   const fixed: { run: string; restaged: number; unknown: number }[] = []

@@ -1,0 +1,48 @@
+import { parseArgs } from 'node:util'
+import { jobs, playHistory } from './history.ts'
+import { Random } from './random.ts'
+import { Tally } from './surroundings.ts'
+
+/** Plays random histories for some minutes, and prints what it did and what it found: `npm run chaos -- --help`. */
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '60' },
+    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+    job: { type: 'string', multiple: true, default: [] },
+    histories: { type: 'string', default: 'Infinity' },
+    help: { type: 'boolean', default: false },
+  },
+})
+
+if (values.help) {
+  console.log(
+    'chaos [--minutes 60] [--seed N] [--job NAME ...] [--histories N]\n' +
+      `Plays histories with the seeds N, N + 1, ... of the jobs ${jobs.join(', ')}.\n` +
+      'A finding names its job and seed: chaos --seed THAT --job JOB --histories 1.',
+  )
+} else process.exitCode = await play()
+
+async function play(): Promise<number> {
+  const until = Date.now() + Number(values.minutes) * 60_000
+  const first = Number(values.seed)
+  const chosen = jobs.filter((job) => values.job.length === 0 || values.job.includes(job))
+  const tally = new Tally()
+  const found: string[] = []
+  let histories = 0
+  console.log(`seed ${first}, ${values.minutes} minutes, ${chosen.join(', ')}`)
+  for (; Date.now() < until && histories < Number(values.histories); histories += 1) {
+    const seed = first + histories
+    const job = new Random(seed).pick(chosen)
+    const findings = await playHistory({ seed, job, tally }).catch((error: unknown) => [
+      `${job}, seed ${seed}: ${error instanceof Error ? error.stack : String(error)}`,
+    ])
+    tally.add(`job ${job}`)
+    for (const finding of findings) console.log(`FOUND ${finding}`)
+    found.push(...findings)
+  }
+  console.log(`${histories} histories`)
+  for (const [name, number] of [...tally.counts].toSorted(([a], [b]) => (a < b ? -1 : 1)))
+    console.log(`${String(number).padStart(8)}  ${name}`)
+  console.log(found.length === 0 ? 'found nothing' : `FOUND ${found.length}`)
+  return found.length === 0 ? 0 : 1
+}

@@ -1,0 +1,30 @@
+import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** The state's database and what it has not yet written into its file; the rest of it is made anew. */
+const stateFiles = ['state.db', 'state.db-wal']
+/** What lies beside the runs. */
+const runFolders = ['imports', 'recoveries']
+
+/** A copy of a data folder as it is now: nothing else of this process runs meanwhile, so it is what a kill leaves. */
+export function copyFolder(folder: string): string {
+  const to = mkdtempSync(join(tmpdir(), 'connector-chaos-'))
+  cpSync(folder, to, { recursive: true, filter: (path) => !path.endsWith('-shm') })
+  return to
+}
+
+/** Puts the state of a backup into a folder, as the runbook says. */
+export const restoreState = (restore: { backup: string; folder: string }) =>
+  replace({ ...restore, names: stateFiles })
+
+/** Puts what lay beside the runs into a folder. */
+export const restoreRunFolders = (restore: { backup: string; folder: string }) =>
+  replace({ ...restore, names: runFolders })
+
+function replace({ backup, folder, names }: { backup: string; folder: string; names: readonly string[] }) {
+  for (const name of names) {
+    rmSync(join(folder, name), { recursive: true, force: true })
+    if (existsSync(join(backup, name))) cpSync(join(backup, name), join(folder, name), { recursive: true })
+  }
+}

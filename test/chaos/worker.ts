@@ -1,0 +1,111 @@
+import { MockActivityEnvironment } from '@temporalio/testing'
+import type { Client } from '@temporalio/client'
+import { DefaultLogger } from '@temporalio/worker'
+import { type Activities, createActivities } from '../../activities/index.ts'
+import { createBilling } from '../../core/billing/client.ts'
+import { createCsvDestination } from '../../core/destinations/csv/csv.ts'
+import { openState } from '../../core/state/open.ts'
+import type { Sandbox } from '../../sandbox/sandbox.ts'
+import { openGate } from './gate.ts'
+
+export interface Execution {
+  workflowId: string
+  runId: string
+}
+
+export type StepName = keyof Activities
+
+/** One try of a step, as Temporal sees it. */
+export interface Attempt {
+  result: Promise<unknown>
+  /** What it told last; Temporal hands it to the next try. */
+  heartbeat: () => unknown
+  /** Asks it to end, as a pause or a stop does. */
+  cancel: () => void
+}
+
+/** What a kill or a restore leaves is another folder, so that the process of before can't touch it. */
+export interface WorkerOptions {
+  sandbox: Sandbox
+  dataDir: string
+  settleMs: number
+  /** Temporal, as far as steps ask it whether other runs have ended. */
+  client: Client
+}
+
+/** All steps as a worker registers them, over real files and real sockets, without a Temporal server. */
+export async function openWorker({ sandbox, dataDir, settleMs, client }: WorkerOptions) {
+  const gate = await openGate(sandbox.port)
+  let isHeld = true
+  const state = await openState({ folder: dataDir, isHeld: () => isHeld })
+  const billing = createBilling({
+    baseUrl: gate.url,
+    workspace: sandbox.workspace,
+    testMode: false,
+    token: async () => sandbox.token,
+    rate: { requestsPerSecond: Infinity },
+    timeoutSeconds: 5,
+    readWaitMs: () => 1,
+  })
+  const activities = createActivities({
+    billing,
+    state,
+    identity: { workspace: sandbox.workspace, baseUrl: sandbox.url, mode: 'live', store: state.storeId },
+    dataDir,
+    outDirs: [],
+    requestsPerSecond: 1_000,
+    concurrency: 4,
+    readLagMs: 60_000,
+    settleMs,
+    mayWrite: () => true,
+    hashKey: '',
+    versions: { connector: 'chaos' },
+    destinations: new Map([['csv', createCsvDestination()]]),
+    receivers: [],
+    marks: async () => [],
+    ui: { namespace: 'default', url: undefined },
+    observer: { took: () => {}, did: () => {} },
+    scheduleTimes: async () => [],
+  })
+  const running = new Set<Promise<unknown>>()
+
+  const start = (options: {
+    name: StepName
+    input: unknown
+    execution: Execution
+    scheduledAt: number
+    heartbeat?: unknown
+  }): Attempt => {
+    const { name, input, execution, scheduledAt, heartbeat } = options
+    let told = heartbeat
+    const environment = new MockActivityEnvironment(
+      { workflowExecution: execution, scheduledTimestampMs: scheduledAt, heartbeatDetails: told },
+      { client, logger: new DefaultLogger('ERROR') },
+    )
+    environment.on('heartbeat', (details: unknown) => (told = details))
+    const step = activities[name] as (input: unknown) => Promise<unknown>
+    const result = environment.run(step, JSON.parse(JSON.stringify(input)) as unknown)
+    const ended = result.catch(() => undefined).finally(() => running.delete(ended))
+    running.add(ended)
+    return { result, heartbeat: () => told, cancel: () => environment.cancel() }
+  }
+
+  return {
+    dataDir,
+    state,
+    gate,
+    start,
+    /** Somebody removed the file that it has locked. */
+    loseLock: () => {
+      isHeld = false
+    },
+    /** Waits for all that it has begun. */
+    close: async () => {
+      await Promise.all(running)
+      gate.cut()
+      await state.close()
+    },
+  }
+}
+
+export type ChaosWorker = Awaited<ReturnType<typeof openWorker>>
