@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ChangeKind } from '../core/changes/change-kind.ts'
 import { resumeSubscription } from '../core/changes/kinds/resume-subscription.ts'
-import { closeGap, markUnsent } from '../core/changes/ledger-gap.ts'
+import { closeGap } from '../core/changes/ledger-gap.ts'
 import type { ChangeRun } from '../core/runs/run-files.ts'
 import type { OnHeld } from '../core/changes/staged-changes.ts'
 import { importKinds } from '../core/imports/kinds.ts'
@@ -52,8 +52,8 @@ export async function fixLedger({ dataDir, everything }: { dataDir: string; ever
   const fixed: { run: string; restaged: number; unknown: number }[] = []
   try {
     for await (const { run, folder, identity: space, kind, staged } of keptRuns(dataDir)) {
-      const gap = await closeGap({ ledger, run, folder, space, kind, staged, onHeld: leaveTaken })
-      if (everything) gap.unknown += await markUnsent({ ledger, run })
+      const held = { ledger, run, folder, space, kind, staged, onHeld: leaveTaken }
+      const gap = await closeGap({ ...held, everything })
       if (gap.restaged + gap.unknown > 0) fixed.push({ run, ...gap })
     }
   } finally {

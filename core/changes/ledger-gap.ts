@@ -1,7 +1,7 @@
 import type { KeySpace } from '../state/ledger/key-queries.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import type { ChangeKind } from './change-kind.ts'
-import { createClaimJournal, type JournaledClaim, readClaims } from './claim-journal.ts'
+import { createClaimJournal, type JournaledClaim, openClaimJournal, readClaims } from './claim-journal.ts'
 import type { LedgerRow, RowPatch } from '../state/ledger/row.ts'
 import { move } from './transitions.ts'
 import { type OnHeld, stageKeptChanges } from './staged-changes.ts'
@@ -17,6 +17,8 @@ export interface GapOptions {
   staged: number
   /** How many claims the run was last told its journal has: Temporal keeps that number. */
   told?: number
+  /** A person says that the journal was put back as well. */
+  everything?: boolean
   onHeld: OnHeld
   signal?: AbortSignal
   now?: () => number
@@ -39,15 +41,36 @@ const rowsAtOnce = 500
  * @throws {RunFilesLostError}
  */
 export async function closeGap(options: GapOptions): Promise<Gap> {
-  const { ledger, run, folder, staged, told = 0, now = Date.now } = options
+  const { ledger, run, folder, staged, told = 0, everything = false, now = Date.now } = options
   const rows = await ledger.claimsByRow({ run })
   const restaged = Math.max(0, staged - rows.length)
   if (restaged > 0) await stageKeptChanges(options)
   const journal = await readClaims(folder)
   let unknown = await markClaims({ ledger, run, now, claims: journal?.byRow ?? new Map() })
-  if (journal === undefined || journal.recorded < told) unknown += await markUnsent({ ledger, run, now })
+  if (everything || journal === undefined || journal.recorded < told)
+    unknown += await markUnsent({ ledger, run, now })
   if (journal === undefined) await createClaimJournal(folder)
+  await addToJournal({ ledger, run, folder, now })
   return { restaged, unknown }
+}
+
+/**
+ * Records the claims that only the ledger knows: a journal that was lost or put back is whole again, before the ledger
+ * is, too.
+ */
+async function addToJournal({
+  ledger,
+  run,
+  folder,
+  now,
+}: Pick<GapOptions, 'ledger' | 'run' | 'folder'> & { now: () => number }): Promise<void> {
+  const { byRow } = (await readClaims(folder)) ?? { byRow: new Map<number, JournaledClaim>() }
+  const lacking = (await ledger.claimsByRow({ run })).filter(
+    ({ row, claims }) => claims > (byRow.get(row)?.claims ?? 0),
+  )
+  if (lacking.length === 0) return
+  await using journal = await openClaimJournal(folder)
+  await Promise.all(lacking.map(({ row, claims }) => journal.record({ row, claims, at: now() })))
 }
 
 /**
@@ -84,24 +107,24 @@ async function markClaims({
     const sends = row.sends + claim.claims - row.claims
     const claimed = { claims: claim.claims, sends, sentAt: claim.at }
     // What is neither staged nor in doubt was closed: it only learns of the claims.
-    if (!(await moveToUnknown({ ledger, row, patch: claimed, now })))
+    if (!(await moveToUnknown({ ledger, row, claimed, now })))
       await ledger.move({ id: row.id, from: [row.state], patch: claimed })
   })
   return behind.length
 }
 
 /** Marks all that a run has staged and, by its ledger, not sent as unknown. Returns the number of rows. */
-export async function markUnsent({
+async function markUnsent({
   ledger,
   run,
-  now = Date.now,
+  now,
 }: {
   ledger: Ledger
   run: string
-  now?: () => number
+  now: () => number
 }): Promise<number> {
   const unsent = (await ledger.claimsByRow({ run })).filter(({ state }) => state === 'staged')
-  await inBatches(unsent, (row) => moveToUnknown({ ledger, row, patch: { sends: row.sends + 1 }, now }))
+  await inBatches(unsent, (row) => moveToUnknown({ ledger, row, now }))
   return unsent.length
 }
 
@@ -112,24 +135,17 @@ export async function markUnsent({
 export function moveToUnknown({
   ledger,
   row,
-  patch,
+  claimed = { claims: row.claims + 1, sends: row.sends + 1 },
   now,
 }: {
   ledger: Ledger
-  row: Pick<LedgerRow, 'id' | 'sends'>
-  /** The sends as they may have been, those of before included. */
-  patch: Pick<LedgerRow, 'sends'> & RowPatch
+  row: Pick<LedgerRow, 'id' | 'claims' | 'sends'>
+  /** What is known of its claims; where nothing is, there was one more. */
+  claimed?: Pick<LedgerRow, 'claims' | 'sends'> & Pick<RowPatch, 'sentAt'>
   now: () => number
 }): Promise<boolean> {
-  const doubt = { unknownSince: now(), looks: 0, answeredAt: null }
-  return move({
-    ledger,
-    row,
-    to: 'unknown',
-    by: 'restore',
-    outcome: 'restored',
-    patch: { ...patch, ...doubt },
-  })
+  const patch = { ...claimed, unknownSince: now(), looks: 0, answeredAt: null }
+  return move({ ledger, row, to: 'unknown', by: 'restore', outcome: 'restored', patch })
 }
 
 async function inBatches<T>(rows: readonly T[], write: (row: T) => Promise<unknown>): Promise<void> {

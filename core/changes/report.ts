@@ -50,7 +50,8 @@ export async function summarize({
 
 /** Where a change is counted in a report. */
 export function placeOf({ state, outcome }: Pick<LedgerRow, 'state' | 'outcome'>): keyof ReportCounts {
-  if (state === 'sending') return 'unknown'
+  // Sent without an answer, and to be sent once more: until then nothing tells whether it is done.
+  if (state === 'sending' || (state === 'staged' && outcome === 'repeatable')) return 'unknown'
   if (state === 'dropped') return outcome === 'notTried' ? 'notTried' : 'skipped'
   return state
 }

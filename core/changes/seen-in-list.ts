@@ -39,7 +39,7 @@ export async function markSeenInList({
     for (const row of staged) {
       const known = new Set([...others, ...idsBefore(row.before)])
       if ((byKey.get(row.key) ?? []).every((record) => known.has(textOf(record['id'])))) continue
-      if (await moveToUnknown({ ledger, row, patch: { sends: row.sends + 1 }, now })) marked += 1
+      if (await moveToUnknown({ ledger, row, now })) marked += 1
     }
   }
   await readDown({ ...list, testMode: mode === 'test' }, { bound, take })

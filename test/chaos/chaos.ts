@@ -3,6 +3,8 @@ import { jobs, playHistory } from './history.ts'
 import { Random } from './random.ts'
 import { Tally } from './surroundings.ts'
 
+const atOnce = 6
+
 /** Plays random histories for some minutes, and prints what it did and what it found: `npm run chaos -- --help`. */
 const { values } = parseArgs({
   options: {
@@ -23,24 +25,31 @@ if (values.help) {
 } else process.exitCode = await play()
 
 async function play(): Promise<number> {
-  const until = Date.now() + Number(values.minutes) * 60_000
+  let until = Date.now() + Number(values.minutes) * 60_000
+  process.once('SIGINT', () => (until = 0))
+  const begun = Date.now()
   const first = Number(values.seed)
   const chosen = jobs.filter((job) => values.job.length === 0 || values.job.includes(job))
   const tally = new Tally()
   const found: string[] = []
   let histories = 0
   console.log(`seed ${first}, ${values.minutes} minutes, ${chosen.join(', ')}`)
-  for (; Date.now() < until && histories < Number(values.histories); histories += 1) {
-    const seed = first + histories
-    const job = new Random(seed).pick(chosen)
-    const findings = await playHistory({ seed, job, tally }).catch((error: unknown) => [
-      `${job}, seed ${seed}: ${error instanceof Error ? error.stack : String(error)}`,
-    ])
-    tally.add(`job ${job}`)
-    for (const finding of findings) console.log(`FOUND ${finding}`)
-    found.push(...findings)
+  const playSome = async () => {
+    while (Date.now() < until && histories < Number(values.histories)) {
+      const seed = first + histories
+      histories += 1
+      const job = new Random(seed).pick(chosen)
+      const findings = await playHistory({ seed, job, tally }).catch((error: unknown) => [
+        `${job}, seed ${seed}: ${error instanceof Error ? error.stack : String(error)}`,
+      ])
+      tally.add(`job ${job}`)
+      for (const finding of findings) console.log(`FOUND ${finding}`)
+      found.push(...findings)
+    }
   }
-  console.log(`${histories} histories`)
+  // They mostly wait.
+  await Promise.all(Array.from({ length: atOnce }, playSome))
+  console.log(`${histories} histories in ${Math.round((Date.now() - begun) / 1_000)} s`)
   for (const [name, number] of [...tally.counts].toSorted(([a], [b]) => (a < b ? -1 : 1)))
     console.log(`${String(number).padStart(8)}  ${name}`)
   console.log(found.length === 0 ? 'found nothing' : `FOUND ${found.length}`)

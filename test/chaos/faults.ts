@@ -53,7 +53,11 @@ export function chooseServiceFaults(random: Random): { names: string[]; faults: 
     ? [
         {
           name: 'resume falls back',
-          fault: { kind: 'fallBack' as const, rate: 0.5, ...(random.happens(0.3) && { afterSeconds: lateSeconds }) },
+          fault: {
+            kind: 'fallBack' as const,
+            rate: 0.5,
+            ...(random.happens(0.3) && { afterSeconds: lateSeconds }),
+          },
         },
       ]
     : []

@@ -11,7 +11,9 @@ type Finding = string
 
 /** No change is in the service twice, whatever any report says. */
 export const doublesOf = ({ made }: Subject): Finding[] =>
-  [...made()].flatMap(([value, ids]) => (ids.length > 1 ? [`${value} is there ${ids.length} times: ${ids.join(', ')}`] : []))
+  [...made()].flatMap(([value, ids]) =>
+    ids.length > 1 ? [`${value} is there ${ids.length} times: ${ids.join(', ')}`] : [],
+  )
 
 /** Holds the report of an import, as people read it, against the service's own rows. */
 export async function judgeImport({
@@ -37,7 +39,8 @@ export async function judgeImport({
     if (status === 'done' && isThere && !ids.includes(row['_id'] ?? ''))
       findings.push(`${value} is called done as ${row['_id']} and is ${ids.join(', ')}`)
     const isCalledUntouched = status === 'rejected' || status === 'notTried' || status === 'staged'
-    if (isCalledUntouched && isThere) findings.push(`${value} is called ${status} and is there: ${row['_error']}`)
+    if (isCalledUntouched && isThere)
+      findings.push(`${value} is called ${status} and is there: ${row['_error']}`)
     if (verdict === 'proven' && status !== 'done' && status !== 'rejected' && status !== 'skipped')
       findings.push(`proven, and ${value} is ${status}`)
   }
@@ -46,7 +49,8 @@ export async function judgeImport({
     findings.push(`results.csv has ${values.length} rows, and the file ${subject.values.length}`)
   const all = Object.values(counts).reduce((sum, count) => sum + count, 0)
   if (all !== subject.values.length) findings.push(`${all} rows are counted of ${subject.values.length}`)
-  if ((seen.get('done') ?? 0) > counts.done) findings.push(`${seen.get('done')} rows are done, and ${counts.done} counted`)
+  if ((seen.get('done') ?? 0) > counts.done)
+    findings.push(`${seen.get('done')} rows are done, and ${counts.done} counted`)
   if (verdict === 'proven' && counts.done + counts.rejected + counts.skipped < subject.values.length)
     findings.push('proven, and rows are missing')
   return findings
@@ -88,10 +92,12 @@ export function judgeRecovery({
     if (state === 'done' && status !== 'active') findings.push(`${key} is called ${outcome} and is ${status}`)
     const times = resumed.get(key) ?? 0
     const isCalledUntouched = outcome === 'notTried' || outcome === 'coolingDown' || state === 'rejected'
-    if (isCalledUntouched && times > 0) findings.push(`${key} is called ${outcome} and was resumed ${times} times`)
+    if (isCalledUntouched && times > 0)
+      findings.push(`${key} is called ${outcome} and was resumed ${times} times`)
   }
   if (new Set(rows.map(({ key }) => key)).size !== rows.length) findings.push('a subscription has two rows')
   const open = counts.unknown + counts.parked + counts.staged + counts.notTried
-  if (verdict === 'proven' && counts.unknown + counts.staged > 0) findings.push(`proven, and ${open} are open`)
+  if (verdict === 'proven' && counts.unknown + counts.staged > 0)
+    findings.push(`proven, and ${open} are open`)
   return findings
 }

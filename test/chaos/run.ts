@@ -53,6 +53,8 @@ const mostTries = 200
  */
 export class Run {
   execution: Execution
+  /** Of the execution that this one was reset from, if it was: it stays the same. */
+  readonly firstRunId: string
   readonly #around: Surroundings
   readonly #scheduledAt = Date.now()
   #events: Event[] = []
@@ -61,6 +63,7 @@ export class Run {
 
   constructor({ execution, around }: { execution: Execution; around: Surroundings }) {
     this.execution = execution
+    this.firstRunId = execution.runId
     this.#around = around
   }
 
@@ -129,10 +132,10 @@ export class Run {
     const next = this.#around.next({ isInterruptible })
     if (next === undefined) return undefined
     const { blow, traffic, turns } = next
-    let isOver = false
+    const state = { isOver: false }
     const over = attempt.result.then(
-      () => (isOver = true),
-      () => (isOver = true),
+      () => (state.isOver = true),
+      () => (state.isOver = true),
     )
     const { gate } = this.#around.worker()
     let passed = 0
@@ -144,9 +147,9 @@ export class Run {
       if (traffic === 0) resolve()
     })
     await Promise.race([over, due])
-    for (let turned = 0; turned < turns && !isOver; turned += 1) await turn()
+    for (let turned = 0; turned < turns && !state.isOver; turned += 1) await turn()
     gate.onTraffic(() => {})
-    if (isOver) return undefined
+    if (state.isOver) return undefined
     return await this.#around.strike(blow, { attempt, events: this.#at })
   }
 }

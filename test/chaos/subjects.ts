@@ -9,8 +9,6 @@ export interface Subject {
   values: string[]
   /** The ids under which the service has each value's change; more than one is a double. */
   made: () => Map<string, string[]>
-  /** Twice is the same as once, so that a row that was sent may be called unsent while it is sent again. */
-  isRepeatable: boolean
 }
 
 export type SubjectName = Extract<
@@ -52,44 +50,53 @@ export function createSubject({
       return {
         csv: table(
           'supplier,document,number,date,total,lines.1.name,lines.1.amount,lines.1.quantity',
-          numbers.map((number) => `sup_${number % 3},${7 + (number % 3)},${number},2026-03-01,${number}.50,H,1.10,2`),
+          numbers.map(
+            (number) => `sup_${number % 3},${7 + (number % 3)},${number},2026-03-01,${number}.50,H,1.10,2`,
+          ),
         ),
         column: 'number',
         values,
         made: () => idsBy(records('retentions').map(({ number, id }) => [number, id])),
-        isRepeatable: false,
       }
     case 'addons':
       return {
-        csv: table('name,description,currency,amount', numbers.map((number) => `${number},x,CLP,${number}.25`)),
+        csv: table(
+          'name,description,currency,amount',
+          numbers.map((number) => `${number},x,CLP,${number}.25`),
+        ),
         column: 'name',
         values,
         made: () => idsBy(records('addons').map(({ name, id }) => [name, id])),
-        isRepeatable: false,
       }
     case 'products':
       return {
-        csv: table('name,unit_label', numbers.map((number) => `${number},mes`)),
+        csv: table(
+          'name,unit_label',
+          numbers.map((number) => `${number},mes`),
+        ),
         column: 'name',
         values,
         made: () => idsBy(records('products').map(({ name, id }) => [name, id])),
-        isRepeatable: false,
       }
     case 'update-contacts': {
       type Contact = { id: string; phone: string | null }
       const contacts = () => records('customers').flatMap(({ contacts }) => contacts as Contact[])
-      const ids = contacts().slice(0, rows).map(({ id }) => id)
+      const ids = contacts()
+        .slice(0, rows)
+        .map(({ id }) => id)
       const phones = new Map(ids.map((id, at) => [id, `+569${10_000 + at}`]))
       return {
-        csv: table('id,phone', [...phones].map(([id, phone]) => `${id},${phone}`)),
+        csv: table(
+          'id,phone',
+          [...phones].map(([id, phone]) => `${id},${phone}`),
+        ),
         column: 'id',
         values: ids,
         made: () =>
           idsBy(contacts().flatMap(({ id, phone }) => (phone === phones.get(id) ? [[id, id] as const] : []))),
-        isRepeatable: true,
       }
     }
-    case 'delete-orders': {
+    default: {
       const ids = sandbox.control.ids({ resource: 'orders' }).slice(0, rows).map(String)
       return {
         csv: table('id', ids),
@@ -99,7 +106,6 @@ export function createSubject({
           const left = new Set(sandbox.control.ids({ resource: 'orders' }).map(String))
           return idsBy(ids.filter((id) => !left.has(id)).map((id) => [id, id]))
         },
-        isRepeatable: true,
       }
     }
   }

@@ -50,6 +50,8 @@ export class World implements Surroundings {
   #run: Run | undefined
   /** How many more blows there are. */
   blows = 0
+  /** How often all that knew of sends was put back together. */
+  forgotten = 0
 
   private constructor(options: WorldOptions & { executions: Executions; worker: ChaosWorker }) {
     this.sandbox = options.sandbox
@@ -86,13 +88,17 @@ export class World implements Surroundings {
     if (this.blows === 0 || this.#random.happens(0.15)) return undefined
     const chosen = chooseBlow(this.#random)
     const blow = !isInterruptible && (chosen === 'pause' || chosen === 'stop') ? 'kill' : chosen
-    return { blow, traffic: this.#random.below(this.#random.pick([3, 10, 40])), turns: this.#random.below(12) }
+    return {
+      blow,
+      traffic: this.#random.below(this.#random.pick([3, 10, 40])),
+      turns: this.#random.below(12),
+    }
   }
 
   async strike(blow: Blow, struck: { attempt: Attempt; events: number }): Promise<Struck> {
-    const backup = this.#backupFor(blow)
-    const isPossible = !needsBackup(blow) || backup !== undefined
-    if (blow === 'backup' || !isPossible) return this.#backUp(struck.events)
+    const needsBackup = blow.includes('restored')
+    const backup = needsBackup ? this.#backupFor(blow) : undefined
+    if (blow === 'backup' || (needsBackup && backup === undefined)) return this.#backUp(struck.events)
     this.blows -= 1
     this.#tally.add(blow)
     this.log.push(`${blow} after ${struck.events} events`)
@@ -158,9 +164,11 @@ export class World implements Surroundings {
       default: {
         const folder = this.#kill(attempt)
         if (backup !== undefined) await this.#restore({ blow, folder, backup: backup.folder })
-        if (blow === 'claims.log lost') this.#loseJournals(folder)
+        if (blow === 'claims.log lost') await this.#loseJournals(folder)
         await this.#replace(folder)
-        return backup !== undefined && /(?<!but )Temporal/.test(blow) ? { rewoundTo: backup.events } : 'retried'
+        return backup !== undefined && /(?<!but )Temporal/.test(blow)
+          ? { rewoundTo: backup.events }
+          : 'retried'
       }
     }
   }
@@ -199,13 +207,15 @@ export class World implements Surroundings {
   /** As the runbook says. */
   async #restore({ blow, folder, backup }: { blow: Blow; folder: string; backup: string }) {
     const everything = blow.startsWith('everything')
+    if (everything) this.forgotten += 1
     if (blow !== 'run files restored') restoreState({ backup, folder })
     if (everything || blow === 'run files restored') restoreRunFolders({ backup, folder })
     await fixLedger({ dataDir: folder, everything })
   }
 
-  #loseJournals(folder: string): void {
+  async #loseJournals(folder: string): Promise<void> {
     for (const path of globSync(join(folder, '*', '*', changeRunFiles.claims))) rmSync(path)
+    await fixLedger({ dataDir: folder, everything: false })
   }
 
   async #replace(folder: string): Promise<void> {
@@ -227,8 +237,6 @@ export class World implements Surroundings {
     for (const folder of this.#folders) rmSync(folder, { recursive: true, force: true })
   }
 }
-
-const needsBackup = (blow: Blow) => blow.includes('restored')
 
 /** Temporal as steps see it: whether another run has ended. */
 class Executions {

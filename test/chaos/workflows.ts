@@ -89,7 +89,7 @@ export async function recoverSubscriptions(
   run: Run,
   { input, seconds }: { input: RecoveryInput; seconds: number },
 ): Promise<RecoveryResult | undefined> {
-  const { runId: firstRunId } = run.execution
+  const { firstRunId } = run
   const plan = await run.untilStopped<OpenedRecovery>('openRecovery', { input, firstRunId })
   if (plan === undefined) return undefined
   const close = (end: Omit<End, 'giveUp'>) =>

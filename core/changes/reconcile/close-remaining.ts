@@ -23,9 +23,12 @@ export function leaveUntried({
   now?: () => number
 }): Promise<number> {
   const outcome: Outcome = 'notTried'
+  // What was sent without an answer, and was to be sent once more, was tried: it stays, and counts as unknown.
+  const exceptOutcome: Outcome = 'repeatable'
   return ledger.moveAll({
     run,
     from: 'staged',
+    exceptOutcome,
     ...which,
     patch: { state: 'dropped', outcome, error: why, closedAt: now() },
   })

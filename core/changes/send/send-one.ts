@@ -18,6 +18,7 @@ import type { ClaimJournal } from '../claim-journal.ts'
 import { differencesOf, textOf } from '../compare-fields.ts'
 import { leaveStaged } from '../reconcile/close-remaining.ts'
 import { WrongModeError } from '../errors.ts'
+import type { Outcome } from '../outcomes.ts'
 import { move, moveByAnswer } from '../transitions.ts'
 
 export interface SendOne {
@@ -211,10 +212,13 @@ async function closeFailed(options: Claimed & { error: unknown }): Promise<SentO
   return { event, claimed: true, ...(isShutOut && { error }) }
 }
 
-async function closeNotSent({ ledger, claimed, error }: Claimed & { error: unknown }): Promise<SentOne> {
-  // This send never was one: what an earlier send may have done is told by the sends before it.
-  const patch = { error: sentenceOf(error), sends: claimed.sends - 1 }
-  await move({ ledger, row: claimed, to: 'staged', by: 'notSent', outcome: 'neverSent', patch })
+async function closeNotSent({ ledger, row, claimed, error }: Claimed & { error: unknown }): Promise<SentOne> {
+  // This send never was one: what an earlier send may have done is told by the sends and the outcome before it.
+  const sends = claimed.sends - 1
+  const isFirst = sends === 0 || row.outcome === null
+  const outcome = isFirst ? 'neverSent' : (row.outcome as Outcome)
+  const patch = { error: isFirst ? sentenceOf(error) : row.error, sends }
+  await move({ ledger, row: claimed, to: 'staged', by: 'notSent', outcome, patch })
   const sent = { event: 'notSent', claimed: true } as const
   if (error instanceof Unreachable) return { ...sent, unreachable: error }
   return error instanceof BillingError && error.retryable ? sent : { ...sent, error }

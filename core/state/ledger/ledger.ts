@@ -44,6 +44,8 @@ export interface MoveAllOptions {
   lane?: string
   /** Only those that were never sent. */
   unsent?: boolean
+  /** Not those with this outcome. */
+  exceptOutcome?: string
 }
 
 export interface ClaimOptions {
@@ -75,10 +77,12 @@ export function createLedger({ db, fence }: { db: Kysely<StateTables>; fence: ()
 }
 
 async function moveAll(options: MoveAllOptions & { db: Kysely<StateTables> }) {
-  const { db, run, from, patch, limit = -1, lane, unsent = false } = options
+  const { db, run, from, patch, limit = -1, lane, unsent = false, exceptOutcome } = options
   let chosen = db.selectFrom('changes').select('id').where('run', '=', run).where('state', '=', from)
   if (lane !== undefined) chosen = chosen.where('lane', '=', lane)
   if (unsent) chosen = chosen.where('sends', '=', 0)
+  if (exceptOutcome !== undefined)
+    chosen = chosen.where((row) => row.or([row('outcome', 'is', null), row('outcome', '!=', exceptOutcome)]))
   const { numUpdatedRows } = await db
     .updateTable('changes')
     .set(toColumns(patch))

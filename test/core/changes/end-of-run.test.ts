@@ -98,3 +98,38 @@ test('a verdict is proven only where nothing is left and the service itself says
   })
   expect(of({ kind: 'resume-subscription', listProven: false }).verdict).toBe('unproven')
 })
+
+/** A run whose updates were made, each without an answer, and wait to be sent once more. */
+async function loseReplies() {
+  const on = 'PATCH /contacts/{id}/'
+  const sandbox = await startSandbox({
+    counts: { customers: 5 },
+    faults: [{ kind: 'reset', effect: 'done', on }],
+  })
+  const engine = await startEngine({ kind: changeKinds['update-contact'], sandbox, settleMs: 0 })
+  const [customer] = [...sandbox.control.records({ resource: 'customers' })]
+  const { contacts } = JSON.parse(customer ?? '') as { contacts: { id: string }[] }
+  await engine.stage(contacts.map(({ id }, at) => ({ row: at + 1, body: { id, phone: '+5691' } })))
+  await engine.send()
+  await engine.settle()
+  expect(await engine.rows()).toMatchObject(contacts.map(() => ({ state: 'staged', outcome: 'repeatable' })))
+  return { engine, count: contacts.length }
+}
+
+test('an update whose reply was lost is unknown in the report until it was sent once more, and never not tried', async () => {
+  const { engine, count } = await loseReplies()
+  const { ledger, run } = engine
+  expect((await summarize({ ledger, run })).counts).toMatchObject({ unknown: count, staged: 0 })
+  expect(await leaveUntried({ ledger, run, why: 'at most 3' })).toBe(0)
+  expect((await summarize({ ledger, run })).counts).toMatchObject({ unknown: count, notTried: 0 })
+})
+
+test('a further send that never left does not hide what an earlier one may have done', async () => {
+  const { engine } = await loseReplies()
+  const before = await engine.rows()
+  const full = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
+  await expect(engine.send({ journal: { record: () => Promise.reject(full) } })).rejects.toBe(full)
+  expect((await engine.rows()).map(({ outcome, sends, error }) => ({ outcome, sends, error }))).toEqual(
+    before.map(({ outcome, sends, error }) => ({ outcome, sends, error })),
+  )
+})

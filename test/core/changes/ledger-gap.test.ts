@@ -7,7 +7,7 @@ import { chooseCanary } from '../../../core/changes/send/canary.ts'
 import type { ChangeKindName } from '../../../core/changes/change-kind.ts'
 import { createClaimJournal, openClaimJournal, readClaims } from '../../../core/changes/claim-journal.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import { closeGap, markUnsent } from '../../../core/changes/ledger-gap.ts'
+import { closeGap } from '../../../core/changes/ledger-gap.ts'
 import { summarize } from '../../../core/changes/report.ts'
 import { changeRunFiles } from '../../../core/runs/run-files.ts'
 import { markSeenInList } from '../../../core/changes/seen-in-list.ts'
@@ -65,7 +65,10 @@ async function* batchesOf(changes: readonly ChangeToStage[]) {
   yield changes
 }
 
-const fix = (engine: Engine, { staged, told = 0 }: { staged: number; told?: number }) =>
+const fix = (
+  engine: Engine,
+  { staged, told = 0, everything = false }: { staged: number; told?: number; everything?: boolean },
+) =>
   closeGap({
     ledger: engine.ledger,
     run: engine.run,
@@ -74,6 +77,7 @@ const fix = (engine: Engine, { staged, told = 0 }: { staged: number; told?: numb
     folder: engine.runFolder,
     staged,
     told,
+    everything,
     onHeld: async () => new Map(),
   })
 
@@ -273,7 +277,7 @@ test('retentions: the list shows what was sent since everything was put back', a
 test('a person says that everything was put back: nothing that looks unsent is sent blindly', async () => {
   const { engine } = await startRun('create-addon', 4)
   await engine.send({ rows: [1] })
-  expect(await markUnsent({ ledger: engine.ledger, run: engine.run })).toBe(3)
+  expect(await fix(engine, { staged: 4, everything: true })).toEqual({ restaged: 0, unknown: 3 })
   expect((await engine.rows()).map(({ state }) => state)).toEqual(['done', 'unknown', 'unknown', 'unknown'])
 })
 
@@ -316,6 +320,38 @@ test.each(['staged', 'unknown'] as const)(
 
 test('a row that was sent before counts one send more when a person says that everything was put back', async () => {
   const { gap, row } = await claimedTwice('staged')
-  expect(await markUnsent(gap)).toBe(1)
+  expect(await closeGap({ ...gap, everything: true })).toEqual({ restaged: 0, unknown: 1 })
   expect(await row()).toMatchObject({ state: 'unknown', sends: 2, looks: 0 })
+})
+
+test('a journal that was put back gets the claims that the ledger knows, so that a ledger put back later is noticed', async () => {
+  const { engine, ...run } = await startRun('create-addon', 5)
+  run.backUp()
+  await engine.send({ rows: [2, 4] })
+  await rm(join(engine.runFolder, changeRunFiles.claims))
+  await createClaimJournal(engine.runFolder)
+  await fix(engine, { staged: 5 })
+  const after = await run.restore()
+  expect(await fix(after, { staged: 5 })).toEqual({ restaged: 0, unknown: 2 })
+  expect((await after.rows()).map(({ state }) => state)).toEqual([
+    'staged',
+    'unknown',
+    'staged',
+    'unknown',
+    'staged',
+  ])
+})
+
+test('what nobody could know is remembered beside the run, so that a ledger put back once more does not call it unsent', async () => {
+  const { engine, ...run } = await startRun('create-addon', 3)
+  run.backUp()
+  await engine.send({ rows: [1, 2, 3] })
+  const claims = join(engine.runFolder, changeRunFiles.claims)
+  await rm(claims)
+  await createClaimJournal(engine.runFolder)
+  const first = await run.restore()
+  expect(await fix(first, { staged: 3, everything: true })).toEqual({ restaged: 0, unknown: 3 })
+  const second = await startEngine({ ...engine, sandbox: run.sandbox, beside: engine.runFolder })
+  await second.stage(addonRows(3))
+  expect(await fix(second, { staged: 3 })).toEqual({ restaged: 0, unknown: 3 })
 })
