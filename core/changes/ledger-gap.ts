@@ -114,14 +114,14 @@ async function markClaims({
 }
 
 /** Marks all that a run has staged and, by its ledger, not sent as unknown. Returns the number of rows. */
-async function markUnsent({
+export async function markUnsent({
   ledger,
   run,
-  now,
+  now = Date.now,
 }: {
   ledger: Ledger
   run: string
-  now: () => number
+  now?: () => number
 }): Promise<number> {
   const unsent = (await ledger.claimsByRow({ run })).filter(({ state }) => state === 'staged')
   await inBatches(unsent, (row) => moveToUnknown({ ledger, row, now }))

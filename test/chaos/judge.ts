@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { parse } from 'csv-parse/sync'
-import type { ImportResult } from '../../activities/import/close-import.ts'
-import type { RecoveryResult } from '../../activities/recovery/close-recovery.ts'
+import type { ImportResult } from '../../core/imports/view.ts'
+import type { RecoveryReport } from '../../core/recoveries/view.ts'
 import type { LedgerRow } from '../../core/state/ledger/row.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
 import type { Subject } from './subjects.ts'
@@ -77,7 +77,7 @@ export function judgeRecovery({
   sandbox,
   since,
 }: {
-  result: RecoveryResult
+  result: RecoveryReport
   rows: readonly LedgerRow[]
   sandbox: Sandbox
   /** The mark of the service at which the run began. */

@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { ImportResult } from '../../activities/import/close-import.ts'
-import type { OpenedImport } from '../../activities/import/open-import.ts'
-import type { Staged } from '../../activities/import/stage-import.ts'
-import type { RecoveryResult } from '../../activities/recovery/close-recovery.ts'
-import type { OpenedRecovery } from '../../activities/recovery/open-recovery.ts'
-import type { Snapshot } from '../../activities/recovery/snapshot-recovery.ts'
+import type { ImportResult } from '../../core/imports/view.ts'
+import type { ImportPlan } from '../../core/imports/plan.ts'
+import type { Staged } from '../../core/imports/run-files.ts'
+import type { RecoveryReport } from '../../core/recoveries/view.ts'
+import type { RecoveryPlan } from '../../core/recoveries/plan.ts'
+import type { Snapshot } from '../../core/recoveries/run-files.ts'
 import type { SendStep } from '../../core/changes/send/segment.ts'
 import type { ImportInput } from '../../core/imports/input.ts'
 import type { RecoveryInput } from '../../core/recoveries/input.ts'
@@ -53,7 +53,7 @@ export async function importFile(
   run: Run,
   { input, seconds }: { input: ImportInput; seconds: number },
 ): Promise<ImportResult | undefined> {
-  const plan = await run.untilStopped<OpenedImport>('openImport', input)
+  const plan = await run.untilStopped<ImportPlan>('openImport', input)
   if (plan === undefined) return undefined
   const close = (end: End) => run.toTheEnd<ImportResult>('closeImport', { ...refOf(plan), ...end })
   try {
@@ -64,7 +64,7 @@ export async function importFile(
   }
 }
 
-async function sendAll(run: Run, { plan, seconds }: { plan: OpenedImport; seconds: number }): Promise<End> {
+async function sendAll(run: Run, { plan, seconds }: { plan: ImportPlan; seconds: number }): Promise<End> {
   const { limits } = plan
   const stopped = { how: 'stopped', giveUp: false, why: 'stopped' } as const
   const staged = await run.untilStopped<Staged>('stageImport', refOf(plan))
@@ -88,12 +88,12 @@ async function sendAll(run: Run, { plan, seconds }: { plan: OpenedImport; second
 export async function recoverSubscriptions(
   run: Run,
   { input, seconds }: { input: RecoveryInput; seconds: number },
-): Promise<RecoveryResult | undefined> {
+): Promise<RecoveryReport | undefined> {
   const { firstRunId } = run
-  const plan = await run.untilStopped<OpenedRecovery>('openRecovery', { input, firstRunId })
+  const plan = await run.untilStopped<RecoveryPlan>('openRecovery', { input, firstRunId })
   if (plan === undefined) return undefined
   const close = (end: Omit<End, 'giveUp'>) =>
-    run.toTheEnd<RecoveryResult>('closeRecovery', { ...refOf(plan), ...end })
+    run.toTheEnd<RecoveryReport>('closeRecovery', { ...refOf(plan), ...end })
   try {
     return await close(await resumeAll(run, { plan, seconds }))
   } catch (error) {
@@ -104,7 +104,7 @@ export async function recoverSubscriptions(
 
 async function resumeAll(
   run: Run,
-  { plan, seconds }: { plan: OpenedRecovery; seconds: number },
+  { plan, seconds }: { plan: RecoveryPlan; seconds: number },
 ): Promise<Omit<End, 'giveUp'>> {
   const { limits } = plan
   const stopped = { how: 'stopped', why: 'stopped' } as const
