@@ -102,8 +102,8 @@ async function playImport({ name, ...play }: Play & { name: SubjectName }): Prom
   const input: ImportInput = {
     kind: name,
     file,
-    settleSeconds: settleMs / 1_000,
-    breakerWaitsSeconds: [0.02, 0.02],
+    verifyAfter: settleMs / 1_000,
+    breakerWaits: [0.02, 0.02],
     maxFailureShare: random.pick([0.5, 1]),
     canary: random.pick([0, 2]),
     existing: 'skip',

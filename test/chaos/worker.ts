@@ -62,7 +62,7 @@ export async function openWorker({ sandbox, dataDir, settleMs, client }: WorkerO
     versions: { connector: 'chaos' },
     destinations: new Map([['csv', createCsvDestination()]]),
     receivers: [],
-    marks: async () => [],
+    searchAttributes: async () => [],
     ui: { namespace: 'default', url: undefined },
     observer: { took: () => {}, did: () => {} },
     scheduleTimes: async () => [],

@@ -5,7 +5,7 @@ import type { Staged } from '../../core/imports/run-files.ts'
 import type { RecoveryReport } from '../../core/recoveries/view.ts'
 import type { RecoveryPlan } from '../../core/recoveries/plan.ts'
 import type { Snapshot } from '../../core/recoveries/run-files.ts'
-import type { SendStep } from '../../core/changes/send/segment.ts'
+import type { SendStep } from '../../core/changes/send/send-for.ts'
 import type { ImportInput } from '../../core/imports/input.ts'
 import type { RecoveryInput } from '../../core/recoveries/input.ts'
 import { type Run, StepFailed } from './run.ts'
@@ -116,16 +116,16 @@ async function resumeAll(
     for (let rows: readonly number[] = snapshot.canary; rows.length > 0;) {
       const step = await sendSome(sending, { rows })
       if (step === undefined) return undefined
-      const { failedCanaries: lanes, nextCanary = [] } = step
+      const { failedCanaries: reasons, nextCanary = [] } = step
       const why = 'the canary failed'
-      if (lanes.length > 0) await run.toTheEnd('leaveResumes', { ...refOf(plan), lanes, why })
+      if (reasons.length > 0) await run.toTheEnd('skipRemaining', { ...refOf(plan), reasons, why })
       rows = nextCanary
     }
     return await sendSome(sending)
   }
   if ((await finish()) !== undefined) return { how: 'finished' }
   for (let unknown = 1; unknown > 0;) {
-    const input = { ...refOf(plan), limits, seconds: 60, breakers: {}, claims: 0, looksOnly: true }
+    const input = { ...refOf(plan), limits, seconds: 60, breakers: {}, claims: 0, lookupsOnly: true }
     const step = await run.toTheEnd<SendStep>('sendRecovery', input)
     unknown = step.counts.unknown
     if (step.nextAt !== undefined) await wait(Math.min(1_000, Math.max(1, step.nextAt - Date.now())))
