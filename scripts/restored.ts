@@ -3,12 +3,15 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ChangeKind } from '../core/changes/change-kind.ts'
 import { resumeSubscription } from '../core/changes/kinds/resume-subscription.ts'
+import { readClaims } from '../core/changes/claim-journal.ts'
 import { closeGap } from '../core/changes/ledger-gap.ts'
 import type { ChangeRun } from '../core/runs/run-files.ts'
+import { takeOver } from '../core/changes/send/take-over.ts'
 import type { OnHeld } from '../core/changes/staged-changes.ts'
 import { importKinds } from '../core/imports/kinds.ts'
 import { readPlan, readRunNotes } from '../core/imports/run-files.ts'
 import { readRecoveryNotes, readSavedPlan } from '../core/recoveries/run-files.ts'
+import type { Ledger } from '../core/state/ledger/ledger.ts'
 import { openState } from '../core/state/open.ts'
 import { acquireLock } from '../core/state/data-folder-lock.ts'
 import { readPlaces } from '../worker/settings/settings.ts'
@@ -52,7 +55,8 @@ export async function fixLedger({ dataDir, everything }: { dataDir: string; ever
   const fixed: { run: string; restaged: number; unknown: number }[] = []
   try {
     for await (const { run, folder, identity: space, kind, staged } of keptRuns(dataDir)) {
-      const held = { ledger, run, folder, space, kind, staged, onHeld: leaveTaken }
+      const onHeld = leaveTaken({ ledger, run, folder })
+      const held = { ledger, run, folder, space, kind, staged, onHeld }
       const gap = await closeGap({ ...held, everything })
       if (gap.restaged + gap.unknown > 0) fixed.push({ run, ...gap })
     }
@@ -62,14 +66,24 @@ export async function fixLedger({ dataDir, everything }: { dataDir: string; ever
   return fixed
 }
 
-/** Another run has these rows by now. */
-const leaveTaken: OnHeld = async (held) =>
-  new Map(
-    held.map(({ row, by }) => {
-      const error = `row ${by.row} of the run ${by.run} has its key`
-      return [row, { state: 'dropped', outcome: 'takenOver', error }]
-    }),
-  )
+/**
+ * Another run has these rows by now. What this run has claimed and the other one has not sent was taken over from it
+ * after the backup: it is taken over again, because the other one, or a third, would send it a second time.
+ */
+function leaveTaken({ ledger, run, folder }: { ledger: Ledger; run: string; folder: string }): OnHeld {
+  return async (held) => {
+    const claimed = (await readClaims(folder))?.byRow ?? new Map()
+    const isTaken = ({ row, by }: (typeof held)[number]) => by.state === 'staged' && claimed.has(row)
+    await takeOver({ ledger, rows: held.filter(isTaken).map(({ by }) => by), by: run })
+    return new Map(
+      held.flatMap((one) => {
+        const { row, by } = one
+        const error = `row ${by.row} of the run ${by.run} has its key`
+        return isTaken(one) ? [] : [[row, { state: 'dropped', outcome: 'takenOver', error }]]
+      }),
+    )
+  }
+}
 
 async function* keptRuns(dataDir: string): AsyncGenerator<Kept> {
   for (const name of await foldersIn(join(dataDir, 'imports'))) {

@@ -40,12 +40,16 @@ const waitsFor = (run: Pick<Handle, 'query'>, what: string) =>
 async function openWorker(world: World) {
   let worker = await openTestWorker(world)
   onTestFinished(() => worker.stop())
+  const start = async () => {
+    worker = await openTestWorker(world)
+  }
   return {
+    start,
     stop: () => worker.stop(),
     async replace(change: () => void) {
       await worker.stop()
       change()
-      worker = await openTestWorker(world)
+      await start()
     },
   }
 }
@@ -214,5 +218,38 @@ test(
     expect(await fix()).toEqual([{ run: run.workflowId, restaged: 6, unknown: 4 }])
     expect(await fix()).toEqual([])
     expect(await fix('--everything')).toEqual([{ run: run.workflowId, restaged: 0, unknown: 2 }])
+  },
+)
+
+test(
+  'the command restored gives rows back to the run that had taken them over and sent them, so that no other sends them again',
+  { timeout: 60_000 },
+  async () => {
+    const world = await createWorld({ counts })
+    const worker = await openWorker(world)
+    const client = await connectTemporal()
+    const start = async (size: number, more = {}) => {
+      const file = await putFile(world, addonsCsv(size), `${size}.csv`)
+      return await startImport({ client, world, input: { kind: 'addons', ...quick, file, ...more } })
+    }
+    const first = await start(6, { approval: true })
+    await waitsFor(first, 'approval')
+    await first.signal('stop')
+    await first.result()
+    const putBack = backUp(world)
+    const second = await start(7)
+    expect(await second.result()).toMatchObject({ verdict: 'proven', counts: { done: 7 } })
+    await worker.stop()
+    putBack()
+    const { stdout } = await startCommand(world, ['restored', '--json']).ended
+    await worker.start()
+    const third = await start(5)
+    await expect(third.result()).rejects.toMatchObject({
+      cause: {
+        message: expect.stringContaining(`5 of 5 rows are in the run ${second.workflowId}`) as string,
+      },
+    })
+    expect(timesOf(world, 'addons', 7)).toEqual(once(7))
+    expect(JSON.parse(stdout)).toEqual({ runs: [{ run: second.workflowId, restaged: 7, unknown: 7 }] })
   },
 )
