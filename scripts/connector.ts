@@ -57,7 +57,7 @@ await runCommandLine({
     check: { summary: 'is everything in place', load: () => import('./commands/check.ts') },
     restored: {
       summary: 'fix the ledger after a backup was restored, before the worker starts',
-      load: () => import('./restored.ts'),
+      load: () => import('./commands/restored.ts'),
     },
     verify: {
       summary: 'check an export against its manifest, offline',

@@ -13,7 +13,9 @@ const run = promisify(execFile)
 await rm(dist, { recursive: true, force: true })
 await run(join(root, 'node_modules', '.bin', 'tsc'), ['-p', join(root, 'scripts', 'pack')])
 await rm(join(dist, 'worker', 'bundle-workflows.js'), { force: true })
-await Promise.all([nameJavaScript(), bundleWorkflows(), copyRest(), describePackage()])
+await nameJavaScript()
+// Replaces the workflows' folder, so not while its files are read.
+await Promise.all([bundleWorkflows(), copyRest(), describePackage()])
 
 /** `new URL('./thread.ts', import.meta.url)` becomes `.js`; tsc sees to imports only. */
 async function nameJavaScript(): Promise<void> {

@@ -111,7 +111,7 @@ test('no cell of a sheet runs as a formula, and a sheet that is imported again m
       fc.constantFrom(',', ';'),
       fc.constantFrom('', '\ufeff'),
       async (rows, delimiter, bom) => {
-        const lines = rows.map(([id, name]) => [`${id}`, name, 'true'].map(quoted).join(delimiter))
+        const lines = rows.map(([id, name]) => [id, name, 'true'].map(quoted).join(delimiter))
         const header = ['id', '"=cmd"', 'invoicing'].join(delimiter)
         const mapping = { columns: { '=cmd': 'name' } }
         const path = await fileOf(`${bom}${header}\n${lines.join('\n')}\n`)

@@ -201,7 +201,9 @@ async function refuseEverySort(of: {
   const mapping = await putFile(world, JSON.stringify({ columns: { [email]: 5 } }), 'wrong.json')
   await refused({ mapping }, 'id,email\ncon_1,x@example.com\n', 'wrong.json')
   const ids = await putFile(world, `id\n${email}\n`, 'ids.csv')
-  await expect(start('fetchDocuments', { documents: 'creditnotes', file: ids })).rejects.toThrow()
+  await expect(start('fetchDocuments', { documents: 'creditnotes', file: ids })).rejects.toThrow(
+    'Workflow execution failed',
+  )
   // The service shuts a row out, in words that repeat it.
   world.sandbox.control.setFaults({
     faults: [{ kind: 'refuse', status: 403, answer: { detail: `${email} may not.` }, on: 'PATCH' }],
