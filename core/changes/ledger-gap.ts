@@ -3,6 +3,7 @@ import type { Ledger } from '../state/ledger/ledger.ts'
 import type { ChangeKind } from './change-kind.ts'
 import { createClaimJournal, type JournaledClaim, openClaimJournal, readClaims } from './claim-journal.ts'
 import type { LedgerRow, RowPatch } from '../state/ledger/row.ts'
+import type { RowClaims } from '../state/ledger/run-queries.ts'
 import { move } from './transitions.ts'
 import { type OnHeld, stageKeptChanges } from './staged-changes.ts'
 
@@ -37,7 +38,7 @@ const rowsAtOnce = 500
  * Compares the ledger with what lies beside the run, and fixes a ledger that was put back from a backup: changes that
  * it lacks are staged again, and what was claimed since the backup becomes unknown, so that it is looked up or left to
  * a person and never sent blindly. Where the journal is lost or was put back as well, nothing tells which changes were
- * sent since: all that look unsent become unknown. A ledger that was not put back is never behind its journal.
+ * sent since, or sent again: all that is open becomes unknown, as if just sent. A ledger that was not put back is never behind its journal.
  * @throws {RunFilesLostError}
  */
 export async function closeGap(options: GapOptions): Promise<Gap> {
@@ -48,7 +49,7 @@ export async function closeGap(options: GapOptions): Promise<Gap> {
   const journal = await readClaims(folder)
   let unknown = await markClaims({ ledger, run, now, claims: journal?.byRow ?? new Map() })
   if (everything || journal === undefined || journal.recorded < told)
-    unknown += await markUnsent({ ledger, run, now })
+    unknown += await markOpen({ ledger, run, now })
   if (journal === undefined) await createClaimJournal(folder)
   await addToJournal({ ledger, run, folder, now })
   return { restaged, unknown }
@@ -113,8 +114,11 @@ async function markClaims({
   return behind.length
 }
 
-/** Marks all that a run has staged and, by its ledger, not sent as unknown. Returns the number of rows. */
-export async function markUnsent({
+/**
+ * Marks all that is open in a run as unknown: what looks unsent may have been sent, and what was sent may have been
+ * settled and sent again. Returns the number of rows.
+ */
+export async function markOpen({
   ledger,
   run,
   now = Date.now,
@@ -123,10 +127,16 @@ export async function markUnsent({
   run: string
   now?: () => number
 }): Promise<number> {
-  const unsent = (await ledger.claimsByRow({ run })).filter(({ state }) => state === 'staged')
-  await inBatches(unsent, (row) => moveToUnknown({ ledger, row, now }))
-  return unsent.length
+  const open = (await ledger.claimsByRow({ run })).filter(isOpen)
+  await inBatches(open, (row) => moveToUnknown({ ledger, row, now }))
+  return open.length
 }
+
+/** What a restore has marked and nobody has looked at since counts its claim already. */
+const isOpen = ({ state, outcome, looks }: RowClaims): boolean =>
+  state === 'staged' ||
+  state === 'sending' ||
+  (state === 'unknown' && !(outcome === 'restored' && looks === 0))
 
 /**
  * Moves a row that may have been sent without its ledger knowing. Such a send may still take effect, as one that was

@@ -31,7 +31,7 @@ export interface RunReads {
   nextDue(options: { run: string; exceptLanes?: readonly string[] }): Promise<number | undefined>
 }
 
-export type RowClaims = Pick<LedgerRow, 'id' | 'row' | 'state' | 'claims' | 'sends'>
+export type RowClaims = Pick<LedgerRow, 'id' | 'row' | 'state' | 'claims' | 'sends' | 'outcome' | 'looks'>
 
 export interface Count {
   state: ChangeState
@@ -174,7 +174,7 @@ export function createRunReads({ db }: { db: Kysely<StateTables> }): RunReads {
     claimsByRow: async ({ run }) =>
       await db
         .selectFrom('changes')
-        .select(['id', 'row', 'state', 'claims', 'sends'])
+        .select(['id', 'row', 'state', 'claims', 'sends', 'outcome', 'looks'])
         .where('run', '=', run)
         .orderBy('row')
         .execute(),

@@ -355,3 +355,36 @@ test('what nobody could know is remembered beside the run, so that a ledger put 
   await second.stage(addonRows(3))
   expect(await fix(second, { staged: 3 })).toEqual({ restaged: 0, unknown: 3 })
 })
+
+test('where the journal was lost, a resume that was in doubt may have been sent again since, and keeps its attempts', async () => {
+  const sandbox = await startSandbox({
+    counts: { subscriptions: 40, customers: 10, plans: 3 },
+    needsAttention: 1,
+    faults: [{ kind: 'fallBack', on: 'POST /subscriptions/{id}/resume/' }],
+  })
+  const [folder, restored] = [await temporaryFolder(), await temporaryFolder()]
+  const kind = changeKinds['resume-subscription']
+  const engine = await startEngine({ kind, sandbox, folder })
+  const [text = ''] = sandbox.control.records({ resource: 'subscriptions' })
+  const { id, customer } = JSON.parse(text) as { id: string; customer: string }
+  await engine.stage([{ row: 1, body: { id, customer } }])
+  await engine.send()
+  backUp(folder, restored)
+  const attempts = { most: 2, waitsMs: [0] }
+  const resumes = () => sandbox.control.requests().filter(({ method }) => method === 'POST').length
+  const finish = async (run: Engine) =>
+    await expect
+      .poll(async () => {
+        await run.settle({ attempts })
+        await run.send()
+        return (await run.rows())[0]
+      })
+      .toMatchObject({ state: 'parked', outcome: 'attemptsUsedUp' })
+  await finish(engine)
+  expect(resumes()).toBe(2)
+  const after = await startEngine({ kind, sandbox, folder: restored, beside: engine.runFolder })
+  await rm(join(engine.runFolder, changeRunFiles.claims))
+  expect(await fix(after, { staged: 1 })).toEqual({ restaged: 0, unknown: 1 })
+  await finish(after)
+  expect(resumes()).toBe(2)
+})
