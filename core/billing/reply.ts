@@ -62,9 +62,21 @@ export function toError(asked: Asked, reply: Reply): BillingError | undefined {
 
 function toRedirect(failure: Failure, reply: Reply): UnexpectedReply {
   const location = [reply.headers['location']].flat()[0]
-  const to = location === undefined ? 'nowhere' : location.replace(/[?#].*$/, '').replace(/\/\/[^/]*@/, '//')
-  return new UnexpectedReply({ ...failure, what: 'redirect', why: `it points to ${to}, and is not followed` })
+  return new UnexpectedReply({
+    ...failure,
+    what: 'redirect',
+    why: `it points to ${placeOf(location)}, and is not followed`,
+  })
 }
+
+/** Without path, query and user: they may repeat the token or what was asked for, and this message goes everywhere. */
+function placeOf(location: string | undefined): string {
+  if (location === undefined) return 'nowhere'
+  const place = URL.parse(location, `http://${sameHost}`)
+  return place === null || place.host === sameHost ? 'another path' : `${place.protocol}//${place.host}`
+}
+/** What an address without a host of its own is read against. */
+const sameHost = 'same.invalid'
 
 /** How long the service asks to be left alone: Retry-After in seconds, or as a date on its own clock. */
 export function retryAfterMs(reply: Pick<Reply, 'headers'>): number | undefined {
@@ -84,8 +96,10 @@ function dateOf(reply: Pick<Reply, 'headers'>): number | undefined {
 /** The Age header: how long ago a cache had this answer from the service. */
 function ageMsOf(reply: Pick<Reply, 'headers'>): number | undefined {
   const text = [reply.headers['age']].flat()[0]?.trim() ?? ''
-  return /^\d+$/.test(text) ? Number(text) * 1000 : undefined
+  return /^\d+$/.test(text) ? Math.min(Number(text), oldestAge) * 1000 : undefined
 }
+/** What a cache says of all that is older; beyond it there are no dates. */
+const oldestAge = 2 ** 31
 
 /** The envelope of a list (interface, section 4.1). */
 export function toListPage(asked: Asked, reply: Reply): ListPage {

@@ -52,9 +52,12 @@ function pathInto(path: readonly string[], key: string): readonly string[] {
 
 const shortened = (name: string) => (name.length > longestName ? `${name.slice(0, longestName)}...` : name)
 
+/** What has no end ends with the page or the next tag: to look for it further on again and again takes seconds. */
+const tags = /<(style|script)[^]*?(?:<\/\1>|$)|<[^<>]*>/gi
+
 function toSentence(text: string): string {
   const markup = /^\s*<(?:!doctype|html|\?xml)/i.test(text)
-  const plain = markup ? text.slice(0, 20_000).replaceAll(/<(style|script)[^]*?<\/\1>|<[^>]*>/gi, ' ') : text
+  const plain = markup ? text.slice(0, 20_000).replaceAll(tags, ' ') : text
   const line = plain.slice(0, 5000).replaceAll(/\s+/g, ' ').trim()
   return line.length > longestSentence ? `${line.slice(0, longestSentence)}...` : line
 }

@@ -1,5 +1,5 @@
 import { readlink, realpath } from 'node:fs/promises'
-import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path'
+import { basename, dirname, isAbsolute, join, relative } from 'node:path'
 
 /**
  * The path that `path` stands for once every link is resolved, as far as it exists; undefined if it lies outside
@@ -33,5 +33,7 @@ async function realOf(path: string): Promise<string | undefined> {
   if (realParent === undefined) return undefined
   // A link to what does not exist yet: whoever writes here creates it there.
   const target = await readlink(path).catch(() => undefined)
-  return target === undefined ? join(realParent, basename(path)) : await realOf(resolve(realParent, target))
+  if (target === undefined) return join(realParent, basename(path))
+  // Not joined, which would take `way/..` away: where that leads is decided by what `way` links to.
+  return await realOf(isAbsolute(target) ? target : `${realParent}/${target}`)
 }

@@ -3,12 +3,13 @@
  * as a formula does, also where it has such a `'` already: so taking one off gives back what there was, always.
  */
 
-// Full-width signs are signs to a spreadsheet in Japanese or Chinese; a blank line in front is skipped.
-const runs = /^'*[=+\-@＝＋－＠\t\r\n]/
-const guarded = /^'+[=+\-@＝＋－＠\t\r\n]/
+// Full-width signs are signs to a spreadsheet in Japanese or Chinese. Blanks and what can't be seen (a byte order
+// mark, a NUL) may be skipped in front of them.
+const runs = /^'*(?:[\t\r\n]|[\s\p{Cc}\p{Cf}]*[=+\-@＝＋－＠])/u
+const guarded = /^'+(?:[\t\r\n]|[\s\p{Cc}\p{Cf}]*[=+\-@＝＋－＠])/u
 // Left as they are: a spreadsheet shows a number as that number, and a phone number can do no harm.
-const number = /^[+-]?\d+([.,]\d+)?$/
-const phone = /^\+\d[\d ().-]*$/
+const number = /^\s*[+-]?\d+([.,]\d+)?$/
+const phone = /^\s*\+\d[\d ().-]*$/
 
 export const guardFormula = (text: string): string =>
   runs.test(text) && !number.test(text) && !phone.test(text) ? `'${text}` : text

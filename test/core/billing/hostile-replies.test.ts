@@ -4,6 +4,7 @@ import { createGzip } from 'node:zlib'
 import { expect, onTestFinished, test } from 'vitest'
 import { createBilling } from '../../../core/billing/client.ts'
 import { parseLossless } from '../../../core/billing/lossless-json.ts'
+import { toListPage } from '../../../core/billing/reply.ts'
 import { listResources } from '../../../core/billing/resources/lists.ts'
 import { type Answer, json, startTinyService } from './tiny-service.ts'
 
@@ -91,4 +92,22 @@ test('text nested deeper than any stack is parsed, each number as it was written
   let value = parseLossless(`${'{"a":'.repeat(depth)}0.10${'}'.repeat(depth)}`)
   for (let at = 0; at < depth; at++) value = (value as { a: unknown }).a
   expect(JSON.stringify(value)).toBe('0.10')
+})
+
+test('a redirect shows where it leads and nothing else of what it says', async () => {
+  const location = `https://user:pass@elsewhere.example/secret/a@example.org/${'x'.repeat(9_000)}?next=secret`
+  const { reply } = await listOf((response) => response.writeHead(302, { location }).end())
+  expect((reply as Error).message).toContain('it points to https://elsewhere.example, and is not followed')
+  const local = await listOf((response) =>
+    response.writeHead(302, { location: '/secret/a@example.org' }).end(),
+  )
+  expect((local.reply as Error).message).toContain('it points to another path, and is not followed')
+})
+
+test.each(['9'.repeat(20), '9'.repeat(400)])('an Age of %s seconds is a time all the same', async (age) => {
+  const page = toListPage(
+    { method: 'GET', path: '/customers/', token: 'secret' },
+    { status: 200, text: '{"results":[]}', headers: { age, date: 'Sun, 22 Nov 2026 05:00:00 GMT' } },
+  )
+  expect(new Date(page.servedAt ?? Number.NaN).getUTCFullYear()).toBe(1958)
 })

@@ -25,3 +25,14 @@ it('names of fields without bound and lists in lists make no long message, and e
   expect(toWords(deep)).toEqual([])
   expect(toWords({ lines: [{}, { amount: [['is required']] }] })).toEqual(['lines.2.amount: is required'])
 })
+
+it.each([
+  ['opening brackets', '<'],
+  ['styles without an end', '<style'],
+  ['scripts without an end', '<script>'],
+])('a page of %s is read in a moment, for everything else waits meanwhile', (_, piece) => {
+  const page = `<html>${piece.repeat((8 * 1024 * 1024) / piece.length)}`
+  const before = process.threadCpuUsage().user
+  toWords(page)
+  expect(process.threadCpuUsage().user - before, 'microseconds').toBeLessThan(100_000)
+})

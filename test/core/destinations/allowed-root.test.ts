@@ -92,3 +92,13 @@ test('no set is written through a link that somebody left in a shared folder', a
   await expect(set).rejects.toThrow(/link that leads out of/)
   expect(await readdir(elsewhere)).toEqual(['own.txt'])
 })
+
+test('a link to what is not there yet leads where the system creates it, through the links on its way', async () => {
+  await mkdir(join(elsewhere, 'sub'))
+  await symlink(join(elsewhere, 'sub'), join(shared, 'way'))
+  await symlink('way/../new', join(shared, 'x'))
+  expect(await resolveInside({ root: shared, path: join(shared, 'x') })).toBeUndefined()
+  expect(await resolveInside({ root: elsewhere, path: join(shared, 'x') })).toBe(join(elsewhere, 'new'))
+  await writeFile(join(shared, 'x'), '')
+  expect(await readdir(elsewhere)).toContain('new')
+})

@@ -22,6 +22,14 @@ describe('the guard against formulas', () => {
     '-',
     '=',
     '+',
+    ' =1',
+    '\u00A0=1',
+    '\v=1',
+    '\0=1',
+    '\uFEFF=1',
+    '\u200B@SUM(A1)',
+    '\u2066\u3000=1',
+    "' =1",
   ])('puts a quote before %j', (text) => expect(guardFormula(text)).toBe(`'${text}`))
 
   test.each([
@@ -35,13 +43,34 @@ describe('the guard against formulas', () => {
     "'x",
     '',
     'a=1',
+    ' -5',
+    ' a',
+    '\uFEFFa',
   ])('leaves %j alone', (text) => expect(guardFormula(text)).toBe(text))
 
   test('is undone exactly, whatever the text', () => {
     const text = fc.oneof(
       fc.string({ unit: 'binary' }),
       fc.string({
-        unit: fc.constantFrom("'", '=', '＝', '＠', '+', '-', '@', '\t', '\r', '\n', '5', ' ', 'a', ',', '.'),
+        unit: fc.constantFrom(
+          "'",
+          '=',
+          '＝',
+          '＠',
+          '+',
+          '-',
+          '@',
+          '\t',
+          '\r',
+          '\n',
+          '5',
+          ' ',
+          '\uFEFF',
+          '\0',
+          'a',
+          ',',
+          '.',
+        ),
       }),
     )
     fc.assert(
