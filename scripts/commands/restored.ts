@@ -3,7 +3,6 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ChangeKind } from '../../core/changes/change-kind.ts'
 import { resumeSubscription } from '../../core/changes/kinds/resume-subscription.ts'
-import { readClaims } from '../../core/changes/claim-journal.ts'
 import { closeGap } from '../../core/changes/ledger-gap.ts'
 import type { ChangeRun } from '../../core/runs/run-files.ts'
 import { takeOver } from '../../core/changes/send/take-over.ts'
@@ -20,6 +19,7 @@ import type { Terminal } from '../terminal/terminal.ts'
 /** A run as its folder knows it. */
 interface Kept extends ChangeRun {
   kind: ChangeKind
+  startedAt: string
   staged: number
 }
 
@@ -54,8 +54,8 @@ export async function fixLedger({ dataDir, everything }: { dataDir: string; ever
   const { ledger } = state
   const fixed: { run: string; restaged: number; unknown: number }[] = []
   try {
-    for await (const { run, folder, identity: space, kind, staged } of keptRuns(dataDir)) {
-      const onHeld = leaveTaken({ ledger, run, folder })
+    for (const { run, folder, identity: space, kind, staged } of await runsInOrder(dataDir)) {
+      const onHeld = leaveTaken({ ledger, run })
       const held = { ledger, run, folder, space, kind, staged, onHeld }
       const gap = await closeGap({ ...held, everything })
       if (gap.restaged + gap.unknown > 0) fixed.push({ run, ...gap })
@@ -67,22 +67,27 @@ export async function fixLedger({ dataDir, everything }: { dataDir: string; ever
 }
 
 /**
- * Another run has these rows by now. What this run has claimed and the other one has not sent was taken over from it
- * after the backup: it is taken over again, because the other one, or a third, would send it a second time.
+ * Another run has these rows by now. What an earlier one had not sent this run took over from it after the backup, and
+ * takes over again: else it is sent by both, or by neither.
  */
-function leaveTaken({ ledger, run, folder }: { ledger: Ledger; run: string; folder: string }): OnHeld {
+function leaveTaken({ ledger, run }: { ledger: Ledger; run: string }): OnHeld {
   return async (held) => {
-    const claimed = (await readClaims(folder))?.byRow ?? new Map()
-    const isTaken = ({ row, by }: (typeof held)[number]) => by.state === 'staged' && claimed.has(row)
-    await takeOver({ ledger, rows: held.filter(isTaken).map(({ by }) => by), by: run })
+    const isUnsent = ({ by }: (typeof held)[number]) => by.state === 'staged'
+    await takeOver({ ledger, rows: held.filter(isUnsent).map(({ by }) => by), by: run })
+    const left = held.filter((one) => !isUnsent(one))
     return new Map(
-      held.flatMap((one) => {
-        const { row, by } = one
+      left.map(({ row, by }) => {
         const error = `row ${by.row} of the run ${by.run} has its key`
-        return isTaken(one) ? [] : [[row, { state: 'dropped', outcome: 'takenOver', error }]]
+        return [row, { state: 'dropped', outcome: 'takenOver', error }]
       }),
     )
   }
+}
+
+/** In the order in which they began, so that the last one to take a row over has it. */
+async function runsInOrder(dataDir: string): Promise<Kept[]> {
+  const runs = await Array.fromAsync(keptRuns(dataDir))
+  return runs.toSorted((one, other) => Date.parse(one.startedAt) - Date.parse(other.startedAt))
 }
 
 async function* keptRuns(dataDir: string): AsyncGenerator<Kept> {

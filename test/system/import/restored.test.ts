@@ -253,3 +253,32 @@ test(
     expect(JSON.parse(stdout)).toEqual({ runs: [{ run: second.workflowId, restaged: 7, unknown: 7 }] })
   },
 )
+
+test(
+  'the command restored gives rows back to the run that had taken them over and not sent them yet',
+  { timeout: 60_000 },
+  async () => {
+    const world = await createWorld({ counts })
+    const worker = await openWorker(world)
+    const client = await connectTemporal()
+    const start = async (size: number) => {
+      const file = await putFile(world, addonsCsv(size), `${size}.csv`)
+      const input = { kind: 'addons', ...quick, file, approval: true } as const
+      const run = await startImport({ client, world, input })
+      await waitsFor(run, 'approval')
+      return run
+    }
+    const first = await start(6)
+    await first.signal('stop')
+    await first.result()
+    const putBack = backUp(world)
+    const second = await start(7)
+    await worker.stop()
+    putBack()
+    await startCommand(world, ['restored']).ended
+    await worker.start()
+    await second.executeUpdate('approve', { args: [{ by: 'Ana', why: 'ok' }] })
+    expect(await second.result()).toMatchObject({ verdict: 'proven', counts: { done: 7, skipped: 0 } })
+    expect(timesOf(world, 'addons', 7)).toEqual(once(7))
+  },
+)
