@@ -50,6 +50,12 @@ export interface Problem extends Fault {
 
 /** Problems that a report names one by one; of any more only the number is kept, so that memory stays flat. */
 const mostKept = 1_000
+/** Characters that are kept of a cell, of which a sentence shows fewer. */
+const longestValue = 200
+
+/** A copy, because a part of a text keeps all of that text in memory. */
+const shorten = (value: string): string =>
+  value.length <= longestValue ? value : Buffer.from(value.slice(0, longestValue)).toString()
 
 export interface Problems {
   add(problem: Problem): void
@@ -79,14 +85,14 @@ export function createProblems(): Problems {
     add(problem) {
       count += 1
       stopped ||= problem.stops === true
-      const alike = onceFor(problem)
+      const alike = onceFor({ ...problem, value: shorten(problem.value) })
       const first = alike === undefined ? undefined : once.get(alike)
       if (first !== undefined) {
         first.more = (first.more ?? 0) + 1
         return
       }
       if (list.length === mostKept) return
-      const kept = { ...problem }
+      const kept = { ...problem, value: shorten(problem.value) }
       list.push(kept)
       if (alike !== undefined) once.set(alike, kept)
     },

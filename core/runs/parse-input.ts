@@ -21,6 +21,16 @@ export function parseInput<S extends z.ZodObject>(options: {
   throw new InvalidInput(`The input is not one ${taker} takes: ${toProblems(parsed.error)}. ${allowed}`)
 }
 
-/** All that zod found, in one line; `root` names the value itself. */
-export const toProblems = ({ issues }: z.ZodError, root = 'input'): string =>
-  issues.map(({ path, message }) => `${path.join('.') || root}: ${message}`).join('; ')
+/** Of what may be wrong a hundred thousand times; no server takes a failure that names it all. */
+const mostProblems = 20
+const longestProblem = 300
+
+/** What zod found, in one line; `root` names the value itself. */
+export function toProblems({ issues }: z.ZodError, root = 'input'): string {
+  const told = issues.slice(0, mostProblems).map(({ path, message }) => {
+    const problem = `${path.join('.') || root}: ${message}`
+    return problem.length > longestProblem ? `${problem.slice(0, longestProblem)}...` : problem
+  })
+  const more = issues.length - told.length
+  return [...told, ...(more > 0 ? [`and ${more.toLocaleString('en')} more`] : [])].join('; ')
+}

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { checkFile, type FileCheck } from '../../../core/imports/check.ts'
 import { copyInput } from '../../../core/imports/upload.ts'
-import { readMapping } from '../../../core/imports/mapping/mapping.ts'
+import { parseMapping, readMapping } from '../../../core/imports/mapping/mapping.ts'
 import type { ImportFile } from '../../../core/imports/open-file.ts'
 import { fileOf, temporaryFolder } from './csv-file.ts'
 
@@ -173,4 +173,21 @@ describe('what an import is told by files of its own is bounded', () => {
     await truncate(path, 2 * 1024 ** 2)
     await expect(readMapping(path)).rejects.toThrow(/mapping\.json has 2\.0 MB, and at most 1 MB is read\./)
   })
+})
+
+test('what is kept of wrong cells is bounded, however long they are', async () => {
+  const rows = Array.from({ length: 40 }, (_, row) => `${row},${'x'.repeat(100_000)}`)
+  const check = await checkFile({
+    kind: 'addons',
+    path: await fileOf(`number,amount\n${rows.join('\n')}\n`),
+  })
+  expect(check.problems.filter(({ rule }) => rule === 'number')).toHaveLength(40)
+  expect(JSON.stringify(check).length).toBeLessThan(40_000)
+})
+
+test('what is wrong with a mapping is a sentence, however much it is', () => {
+  const columns = Object.fromEntries(Array.from({ length: 40_000 }, (_, at) => [`c${at}`, at]))
+  expect(() => parseMapping({ columns })).toThrow(/^.{100,2000}; and 39,980 more\.$/)
+  const names = Array.from({ length: 40_000 }, (_, at) => [`c${at}`, at])
+  expect(() => parseMapping(Object.fromEntries(names))).toThrow(/^.{100,500}\.\.\.\.$/)
 })
