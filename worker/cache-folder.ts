@@ -27,8 +27,10 @@ export function cacheFolder(env: Environment = process.env): string {
  * @throws {CacheFolderError} where another user could
  */
 export function openCacheFolder(env: Environment = process.env): string {
-  const folder = cacheFolder(env)
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const named = cacheFolder(env)
+  mkdirSync(named, { recursive: true, mode: 0o700 })
+  // What is checked is what is used: a link may be moved.
+  const folder = realpathSync(named)
   // On Windows owner and mode say nothing of that.
   if (process.getuid !== undefined) refuseForeign({ folder, uid: process.getuid() })
   return folder
@@ -39,7 +41,7 @@ const sticky = 0o1000
 
 /** Whoever can write a folder above it can put another one in its place, unless that folder is sticky, like /tmp. */
 function refuseForeign({ folder, uid }: { folder: string; uid: number }): void {
-  for (const path of withParents(realpathSync(folder))) {
+  for (const path of withParents(folder)) {
     const { uid: owner, mode } = statSync(path)
     const isProtected = path !== folder && (mode & sticky) !== 0
     const reason =

@@ -4,7 +4,7 @@ import { delimiter, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { FolderLockedError } from '../../core/state/errors.ts'
 import { acquireLock } from '../../core/state/data-folder-lock.ts'
-import { cacheFolder, openCacheFolder } from '../../worker/cache-folder.ts'
+import { openCacheFolder } from '../../worker/cache-folder.ts'
 import { buildBinary } from './build-binary.ts'
 import { downloadBinary } from './download-binary.ts'
 
@@ -41,10 +41,9 @@ export async function findBinary(options: FindBinary): Promise<string> {
     .split(delimiter)
     .filter((folder) => folder !== '')
     .map((folder) => join(folder, 'temporal'))
-  const file = join(cacheFolder(env), `temporal-${cliVersion}`, 'temporal')
   const found = onPath.find(isExecutable)
   if (found !== undefined) return found
-  openCacheFolder(env)
+  const file = join(openCacheFolder(env), `temporal-${cliVersion}`, 'temporal')
   return isExecutable(file) ? file : await obtainOnce({ ...options, file })
 }
 

@@ -1,4 +1,13 @@
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -6,7 +15,7 @@ import { cacheFolder, openCacheFolder } from '../../worker/cache-folder.ts'
 
 let place: string
 beforeEach(() => {
-  place = mkdtempSync(join(tmpdir(), 'cache-folder-'))
+  place = realpathSync(mkdtempSync(join(tmpdir(), 'cache-folder-')))
 })
 afterEach(() => rmSync(place, { recursive: true }))
 
@@ -43,6 +52,15 @@ describe('the cache folder', () => {
     // As in /tmp: only the owner of a folder may rename or remove it.
     chmodSync(shared, 0o1777)
     expect(openShared()).toBe(join(shared, 'mine', 'billing-connector'))
+  })
+
+  test('behind a link is the folder that was checked, and no shared one', () => {
+    const real = join(place, 'real')
+    mkdirSync(real, { mode: 0o700 })
+    symlinkSync(real, join(place, 'billing-connector'))
+    expect(open()).toBe(real)
+    chmodSync(real, 0o1777)
+    expect(open).toThrow(`other users can write ${real}.`)
   })
 
   test.runIf(process.getuid?.() === 0)('is refused where it belongs to another user', () => {
