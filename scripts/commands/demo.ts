@@ -47,7 +47,7 @@ async function runDemo({ terminal, keep }: { terminal: Terminal; keep: boolean }
 
   const told = collectResults(terminal)
   const { client } = session
-  const { handle } = await startExport({ client, taskQueue: settings.taskQueue, input: {} })
+  const { handle } = await startExport({ client, ...settings, input: {} })
   await followOwn({ client, handle, terminal: told.as('export'), settings })
   const exported = process.exitCode
 

@@ -27,7 +27,7 @@ export const runFetch = ({ input, ...call }: Call & { input: FetchInput }): Prom
 async function runStarted(
   { settings, terminal, local, detach, input }: Call & { input: ExportInput | FetchInput },
   begin: (
-    place: { client: Session['client']; taskQueue: string },
+    place: { client: Session['client']; taskQueue: string; dataDir: string },
     identity: Session['identity'],
   ) => Promise<StartedExport>,
 ): Promise<void> {
@@ -39,7 +39,7 @@ async function runStarted(
     needsService: true,
     key: keyOf({ settings, input }),
     async start({ client, identity }) {
-      const { handle, attached } = await begin({ client, taskQueue: settings.taskQueue }, identity)
+      const { handle, attached } = await begin({ client, ...settings }, identity)
       terminal.note(`${attached ? 'Goes on with the unfinished run' : 'Run'} ${handle.workflowId}`)
       return handle
     },

@@ -1,5 +1,5 @@
+import { heartbeatOf } from './heartbeat.ts'
 import type { Client, WorkflowHandle } from '@temporalio/client'
-import { defaultPayloadConverter } from '@temporalio/common'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ReportCounts } from '../../core/runs/counts.ts'
 import type { WriteProgress } from '../../workflows/write-run/progress.ts'
@@ -64,9 +64,7 @@ export async function showChanges<Progress extends WriteProgress>(show: Show<Pro
 async function lookAt<Progress extends WriteProgress>(handle: Show<Progress>['handle']) {
   const description = await handle.describe()
   const progress = await handle.query<Progress>('status').catch(() => undefined)
-  const payload = description.raw.pendingActivities?.[0]?.heartbeatDetails?.payloads?.[0]
-  const beat =
-    payload === undefined ? {} : defaultPayloadConverter.fromPayload<Partial<ReportCounts>>(payload)
+  const beat = heartbeatOf<ReportCounts>(description)
   const counts = beat.done === undefined ? progress?.counts : { ...progress?.counts, ...beat }
   return {
     progress,

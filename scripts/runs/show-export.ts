@@ -1,5 +1,5 @@
+import { heartbeatOf } from './heartbeat.ts'
 import type { Client, WorkflowExecutionDescription } from '@temporalio/client'
-import { defaultPayloadConverter } from '@temporalio/common'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Progress } from '../terminal/progress.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -57,8 +57,7 @@ async function lookAt({ client, handle }: { client: Client; handle: ExportHandle
   const reads = await Promise.all(
     running.map(async (id) => {
       const description = await client.workflow.getHandle(id).describe()
-      const payload = description.raw.pendingActivities?.[0]?.heartbeatDetails?.payloads?.[0]
-      const beat = payload === undefined ? {} : defaultPayloadConverter.fromPayload<Heartbeat>(payload)
+      const beat = heartbeatOf<Heartbeat>(description)
       return { resource: id.slice(id.lastIndexOf('/') + 1), beat, description }
     }),
   )

@@ -1,7 +1,8 @@
-import { WorkflowExecutionAlreadyStartedError, type Client } from '@temporalio/client'
+import { WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError, type Client } from '@temporalio/client'
 import type { ExportInput, FetchInput } from '../../core/exports/input.ts'
 import { listNames } from '../../core/billing/resources/resource.ts'
 import type { exportData } from '../../workflows/export-data.ts'
+import { agreedIds } from './agreed-id.ts'
 import type { ExportHandle } from './show-export.ts'
 import { hashInput } from '../input-hash.ts'
 
@@ -14,7 +15,12 @@ export interface StartedExport {
 interface Place {
   client: Client
   taskQueue: string
+  /** Commands that share it agree on a run before one of them starts it. */
+  dataDir: string
 }
+
+/** A command that has not started the run by then has died; its id is left alone. */
+const startsWithinMs = 60_000
 
 /** Starts an export, or finds the unfinished run of the same input: it goes on as soon as a worker is there. */
 export function startExport(options: Place & { input: ExportInput }): Promise<StartedExport> {
@@ -40,7 +46,7 @@ async function startOrAttach(
     summary: string
   },
 ): Promise<StartedExport> {
-  const { client, taskQueue, workflow, input, name, summary } = options
+  const { client, taskQueue, dataDir, workflow, input, name, summary } = options
   const inputHash = hashInput(inOrder(input))
   const query = `WorkflowType = '${workflow}' AND ExecutionStatus = 'Running' AND TaskQueue = '${taskQueue}'`
   for await (const run of client.workflow.list({ query })) {
@@ -51,24 +57,37 @@ async function startOrAttach(
       }
     }
   }
+  const ids = agreedIds({ dataDir, key: hashInput({ taskQueue, workflow, inputHash }) })
+  const propose = (number: number, second: number) =>
+    ids.propose({ number, id: toRunId(name, new Date(Date.now() + second * 1000)) })
+  let agreed = (await ids.last()) ?? (await propose(1, 0))
   for (let second = 0; ; second += 1) {
-    const workflowId = toRunId(name, new Date(Date.now() + second * 1000))
-    try {
-      const handle: ExportHandle = await client.workflow.start(workflow, {
-        workflowId,
-        taskQueue,
-        args: [input],
-        memo: { inputHash },
-        staticSummary: summary,
-      })
-      return { handle, attached: false }
-    } catch (error) {
-      // Another command took the same second; Temporal's list does not show its run yet.
-      if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error
-      const { runId, status, memo } = await client.workflow.getHandle(workflowId).describe()
-      if (status.name === 'RUNNING' && memo?.['inputHash'] === inputHash)
-        return { handle: client.workflow.getHandle<typeof exportData>(workflowId, runId), attached: true }
+    const { id: workflowId } = agreed
+    const run = await find({ client, workflowId })
+    if (run?.status.name === 'RUNNING' && run.memo?.['inputHash'] === inputHash)
+      return { handle: client.workflow.getHandle<typeof exportData>(workflowId, run.runId), attached: true }
+    if (run === undefined && Date.now() - agreed.agreedAt < startsWithinMs) {
+      const start = { workflowId, taskQueue, args: [input], memo: { inputHash }, staticSummary: summary }
+      try {
+        const handle: ExportHandle = await client.workflow.start(workflow, start)
+        return { handle, attached: false }
+      } catch (error) {
+        // Another command was first, with the same input or, within the same second, with another one.
+        if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error
+        continue
+      }
     }
+    // That run has ended, or is another input's.
+    agreed = await propose(agreed.number + 1, second)
+  }
+}
+
+async function find({ client, workflowId }: { client: Client; workflowId: string }) {
+  try {
+    return await client.workflow.getHandle(workflowId).describe()
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return undefined
+    throw error
   }
 }
 

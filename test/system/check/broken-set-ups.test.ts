@@ -228,7 +228,7 @@ describe('check finds at the data folder', () => {
 
   test.runIf(mayMount())('a disk that is full, or nearly', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'check-'))
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=40m', 'tmpfs', folder])
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=40m,mode=700', 'tmpfs', folder])
     onTestFinished(async () => {
       execFileSync('umount', ['-l', folder])
       await rm(folder, { recursive: true })

@@ -96,7 +96,7 @@ describe('the input of an export, as the Temporal UI can send it', () => {
     'ends at once with a sentence where a notice is started by hand with %j',
     async (args) => {
       const run = await start(await connectTemporal(), 'deliverNotification', ...args)
-      expect((await failureOf(run)).message).toMatch(/^deliverNotification is what a run begins/)
+      expect((await failureOf(run)).message).toMatch(/^deliverNotification is started by a run/)
     },
   )
 

@@ -410,7 +410,7 @@ describe('a dry run', () => {
     const { world, run, start } = await begin({ rows })
     expect(await failureOf(run)).toMatchObject({
       type: 'InvalidFile',
-      message: expect.stringContaining('2026-13-01'),
+      message: expect.stringContaining('row 2, date'),
     })
     const dry = await (await start({ dryRun: true })).result()
     expect(dry.summary).toContain('8 valid and 1 invalid')

@@ -1,0 +1,11 @@
+import type { WorkflowExecutionDescription } from '@temporalio/client'
+import { defaultPayloadConverter } from '@temporalio/common'
+
+/** What the step that a run is at told last of how far it is; empty before it told anything. */
+export function heartbeatOf<Details extends object>({
+  raw,
+}: Pick<WorkflowExecutionDescription, 'raw'>): Partial<Details> {
+  const payload = raw.pendingActivities?.[0]?.heartbeatDetails?.payloads?.[0]
+  // A step that has nothing to tell yet heartbeats without details.
+  return (payload && defaultPayloadConverter.fromPayload<Details | undefined>(payload)) ?? {}
+}
