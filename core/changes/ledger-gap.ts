@@ -38,18 +38,24 @@ const rowsAtOnce = 500
  * Compares the ledger with what lies beside the run, and fixes a ledger that was put back from a backup: changes that
  * it lacks are staged again, and what was claimed since the backup becomes unknown, so that it is looked up or left to
  * a person and never sent blindly. Where the journal is lost or was put back as well, nothing tells which changes were
- * sent since, or sent again: all that is open becomes unknown, as if just sent. A ledger that was not put back is never behind its journal.
+ * sent since, or sent again: all that is open becomes unknown, as if just sent. A ledger that was not put back is never
+ * behind its journal.
+ *
  * @throws {RunFilesLostError}
  */
 export async function closeGap(options: GapOptions): Promise<Gap> {
-  const { ledger, run, folder, staged, told = 0, everything = false, now = Date.now } = options
+  const { ledger, run, kind, folder, staged, told = 0, everything = false, now = Date.now } = options
   const rows = await ledger.claimsByRow({ run })
   const restaged = Math.max(0, staged - rows.length)
   if (restaged > 0) await stageKeptChanges(options)
   const journal = await readClaims(folder)
   let unknown = await markClaims({ ledger, run, now, claims: journal?.byRow ?? new Map() })
-  if (everything || journal === undefined || journal.recorded < told)
-    unknown += await markOpen({ ledger, run, now })
+  if (everything || journal === undefined || journal.recorded < told) {
+    const known = (await ledger.claimsByRow({ run })).reduce((sum, { claims }) => sum + claims, 0)
+    // All claims that nobody knows any more may have been of one subscription, and `attempts` is a hard bound.
+    const sends = kind.confirmedByLookup === true ? Math.max(1, told - known) : 1
+    unknown += await markOpen({ ledger, run, sends, now })
+  }
   if (journal === undefined) await createClaimJournal(folder)
   await addToJournal({ ledger, run, folder, now })
   return { restaged, unknown }
@@ -121,14 +127,20 @@ async function markClaims({
 export async function markOpen({
   ledger,
   run,
+  sends = 1,
   now = Date.now,
 }: {
   ledger: Ledger
   run: string
+  /** How often each may have been sent without anybody knowing. */
+  sends?: number
   now?: () => number
 }): Promise<number> {
   const open = (await ledger.claimsByRow({ run })).filter(isOpen)
-  await inBatches(open, (row) => moveToUnknown({ ledger, row, now }))
+  await inBatches(open, (row) => {
+    const claimed = { claims: row.claims + 1, sends: row.sends + sends }
+    return moveToUnknown({ ledger, row, claimed, now })
+  })
   return open.length
 }
 

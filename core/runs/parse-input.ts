@@ -23,14 +23,18 @@ export function parseInput<S extends z.ZodObject>(options: {
 
 /** Of what may be wrong a hundred thousand times; no server takes a failure that names it all. */
 const mostProblems = 20
-const longestProblem = 300
+const longestPlace = 100
+const longestMessage = 300
 
 /** What zod found, in one line; `root` names the value itself. */
 export function toProblems({ issues }: z.ZodError, root = 'input'): string {
-  const told = issues.slice(0, mostProblems).map(({ path, message }) => {
-    const problem = `${path.join('.') || root}: ${message}`
-    return problem.length > longestProblem ? `${problem.slice(0, longestProblem)}...` : problem
-  })
+  const told = issues
+    .slice(0, mostProblems)
+    .map(
+      ({ path, message }) => `${cut(path.join('.') || root, longestPlace)}: ${cut(message, longestMessage)}`,
+    )
   const more = issues.length - told.length
   return [...told, ...(more > 0 ? [`and ${more.toLocaleString('en')} more`] : [])].join('; ')
 }
+
+const cut = (text: string, most: number) => (text.length > most ? `${text.slice(0, most)}...` : text)

@@ -356,6 +356,43 @@ test('what nobody could know is remembered beside the run, so that a ledger put 
   expect(await fix(second, { staged: 3 })).toEqual({ restaged: 0, unknown: 3 })
 })
 
+test('where ledger and journal were lost, no subscription is resumed more often than its attempts', async () => {
+  const sandbox = await startSandbox({
+    counts: { subscriptions: 40, customers: 10, plans: 3 },
+    needsAttention: 1,
+    faults: [{ kind: 'fallBack', on: 'POST /subscriptions/{id}/resume/' }],
+  })
+  const [folder, restored] = [await temporaryFolder(), await temporaryFolder()]
+  const engine = await startEngine({ kind: changeKinds['resume-subscription'], sandbox, folder })
+  const [text = ''] = sandbox.control.records({ resource: 'subscriptions' })
+  const { id, customer } = JSON.parse(text) as { id: string; customer: string }
+  await engine.stage([{ row: 1, body: { id, customer } }])
+  backUp(folder, restored)
+  const attempts = { most: 3, waitsMs: [0] }
+  const resumes = () => sandbox.control.requests().filter(({ method }) => method === 'POST').length
+  const finish = async (run: Engine) =>
+    await expect
+      .poll(async () => {
+        await run.settle({ attempts })
+        await run.send()
+        return (await run.rows())[0]
+      })
+      .toMatchObject({ state: 'parked', outcome: 'attemptsUsedUp' })
+  await finish(engine)
+  expect(resumes()).toBe(3)
+  const told = await recorded(engine)
+  const after = await startEngine({
+    kind: changeKinds['resume-subscription'],
+    sandbox,
+    folder: restored,
+    beside: engine.runFolder,
+  })
+  await rm(join(engine.runFolder, changeRunFiles.claims))
+  await fix(after, { staged: 1, told })
+  await finish(after)
+  expect(resumes()).toBe(3)
+})
+
 test('where the journal was lost, a resume that was in doubt may have been sent again since, and keeps its attempts', async () => {
   const sandbox = await startSandbox({
     counts: { subscriptions: 40, customers: 10, plans: 3 },
