@@ -1,6 +1,6 @@
-import { copyFile, mkdir, mkdtemp, readFile, readdir, rm, truncate } from 'node:fs/promises'
+import { copyFile, mkdir, mkdtemp, readFile, rm, truncate } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { prepareWorkflowBundle } from '../../../worker/workflow-bundle.ts'
 
@@ -16,8 +16,13 @@ test('a kept workflow bundle that is not what was made is made again', async () 
   vi.stubEnv('XDG_CACHE_HOME', cache)
   onTestFinished(() => void vi.unstubAllEnvs())
   const again = await prepareWorkflowBundle()
-  expect(await readFile(again, 'utf8')).toBe(await readFile(made, 'utf8'))
-  expect(await readdir(folder)).toEqual([basename(made)])
+  expect(dirname(again)).toBe(folder)
+  expect(await codeIn(again)).toBe(await codeIn(made))
   // The one that was made is taken as it is.
   expect(await prepareWorkflowBundle()).toBe(again)
 })
+
+/** Without the source map, in which each bundle has a random name of its own. */
+async function codeIn(path: string): Promise<string | undefined> {
+  return (await readFile(path, 'utf8')).split('//# sourceMappingURL')[0]
+}
