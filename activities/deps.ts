@@ -39,6 +39,15 @@ export interface ActivityDeps {
   /** Where people see runs. */
   ui: Ui
   observer: ActivityObserver
+  /**
+   * Waits, where `error` says that the service refuses the token, until its file holds another; whether it does then.
+   * Absent where a refused token ends the run at once.
+   *
+   * @throws the reason of the signal, where that was aborted meanwhile
+   */
+  awaitToken?:
+    | ((error: unknown, options: { signal: AbortSignal; withinMs: number }) => Promise<boolean>)
+    | undefined
   /** The times of a schedule after `from`, up to `to` (ms since 1970), as Temporal reckons them for it as it is now. */
   scheduleTimes: (range: {
     client: Client

@@ -40,10 +40,21 @@ export interface StepContext {
   isClosedTo: (asker: ClaimOwner) => (execution: ClaimOwner) => Promise<boolean>
 }
 
+/** The service refused the token, and its file has been given another: the step's next attempt uses that. */
+class TokenReplaced extends Error {
+  override readonly name = 'TokenReplaced'
+  readonly retryable = true
+  constructor() {
+    super('The service refused the token. Its file holds a new one now: the step is tried again.')
+  }
+}
+
 type Run<Input> = Omit<Input, 'plan'> & RunRef
 
 /** Wraps the steps: heartbeat, cancellation and errors of each are handled here, and each finds its run here. */
-export function createSteps(deps: Pick<ActivityDeps, 'dataDir' | 'outDirs' | 'identity' | 'state'>) {
+export function createSteps(
+  deps: Pick<ActivityDeps, 'dataDir' | 'outDirs' | 'identity' | 'state' | 'awaitToken'>,
+) {
   const step =
     <Input extends unknown[], Result>(work: (context: StepContext, ...input: Input) => Promise<Result>) =>
     async (...input: Input): Promise<Result> => {
@@ -76,7 +87,7 @@ export function createSteps(deps: Pick<ActivityDeps, 'dataDir' | 'outDirs' | 'id
 }
 
 async function beating<T>(
-  { state }: Pick<ActivityDeps, 'state'>,
+  { state, awaitToken }: Pick<ActivityDeps, 'state' | 'awaitToken'>,
   work: (context: StepContext) => Promise<T>,
 ): Promise<T> {
   const context = Context.current()
@@ -105,10 +116,17 @@ async function beating<T>(
       },
       isClosedTo,
     })
+  } catch (error) {
+    if (await awaitToken?.(error, { signal, withinMs: remainingMs(info) })) throw new TokenReplaced()
+    throw error
   } finally {
     clearInterval(timer)
   }
 }
+
+/** What is left of the attempt, with time to say how it ended. */
+const remainingMs = ({ startToCloseTimeoutMs, currentAttemptScheduledTimestampMs }: Info) =>
+  currentAttemptScheduledTimestampMs + startToCloseTimeoutMs - Date.now() - 10_000
 
 function ownerOf({ workflowExecution }: Info): ClaimOwner {
   // What it keeps would lie under no name at all.

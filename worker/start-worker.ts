@@ -6,7 +6,7 @@ import type { Identity } from '../core/runs/identity.ts'
 import { LockLostError } from '../core/state/errors.ts'
 import { openState, type State } from '../core/state/open.ts'
 import { acquireLock, type WorkerLock } from '../core/state/data-folder-lock.ts'
-import { connectTemporal } from './connect-temporal.ts'
+import { connectTemporal, connectWithRetries } from './connect-temporal.ts'
 import { prepareDataFolder } from './data-folder.ts'
 import { createDestinations } from './destinations.ts'
 import { findLastProven } from './telemetry/last-proven.ts'
@@ -23,6 +23,7 @@ import { findSearchAttributes } from './search-attributes.ts'
 import { createService } from './service.ts'
 import { timesOf } from './schedule-times.ts'
 import type { Settings } from './settings/settings.ts'
+import { createTokenWait } from './token-wait.ts'
 import { prepareWorkflowBundle } from './workflow-bundle.ts'
 import { toWorkerIdentity } from './worker-identity.ts'
 
@@ -33,6 +34,7 @@ const drainMarginMs = 5_000
 
 export interface RunningWorker {
   readonly identity: Identity
+  readonly logger: Logger
   /** Where metrics and health are served, if they are. */
   readonly monitorUrl: string | undefined
   /** Lets what is in flight end (requests, checkpoints), then stops. */
@@ -51,6 +53,8 @@ export interface WorkerOptions {
     namespace: string
     /** Of the Temporal UI, where it is known without being told (CONNECTOR_UI_URL). */
     uiUrl?: string | undefined
+    /** Tries until the server answers; otherwise its absence is an error. */
+    awaitServer?: boolean
   }
   /**
    * Which runs may send changes to the service through this worker; all of them where it is left out. A worker that
@@ -94,9 +98,13 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const { level } = settings.log
   const metrics = monitor !== undefined
   const sdkMetrics = await installRuntime({ logger, level: options.standing ? level : 'error', metrics })
-  const connecting = connectTemporal(options.temporal.connectionOptions)
+  const { connectionOptions, awaitServer } = options.temporal
+  const connecting =
+    awaitServer === true
+      ? connectWithRetries(connectionOptions, { logger })
+      : connectTemporal(connectionOptions)
   const connection = held.adopt(await connecting, (one) => one.close())
-  const worker = await createWorker({ ...options, state, identity, instruments, connection })
+  const worker = await createWorker({ ...options, state, identity, instruments, connection, logger })
   Object.assign(started, { worker, connection, sdkMetrics })
   const rest = held.move()
   const run = async () => {
@@ -108,6 +116,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const ended = run()
   return {
     identity,
+    logger,
     monitorUrl: monitor?.url,
     ended,
     async stop() {
@@ -174,7 +183,7 @@ interface Wiring extends WorkerOptions {
 }
 
 async function createWorker(
-  options: Wiring & { state: State; connection: NativeConnection },
+  options: Wiring & { state: State; connection: NativeConnection; logger: Logger },
 ): Promise<Worker> {
   const { settings, temporal, state, identity, instruments, connection } = options
   return await Worker.create({
@@ -186,6 +195,11 @@ async function createWorker(
     activities: createActivities({
       billing: instruments.billing,
       observer: instruments.observer,
+      awaitToken:
+        // A command says at once that its token is refused.
+        options.standing === true
+          ? createTokenWait({ token: settings.billing.token, logger: options.logger })
+          : undefined,
       scheduleTimes: timesOf,
       state,
       identity,

@@ -5,7 +5,6 @@ import { startWorker } from '../../worker/start-worker.ts'
 import type { DevServer } from '../dev-server/start-dev-server.ts'
 import { localPlace, lostServerGraceMs, onServer, startLocalServer } from '../session/local-session.ts'
 import { processSettings } from '../session/settings.ts'
-import { noteMonitor } from './worker.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
@@ -19,7 +18,8 @@ export function configure(command: Command, terminal: Terminal): void {
       using _interrupt = onInterrupt({ first: () => worker.stop(), second: () => process.exit(1) })
       terminal.identity(settings.billing)
       terminal.note(`Temporal UI: ${server.uiUrl}`)
-      noteMonitor({ worker, terminal })
+      const { monitorUrl } = worker
+      if (monitorUrl !== undefined) terminal.note(`Metrics: ${monitorUrl}/metrics, health: /healthz, /readyz`)
       terminal.note(`Temporal: ${server.address}, task queue ${settings.taskQueue}`)
       terminal.note(
         'Other commands in this folder find both. Ctrl-C ends them; runs wait and go on at the next start.',

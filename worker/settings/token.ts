@@ -3,8 +3,12 @@ import { readFile } from 'node:fs/promises'
 import { setTimeout as wait } from 'node:timers/promises'
 import { headerValue } from './kinds.ts'
 
-/** Gives the API token; `fresh` reads its file again, for a token that was changed while a run goes on. */
-export type Token = (options?: { fresh?: boolean }) => Promise<string>
+/** Gives the API token; `fresh` reads its file again, for a token that was replaced while a run is in progress. */
+export interface Token {
+  (options?: { fresh?: boolean }): Promise<string>
+  /** Resolves once the file holds another token than the last one given; absent where the token comes from no file. */
+  replaced?: (signal: AbortSignal) => Promise<void>
+}
 
 export function fixedToken(token: string): Token {
   return () => Promise.resolve(token)
@@ -12,26 +16,44 @@ export function fixedToken(token: string): Token {
 
 /** Reads the file at once, so that a missing or empty one is a wrong setting and not a failed run. */
 export function tokenFromFile(file: string): Token {
-  let token = parseToken(file, readFileSync(file, 'utf8'))
-  return async (options) => {
-    if (options?.fresh === true) token = await readAgain(file)
-    return token
+  /** Undefined since the file was found without one. */
+  let token: string | undefined = parseToken(file, readFileSync(file, 'utf8'))
+  const give = async (options?: { fresh?: boolean }) => {
+    if (token !== undefined && options?.fresh !== true) return token
+    token = undefined
+    return (token = await readAgain(file))
   }
+  return Object.assign(give, {
+    async replaced(signal: AbortSignal) {
+      // Polled: a watch misses a mounted secret, whose directory is replaced by a symbolic link.
+      for (;;) {
+        signal.throwIfAborted()
+        if ((await readOnce(file).catch(() => token)) !== token) return
+        await wait(pollMs, undefined, { signal })
+      }
+    },
+  })
 }
 
-/** Whoever replaces a token may empty its file first, or take it away for a moment. */
+const pollMs = 1_000
+
+/** A token's file may be empty or missing for a moment while it is replaced. */
 const tries = 10
 const waitMs = 100
 
 async function readAgain(file: string): Promise<string> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return parseToken(file, await readFile(file, 'utf8'))
+      return await readOnce(file)
     } catch (cause) {
       if (attempt === tries) throw new TokenFileError(file, { cause })
     }
     await wait(waitMs)
   }
+}
+
+async function readOnce(file: string): Promise<string> {
+  return parseToken(file, await readFile(file, 'utf8'))
 }
 
 function parseToken(file: string, content: string): string {

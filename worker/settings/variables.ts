@@ -49,7 +49,7 @@ export const variables = {
   },
   BILLING_TOKEN_FILE: {
     meaning:
-      'A file that contains the API token and nothing else. It is read again when the service answers 401, so you can replace the token while runs are in progress.',
+      'A file that contains the API token and nothing else. It is read again when the service answers 401, so you can replace the token while runs are in progress; they wait up to five minutes for it.',
     kind: path,
     form: 'a path',
     otherwise: 'required, unless BILLING_TOKEN is set',

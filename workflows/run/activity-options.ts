@@ -17,11 +17,11 @@ const awaited = { cancellationType: 'WAIT_CANCELLATION_COMPLETED' } as const
 /** After a SIGKILL of the worker the step is retried in under 7 s, and it hears of a stop within 2 s. */
 const live = { heartbeatTimeout: '5s' } as const
 
-/** Checks input and service. */
+/** Checks input and service. Ten minutes, because a step waits up to five for a new token. */
 export const opening: ActivityOptions = {
   ...awaited,
   ...live,
-  startToCloseTimeout: '5 minutes',
+  startToCloseTimeout: '10 minutes',
   retry: briefRetry,
 }
 

@@ -42,7 +42,7 @@ describe('Prometheus with the configuration of the docs', () => {
     const world = await createWorld({ counts: { customers: 30, plans: 5, subscriptions: 5, retentions: 5 } })
     const worker = startCommand(world, ['worker'], { env: { CONNECTOR_METRICS_ADDRESS: '127.0.0.1:0' } })
     await worker.says('/metrics')
-    const [, target = ''] = /Metrics: http:\/\/(\S+)\/metrics/.exec(worker.texts.stderr) ?? []
+    const [, target = ''] = /http:\/\/([^\s"]+)\/metrics/.exec(worker.texts.stderr) ?? []
     const config = readFileSync(`${docs}deployment/prometheus.yml`, 'utf8')
       .replace('scrape_interval: 15s', 'scrape_interval: 1s\n  evaluation_interval: 1s')
       .replace('worker:9464', target)

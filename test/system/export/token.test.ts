@@ -10,7 +10,9 @@ import {
   startRun,
   startTestWorker,
   until,
+  type World,
 } from './world.ts'
+import { addonsCsv, putFile, quick, startImport, timesOf } from '../import/world.ts'
 
 const slow = { counts: { customers: 4000 }, faults: [{ kind: 'latency', ms: 100 }] } as const
 const input = { resources: ['customers' as const] }
@@ -65,15 +67,68 @@ describe('a token that expires while an export reads', () => {
     expect(refused.length).toBeLessThan(6)
   })
 
-  test('ends the run with a sentence about its file where that holds none', async () => {
-    const world = await createWorld(slow)
-    const file = join(world.dataDir, 'token')
-    await writeFile(file, world.sandbox.token)
-    await startTestWorker(world, { BILLING_TOKEN: '', BILLING_TOKEN_FILE: file })
-    const run = await startRun({ client: await connectTemporal(), world, input })
-    await until(() => asked(world) > 12)
+  test('waits for its file to hold another, and is proven without a second start', async () => {
+    const { world, file, worker, run } = await beginWithFile()
+    world.sandbox.control.adjust({ tokens: ['next'] })
+    await worker.says('waiting for a new token')
+    await writeFile(file, 'next\n')
+    expect(await run.result()).toMatchObject({
+      verdict: 'proven',
+      exports: [{ published: [{ records: 4000 }] }],
+    })
+  })
+
+  test('waits for a file that was emptied, too', async () => {
+    const { world, file, worker, run } = await beginWithFile()
     await writeFile(file, '')
     world.sandbox.control.adjust({ tokens: ['next'] })
-    await expect(run.result()).rejects.toMatchObject({ cause: { message: expect.stringContaining(file) } })
+    await worker.says('waiting for a new token')
+    await writeFile(file, 'next')
+    expect(await run.result()).toMatchObject({ verdict: 'proven' })
+  })
+
+  test('can be stopped while it waits', async () => {
+    const { world, worker, run } = await beginWithFile()
+    world.sandbox.control.adjust({ tokens: ['next'] })
+    await worker.says('waiting for a new token')
+    await run.signal('stop')
+    expect(await run.result()).toMatchObject({ verdict: 'stopped' })
   })
 })
+
+describe('a token that expires while an import sends', () => {
+  test('is waited for; each row is sent once', async () => {
+    const world = await createWorld({ faults: [{ kind: 'latency', ms: 60 }] })
+    const { file, worker } = await startWorkerWithFile(world)
+    const client = await connectTemporal()
+    const rows = await putFile(world, addonsCsv(60))
+    const run = await startImport({
+      client,
+      world,
+      input: { kind: 'addons', file: rows, canary: 0, ...quick },
+    })
+    const posts = () => world.sandbox.control.requests().filter(({ method }) => method === 'POST').length
+    await until(() => posts() > 10)
+    world.sandbox.control.adjust({ tokens: ['next'] })
+    await worker.says('waiting for a new token')
+    await writeFile(file, 'next')
+    expect(await run.result()).toMatchObject({ verdict: 'proven', counts: { done: 60 } })
+    expect(timesOf(world, 'addons', 60)).toEqual(Array.from({ length: 60 }, () => 1))
+  })
+})
+
+async function startWorkerWithFile(world: World) {
+  const file = join(world.dataDir, 'token')
+  await writeFile(file, world.sandbox.token, { mode: 0o600 })
+  const env = { BILLING_TOKEN: '', BILLING_TOKEN_FILE: file }
+  return { file, worker: startCommand(world, ['worker'], { env }) }
+}
+
+/** A run of a worker whose token comes from a file, in the middle of its list. */
+async function beginWithFile() {
+  const world = await createWorld(slow)
+  const { file, worker } = await startWorkerWithFile(world)
+  const run = await startRun({ client: await connectTemporal(), world, input })
+  await until(() => asked(world) > 12)
+  return { world, file, worker, run }
+}

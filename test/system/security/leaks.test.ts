@@ -60,7 +60,7 @@ test('no token, password or personal data gets into Temporal, logs, reports or m
     },
   })
   await up.says('/metrics')
-  const [, url = ''] = /Metrics: (http:\S+)\/metrics/.exec(up.texts.stderr) ?? []
+  const [, url = ''] = /(http:[^\s"]+)\/metrics/.exec(up.texts.stderr) ?? []
   const address = readServerRecord(join(world.dataDir, 'dev-server'))?.address ?? ''
   const connection = await Connection.connect({ address })
   const client = new Client({ connection })
@@ -233,7 +233,7 @@ test('a worker refuses secrets that a group or everybody on the machine can read
     await chmod(file, mode)
     const worker = start(allowed)
     if (starts) {
-      await worker.says('Listening on')
+      await worker.says('listening')
       worker.child.kill('SIGTERM')
       expect((await worker.ended).code).toBe(0)
     } else {

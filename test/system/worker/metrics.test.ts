@@ -23,7 +23,7 @@ const served = { CONNECTOR_METRICS_ADDRESS: '127.0.0.1:0' } as const
 async function startServing(world: World, command = 'worker', env: Record<string, string> = {}) {
   const worker = startCommand(world, [command], { env: { ...served, ...env } })
   await worker.says('/metrics')
-  const [, url = ''] = /Metrics: (http:\S+)\/metrics/.exec(worker.texts.stderr) ?? []
+  const [, url = ''] = /(http:[^\s"]+)\/metrics/.exec(worker.texts.stderr) ?? []
   return { ...worker, url }
 }
 
@@ -170,8 +170,8 @@ describe('the metrics of a worker', () => {
     expect(code).toBe(2)
     expect(stderr).toMatch(/error: Metrics can't be served at .*EADDRINUSE.*CONNECTOR_METRICS_ADDRESS/)
     const silent = startCommand(other, ['worker'])
-    await silent.says('Listening on')
-    expect(silent.texts.stderr).not.toContain('Metrics')
+    await silent.says('listening')
+    expect(silent.texts.stderr).not.toContain('/metrics')
   })
 })
 
