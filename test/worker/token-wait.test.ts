@@ -1,0 +1,56 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { NotFound, Unauthorized } from '../../core/billing/errors.ts'
+import { fixedToken, tokenFromFile } from '../../worker/settings/token.ts'
+import { createLogger } from '../../worker/telemetry/log.ts'
+import { createTokenWait } from '../../worker/token-wait.ts'
+
+const logger = createLogger({ level: 'error', format: 'text' })
+const failure = { method: 'GET', path: '/plans/', byService: true }
+const refused = new Unauthorized({ ...failure, status: 401 })
+const { signal } = new AbortController()
+
+function openFile() {
+  const folder = mkdtempSync(join(tmpdir(), 'token-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'token')
+  writeFileSync(file, 'first')
+  return { file, token: tokenFromFile(file) }
+}
+
+test('a token that is not replaced in time is given up', async () => {
+  const wait = createTokenWait({ token: openFile().token, logger })
+  expect(await wait?.(refused, { signal, withinMs: 50 })).toBe(false)
+})
+
+test('a replaced token is noticed, and is the next one given', async () => {
+  const { file, token } = openFile()
+  const waiting = createTokenWait({ token, logger })?.(refused, { signal, withinMs: 60_000 })
+  writeFileSync(file, 'second\n')
+  expect(await waiting).toBe(true)
+  expect(await token({ fresh: true })).toBe('second')
+})
+
+test('a file that was found empty counts as replaced by any token', async () => {
+  const { file, token } = openFile()
+  writeFileSync(file, '')
+  const error: unknown = await token({ fresh: true }).catch((thrown: unknown) => thrown)
+  writeFileSync(file, 'first')
+  expect(await createTokenWait({ token, logger })?.(error, { signal, withinMs: 60_000 })).toBe(true)
+  expect(await token()).toBe('first')
+})
+
+test('a stop ends the wait with its own reason', async () => {
+  const stopped = AbortSignal.abort(new Error('stopped'))
+  const waiting = createTokenWait({ token: openFile().token, logger })
+  await expect(waiting?.(refused, { signal: stopped, withinMs: 60_000 })).rejects.toThrow('stopped')
+})
+
+test('neither another error nor a token of the environment is waited for', async () => {
+  const notFound = new NotFound({ ...failure, status: 404 })
+  const wait = createTokenWait({ token: openFile().token, logger })
+  expect(await wait?.(notFound, { signal, withinMs: 60_000 })).toBe(false)
+  expect(createTokenWait({ token: fixedToken('first'), logger })).toBeUndefined()
+})
