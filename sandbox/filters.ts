@@ -1,3 +1,4 @@
+import { Big } from 'big.js'
 import { isDate, parseTimestamp } from './data/times.ts'
 import { attentionReasons, statuses } from './data/subscriptions.ts'
 import { numberText } from './exact-json.ts'
@@ -71,9 +72,11 @@ function toKey(kind: Filter['kind'], value: unknown): string | undefined {
 }
 
 function plainDecimal(text: string | undefined): string | undefined {
-  if (text === undefined || /e/i.test(text)) return text && String(Number(text))
-  const plain = text.includes('.') ? text.replace(/\.?0+$/, '') : text
-  return plain === '-0' || plain === '' ? '0' : plain
+  try {
+    return new Big(text ?? '').toFixed()
+  } catch {
+    return undefined
+  }
 }
 
 const complaints: Partial<Record<Filter['kind'], string>> = {

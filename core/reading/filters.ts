@@ -1,4 +1,5 @@
 import type { FilterCheck, ListResource } from '../billing/resources/resource.ts'
+import { toDecimal } from '../billing/decimal.ts'
 import { numberText } from '../billing/lossless-json.ts'
 import { toInstant } from './instant.ts'
 import { isRecord, type SourceRecord } from './record.ts'
@@ -46,8 +47,8 @@ function comparison(
     }
     case 'integer':
     case 'decimal': {
-      const number = plainDecimal(asked)
-      return number === undefined ? undefined : (value) => plainDecimal(value) === number
+      const number = toDecimal(asked)
+      return number === undefined ? undefined : (value) => decimalOf(value)?.eq(number) ?? false
     }
     case 'timestamp':
     case 'from':
@@ -65,11 +66,8 @@ function inRange(kind: 'timestamp' | 'from' | 'to', value: number | undefined, a
   return kind === 'from' ? value >= asked : kind === 'to' ? value <= asked : value === asked
 }
 
-/** `0.10`, `0.1` and `+00.1` are one number; compared as text, so that no digit is lost. */
-function plainDecimal(value: unknown): string | undefined {
-  if (typeof value !== 'string' && typeof value !== 'number' && !JSON.isRawJSON(value)) return undefined
-  const match = /^([+-]?)0*(\d*)(?:\.(\d*?)0*)?$/.exec(numberText(value).trim())
-  if (match === null) return undefined
-  const [, sign = '', whole = '', fraction = ''] = match
-  return `${sign === '-' && whole + fraction !== '' ? '-' : ''}${whole || '0'}.${fraction}`
-}
+/** `0.10`, `0.1` and `+00.1` are one number. */
+const decimalOf = (value: unknown) =>
+  typeof value === 'string' || typeof value === 'number' || JSON.isRawJSON(value)
+    ? toDecimal(numberText(value))
+    : undefined

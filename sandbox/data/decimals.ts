@@ -1,3 +1,4 @@
+import { Big } from 'big.js'
 import type { Chance } from './random.ts'
 
 /** A number that goes out digit for digit as it is written here: `JSON.stringify(1500.50)` would lose its zero. */
@@ -24,11 +25,9 @@ export function drawAmount(chance: Chance): { readonly rawJSON: string } {
 
 /** The exact product of two decimals, without an exponent; undefined where one is no plain decimal. */
 export function multiply(one: string, other: string): string | undefined {
-  const [first, second] = [one, other].map((text) => /^(-?)(\d+)(?:\.(\d+))?$/.exec(text))
+  const plain = /^-?\d+(?:\.(\d+))?$/
+  const [first, second] = [plain.exec(one), plain.exec(other)]
   if (!first || !second) return undefined
-  const places = (first[3] ?? '').length + (second[3] ?? '').length
-  const product = BigInt(first[2] + (first[3] ?? '')) * BigInt(second[2] + (second[3] ?? ''))
-  const digits = String(product).padStart(places + 1, '0')
-  const sign = first[1] !== second[1] && product !== 0n ? '-' : ''
-  return sign + (places === 0 ? digits : `${digits.slice(0, -places)}.${digits.slice(-places)}`)
+  const places = (first[1] ?? '').length + (second[1] ?? '').length
+  return new Big(one).times(other).toFixed(places)
 }

@@ -1,3 +1,5 @@
+import { Big } from 'big.js'
+
 export type DecimalMark = ',' | '.'
 
 export type NumberReading =
@@ -73,20 +75,16 @@ function aboutWrong(text: string, decimal: DecimalMark | undefined): NotRead {
   return { wrong: 'is not a number' }
 }
 
-const scientific = /^([+-]?)(\d+)(?:[.,](\d+))?e([+-]?\d{1,3})$/i
+const scientific = /^[+-]?\d+(?:[.,]\d+)?e[+-]?\d{1,3}$/i
 
 /** As a spreadsheet shows a number that is too long for its column, also an id: `7,65E+08`. */
 export const isScientific = (text: string): boolean => /^\s*[+-]?\d([.,]\d+)?E\+\d{2,3}\s*$/.test(text)
 
 /** No locale decides this one: the spreadsheet may have hidden digits, and then no reading is right. */
 export function aboutScientific(text: string): NotRead {
-  const [, sign = '', whole = '', fraction = '', exponent = '0'] = scientific.exec(text.trim()) ?? []
-  const zeros = Number(exponent) - fraction.length
-  const digits = `${whole}${fraction}`.replace(/^0+(?=\d)/, '')
-  const reading =
-    zeros < 0 ? `${digits} with the point ${-zeros} places from its end` : digits + '0'.repeat(zeros)
+  const reading = new Big(text.trim().replace(',', '.').replace(/^\+/, '')).toFixed()
   return {
-    wrong: `is in scientific notation: it reads as ${sign}${reading}, or as a number whose last digits were hidden. Show the column as plain numbers in the spreadsheet and save again`,
+    wrong: `is in scientific notation: it reads as ${reading}, or as a number whose last digits were hidden. Show the column as plain numbers in the spreadsheet and save again`,
     ambiguous: true,
   }
 }

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { retention } from '../../../core/billing/resources/retentions.ts'
 import { differencesOf } from '../../../core/changes/compare-fields.ts'
-import { compareDecimals, sameDecimal } from '../../../core/changes/decimals.ts'
+import { canonicalDecimal, compareDecimals, sameDecimal } from '../../../core/changes/decimals.ts'
 import { retentionKey } from '../../../core/changes/kinds/create-retention.ts'
 
 const seed = 1
@@ -73,4 +73,23 @@ test('keys are the same for the same thing, whatever its order and its leading z
   expect(retentionKey({ supplier: 's', document: 7, number: 17 })).not.toBe(
     retentionKey({ supplier: 's', document: 71, number: 7 }),
   )
+})
+
+test('numbers with large exponents are compared by value, and a text that is no number is less than any', () => {
+  expect(sameDecimal('1e9999', '10e9998')).toBe(true)
+  expect(compareDecimals('1e9999', '1e-9999')).toBeGreaterThan(0)
+  expect(sameDecimal('-0', '0.00')).toBe(true)
+  expect(sameDecimal('+1.5', '1.5e0')).toBe(true)
+  expect(compareDecimals('+-1', '-5')).toBeLessThan(0)
+})
+
+test.each([
+  ['-12.340', '-1234e-2'],
+  ['1500', '15e2'],
+  ['-0.00', '0e0'],
+  ['1.5e0', '15e-1'],
+  ['1e9999', '1e9999'],
+  ['n/a', 'n/a'],
+])('%s is kept in keys of the ledger as %s, whatever library reads it', (text, canonical) => {
+  expect(canonicalDecimal(text)).toBe(canonical)
 })
