@@ -1,38 +1,38 @@
 import type { Client, ScheduleDescription } from '@temporalio/client'
 import { WorkflowNotFoundError } from '@temporalio/common'
 import type { ExportReport } from '../../core/exports/report.ts'
-import type { Night } from '../../core/schedules/slots.ts'
+import type { ScheduleSlot } from '../../core/schedules/slots.ts'
 
-/** What became of the run that Temporal was to start at this time, for a person: as far as Temporal still knows. */
-export async function tellNight(of: {
+/** The fate of the run that was due at this slot, for a person, as far as Temporal still knows. */
+export async function explainMissedSlot(of: {
   client: Client
-  night: Night
+  slot: ScheduleSlot
   description: ScheduleDescription
 }): Promise<string> {
-  const { client, night, description } = of
+  const { client, slot, description } = of
   const { recentActions } = description.info
-  const own = recentActions.find(({ scheduledAt }) => Math.abs(scheduledAt.getTime() - night.at) < 1)
+  const own = recentActions.find(({ scheduledAt }) => Math.abs(scheduledAt.getTime() - slot.at) < 1)
   if (own !== undefined) return await tellRun(client, own.action.workflow.workflowId)
   const { paused, note = '' } = description.state
   if (paused) return `the schedule is paused${note === '' ? '' : `: ${note}`}`
   const oldest = recentActions[0]?.scheduledAt.getTime()
-  const isForgotten = oldest !== undefined && night.at < oldest
+  const isForgotten = oldest !== undefined && slot.at < oldest
   return isForgotten
-    ? 'what became of its run is too long ago for Temporal to say'
-    : 'no run was started for it: the one before had not ended, the schedule was paused then, or Temporal was away for longer than it catches up'
+    ? 'its run is too long ago for Temporal to know'
+    : 'no run was started for it: the previous run was still active, the schedule was paused then, or Temporal was down for longer than `catchUp`'
 }
 
 async function tellRun(client: Client, workflowId: string): Promise<string> {
   const handle = client.workflow.getHandle(workflowId)
   try {
     const { status } = await handle.describe()
-    const words = status.name.toLowerCase().replaceAll('_', ' ')
-    if (status.name === 'RUNNING') return `its run ${workflowId} has not ended`
-    if (status.name !== 'COMPLETED') return `its run ${workflowId} is ${words}`
+    const ended = status.name.toLowerCase().replaceAll('_', ' ')
+    if (status.name === 'RUNNING') return `its run ${workflowId} is still active`
+    if (status.name !== 'COMPLETED') return `its run ${workflowId} is ${ended}`
     const { verdict, summary } = (await handle.result()) as ExportReport
     return `its run ${workflowId} ended ${verdict}: ${summary}`
   } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return `its run ${workflowId} is forgotten`
+    if (error instanceof WorkflowNotFoundError) return `Temporal no longer has its run ${workflowId}`
     throw error
   }
 }

@@ -72,7 +72,7 @@ const headlines: Readonly<Record<NotificationKind, (run: string) => string>> = {
   unproven: (run) => `${run} ended unproven`,
   parked: (run) => `${run} has rows that need a person`,
   breaker: (run) => `${run}: too many changes failed, the breaker is open`,
-  missed: () => 'A night has no proven export',
+  missed: () => 'A scheduled export was missed',
   paused: () => 'A schedule paused itself',
   approval: (run) => `${run} waits for a person`,
   attention: (run) => `${run}: look at this`,

@@ -4,8 +4,8 @@ import { exportInput } from '../exports/input.ts'
 import { placeOf } from '../exports/watermark.ts'
 
 /**
- * What an export with this input has to publish, list by list and place by place; undefined where no export takes it:
- * somebody may have changed the input of a schedule.
+ * The lists that an export with this input must publish, by destination; undefined if the input is not valid, which
+ * happens when somebody changes a schedule in the Temporal UI.
  */
 export function toExpected(input: unknown): Expected[] | undefined {
   const parsed = exportInput.safeParse(input ?? {})

@@ -9,11 +9,11 @@ import { checkPrivacy } from '../tables/privacy.ts'
 
 interface Schedulable {
   schema: z.ZodObject
-  /** What the schema can't say: throws a sentence. */
+  /** Checks that the schema cannot express. @throws with a sentence */
   check?: (input: never) => void
 }
 
-/** What a schedule may start, and the input that each of it takes: the worker's own check, before the night comes. */
+/** The workflows that a schedule may start, each with the worker's own check of its input. */
 export const schedulable = {
   exportData: {
     schema: exportInput,
@@ -28,7 +28,7 @@ export const schedulable = {
     check: ({ approval, dryRun }: AskedRecovery) => {
       if (approval === false || dryRun === true) return
       throw new RangeError(
-        'at night nobody approves; say "approval: false", and set bounds that you can live with',
+        'nobody approves a scheduled recovery; set "approval: false" and bounds that you can live with',
       )
     },
   },
@@ -39,10 +39,10 @@ export type SchedulableName = keyof typeof schedulable
 export const schedulableNames = Object.keys(schedulable) as [SchedulableName, ...SchedulableName[]]
 
 export interface InputIssues {
-  /** As zod has them; paths begin at the input. */
+  /** Paths begin at the input. */
   issues: readonly z.core.$ZodIssue[]
-  /** What the schema can't say. */
-  says?: string
+  /** A problem that the schema cannot express. */
+  message?: string
   fields: string[]
 }
 
@@ -55,6 +55,6 @@ export function checkRunInput(run: { workflow: SchedulableName; input: unknown }
     more.check?.(parsed.data as never)
     return { issues: [], fields }
   } catch (error) {
-    return { issues: [], says: error instanceof Error ? error.message : String(error), fields }
+    return { issues: [], message: error instanceof Error ? error.message : String(error), fields }
   }
 }

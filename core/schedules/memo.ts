@@ -1,28 +1,30 @@
-/** Who made a schedule; a memo's own field, so that nothing else is ever changed or deleted. */
+/** Marks a schedule as ours in its memo, so that no other schedule is ever changed or deleted. */
 export const madeBy = 'billing-connector'
 
 /** Slots that a schedule had before its definition was changed. */
 export interface EarlierSlots {
   /** When the definition was changed, in ms since 1970. */
   until: number
-  /** When its runs were to start, as Temporal reckoned then: with jitter, in ms since 1970. */
+  /** When its runs were due, as Temporal calculated then: with jitter, in ms since 1970. */
   times: readonly number[]
   provenWithinMs: number
   jitterMs: number
-  /** What its runs were given. */
+  /** The input of its runs. */
   input: unknown
 }
 
-/** In the memo of the runs that a schedule starts, as `schedule`: what `schedule apply` settled. */
+/** Set by `schedule apply`; in the memo of the runs that a schedule starts, as `schedule`. */
 export interface ScheduleMemo {
-  /** As many failed runs in a row pause the schedule. */
+  /** This many failed runs in a row pause the schedule. */
   pauseAfterFailures?: number
-  /** A proven export is expected so long after each of its times. */
+  /** A proven export is due this long after each of its times. */
   provenWithinMs?: number
-  /** What the watch may yet have to judge, oldest first. */
+  /** Slots that the watch may still have to judge, oldest first. */
   earlier?: readonly EarlierSlots[]
-  /** What the file said, to show what will change. */
+  /** The schedule as the file defined it. */
   definition?: Readonly<Record<string, unknown>>
+  /** A hash of the schedule as `apply` left it: with another one, somebody has changed it since. */
+  fingerprint?: string
 }
 
 export function isOwn(

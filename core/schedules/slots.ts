@@ -1,17 +1,17 @@
 import { findProven, type PublishedNote } from '../exports/publication-log.ts'
 
-/** One time at which a schedule was to export something, in ms since 1970. */
-export interface Night {
-  /** As Temporal starts it: with its jitter. */
+/** One time at which a schedule was due to export something, in ms since 1970. */
+export interface ScheduleSlot {
+  /** When Temporal starts it: with its jitter. */
   at: number
-  /** The next one's; a read that began then belongs to that one. */
+  /** The next slot's; a read that began then belongs to that one. */
   next: number
-  /** The workflow id that Temporal puts the scheduled time behind. */
+  /** The workflow id to which Temporal appends the scheduled time. */
   workflowId: string
   jitterMs: number
 }
 
-/** What an export of a night has to have published. */
+/** A list that the export of a slot must have published. */
 export interface Expected {
   resource: string
   destination: string
@@ -24,34 +24,34 @@ export interface Expected {
 }
 
 /**
- * What of a night has no proven export. Only when a read began counts, never when it was published. The night's own
- * run counts however late it read; any other, one that somebody started by hand say, if its read began between this
- * night and the next.
+ * The expected lists of a slot that have no proven export. Only when a read began counts, never when it was published.
+ * The slot's own run counts however late it read; any other run (started by hand, say) if its read began between this
+ * slot and the next.
  */
-export async function lacksOf(options: {
-  night: Night
+export async function missingExports(options: {
+  slot: ScheduleSlot
   expected: readonly Expected[]
   published: readonly PublishedNote[]
 }): Promise<Expected[]> {
-  const { night, expected, published } = options
-  const when = (note: PublishedNote) => isOfNight({ note, night })
+  const { slot, expected, published } = options
+  const when = (note: PublishedNote) => isOfSlot({ note, slot })
   const found = await Promise.all(expected.map((one) => findProven({ published, wanted: { ...one, when } })))
   return expected.filter((_, index) => found[index] === undefined)
 }
 
-function isOfNight({ note, night }: { note: PublishedNote; night: Night }): boolean {
+function isOfSlot({ note, slot }: { note: PublishedNote; slot: ScheduleSlot }): boolean {
   const startedAt = Date.parse(note.startedAt)
-  const slot = slotOf({ run: note.run, night })
-  if (slot !== undefined && startedAt >= slot) return true
-  return startedAt >= night.at && startedAt < night.next
+  const scheduledFor = scheduledTime({ run: note.run, slot })
+  if (scheduledFor !== undefined && startedAt >= scheduledFor) return true
+  return startedAt >= slot.at && startedAt < slot.next
 }
 
 /**
- * The time that the night's own run is named after: the one it was scheduled for, without jitter, to the second.
- * Undefined for any other run.
+ * The time in the name of the slot's own run: the one it was scheduled for, without jitter, to the second. Undefined
+ * for any other run.
  */
-function slotOf({ run, night }: { run: string; night: Night }): number | undefined {
-  const { workflowId, at, jitterMs } = night
+function scheduledTime({ run, slot }: { run: string; slot: ScheduleSlot }): number | undefined {
+  const { workflowId, at, jitterMs } = slot
   if (!run.startsWith(`${workflowId}-`)) return undefined
   const [time] = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/.exec(run.slice(workflowId.length + 1)) ?? []
   if (time === undefined) return undefined
@@ -59,18 +59,19 @@ function slotOf({ run, night }: { run: string; night: Night }): number | undefin
   return nominal <= at && nominal > at - jitterMs - 1000 ? nominal : undefined
 }
 
-/** Since when a schedule has had the times that it has now. */
+/** When a schedule was given its present times. */
 export const changedAt = ({
   info,
 }: {
   info: { lastUpdatedAt?: Date | undefined; createdAt: Date }
 }): number => (info.lastUpdatedAt ?? info.createdAt).getTime()
 
-export interface Missed {
+/** A slot without a proven export. */
+export interface MissedSlot {
   schedule: string
-  /** When it was to run, and by when it was to be proven. */
+  /** When it was due, and by when it had to be proven. */
   at: string
   by: string
-  /** One sentence: what is not there, and what became of the run. */
-  says: string
+  /** One sentence: what is missing, and what happened to the run. */
+  reason: string
 }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { configureApply } from '../schedules/apply.ts'
 import { configureList } from '../schedules/list.ts'
-import { configureDelete, configurePause, configureTrigger, configureUnpause } from '../schedules/steer.ts'
+import { configureDelete, configurePause, configureTrigger, configureUnpause } from '../schedules/control.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 export function configure(command: Command, terminal: Terminal): void {

@@ -6,18 +6,19 @@ import { openSession } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import type { ScheduleMemo } from '../../core/schedules/memo.ts'
 import type { Definition } from './definition.ts'
 import { findSchedule, planChanges, type Change, type Plan } from './plan-changes.ts'
 import { readSchedulesFile } from './read-file.ts'
-import { ownerMemo, toTemporal } from './to-temporal.ts'
+import { fingerprint, ownerMemo, toTemporal } from './to-temporal.ts'
 
-const pausedByFile = 'Paused in the schedules file: start it with Trigger, or take `paused` out of the file.'
+const pausedByFile = 'Paused in the schedules file: start it with Trigger, or remove `paused` from the file.'
 
 export function configureApply(command: Command, terminal: Terminal): void {
   command
-    .description('make Temporal have the schedules of a file, and none that an earlier file had')
-    .argument('[file]', 'the schedules', 'schedules.yaml')
-    .option('--yes', 'without being asked')
+    .description('create, change and delete the schedules in Temporal so that they match a file')
+    .argument('[file]', 'the schedules file', 'schedules.yaml')
+    .option('--yes', 'apply without asking')
     .action(async (file: string, { yes = false }: { yes?: boolean }) => {
       const settings = processSettings()
       const wanted = await readSchedulesFile(resolve(process.env['INIT_CWD'] ?? process.cwd(), file))
@@ -27,30 +28,28 @@ export function configureApply(command: Command, terminal: Terminal): void {
         terminal.identity({ workspace: identity.workspace, testMode: identity.mode === 'test' })
         const place = { client, taskQueue: settings.taskQueue }
         const plan = await planChanges({ ...place, wanted })
-        const changes = plan.changes.filter(({ what }) => what !== 'keep')
+        const changes = plan.changes.filter(({ action }) => action !== 'keep')
         if (changes.length > 0) await agree({ plan, terminal, yes })
         for (const change of changes) await apply({ ...place, change })
-        tell({ plan, terminal })
+        const done = plan.changes.map(({ action, name, ...more }) => ({
+          action,
+          name,
+          ...('differences' in more && { differences: more.differences }),
+        }))
+        terminal.result({ document: { changes: done, warnings: plan.warnings }, text: describePlan(plan) })
       } finally {
         await session.close()
       }
     })
 }
 
-async function agree({
-  plan,
-  terminal,
-  yes,
-}: {
-  plan: Plan
-  terminal: Terminal
-  yes: boolean
-}): Promise<void> {
+async function agree(options: { plan: Plan; terminal: Terminal; yes: boolean }): Promise<void> {
+  const { plan, terminal, yes } = options
   if (yes) return
   terminal.note(describePlan(plan))
   if (!terminal.isInteractive) {
-    throw new RefusedError('There is nobody to ask whether to change the schedules; nothing was applied.', {
-      hint: 'Add --yes.',
+    throw new RefusedError('Changing schedules needs a confirmation, and this is not a terminal.', {
+      hint: 'Nothing was applied. Add --yes.',
     })
   }
   const answer = await terminal.ask('Apply this? [y/N] ')
@@ -60,20 +59,26 @@ async function agree({
 export async function apply(options: { client: Client; taskQueue: string; change: Change }): Promise<void> {
   const { client, taskQueue, change } = options
   const { name } = change
-  if (change.what === 'delete') return await remove(client, name)
-  if (change.what === 'keep') return
-  const wanted = toTemporal({ name, definition: change.definition, taskQueue })
-  const { paused, note } = change.what === 'create' ? { ...change.definition, note: '' } : change
+  if (change.action === 'delete') return await remove(client, name)
+  if (change.action === 'keep') return
+  const named = { name, definition: change.definition, taskQueue }
+  const wanted = toTemporal(named)
+  const { paused, note } = change.action === 'create' ? { ...change.definition, note: '' } : change
   const state = { paused, note: paused && note === '' ? pausedByFile : note }
-  if (change.what === 'create' && (await create({ ...options, name, wanted, state }))) return
   const handle = client.schedule.getHandle(name)
-  const earlier = await earlierSlots({ client, description: await handle.describe(), now: Date.now() })
-  const { action } = wanted
-  const memo = { schedule: { ...action.memo.schedule, earlier } }
-  await handle.update(() => ({ ...wanted, action: { ...action, memo }, state }))
+  let { schedule }: { schedule: ScheduleMemo } = wanted.action.memo
+  if (change.action === 'update' || !(await create({ ...options, name, wanted, state }))) {
+    const earlier = await earlierSlots({ client, description: await handle.describe(), now: Date.now() })
+    schedule = { ...schedule, earlier }
+    await handle.update(() => ({ ...wanted, action: { ...wanted.action, memo: { schedule } }, state }))
+  }
+  // Temporal keeps a form of its own of what it was given.
+  const kept = fingerprint({ ...named, description: await handle.describe() })
+  const memo = { schedule: { ...schedule, fingerprint: kept } }
+  await handle.update((present) => ({ ...wanted, action: { ...wanted.action, memo }, state: present.state }))
 }
 
-/** False where another `apply` has made it meanwhile. @throws {RefusedError} where somebody else has */
+/** False if another `apply` has created it meanwhile. @throws {RefusedError} if something else has */
 async function create(of: {
   client: Client
   taskQueue: string
@@ -96,34 +101,29 @@ async function remove(client: Client, name: string): Promise<void> {
   try {
     await client.schedule.getHandle(name).delete()
   } catch (error) {
-    // The list of them is a moment behind.
+    // Temporal's list of schedules lags a moment behind.
     if (!(error instanceof ScheduleNotFoundError)) throw error
   }
 }
 
-function tell({ plan, terminal }: { plan: Plan; terminal: Terminal }): void {
-  const changes = plan.changes.map(({ what, name, ...more }) => ({
-    what,
-    name,
-    ...('says' in more && { says: more.says }),
-  }))
-  terminal.result({ document: { changes, warnings: plan.warnings }, text: describePlan(plan) })
-}
-
-const signs: Readonly<Record<Change['what'], string>> = { create: '+', update: '~', delete: '-', keep: '=' }
+const signs: Readonly<Record<Change['action'], string>> = { create: '+', update: '~', delete: '-', keep: '=' }
 
 function describePlan({ changes, warnings }: Plan): string {
   const lines = changes.map((change) => {
-    const { what, name } = change
-    if (what === 'create') return `${signs[what]} ${name}: ${describe(change.definition)}`
-    return `${signs[what]} ${name}${what === 'update' ? `: ${change.says.join('; ')}` : ''}`
+    const { action, name } = change
+    const details =
+      action === 'create'
+        ? `: ${describe(change.definition)}`
+        : action === 'update'
+          ? `: ${change.differences.join('; ')}`
+          : ''
+    return `${signs[action]} ${name}${details}`
   })
-  return [...lines, ...warnings.map((says) => `! ${says}`)].join('\n')
+  return [...lines, ...warnings.map((warning) => `! ${warning}`)].join('\n')
 }
 
 export function describe({ workflow, cron, every, timezone, paused }: Definition): string {
   const times = every === undefined ? (cron ?? []).join('; ') : `every ${every}`
-  const when =
-    times === '' ? 'when somebody triggers it' : every === undefined ? `${times} in ${timezone}` : times
+  const when = times === '' ? 'only when triggered' : every === undefined ? `${times} in ${timezone}` : times
   return `${workflow}, ${when}${paused ? ', paused' : ''}`
 }

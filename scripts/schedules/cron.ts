@@ -1,26 +1,15 @@
 import { Cron } from 'croner'
 
-const months = 'JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC'.split(' ')
-const days = 'SUN MON TUE WED THU FRI SAT'.split(' ')
-
-/** The five fields: their bounds, and the names that stand for numbers. */
-const fields = [
-  { name: 'minute', from: 0, to: 59, names: [], first: 0 },
-  { name: 'hour', from: 0, to: 23, names: [], first: 0 },
-  { name: 'day of the month', from: 1, to: 31, names: [], first: 1 },
-  { name: 'month', from: 1, to: 12, names: months, first: 1 },
-  // 7 is Sunday too.
-  { name: 'day of the week', from: 0, to: 7, names: days, first: 0 },
-] as const
-
 const help =
   'a cron expression has five fields: minute 0-59, hour 0-23, day of the month 1-31, month 1-12 or JAN-DEC, day of the ' +
   'week 0-7 or SUN-SAT; each is *, numbers, ranges (1-5), lists (1,15) or steps (*/10)'
 
-/** What is wrong with a cron expression, for a person; undefined where Temporal takes it and it ever comes. */
-export function wrongCron(text: string): string | undefined {
-  if (text.trim().split(/\s+/).length !== fields.length) return help
-  // What cron dialects have beside this, Temporal does not know.
+/** Day of the month and day of the week must both match, as in Temporal. */
+const dialect = { mode: '5-part', domAndDow: true, paused: true } as const
+
+/** The problem with a cron expression, for a person; undefined if Temporal accepts it and it matches some day. */
+export function cronProblem(text: string): string | undefined {
+  // Other dialects have more than this; Temporal does not.
   if (!/^[\d\s*,/A-Za-z-]+$/.test(text) || /\d[LW]|\bL\b|\bW\b/i.test(text)) return help
   try {
     const cron = new Cron(text, { ...dialect, timezone: 'UTC' })
@@ -29,9 +18,6 @@ export function wrongCron(text: string): string | undefined {
     return help
   }
 }
-
-/** Day of the month and day of the week must both fit, as Temporal has it. */
-const dialect = { mode: '5-part', domAndDow: true, paused: true } as const
 
 /** The times of a cron expression between two moments, on a clock that never changes, as if that were UTC. */
 export function wallTimes(options: { cron: string; from: number; to: number }): number[] {
@@ -45,27 +31,39 @@ export function wallTimes(options: { cron: string; from: number; to: number }): 
   return found
 }
 
-/** The values of each field, in order: what two ways to write the same times have in common. */
-export function expandCron(text: string): number[][] {
-  const parts = text.trim().split(/\s+/)
-  return fields.map((field, index) => {
-    const values = (parts[index] ?? '*').split(',').flatMap((part) => expandPart(part, field))
-    return inOrder(field.to === 7 ? values.map((value) => value % 7) : values)
-  })
-}
+const dayMs = 86_400_000
+/** Both clock changes of a year, and the next of the first. */
+const aheadMs = 400 * dayMs
 
-function expandPart(part: string, { from, to, names, first }: (typeof fields)[number]): number[] {
-  const [range = '*', step = '1'] = part.split('/')
-  const toNumber = (text: string): number => {
-    const index = (names as readonly string[]).indexOf(text.toUpperCase())
-    return index < 0 ? Number(text) : index + first
+/**
+ * One sentence for each time of a cron expression that the zone's clock skips or shows twice in the year ahead.
+ * Expressions that do not name their hours are left out: an hourly schedule misses nothing.
+ */
+export function clockWarnings(options: { cron: string; timezone: string; now: number }): string[] {
+  const { cron, timezone, now } = options
+  if ((cron.trim().split(/\s+/)[1] ?? '*').startsWith('*')) return []
+  const offsetAt = createOffsets(timezone)
+  const warnings: string[] = []
+  for (let day = now - (now % dayMs); day < now + aheadMs; day += dayMs) {
+    // A clock is never more than a day ahead of UTC or behind it.
+    const offsets = [offsetAt(day - dayMs), offsetAt(day + 2 * dayMs)]
+    if (offsets[0] === offsets[1]) continue
+    for (const time of wallTimes({ cron, from: day, to: day + dayMs })) {
+      const shown = offsets.filter((offset) => offsetAt(time - offset) === offset).length
+      const wall = new Date(time).toISOString().slice(0, 16).replace('T', ' ')
+      if (shown === 0) warnings.push(`the clock of ${timezone} skips ${wall}: no run starts then`)
+      if (shown === 2) warnings.push(`the clock of ${timezone} shows ${wall} twice: two runs start then`)
+    }
   }
-  const [low, high] = range === '*' ? [from, to === 7 ? 6 : to] : range.split('-').map(toNumber)
-  return numbersOf({ from: low!, to: high ?? low!, step: Number(step) })
+  return warnings
 }
 
-export function numbersOf({ from, to, step }: { from: number; to: number; step: number }): number[] {
-  return Array.from({ length: Math.floor((to - from) / step) + 1 }, (_, index) => from + index * step)
+/** How far the zone's clock is ahead of UTC, in ms. */
+function createOffsets(timeZone: string): (at: number) => number {
+  const format = new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'longOffset' })
+  return (at) => {
+    const name = format.formatToParts(at).find(({ type }) => type === 'timeZoneName')?.value ?? ''
+    const [, sign = '+', hours = '0', minutes = '0'] = /GMT([+-])(\d\d):(\d\d)/.exec(name) ?? []
+    return (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes)) * 60_000
+  }
 }
-
-export const inOrder = (values: readonly number[]): number[] => [...new Set(values)].toSorted((a, b) => a - b)

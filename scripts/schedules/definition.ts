@@ -1,16 +1,17 @@
 import { z } from 'zod'
-import { schedulableNames, type SchedulableName } from '../../core/schedules/inputs.ts'
+import { schedulableNames } from '../../core/schedules/inputs.ts'
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-const notDuration = 'is no length of time; write it as 90s, 15m, 12h or 2d'
-const duration = z.string({ error: notDuration }).regex(/^[1-9]\d{0,5}[smhd]$/, notDuration)
+const duration = z
+  .string({ error: 'not a duration; write 90s, 15m, 12h or 2d' })
+  .regex(/^[1-9]\d{0,5}[smhd]$/, 'not a duration; write 90s, 15m, 12h or 2d')
 
 export const toMs = (text: string): number => Number(text.slice(0, -1)) * (unitMs[text.at(-1) ?? ''] ?? 0)
 
-/** Names as the IANA has them, in its own letters: Temporal knows no others. */
+/** IANA names in their own spelling: Temporal knows no others. */
 const timezone = z.string().refine(isZone, {
-  error: 'is no time zone; name one like America/Santiago, America/Bogota, America/Mexico_City or UTC',
+  error: 'not a time zone; use a name like America/Santiago, America/Bogota, America/Mexico_City or UTC',
 })
 
 function isZone(name: string): boolean {
@@ -24,64 +25,41 @@ function isZone(name: string): boolean {
 }
 
 const cron = z.union([z.string(), z.array(z.string()).min(1)], {
-  error: 'is no cron expression; write it in quotes, as in "30 2 * * *"',
+  error: 'not a cron expression; write it in quotes, as in "30 2 * * *"',
 })
 
 export const entrySchema = z.strictObject({
   workflow: z.enum(schedulableNames),
-  /** As the workflow takes it from the Temporal UI. */
-  input: z.record(z.string(), z.unknown()).optional(),
-  cron: cron.optional(),
+  /** The workflow's input, as in the Temporal UI. */
+  input: z.record(z.string(), z.unknown()).default({}),
+  /** A schedule has this or `every`; neither if only a person starts it. */
+  cron: cron.transform((text) => [text].flat()).optional(),
   every: duration.optional(),
   timezone: timezone.optional(),
-  /** Each run begins up to so much later, so that not everything begins at once. */
+  /** Delays each run by a random time up to this, so that not everything starts at once. */
   jitter: duration.optional(),
-  /** How late a run may still begin, after Temporal was away. */
-  catchUp: duration.refine((text) => toMs(text) >= 10_000, 'is under 10s, the least there is').optional(),
-  pauseAfterFailures: z.int().min(1).max(10).optional(),
+  /** How late a run may still start after Temporal was down. */
+  catchUp: duration.refine((text) => toMs(text) >= 10_000, 'too short; the minimum is 10s').default('12h'),
+  pauseAfterFailures: z.int().min(1).max(10).default(3),
   provenWithin: duration.optional(),
-  paused: z.boolean().optional(),
+  paused: z.boolean().default(false),
 })
 
 export const fileSchema = z.strictObject({
   timezone: timezone.optional(),
   schedules: z.record(
-    z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, 'is no plain name; use letters, digits, - and _'),
+    z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, 'not a plain name; use letters, digits, - and _'),
     entrySchema,
+    { error: ({ input }) => (input === undefined ? 'missing' : undefined) },
   ),
 })
-export type ScheduleEntry = z.output<typeof entrySchema>
+/** A schedule as people write it. */
+export type ScheduleEntry = z.input<typeof entrySchema>
 
-export const defaults = { catchUp: '12h', pauseAfterFailures: 3 } as const
-
-/** A schedule as the file wants it, with every default. Also what is kept with it, to show what will change. */
-export interface Definition {
-  workflow: SchedulableName
-  input: Record<string, unknown>
-  /** Of each schedule either this or `every`; neither where only a person starts it. */
-  cron?: string[]
-  every?: string
-  timezone: string
-  jitter?: string
-  catchUp: string
-  pauseAfterFailures: number
-  provenWithin?: string
-  paused: boolean
-}
+/** A schedule with every default. Kept in its memo, to show what will change. */
+export type Definition = z.output<typeof entrySchema> & { timezone: string }
 
 export function toDefinition(entry: ScheduleEntry, zone: string): Definition {
-  const { workflow, input = {}, cron, every, timezone = zone, jitter, provenWithin, paused = false } = entry
-  const { catchUp = defaults.catchUp, pauseAfterFailures = defaults.pauseAfterFailures } = entry
-  return {
-    workflow,
-    input,
-    ...(cron !== undefined && { cron: [cron].flat() }),
-    ...(every !== undefined && { every }),
-    timezone,
-    ...(jitter !== undefined && { jitter }),
-    catchUp,
-    pauseAfterFailures,
-    ...(provenWithin !== undefined && { provenWithin }),
-    paused,
-  }
+  const { timezone = zone, ...more } = entrySchema.parse(entry)
+  return { ...more, timezone }
 }

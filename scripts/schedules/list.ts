@@ -18,35 +18,40 @@ import { findSchedule, ownSchedules } from './plan-changes.ts'
 interface LastRun {
   run: string
   startedAt: string
-  /** As Temporal has it. */
+  /** Temporal's status. */
   status: string
-  /** What the run says of itself. */
+  /** From the run's own report. */
   verdict: string | null
   summary: string | null
 }
 
 export function configureList(command: Command, terminal: Terminal): void {
-  command.description('the schedules, when they come, and how the last run ended').action(async () => {
-    const settings = processSettings()
-    await using client = await openClient(settings)
-    const place = { client, taskQueue: settings.taskQueue }
-    const schedules = []
-    for (const name of await ownSchedules(place)) {
-      const found = await findSchedule({ ...place, name })
-      if (found !== undefined) schedules.push(await toListed({ client, name, ...found }))
-    }
-    const rows = schedules.map(({ name, when, next, last, paused, note, timezone }) => [
-      name,
-      when,
-      paused ? 'paused' : toLocal(next, timezone),
-      toLocal(last?.startedAt ?? null, timezone),
-      last === null ? '' : (last.verdict ?? last.status),
-      [paused ? note : '', last?.summary ?? ''].filter((text) => text !== '').join(' | '),
-    ])
-    const head = ['schedule', 'what', 'next', 'last', 'ended', '']
-    const none = 'No schedules. `connector schedule apply` makes them.'
-    terminal.result({ document: { schedules }, text: rows.length === 0 ? none : formatTable({ head, rows }) })
-  })
+  command
+    .description('list the schedules with their next run and the verdict of the last')
+    .action(async () => {
+      const settings = processSettings()
+      await using client = await openClient(settings)
+      const place = { client, taskQueue: settings.taskQueue }
+      const schedules = []
+      for (const name of await ownSchedules(place)) {
+        const found = await findSchedule({ ...place, name })
+        if (found !== undefined) schedules.push(await toListed({ client, name, ...found }))
+      }
+      const rows = schedules.map(({ name, when, next, last, paused, note, timezone }) => [
+        name,
+        when,
+        paused ? 'paused' : toLocal(next, timezone),
+        toLocal(last?.startedAt ?? null, timezone),
+        last === null ? '' : (last.verdict ?? last.status),
+        [paused ? note : '', last?.summary ?? ''].filter((text) => text !== '').join(' | '),
+      ])
+      const head = ['schedule', 'what', 'next', 'last', 'ended', '']
+      const none = 'No schedules. Create them with `connector schedule apply`.'
+      terminal.result({
+        document: { schedules },
+        text: rows.length === 0 ? none : formatTable({ head, rows }),
+      })
+    })
 }
 
 async function toListed(of: { client: Client; name: string; description: ScheduleDescription }) {
@@ -85,7 +90,7 @@ async function lastOf(of: { client: Client; description: ScheduleDescription }):
   }
 }
 
-/** 2026-11-22 02:30, by the schedule's own clock. */
+/** 2026-11-22 02:30, in the schedule's own time zone. */
 function toLocal(at: string | null, timeZone: string): string {
   if (at === null) return ''
   const style = { dateStyle: 'short', timeStyle: 'short', timeZone } as const

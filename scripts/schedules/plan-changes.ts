@@ -2,20 +2,26 @@ import { ScheduleNotFoundError, type Client, type ScheduleDescription } from '@t
 import { isDeepStrictEqual } from 'node:util'
 import { isOwn, scheduleMemoOf } from '../../core/schedules/memo.ts'
 import { RefusedError } from '../terminal/failures.ts'
-import { clockWarnings } from './clock-changes.ts'
+import { clockWarnings } from './cron.ts'
 import type { Definition } from './definition.ts'
-import { presentEffect, wantedEffect } from './to-temporal.ts'
+import { fingerprint } from './to-temporal.ts'
 
 /** What `schedule apply` does to one schedule. */
 export type Change =
-  | { what: 'create'; name: string; definition: Definition }
-  | { what: 'update'; name: string; definition: Definition; says: string[]; paused: boolean; note: string }
-  | { what: 'delete'; name: string }
-  | { what: 'keep'; name: string; definition: Definition }
+  | { action: 'create'; name: string; definition: Definition }
+  | {
+      action: 'update'
+      name: string
+      definition: Definition
+      differences: string[]
+      paused: boolean
+      note: string
+    }
+  | { action: 'delete'; name: string }
+  | { action: 'keep'; name: string; definition: Definition }
 
 export interface Plan {
   changes: Change[]
-  /** What somebody should know about them. */
   warnings: string[]
 }
 
@@ -24,7 +30,7 @@ interface Place {
   taskQueue: string
 }
 
-/** Every schedule of this task queue that a file has made. */
+/** Names of the schedules that `apply` created for this task queue. */
 export async function ownSchedules({ client, taskQueue }: Place): Promise<string[]> {
   const names: string[] = []
   for await (const { scheduleId, memo } of client.schedule.list())
@@ -32,7 +38,7 @@ export async function ownSchedules({ client, taskQueue }: Place): Promise<string
   return names.toSorted()
 }
 
-/** A schedule by name, if this task queue's file has made it; refuses one of somebody else. */
+/** @throws {RefusedError} if the schedule was not created by `apply` for this task queue */
 export async function findSchedule({ client, taskQueue, name }: Place & { name: string }) {
   const handle = client.schedule.getHandle(name)
   try {
@@ -42,15 +48,12 @@ export async function findSchedule({ client, taskQueue, name }: Place & { name: 
     if (error instanceof ScheduleNotFoundError) return undefined
     throw error
   }
-  throw new RefusedError(
-    `There is a schedule ${name} already that was not made for the task queue ${taskQueue}.`,
-    {
-      hint: 'Give yours another name; what others made is left alone.',
-    },
-  )
+  throw new RefusedError(`A schedule ${name} exists that was not created for the task queue ${taskQueue}.`, {
+    hint: 'Give yours another name.',
+  })
 }
 
-/** What has to change so that Temporal has what the file says, and nothing that an earlier file said. */
+/** The changes after which Temporal has the schedules of the file, and none of an earlier file. */
 export async function planChanges(
   options: Place & { wanted: ReadonlyMap<string, Definition> },
 ): Promise<Plan> {
@@ -58,7 +61,7 @@ export async function planChanges(
   const plan: Plan = { changes: [], warnings: [] }
   for (const [name, definition] of wanted) {
     const found = await findSchedule({ ...place, name })
-    if (found === undefined) plan.changes.push({ what: 'create', name, definition })
+    if (found === undefined) plan.changes.push({ action: 'create', name, definition })
     else plan.changes.push(toChange({ ...place, name, definition, present: found.description }))
     const { paused, note } = found?.description.state ?? { paused: false }
     const staysPaused = paused && !definition.paused && !wasPausedByFile(found?.description)
@@ -67,14 +70,14 @@ export async function planChanges(
   }
   if (!isWatched(wanted))
     plan.warnings.push(
-      'provenWithin is watched by nobody: add a schedule of watchSchedules, as docs/schedules.example.yaml has one',
+      'nothing watches provenWithin: add a schedule of watchSchedules, as in docs/schedules.example.yaml',
     )
   for (const name of await ownSchedules(place))
-    if (!wanted.has(name)) plan.changes.push({ what: 'delete', name })
+    if (!wanted.has(name)) plan.changes.push({ action: 'delete', name })
   return plan
 }
 
-/** Whether somebody looks where a proven export is expected in time. */
+/** Whether a watch runs, if any schedule has `provenWithin`. */
 function isWatched(wanted: ReadonlyMap<string, Definition>): boolean {
   const running = [...wanted.values()].filter(({ paused }) => !paused)
   return (
@@ -92,30 +95,28 @@ function warningsOf(name: string, { cron = [], timezone }: Definition): string[]
   const now = Date.now()
   return cron
     .flatMap((text) => clockWarnings({ cron: text, timezone, now }))
-    .map((says) => `${name}: ${says}`)
+    .map((warning) => `${name}: ${warning}`)
 }
 
 function toChange(
   of: Omit<Place, 'client'> & { name: string; definition: Definition; present: ScheduleDescription },
 ): Change {
   const { name, definition, present, taskQueue } = of
-  const says = differences(definitionOf(present), definition)
-  const memo = scheduleMemoOf(present.action)
-  const changedElsewhere = !isDeepStrictEqual(
-    wantedEffect({ name, definition, taskQueue }),
-    presentEffect(present, memo),
-  )
-  // A person's pause, or that after failures, is not undone by a file that never spoke of it.
+  const differences = compare(definitionOf(present), definition)
+  const isAsApplied =
+    scheduleMemoOf(present.action).fingerprint ===
+    fingerprint({ name, definition, taskQueue, description: present })
+  // The file never undoes a pause by a person or after failures.
   const paused = definition.paused || (present.state.paused && !wasPausedByFile(present))
-  if (says.length === 0 && changedElsewhere) says.push('was changed outside the file; back to what it says')
-  if (says.length === 0 && paused && !present.state.paused) says.push('paused: false → true')
-  if (says.length === 0) return { what: 'keep', name, definition }
+  if (differences.length === 0 && !isAsApplied) differences.push('changed outside the file; restored')
+  if (differences.length === 0 && paused && !present.state.paused) differences.push('paused: false → true')
+  if (differences.length === 0) return { action: 'keep', name, definition }
   const note = paused ? (present.state.note ?? '') : ''
-  return { what: 'update', name, definition, says, paused, note }
+  return { action: 'update', name, definition, differences, paused, note }
 }
 
-/** Field by field, as the file has them. */
-function differences(before: Partial<Definition>, after: Definition): string[] {
+/** The fields that differ, as in the file. */
+function compare(before: Partial<Definition>, after: Definition): string[] {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])] as (keyof Definition)[]
   return names
     .filter((name) => !isDeepStrictEqual(before[name], after[name]))

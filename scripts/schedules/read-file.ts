@@ -3,23 +3,23 @@ import { isMap, isScalar, LineCounter, parseDocument, type Document, type Node }
 import type { z } from 'zod'
 import { nearestName } from '../../core/tables/nearest-name.ts'
 import { checkRunInput } from '../../core/schedules/inputs.ts'
-import { wrongCron } from './cron.ts'
-import { entrySchema, fileSchema, toDefinition, type Definition, type ScheduleEntry } from './definition.ts'
+import { cronProblem } from './cron.ts'
+import { entrySchema, fileSchema, toDefinition, type Definition } from './definition.ts'
 
 type Path = readonly (string | number | symbol)[]
 
 interface Problem {
   path: Path
-  says: string
-  /** The field's name itself is what is wrong. */
+  message: string
+  /** The name of the field is wrong, not its value. */
   isKey?: true
 }
 
-/** The schedules file can't be used: every problem with its line. Nothing was applied. */
+/** The schedules file is wrong: every problem with its line. Nothing was applied. */
 export class SchedulesFileError extends Error {
   override name = 'SchedulesFileError' as const
   readonly exitCode = 2
-  readonly hint = 'Nothing was applied. docs/schedules.md has every field.'
+  readonly hint = 'Nothing was applied. docs/schedules.md describes every field.'
   readonly problems: readonly string[]
   constructor(problems: readonly string[], options?: ErrorOptions) {
     super(problems.join(' '), options)
@@ -27,27 +27,27 @@ export class SchedulesFileError extends Error {
   }
 }
 
-/** Reads and checks the whole file: each schedule with its name, or one error that names everything wrong with it. */
+/**
+ * Reads and checks the whole file: the schedules by name.
+ * @throws {SchedulesFileError} with every problem of the file
+ */
 export async function readSchedulesFile(path: string): Promise<Map<string, Definition>> {
   const text = await readFile(path, 'utf8').catch((cause: unknown) => {
-    const why =
-      (cause as NodeJS.ErrnoException).code === 'ENOENT'
-        ? 'does not exist'
-        : `can't be read: ${String(cause)}`
-    throw new SchedulesFileError([`${path} ${why}.`], { cause })
+    const isMissing = (cause as NodeJS.ErrnoException).code === 'ENOENT'
+    const reason = isMissing ? 'does not exist' : `cannot be read: ${String(cause)}`
+    throw new SchedulesFileError([`${path} ${reason}.`], { cause })
   })
   return parseSchedules({ text, path })
 }
 
 /** Thousands of schedules, in characters. */
 const longestText = 1024 ** 2
-/** What a value may be used again by its name: each use is checked as if it were written out. */
+/** Each alias is checked as if its value were written out. */
 const mostAliases = 100
 
 export function parseSchedules({ text, path }: { text: string; path: string }): Map<string, Definition> {
   const lines = new LineCounter()
-  if (text.length > longestText)
-    throw new SchedulesFileError([`${path} has more than 1 MB, and at most that is read. Split it.`])
+  if (text.length > longestText) throw new SchedulesFileError([`${path} is larger than 1 MB. Split it.`])
   const document = parseYaml({ text, path, lines })
   const [broken] = document.errors
   if (broken !== undefined)
@@ -60,8 +60,8 @@ export function parseSchedules({ text, path }: { text: string; path: string }): 
         .map((problem) => ({ ...problem, line: lineOf({ document, lines, problem }) }))
         .toSorted((a, b) => a.line - b.line)
         .map(
-          ({ line, says, path: at }) =>
-            `${path}, line ${line}: ${[at.map(String).join('.'), says].filter(Boolean).join(' ')}.`,
+          ({ line, message, path: at }) =>
+            `${path}, line ${line}: ${[at.map(String).join('.'), message].filter(Boolean).join(': ')}.`,
         ),
     )
   }
@@ -73,7 +73,7 @@ function parseYaml({ text, path, lines }: { text: string; path: string; lines: L
   try {
     return parseDocument(text, { lineCounter: lines })
   } catch (error) {
-    // Lists within lists within lists: the parser calls itself for each.
+    // Deep nesting: the parser recurses.
     throw toYamlError({ path, line: 1, error: error as Error })
   }
 }
@@ -84,28 +84,21 @@ function toContent({ document, path }: { document: Document; path: string }): un
   } catch (error) {
     if (/alias count/i.test(String(error)))
       throw new SchedulesFileError(
-        [
-          `${path} has more than ${mostAliases} aliases (*name), and at most ${mostAliases} are read. Write the values out.`,
-        ],
+        [`${path} has more than ${mostAliases} aliases (*name). Write the values out.`],
         { cause: error },
       )
     throw toYamlError({ path, line: 1, error: error as Error })
   }
 }
 
-function toYamlError({
-  path,
-  line,
-  error,
-}: {
-  path: string
-  line: number
-  error: Error
-}): SchedulesFileError {
-  const says = error.message.split('\n')[0]?.replace(/ at line \d+, column \d+:?$/, '') ?? ''
+function toYamlError(options: { path: string; line: number; error: Error }): SchedulesFileError {
+  const { path, line, error } = options
+  const reason = error.message.split('\n')[0]?.replace(/ at line \d+, column \d+:?$/, '') ?? ''
   const isStar = /alias/i.test(error.message)
-  const more = isStar ? ' A value that begins with * goes into quotes, as in "*/10 * * * *".' : ''
-  return new SchedulesFileError([`${path}, line ${line}: is no YAML: ${says}.${more}`], { cause: error })
+  const more = isStar ? ' Quote a value that begins with *, as in "*/10 * * * *".' : ''
+  return new SchedulesFileError([`${path}, line ${line}: not valid YAML: ${reason}.${more}`], {
+    cause: error,
+  })
 }
 
 function problemsOf(content: unknown): Problem[] {
@@ -116,7 +109,7 @@ function problemsOf(content: unknown): Problem[] {
     : parsed.error.issues.flatMap((issue) => toProblems(issue, shape(issue.path)))
   const { schedules, timezone } = (content ?? {}) as { schedules?: unknown; timezone?: unknown }
   if (typeof schedules !== 'object' || schedules === null) return ofForm
-  // What is right so far is checked further, so that all is told at once.
+  // Valid entries are checked further, so that one reading lists every problem.
   const entries = Object.entries(schedules).flatMap(([name, entry]) => {
     const whole = entrySchema.safeParse(entry)
     return whole.success ? checkEntry({ path: ['schedules', name], entry: whole.data, zone: timezone }) : []
@@ -124,61 +117,48 @@ function problemsOf(content: unknown): Problem[] {
   return [...ofForm, ...entries]
 }
 
-function checkEntry({ path, entry, zone }: { path: Path; entry: ScheduleEntry; zone: unknown }): Problem[] {
-  const { workflow, input = {}, cron, every, timezone, paused = false, provenWithin } = entry
+type Entry = z.output<typeof entrySchema>
+
+function checkEntry({ path, entry, zone }: { path: Path; entry: Entry; zone: unknown }): Problem[] {
+  const { workflow, input, cron, every, timezone, paused, provenWithin } = entry
   const problems: Problem[] = []
   if (cron !== undefined && every !== undefined)
-    problems.push({ path: [...path, 'every'], says: 'stands beside cron; keep one of the two' })
+    problems.push({ path: [...path, 'every'], message: 'not together with cron; keep one of the two' })
   if (cron === undefined && every === undefined && !paused)
-    problems.push({
-      path,
-      says: 'has neither cron nor every; give one, or paused: true for one that people start',
-    })
+    problems.push({ path, message: 'needs cron or every, or paused: true if only people start it' })
   if (cron !== undefined && timezone === undefined && zone === undefined)
     problems.push({
       path,
-      says: 'has no time zone; give timezone: America/Santiago here or at the top of the file',
+      message: 'has no time zone; add timezone: America/Santiago here or at the top of the file',
     })
-  for (const text of [cron ?? []].flat()) {
-    const wrong = wrongCron(text)
-    if (wrong !== undefined) problems.push({ path: [...path, 'cron'], says: `"${text}": ${wrong}` })
+  for (const text of cron ?? []) {
+    const problem = cronProblem(text)
+    if (problem !== undefined) problems.push({ path: [...path, 'cron'], message: `"${text}": ${problem}` })
   }
   if (provenWithin !== undefined && workflow !== 'exportData')
-    problems.push({ path: [...path, 'provenWithin'], says: 'is for schedules of exportData only' })
-  const { issues, says, fields } = checkRunInput({ workflow, input })
+    problems.push({ path: [...path, 'provenWithin'], message: 'for schedules of exportData only' })
+  const { issues, message, fields } = checkRunInput({ workflow, input })
   const at = [...path, 'input']
   for (const issue of issues) problems.push(...toProblems({ ...issue, path: [...at, ...issue.path] }, fields))
-  if (says !== undefined) problems.push({ path: at, says: `: ${says.replace(/\.$/, '')}` })
+  if (message !== undefined) problems.push({ path: at, message: message.replace(/\.$/, '') })
   return problems
 }
 
 function toProblems(issue: z.core.$ZodIssue, fields: readonly string[]): Problem[] {
+  const { path } = issue
   if (issue.code === 'unrecognized_keys')
     return issue.keys.map((key) => {
       const near = nearestName(key, fields)
       const meant = near === undefined ? '' : `did you mean ${near}? `
-      return {
-        path: [...issue.path, key],
-        says: `is no field; ${meant}the fields are ${fields.join(', ')}`,
-        isKey: true,
-      }
+      const message = `not a field; ${meant}The fields are ${fields.join(', ')}`
+      return { path: [...path, key], message, isKey: true }
     })
-  if (issue.code === 'invalid_key') {
-    const says = issue.issues[0]?.message ?? issue.message
-    return [{ path: issue.path, says, isKey: true }]
-  }
-  if (issue.code === 'invalid_value')
-    return [{ path: issue.path, says: `is none of ${issue.values.map(String).join(', ')}` }]
-  if (issue.code === 'invalid_type' && issue.input === undefined && issue.message.includes('undefined'))
-    return [{ path: issue.path, says: 'is missing' }]
-  const says = issue.message.replace(
-    /^Invalid input: expected (\w+), received (\w+)$/,
-    'is a $2 where a $1 belongs',
-  )
-  return [{ path: issue.path, says: says.replace(/^Too small: expected /, 'is too small: expected ') }]
+  if (issue.code === 'invalid_key')
+    return [{ path, message: issue.issues[0]?.message ?? issue.message, isKey: true }]
+  return [{ path, message: issue.message }]
 }
 
-/** Where the field stands; where it is missing, what it is missing from. */
+/** The line of the field; if it is missing, of what it is missing from. */
 function lineOf(of: { document: Document; lines: LineCounter; problem: Problem }): number {
   const { document, lines, problem } = of
   for (let length = problem.path.length; length > 0; length -= 1) {

@@ -2,7 +2,7 @@ import { appendFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { lacksOf, type Night } from '../../../core/schedules/slots.ts'
+import { missingExports, type ScheduleSlot } from '../../../core/schedules/slots.ts'
 import {
   findProven,
   notePublished,
@@ -12,7 +12,7 @@ import {
 
 const hour = 3_600_000
 const at = Date.parse('2026-11-22T05:30:00Z')
-const night: Night = { at: at + 40_000, next: at + 24 * hour, workflowId: 'nightly', jitterMs: 60_000 }
+const slot: ScheduleSlot = { at: at + 40_000, next: at + 24 * hour, workflowId: 'nightly', jitterMs: 60_000 }
 const columns = { excluded: [], hashed: [], forExcel: false }
 const customers = {
   resource: 'customers',
@@ -39,9 +39,9 @@ const note = (more: Partial<PublishedNote> = {}): PublishedNote => ({
 })
 
 const isHeld = async (...published: PublishedNote[]) =>
-  (await lacksOf({ night, expected: [customers], published })).length === 0
+  (await missingExports({ slot, expected: [customers], published })).length === 0
 
-describe('a night', () => {
+describe('a scheduled slot', () => {
   test('is held by a proven export whose read began after it and before the next', async () => {
     expect(await isHeld(note())).toBe(true)
     expect(await isHeld(note({ verdict: 'unproven' }))).toBe(false)
@@ -49,7 +49,7 @@ describe('a night', () => {
     expect(await isHeld(note({ startedAt: new Date(at + 24 * hour).toISOString() }))).toBe(false)
   })
 
-  test('is held by its own run however late that read, and by no other night’s', async () => {
+  test('is held by its own run however late that read, and by no other slot’s', async () => {
     const startedAt = new Date(at + 30 * hour).toISOString()
     expect(await isHeld(note({ startedAt, run: 'nightly-2026-11-22T05:30:00Z' }))).toBe(true)
     expect(await isHeld(note({ startedAt, run: 'nightly-2026-11-22T05:30:00Z.2' }))).toBe(true)
@@ -75,9 +75,9 @@ describe('a night', () => {
     expect(await isHeld(note({ forExcel: true }))).toBe(false)
     const less = { ...customers, excluded: ['customers.email'] }
     const published = [note({ excluded: ['customers.email'] })]
-    expect(await lacksOf({ night, expected: [less], published })).toEqual([])
+    expect(await missingExports({ slot, expected: [less], published })).toEqual([])
     const filtered = { ...customers, mode: 'incremental' as const, filters: { status: 'active' } }
-    expect(await lacksOf({ night, expected: [filtered], published: [note()] })).toEqual([])
+    expect(await missingExports({ slot, expected: [filtered], published: [note()] })).toEqual([])
   })
 })
 

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { clockWarnings } from '../../../scripts/schedules/clock-changes.ts'
+import { clockWarnings } from '../../../scripts/schedules/cron.ts'
 import {
   parseSchedules,
   readSchedulesFile,
@@ -46,13 +46,13 @@ describe('a schedules file', () => {
       'a field that is none',
       `${head}    workflow: exportData\n    crom: 30 2 * * *\n    every: 1h\n`,
       5,
-      /crom is no field; did you mean cron\? the fields are workflow, input, cron/,
+      /crom: not a field; did you mean cron\? The fields are workflow, input, cron/,
     ],
     [
       'a field of the file that is none',
       `zone: UTC\nschedules: {}\n`,
       1,
-      /zone is no field; .*the fields are timezone, schedules/,
+      /zone: not a field; .*The fields are timezone, schedules/,
     ],
     [
       'a wrong cron',
@@ -82,49 +82,49 @@ describe('a schedules file', () => {
       'a cron beginning with a bare star',
       `${head}    workflow: exportData\n    cron: */5 * * * *\n`,
       5,
-      /goes into quotes/,
+      /Quote a value that begins with \*/,
     ],
     [
       'a missing zone',
       `schedules:\n  nightly:\n    workflow: exportData\n    cron: 30 2 * * *\n`,
       2,
-      /schedules\.nightly has no time zone; give timezone: America\/Santiago/,
+      /schedules\.nightly: has no time zone; add timezone: America\/Santiago/,
     ],
     [
       'a zone that is none',
       `${head}    workflow: exportData\n    timezone: America/Santigo\n    every: 1h\n`,
       5,
-      /is no time zone; name one like/,
+      /not a time zone; use a name like/,
     ],
     [
       'a zone in letters that Temporal does not know',
       `timezone: america/santiago\nschedules: {}\n`,
       1,
-      /is no time zone/,
+      /not a time zone/,
     ],
     [
       'an unknown workflow',
       `${head}    workflow: exportDta\n    every: 1h\n`,
       4,
-      /is none of exportData, recoverSubscriptions, watchSchedules/,
+      /expected one of "exportData"\|"recoverSubscriptions"\|"watchSchedules"/,
     ],
     [
       'no workflow',
       `${head}    every: 1h\n`,
       3,
-      /schedules\.nightly\.workflow is none of|schedules\.nightly\.workflow is missing/,
+      /schedules\.nightly\.workflow: Invalid option: expected one of/,
     ],
     [
       'an input that the workflow does not take',
       `${head}    workflow: exportData\n    every: 1h\n    input:\n      resources: [plans]\n      too: [csv]\n`,
       8,
-      /input\.too is no field; did you mean to\?/,
+      /input\.too: not a field; did you mean to\?/,
     ],
     [
       'a wrong value in the input',
       `${head}    workflow: exportData\n    every: 1h\n    input:\n      to:\n        - csv\n        - exel\n`,
       9,
-      /input\.to\.1 is none of csv, duckdb, parquet, postgres/,
+      /input\.to\.1: Invalid option: expected one of "csv"\|"duckdb"\|"parquet"\|"postgres"/,
     ],
     [
       'a filter that a list does not have',
@@ -132,18 +132,18 @@ describe('a schedules file', () => {
       6,
       /nonsense/,
     ],
-    ['neither cron nor every', `${head}    workflow: exportData\n`, 3, /has neither cron nor every/],
+    ['neither cron nor every', `${head}    workflow: exportData\n`, 3, /nightly: needs cron or every/],
     [
       'both',
       `${head}    workflow: exportData\n    cron: 30 2 * * *\n    every: 1h\n`,
       6,
-      /stands beside cron/,
+      /every: not together with cron/,
     ],
     [
       'a number for a length of time',
       `${head}    workflow: exportData\n    every: 90\n`,
       5,
-      /is no length of time; write it as 90s/,
+      /every: not a duration; write 90s/,
     ],
     [
       'the same name twice',
@@ -157,7 +157,7 @@ describe('a schedules file', () => {
       6,
       /for schedules of exportData only/,
     ],
-    ['no schedules', `timezone: UTC\n`, 1, /schedules is missing/],
+    ['no schedules', `timezone: UTC\n`, 1, /: schedules: missing/],
   ])('with %s is refused with its line and what is allowed', (_, text, line, says) => {
     const problems = problemsOf(text)
     expect(problems[0]).toMatch(says)
@@ -197,7 +197,7 @@ test('a file that grows when it is read, or is larger than any that a person wri
   )
   const bomb = `x0: &x0 [a]\n${levels.join('\n')}\nschedules: *x9\n`
   expect(() => parseSchedules({ text: bomb, path: 'schedules.yaml' })).toThrow(
-    'schedules.yaml has more than 100 aliases (*name), and at most 100 are read.',
+    'schedules.yaml has more than 100 aliases (*name). Write the values out.',
   )
   // Each alias is small: what they make together is not.
   const wide = `x: &x [${'a, '.repeat(5_000)}]\nschedules: {${Array.from({ length: 5_000 }, (_, at) => `s${at}: *x`).join(', ')}}\n`
@@ -206,6 +206,6 @@ test('a file that grows when it is read, or is larger than any that a person wri
   expect(() => parseSchedules({ text: deep, path: 'schedules.yaml' })).toThrow(SchedulesFileError)
   const large = `# ${'x'.repeat(1024 ** 2)}\n`
   expect(() => parseSchedules({ text: large, path: 'schedules.yaml' })).toThrow(
-    /^schedules\.yaml has more than 1 MB, and at most that is read/,
+    /^schedules\.yaml is larger than 1 MB/,
   )
 })

@@ -55,7 +55,7 @@ async function open() {
 }
 
 describe('the watch', () => {
-  test('tells each missed night once, however often it looks, with why, and not of those that are held by hand', async () => {
+  test('the watch reports each missed slot once with its reason, and none that an export by hand covers', async () => {
     const { receiver, world, client, schedule, look, listed } = await open()
     const { scheduleId, handle } = await schedule('nightly', { provenWithin: '1s' }, 'Paused by me: holidays')
     await schedule('by-hand', { provenWithin: '1s', paused: true })
@@ -66,24 +66,22 @@ describe('the watch', () => {
     const first = await look()
     expect(first.missed.length).toBeGreaterThanOrEqual(1)
     expect(first.missed.every((one) => one.schedule === scheduleId)).toBe(true)
-    expect(first.missed[0]?.says).toBe(
+    expect(first.missed[0]?.reason).toBe(
       'no proven export of plans to duckdb; the schedule is paused: Paused by me: holidays',
     )
-    expect(first.summary).toBe(
-      `${first.missed.length} of ${first.nights} nights have no proven export in time`,
-    )
+    expect(first.summary).toBe(`${first.missed.length} of ${first.slots} slots have no proven export in time`)
 
-    // Somebody exports by hand, for the night that has just begun.
-    const night = Math.floor(Date.now() / 2_000) * 2_000 + 2_000
-    await sleep(night + 1_100 - Date.now())
+    // Somebody exports by hand, for the slot that has just begun.
+    const slot = Math.floor(Date.now() / 2_000) * 2_000 + 2_000
+    await sleep(slot + 1_100 - Date.now())
     const input = { resources: ['plans' as const], to: ['duckdb' as const] }
     const report = await (await startRun({ client, world, input })).result()
     expect(report.verdict).toBe('proven')
-    await until(() => Date.now() > night + 4_100)
+    await until(() => Date.now() > slot + 4_100)
     const second = await look()
     const ats = second.missed.map(({ at }) => at)
     for (const { at } of first.missed) expect(ats).toContain(at)
-    expect(ats.map((at) => Math.floor(Date.parse(at) / 2_000) * 2_000)).not.toContain(night)
+    expect(ats.map((at) => Math.floor(Date.parse(at) / 2_000) * 2_000)).not.toContain(slot)
     await until(() => receiver.received.length >= ats.length)
     const ids = receiver.received.map(({ id }) => id)
     expect(ids).toHaveLength(ats.length)
@@ -94,7 +92,7 @@ describe('the watch', () => {
       command: `connector schedule trigger ${scheduleId}`,
     })
 
-    // The same account tells `check --fresh` of a warehouse.
+    // `check --fresh` reads the same log.
     const fresh = await startCommand(world, ['check', '--fresh', '1h', '--json']).ended
     expect(fresh.code).toBe(0)
     expect(JSON.parse(fresh.stdout)).toMatchObject({
@@ -104,7 +102,7 @@ describe('the watch', () => {
     expect(narrowed.code).toBe(1)
   })
 
-  test('tells the nights before a change of the schedule, by what it was then', async () => {
+  test('the watch judges the slots before a change by the schedule as it was then', async () => {
     const { world, client, schedule, look, listed } = await open()
     const { scheduleId, handle } = await schedule('nightly', { provenWithin: '1s' }, 'Paused by me: holidays')
     await listed(scheduleId)
@@ -116,7 +114,14 @@ describe('the watch', () => {
       return apply({
         client,
         taskQueue,
-        change: { what: 'update', name: scheduleId, definition, says: [], paused: true, note: 'Mended' },
+        change: {
+          action: 'update',
+          name: scheduleId,
+          definition,
+          differences: [],
+          paused: true,
+          note: 'Mended',
+        },
       })
     }
     await change({ every: '1d', input: { resources: ['customers'] } })
@@ -125,16 +130,16 @@ describe('the watch', () => {
     await until(() => Date.now() > before + 1_100)
     const first = await look()
     expect(first.missed.length).toBeGreaterThanOrEqual(2)
-    for (const { at, says } of first.missed) {
+    for (const { at, reason } of first.missed) {
       expect(Date.parse(at)).toBeLessThan(before)
-      expect(says).toBe('no proven export of plans to duckdb; the schedule is paused: Mended')
+      expect(reason).toBe('no proven export of plans to duckdb; the schedule is paused: Mended')
     }
     // Each change keeps what came before it.
     await change({ every: '1d', provenWithin: '2h', input: { resources: ['retentions'] } })
     expect((await look()).missed).toEqual(first.missed)
   })
 
-  test('tells of a schedule whose input somebody spoilt, and of the others beside it', async () => {
+  test('the watch reports a schedule whose input somebody spoilt, and the others too', async () => {
     const { schedule, look, listed } = await open()
     const paused = 'Paused by me: holidays'
     const { scheduleId, handle } = await schedule('nightly', { provenWithin: '1s' }, paused)
@@ -145,12 +150,12 @@ describe('the watch', () => {
     await until(() => Date.now() > createdAt.getTime() + 5_100)
     const { missed } = await look()
     expect(new Set(missed.map((one) => one.schedule))).toEqual(new Set([scheduleId, spoilt.scheduleId]))
-    expect(missed.find((one) => one.schedule === spoilt.scheduleId)?.says).toBe(
-      `its input is not one that an export takes, so put it back with \`connector schedule apply\`; the schedule is paused: ${paused}`,
+    expect(missed.find((one) => one.schedule === spoilt.scheduleId)?.reason).toBe(
+      `its input is not valid for an export, so restore it with \`connector schedule apply\`; the schedule is paused: ${paused}`,
     )
   })
 
-  test('refuses an input that it does not take with one sentence', async () => {
+  test('the watch refuses a wrong input with one sentence', async () => {
     const { look } = await open()
     await expect(look({ since: 'yesterday' })).rejects.toMatchObject({
       cause: {

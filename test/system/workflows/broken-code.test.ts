@@ -15,7 +15,7 @@ import {
   type Steps,
 } from './steps.ts'
 
-const missed = { schedule: 'nightly', at: '2026-11-20T02:00:00Z', by: '2026-11-20T06:00:00Z', says: 'none' }
+const missed = { schedule: 'nightly', at: '2026-11-20T02:00:00Z', by: '2026-11-20T06:00:00Z', reason: 'none' }
 const publication = {
   resource: 'plans',
   destination: 'csv',
@@ -76,7 +76,7 @@ const jobs: Record<
     steps: {
       findMissed: () => ({
         until: '2026-11-21T02:00:00Z',
-        nights: 1,
+        slots: 1,
         missed: [missed],
         notifies: ['missed'],
       }),

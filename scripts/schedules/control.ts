@@ -10,14 +10,14 @@ import { shell } from '../../core/runs/view/shell.ts'
 
 type Found = NonNullable<Awaited<ReturnType<typeof findSchedule>>>
 
-/** What a person does to one schedule. */
-interface Steering<Options> {
+/** A command that acts on one schedule. */
+interface Control<Options> {
   command: Command
   terminal: Terminal
   act: (found: Found, options: Options & { name: string }) => Promise<{ text: string; run?: string }>
 }
 
-function configureSteering<Options>({ command, terminal, act }: Steering<Options>): void {
+function configureControl<Options>({ command, terminal, act }: Control<Options>): void {
   command.argument('<name>', 'the schedule').action(async (name: string, options: Options) => {
     const settings = processSettings()
     await using client = await openClient(settings)
@@ -27,21 +27,21 @@ function configureSteering<Options>({ command, terminal, act }: Steering<Options
         hint: '`connector schedule list` lists them.',
       })
     const { text, ...more } = await act(found, { ...options, name })
-    terminal.result({ document: { schedule: name, says: text, ...more }, text })
+    terminal.result({ document: { schedule: name, message: text, ...more }, text })
   })
 }
 
-interface Words {
+interface Reason {
   why: string
   by?: string
 }
 
 export function configurePause(command: Command, terminal: Terminal): void {
   command
-    .description('no run begins until it is unpaused; a run under way goes on')
-    .requiredOption('--why <words>', 'why; it stands in the note')
-    .option('--by <name>', 'who (default: the user of this machine)')
-  configureSteering<Words>({
+    .description('start no runs until it is unpaused; a run in progress continues')
+    .requiredOption('--why <reason>', 'shown in the note of the schedule')
+    .option('--by <name>', 'your name (default: the current user)')
+  configureControl<Reason>({
     command,
     terminal,
     act: async ({ handle }, { name, why, by = personHere() }) => {
@@ -53,16 +53,18 @@ export function configurePause(command: Command, terminal: Terminal): void {
 
 export function configureUnpause(command: Command, terminal: Terminal): void {
   command
-    .description('runs begin again at their times')
-    .option('--why <words>', 'why; it stands in the note', 'no reason given')
-    .option('--by <name>', 'who (default: the user of this machine)')
-  configureSteering<Words>({
+    .description('start runs at their times again')
+    .option('--why <reason>', 'shown in the note of the schedule', 'no reason given')
+    .option('--by <name>', 'your name (default: the current user)')
+  configureControl<Reason>({
     command,
     terminal,
     act: async ({ handle }, { name, why, by = personHere() }) => {
       await handle.unpause(`Unpaused by ${by}: ${why}`)
       const [next] = (await handle.describe()).info.nextActionTimes
-      return { text: `${name} goes on${next === undefined ? '' : `; next at ${next.toISOString()}`}.` }
+      return {
+        text: `${name} is active again${next === undefined ? '' : `; next run at ${next.toISOString()}`}.`,
+      }
     },
   })
 }
@@ -70,15 +72,15 @@ export function configureUnpause(command: Command, terminal: Terminal): void {
 const startedWithinMs = 10_000
 
 export function configureTrigger(command: Command, terminal: Terminal): void {
-  command.description('start a run now, also of a paused schedule')
-  configureSteering<object>({
+  command.description('start a run now, even if the schedule is paused')
+  configureControl<object>({
     command,
     terminal,
     act: async ({ handle, description }, { name }) => {
       const [running] = description.info.runningActions
       if (running !== undefined)
         throw new RefusedError(
-          `The run ${running.workflow.workflowId} of ${name} has not ended; no other was started.`,
+          `The run ${running.workflow.workflowId} of ${name} is still active, so no other was started.`,
           {
             hint: `Follow it with: ${shell`connector watch ${running.workflow.workflowId}`}`,
           },
@@ -92,7 +94,7 @@ export function configureTrigger(command: Command, terminal: Terminal): void {
           return { text: `Started ${run}. Follow it with: ${shell`connector watch ${run}`}`, run }
       }
       throw new Error(
-        `Temporal took the trigger of ${name} and has started no run. Look at the schedule in its UI.`,
+        `Temporal accepted the trigger of ${name} but started no run. Check the schedule in the Temporal UI.`,
       )
     },
   })
@@ -100,15 +102,17 @@ export function configureTrigger(command: Command, terminal: Terminal): void {
 
 export function configureDelete(command: Command, terminal: Terminal): void {
   command
-    .description('take it away; what it started goes on, and `apply` makes it again')
-    .option('--yes', 'without being asked')
-  configureSteering<{ yes?: boolean }>({
+    .description('delete a schedule; its runs continue, and `apply` creates it again')
+    .option('--yes', 'delete without asking')
+  configureControl<{ yes?: boolean }>({
     command,
     terminal,
     act: async ({ handle }, { name, yes = false }) => {
       if (!yes) {
         if (!terminal.isInteractive)
-          throw new RefusedError(`There is nobody to ask whether to delete ${name}.`, { hint: 'Add --yes.' })
+          throw new RefusedError(`Deleting ${name} needs a confirmation, and this is not a terminal.`, {
+            hint: 'Add --yes.',
+          })
         const answer = await terminal.ask(`Delete the schedule ${name}? [y/N] `)
         if (!/^(y|yes|s|si|sí)$/i.test(answer)) throw new RefusedError('Nothing was deleted.')
       }
