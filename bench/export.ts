@@ -78,7 +78,7 @@ async function wholeExport(to: 'csv' | 'duckdb' | 'parquet' | 'postgres'): Promi
       WAREHOUSE_URL: (await warehouse?.createDatabase()) ?? '',
       TEMPORAL_ADDRESS: server.address,
     },
-    until: 'Listening',
+    until: 'listening',
     from: 'stderr',
   })
   const connection = await Connection.connect({ address: server.address })

@@ -71,7 +71,7 @@ const worker = await startNode({
     CONNECTOR_DATA_DIR: dataDir,
     TEMPORAL_ADDRESS: server.address,
   },
-  until: 'Listening',
+  until: 'listening',
   from: 'stderr',
 })
 closing.defer(() => endProcess(worker.child))

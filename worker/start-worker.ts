@@ -6,6 +6,7 @@ import type { Identity } from '../core/runs/identity.ts'
 import { LockLostError } from '../core/state/errors.ts'
 import { openState, type State } from '../core/state/open.ts'
 import { acquireLock, type WorkerLock } from '../core/state/data-folder-lock.ts'
+import { freeBytes, leastFreeBytes } from '../core/storage/free-space.ts'
 import { connectTemporal, connectWithRetries } from './connect-temporal.ts'
 import { prepareDataFolder } from './data-folder.ts'
 import { createDestinations } from './destinations.ts'
@@ -166,6 +167,7 @@ async function createInstruments(options: {
   const metrics = createMetrics({
     info: { version, workspace, mode },
     countChanges: () => state.ledger.totals(),
+    freeBytes: () => freeBytes(settings.dataDir),
     proven,
   })
   const health = createServiceHealth({
@@ -253,6 +255,7 @@ async function openMonitor(
       toReadiness({
         polling: () => checkPolling({ ...started, ...poller }),
         lock: () => Promise.resolve(toLockCheck({ lock, dataDir })),
+        disk: () => toDiskCheck(dataDir),
         service: () => health.look(),
       }),
   })
@@ -262,3 +265,9 @@ const toLockCheck = ({ lock, dataDir }: { lock: WorkerLock; dataDir: string }) =
   lock.isHeld()
     ? { ok: true, says: `holds ${dataDir}` }
     : { ok: false, says: `${dataDir} is no longer what it locked: restart the worker` }
+
+async function toDiskCheck(dataDir: string) {
+  const free = await freeBytes(dataDir)
+  const says = `${Math.floor(free / 1e6)} MB are free on the disk of ${dataDir}`
+  return free < leastFreeBytes ? { ok: false, says: `only ${says}: free some` } : { ok: true, says }
+}

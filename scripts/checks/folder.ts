@@ -1,16 +1,13 @@
 import { existsSync } from 'node:fs'
-import { statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { FolderLockedError } from '../../core/state/errors.ts'
 import { openState } from '../../core/state/open.ts'
 import { acquireLock } from '../../core/state/data-folder-lock.ts'
+import { freeBytes, leastFreeBytes } from '../../core/storage/free-space.ts'
 import { prepareDataFolder } from '../../worker/data-folder.ts'
 import { shell } from '../../core/runs/view/shell.ts'
 import { findExposed, type AllowedReaders } from '../../worker/settings/permissions.ts'
 import { fine, wrong, type Finding } from './finding.ts'
-
-/** Less than this, and an export of a few thousand records or a day of Temporal's own database fills the disk. */
-const leastFreeMb = 100
 
 /** Whether the data folder takes files, has room, and is nobody else's. */
 export async function checkFolder(options: {
@@ -32,9 +29,9 @@ export async function checkFolder(options: {
     ]
   if (existsSync(join(dataDir, 'state.db')))
     await (await openState({ folder: dataDir, readOnly: true })).close()
-  const { bavail, bsize } = await statfs(dataDir)
-  const freeMb = Math.floor((bavail * bsize) / 1e6)
-  if (freeMb < leastFreeMb)
+  const free = await freeBytes(dataDir)
+  const freeMb = Math.floor(free / 1e6)
+  if (free < leastFreeBytes)
     return [
       wrong(
         'data folder',

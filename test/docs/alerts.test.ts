@@ -22,6 +22,7 @@ async function ownMetrics(): Promise<Map<string, Set<string>>> {
   const metrics = createMetrics({
     info: { version: '1' },
     countChanges: () => Promise.resolve([]),
+    freeBytes: () => Promise.resolve(1),
     proven: [],
   })
   const resource = 'plans'
@@ -43,13 +44,26 @@ function sdkNames(): string {
   return readFileSync(join(bridge, '../releases', `${cpu}-${system}`, 'index.node'), 'latin1')
 }
 
+interface Dashboard {
+  uid: string
+  panels: { title: string; description: string; targets: { expr: string }[] }[]
+}
+
+const dashboard = JSON.parse(docs('deployment/grafana/dashboards/billing-connector.json')) as Dashboard
+
+/** All that asks Prometheus for something. */
+const queries = [
+  ...rules.map(({ alert, expr }) => ({ name: alert, expr })),
+  ...dashboard.panels.flatMap(({ title, targets }) => targets.map(({ expr }) => ({ name: title, expr }))),
+]
+
 const metricNames = (expr: string) =>
   expr.match(/\b(billing_connector|temporal|process|nodejs)_\w+/g)?.filter((name) => name !== 'up') ?? []
 
-test('name only metrics and labels that exist', async () => {
+test('alerts and the dashboard name only metrics and labels that exist', async () => {
   const own = await ownMetrics()
   const sdk = sdkNames()
-  for (const { alert, expr } of rules) {
+  for (const { name: alert, expr } of queries) {
     const names = metricNames(expr)
     expect(names.length > 0 || expr.includes('up{'), `${alert} looks at nothing`).toBe(true)
     for (const name of names) {
@@ -61,10 +75,13 @@ test('name only metrics and labels that exist', async () => {
     for (const [, name = '', inner = ''] of expr.matchAll(/\b(billing_connector_\w+)\{([^}]*)\}/g))
       for (const [, label = ''] of inner.matchAll(/(\w+)=~?"/g))
         expect(own.get(name), `${alert} asks ${name} for ${label}`).toContain(label)
+    for (const [, labels = '', inner = ''] of expr.matchAll(/\bby \(([^)]*)\) \(?(?:\w+\()?(\w+)/g))
+      for (const label of labels.split(', '))
+        if (own.has(inner)) expect(own.get(inner), `${alert} groups ${inner} by ${label}`).toContain(label)
   }
 })
 
-test('are explained one by one, and every metric of ours is on the page', async () => {
+test('alerts are explained one by one, and every metric of ours is on the page', async () => {
   const page = docs('monitoring.md')
   expect(rules.length).toBeGreaterThan(10)
   for (const { alert, labels, annotations } of rules) {
@@ -79,4 +96,29 @@ test('are explained one by one, and every metric of ours is on the page', async 
     const base = name.replace(/^billing_connector_/, '').replace(/_(sum|count|bucket)$/, '')
     expect(page).toContain(`| \`${base}\` `)
   }
+})
+
+test('the dashboard shows what an administrator is asked about', () => {
+  const shown = dashboard.panels.flatMap(({ targets }) => targets.flatMap(({ expr }) => metricNames(expr)))
+  const base = (name: string) => name.replace(/_(sum|count|bucket)$/, '')
+  expect(new Set(shown.map(base))).toEqual(
+    new Set([
+      ...[
+        'last_proven_timestamp_seconds',
+        'exports_total',
+        'requests_total',
+        'request_seconds',
+        'rate_wait_seconds',
+        'changes',
+        'records_total',
+        'refused',
+        'publish_seconds',
+        'disk_free_bytes',
+      ].map((name) => `billing_connector_${name}`),
+      'process_resident_memory_bytes',
+      'temporal_activity_execution_failed',
+      'temporal_workflow_task_execution_failed',
+    ]),
+  )
+  for (const { title, description } of dashboard.panels) expect(description, title).toMatch(/\.$/)
 })

@@ -11,6 +11,8 @@ export interface MetricsOptions {
   info: Readonly<Record<string, string>>
   /** How many changes stand where. */
   countChanges: () => Promise<readonly { state: ChangeState; number: number }[]>
+  /** On the disk of the data folder. */
+  freeBytes: () => Promise<number>
   /** What was proven last, from before this process. */
   proven: readonly LastProven[]
 }
@@ -27,13 +29,14 @@ export interface Metrics {
 const countingShare = 0.01
 
 /** What Prometheus is told of this process. Names, counts and times: no row and no secret has a way in here. */
-export function createMetrics({ info, countChanges, proven }: MetricsOptions): Metrics {
+export function createMetrics({ info, countChanges, freeBytes, proven }: MetricsOptions): Metrics {
   const registers = [new Registry()]
   const [registry] = registers as [Registry]
   collectDefaultMetrics({ register: registry })
   const make = instruments(registers)
   make.info(info)
   make.changes(countChanges)
+  make.diskFree(freeBytes)
   for (const labels of possibleExports()) make.exports.inc(labels, 0)
   const provenAt = new Map<string, number>()
   // Kept parts of an older read may be published after those of a later one.
@@ -109,6 +112,13 @@ function instruments(registers: Registry[]) {
       const help = 'Changes of all runs in the ledger of the data folder, by where they stand.'
       return createChangesGauge(named('changes', help), count)
     },
+    diskFree: (freeBytes: MetricsOptions['freeBytes']) =>
+      new Gauge({
+        ...named('disk_free_bytes', 'Free bytes on the disk of the data folder.'),
+        async collect() {
+          this.set(await freeBytes())
+        },
+      }),
     requests: new Counter(
       named(
         'requests_total',

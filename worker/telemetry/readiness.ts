@@ -6,7 +6,7 @@ export interface Check {
 /** Whether a worker can do its work now, and if not, what is missing. */
 export interface Readiness {
   ready: boolean
-  /** `polling`, `lock`, `service`. */
+  /** `polling`, `lock`, `disk`, `service`. */
   checks: Record<string, Check>
 }
 

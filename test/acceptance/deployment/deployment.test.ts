@@ -44,7 +44,7 @@ describe('docker-compose.yml', () => {
     const own = await loadWith({ ...enough, WAREHOUSE_URL_FILE: './secrets/warehouse-url' })
     for (const { services } of [own, model])
       expect(Object.keys(services).toSorted()).toEqual(
-        'console postgresql prometheus sandbox temporal temporal-namespace temporal-schema temporal-ui worker'.split(
+        'console grafana postgresql prometheus sandbox temporal temporal-namespace temporal-schema temporal-ui worker'.split(
           ' ',
         ),
       )
@@ -100,13 +100,22 @@ describe('docker-compose.yml', () => {
     )
     expect(published).toEqual([
       ['console', '127.0.0.1', '8080', 8080],
+      ['grafana', '127.0.0.1', '3000', 3000],
       ['prometheus', '127.0.0.1', '9090', 9090],
       ['temporal', '127.0.0.1', '7233', 7233],
     ])
   })
 
   test('gives no right that is not needed, and everything comes back by itself', () => {
-    for (const name of ['worker', 'sandbox', 'console', 'temporal-ui', 'prometheus', 'temporal-namespace'])
+    for (const name of [
+      'worker',
+      'sandbox',
+      'console',
+      'temporal-ui',
+      'prometheus',
+      'grafana',
+      'temporal-namespace',
+    ])
       expect(model.services[name], name).toMatchObject({ read_only: true, cap_drop: ['ALL'] })
     expect(model.services['worker']?.user).toBe('1000:1000')
     for (const [name, { restart }] of Object.entries(model.services))
@@ -129,6 +138,30 @@ describe('docker-compose.yml', () => {
     expect(await read('docs', 'alerts.yml')).toContain(`up{job="${scrape?.job_name}"}`)
     const mounted = model.services['prometheus']?.volumes?.map(({ target }) => target)
     for (const rule of rules) expect(mounted).toContain(rule)
+  })
+
+  test('gives Grafana a dashboard, and the Prometheus that the dashboard asks', async () => {
+    const grafana = model.services['grafana']
+    const mounted = new Map(grafana?.volumes?.map(({ source, target }) => [target, source]))
+    const folder = mounted.get('/etc/grafana/provisioning') ?? ''
+    const { datasources } = parse(await readFile(join(folder, 'datasources', 'prometheus.yml'), 'utf8')) as {
+      datasources: { uid: string; url: string }[]
+    }
+    expect(datasources).toMatchObject([{ uid: 'prometheus', url: 'http://prometheus:9090' }])
+    const { providers } = parse(
+      await readFile(join(folder, 'dashboards', 'billing-connector.yml'), 'utf8'),
+    ) as { providers: { options: { path: string } }[] }
+    const dashboards = mounted.get(providers[0]?.options.path ?? '') ?? ''
+    expect(await isThere(join(dashboards, 'billing-connector.json'))).toBe(true)
+    expect(grafana?.environment?.['GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH']).toBe(
+      '/var/lib/grafana/dashboards/billing-connector.json',
+    )
+  })
+
+  test('links to the UI under the port that people open it at', async () => {
+    const other = await loadWith({ ...enough, CONSOLE_PORT: '18080' })
+    expect(other.services['worker']?.environment?.['CONNECTOR_UI_URL']).toBe('http://127.0.0.1:18080')
+    expect(model.services['worker']?.environment?.['CONNECTOR_UI_URL']).toBe('http://127.0.0.1:8080')
   })
 
   test('starts each service when what it needs is there', () => {
@@ -250,7 +283,7 @@ describe('the Dockerfile', () => {
     const [program = '', ...words] = JSON.parse(line) as string[]
     const world = await createWorld()
     const worker = startCommand(world, ['worker'], { env: { CONNECTOR_METRICS_ADDRESS: '127.0.0.1:0' } })
-    await worker.says('Listening')
+    await worker.says('listening')
     const [, url = ''] = /(http:\/\/127\.0\.0\.1:\d+)\/metrics/.exec(worker.texts.stderr) ?? []
     const ask = () =>
       new Promise((resolve) => {

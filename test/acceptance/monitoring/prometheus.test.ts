@@ -18,6 +18,9 @@ const docs = fileURLToPath(new URL('../../../docs/', import.meta.url))
 const { groups } = parse(readFileSync(`${docs}alerts.yml`, 'utf8')) as {
   groups: { rules: { alert: string }[] }[]
 }
+const dashboard = JSON.parse(
+  readFileSync(`${docs}deployment/grafana/dashboards/billing-connector.json`, 'utf8'),
+) as { panels: { title: string; targets: { expr: string }[] }[] }
 const alerts = groups.flatMap(({ rules }) => rules.map(({ alert }) => alert))
 
 describe('the alert rules', () => {
@@ -66,6 +69,12 @@ describe('Prometheus with the configuration of the docs', () => {
       return rules.every(({ health, state }) => health === 'ok' && state === 'inactive')
     })
     expect(rules.map(({ name }) => name)).toEqual(alerts)
+
+    for (const { title, targets } of dashboard.panels)
+      for (const { expr } of targets) {
+        const { status, error } = await prometheus.check(expr)
+        expect({ title, status, error }).toEqual({ title, status: 'success', error: undefined })
+      }
 
     world.sandbox.control.setFaults({ faults: [{ kind: 'error', status: 401 }] })
     const refused = await startRun({

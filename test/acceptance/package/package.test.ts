@@ -38,7 +38,7 @@ function start({ node, words, env = {} }: { node: string; words: string[]; env?:
   for (const name of ['stdout', 'stderr'] as const)
     child[name].setEncoding('utf8').on('data', (text: string) => {
       texts[name] += text
-      if (texts[name].includes('Listening')) heard()
+      if (texts[name].includes('listening')) heard()
     })
   const ended = new Promise<{ code: number | null } & typeof texts>((resolve) => {
     child.once('close', (code) => {

@@ -22,7 +22,7 @@ describe('an export whose processes are killed', () => {
       const world = await createWorld({ ...quiet, counts: { customers: 3_000 * kills } })
       const client = await connectTemporal()
       let worker = startConnector(world, ['worker'])
-      await says(worker, 'Listening')
+      await says(worker, 'listening')
       const undisturbed = await (await startRun({ client, world, input })).result()
 
       // Twenty pages a second: most kills come after a checkpoint, which is made every second.
@@ -33,7 +33,7 @@ describe('an export whose processes are killed', () => {
         killGroup(worker)
         await once(worker, 'exit')
         worker = startConnector(world, ['worker'])
-        await says(worker, 'Listening')
+        await says(worker, 'listening')
       }
       world.sandbox.control.setFaults({ faults: [] })
       const report = await run.result()
@@ -50,7 +50,7 @@ describe('an export whose processes are killed', () => {
     const first = await startDevServer({ dataDir: world.dataDir, binary, ui: false })
     const grpc = Number(first.address.split(':')[1])
     const worker = startConnector(world, ['worker'], { TEMPORAL_ADDRESS: first.address })
-    await says(worker, 'Listening')
+    await says(worker, 'listening')
     const client = await connectTemporal(first.address)
     const run = await startRun({ client, world, input })
     await pagesRead(world, 10)

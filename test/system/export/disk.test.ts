@@ -19,7 +19,7 @@ describe('an export whose disk takes no more', () => {
     // In blocks of 1,024 bytes: two thirds of the customers, which takes them longer than a checkpoint's second.
     const through = ['bash', '-c', 'ulimit -f 1800; exec "$0" "$@"']
     const limited = startCommand(world, ['worker'], { through })
-    await limited.says('Listening')
+    await limited.says('listening')
     const failed = await startCommand(world, words).ended
     expect(failed.code).toBe(1)
     expect(failed.stderr).toMatch(/error: [^\n]*the file would be larger than is allowed \(EFBIG\)[^\n]*\n$/)
@@ -31,7 +31,7 @@ describe('an export whose disk takes no more', () => {
     world.sandbox.control.setFaults({ faults: [] })
     const before = asked(world)
     const worker = startCommand(world, ['worker'])
-    await worker.says('Listening')
+    await worker.says('listening')
     const { code, stdout, stderr } = await startCommand(world, words).ended
     expect({ code, stderr }).toMatchObject({ code: 0 })
     const [published] = (JSON.parse(stdout) as Printed).exports

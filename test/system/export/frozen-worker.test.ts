@@ -22,7 +22,7 @@ test('a worker that is stopped in the middle of a read, given up on and woken ag
     drift: { customers: { perSecond: { deletes: 5, inserts: 5, updates: 5 } } },
   })
   const worker = startCommand(world, ['worker'])
-  await worker.says('Listening')
+  await worker.says('listening')
   const pid = worker.child.pid ?? 0
   onTestFinished(() => void process.kill(pid, 'SIGKILL'))
   const client = await connectTemporal()

@@ -14,7 +14,7 @@ describe('two commands on one data folder', () => {
   test('are not two workers: the second is refused, with the pid of the first', async () => {
     const world = await createWorld()
     const first = startCommand(world, ['worker'])
-    await first.says('Listening')
+    await first.says('listening')
     const [worker, up, exported] = await Promise.all([
       startCommand(world, ['worker']).ended,
       startCommand(world, ['up'], { env: local }).ended,

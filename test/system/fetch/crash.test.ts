@@ -18,7 +18,7 @@ const seed = 20261122
 /** A worker in a process of its own, listening. */
 async function startWorkerProcess(world: World) {
   const worker = startCommand(world, ['worker'])
-  await worker.says('Listening')
+  await worker.says('listening')
   return worker.child
 }
 

@@ -38,8 +38,8 @@ async function startWorkerProcess(world: World): Promise<ChildProcess> {
   onTestFinished(() => void child.kill('SIGKILL'))
   let heard = ''
   child.stderr?.on('data', (data) => (heard += String(data)))
-  await until(() => heard.includes('Listening') || child.exitCode !== null)
-  expect(heard).toContain('Listening')
+  await until(() => heard.includes('listening') || child.exitCode !== null)
+  expect(heard).toContain('listening')
   return child
 }
 

@@ -41,7 +41,7 @@ test(
     const world = await createWorld({ counts, faults: [slowly] })
     // So short that a request in flight has run out of time when the worker wakes up, although its reply is there.
     const worker = startCommand(world, ['worker'], { env: { BILLING_TIMEOUT_SECONDS: '2' } })
-    await worker.says('Listening')
+    await worker.says('listening')
     const pid = worker.child.pid ?? 0
     onTestFinished(() => void process.kill(pid, 'SIGKILL'))
     const client = await connectTemporal()
@@ -67,7 +67,7 @@ test(
     const first = await startDevServer({ dataDir: world.dataDir, binary, ui: false })
     const grpc = Number(first.address.split(':')[1])
     const worker = startCommand(world, ['worker'], { env: { TEMPORAL_ADDRESS: first.address } })
-    await worker.says('Listening')
+    await worker.says('listening')
     const client = await connectTemporal(first.address)
     const run = await startSlowly({ world, client, rows: 200 })
     await sent(world, 30)

@@ -32,7 +32,7 @@ async function openHouse() {
   let server = await startDevServer(serverOptions)
   const startWorker = async () => {
     const command = startCommand(world, ['worker'], { env })
-    await command.says('Listening')
+    await command.says('listening')
     return command
   }
   let worker = await startWorker()

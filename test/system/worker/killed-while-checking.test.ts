@@ -21,7 +21,7 @@ test.each(Object.entries(kinds))(
     })
     breakSome(world, { ids: idsOf(world).slice(0, 3), reason: 'gateway_issue' })
     const worker = startCommand(world, ['worker'])
-    await worker.says('Listening')
+    await worker.says('listening')
     const run = await start({ client: await connectTemporal(), world })
     await until(() => asked(world) > 0)
     const exited = once(worker.child, 'exit')
@@ -30,7 +30,7 @@ test.each(Object.entries(kinds))(
     const before = asked(world)
     // Longer than Temporal waits for a sign of life and for another try: a check that only takes its time gives them.
     world.sandbox.control.setFaults({ faults: [{ kind: 'latency', ms: 10_000 }] })
-    await startCommand(world, ['worker']).says('Listening')
+    await startCommand(world, ['worker']).says('listening')
     const isAnswered = () => world.sandbox.control.requests()[before]?.status !== undefined
     await until(() => asked(world) > before && isAnswered())
     expect(asked(world)).toBeLessThanOrEqual(before + 2)

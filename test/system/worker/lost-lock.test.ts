@@ -6,7 +6,7 @@ import { asked, createWorld, local, startCommand, until } from '../export/world.
 test('a worker whose lock file is removed stops at once and says why', async () => {
   const world = await createWorld({ counts: { plans: 1 } })
   const worker = startCommand(world, ['worker'])
-  await worker.says('Listening')
+  await worker.says('listening')
   const before = performance.now()
   await rm(join(world.dataDir, 'worker.lock'))
   const { code, stderr } = await worker.ended

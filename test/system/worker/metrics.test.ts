@@ -1,6 +1,8 @@
-import { readFile, rename } from 'node:fs/promises'
+import { execFileSync } from 'node:child_process'
+import { mkdtemp, readFile, rename, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Manifest } from '../../../core/destinations/manifest.ts'
 import { endProcess } from '../../../core/state/process-identity.ts'
 import { readServerRecord } from '../../../scripts/dev-server/server-record.ts'
@@ -15,6 +17,7 @@ import {
   type World,
 } from '../export/world.ts'
 import { addonsCsv, putFile, quick, startImport } from '../import/world.ts'
+import { mayMount } from '../export/full-disk.ts'
 import { scrape, sumOf } from './scrape.ts'
 
 const served = { CONNECTOR_METRICS_ADDRESS: '127.0.0.1:0' } as const
@@ -209,5 +212,24 @@ describe('the readiness of a worker', () => {
     expect((await fetch(`${url}/metrics`, { method: 'POST' })).status).toBe(405)
     child.kill('SIGTERM')
     await ended
+  })
+
+  test.skipIf(!mayMount())('ends where the disk of the data folder is nearly full', async () => {
+    const world = await createWorld()
+    const disk = await mkdtemp(join(tmpdir(), 'small-'))
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m,mode=700', 'tmpfs', disk])
+    const { url, child, ended } = await startServing(world, 'worker', { CONNECTOR_DATA_DIR: disk })
+    onTestFinished(async () => {
+      child.kill('SIGKILL')
+      await ended
+      execFileSync('umount', [disk])
+      await rm(disk, { recursive: true })
+    })
+    const { wrong, checks } = await ready(url)
+    expect(wrong).toContain('disk')
+    expect(checks['disk']?.says).toMatch(/^only \d+ MB are free on the disk of/)
+    const free = sumOf(await scrape(url), 'billing_connector_disk_free_bytes', {})
+    expect(free).toBeGreaterThan(1e6)
+    expect(free).toBeLessThan(64e6)
   })
 })

@@ -71,7 +71,7 @@ test.each<[string, string, Start]>([
     })
     const client = await connectTemporal()
     const worker = startCommand(world, ['worker'])
-    await worker.says('Listening')
+    await worker.says('listening')
     const end = await start(world, client)
     const before = asked(world)
     const isOneOnItsWay = () => requestsOf(world, requests).some(({ status }) => status === undefined)
@@ -83,7 +83,7 @@ test.each<[string, string, Start]>([
     const writes = world.sandbox.control.requests().filter(({ method }) => method !== 'GET')
     expect(writes.filter(({ status }) => status === undefined)).toEqual([])
     const atTheEnd = asked(world)
-    await startCommand(world, ['worker']).says('Listening')
+    await startCommand(world, ['worker']).says('listening')
     await until(() => asked(world) > atTheEnd)
     const seconds = (performance.now() - toldAt) / 1000
     console.log(`at work again after ${seconds.toFixed(1)} s`)
