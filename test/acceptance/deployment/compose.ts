@@ -83,7 +83,8 @@ function fill(value: unknown, env: Readonly<Record<string, string>>): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, fill(one, env)]))
 }
 
-const form = /\$\$|\$\{([A-Z_]+):([-+?])([^}]*)\}|\$/g
+/** A default may hold a variable itself. */
+const form = /\$\$|\$\{([A-Z_]+):([-+?])((?:[^{}]|\$\{[^}]*\})*)\}|\$/g
 
 function fillText(text: string, env: Readonly<Record<string, string>>): string {
   return text.replaceAll(form, (whole, name?: string, how?: string, other = '') => {
@@ -92,7 +93,7 @@ function fillText(text: string, env: Readonly<Record<string, string>>): string {
     const given = env[name] ?? ''
     if (how === '+') return given === '' ? '' : other
     if (how === '?' && given === '') throw new Error(`${name} is required: ${other}`)
-    return given === '' ? other : given
+    return given === '' ? fillText(other, env) : given
   })
 }
 
