@@ -1,3 +1,4 @@
+import { KeyHeldError } from '../state/errors.ts'
 import type { KeySpace } from '../state/ledger/key-queries.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import type { ChangeKind } from './change-kind.ts'
@@ -113,9 +114,7 @@ async function markClaims({
   await inBatches(behind, async ({ row, claim }) => {
     const sends = row.sends + claim.claims - row.claims
     const claimed = { claims: claim.claims, sends, sentAt: claim.at }
-    // What is neither staged nor in doubt was closed: it only learns of the claims.
-    if (!(await moveToUnknown({ ledger, row, claimed, now })))
-      await ledger.move({ id: row.id, from: [row.state], patch: claimed })
+    await moveToUnknown({ ledger, row, claimed, now })
   })
   return behind.length
 }
@@ -151,10 +150,11 @@ const isOpen = ({ state, outcome, looks }: RowClaims): boolean =>
   (state === 'unknown' && !(outcome === 'restored' && looks === 0))
 
 /**
- * Moves a row that may have been sent without its ledger knowing. Such a send may still take effect, as one that was
- * made now, so that looks from before it prove nothing.
+ * Moves a row that may have been sent without its ledger knowing, in whichever state the ledger has it. Such a send may
+ * still take effect, as one that was made now, so that looks from before it prove nothing. Where another run has taken
+ * the key of a closed row, that run may not send blindly either.
  */
-export function moveToUnknown({
+export async function moveToUnknown({
   ledger,
   row,
   claimed = { claims: row.claims + 1, sends: row.sends + 1 },
@@ -167,7 +167,23 @@ export function moveToUnknown({
   now: () => number
 }): Promise<boolean> {
   const patch = { ...claimed, unknownSince: now(), looks: 0, answeredAt: null }
-  return move({ ledger, row, to: 'unknown', by: 'restore', outcome: 'restored', patch })
+  const unknown = { ledger, row, to: 'unknown', by: 'restore', outcome: 'restored' } as const
+  try {
+    return await move({ ...unknown, patch: { ...patch, holdsKey: true } })
+  } catch (error) {
+    if (!(error instanceof KeyHeldError)) throw error
+  }
+  for (const holder of await holdersOfKey({ ledger, row }))
+    if (holder.state === 'staged') await moveToUnknown({ ledger, row: holder, now })
+  return await move({ ...unknown, patch: { ...patch, holdsKey: false } })
+}
+
+/** The changes that hold the key of a row now: the row itself, or those of other runs. */
+export async function holdersOfKey({ ledger, row }: { ledger: Ledger; row: Pick<LedgerRow, 'id'> }) {
+  const change = await ledger.byId(row)
+  if (change === undefined) return []
+  const { workspace, mode, kind, key } = change
+  return await ledger.holders({ workspace, mode, kind, keys: [key] })
 }
 
 async function inBatches<T>(rows: readonly T[], write: (row: T) => Promise<unknown>): Promise<void> {

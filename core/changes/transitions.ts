@@ -38,6 +38,10 @@ export const moves: readonly Move[] = [
   },
   { from: 'sending', to: 'unknown', by: 'restore', rule: 'the same, and it was being sent at the backup' },
   { from: 'unknown', to: 'unknown', by: 'restore', rule: 'the same: it may have been sent once more' },
+  { from: 'done', to: 'unknown', by: 'restore', rule: 'the same, and it was done at the backup' },
+  { from: 'rejected', to: 'unknown', by: 'restore', rule: 'the same, and it was rejected at the backup' },
+  { from: 'parked', to: 'unknown', by: 'restore', rule: 'the same, and it was parked at the backup' },
+  { from: 'dropped', to: 'unknown', by: 'restore', rule: 'the same, and it was dropped at the backup' },
   {
     from: 'staged',
     to: 'dropped',

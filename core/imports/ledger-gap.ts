@@ -43,9 +43,9 @@ export function gapOf({
     onHeld: async (held) => {
       for (const [run, rows] of Map.groupBy(held, ({ by }) => by.run)) {
         await learnClaims({ ...deps, run })
-        const [other] = rows.filter(({ by }) => by.state !== 'staged')
-        if (other !== undefined)
-          throw new RowsTaken(`Row ${other.row} is in the run ${run} by now. Let that run end first.`)
+        for (const { row, by } of rows)
+          if ((await ledger.byId(by))?.state !== 'staged')
+            throw new RowsTaken(`Row ${row} is in the run ${run} by now. Let that run end first.`)
         await takeLease({ claims, what: leaseOf(run), owner, isClosed })
         await takeOver({ ledger, rows: rows.map(({ by }) => by), by: plan.run })
         await claims.release({ what: leaseOf(run), owner })

@@ -2,7 +2,7 @@ import type { Fault, FaultKind } from '../../sandbox/faults.ts'
 import type { Random } from './random.ts'
 
 /** Half of what a run waits before it looks: a lost request has taken its effect by then, if it ever does. */
-const lateSeconds = 0.03
+export const lateSeconds = 0.03
 
 const writes = [
   'POST /retentions/',

@@ -2,9 +2,7 @@ import { expect, test } from 'vitest'
 import { jobs, playHistory } from './history.ts'
 import { Tally } from './surroundings.ts'
 
-// Seed 44 finds, in one run of four, a retention that is there and called notTried after two restores: `npm run chaos`
-// shows it until that is fixed.
-const seeds = [42, 43, 45]
+const seeds = [42, 43, 44, 45]
 
 test(
   `kills, freezes, pauses, stops, restores, lost locks and lost replies: no report says what the service denies, and nothing is done twice (seeds ${seeds.join(', ')})`,

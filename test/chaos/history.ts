@@ -1,13 +1,14 @@
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { createSandbox } from '../../sandbox/sandbox.ts'
 import type { ImportInput } from '../../core/imports/input.ts'
 import type { ImportPlan } from '../../core/imports/plan.ts'
 import { readPlan } from '../../core/imports/run-files.ts'
 import type { RecoveryInput } from '../../core/recoveries/input.ts'
 import type { LedgerRow } from '../../core/state/ledger/row.ts'
-import { chooseServiceFaults } from './faults.ts'
+import { chooseServiceFaults, lateSeconds } from './faults.ts'
 import { doublesOf, excessOf, judgeImport, judgeRecovery } from './judge.ts'
 import { Random } from './random.ts'
 import { StepFailed, Terminated } from './run.ts'
@@ -181,7 +182,10 @@ async function playRecoveries(play: Play): Promise<string[]> {
   }
   for (let command = 1; command <= stormyCommands + 1; command += 1) {
     weather(play, command)
-    const since = sandbox.control.mark()
+    let since = sandbox.control.mark()
+    // What a terminated run has begun ends meanwhile: those resumes are not this run's.
+    const left = world.worker().underWay()
+    void left?.then(() => wait(lateSeconds * 1_000)).then(() => (since = sandbox.control.mark()))
     const result = await unlessEnded(world, () =>
       world.play(`recovery-${command}`, (run) => recoverSubscriptions(run, { input, seconds })),
     )

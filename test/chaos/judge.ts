@@ -86,14 +86,14 @@ export function judgeRecovery({
   const { counts, verdict } = result
   const resumed = resumesOf(sandbox, since)
   const findings: Finding[] = []
-  for (const { key, state, outcome } of rows) {
+  for (const { key, state, outcome, error } of rows) {
     const record = sandbox.control.get({ resource: 'subscriptions', id: key })
     const status = String(record?.['status'])
     if (state === 'done' && status !== 'active') findings.push(`${key} is called ${outcome} and is ${status}`)
     const times = resumed.get(key) ?? 0
     const isCalledUntouched = outcome === 'notTried' || outcome === 'coolingDown' || state === 'rejected'
     if (isCalledUntouched && times > 0)
-      findings.push(`${key} is called ${outcome} and was resumed ${times} times`)
+      findings.push(`${key} is called ${outcome} (${error}) and was resumed ${times} times`)
   }
   if (new Set(rows.map(({ key }) => key)).size !== rows.length) findings.push('a subscription has two rows')
   const open = counts.unknown + counts.parked + counts.staged + counts.notTried

@@ -99,6 +99,8 @@ export async function openWorker({ sandbox, dataDir, settleMs, client }: WorkerO
     loseLock: () => {
       isHeld = false
     },
+    /** What it has begun and not ended; undefined where there is nothing. */
+    underWay: () => (running.size === 0 ? undefined : Promise.all(running)),
     /** Waits for all that it has begun. */
     close: async () => {
       await Promise.all(running)

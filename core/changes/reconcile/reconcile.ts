@@ -1,3 +1,4 @@
+import { KeyHeldError } from '../../state/errors.ts'
 import type { Billing } from '../../billing/client.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
@@ -7,7 +8,8 @@ import { attemptsUsed } from '../attempts.ts'
 import { parseBody } from '../body.ts'
 import { lookUp } from './lookup.ts'
 import { move } from '../transitions.ts'
-import type { Outcome } from '../outcomes.ts'
+import { holdersOfKey } from '../ledger-gap.ts'
+import { type Outcome, outcomes } from '../outcomes.ts'
 
 export interface ReconcileOptions {
   ledger: Ledger
@@ -171,15 +173,28 @@ const sawOf = ({ saw }: { saw?: unknown }) => (saw === undefined ? {} : { answer
 const park = (reconciling: Reconciling, row: LedgerRow, outcome: Outcome, error: string | null) =>
   close(reconciling, row, { to: 'parked', outcome, patch: { error, closedAt: reconciling.now() } })
 
-async function close(
-  reconciling: Reconciling,
-  row: LedgerRow,
-  to: Pick<Parameters<typeof move>[0], 'outcome' | 'patch'> & {
-    to: keyof ReconcileResult['reconciled']
-    by?: 'look' | 'repeat'
-  },
-): Promise<void> {
-  const patch = { lookedAt: reconciling.now(), looks: row.looks + 1, ...to.patch }
-  const moved = await move({ ledger: reconciling.ledger, row, by: 'look', ...to, patch })
-  if (moved) reconciling.reconciled[to.to] += 1
+type Closing = Pick<Parameters<typeof move>[0], 'outcome' | 'patch'> & {
+  to: keyof ReconcileResult['reconciled']
+  by?: 'look' | 'repeat'
+}
+
+async function close(reconciling: Reconciling, row: LedgerRow, to: Closing): Promise<void> {
+  const { ledger, now } = reconciling
+  // Only what holds its key may be sent.
+  const isToSend = to.to === 'staged'
+  const patch = { lookedAt: now(), looks: row.looks + 1, ...(isToSend && { holdsKey: true }), ...to.patch }
+  try {
+    const moved = await move({ ledger, row, by: 'look', ...to, patch })
+    if (moved) reconciling.reconciled[to.to] += 1
+  } catch (error) {
+    if (!isToSend || !(error instanceof KeyHeldError)) throw error
+    await leaveToHolder(reconciling, row, to)
+  }
+}
+
+/** Another run took the key of what a ledger that was put back calls closed: this one may not send it again. */
+async function leaveToHolder(reconciling: Reconciling, row: LedgerRow, { outcome, patch }: Closing) {
+  const [holder] = await holdersOfKey({ ledger: reconciling.ledger, row })
+  const error = `${patch?.error ?? outcomes[outcome]}; row ${holder?.row} of the run ${holder?.run} has it by now`
+  await park(reconciling, row, outcome, error)
 }

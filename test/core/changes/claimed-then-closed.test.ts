@@ -1,0 +1,158 @@
+import { expect, test } from 'vitest'
+import { changeKinds } from '../../../core/changes/kinds.ts'
+import { openClaimJournal, readClaims } from '../../../core/changes/claim-journal.ts'
+import { closeGap, markClaimed } from '../../../core/changes/ledger-gap.ts'
+import { leaveUntried } from '../../../core/changes/reconcile/close-remaining.ts'
+import { keepStagedChanges } from '../../../core/changes/staged-changes.ts'
+import type { ChangeToStage } from '../../../core/changes/stage-changes.ts'
+import { summarize } from '../../../core/changes/report.ts'
+import { leaveHeld } from '../../../core/recoveries/ledger-gap.ts'
+import { changeStates } from '../../../core/state/tables.ts'
+import {
+  addonRows,
+  copies,
+  retentionRows,
+  startEngine,
+  startSandbox,
+  temporaryFolder,
+  workspace,
+} from './engine.ts'
+
+// A ledger that was put back twice: in between, the run claimed what the second backup calls closed.
+
+const space = { workspace, mode: 'live' } as const
+const { 'create-addon': addon, 'create-retention': retention, 'resume-subscription': resume } = changeKinds
+
+test.each(changeStates.filter((state) => state !== 'sending'))(
+  'a row that was claimed since the backup is unknown, although the backup calls it %s',
+  async (state) => {
+    const engine = await startEngine({ kind: addon, sandbox: await startSandbox() })
+    const { ledger, run, runFolder: folder } = engine
+    await engine.stage(addonRows(2))
+    await ledger.moveAll({ run, from: 'staged', patch: { state, outcome: 'notTried' } })
+    {
+      await using journal = await openClaimJournal(folder)
+      await journal.record({ row: 1, claims: 1, at: 5 })
+    }
+    expect(await markClaimed({ ledger, run, folder })).toBe(1)
+    expect(await engine.rows()).toMatchObject([
+      { state: 'unknown', outcome: 'restored', claims: 1, sends: 1, sentAt: 5, looks: 0 },
+      { state, outcome: 'notTried', claims: 0 },
+    ])
+    expect(await markClaimed({ ledger, run, folder })).toBe(0)
+  },
+)
+
+test('a retention that a failed canary left, and that the run sent after a restore, is found after the next restore', async () => {
+  const sandbox = await startSandbox()
+  const folders = { begun: await temporaryFolder(), ended: await temporaryFolder() }
+  const of = { kind: retention, sandbox }
+  const begun = await startEngine({ ...of, folder: folders.begun })
+  await begun.stage(retentionRows(3))
+  const ended = await startEngine({ ...of, folder: folders.ended, beside: begun.runFolder })
+  await ended.stage(retentionRows(3))
+  await leaveUntried({ ledger: ended.ledger, run: ended.run, why: 'the canary failed' })
+  await begun.send({ rows: [2] })
+  expect(await markClaimed({ ledger: ended.ledger, run: ended.run, folder: ended.runFolder })).toBe(1)
+  await ended.finish()
+  const { counts } = await summarize(ended)
+  expect(counts).toMatchObject({ done: 1, notTried: 2, unknown: 0 })
+  expect([...copies(sandbox, 'retentions', 'number')]).toEqual([['2', 1]])
+})
+
+/**
+ * A second run sent a change whose key, by the ledger that was put back, the first still has in doubt: it was in doubt
+ * at the backup, and settled afterwards.
+ */
+async function sentByTheSecond(
+  kind: typeof resume,
+  {
+    changes,
+    ...on
+  }: {
+    sandbox: Awaited<ReturnType<typeof startSandbox>>
+    changes: ChangeToStage[]
+  },
+) {
+  const folder = await temporaryFolder()
+  const first = await startEngine({ ...on, kind, folder, run: 'first' })
+  await first.stage(changes)
+  const second = { ...on, kind, run: 'second' }
+  const sent = await startEngine(second)
+  await keepStagedChanges({
+    folder: sent.runFolder,
+    changes: (async function* () {
+      yield changes
+    })(),
+  })
+  await sent.stage(changes)
+  await sent.send({ rows: [1] })
+  await first.ledger.moveAll({
+    run: 'first',
+    from: 'staged',
+    patch: { state: 'unknown', outcome: 'lostReply' },
+  })
+  const after = await startEngine({ ...second, folder, beside: sent.runFolder })
+  const { ledger, run, runFolder } = after
+  const gap = { ledger, run, kind, space, folder: runFolder, staged: changes.length, onHeld: leaveHeld }
+  expect(await closeGap(gap)).toEqual({ restaged: changes.length, unknown: 1 })
+  return after
+}
+
+test('a subscription that the run resumed is looked at, although an earlier run has it in doubt by the ledger that was put back', async () => {
+  const sandbox = await startSandbox({
+    counts: { subscriptions: 2, customers: 10, plans: 3 },
+    needsAttention: 1,
+  })
+  const changes = [...sandbox.control.records({ resource: 'subscriptions' })].map(
+    (text, at): ChangeToStage => {
+      const { id, customer } = JSON.parse(text) as { id: string; customer: string }
+      return { row: at + 1, body: { id, customer } }
+    },
+  )
+  const after = await sentByTheSecond(resume, { sandbox, changes })
+  expect(await after.rows()).toMatchObject([
+    { state: 'unknown', outcome: 'restored', sends: 1 },
+    { state: 'dropped', outcome: 'notTried', sends: 0 },
+  ])
+  await after.finish()
+  expect((await after.rows())[0]).toMatchObject({ state: 'done', outcome: 'recovered' })
+})
+
+test('what another run holds by now is not sent again where it is absent: a person hears of both', async () => {
+  const sandbox = await startSandbox()
+  const after = await sentByTheSecond(retention, { sandbox, changes: retentionRows(3) })
+  const [sent] = sandbox.control.ids({ resource: 'retentions' })
+  sandbox.control.delete({ resource: 'retentions', id: String(sent) })
+  sandbox.control.insert({ resource: 'retentions' })
+  await after.finish()
+  expect((await after.rows())[0]).toMatchObject({
+    state: 'parked',
+    outcome: 'absent',
+    error: 'two look-ups proved that it is not there; row 1 of the run first has it by now',
+  })
+  expect((await readClaims(after.runFolder))?.recorded).toBe(1)
+})
+
+test.each([addon, retention])(
+  '$name: what a run claimed and another has taken over, by the ledger that was put back, is sent by neither before it was looked for',
+  async (kind) => {
+    const sandbox = await startSandbox()
+    const changes = kind === addon ? addonRows(1) : retentionRows(1)
+    const of = { kind, sandbox }
+    const claiming = await startEngine({ ...of, run: 'first' })
+    await claiming.stage(changes)
+    await claiming.send()
+    const folder = await temporaryFolder()
+    const first = await startEngine({ ...of, run: 'first', folder, beside: claiming.runFolder })
+    await first.stage(changes)
+    await leaveUntried({ ledger: first.ledger, run: 'first', why: 'stopped' })
+    const second = await startEngine({ ...of, run: 'second', folder })
+    await second.stage(changes)
+    await markClaimed({ ledger: first.ledger, run: 'first', folder: first.runFolder })
+    await Promise.all([first.finish(), second.finish()])
+    expect(sandbox.control.effects()).toHaveLength(1)
+    const state = kind === addon ? 'parked' : 'done'
+    expect([...(await first.rows()), ...(await second.rows())]).toMatchObject([{ state }, { state }])
+  },
+)
