@@ -2,7 +2,7 @@ import { parse } from 'csv-parse/sync'
 import { spawn } from 'node:child_process'
 import { mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { oldestNode } from '../../../scripts/node-version.ts'
@@ -86,13 +86,26 @@ describe('the package, installed in an empty folder', () => {
     }
   })
 
-  test('holds the recipe of the dev server and no code that needs a build', async () => {
+  test('holds the recipe of the dev server, all that its pages link to, and no code that needs a build', async () => {
     const packed = join(folder, 'node_modules', 'billing-connector')
     const names = await readdir(packed, { recursive: true })
     expect(names).toContain(join('dist', 'scripts', 'dev-server', 'temporal-cli', 'go.mod'))
+    const pages = names.filter((name) => name.endsWith('.md') && !name.startsWith('node_modules'))
+    expect(pages.length).toBeGreaterThan(15)
+    const links = await Promise.all(pages.map((page) => linksOf(packed, page)))
+    expect(links.flat().filter(({ target }) => !names.includes(target))).toEqual([])
     expect(names.filter((name) => /\.ts$|^test|(?:^|\/)\.env$/.test(name))).toEqual([])
   })
 })
+
+/** Where the links of a page lead, as paths inside the package. */
+async function linksOf(packed: string, page: string) {
+  const text = (await readFile(join(packed, page), 'utf8')).replaceAll(/```[^]*?```|`[^`\n]*`/g, '')
+  return [...text.matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)].map(([, path = '']) => ({
+    page,
+    target: normalize(join(dirname(page), path)),
+  }))
+}
 
 async function idsIn(where: string) {
   const text = await readFile(join(where, 'customers.csv'), 'utf8')
