@@ -215,7 +215,7 @@ async function createWorker(
       hashKey: settings.hashKey ?? '',
       versions: { connector: version },
       destinations: createDestinations(settings),
-      receivers: settings.receivers ?? [],
+      receivers: settings.receivers,
       searchAttributes: () => findSearchAttributes({ connection, namespace: temporal.namespace }),
       ui: { url: settings.uiUrl ?? temporal.uiUrl, namespace: temporal.namespace },
     }),

@@ -27,14 +27,14 @@ describe('a secret in a file of its own', () => {
   test('is judged as the variable is', () => {
     writeFileSync(join(cwd, 'warehouse'), 'mysql://u:p4ss@db/x')
     expect(() => read({ WAREHOUSE_URL_FILE: 'warehouse' })).toThrow(
-      `WAREHOUSE_URL (not shown) in ${join(cwd, 'warehouse')} is no postgres://`,
+      `WAREHOUSE_URL (not shown) in ${join(cwd, 'warehouse')} is not a postgres://`,
     )
   })
 
   test('is refused where it is empty, missing, or given twice', () => {
     writeFileSync(join(cwd, 'empty'), '\n')
     expect(() => read({ CONNECTOR_HASH_KEY_FILE: 'empty' })).toThrow('is empty; put the value in it')
-    expect(() => read({ CONNECTOR_HASH_KEY_FILE: 'nowhere' })).toThrow("can't be read; put the value in it")
+    expect(() => read({ CONNECTOR_HASH_KEY_FILE: 'nowhere' })).toThrow('cannot be read; put the value in it')
     expect(() => read({ CONNECTOR_HASH_KEY_FILE: 'empty', CONNECTOR_HASH_KEY: 'k' })).toThrow(
       'CONNECTOR_HASH_KEY and CONNECTOR_HASH_KEY_FILE are both set',
     )

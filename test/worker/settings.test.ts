@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import { loadClientConnectConfig } from '@temporalio/envconfig'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { describeSettings, listSettings } from '../../worker/settings/docs.ts'
-import { variables } from '../../worker/settings/variables.ts'
-import { readSettings, SettingsError } from '../../worker/settings/settings.ts'
+import { SettingsError } from '../../worker/settings/errors.ts'
+import { readSettings } from '../../worker/settings/settings.ts'
+import { described, variables } from '../../worker/settings/variables.ts'
 
 let cwd: string
 beforeEach(() => {
@@ -51,6 +52,7 @@ describe('settings', () => {
       dataDir: join(cwd, 'data'),
       outDirs: [],
       taskQueue: 'billing-acc_1',
+      receivers: [],
       log: { level: 'info' },
       secretFiles: [],
       allowReadableSecrets: 'false',
@@ -66,7 +68,7 @@ describe('settings', () => {
     })
     expect(problems).toHaveLength(6)
     expect(problems).toContain(
-      'BILLING_TEST_MODE ("yes") in the environment is neither true nor false; write one of the two words.',
+      'BILLING_TEST_MODE ("yes") in the environment is not one of true, false; use one of these words.',
     )
     for (const name of ['BILLING_BASE_URL', 'BILLING_WORKSPACE', 'BILLING_TOKEN', 'BILLING_CONCURRENCY']) {
       expect(problems.join('\n')).toContain(name)
@@ -82,7 +84,7 @@ describe('settings', () => {
     const { billing } = read({ BILLING_CONCURRENCY: '2', BILLING_TIMEOUT_SECONDS: '' })
     expect(billing).toMatchObject({ concurrency: 2, timeoutSeconds: 9, workspace: 'acc_1' })
     expect(problemsOf({ ...enough, BILLING_TOKEN: ' ' })).toEqual([
-      'BILLING_TOKEN is not set; give the API token, or its file in BILLING_TOKEN_FILE.',
+      'BILLING_TOKEN is not set; set it to the API token, or BILLING_TOKEN_FILE to a file that contains it.',
     ])
   })
 
@@ -97,7 +99,7 @@ describe('settings', () => {
   it('refuse http to another machine unless allowed, and take it to this one', () => {
     for (const address of ['http://api.example.test', 'http://127.0.0.1.example.test', 'http://10.0.0.1']) {
       expect(problemsOf({ ...enough, BILLING_BASE_URL: address })).toEqual([
-        expect.stringMatching(/clear; use https/),
+        expect.stringMatching(/unencrypted http; use https/),
       ])
     }
     for (const address of ['http://127.0.0.1:8080', 'http://localhost:1', 'http://[::1]:1', 'http://127.1']) {
@@ -134,9 +136,9 @@ describe('settings', () => {
       CONNECTOR_LOG_LEVEL: 'loud',
     })
     expect(problems).toEqual([
-      expect.stringContaining('("9464") in the environment is no host with a port; give one like'),
-      expect.stringContaining('("xml") in the environment is none of json, text; write'),
-      expect.stringContaining('("loud") in the environment is none of debug, info, warn, error; write'),
+      expect.stringContaining('("9464") in the environment is not a host with a port; use one like'),
+      expect.stringContaining('("xml") in the environment is not one of json, text; use'),
+      expect.stringContaining('("loud") in the environment is not one of debug, info, warn, error; use'),
     ])
   })
 
@@ -178,21 +180,54 @@ describe('settings', () => {
     await expect(token({ fresh: true })).rejects.toThrow('does not hold exactly one token')
   })
 
-  it('refuse two tokens, a missing or empty token file, and a token that is no header value, never showing it', () => {
+  it('refuse two tokens, a missing or empty token file, and a token that cannot be in a header, never showing it', () => {
     const file = join(cwd, 'token')
     writeFileSync(file, '')
     const { BILLING_TOKEN: _, ...without } = enough
+    const problemsWith = (BILLING_TOKEN_FILE: string) => problemsOf({ ...without, BILLING_TOKEN_FILE })
     expect(problemsOf({ ...enough, BILLING_TOKEN_FILE: file })).toEqual([expect.stringContaining('both set')])
-    expect(problemsOf({ ...without, BILLING_TOKEN_FILE: file })).toEqual([
-      expect.stringContaining('exactly one'),
+    expect(problemsWith(file)).toEqual([
+      `BILLING_TOKEN_FILE names ${file}, which is empty; put the value in it and nothing else.`,
     ])
-    expect(problemsOf({ ...without, BILLING_TOKEN_FILE: `${file}2` })).toEqual([
-      expect.stringContaining('ENOENT'),
+    expect(problemsWith(`${file}2`)).toEqual([expect.stringContaining('token2, which cannot be read')])
+    writeFileSync(file, 'two words')
+    expect(problemsWith(file)).toEqual([
+      `BILLING_TOKEN (not shown) in ${file} contains a space, a line break or a non-ASCII character; set it exactly as issued.`,
     ])
-    const [problem, ...rest] = problemsOf({ ...enough, BILLING_TOKEN: 'two words' })
-    expect(rest).toEqual([])
-    expect(problem).toContain('BILLING_TOKEN')
-    expect(problem).not.toContain('two words')
+    expect(problemsOf({ ...enough, BILLING_TOKEN: 'two words' })).toEqual([
+      expect.stringMatching(/^BILLING_TOKEN \(not shown\) in the environment contains a space/),
+    ])
+  })
+
+  it('name every problem although others are between two variables or in files', () => {
+    const problems = problemsOf({
+      BILLING_BASE_URL: 'http://api.example.test',
+      BILLING_TOKEN_FILE: '/nowhere/token',
+      BILLING_CONCURRENCY: '0',
+      NOTIFY_URL: 'http://hooks.example.test/s3cret',
+    })
+    expect(new Set(problems.map((problem) => problem.split(' ')[0]))).toEqual(
+      new Set([
+        'BILLING_BASE_URL',
+        'BILLING_CONCURRENCY',
+        'BILLING_TOKEN_FILE',
+        'BILLING_WORKSPACE',
+        'NOTIFY_URL',
+      ]),
+    )
+    expect(problems.join(' ')).not.toContain('s3cret')
+  })
+
+  it('find a slip in the name of a variable, and leave the variables of other programs alone', () => {
+    expect(problemsOf({ ...enough, BILLING_CONCURENCY: '8' })).toEqual([
+      'BILLING_CONCURENCY in the environment is not a setting; did you mean BILLING_CONCURRENCY?',
+    ])
+    expect(problemsOf({ ...enough, CONNECTOR_HASH_KEYFILE: '/k' })).toEqual([
+      expect.stringContaining('did you mean CONNECTOR_HASH_KEY_FILE?'),
+    ])
+    expect(
+      problemsOf({ ...enough, BILLING_DUCKDB: 'x', BILLING_PROXY: 'x', CONNECTOR_IMAGE: 'x', TOKEN: 'x' }),
+    ).toEqual([])
   })
 
   it('refuse a warehouse that is no PostgreSQL address, without its password', () => {
@@ -223,7 +258,13 @@ describe('the list of settings', () => {
 
   it('leaves no variable out of the page', () => {
     const page = describeSettings()
-    for (const name of Object.keys(variables)) expect(page).toContain(`| \`${name}\` |`)
+    for (const [name] of described) expect(page).toContain(`| \`${name}\` |`)
+    const required = described.filter(
+      ([, { default: text, otherwise }]) => text === undefined && otherwise === undefined,
+    )
+    expect(required.map(([name]) => name)).toEqual(Object.keys(enough))
+    const optional = Object.entries(variables.shape).filter(([, kind]) => kind.safeParse(undefined).success)
+    for (const [name] of optional) expect(page).toMatch(new RegExp(`^\\| \`${name}\` .* [^|]+ \\|$`, 'm'))
     expect(page).not.toContain('undefined')
   })
 })

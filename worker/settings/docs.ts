@@ -1,23 +1,23 @@
 import { readEnvironment } from './environment.ts'
 import type { EnvironmentSource } from './environment.ts'
 import { inFiles } from './secret-files.ts'
-import { foreignVariables, shownText, variables } from './variables.ts'
+import { described, foreignVariables, shownText } from './variables.ts'
 import type { Variable } from './variables.ts'
 
-/** One line of what is in force, safe to print. */
+/** One setting in force, safe to print. */
 export interface ListedSetting {
   name: string
-  /** Quoted; `not shown` for a secret that is set; undefined where nothing is given and nothing stands for it. */
+  /** Quoted; `not shown` for a secret that is set; undefined where it is not set and has no default. */
   value: string | undefined
-  /** Where it was given. */
+  /** Where it was set. */
   from: 'environment' | 'default' | (string & {})
   meaning: string
 }
 
-/** Every variable of ours with what is in force, without secrets and without judging it. */
+/** Every variable with its value in force, without secrets and without checks. */
 export function listSettings(source: EnvironmentSource): ListedSetting[] {
   const environment = readEnvironment(source)
-  return described().map(([name, variable]) => {
+  return described.map(([name, variable]) => {
     const file = inFiles.includes(name) ? environment.get(`${name}_FILE`) : undefined
     const given = environment.get(name) ?? file
     const text = given?.text ?? variable.default
@@ -37,9 +37,9 @@ force, without secrets.
 
 | variable | meaning | values | default |
 |---|---|---|---|
-${described()
+${described
   .map(([name, variable]) =>
-    row([`\`${name}\``, meaningOf(name, variable), variable.form, without(variable)]),
+    row([`\`${name}\``, meaningOf(name, variable), variable.form, defaultOf(variable)]),
   )
   .join('\n')}
 
@@ -53,18 +53,11 @@ ${Object.entries(foreignVariables)
 `
 }
 
-function described(): [string, Variable][] {
-  return Object.entries(variables)
-}
-
-/** With the other way to give it. */
 const meaningOf = (name: string, { meaning }: Variable) =>
   inFiles.includes(name) ? `${meaning} Or set \`${name}_FILE\` to a file that contains it.` : meaning
 
-function without(variable: Variable): string {
-  if (variable.required) return 'required'
-  return variable.otherwise ?? (variable.default === undefined ? '' : `\`${variable.default}\``)
-}
+const defaultOf = ({ default: text, otherwise = 'required' }: Variable) =>
+  text === undefined ? otherwise : `\`${text}\``
 
 function row(cells: string[]): string {
   return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`

@@ -1,20 +1,21 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
+import { SettingsError } from './errors.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** A value and the place it came from, for sentences about it. */
+/** A variable's text and where it was set. */
 export interface Given {
   text: string
-  /** The environment itself, or the path of the `.env` file. */
-  from: 'environment' | (string & {})
-  /** What a relative path in it is relative to. */
+  /** The environment, a default, or the path of a file. */
+  from: 'environment' | 'default' | (string & {})
+  /** The folder that a relative path in it is relative to. */
   folder: string
 }
 
 export interface EnvironmentSource {
-  /** The real environment; it wins over the file. */
+  /** The real environment; takes precedence over the file. */
   env: Environment
   /** Default: `.env` in `cwd`. A file named here must exist. */
   envFile?: string
@@ -23,9 +24,10 @@ export interface EnvironmentSource {
 }
 
 /**
- * All that is given, from the real environment and the `.env` file. An empty variable is as if unset, so it does
- * not hide the file's. A path in the real environment is relative to the caller's folder (INIT_CWD under npm),
+ * All variables that are set, in the real environment or in the `.env` file. An empty variable counts as unset, so it
+ * does not hide the file's. A path in the real environment is relative to the caller's folder (INIT_CWD under npm),
  * one in the file to the file's own folder: the ledger must not move with the folder a command is called from.
+ * @throws {SettingsError} if the file cannot be read
  */
 export function readEnvironment(source: EnvironmentSource): Map<string, Given> {
   const file = source.envFile ?? join(source.cwd, '.env')
@@ -46,18 +48,8 @@ function readEnvFile({ file, required }: { file: string; required: boolean }): E
   } catch (cause) {
     const absent = (cause as NodeJS.ErrnoException).code === 'ENOENT'
     if (absent && !required) return {}
-    throw new EnvFileError(file, { cause })
-  }
-}
-
-export class EnvFileError extends Error {
-  override name = 'EnvFileError' as const
-  readonly exitCode = 2
-  constructor(file: string, options: { cause: unknown }) {
-    super(
-      `The settings file ${file} cannot be read: ${String(options.cause)}. Mend it or take it away.`,
-      options,
-    )
+    const problem = `The settings file ${file} cannot be read: ${String(cause)}. Fix or remove it.`
+    throw new SettingsError([problem], { cause })
   }
 }
 
@@ -65,3 +57,6 @@ export class EnvFileError extends Error {
 export function toPlain(environment: ReadonlyMap<string, Given>): Record<string, string> {
   return Object.fromEntries([...environment].map(([name, { text }]) => [name, text]))
 }
+
+/** Where a variable was set, for people. */
+export const placeOf = ({ from }: Given): string => (from === 'environment' ? 'the environment' : from)

@@ -1,118 +1,107 @@
-import { isAbsolute, resolve } from 'node:path'
+import { delimiter, resolve } from 'node:path'
 import { z } from 'zod'
 import { isLoopback } from '../../core/billing/connections.ts'
+import type { Given } from './environment.ts'
 
 /**
- * How the text of a variable becomes a value. Every message completes the sentence "<NAME> <message>": what is
- * wrong, and after the semicolon what to do. The text itself is shown by the reader, which knows what is secret.
+ * How a variable that was set becomes a value. Every message completes the sentence "<NAME> <message>": what is wrong,
+ * and after the semicolon what to do. Whoever reports it shows the text, unless it is secret.
  */
-export const text = z.string()
+const given: z.ZodType<Given> = z.object({ text: z.string(), from: z.string(), folder: z.string() })
 
-/** Goes into a header: visible ASCII only, or the request itself would be refused as malformed. */
-export const headerValue = z
-  .string()
-  .regex(/^[\x21-\x7e]+$/, 'holds a space, a line break or a letter outside ASCII; give it exactly as issued')
+export const text = given.transform((variable) => variable.text)
 
-export const headerName = z
-  .string()
-  .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'is no header name; give one like x-simple-workspace')
+/** A path is relative to the folder of whoever set the variable. */
+export const path = given.transform((variable) => resolve(variable.folder, variable.text))
 
-export const flag = z
-  .enum(['true', 'false'], { error: 'is neither true nor false; write one of the two words' })
-  .transform((word) => word === 'true')
+/** Several paths, separated as in PATH. */
+export const pathList = given.transform((variable) =>
+  variable.text
+    .split(delimiter)
+    .filter((part) => part.trim() !== '')
+    .map((part) => resolve(variable.folder, part)),
+)
 
-export function oneOf<const Word extends string>(words: readonly Word[]) {
-  return z.enum(words, { error: `is none of ${words.join(', ')}; write one of these words` })
-}
+/** What the value of an HTTP header may contain here; with anything else the request would be rejected as malformed. */
+export const visibleAscii = /^[\x21-\x7e]+$/
 
-/** Where a server of ours listens. Port 0: any free one. */
-export const listenAddress = z.string().transform((value, context) => {
-  const [, host, port] = /^(\[[0-9a-fA-F:.]+\]|[^\s:]+):(\d{1,5})$/.exec(value) ?? []
-  if (host !== undefined && Number(port) <= 65_535)
-    return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) }
-  context.addIssue({ code: 'custom', message: 'is no host with a port; give one like 127.0.0.1:9464' })
-  return z.NEVER
-})
-
-export function number(bounds: { from: number; to: number; unit: string }) {
-  const message = `is not a number from ${bounds.from} to ${bounds.to}; give the ${bounds.unit} as digits`
-  return z
+export const headerValue = text.pipe(
+  z
     .string()
-    .regex(/^\d+(\.\d+)?$/, message)
+    .regex(visibleAscii, 'contains a space, a line break or a non-ASCII character; set it exactly as issued'),
+)
+
+export const headerName = text.pipe(
+  z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'is not a header name; use one like x-simple-workspace'),
+)
+
+export const oneOf = <const Word extends string>(words: readonly Word[]) =>
+  text.pipe(z.enum(words, { error: `is not one of ${words.join(', ')}; use one of these words` }))
+
+export const flag = oneOf(['true', 'false']).transform((word) => word === 'true')
+
+export function number(bounds: { from: number; to: number; unit: string; whole?: true }) {
+  const { from, to, unit, whole } = bounds
+  const message = `is not a ${whole ? 'whole ' : ''}number from ${from} to ${to}; set the ${unit} in digits`
+  return text
+    .pipe(z.string().regex(whole ? /^\d+$/ : /^\d+(\.\d+)?$/, message))
     .transform(Number)
-    .pipe(z.number().min(bounds.from, message).max(bounds.to, message))
+    .pipe(z.number().min(from, message).max(to, message))
 }
 
-export function wholeNumber(bounds: { from: number; to: number; unit: string }) {
-  const message = `is not a whole number from ${bounds.from} to ${bounds.to}; give the ${bounds.unit} as digits`
-  return z
-    .string()
-    .regex(/^\d+$/, message)
-    .transform(Number)
-    .pipe(z.number().min(bounds.from, message).max(bounds.to, message))
-}
-
-/** An address as it is put before paths: no trailing slash. */
-export const address = z.string().transform((value, context) => {
-  const url = URL.canParse(value) ? new URL(value) : undefined
-  const wrong = url === undefined ? 'is no address; give one like https://api.example.com' : wrongAddress(url)
-  if (url === undefined || wrong !== undefined) {
-    context.addIssue({ code: 'custom', message: wrong ?? '' })
-    return z.NEVER
-  }
-  return url.href.replace(/\/+$/, '')
-})
-
-function wrongAddress(url: URL): string | undefined {
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') {
-    return 'is neither an https nor an http address; give one like https://api.example.com'
-  }
-  if (url.username !== '' || url.password !== '') {
-    return 'holds a user or a password; take them out, the token goes into BILLING_TOKEN'
-  }
-  if (url.search !== '' || url.hash !== '') {
-    return 'holds a query or a fragment (? or #); give the address that all paths begin with'
-  }
-  return undefined
-}
-
-/** Also `http` without `s` is safe where nothing leaves the machine. */
-export function isSafeWithoutAllowance(address: string): boolean {
-  return new URL(address).protocol === 'https:' || isLoopback(address)
-}
-
-export function urlOf(protocols: readonly string[]) {
-  const named = protocols.map((protocol) => `${protocol}//`).join(' or ')
-  return z.string().refine((value) => URL.canParse(value) && protocols.includes(new URL(value).protocol), {
-    error: `is no ${named} address; write it in full, with special characters in the password percent-encoded`,
-  })
-}
-
-/** Addresses with spaces between them, each with its level and `=` before it or, without one, at the middle level. */
-export function leveledAddresses<const Level extends string>(levels: readonly Level[], usual: Level) {
-  return z.string().transform((written, context) => {
-    const parts = written.split(/\s+/).map((part) => {
-      const level = levels.find((one) => part.startsWith(`${one}=`))
-      return { level: level ?? usual, url: level === undefined ? part : part.slice(level.length + 1) }
-    })
-    const isAddress = ({ url }: { url: string }) => /^https?:\/\/[^/]/.test(url) && URL.canParse(url)
-    if (parts.every(isAddress)) return parts
-    const message = `holds what is no https address; give addresses with spaces between them, each with ${levels.join('=, ')}= or nothing before it`
-    context.addIssue({ code: 'custom', message })
-    return z.NEVER
-  })
-}
-
-/** A path, not resolved yet: what it is relative to depends on where it was written. */
-export const path = z.string().transform((written) => (folder: string) => resolve(folder, written))
-
-/** Several folders, separated as PATH is on this machine. */
-export function pathList(separator: string) {
-  return z.string().transform(
-    (written) => (folder: string) =>
-      written
-        .split(separator)
-        .filter((part) => part.trim() !== '')
-        .map((part) => (isAbsolute(part) ? part : resolve(folder, part))),
+/** A base address: http or https, without user, password, query and trailing slash. */
+export const address = text
+  .pipe(
+    z.url({
+      protocol: /^https?$/,
+      error: 'is not an http or https address; use one like https://api.example.com',
+    }),
   )
+  .transform((value) => new URL(value))
+  .refine(({ username, password }) => username === '' && password === '', {
+    error: 'contains a user or a password; remove them, the token goes into BILLING_TOKEN',
+  })
+  .refine(({ search, hash }) => search === '' && hash === '', {
+    error: 'contains a query or a fragment (? or #); use the address that all paths begin with',
+  })
+  .transform(({ href }) => href.replace(/\/+$/, ''))
+
+/** Whether what is sent to an address is encrypted or stays on this machine. */
+export const isConfidential = (address: string): boolean =>
+  new URL(address).protocol === 'https:' || isLoopback(address)
+
+export const postgresAddress = text.refine(
+  (value) => /^postgres(ql)?:$/.test(URL.parse(value)?.protocol ?? ''),
+  'is not a postgres:// or postgresql:// address; write it in full, with special characters in the password percent-encoded',
+)
+
+/** A host and a port to listen on. Port 0 is any free one. */
+export const listenAddress = text
+  .pipe(
+    z
+      .string()
+      .regex(
+        /^(\[[0-9a-fA-F:.]+\]|[^\s:]+):\d{1,5}$/,
+        'is not a host with a port; use one like 127.0.0.1:9464',
+      ),
+  )
+  .transform((value) => {
+    const colon = value.lastIndexOf(':')
+    return { host: value.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(value.slice(colon + 1)) }
+  })
+  .refine(({ port }) => port <= 65_535, 'has a port above 65535; use one like 127.0.0.1:9464')
+
+/** Addresses separated by spaces, each with a level and `=` before it, or at the usual level without one. */
+export function leveledAddresses<const Level extends string>(levels: readonly Level[], usual: Level) {
+  return text
+    .transform((written) =>
+      written.split(/\s+/).map((part) => {
+        const level = levels.find((one) => part.startsWith(`${one}=`))
+        return { level: level ?? usual, url: level === undefined ? part : part.slice(level.length + 1) }
+      }),
+    )
+    .refine(
+      (parts) => parts.every(({ url }) => /^https?:\/\/[^/]/.test(url) && URL.canParse(url)),
+      `is not a list of https addresses; separate them with spaces, and put nothing or ${levels.join('=, ')}= before each`,
+    )
 }

@@ -2,22 +2,18 @@ import { shell } from '../../core/runs/view/shell.ts'
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Given } from './environment.ts'
-import { variables, type Variable } from './variables.ts'
-
-/** Of Temporal's own variables, those that are secrets, and those that name a file with one. */
-const temporalSecrets = ['TEMPORAL_API_KEY', 'TEMPORAL_TLS_CLIENT_KEY_DATA']
-const secretPaths = ['BILLING_TOKEN_FILE', 'TEMPORAL_TLS_CLIENT_KEY_PATH']
+import { inFiles } from './secret-files.ts'
 
 /** Which other users of the machine may read secrets and the data folder: nobody, the group, or everybody. */
 export type AllowedReaders = 'false' | 'group' | 'true'
 
 const refusedBits: Record<AllowedReaders, number> = { false: 0o077, group: 0o007, true: 0 }
 
-/** Of the paths, those that more users may use than are allowed. On Windows a mode says nothing of that. */
+/** The paths that more users may use than are allowed; none on Windows, where modes do not tell. */
 export function findExposed(options: {
   paths: readonly string[]
   allowed: AllowedReaders
-  /** The bits of a mode that matter. */
+  /** The bits of the mode to look at. */
   bits: number
 }): string[] {
   const { paths, allowed, bits } = options
@@ -26,7 +22,7 @@ export function findExposed(options: {
   return paths.filter((path) => ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & refused) !== 0)
 }
 
-/** Other users of the machine can read or change a file that holds a secret; nothing was begun. */
+/** Other users of the machine can read or change a file that holds a secret; nothing was started. */
 export class ReadableSecretsError extends Error {
   override readonly name = 'ReadableSecretsError'
   readonly exitCode = 2
@@ -39,20 +35,17 @@ export class ReadableSecretsError extends Error {
   }
 }
 
-/** The files that secrets were taken from: one each, or `.env`. */
+/** The files that secrets were read from: one each, or `.env`. */
 export function secretFilesOf(environment: ReadonlyMap<string, Given>): string[] {
-  const named = secretPaths.flatMap((name) => {
-    const given = environment.get(name)
-    return given === undefined ? [] : [resolve(given.folder, given.text)]
+  const files = [...environment].flatMap(([name, { text, from, folder }]) => {
+    if (name === 'TEMPORAL_TLS_CLIENT_KEY_PATH') return [resolve(folder, text)]
+    return secrets.includes(name) && from !== 'environment' ? [from] : []
   })
-  const taken = [...environment].flatMap(([name, { from }]) =>
-    isSecret(name) && from !== 'environment' ? [from] : [],
-  )
-  return [...new Set([...named, ...taken])]
+  return [...new Set(files)]
 }
 
-const isSecret = (name: string) =>
-  temporalSecrets.includes(name) || (variables as Record<string, Variable>)[name]?.secret === true
+/** Our secrets, and those of Temporal's own variables. */
+const secrets = [...inFiles, 'TEMPORAL_API_KEY', 'TEMPORAL_TLS_CLIENT_KEY_DATA']
 
 const readOrWrite = 0o666
 

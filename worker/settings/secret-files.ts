@@ -1,14 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { Given } from './environment.ts'
-import { variables, type Variable } from './variables.ts'
+import { described } from './variables.ts'
 
-/** The variables that may also be given as the path of a file. BILLING_TOKEN has rules of its own. */
-export const inFiles = Object.entries<Variable>(variables)
-  .filter(([name, { secret }]) => secret === true && name !== 'BILLING_TOKEN')
-  .map(([name]) => name)
+/** The variables that may also be set as the path of a file, in `<NAME>_FILE`. */
+export const inFiles = described.flatMap(([name, { secret }]) => (secret === true ? [name] : []))
 
-/** What is given, with the secrets that stand in files of their own (NAME_FILE); adds to `problems` what is wrong. */
+/** All that is set, with the secrets that are in files of their own; adds to `problems` what is wrong with those. */
 export function takeSecretFiles(options: {
   environment: ReadonlyMap<string, Given>
   problems: string[]
@@ -19,13 +17,13 @@ export function takeSecretFiles(options: {
     const named = environment.get(`${name}_FILE`)
     if (named === undefined) continue
     if (environment.has(name)) {
-      problems.push(`${name} and ${name}_FILE are both set; take one of them away.`)
+      problems.push(`${name} and ${name}_FILE are both set; remove one.`)
       continue
     }
     const file = resolve(named.folder, named.text)
     const text = read(file)
     if (text === undefined || text === '') {
-      const wrong = text === '' ? 'is empty' : "can't be read"
+      const wrong = text === '' ? 'is empty' : 'cannot be read'
       problems.push(`${name}_FILE names ${file}, which ${wrong}; put the value in it and nothing else.`)
     } else taken.set(name, { text, from: file, folder: dirname(file) })
   }

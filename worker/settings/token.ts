@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { setTimeout as wait } from 'node:timers/promises'
-import { headerValue } from './kinds.ts'
+import { visibleAscii } from './kinds.ts'
 
 /** Gives the API token; `fresh` reads its file again, for a token that was replaced while a run is in progress. */
 export interface Token {
@@ -57,9 +57,9 @@ async function readOnce(file: string): Promise<string> {
 }
 
 function parseToken(file: string, content: string): string {
-  const parsed = headerValue.safeParse(content.trim())
-  if (!parsed.success) throw new TokenFileError(file)
-  return parsed.data
+  const token = content.trim()
+  if (!visibleAscii.test(token)) throw new TokenFileError(file)
+  return token
 }
 
 export class TokenFileError extends Error {

@@ -1,205 +1,197 @@
 import { delimiter } from 'node:path'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { notificationLevels } from '../../core/notifications/notification.ts'
 import {
   address,
   flag,
   headerName,
   headerValue,
+  isConfidential,
   leveledAddresses,
   listenAddress,
   number,
   oneOf,
   path,
   pathList,
+  postgresAddress,
   text,
-  urlOf,
-  wholeNumber,
 } from './kinds.ts'
 
-/** One variable of the environment: the only place it is described. */
-export interface Variable {
-  /** What it is, as a sentence of the docs page. */
-  meaning: string
-  kind: z.ZodType<unknown, string>
-  /** How a person would write its values. */
-  form: string
-  /** The text that stands for it where nothing is given. */
-  default?: string
-  /** What it is without a value, where that is no fixed text. */
-  otherwise?: string
-  required?: true
-  /** Never printed. */
-  secret?: true
-}
+/** What people read about a variable; the metadata of its schema. */
+const variable = z.strictObject({
+  /** A sentence or more for docs/configuration.md. */
+  meaning: z.string(),
+  /** How its values are written. */
+  form: z.string(),
+  /** The text that applies where the variable is not set. */
+  default: z.string().optional(),
+  /** What applies where it is not set, if that is not a fixed text. */
+  otherwise: z.string().optional(),
+  /** Never printed. May also be set as the path of a file, in `<NAME>_FILE`. */
+  secret: z.boolean().optional(),
+})
+export type Variable = z.infer<typeof variable>
 
-export const variables = {
-  BILLING_BASE_URL: {
+/** Every variable of the connector, described once: parsing, types, messages and the docs page come from here. */
+export const variables = z.object({
+  BILLING_BASE_URL: address.meta({
     meaning: 'The base URL of the billing service.',
-    kind: address,
     form: 'an https address without user, password or query',
-    required: true,
-  },
-  BILLING_TOKEN: {
-    meaning: 'The API token, as the service’s dashboard shows it. Set either this or BILLING_TOKEN_FILE.',
-    otherwise: 'required, unless BILLING_TOKEN_FILE is set',
-    kind: headerValue,
-    form: 'text',
-    secret: true,
-  },
-  BILLING_TOKEN_FILE: {
+  }),
+  BILLING_TOKEN: headerValue.meta({
     meaning:
-      'A file that contains the API token and nothing else. It is read again when the service answers 401, so you can replace the token while runs are in progress; they wait up to five minutes for it.',
-    kind: path,
-    form: 'a path',
-    otherwise: 'required, unless BILLING_TOKEN is set',
-  },
-  BILLING_WORKSPACE: {
+      'The API token, as the service’s dashboard shows it. In a file, you can replace it while runs are in progress: the file is read again when the service answers 401, and runs wait up to five minutes for it.',
+    form: 'the API token',
+    secret: true,
+  }),
+  BILLING_WORKSPACE: headerValue.meta({
     meaning: 'The workspace (account) that every request acts on.',
-    kind: headerValue,
     form: 'text like acc_1234',
-    required: true,
-  },
-  BILLING_TEST_MODE: {
+  }),
+  BILLING_TEST_MODE: flag.meta({
     meaning:
       'Whether requests act on test-mode data. Live and test data have separate files, schemas and task queues.',
-    kind: flag,
     form: '`true` or `false`',
     default: 'false',
-  },
-  BILLING_ALLOW_HTTP: {
+  }),
+  BILLING_ALLOW_HTTP: flag.meta({
     meaning:
       'Allows http to another machine in BILLING_BASE_URL and NOTIFY_URL. The token and the notifications then cross the network unencrypted.',
-    kind: flag,
     form: '`true` or `false`',
     default: 'false',
-  },
-  BILLING_REQUESTS_PER_SECOND: {
+  }),
+  BILLING_REQUESTS_PER_SECOND: number({ from: 0.01, to: 1000, unit: 'requests a second' }).meta({
     meaning: 'The maximum number of requests per second of this process, for all its runs together.',
-    kind: number({ from: 0.01, to: 1000, unit: 'requests a second' }),
     form: 'a number from 0.01 to 1000',
     default: '10',
-  },
-  BILLING_CONCURRENCY: {
+  }),
+  BILLING_CONCURRENCY: number({ whole: true, from: 1, to: 100, unit: 'requests' }).meta({
     meaning: 'The maximum number of requests in flight.',
-    kind: wholeNumber({ from: 1, to: 100, unit: 'requests' }),
     form: 'a whole number from 1 to 100',
     default: '4',
-  },
-  BILLING_READ_LAG_SECONDS: {
+  }),
+  BILLING_READ_LAG_SECONDS: number({ from: 0, to: 86_400, unit: 'seconds' }).meta({
     meaning:
       'How long after its `created` a record may become visible in a list. A read covers records created up to its start minus this time.',
-    kind: number({ from: 0, to: 86_400, unit: 'seconds' }),
     form: 'seconds from 0 to 86400',
     default: '60',
-  },
-  BILLING_SETTLE_SECONDS: {
+  }),
+  BILLING_SETTLE_SECONDS: number({ from: 0, to: 86_400, unit: 'seconds' }).meta({
     meaning:
       'How long to wait before looking up a change whose reply was lost: the request may still take effect.',
-    kind: number({ from: 0, to: 86_400, unit: 'seconds' }),
     form: 'seconds from 0 to 86400',
     default: '60',
-  },
-  BILLING_TIMEOUT_SECONDS: {
+  }),
+  BILLING_TIMEOUT_SECONDS: number({ from: 0.1, to: 600, unit: 'seconds' }).meta({
     meaning: 'The timeout of one request.',
-    kind: number({ from: 0.1, to: 600, unit: 'seconds' }),
     form: 'seconds from 0.1 to 600',
     default: '30',
-  },
-  BILLING_WORKSPACE_HEADER: {
+  }),
+  BILLING_WORKSPACE_HEADER: headerName.meta({
     meaning: 'The header that names the workspace.',
-    kind: headerName,
     form: 'a header name',
     default: 'x-simple-workspace',
-  },
-  BILLING_TEST_MODE_HEADER: {
+  }),
+  BILLING_TEST_MODE_HEADER: headerName.meta({
     meaning: 'The header that asks for test-mode data.',
-    kind: headerName,
     form: 'a header name',
     default: 'x-service-test-mode',
-  },
-  CONNECTOR_DATA_DIR: {
+  }),
+  CONNECTOR_DATA_DIR: path.meta({
     meaning:
       'The folder for all durable data: exports, imports, reports, the ledger. One worker process per folder.',
-    kind: path,
     form: 'a path',
     default: './data',
-  },
-  CONNECTOR_OUT_DIRS: {
+  }),
+  CONNECTOR_OUT_DIRS: pathList.optional().meta({
     meaning: `Other folders that an export's \`--out\` may name, separated by \`${delimiter}\`.`,
-    kind: pathList(delimiter),
     form: 'paths',
     otherwise: 'only the data folder',
-  },
-  CONNECTOR_HASH_KEY: {
+  }),
+  CONNECTOR_HASH_KEY: text.optional().meta({
     meaning: 'The secret key for hashed columns (`--hash`). The same key gives the same hashes.',
-    kind: text,
     form: 'text, best a long random one',
     otherwise: 'nothing can be hashed',
     secret: true,
-  },
-  CONNECTOR_TASK_QUEUE: {
+  }),
+  CONNECTOR_TASK_QUEUE: text.optional().meta({
     meaning: 'The Temporal task queue that the worker serves and the command line starts runs on.',
-    kind: text,
     form: 'text',
     otherwise: '`billing-<workspace>`, in test mode `billing-<workspace>-test`',
-  },
-  CONNECTOR_ALLOW_READABLE_SECRETS: {
+  }),
+  CONNECTOR_ALLOW_READABLE_SECRETS: oneOf(['false', 'group', 'true']).meta({
     meaning:
       'Lets `worker` and `up` start even if the group of a file with a secret (`.env`, the token file, ...), or every user of the machine (`true`), can read it. `check` applies it to the data folder too.',
-    kind: oneOf(['false', 'group', 'true']),
     form: '`false`, `group` or `true`',
     default: 'false',
-  },
-  CONNECTOR_METRICS_ADDRESS: {
+  }),
+  CONNECTOR_METRICS_ADDRESS: listenAddress.optional().meta({
     meaning:
       'Where `worker` and `up` serve `/metrics` for Prometheus, `/healthz` and `/readyz`, without authentication.',
-    kind: listenAddress,
     form: 'a host and a port like `127.0.0.1:9464`',
     otherwise: 'not served',
-  },
-  CONNECTOR_LOG_FORMAT: {
+  }),
+  CONNECTOR_LOG_FORMAT: oneOf(['json', 'text']).optional().meta({
     meaning: 'The log format of `worker` and `up`: one JSON document per line, or text for people.',
-    kind: oneOf(['json', 'text']),
     form: '`json` or `text`',
     otherwise: '`text` on a terminal, otherwise `json`',
-  },
-  CONNECTOR_LOG_LEVEL: {
+  }),
+  CONNECTOR_LOG_LEVEL: oneOf(['debug', 'info', 'warn', 'error']).meta({
     meaning: 'The log level of `worker` and `up`. `debug` has a line for every request.',
-    kind: oneOf(['debug', 'info', 'warn', 'error']),
     form: '`debug`, `info`, `warn` or `error`',
     default: 'info',
-  },
-  WAREHOUSE_URL: {
+  }),
+  WAREHOUSE_URL: postgresAddress.optional().meta({
     meaning: 'The PostgreSQL database of `--to postgres`.',
-    kind: urlOf(['postgres:', 'postgresql:']),
     form: '`postgres://user:password@host/database`',
     otherwise: '`--to postgres` is refused',
     secret: true,
-  },
-  NOTIFY_URL: {
+  }),
+  NOTIFY_URL: leveledAddresses(notificationLevels, 'decisions').optional().meta({
     meaning:
       'Channels to notify when a run fails, is unproven, leaves parked rows, opens its circuit breaker or waits for an approval, or when a schedule misses a slot: addresses that accept a POST as Slack does, separated by spaces. Each may have a level, as in `all=https://...`: `problems`; `decisions` (the default), which adds what waits for a person; `all`, which adds runs that ended well. See schedules.md.',
-    kind: leveledAddresses(notificationLevels, 'decisions'),
     form: '`https://...`, `problems=https://...`',
     otherwise: 'nobody is notified',
     secret: true,
-  },
-  CONNECTOR_UI_URL: {
+  }),
+  CONNECTOR_UI_URL: address.optional().meta({
     meaning: 'The address of the Temporal UI, for links in notifications.',
-    kind: address,
     form: '`https://temporal.example.com`',
     otherwise: 'the UI of `up`, otherwise no links',
-  },
-  TEMPORAL_CLI_PATH: {
+  }),
+  TEMPORAL_CLI_PATH: path.optional().meta({
     meaning: 'The Temporal CLI binary, for the dev server of `up`, `demo` and `--local`.',
-    kind: path,
     form: 'a path',
     otherwise: '`temporal` on PATH, otherwise downloaded, otherwise built once with Go',
-  },
-} as const satisfies Record<string, Variable>
+  }),
+})
 
-export type VariableName = keyof typeof variables
+const unencrypted =
+  'over unencrypted http; use https, or set BILLING_ALLOW_HTTP=true if you trust the network'
+
+/** The variables with the rules between them. */
+export const checkedVariables = variables
+  .refine((all) => all.BILLING_ALLOW_HTTP || isConfidential(all.BILLING_BASE_URL), {
+    path: ['BILLING_BASE_URL'],
+    error: `would send the token ${unencrypted}`,
+    when: ({ issues }) => isValid('BILLING_BASE_URL', issues),
+  })
+  .refine((all) => all.BILLING_ALLOW_HTTP || (all.NOTIFY_URL ?? []).every(({ url }) => isConfidential(url)), {
+    path: ['NOTIFY_URL'],
+    error: `would send notifications ${unencrypted}`,
+    when: ({ issues }) => isValid('NOTIFY_URL', issues),
+  })
+
+const isValid = (name: VariableName, issues: readonly { path?: readonly PropertyKey[] | undefined }[]) =>
+  !issues.some(({ path }) => path?.[0] === name)
+
+export type VariableName = keyof typeof variables.shape
+
+/** What people read about each variable. */
+export const described = Object.entries(variables.shape).map(([name, kind]): [string, Variable] => [
+  name,
+  variable.parse(kind.meta()),
+])
 
 /** A value as it may be printed: secrets not at all, addresses without what could be one. */
 export function shownText(variable: Variable, text: string): string {

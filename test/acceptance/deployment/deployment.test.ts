@@ -8,7 +8,7 @@ import { parse } from 'yaml'
 import { searchAttributes } from '../../../scripts/dev-server/readiness.ts'
 import { temporalPlace } from '../../../scripts/session/session.ts'
 import { inFiles } from '../../../worker/settings/secret-files.ts'
-import { foreignVariables, variables } from '../../../worker/settings/variables.ts'
+import { described, foreignVariables } from '../../../worker/settings/variables.ts'
 import { readSettings } from '../../../worker/settings/settings.ts'
 import { connectTemporal, createWorld, startCommand } from '../../system/export/world.ts'
 import { runProgram } from '../../system/command-line/run-program.ts'
@@ -23,14 +23,14 @@ const isThere = (path: string) =>
 
 /** What a worker may be told, by name. */
 const known = new Set([
-  ...Object.keys(variables),
+  ...described.map(([name]) => name),
   ...inFiles.map((name) => `${name}_FILE`),
   ...Object.keys(foreignVariables).flatMap((names) => names.split(', ')),
 ])
 
 const enough = { BILLING_BASE_URL: 'https://billing.example.com', BILLING_WORKSPACE: 'acc_1' }
 /** A request's own deadline and what a worker waits beyond it. */
-const drainSeconds = Number(variables.BILLING_TIMEOUT_SECONDS.default) + 5
+const drainSeconds = Number(new Map(described).get('BILLING_TIMEOUT_SECONDS')?.default) + 5
 
 let demo: Record<string, string>
 let model: Model
@@ -69,7 +69,7 @@ describe('docker-compose.yml', () => {
     }
     for (const { file } of Object.values(secrets)) expect(await isThere(file), file).toBe(true)
     const given = Object.values(services).flatMap(({ environment = {} }) => Object.entries(environment))
-    const secretNames = Object.entries(variables).flatMap(([name, one]) => ('secret' in one ? [name] : []))
+    const secretNames = inFiles
     expect(
       given.filter(([name]) => [...secretNames, 'POSTGRES_PASSWORD', 'POSTGRES_PWD'].includes(name)),
     ).toEqual([])

@@ -80,18 +80,22 @@ describe('check finds wrong settings before it asks anybody:', () => {
   }
 
   test.each<[string, keyof typeof places, RegExp]>([
-    ['no token', 'none', /^settings: BILLING_TOKEN is not set; give the API token/],
-    ['no workspace', 'many', /^settings: BILLING_WORKSPACE is not set; give text like acc_1234/],
-    ['a token file that is not there', 'many', /^settings: BILLING_TOKEN_FILE .*\/nowhere\/token/],
-    ['two tokens', 'two', /^settings: .* are both set; take one of them away/],
-    ['no address', 'many', /^settings: BILLING_BASE_URL .* is no address; give one like https:\/\//],
-    ['http to another machine', 'two', /^settings: BILLING_BASE_URL .* over http in the clear; use https/],
     [
-      'another word for the mode',
-      'many',
-      /^settings: BILLING_TEST_MODE \("yes"\).*write one of the two words/,
+      'no token',
+      'none',
+      /^settings: BILLING_TOKEN is not set; set it to the API token, or BILLING_TOKEN_FILE/,
     ],
-    ['a warehouse that is none', 'many', /^settings: WAREHOUSE_URL \(not shown\).* is no postgres:\/\//],
+    ['no workspace', 'many', /^settings: BILLING_WORKSPACE is not set; set it to text like acc_1234/],
+    ['a token file that is not there', 'many', /^settings: BILLING_TOKEN_FILE .*\/nowhere\/token/],
+    ['two tokens', 'two', /^settings: .* are both set; remove one/],
+    [
+      'no address',
+      'many',
+      /^settings: BILLING_BASE_URL .* is not an http or https address; use one like https:\/\//,
+    ],
+    ['http to another machine', 'two', /^settings: BILLING_BASE_URL .* over unencrypted http; use https/],
+    ['another word for the mode', 'many', /^settings: BILLING_TEST_MODE \("yes"\).*use one of these words/],
+    ['a warehouse that is none', 'many', /^settings: WAREHOUSE_URL \(not shown\).* is not a postgres:\/\//],
   ])('%s', async (_, place, says) => {
     const { code, wrong } = await found(place)
     expect(code).toBe(2)

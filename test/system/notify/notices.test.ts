@@ -372,9 +372,9 @@ test('a NOTIFY_URL that can not be meant is refused with a sentence, and is neve
       (error: unknown) => String(error),
     )
   for (const [url, says] of [
-    ['hooks.example.com/secret', 'no https address'],
-    ['some=https://hooks.example.com/secret', 'no https address'],
-    ['http://hooks.example.com/secret', 'in the clear'],
+    ['hooks.example.com/secret', 'not a list of https addresses'],
+    ['some=https://hooks.example.com/secret', 'not a list of https addresses'],
+    ['http://hooks.example.com/secret', 'unencrypted'],
   ] as const) {
     const said = await check(url)()
     expect(said).toContain(says)
