@@ -41,13 +41,13 @@ export async function sendSegment(
   const { ledger } = deps.state
   const { run, identity } = plan
   if (!deps.mayWrite(context.owner.workflowId)) throw new NotWoken(plan)
-  const told = claimsTold(context, input)
-  context.report(() => ({ claims: told }))
+  const reportedClaims = claimsReported(context, input)
+  context.report(() => ({ claims: reportedClaims }))
   const billing = rates.of({ run, requestsPerSecond })
   const folder = join(deps.dataDir, plan.folder)
   const send = async (signal: AbortSignal) => {
     if (identity.mode === 'test') await showTestMode({ billing, signal })
-    await closeGap({ ledger, run, space: identity, kind: work.kind, folder, told, signal, ...gap })
+    await closeGap({ ledger, run, space: identity, kind: work.kind, folder, reportedClaims, signal, ...gap })
     await beforeSending?.({ billing, signal })
     await using journal = await openClaimJournal(folder)
     let counts = {}
@@ -73,7 +73,7 @@ export async function sendSegment(
 }
 
 /** How many claims the run's journal had when Temporal last heard of it: from this step's last attempt, or before it. */
-function claimsTold({ lastReport }: StepContext, { claims }: SendInput): number {
+function claimsReported({ lastReport }: StepContext, { claims }: SendInput): number {
   const told = lastReport as { claims?: unknown } | undefined
   return Math.max(claims, typeof told?.claims === 'number' ? told.claims : 0)
 }

@@ -8,7 +8,7 @@ import { InvalidInput } from '../core/runs/errors.ts'
 import { knownRun, type RunRef } from '../core/runs/known-run.ts'
 import { takeLease } from '../core/runs/lease.ts'
 import type { ChangeRun } from '../core/runs/run-files.ts'
-import type { ClaimOwner } from '../core/state/leases.ts'
+import type { LeaseOwner } from '../core/state/leases.ts'
 import type { ActivityDeps } from './deps.ts'
 import { toFailure } from './failures.ts'
 
@@ -18,7 +18,7 @@ const heartbeatMs = 1_000
 /** One attempt of Temporal at a step: all that a step knows and needs of Temporal. */
 export interface StepContext {
   /** The execution that the step belongs to, as the state knows an owner of leases. */
-  owner: ClaimOwner
+  owner: LeaseOwner
   /** When the step was scheduled (ISO 8601): the same at every attempt. */
   scheduledAt: string
   taskQueue: string
@@ -35,17 +35,17 @@ export interface StepContext {
    *
    * @throws {Busy} another run that has not ended holds one
    */
-  takeLeases: (leases: readonly string[], owner?: ClaimOwner) => Promise<void>
+  takeLeases: (leases: readonly string[], owner?: LeaseOwner) => Promise<void>
   /** How a run that is active, this one or the one that it is a part of, learns whether another has ended. */
-  isClosedTo: (asker: ClaimOwner) => (execution: ClaimOwner) => Promise<boolean>
+  isClosedTo: (asker: LeaseOwner) => (execution: LeaseOwner) => Promise<boolean>
 }
 
-/** The service refused the token, and its file has been given another: the step's next attempt uses that. */
+/** The service refused the token, but the token file has a new one by now: the next attempt uses that. */
 class TokenReplaced extends Error {
   override readonly name = 'TokenReplaced'
   readonly retryable = true
   constructor() {
-    super('The service refused the token. Its file holds a new one now: the step is tried again.')
+    super('The service refused the token. Its file now has a new one; the step is retried.')
   }
 }
 
@@ -95,7 +95,7 @@ async function beating<T>(
   const owner = ownerOf(info)
   let details = (): unknown => info.heartbeatDetails
   const beat = () => context.heartbeat(details())
-  const isClosedTo = (asker: ClaimOwner) => (execution: ClaimOwner) => hasEnded({ client, execution, asker })
+  const isClosedTo = (asker: LeaseOwner) => (execution: LeaseOwner) => hasEnded({ client, execution, asker })
   beat()
   const timer = setInterval(beat, heartbeatMs)
   try {
@@ -111,8 +111,8 @@ async function beating<T>(
         beat()
       },
       async takeLeases(leases, asker = owner) {
-        for (const what of leases)
-          await takeLease({ claims: state.claims, what, owner: asker, isClosed: isClosedTo(asker) })
+        for (const name of leases)
+          await takeLease({ leases: state.leases, name, owner: asker, isClosed: isClosedTo(asker) })
       },
       isClosedTo,
     })
@@ -124,11 +124,11 @@ async function beating<T>(
   }
 }
 
-/** What is left of the attempt, with time to say how it ended. */
+/** The time left in this attempt, minus a margin to report its end. */
 const remainingMs = ({ startToCloseTimeoutMs, currentAttemptScheduledTimestampMs }: Info) =>
   currentAttemptScheduledTimestampMs + startToCloseTimeoutMs - Date.now() - 10_000
 
-function ownerOf({ workflowExecution }: Info): ClaimOwner {
+function ownerOf({ workflowExecution }: Info): LeaseOwner {
   // What it keeps would lie under no name at all.
   if (workflowExecution === undefined) throw new InvalidInput('This step is part of a workflow: start that.')
   const { workflowId, runId } = workflowExecution
@@ -142,8 +142,8 @@ function ownerOf({ workflowExecution }: Info): ClaimOwner {
  */
 export async function hasEnded(options: {
   client: Pick<Client, 'workflow'>
-  execution: ClaimOwner
-  asker: ClaimOwner
+  execution: LeaseOwner
+  asker: LeaseOwner
 }): Promise<boolean> {
   const { client, execution, asker } = options
   const { workflowId, runId } = execution

@@ -1,12 +1,12 @@
 import { fieldMeta, type FieldMeta } from '../core/billing/resources/fields.ts'
-import { movesAsMarkdown } from '../core/changes/transitions.ts'
+import { transitionsAsMarkdown } from '../core/changes/transitions.ts'
 import { outcomes } from '../core/changes/outcomes.ts'
 import { type ImportKind, importKindNames, importKinds } from '../core/imports/kinds.ts'
 import { fieldsOf } from '../core/tables/field-meta.ts'
 
 /** Generated blocks of pages, by name. */
 export const importBlocks: Readonly<Record<string, () => string>> = {
-  moves: movesAsMarkdown,
+  moves: transitionsAsMarkdown,
   outcomes: () =>
     [
       '| outcome | meaning |',

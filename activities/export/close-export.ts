@@ -21,7 +21,7 @@ export function createCloseExport({ deps, rates }: { deps: ActivityDeps; rates: 
     const { plan, results, again } = input
     const { dataDir, state, observer } = deps
     const report = await closeExport({ dataDir, plan, results, keepReport: again !== undefined })
-    for (const what of leasesOf(plan)) await state.claims.release({ what, owner })
+    for (const name of leasesOf(plan)) await state.leases.release({ name, owner })
     rates.end(plan)
     await pruneParts({ dataDir, now: Date.now() })
     observer.did({ did: 'ended', run: plan.run, verdict: report.verdict })

@@ -5,7 +5,7 @@ import { isWhole } from '../../core/exports/publication-log.ts'
 import { publishRead } from '../../core/exports/publish.ts'
 import type { PublishAgain } from '../../core/exports/input.ts'
 import type { PublishedExport } from '../../core/exports/report.ts'
-import type { ClaimOwner } from '../../core/state/leases.ts'
+import type { LeaseOwner } from '../../core/state/leases.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 
@@ -17,7 +17,7 @@ interface PublishInput {
   /** Kept parts are published again, as this says. */
   again?: PublishAgain
   /** The run itself, not the part of it that publishes one list. */
-  owner: ClaimOwner
+  owner: LeaseOwner
 }
 
 /** Makes a finished read visible in one destination; see `publishRead`. */

@@ -9,7 +9,7 @@ import {
 import { openRunFolder } from '../../core/exports/parts/read-folder.ts'
 import { openSegment } from '../../core/exports/parts/read-into-parts.ts'
 import type { ExportPlan } from '../../core/exports/plan.ts'
-import type { ClaimOwner } from '../../core/state/leases.ts'
+import type { LeaseOwner } from '../../core/state/leases.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 
@@ -19,7 +19,7 @@ interface ReadInput {
   /** How long to read before the workflow is told how far it got. */
   seconds: number
   /** The run itself, not the part of it that reads one list. */
-  owner: ClaimOwner
+  owner: LeaseOwner
 }
 
 /**

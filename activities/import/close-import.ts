@@ -14,7 +14,7 @@ export function createCloseImport({ deps, rates, attempts }: SendDeps) {
     context.report(() => ({ phase: 'writing the report' }))
     await attempts.end(plan.run)
     const report = await closeImport({ ...input, ledger: state.ledger, dataDir })
-    await state.claims.release({ what: leaseOf(plan.run), owner: context.owner })
+    await state.leases.release({ name: leaseOf(plan.run), owner: context.owner })
     rates.end(plan)
     observer.did({ did: 'ended', run: plan.run, verdict: report.verdict })
     return report

@@ -13,7 +13,7 @@ export function createCloseRecovery({ deps, rates, attempts }: SendDeps) {
     context.report(() => ({ phase: 'writing the report' }))
     await attempts.end(plan.run)
     const report = await closeRecovery({ ...input, ledger: state.ledger, dataDir })
-    await state.claims.release({ what: leaseOf(plan), owner: plan.execution })
+    await state.leases.release({ name: leaseOf(plan), owner: plan.execution })
     rates.end(plan)
     return report
   }

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { endResumes, leaveUntried } from '../../core/changes/reconcile/close-remaining.ts'
+import { closeRemaining, closeUntried } from '../../core/changes/reconcile/close-remaining.ts'
 import { markClaimed } from '../../core/changes/ledger-gap.ts'
 import type { RecoveryPlan } from '../../core/recoveries/plan.ts'
 import type { SendDeps } from '../send-segment.ts'
@@ -19,8 +19,8 @@ export function createSkipRemaining({ deps, attempts }: Pick<SendDeps, 'deps' | 
     const { ledger } = deps.state
     await attempts.end(plan.run)
     await markClaimed({ ledger, run: plan.run, folder: join(deps.dataDir, plan.folder) })
-    const leave = { ledger, run: plan.run, why }
-    if (reasons === undefined) await leaveUntried({ ...leave, which: { unsent: true } })
-    for (const lane of reasons ?? []) await endResumes({ ...leave, lane })
+    const options = { ledger, run: plan.run, why }
+    if (reasons === undefined) await closeUntried({ ...options, which: { unsent: true } })
+    for (const breakerKey of reasons ?? []) await closeRemaining({ ...options, breakerKey })
   }
 }

@@ -28,7 +28,7 @@ export abstract class BillingError extends Error {
   readonly method: string
   readonly path: string
   readonly status: number | undefined
-  readonly words: readonly string[]
+  readonly messages: readonly string[]
   /** The message without the service's words, which may repeat what was sent, and without an id from a file. */
   readonly withoutValues: string
 
@@ -38,7 +38,7 @@ export abstract class BillingError extends Error {
     this.method = failure.method
     this.path = failure.path
     this.status = failure.status
-    this.words = failure.words ?? []
+    this.messages = failure.words ?? []
     const path = failure.path.replace(/^(\/[^/]+\/)[^/]+/, '$1...')
     this.withoutValues = toMessage(where({ ...failure, path, words: [] }))
   }

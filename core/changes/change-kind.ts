@@ -15,48 +15,49 @@ export const changeKindNames = [
 export type ChangeKindName = (typeof changeKindNames)[number]
 
 /**
- * One sort of change: how it is made, sent and looked up. Everything else about sending once is the same for all
- * kinds and lies in this room's other files.
+ * One kind of change: how it is sent, identified and looked up. The rules that make sure it is sent once are the same
+ * for all kinds and are in the other files of this room.
  *
- * A body is what the ledger keeps of a change: the fields to send and, where the change is about a record that
- * exists, that record's `id` (which is read-only in the service and so never a field to send).
+ * A body holds the fields to send and, for a change to an existing record, that record's `id` (read-only in the
+ * service, so never a field to send).
  */
 export interface ChangeKind {
   readonly name: ChangeKindName
-  /** What the ledger holds the change by: the same key is not sent twice, over all runs. */
+  /** Identifies the change in the ledger: the same key is never sent twice, across all runs. */
   keyOf(body: Body): string
-  /** Whether a key that is done may be done once more without a person saying so. */
+  /** Whether a key that is done may be sent again without a person's request. */
   readonly repeats: Repeats
-  /** One request, sent once. Undefined where the service answers without a body. */
+  /** One request, sent once. Resolves to undefined if the service answers without a body. */
   send(request: { billing: Billing; body: Body; options: WriteOptions }): Promise<Returned | undefined>
-  /** The outcome when the service has answered. */
+  /** The outcome of an answered request. */
   readonly answered: Outcome
-  /** What the fields of an answer hold, where the answer is all that tells whether they are stored as sent. */
+  /** Schema of the answer, for kinds where only the answer shows whether the fields are stored as sent. */
   readonly stores?: z.ZodObject
   /**
-   * What is to be done about one whose fate is not known: look it up; send it again, because twice is the same as
-   * once; or leave it to a person, because it can't be looked up and twice is not the same.
+   * How to reconcile a change with an unknown outcome: look it up; send it again, because twice is the same as once; or
+   * park it for a person, because it cannot be looked up and must not be repeated.
    */
   whenUnknown(body: Body): 'lookUp' | 'sendAgain' | 'park'
   /**
-   * Looks just before the request, where a change may have become needless or impossible since it was staged.
-   * `last`: what was seen of it before, as JSON text of the kind; null before the first look. `attempts`: how many
-   * of its requests may have taken effect; the claim after this look succeeds only while that is still so.
+   * Checks the record just before the request, for kinds where a change may have become unnecessary or impossible since
+   * it was staged. `last`: the facts of the last check or lookup, as JSON text of the kind; null before the first.
+   * `attempts`: how many of its requests may have taken effect; the claim after this check succeeds only if that
+   * number has not changed.
    */
-  lookBefore?(look: LookBefore & { last: string | null; attempts: number }): Promise<SeenBefore>
-  /** Looks what became of it; there for every kind that can answer `lookUp`. */
-  lookUp?(look: LookUp): Promise<Seen>
-  /** Looks up a record that the list shows in the same way; undefined where the list shows none. */
+  checkBefore?(context: LookupContext & { last: string | null; attempts: number }): Promise<CheckResult>
+  /** Looks up the outcome of a request; required for kinds whose `whenUnknown` returns `lookUp`. */
+  lookUp?(context: LookupRequest): Promise<LookupResult>
+  /** Looks up a record that the list shows, in the same way as `lookUp`; undefined if the list is empty. */
   findListed?(
-    options: Pick<LookBefore, 'billing' | 'signal'>,
+    options: Pick<LookupContext, 'billing' | 'signal'>,
   ): Promise<{ id: string; found: boolean } | undefined>
-  /** The answer says only that the request was taken: what became of it is settled by a look, like a lost one. */
+  /** The answer says only that the request was accepted; the outcome is looked up, as after a lost reply. */
   readonly confirmedByLookup?: true
-  /** The answer itself shows already that it did not last: the breaker hears of it before the look. */
-  readonly fellAtOnce?: (answer: Returned) => boolean
-  /** A 404 for a change that was sent before is what success looks like. */
-  readonly goneIsDone?: true
-  /** What tells changes apart for a canary. */
+  /** The answer already shows that the change failed: the breaker counts it before the lookup. */
+  readonly failedImmediately?: (answer: Returned) => boolean
+  /** A 404 for a change that was sent before means that the first request succeeded. */
+  readonly notFoundIsDone?: true
+  /** Traits by which a canary picks different changes. */
   traitsOf(body: Body): Traits
 }
 
@@ -68,33 +69,33 @@ export interface Traits {
   amount: string
 }
 
-export interface LookBefore {
+export interface LookupContext {
   billing: Billing
   body: Body
   signal: AbortSignal | undefined
 }
 
-export type SeenBefore =
-  /** Send it; the facts are kept in the ledger, to compare with what a later look sees. */
-  | { go: unknown }
-  /** Nothing is left to do, it is for a person, or it is no longer there to be changed. */
-  | { instead: 'done' | 'parked' | 'dropped'; outcome: Outcome; words: string; saw?: unknown }
-  /** The run is not to send it; another one may. */
-  | { left: string; saw?: unknown }
+export type CheckResult =
+  /** Send it; the facts are kept in the ledger, to compare them with a later lookup. */
+  | { proceed: unknown }
+  /** Nothing is left to do, it needs a person, or the record is gone. */
+  | { instead: 'done' | 'parked' | 'dropped'; outcome: Outcome; message: string; facts?: unknown }
+  /** This run must not send it; another one may. */
+  | { skip: string; facts?: unknown }
 
-export interface LookUp extends LookBefore {
-  /** The facts of the look before, or the ids that were there at staging; JSON text as the kind wrote it. */
+export interface LookupRequest extends LookupContext {
+  /** The facts of the check before sending, or the ids that existed at staging; JSON text as the kind wrote it. */
   before: string | null
-  /** Ids under the same key that belong to other changes; null for a change that is done under an unknown id. */
+  /** Ids under the same key that belong to other changes; null for a change done under an unknown id. */
   others: readonly (string | null)[]
 }
 
-/** `saw`: facts for the report, in the words of the kind. */
-export type Seen =
-  | { seen: 'done'; id: string; outcome: Outcome; words?: string; saw?: unknown }
-  /** Every record that came back carries what was asked for, and this one is not among them. */
-  | { seen: 'absent' }
-  /** The request had no effect, or none that lasted: the attempt is used up. */
-  | { seen: 'fellBack'; outcome: Outcome; words: string; saw?: unknown }
-  /** Neither there nor absent: a person must look. */
-  | { seen: 'unclear'; outcome: Outcome; words: string }
+/** `facts`: fields of the record for the report; each kind has its own. */
+export type LookupResult =
+  | { result: 'done'; id: string; outcome: Outcome; message?: string; facts?: unknown }
+  /** The filter worked, and the record is not among those returned. */
+  | { result: 'absent' }
+  /** The request had no effect, or none that lasted: this attempt failed. */
+  | { result: 'fellBack'; outcome: Outcome; message: string; facts?: unknown }
+  /** Neither found nor proven absent: needs a person. */
+  | { result: 'unclear'; outcome: Outcome; message: string }

@@ -12,7 +12,7 @@ export interface JournaledClaim {
   at: number
 }
 
-/** Records each claim of a run outside of the ledger. */
+/** Records each claim of a run outside the ledger. */
 export interface ClaimJournal extends AsyncDisposable {
   /**
    * Resolves when the claim is on the disk. Called after the ledger has committed the claim and before the request
@@ -25,7 +25,7 @@ export interface ClaimJournal extends AsyncDisposable {
 
 const header = 'row claims at\n'
 
-/** Makes the journal of a run, durably, where it has none. */
+/** Creates the journal of a run, durably, unless it exists. */
 export async function createClaimJournal(folder: string): Promise<void> {
   const path = join(folder, changeRunFiles.claims)
   if ((await readText(path)).startsWith(header)) return
@@ -41,7 +41,7 @@ export async function openClaimJournal(folder: string): Promise<ClaimJournal> {
   const isCut = !(await readText(path)).endsWith('\n')
   let recorded = (await readClaims(folder))?.recorded ?? 0
   const file = await open(path, 'a')
-  // A crash may have cut the last line short, before its request left. The next line begins on its own.
+  // A crash may have cut the last line short, before its request left. Start a new line.
   let lines = isCut ? '\n' : ''
   let waiting = 0
   let next: Promise<void> | undefined
@@ -69,7 +69,7 @@ export async function openClaimJournal(folder: string): Promise<ClaimJournal> {
     record: ({ row, claims, at }) => {
       lines += `${row} ${claims} ${at}\n`
       waiting += 1
-      // After a failed write the next one tries anew; each caller hears of its own.
+      // After a failed write the next one tries again; each caller gets the result of its own write.
       last = next ??= last.catch(() => undefined).then(flush)
       return last
     },
@@ -80,16 +80,16 @@ export async function openClaimJournal(folder: string): Promise<ClaimJournal> {
   }
 }
 
-/** What a journal holds. */
-export interface Claims {
+/** The contents of a journal. */
+export interface JournalContents {
   /** How many claims. */
   recorded: number
   /** The last claim of each row that was claimed. */
   byRow: Map<number, JournaledClaim>
 }
 
-/** Reads the journal of a run; undefined where it has none, or one that isn't readable. */
-export async function readClaims(folder: string): Promise<Claims | undefined> {
+/** Reads the journal of a run; undefined if it has none or the file is not readable. */
+export async function readClaims(folder: string): Promise<JournalContents | undefined> {
   const text = await readText(join(folder, changeRunFiles.claims))
   if (!text.startsWith(header)) return undefined
   const byRow = new Map<number, JournaledClaim>()

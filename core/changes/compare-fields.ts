@@ -3,7 +3,7 @@ import { numberText } from '../billing/lossless-json.ts'
 import { type FieldMeta, fieldMeta } from '../billing/resources/fields.ts'
 import { sameDecimal } from './decimals.ts'
 
-/** A field that is stored with another value than it was sent with. */
+/** A field whose stored value differs from the one that was sent. */
 export interface Difference {
   /** `lines.2.amount`: places in a list count from 1. */
   field: string
@@ -12,8 +12,8 @@ export interface Difference {
 }
 
 /**
- * Holds what was sent against what is stored: only the fields that were sent, numbers as decimals, dates as
- * dates, texts to the letter. Fields that the service adds are its own.
+ * Compares what was sent with what is stored: only the fields that were sent; numbers as decimals, dates as dates,
+ * texts exactly. Fields that the service adds are ignored.
  */
 export function differencesOf(options: {
   schema: z.ZodObject
@@ -61,12 +61,12 @@ function inField({ meta, ...compared }: Compared & { meta: FieldMeta }): Differe
 
 function sameScalar({ kind, sent, stored }: Compared & { kind: FieldMeta['kind'] }): boolean {
   if (stored === null || stored === undefined) return false
-  const [one, other] = [textOf(sent), textOf(stored)]
-  if (one === other) return true
-  if (kind === 'decimal' || kind === 'integer') return sameDecimal(one, other)
-  // A date may come back as the midnight that it begins with.
-  if (kind === 'date') return other.startsWith(`${one}T00:00:00`)
-  if (kind === 'timestamp') return Date.parse(one) === Date.parse(other)
+  const [sentText, storedText] = [textOf(sent), textOf(stored)]
+  if (sentText === storedText) return true
+  if (kind === 'decimal' || kind === 'integer') return sameDecimal(sentText, storedText)
+  // The service may return a date as its midnight.
+  if (kind === 'date') return storedText.startsWith(`${sentText}T00:00:00`)
+  if (kind === 'timestamp') return Date.parse(sentText) === Date.parse(storedText)
   return false
 }
 
@@ -91,7 +91,7 @@ const isNumber = (value: unknown) => typeof value === 'number' || JSON.isRawJSON
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value)
 
-/** As a person would read it: numbers digit for digit, nothing as nothing. */
+/** The value as text: numbers with all their digits, null and undefined as ''. */
 export function textOf(value: unknown): string {
   if (value === null || value === undefined) return ''
   if (typeof value === 'string') return value

@@ -1,6 +1,6 @@
 import { toDecimal } from '../billing/decimal.ts'
 
-/** The same text for the same number, whatever its zeros; a text that is no number stays as it is. */
+/** The same text for equal numbers, regardless of zeros; text that is not a number is returned unchanged. */
 export function canonicalDecimal(text: string): string {
   const decimal = toDecimal(text)
   if (decimal === undefined) return text
@@ -9,14 +9,14 @@ export function canonicalDecimal(text: string): string {
   return `${sign < 0 ? '-' : ''}${digits.join('')}e${exponent - digits.length + 1}`
 }
 
-/** Whether two texts are the same number: `1.50` and `1.5e0` are, whatever their zeros. */
-export function sameDecimal(one: string, other: string): boolean {
-  const [a, b] = [toDecimal(one), toDecimal(other)]
-  return a === undefined || b === undefined ? one === other : a.eq(b)
+/** Whether two texts are the same number: `1.50` and `1.5e0` are. */
+export function sameDecimal(left: string, right: string): boolean {
+  const [a, b] = [toDecimal(left), toDecimal(right)]
+  return a === undefined || b === undefined ? left === right : a.eq(b)
 }
 
-/** Below zero where the first is less. A text that is no number is less than any number. */
-export function compareDecimals(one: string, other: string): number {
-  const [a, b] = [toDecimal(one), toDecimal(other)]
+/** Negative if the first is less. Text that is not a number is less than any number. */
+export function compareDecimals(left: string, right: string): number {
+  const [a, b] = [toDecimal(left), toDecimal(right)]
   return a === undefined || b === undefined ? Number(a !== undefined) - Number(b !== undefined) : a.cmp(b)
 }

@@ -7,7 +7,7 @@ import { resumeSubscription } from './kinds/resume-subscription.ts'
 import { updateContact } from './kinds/update-contact.ts'
 import { updateSubscription } from './kinds/update-subscription.ts'
 
-/** Every sort of write the connector knows. A new one is one more file and one more line. */
+/** All change kinds. A new one takes one more file in kinds/ and one more line here. */
 export const changeKinds: Readonly<Record<ChangeKindName, ChangeKind>> = {
   'create-retention': createRetention,
   'create-addon': createAddon,

@@ -5,8 +5,8 @@ import type { ChangeKind } from './change-kind.ts'
 import { createClaimJournal, type JournaledClaim, openClaimJournal, readClaims } from './claim-journal.ts'
 import type { LedgerRow, RowPatch } from '../state/ledger/row.ts'
 import type { RowClaims } from '../state/ledger/run-queries.ts'
-import { move } from './transitions.ts'
-import { type OnHeld, stageKeptChanges } from './staged-changes.ts'
+import { transition } from './transitions.ts'
+import { type OnKeyHeld, stageKeptChanges } from './staged-changes.ts'
 
 export interface GapOptions {
   ledger: Ledger
@@ -17,44 +17,52 @@ export interface GapOptions {
   folder: string
   /** How many changes the run staged. */
   staged: number
-  /** How many claims the run was last told its journal has: Temporal keeps that number. */
-  told?: number
-  /** A person says that the journal was put back as well. */
+  /** The number of claims in the run's journal as last reported to Temporal. */
+  reportedClaims?: number
+  /** A person says that the journal was restored from a backup, too. */
   everything?: boolean
-  onHeld: OnHeld
+  onHeld: OnKeyHeld
   signal?: AbortSignal
   now?: () => number
 }
 
-/** What the ledger lacked: changes, and claims of changes. */
+/** What the ledger lacked: number of changes, and of changes with missing claims. */
 export interface Gap {
   restaged: number
   unknown: number
 }
 
-/** So many moves share few commits. */
+/** Many transitions at once share few commits. */
 const rowsAtOnce = 500
 
 /**
- * Compares the ledger with what lies beside the run, and fixes a ledger that was put back from a backup: changes that
- * it lacks are staged again, and what was claimed since the backup becomes unknown, so that it is looked up or left to
- * a person and never sent blindly. Where the journal is lost or was put back as well, nothing tells which changes were
- * sent since, or sent again: all that is open becomes unknown, as if just sent. A ledger that was not put back is never
- * behind its journal.
+ * Compares the ledger with the files of the run and repairs a ledger that was restored from a backup: missing changes are
+ * staged again, and changes claimed since the backup become unknown, so that they are looked up or left to a person and
+ * never sent blindly. If the journal is lost or was restored as well, nothing shows which changes were sent since then:
+ * all open changes become unknown, as if just sent. A ledger that was not restored never lacks a journaled claim.
  *
  * @throws {RunFilesLostError}
  */
 export async function closeGap(options: GapOptions): Promise<Gap> {
-  const { ledger, run, kind, folder, staged, told = 0, everything = false, now = Date.now } = options
+  const {
+    ledger,
+    run,
+    kind,
+    folder,
+    staged,
+    reportedClaims = 0,
+    everything = false,
+    now = Date.now,
+  } = options
   const rows = await ledger.claimsByRow({ run })
   const restaged = Math.max(0, staged - rows.length)
   if (restaged > 0) await stageKeptChanges(options)
   const journal = await readClaims(folder)
   let unknown = await markClaims({ ledger, run, now, claims: journal?.byRow ?? new Map() })
-  if (everything || journal === undefined || journal.recorded < told) {
+  if (everything || journal === undefined || journal.recorded < reportedClaims) {
     const known = (await ledger.claimsByRow({ run })).reduce((sum, { claims }) => sum + claims, 0)
-    // All claims that nobody knows any more may have been of one subscription, and `attempts` is a hard bound.
-    const sends = kind.confirmedByLookup === true ? Math.max(1, told - known) : 1
+    // All forgotten claims may belong to a single subscription, and `attempts` is a hard bound.
+    const sends = kind.confirmedByLookup === true ? Math.max(1, reportedClaims - known) : 1
     unknown += await markOpen({ ledger, run, sends, now })
   }
   if (journal === undefined) await createClaimJournal(folder)
@@ -63,8 +71,7 @@ export async function closeGap(options: GapOptions): Promise<Gap> {
 }
 
 /**
- * Records the claims that only the ledger knows: a journal that was lost or put back is whole again, before the ledger
- * is, too.
+ * Adds claims that only the ledger has, so that a lost or restored journal is complete again in case the ledger is lost later.
  */
 async function addToJournal({
   ledger,
@@ -82,8 +89,8 @@ async function addToJournal({
 }
 
 /**
- * Marks what a run has claimed and the ledger does not know of as unknown: before anything of the run is given up or
- * taken over by another. Returns the number of rows.
+ * Marks changes as unknown that the run has claimed without the ledger knowing: done before any change of the run is
+ * closed or taken over by another run. Returns the number of rows.
  */
 export async function markClaimed(options: {
   ledger: Ledger
@@ -107,21 +114,21 @@ async function markClaims({
   now: () => number
 }): Promise<number> {
   if (claims.size === 0) return 0
-  const behind = (await ledger.claimsByRow({ run })).flatMap((row) => {
+  const outdated = (await ledger.claimsByRow({ run })).flatMap((row) => {
     const claim = claims.get(row.row)
     return claim !== undefined && claim.claims > row.claims ? [{ row, claim }] : []
   })
-  await inBatches(behind, async ({ row, claim }) => {
+  await inBatches(outdated, async ({ row, claim }) => {
     const sends = row.sends + claim.claims - row.claims
     const claimed = { claims: claim.claims, sends, sentAt: claim.at }
     await moveToUnknown({ ledger, row, claimed, now })
   })
-  return behind.length
+  return outdated.length
 }
 
 /**
- * Marks all that is open in a run as unknown: what looks unsent may have been sent, and what was sent may have been
- * settled and sent again. Returns the number of rows.
+ * Marks all open changes of a run as unknown: one that looks unsent may have been sent, and one that was sent may have
+ * been reconciled and sent again. Returns the number of rows.
  */
 export async function markOpen({
   ledger,
@@ -131,7 +138,7 @@ export async function markOpen({
 }: {
   ledger: Ledger
   run: string
-  /** How often each may have been sent without anybody knowing. */
+  /** How often each may have been sent without a record of it. */
   sends?: number
   now?: () => number
 }): Promise<number> {
@@ -143,16 +150,16 @@ export async function markOpen({
   return open.length
 }
 
-/** What a restore has marked and nobody has looked at since counts its claim already. */
-const isOpen = ({ state, outcome, looks }: RowClaims): boolean =>
+/** A change that a restore has marked, and that was not looked up since, already counts the claim. */
+const isOpen = ({ state, outcome, lookups }: RowClaims): boolean =>
   state === 'staged' ||
   state === 'sending' ||
-  (state === 'unknown' && !(outcome === 'restored' && looks === 0))
+  (state === 'unknown' && !(outcome === 'restored' && lookups === 0))
 
 /**
- * Moves a row that may have been sent without its ledger knowing, in whichever state the ledger has it. Such a send may
- * still take effect, as one that was made now, so that looks from before it prove nothing. Where another run has taken
- * the key of a closed row, that run may not send blindly either.
+ * Moves a row to unknown that may have been sent without the ledger knowing, whatever state the ledger has for it. Such
+ * a send may still take effect, as if it were made now, so earlier lookups prove nothing. If another run has taken the
+ * key of a closed row, that run must not send blindly either.
  */
 export async function moveToUnknown({
   ledger,
@@ -162,23 +169,23 @@ export async function moveToUnknown({
 }: {
   ledger: Ledger
   row: Pick<LedgerRow, 'id' | 'claims' | 'sends'>
-  /** What is known of its claims; where nothing is, there was one more. */
+  /** Its claims as far as known; default: one more than the ledger has. */
   claimed?: Pick<LedgerRow, 'claims' | 'sends'> & Pick<RowPatch, 'sentAt'>
   now: () => number
 }): Promise<boolean> {
-  const patch = { ...claimed, unknownSince: now(), looks: 0, answeredAt: null }
+  const patch = { ...claimed, unknownSince: now(), lookups: 0, answeredAt: null }
   const unknown = { ledger, row, to: 'unknown', by: 'restore', outcome: 'restored' } as const
   try {
-    return await move({ ...unknown, patch: { ...patch, holdsKey: true } })
+    return await transition({ ...unknown, patch: { ...patch, holdsKey: true } })
   } catch (error) {
     if (!(error instanceof KeyHeldError)) throw error
   }
   for (const holder of await holdersOfKey({ ledger, row }))
     if (holder.state === 'staged') await moveToUnknown({ ledger, row: holder, now })
-  return await move({ ...unknown, patch: { ...patch, holdsKey: false } })
+  return await transition({ ...unknown, patch: { ...patch, holdsKey: false } })
 }
 
-/** The changes that hold the key of a row now: the row itself, or those of other runs. */
+/** The changes that hold the key of a row: the row itself, or changes of other runs. */
 export async function holdersOfKey({ ledger, row }: { ledger: Ledger; row: Pick<LedgerRow, 'id'> }) {
   const change = await ledger.byId(row)
   if (change === undefined) return []

@@ -4,9 +4,9 @@ import type { Ledger } from '../state/ledger/ledger.ts'
 
 export interface ReportSummary {
   counts: ReportCounts
-  /** How many by outcome; see outcomes.ts for the words. */
+  /** Number of changes by outcome (outcomes.ts). */
   outcomes: Record<string, number>
-  /** How many are done without an id in the service's answer. */
+  /** Number of changes done without an id in the service's answer. */
   doneWithoutId: number
 }
 
@@ -19,9 +19,9 @@ export async function summarize({
 }: {
   ledger: Ledger
   run: string
-  /** How many a bound kept from being staged. */
+  /** Number of changes not staged because of a bound. */
   leftOut?: number
-  /** How many the run staged. Those that the ledger lacks were lost from it, so their state is unknown. */
+  /** Number of changes the run staged. Those missing from the ledger were lost, so they count as unknown. */
   staged?: number
 }): Promise<ReportSummary> {
   const counts: ReportCounts = {
@@ -48,9 +48,9 @@ export async function summarize({
   return { counts, outcomes, doneWithoutId }
 }
 
-/** Where a change is counted in a report. */
+/** The report count that a change belongs to. */
 export function placeOf({ state, outcome }: Pick<LedgerRow, 'state' | 'outcome'>): keyof ReportCounts {
-  // Sent without an answer, and to be sent once more: until then nothing tells whether it is done.
+  // Sent without an answer and due to be sent again: until then it is not known whether it is done.
   if (state === 'sending' || (state === 'staged' && outcome === 'repeatable')) return 'unknown'
   if (state === 'dropped') return outcome === 'notTried' ? 'notTried' : 'skipped'
   return state

@@ -6,9 +6,9 @@ import { textOf } from './compare-fields.ts'
 import { canonicalDecimal } from './decimals.ts'
 
 /**
- * The key of a record that nothing but its contents identifies: the same for every way to write the same record. A
- * spreadsheet that is saved again turns `10.00` into `10` and `é` into `e` and an accent, and an empty cell means
- * the same as the default. Changing this takes a migration of the ledger (state/migrations/0003-row-keys.ts).
+ * The key of a record that only its contents identify: the same for every spelling of the same record. Saving a
+ * spreadsheet again may turn `10.00` into `10` and `é` into `e` and an accent, and an empty cell means the default.
+ * Changing this requires a migration of the ledger (see state/migrations/0003-row-keys.ts).
  */
 export const rowHash =
   (schema: z.ZodObject) =>
@@ -21,7 +21,7 @@ export const rowHash =
     return createHash('sha256').update(sorted).digest('hex').slice(0, 32)
   }
 
-/** Undefined where the service is told nothing by it. */
+/** Undefined for a value that means the same as leaving the field out. */
 function canonical({ field, value }: { field: z.ZodType | undefined; value: unknown }): string | undefined {
   if (value === null || value === undefined) return undefined
   const meta = field && fieldMeta(field)

@@ -8,9 +8,9 @@ import { createRetention, idsBefore, retentionKey } from './kinds/create-retenti
 import { moveToUnknown } from './ledger-gap.ts'
 
 /**
- * Reads the list of retentions from its newest record down to before the run's first send. A staged row that is there
- * becomes unknown: it was sent, and ledger, files and Temporal were all put back from a backup of before. A record that
- * was there at staging, or that the ledger knows as another row's, says nothing. Returns the number of rows.
+ * Reads the list of retentions from its newest record down to before the run's first send. A staged row that is in the
+ * list becomes unknown: it was sent, and then ledger, files and Temporal were all restored from an earlier backup.
+ * Records that existed at staging, or that belong to other rows of the ledger, are ignored. Returns the number of rows.
  */
 export async function markSeenInList({
   ledger,

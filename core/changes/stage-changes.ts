@@ -5,22 +5,22 @@ import type { NewChange, StageResult } from '../state/ledger/stage.ts'
 import type { ChangeKind } from './change-kind.ts'
 import type { Outcome } from './outcomes.ts'
 
-/** A change as an import or a recovery asks for it. */
+/** A change that an import or a recovery requests. */
 export interface ChangeToStage {
   /** Its place in the run, from 1. */
   row: number
-  /** Numbers as `parseLossless` gives them, so that they leave digit for digit. */
+  /** Numbers as `parseLossless` returns them, so that all digits are sent. */
   body: Body
-  /** What canary and breaker are kept for; one for the whole run where it is left out. */
-  lane?: string
+  /** Changes with the same key share a canary and a breaker. Default: one for the whole run. */
+  breakerKey?: string
   notBefore?: number
   /** Requests of earlier runs that may have taken effect and count here too; see `attemptsUsed`. */
   attemptsBefore?: number
-  /** Asked for by a person: once more, although it is done. */
+  /** Requested by a person: send again although it is done. */
   sendAgain?: boolean
-  /** Ids that the service already has under the same key: they are not this change. */
+  /** Ids that the service already has under the same key; they do not belong to this change. */
   existing?: readonly string[]
-  /** It is not to be sent, and the report says why. */
+  /** The change is reported but not sent. */
   closed?: { state: 'rejected' | 'dropped' | 'parked'; outcome: Outcome; error: string }
 }
 
@@ -32,12 +32,12 @@ export interface StageOptions extends Omit<KeySpace, 'kind'> {
 }
 
 /**
- * Stages changes of a run durably, some thousand at a time. What is already staged by the run is left as it is;
- * what another change holds the key of is not staged, and given back with the change that holds it.
+ * Stages changes of a run durably, about a thousand at a time. Changes that the run has already staged are left as they
+ * are. A change whose key another change holds is not staged; it is returned with the change that holds the key.
  */
-export function stageChanges({ ledger, kind, changes, ...where }: StageOptions): Promise<StageResult> {
+export function stageChanges({ ledger, kind, changes, ...context }: StageOptions): Promise<StageResult> {
   return ledger.stage({
-    ...where,
+    ...context,
     kind: kind.name,
     repeats: kind.repeats,
     changes: changes.map((change) => toNewChange({ kind, change })),

@@ -14,25 +14,25 @@ import { type ChangeToStage, stageChanges } from './stage-changes.ts'
 /** A change in the file; its body is text, so that numbers keep their digits. */
 type Line = Omit<ChangeToStage, 'body'> & { body: string }
 
-/** The last line, so that a file that was cut short is recognised. */
+/** The last line: without it, the file was cut short. */
 interface End {
   end: number
 }
 
 /**
- * Is given changes whose keys other runs hold. Those of the rows it returns are staged closed; the others it has freed,
- * and they are staged as they were.
+ * Called with changes whose keys other runs hold. The rows it returns are staged as closed; it has released the keys of
+ * the others, which are staged normally.
  */
-export type OnHeld = (
+export type OnKeyHeld = (
   held: StageResult['held'],
 ) => Promise<ReadonlyMap<number, NonNullable<ChangeToStage['closed']>>>
 
-/** So many are staged in one write. */
+/** Changes staged in one write. */
 const batchRows = 1_000
 
 /**
- * Keeps the changes of a run beside it, durably, before any of them is staged: a ledger that lost them is filled from
- * there. Returns their number.
+ * Keeps the changes of a run in its folder, durably, before any of them is staged: if the ledger loses them, they are
+ * staged again from there. Returns their number.
  */
 export async function keepStagedChanges({
   folder,
@@ -55,8 +55,8 @@ export async function keepStagedChanges({
 }
 
 /**
- * Stages the changes that were kept beside a run; those that the ledger has already are left as they are.
- * @throws {RunFilesLostError} where they were not kept, or the file was cut short
+ * Stages the changes kept in the run's folder; those already in the ledger are left as they are.
+ * @throws {RunFilesLostError} if the file is missing or was cut short
  */
 export async function stageKeptChanges({
   ledger,
@@ -72,7 +72,7 @@ export async function stageKeptChanges({
   space: Omit<KeySpace, 'kind'>
   kind: ChangeKind
   folder: string
-  onHeld: OnHeld
+  onHeld: OnKeyHeld
   signal?: AbortSignal
 }): Promise<void> {
   const { workspace, mode } = space

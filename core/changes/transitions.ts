@@ -4,77 +4,108 @@ import type { LedgerRow, RowPatch } from '../state/ledger/row.ts'
 import type { ChangeState } from '../state/tables.ts'
 import type { Outcome } from './outcomes.ts'
 
-/** What makes a change move. */
-export type Cause =
+/** What causes a transition. */
+export type Trigger =
   | 'claim'
   | 'answer'
   | 'notSent'
   | 'noAnswer'
   | 'interruption'
-  | 'look'
+  | 'check'
+  | 'lookup'
   | 'repeat'
   | 'restore'
   | 'end'
   | 'person'
 
-interface Move {
+interface Transition {
   from: ChangeState
   to: ChangeState
-  by: Cause
+  by: Trigger
   rule: string
 }
 
-/** Every move a change can make, and nothing else moves one. */
-export const moves: readonly Move[] = [
+/** Every transition of a change; there are no others. */
+export const transitions: readonly Transition[] = [
   { from: 'staged', to: 'sending', by: 'claim', rule: 'on the disk before the request leaves' },
-  { from: 'staged', to: 'done', by: 'look', rule: 'a look just before shows that nothing is left to do' },
-  { from: 'staged', to: 'parked', by: 'look', rule: 'a look just before shows that it is for a person' },
-  { from: 'staged', to: 'dropped', by: 'look', rule: 'a look just before shows that it is gone' },
+  {
+    from: 'staged',
+    to: 'done',
+    by: 'check',
+    rule: 'the check just before sending shows that nothing is left to do',
+  },
+  {
+    from: 'staged',
+    to: 'parked',
+    by: 'check',
+    rule: 'the check just before sending shows that it needs a person',
+  },
+  { from: 'staged', to: 'dropped', by: 'check', rule: 'the check just before sending shows that it is gone' },
   {
     from: 'staged',
     to: 'unknown',
     by: 'restore',
-    rule: 'the ledger is behind the run: it may have been sent',
+    rule: 'the ledger is older than the run: it may have been sent',
   },
-  { from: 'sending', to: 'unknown', by: 'restore', rule: 'the same, and it was being sent at the backup' },
-  { from: 'unknown', to: 'unknown', by: 'restore', rule: 'the same: it may have been sent once more' },
-  { from: 'done', to: 'unknown', by: 'restore', rule: 'the same, and it was done at the backup' },
-  { from: 'rejected', to: 'unknown', by: 'restore', rule: 'the same, and it was rejected at the backup' },
-  { from: 'parked', to: 'unknown', by: 'restore', rule: 'the same, and it was parked at the backup' },
-  { from: 'dropped', to: 'unknown', by: 'restore', rule: 'the same, and it was dropped at the backup' },
+  {
+    from: 'sending',
+    to: 'unknown',
+    by: 'restore',
+    rule: 'the same; it was being sent at the time of the backup',
+  },
+  { from: 'unknown', to: 'unknown', by: 'restore', rule: 'the same; it may have been sent once more' },
+  { from: 'done', to: 'unknown', by: 'restore', rule: 'the same; it was done at the time of the backup' },
+  {
+    from: 'rejected',
+    to: 'unknown',
+    by: 'restore',
+    rule: 'the same; it was rejected at the time of the backup',
+  },
+  { from: 'parked', to: 'unknown', by: 'restore', rule: 'the same; it was parked at the time of the backup' },
+  {
+    from: 'dropped',
+    to: 'unknown',
+    by: 'restore',
+    rule: 'the same; it was dropped at the time of the backup',
+  },
   {
     from: 'staged',
     to: 'dropped',
     by: 'end',
-    rule: 'the run leaves it; its key is free for another run',
+    rule: 'the run ends without sending it; its key is free for another run',
   },
-  { from: 'staged', to: 'parked', by: 'end', rule: 'the run leaves it before it was tried again' },
+  { from: 'staged', to: 'parked', by: 'end', rule: 'the run ends before trying it again' },
 
   { from: 'sending', to: 'done', by: 'answer', rule: 'the service has done it' },
-  { from: 'sending', to: 'rejected', by: 'answer', rule: 'the service said no, and it was not sent before' },
+  {
+    from: 'sending',
+    to: 'rejected',
+    by: 'answer',
+    rule: 'the service refused it, and it was not sent before',
+  },
   { from: 'sending', to: 'staged', by: 'notSent', rule: 'no request left, or the service did not act on it' },
   {
     from: 'sending',
     to: 'unknown',
     by: 'noAnswer',
-    rule: 'it could have left, and no answer tells what became of it',
+    rule: 'the request may have left, and no answer says what happened',
   },
   { from: 'sending', to: 'unknown', by: 'interruption', rule: 'an earlier attempt ended while sending it' },
 
-  { from: 'unknown', to: 'done', by: 'look', rule: 'it was found' },
-  { from: 'unknown', to: 'staged', by: 'look', rule: 'it is proven absent, or its attempt is used up' },
+  { from: 'unknown', to: 'done', by: 'lookup', rule: 'it was found' },
+  { from: 'unknown', to: 'staged', by: 'lookup', rule: 'it is proven absent, or this attempt failed' },
   { from: 'unknown', to: 'staged', by: 'repeat', rule: 'sending it twice is the same as sending it once' },
   {
     from: 'unknown',
     to: 'rejected',
-    by: 'look',
+    by: 'lookup',
     rule: 'it was refused when sent again, and is proven absent',
   },
-  { from: 'unknown', to: 'parked', by: 'look', rule: 'neither found nor proven absent: for a person' },
+  { from: 'unknown', to: 'parked', by: 'lookup', rule: 'neither found nor proven absent: needs a person' },
 
   { from: 'parked', to: 'done', by: 'person', rule: 'a person found it there' },
   { from: 'parked', to: 'staged', by: 'person', rule: 'a person says that it is not there' },
-  { from: 'parked', to: 'dropped', by: 'person', rule: 'a person leaves it' },
+  { from: 'parked', to: 'dropped', by: 'person', rule: 'a person drops it' },
 
   // An answer always wins, however late it comes.
   { from: 'unknown', to: 'done', by: 'answer', rule: 'a late answer: the service has done it' },
@@ -82,25 +113,25 @@ export const moves: readonly Move[] = [
   { from: 'staged', to: 'done', by: 'answer', rule: 'a late answer: the service has done it' },
   { from: 'rejected', to: 'done', by: 'answer', rule: 'a late answer: the service has done it' },
   { from: 'dropped', to: 'done', by: 'answer', rule: 'a late answer: the service has done it' },
-  { from: 'unknown', to: 'rejected', by: 'answer', rule: 'a late answer: the service said no' },
+  { from: 'unknown', to: 'rejected', by: 'answer', rule: 'a late answer: the service refused it' },
 ]
 
-interface Moved {
+interface TransitionOptions {
   ledger: Ledger
   row: Pick<LedgerRow, 'id' | 'sends'>
   to: ChangeState
-  by: Exclude<Cause, 'claim'>
+  by: Exclude<Trigger, 'claim'>
   outcome: Outcome
   patch?: Omit<RowPatch, 'state' | 'outcome'>
-  /** Only if it was not sent again since the caller read `row`. An answer of any send says that it is done. */
+  /** Only if it was not sent again since the caller read `row`. An answer to any send proves that it is done. */
   sameSend?: boolean
 }
 
 /**
- * Makes one of the moves above, durably. False where the change is no longer in a state that the move starts
- * from: then somebody who knew more was quicker, and nothing is written.
+ * Makes one of the transitions above, durably. Returns false and writes nothing if the change is no longer in a state
+ * that the transition starts from: another caller with newer information was faster.
  */
-export async function move({
+export async function transition({
   ledger,
   row,
   to,
@@ -108,11 +139,11 @@ export async function move({
   outcome,
   patch,
   sameSend = true,
-}: Moved): Promise<boolean> {
-  const from = moves
+}: TransitionOptions): Promise<boolean> {
+  const from = transitions
     .filter((allowed) => allowed.to === to && allowed.by === by)
     .map((allowed) => allowed.from)
-  if (from.length === 0) throw new TypeError(`no change moves to ${to} by ${by}`)
+  if (from.length === 0) throw new TypeError(`no transition leads to ${to} by ${by}`)
   return await ledger.move({
     id: row.id,
     from,
@@ -121,8 +152,8 @@ export async function move({
   })
 }
 
-/** Records that the service has done a change, whatever the ledger believed of it. */
-export async function moveByAnswer({
+/** Records that the service has done a change, whatever state the ledger has for it. */
+export async function recordAnswer({
   ledger,
   row,
   outcome,
@@ -141,21 +172,21 @@ export async function moveByAnswer({
 }): Promise<void> {
   const patch = { answerId, answer, error, answeredAt: at, closedAt: at }
   try {
-    if (await move({ ledger, row, to: 'done', by: 'answer', outcome, patch, sameSend: false })) return
+    if (await transition({ ledger, row, to: 'done', by: 'answer', outcome, patch, sameSend: false })) return
   } catch (failure) {
     if (!(failure instanceof KeyHeldError)) throw failure
-    const words = `the service has done it as ${answerId}, after another run had taken its key: look at both`
-    await ledger.move({ id: row.id, from: ['rejected', 'dropped'], patch: { ...patch, error: words } })
+    const message = `the service has done it as ${answerId}, after another run took its key: check both`
+    await ledger.move({ id: row.id, from: ['rejected', 'dropped'], patch: { ...patch, error: message } })
     return
   }
-  const now = await ledger.byId({ id: row.id })
-  if (now?.answerId === answerId) return
-  const words = `the service has done it twice: as ${now?.answerId} and as ${answerId}`
-  await ledger.move({ id: row.id, from: ['done'], patch: { outcome: 'doubled', error: words } })
+  const current = await ledger.byId({ id: row.id })
+  if (current?.answerId === answerId) return
+  const message = `the service has done it twice: as ${current?.answerId} and as ${answerId}`
+  await ledger.move({ id: row.id, from: ['done'], patch: { outcome: 'doubled', error: message } })
 }
 
-/** The table of moves for the docs, as markdown. */
-export function movesAsMarkdown(): string {
-  const lines = moves.map(({ from, to, by, rule }) => `| ${from} | ${to} | ${by} | ${rule} |`)
+/** The table of transitions for the docs, as Markdown. */
+export function transitionsAsMarkdown(): string {
+  const lines = transitions.map(({ from, to, by, rule }) => `| ${from} | ${to} | ${by} | ${rule} |`)
   return ['| from | to | by | rule |', '|---|---|---|---|', ...lines, ''].join('\n')
 }

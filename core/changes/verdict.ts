@@ -4,15 +4,15 @@ import type { ReportSummary } from './report.ts'
 
 export interface ChangesVerdict {
   verdict: 'proven' | 'unproven'
-  /** Why it is not proven; empty where it is. */
+  /** Why the run is not proven; empty if it is. */
   reasons: string[]
-  /** What proves it: the audit of the list, the service's own answers, or a look at each. */
-  by: 'audit' | 'answer' | 'look'
+  /** The evidence: the audit of the list, the service's answers, or a lookup of each change. */
+  by: 'audit' | 'answer' | 'lookup'
 }
 
 /**
- * Whether a run of changes is proven: nothing is left in doubt or undone, and what is done is shown by the service
- * itself. Rejected changes do not make it unproven: that they were refused is known.
+ * Whether a run of changes is proven: nothing is in doubt or left undone, and the service itself shows what is done.
+ * Rejected changes do not make a run unproven: they are known to be refused.
  */
 export function verdictOf({
   kind,
@@ -24,14 +24,17 @@ export function verdictOf({
   summary: ReportSummary
   /** Of an import of retentions. */
   audit?: RetentionAudit
-  /** Of a recovery: whether the snapshot's list was seen whole. */
+  /** Of a recovery: whether the snapshot's list was read completely. */
   listProven?: boolean
 }): ChangesVerdict {
-  const reasons = [...unfinished(summary), ...missing(summary), ...doubtful(summary), ...left(summary)]
+  const reasons = [...unfinished(summary), ...missing(summary), ...doubtful(summary), ...dropped(summary)]
   if (kind === 'create-retention')
-    return verdict('audit', [...reasons, ...(audit?.reasons ?? ['the audit was not made'])])
+    return verdict('audit', [...reasons, ...(audit?.reasons ?? ['the audit did not run'])])
   if (kind === 'resume-subscription')
-    return verdict('look', [...reasons, ...(listProven === true ? [] : ['the list was not seen whole'])])
+    return verdict('lookup', [
+      ...reasons,
+      ...(listProven === true ? [] : ['the list was not read completely']),
+    ])
   return verdict('answer', [
     ...reasons,
     ...count(summary.doneWithoutId, 'done without an id in the service’s answer'),
@@ -47,26 +50,26 @@ const verdict = (by: ChangesVerdict['by'], reasons: string[]): ChangesVerdict =>
 function unfinished({ counts }: ReportSummary): string[] {
   return [
     ...count(counts.unknown, 'unknown'),
-    ...count(counts.parked, 'parked, for a person'),
+    ...count(counts.parked, 'parked: needs a person'),
     ...count(counts.staged, 'staged and not sent'),
     ...count(counts.notTried, 'not tried'),
   ]
 }
 
 const missing = ({ outcomes }: ReportSummary) =>
-  count(outcomes['missing'] ?? 0, 'of these staged by the run and missing from the ledger (state.db)')
+  count(outcomes['missing'] ?? 0, 'of these staged by the run but missing from the ledger (state.db)')
 
 function doubtful({ outcomes }: ReportSummary): string[] {
   return [
-    ...count(outcomes['resolved'] ?? 0, 'done by a person’s word'),
+    ...count(outcomes['resolved'] ?? 0, 'done according to a person'),
     ...count(outcomes['doubled'] ?? 0, 'done more than once'),
-    ...count(outcomes['storedOtherwise'] ?? 0, 'stored otherwise than sent'),
+    ...count(outcomes['storedDifferently'] ?? 0, 'stored differently than sent'),
     ...count(outcomes['wrongMode'] ?? 0, 'done in the other mode'),
   ]
 }
 
-/** What is parked is in doubt, a resume too where no look found it again, and a person who leaves it settles nothing. */
-const left = ({ outcomes }: ReportSummary) =>
-  count(outcomes['dropped'] ?? 0, 'in doubt, and left by a person')
+/** Parked changes are in doubt, including resumes that no lookup found again; dropping them resolves nothing. */
+const dropped = ({ outcomes }: ReportSummary) =>
+  count(outcomes['dropped'] ?? 0, 'in doubt and dropped by a person')
 
-const count = (number: number, words: string) => (number === 0 ? [] : [`${number} ${words}`])
+const count = (number: number, label: string) => (number === 0 ? [] : [`${number} ${label}`])

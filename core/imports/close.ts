@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { leaveUntried } from '../changes/reconcile/close-remaining.ts'
+import { closeUntried } from '../changes/reconcile/close-remaining.ts'
 import { markClaimed } from '../changes/ledger-gap.ts'
 import type { EndedNote, RunEnd } from '../runs/run-files.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
@@ -17,7 +17,7 @@ export async function closeImport(
   const folder = join(dataDir, plan.folder)
   // What was sent since a backup that was put back is not free for another run.
   await markClaimed({ ledger, run: plan.run, folder })
-  if (giveUp) await leaveUntried({ ledger, run: plan.run, why: why ?? how })
+  if (giveUp) await closeUntried({ ledger, run: plan.run, why: why ?? how })
   // An audit of what was sent so far says nothing of what is sent later.
   if (how !== 'finished') await rm(join(folder, runFiles.audit), { force: true })
   const note: EndedNote = { how, ...(why !== undefined && { why }), at: new Date().toISOString() }

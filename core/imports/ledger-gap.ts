@@ -7,16 +7,16 @@ import { importKinds } from './kinds.ts'
 import { type ImportPlan, runFiles } from './plan.ts'
 import type { StagedNote } from './run-files.ts'
 import { takeLease } from '../runs/lease.ts'
-import type { ClaimOwner } from '../state/leases.ts'
+import type { LeaseOwner } from '../state/leases.ts'
 import type { State } from '../state/open.ts'
 import { RowsTaken } from './refusals.ts'
 
 /** What it takes to hold an import's ledger against its files. */
 export interface ImportGapDeps {
-  state: Pick<State, 'ledger' | 'claims'>
+  state: Pick<State, 'ledger' | 'leases'>
   dataDir: string
-  owner: ClaimOwner
-  isClosed: (owner: ClaimOwner) => Promise<boolean>
+  owner: LeaseOwner
+  isClosed: (owner: LeaseOwner) => Promise<boolean>
 }
 
 export const leaseOf = (run: string) => `import ${run}`
@@ -35,7 +35,7 @@ export function gapOf({
   staged: StagedNote | undefined
 }): Pick<GapOptions, 'staged' | 'onHeld'> {
   const { owner, isClosed } = deps
-  const { ledger, claims } = deps.state
+  const { ledger, leases } = deps.state
   const folder = join(deps.dataDir, plan.folder)
   if (staged === undefined) throw new RunFilesLostError({ path: join(folder, runFiles.staged) })
   return {
@@ -46,9 +46,9 @@ export function gapOf({
         for (const { row, by } of rows)
           if ((await ledger.byId(by))?.state !== 'staged')
             throw new RowsTaken(`Row ${row} is in the run ${run} by now. Let that run end first.`)
-        await takeLease({ claims, what: leaseOf(run), owner, isClosed })
+        await takeLease({ leases, name: leaseOf(run), owner, isClosed })
         await takeOver({ ledger, rows: rows.map(({ by }) => by), by: plan.run })
-        await claims.release({ what: leaseOf(run), owner })
+        await leases.release({ name: leaseOf(run), owner })
       }
       return new Map()
     },

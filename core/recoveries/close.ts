@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { endResumes } from '../changes/reconcile/close-remaining.ts'
+import { closeRemaining } from '../changes/reconcile/close-remaining.ts'
 import { markClaimed } from '../changes/ledger-gap.ts'
 import type { EndedNote, RunEnd } from '../runs/run-files.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
@@ -19,7 +19,7 @@ export async function closeRecovery(
   if (saved === undefined) throw new RangeError(`${plan.run} has no plan`)
   // What was resumed since a backup that was put back is not free for another run.
   await markClaimed({ ledger, run: plan.run, folder })
-  await endResumes({ ledger, run: plan.run, why: why ?? 'the run ended' })
+  await closeRemaining({ ledger, run: plan.run, why: why ?? 'the run ended' })
   const note: EndedNote = { how, ...(why !== undefined && { why }), at: new Date().toISOString() }
   await replaceFile(join(folder, recoveryFiles.ended), JSON.stringify(note))
   return await writeRecoveryReport({ ledger, saved, dataDir })

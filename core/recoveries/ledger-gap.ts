@@ -3,7 +3,7 @@ import { RunFilesLostError } from '../changes/errors.ts'
 import { closeGap, type GapOptions } from '../changes/ledger-gap.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
 import { readNote } from '../runs/run-files.ts'
-import type { OnHeld } from '../changes/staged-changes.ts'
+import type { OnKeyHeld } from '../changes/staged-changes.ts'
 import { type RecoveryPlan, recoveryFiles } from './plan.ts'
 import type { SnapshotNote } from './run-files.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
@@ -38,7 +38,7 @@ export async function closeRecoveryGap({
 }
 
 /** A subscription that a recovery before this one still has in doubt is left to the next one. */
-export const leaveHeld: OnHeld = async (held) =>
+export const leaveHeld: OnKeyHeld = async (held) =>
   new Map(
     held.map(({ row, by }) => {
       const error = `row ${by.row} of ${by.run} has it and is ${by.state}: it is looked at again by the next recovery`

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { join } from 'node:path'
 import type { Billing } from '../billing/client.ts'
-import { endResumes } from '../changes/reconcile/close-remaining.ts'
+import { closeRemaining } from '../changes/reconcile/close-remaining.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
 import { markClaimed } from '../changes/ledger-gap.ts'
 import { reconcileChanges } from '../changes/reconcile/reconcile.ts'
@@ -56,7 +56,7 @@ export async function settleLeftovers({
       const ms = Math.min(Math.max(0, nextLookupAt - Date.now()), longestTimerMs)
       await wait(ms, undefined, { signal }).catch(() => signal.throwIfAborted())
     }
-    await endResumes({ ledger, run, why: 'the run ended without a report' })
+    await closeRemaining({ ledger, run, why: 'the run ended without a report' })
   }
   return looked
 }

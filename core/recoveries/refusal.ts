@@ -1,18 +1,26 @@
-import type { Trouble } from '../changes/kinds/resume-subscription.ts'
+import type { AttentionReason } from '../changes/kinds/resume-subscription.ts'
 import { hasPassed } from './next-billing.ts'
 import { becauseOf, isReason } from './reasons.ts'
 import { isLongEnough, type RecoveryPlan } from './plan.ts'
 
 /** Why a run does not resume what it had chosen: its trouble is another by now than when it was seen before. */
-export function refusalOf({ plan, now, before }: { plan: RecoveryPlan; now: Trouble; before: Trouble }) {
+export function refusalOf({
+  plan,
+  now,
+  before,
+}: {
+  plan: RecoveryPlan
+  now: AttentionReason
+  before: AttentionReason
+}) {
   const { reason, since } = now
   if (!isReason(reason) || !plan.reasons.includes(reason))
     return { needsPerson: `its reason is ${reason} now: ${becauseOf(reason)}` }
   // Canary and breaker are kept for each reason: those of another one have not tried it.
   if (reason !== before.reason)
-    return { left: `its reason was ${before.reason} and is ${reason} now: the next run takes it as that` }
+    return { skip: `its reason was ${before.reason} and is ${reason} now: the next run takes it as that` }
   if (since !== before.since && !isLongEnough(since, plan))
-    return { left: `it needs attention anew, since ${since}: not for as long as olderThan asks` }
+    return { skip: `it needs attention anew, since ${since}: not for as long as olderThan asks` }
   return undefined
 }
 

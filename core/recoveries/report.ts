@@ -128,7 +128,7 @@ async function lookThrough({ ledger, run }: { ledger: Ledger; run: string }) {
       (rows[place] ??= []).push({ row: row.row, subscription: row.key })
     if (row.resolvedBy !== null)
       resolved.push({ row: row.row, by: row.resolvedBy, why: row.resolvedWhy ?? '', state: row.state })
-    const ofReason = (byReason[row.lane] ??= {})
+    const ofReason = (byReason[row.breakerKey] ??= {})
     const outcome = outcomeOf(row)
     ofReason[outcome] = (ofReason[outcome] ?? 0) + 1
   }

@@ -104,16 +104,16 @@ async function withOpen({ deps, plan, note }: Work & { note: SnapshotNote }): Pr
   const { run } = plan
   const { ledger } = deps
   let open = 0
-  const lanes = new Set<string>()
-  for (const { state, number, lane } of await ledger.counts({ run })) {
+  const breakerKeys = new Set<string>()
+  for (const { state, number, breakerKey } of await ledger.counts({ run })) {
     if (state !== 'staged' && state !== 'sending' && state !== 'unknown') continue
     open += number
-    lanes.add(lane)
+    breakerKeys.add(breakerKey)
   }
   const isFirst = plan.canary > 0 && (await ledger.claims({ run })) === 0
   const size = plan.canary
-  const chosen = [...(isFirst ? lanes : [])].map((lane) =>
-    chooseCanary({ ledger, run, kind: resumeSubscription, size, lane }),
+  const chosen = [...(isFirst ? breakerKeys : [])].map((breakerKey) =>
+    chooseCanary({ ledger, run, kind: resumeSubscription, size, breakerKey }),
   )
   return { ...note, open, canary: (await Promise.all(chosen)).flat().toSorted((a, b) => a - b) }
 }

@@ -1,4 +1,4 @@
-import type { ClaimOwner, Claims } from '../state/leases.ts'
+import type { LeaseOwner, Leases } from '../state/leases.ts'
 import { Busy } from './errors.ts'
 
 /**
@@ -7,15 +7,15 @@ import { Busy } from './errors.ts'
  * @throws {Busy}
  */
 export async function takeLease(options: {
-  claims: Claims
-  what: string
-  owner: ClaimOwner
-  isClosed: (owner: ClaimOwner) => Promise<boolean>
+  leases: Leases
+  name: string
+  owner: LeaseOwner
+  isClosed: (owner: LeaseOwner) => Promise<boolean>
 }): Promise<void> {
-  const { claims, what, owner, isClosed } = options
-  const result = await claims.take({ what, owner, isClosed })
+  const { leases, name, owner, isClosed } = options
+  const result = await leases.take({ name, owner, isClosed })
   if (result.taken) return
   throw new Busy(
-    `The run ${result.heldBy.workflowId} is doing this already (${what}) and has not ended. Wait for it, or stop it.`,
+    `The run ${result.heldBy.workflowId} is already doing this (${name}) and has not ended. Wait for it, or stop it.`,
   )
 }

@@ -6,10 +6,10 @@ import { identify, isAlive } from './process-identity.ts'
 
 /** Holds a data folder for one process. */
 export interface WorkerLock {
-  /** Gives the folder free. The end of the process does so too, however it ends. */
+  /** Releases the folder. The end of the process does so too, however it ends. */
   release(): void
   /**
-   * False when the locked file is no longer the folder's: somebody removed or replaced it, or the folder is gone.
+   * False if the locked file is no longer in the folder: it was removed or replaced, or the folder is gone.
    * Another process can then lock the new file, so this one must stop.
    */
   isHeld(): boolean
@@ -18,12 +18,11 @@ export interface WorkerLock {
 /**
  * Takes the data folder for this process, for life.
  *
- * The lock is an exclusive transaction on an SQLite file of its own: the operating system holds it for the
- * process, so a frozen holder keeps it and a killed one loses it at once. Nothing overtakes it, no lease runs
- * out: a sender that is frozen and wakes up must never find a second one at work.
+ * The lock is an exclusive transaction on an SQLite file of its own: the operating system holds it for the process, so a
+ * suspended holder keeps it and a killed one loses it at once. It never expires: a sender that was suspended and
+ * continues must never find a second one at work.
  *
- * A file that is removed takes its lock with it, so a process that the holder's note names and that still runs
- * keeps the folder, too.
+ * Removing the file removes the lock, so a running process named by the note also keeps the folder.
  *
  * @throws {FolderLockedError} with the holder's pid and start, when another process has it
  */
@@ -31,7 +30,7 @@ export function acquireLock({ folder, role }: { folder: string; role: string }):
   const file = join(folder, 'worker.lock')
   const database = takeExclusively({ folder, file })
   const locked = fileIdentity(file)
-  // POSIX locks go with the first close of *any* descriptor of a file, so nothing else here ever opens
+  // POSIX locks are released when *any* descriptor of the file is closed, so nothing else here ever opens
   // worker.lock: a note beside it names the holder.
   writeNote({ folder, role })
   held.add(database)
@@ -67,11 +66,11 @@ function takeExclusively({ folder, file }: { folder: string; file: string }): Da
   }
 }
 
-/** Another process that took the folder and still runs: its lock file was removed. Whoever ends normally removes its note. */
+/** Another process took the folder and is still running, but its lock file was removed. A normal exit removes the note. */
 const holdsWithoutFile = ({ pid, startTime }: LockHolder) =>
   pid !== process.pid && startTime !== undefined && isAlive({ pid, startTime })
 
-/** Undefined when there is no such file. Its number is not used again while a process has it open. */
+/** Undefined if there is no such file. The inode number is not reused while a process has the file open. */
 function fileIdentity(file: string): string | undefined {
   try {
     const { dev, ino } = statSync(file)
@@ -92,7 +91,7 @@ function writeNote({ folder, role }: { folder: string; role: string }) {
   renameSync(fresh, noteOf(folder))
 }
 
-/** The last holder's note, if there is a readable one. It says who took the folder last, not that it is held. */
+/** The last holder's note, if readable. It names the last process that took the folder; the lock may be free. */
 function readNote(folder: string): LockHolder | undefined {
   try {
     const note: unknown = JSON.parse(readFileSync(noteOf(folder), 'utf8'))

@@ -1,66 +1,66 @@
-/** What can be wrong with the state on disk. None of these is mended by trying again at once. */
+/** Errors of the state on disk. Retrying at once fixes none of them. */
 
-interface Where {
+interface StateErrorContext {
   file: string
   cause?: unknown
 }
 
-const becauseOf = (cause: unknown) => (cause === undefined ? {} : { cause })
+const withCause = (cause: unknown) => (cause === undefined ? {} : { cause })
 
-/** The file can't be opened or read: a wrong folder, missing rights, a failing disk. */
+/** The file cannot be opened or read: a wrong folder, missing permissions, a failing disk. */
 export class StateUnreadableError extends Error {
   override readonly name = 'StateUnreadableError'
   readonly retryable = false
-  constructor({ file, cause }: Where) {
-    const words = cause instanceof Error ? `: ${cause.message}` : ''
+  constructor({ file, cause }: StateErrorContext) {
+    const detail = cause instanceof Error ? `: ${cause.message}` : ''
     super(
-      `${file} can't be opened or read${words}. Check CONNECTOR_DATA_DIR, its rights and its disk.`,
-      becauseOf(cause),
+      `${file} can't be opened or read${detail}. Check CONNECTOR_DATA_DIR, its permissions and its disk.`,
+      withCause(cause),
     )
   }
 }
 
-/** The file is no database, or a damaged one. */
+/** The file is not a database, or is damaged. */
 export class StateCorruptError extends Error {
   override readonly name = 'StateCorruptError'
   readonly retryable = false
-  constructor({ file, cause }: Where) {
+  constructor({ file, cause }: StateErrorContext) {
     super(
-      `${file} is damaged or is no state database. Move it aside and restore it from a backup; ` +
-        `starting without it would forget which changes were sent.`,
-      becauseOf(cause),
+      `${file} is damaged or not a state database. Move it aside and restore it from a backup; ` +
+        `without it, the connector would not know which changes were sent.`,
+      withCause(cause),
     )
   }
 }
 
-/** The file was opened for reading, or its disk takes no writes. */
+/** The file was opened for reading, or its disk does not accept writes. */
 export class StateReadOnlyError extends Error {
   override readonly name = 'StateReadOnlyError'
   readonly retryable = false
-  constructor({ file, cause }: Where) {
-    super(`${file} can't be written: it is read-only. Check its rights and how its disk is mounted.`, {
+  constructor({ file, cause }: StateErrorContext) {
+    super(`${file} can't be written: it is read-only. Check its permissions and how its disk is mounted.`, {
       cause,
     })
   }
 }
 
-/** No room left: nothing was written, and nothing may be sent before there is room again. */
+/** The disk is full: nothing was written, and nothing may be sent until space is free. */
 export class DiskFullError extends Error {
   override readonly name = 'DiskFullError'
   readonly retryable = false
-  constructor({ file, cause }: Where) {
-    super(`No space is left to write ${file}. Free some on its disk; the run then goes on where it was.`, {
+  constructor({ file, cause }: StateErrorContext) {
+    super(`No space left to write ${file}. Free some space on its disk; the run then resumes.`, {
       cause,
     })
   }
 }
 
-/** Another program held the file for longer than the busy timeout. */
+/** Another program locked the file for longer than the busy timeout. */
 export class StateBusyError extends Error {
   override readonly name = 'StateBusyError'
   readonly retryable = true
-  constructor({ file, cause }: Where) {
-    super(`${file} is held by another program. Only the worker writes it; end what else has it open.`, {
+  constructor({ file, cause }: StateErrorContext) {
+    super(`${file} is locked by another program. Only the worker may write it; end the other program.`, {
       cause,
     })
   }
@@ -78,30 +78,28 @@ export class StateTooNewError extends Error {
   }
 }
 
-/** The state is older than this program and was opened for reading only, so it can't be brought up to date. */
+/** The state is older than this program, and cannot be migrated because it was opened for reading only. */
 export class StateTooOldError extends Error {
   override readonly name = 'StateTooOldError'
   readonly retryable = false
   constructor({ file }: { file: string }) {
-    super(
-      `${file} is from an older version of the connector. Start the worker once: it brings it up to date.`,
-    )
+    super(`${file} was written by an older version of the connector. Start the worker once to migrate it.`)
   }
 }
 
-/** A live process already holds the data folder. */
+/** A running process already holds the data folder. */
 export class FolderLockedError extends Error {
   override readonly name = 'FolderLockedError'
   readonly retryable = false
   readonly holder: LockHolder | undefined
   constructor({ folder, holder }: { folder: string; holder: LockHolder | undefined }) {
-    const who =
+    const owner =
       holder === undefined
         ? 'another process'
         : `the ${holder.role} with pid ${holder.pid}, started ${holder.startedAt}`
     super(
-      `The data folder ${folder} is in use by ${who}. One process a data folder: end it first, ` +
-        `or choose another CONNECTOR_DATA_DIR. A stopped (frozen) process still holds it.`,
+      `The data folder ${folder} is in use by ${owner}. Only one process may use it: end that one first, ` +
+        `or choose another CONNECTOR_DATA_DIR. A suspended process still holds its folder.`,
     )
     this.holder = holder
   }
@@ -110,41 +108,41 @@ export class FolderLockedError extends Error {
 /** This process no longer holds its data folder: its lock file was removed or replaced. It must stop at once. */
 export class LockLostError extends Error {
   override readonly name = 'LockLostError'
-  /** By the worker that holds the folder next. */
+  /** Retried by the worker that takes the folder next. */
   readonly retryable = true
   constructor({ folder }: { folder: string }) {
     super(
-      `The worker of ${folder} stopped: its file worker.lock was removed or replaced while it ran, so another ` +
-        `process could use the folder at the same time. Leave that file alone, and start the worker again; its runs resume.`,
+      `The worker of ${folder} stopped: its file worker.lock was removed or replaced while it was running, so another ` +
+        `process could use the folder at the same time. Leave that file alone and start the worker again; its runs resume.`,
     )
   }
 }
 
-/** The key of a change is held by another change that is not rejected or dropped. */
+/** Another change that is not rejected or dropped holds the key. */
 export class KeyHeldError extends Error {
   override readonly name = 'KeyHeldError'
   readonly retryable = false
   constructor({ cause }: { cause: unknown }) {
-    super('The key of this change is held by another change; look at the run that holds it first.', { cause })
+    super('Another change holds the key of this change; check the run that holds it first.', { cause })
   }
 }
 
-/** A run of this name has other contents in the ledger than the ones now staged under its name. */
+/** The ledger has other contents for this run than those being staged. */
 export class RunTakenError extends Error {
   override readonly name = 'RunTakenError'
   readonly retryable = false
   constructor({ run, row }: { run: string; row: number }) {
     super(
       `The run ${run} already has a row ${row} with other contents. ` +
-        `Start the new contents under a name of their own.`,
+        `Start the new contents under another name.`,
     )
   }
 }
 
-/** Who holds a data folder, as its note says. */
+/** The holder of a data folder, from the note beside the lock. */
 export interface LockHolder {
   pid: number
-  /** The system's own start time of the process, which tells it from a later one with the same pid. */
+  /** The start time of the process according to the system; distinguishes it from a later one with the same pid. */
   startTime?: string | undefined
   role: string
   /** ISO 8601, the holder's clock. */
@@ -152,19 +150,19 @@ export interface LockHolder {
 }
 
 // SQLite's primary result codes (https://sqlite.org/rescode.html); extended codes carry them in the low byte.
-const byCode: Readonly<Record<number, (where: Where) => Error>> = {
-  5: (where) => new StateBusyError(where),
-  6: (where) => new StateBusyError(where),
-  8: (where) => new StateReadOnlyError(where),
-  10: (where) => new StateUnreadableError(where),
-  11: (where) => new StateCorruptError(where),
-  13: (where) => new DiskFullError(where),
-  14: (where) => new StateUnreadableError(where),
-  26: (where) => new StateCorruptError(where),
+const byCode: Readonly<Record<number, (context: StateErrorContext) => Error>> = {
+  5: (context) => new StateBusyError(context),
+  6: (context) => new StateBusyError(context),
+  8: (context) => new StateReadOnlyError(context),
+  10: (context) => new StateUnreadableError(context),
+  11: (context) => new StateCorruptError(context),
+  13: (context) => new DiskFullError(context),
+  14: (context) => new StateUnreadableError(context),
+  26: (context) => new StateCorruptError(context),
 }
 const uniqueConstraint = 2067
 
-/** An error of SQLite in our words; any other error as it is. */
+/** Translates errors of SQLite; returns any other error unchanged. */
 export function toStateError({ file, cause }: { file: string; cause: unknown }): unknown {
   if (!(cause instanceof Error) || !('errcode' in cause) || typeof cause.errcode !== 'number') return cause
   if (cause.errcode === uniqueConstraint) return new KeyHeldError({ cause })

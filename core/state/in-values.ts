@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
 
-/** One parameter however many values: SQLite takes at most 32,766 of them. */
-export const among = <T extends string | number>(values: readonly T[]) =>
+/** Binds a list as one JSON parameter; SQLite allows at most 32,766 parameters. */
+export const inValues = <T extends string | number>(values: readonly T[]) =>
   sql<T>`(select value from json_each(${JSON.stringify(values)}))`

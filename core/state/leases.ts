@@ -1,65 +1,65 @@
 import type { Kysely } from 'kysely'
-import type { ClaimTable, StateTables } from './tables.ts'
+import type { LeaseTable, StateTables } from './tables.ts'
 
 /** A run as Temporal knows it: the workflow id and the *first* run id of its execution chain. */
-export interface ClaimOwner {
+export interface LeaseOwner {
   workflowId: string
-  /** The first execution's run id: it stays the same over retries and continue-as-new. */
+  /** The run id of the first execution; it stays the same across retries and continue-as-new. */
   runId: string
 }
 
-export type ClaimResult = { taken: true } | { taken: false; heldBy: ClaimOwner }
+export type LeaseResult = { taken: true } | { taken: false; heldBy: LeaseOwner }
 
-/** One run at a time for what must not be done twice at once. */
-export interface Claims {
+/** Leases: the exclusive right of one run to some work. */
+export interface Leases {
   /**
-   * Takes `what` for the owner. Taking it again as the same owner is fine. Where another owner has it, `isClosed`
-   * is asked about that one, and only a closed owner's claim is taken over.
+   * Takes the lease for the owner. The same owner may take it again. If another run holds it, the lease is taken over only
+   * if `isClosed` says that the other run has ended.
    */
   take(options: {
-    what: string
-    owner: ClaimOwner
-    isClosed: (owner: ClaimOwner) => Promise<boolean>
-  }): Promise<ClaimResult>
-  /** Gives it free; nothing happens where another owner has it. */
-  release(options: { what: string; owner: ClaimOwner }): Promise<void>
-  holder(options: { what: string }): Promise<ClaimOwner | undefined>
+    name: string
+    owner: LeaseOwner
+    isClosed: (owner: LeaseOwner) => Promise<boolean>
+  }): Promise<LeaseResult>
+  /** Releases the lease; does nothing if another owner holds it. */
+  release(options: { name: string; owner: LeaseOwner }): Promise<void>
+  holder(options: { name: string }): Promise<LeaseOwner | undefined>
 }
 
-export function createClaims({ db }: { db: Kysely<StateTables> }): Claims {
-  const holder = async ({ what }: { what: string }) => {
-    const row = await db.selectFrom('claims').selectAll().where('what', '=', what).executeTakeFirst()
+export function createLeases({ db }: { db: Kysely<StateTables> }): Leases {
+  const holder = async ({ name }: { name: string }) => {
+    const row = await db.selectFrom('leases').selectAll().where('name', '=', name).executeTakeFirst()
     return row === undefined ? undefined : toOwner(row)
   }
 
-  const free = ({ what, owner }: { what: string; owner: ClaimOwner }) =>
+  const free = ({ name, owner }: { name: string; owner: LeaseOwner }) =>
     db
-      .deleteFrom('claims')
-      .where('what', '=', what)
+      .deleteFrom('leases')
+      .where('name', '=', name)
       .where('workflow_id', '=', owner.workflowId)
       .where('run_id', '=', owner.runId)
       .execute()
 
-  const insert = async ({ what, owner }: { what: string; owner: ClaimOwner }) => {
-    const values = { what, workflow_id: owner.workflowId, run_id: owner.runId, taken_at: Date.now() }
+  const insert = async ({ name, owner }: { name: string; owner: LeaseOwner }) => {
+    const values = { name, workflow_id: owner.workflowId, run_id: owner.runId, taken_at: Date.now() }
     await db
-      .insertInto('claims')
+      .insertInto('leases')
       .values(values)
       .onConflict((conflict) => conflict.doNothing())
       .execute()
-    return await holder({ what })
+    return await holder({ name })
   }
 
   return {
     holder,
-    take: async ({ what, owner, isClosed }) => {
-      // Every turn either ends or frees the claim of one closed owner.
+    take: async ({ name, owner, isClosed }) => {
+      // Each iteration returns or releases the lease of one closed owner.
       for (;;) {
-        const held = await insert({ what, owner })
+        const held = await insert({ name, owner })
         if (held === undefined) continue
         if (isSame(held, owner)) return { taken: true }
         if (!(await isClosed(held))) return { taken: false, heldBy: held }
-        await free({ what, owner: held })
+        await free({ name, owner: held })
       }
     },
     release: async (options) => {
@@ -68,5 +68,5 @@ export function createClaims({ db }: { db: Kysely<StateTables> }): Claims {
   }
 }
 
-const toOwner = (row: ClaimTable): ClaimOwner => ({ workflowId: row.workflow_id, runId: row.run_id })
-const isSame = (a: ClaimOwner, b: ClaimOwner) => a.workflowId === b.workflowId && a.runId === b.runId
+const toOwner = (row: LeaseTable): LeaseOwner => ({ workflowId: row.workflow_id, runId: row.run_id })
+const isSame = (a: LeaseOwner, b: LeaseOwner) => a.workflowId === b.workflowId && a.runId === b.runId

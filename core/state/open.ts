@@ -4,21 +4,22 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { Kysely, SqliteDialect } from 'kysely'
 import { Migrator } from 'kysely/migration'
-import { type Claims, createClaims } from './leases.ts'
+import { type Leases, createLeases } from './leases.ts'
 import { LockLostError, StateTooNewError, StateTooOldError, toStateError } from './errors.ts'
 import { type Ledger, createLedger } from './ledger/ledger.ts'
 import { up as first } from './migrations/0001-first.ts'
 import { up as attemptsBefore } from './migrations/0002-attempts-before.ts'
 import { up as rowKeys } from './migrations/0003-row-keys.ts'
+import { up as names } from './migrations/0004-names.ts'
 import { nodeSqlite } from './node-sqlite.ts'
 import type { StateTables } from './tables.ts'
 import { type Watermarks, createWatermarks } from './watermarks.ts'
 
 /** Everything the connector remembers between runs, in `state.db` of the data folder. */
 export interface State {
-  /** The id of this store, made at its first opening: a run refuses to go on with another one. */
+  /** The id of this store, created when it is first opened: a run refuses to continue with another one. */
   readonly storeId: string
-  readonly claims: Claims
+  readonly leases: Leases
   readonly watermarks: Watermarks
   readonly ledger: Ledger
   close(): Promise<void>
@@ -28,18 +29,24 @@ const migrations = {
   '0001-first': { up: first },
   '0002-attempts-before': { up: attemptsBefore },
   '0003-row-keys': { up: rowKeys },
+  '0004-names': { up: names },
 }
 
-/** How long a writer waits for a reader's checkpoint or a backup before it gives up. */
+/** How long a writer waits for a reader's checkpoint or a backup before it fails. */
 const busyTimeoutMs = 10_000
 
 /**
- * Opens the state of a data folder. Without `readOnly` it is made and brought up to date where needed; only the
- * process that holds the folder's lock may do that. Every commit is on the disk when its promise resolves.
- * `isHeld` says whether this process still holds that lock: without it, nothing more is claimed.
+ * Opens the state of a data folder. Without `readOnly` the file is created and migrated as needed; only the process
+ * that holds the folder's lock may do that. Every commit is on disk when its promise resolves.
+ * `isHeld` says whether this process still holds that lock: once it does not, nothing more is claimed.
  *
- * Throws StateUnreadableError, StateCorruptError, StateReadOnlyError, DiskFullError, StateBusyError,
- * StateTooNewError or, with `readOnly`, StateTooOldError.
+ * @throws {StateUnreadableError}
+ * @throws {StateCorruptError}
+ * @throws {StateReadOnlyError}
+ * @throws {DiskFullError}
+ * @throws {StateBusyError}
+ * @throws {StateTooNewError}
+ * @throws {StateTooOldError} with `readOnly`
  */
 export async function openState({
   folder,
@@ -63,7 +70,7 @@ export async function openState({
     const storeId = await readStoreId({ db, readOnly })
     return {
       storeId,
-      claims: createClaims({ db }),
+      leases: createLeases({ db }),
       watermarks: createWatermarks({ db }),
       ledger: createLedger({ db, fence }),
       close: () => db.destroy(),
@@ -81,8 +88,8 @@ function openFile({ folder, file, readOnly }: { folder: string; file: string; re
     database = new DatabaseSync(file, { readOnly, timeout: busyTimeoutMs })
     database.exec('pragma foreign_keys = on')
     if (!readOnly) database.exec('pragma journal_mode = wal; pragma synchronous = full')
-    // The ledger's indexes of 100,000 rows are larger than SQLite's 2 MB, and a checkpoint every 4 MB of the log writes
-    // the same pages again and again: staging that many took 26 s where it takes 14 (paired, on a loaded machine).
+    // The indexes of 100,000 rows exceed SQLite's default cache of 2 MB, and a checkpoint every 4 MB of log writes the
+    // same pages repeatedly: with the defaults, staging that many took 26 s instead of 14.
     if (!readOnly) database.exec('pragma cache_size = -16000; pragma wal_autocheckpoint = 8000')
     return database
   } catch (cause) {
@@ -91,7 +98,7 @@ function openFile({ folder, file, readOnly }: { folder: string; file: string; re
   }
 }
 
-/** A failing mkdir has no SQLite code; for a person it is the same as a file that can't be opened. */
+/** A failed mkdir has no SQLite code; to the user it is the same as a file that cannot be opened. */
 function asUnopened(cause: unknown): unknown {
   if (!(cause instanceof Error) || 'errcode' in cause) return cause
   return Object.assign(cause, { errcode: 14 })

@@ -2,14 +2,14 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** A process, not just a number: pids are used again, start times with them are not. */
+/** Identifies a process: pids are reused, pairs of pid and start time are not. */
 export interface ProcessIdentity {
   pid: number
-  /** As the system writes it; only ever compared. */
+  /** In the system's own format; only compared. */
   startTime: string
 }
 
-/** The process that has this pid now; undefined where there is none. */
+/** The process with this pid; undefined if there is none. */
 export function identify(pid: number): ProcessIdentity | undefined {
   const startTime = process.platform === 'linux' ? startTimeFromProc(pid) : startTimeFromPs(pid)
   return startTime === undefined ? undefined : { pid, startTime }
@@ -19,7 +19,7 @@ export function isAlive({ pid, startTime }: ProcessIdentity): boolean {
   return identify(pid)?.startTime === startTime
 }
 
-/** Asks the process to end, and ends it after the grace. Does nothing to another one that got its pid. */
+/** Asks the process to exit and kills it after `graceMs`. Never touches another process that got its pid. */
 export async function endProcess({ identity, graceMs }: { identity: ProcessIdentity; graceMs: number }) {
   if (!signal(identity, graceMs > 0 ? 'SIGTERM' : 'SIGKILL')) return
   const deadline = performance.now() + graceMs

@@ -1,9 +1,9 @@
-/** The tables of state.db as kysely knows them. Times are milliseconds since 1970, this machine's clock. */
+/** The tables of state.db for kysely. Times are milliseconds since 1970, by this machine's clock. */
 import type { Generated } from 'kysely'
 
 export interface StateTables {
   store: StoreTable
-  claims: ClaimTable
+  leases: LeaseTable
   watermarks: WatermarkTable
   changes: ChangeTable
 }
@@ -13,8 +13,8 @@ export interface StoreTable {
   created_at: number
 }
 
-export interface ClaimTable {
-  what: string
+export interface LeaseTable {
+  name: string
   workflow_id: string
   run_id: string
   taken_at: number
@@ -33,7 +33,7 @@ export interface WatermarkTable {
 
 export type Mode = 'live' | 'test'
 
-/** Where a change stands. The moves between them and their rules are in changes/moves.ts. */
+/** The states of a change. The transitions between them are in core/changes/transitions.ts. */
 export const changeStates = ['staged', 'sending', 'done', 'rejected', 'unknown', 'parked', 'dropped'] as const
 export type ChangeState = (typeof changeStates)[number]
 
@@ -45,39 +45,39 @@ export interface ChangeTable {
   mode: Mode
   kind: string
   key: string
-  /** 0, or one more for each time that a key is done once more on purpose. */
+  /** 0; one higher each time a key is sent again on purpose. */
   generation: number
-  /** 0 where the key may be used by another change although this one is neither rejected nor dropped. */
+  /** 0 if another change may use the key although this one is neither rejected nor dropped. */
   holds_key: number
-  /** What the breaker and the canary are kept for; '' where there is one for the whole run. */
-  lane: string
-  /** JSON text, digit for digit as it is sent. */
+  /** Changes with the same key share a breaker and a canary; '' for one per run. */
+  breaker_key: string
+  /** JSON text exactly as it is sent. */
   body: string
   state: ChangeState
-  /** How often it was claimed: every claim counts, also one whose request never left. */
+  /** How often it was claimed, including claims whose request never left. */
   claims: number
-  /** How often a request left, or could have left. */
+  /** How often a request may have left. */
   sends: number
   /** Requests of earlier runs that may have taken effect and count against the bound of this one (resumes). */
   attempts: number
-  /** Not to be sent before. */
+  /** It must not be sent before this time. */
   not_before: number
   sent_at: number | null
   answered_at: number | null
   /** When it last got an outcome. */
   closed_at: number | null
-  /** The id the service gave, or that was found. */
+  /** The id that the service returned or a lookup found. */
   answer_id: string | null
-  /** The beginning of the service's answer. */
+  /** The beginning of the service's answer, or the facts of the last check or lookup. */
   answer: string | null
-  /** One word for what became of it, of the change kind's vocabulary. */
+  /** See core/changes/outcomes.ts. */
   outcome: string | null
-  /** What to tell a person. */
+  /** Message for the report. */
   error: string | null
   unknown_since: number | null
-  looks: number
-  looked_at: number | null
-  /** JSON: what the look just before the request saw. */
+  lookups: number
+  checked_at: number | null
+  /** JSON: facts of the check just before the request, or the ids that existed at staging. */
   before: string | null
   resolved_by: string | null
   resolved_why: string | null

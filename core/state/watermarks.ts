@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { Mode, StateTables } from './tables.ts'
 
-/** What has a watermark of its own. `filter` is any text that stands for the filters, '' for none. */
+/** Identifies a watermark. `filter` is a text that represents the filters, '' for none. */
 export interface WatermarkKey {
   workspace: string
   mode: Mode
@@ -11,7 +11,7 @@ export interface WatermarkKey {
 }
 
 export interface Watermark {
-  /** Everything up to here has been published there; milliseconds since 1970, the service's clock. */
+  /** Everything up to this time has been published; milliseconds since 1970, by the service's clock. */
   at: number
   /** The proven run that moved it here. */
   run: string
@@ -19,7 +19,7 @@ export interface Watermark {
 
 export interface Watermarks {
   get(key: WatermarkKey): Promise<Watermark | undefined>
-  /** Moves it forward, never back. To be called after a proven run was published. */
+  /** Moves it forward, never back. Called after a proven run was published. */
   move(options: { key: WatermarkKey; to: number; run: string }): Promise<void>
 }
 

@@ -6,7 +6,7 @@ import { resumeSubscription } from '../../core/changes/kinds/resume-subscription
 import { closeGap } from '../../core/changes/ledger-gap.ts'
 import type { ChangeRun } from '../../core/runs/run-files.ts'
 import { takeOver } from '../../core/changes/send/take-over.ts'
-import type { OnHeld } from '../../core/changes/staged-changes.ts'
+import type { OnKeyHeld } from '../../core/changes/staged-changes.ts'
 import { importKinds } from '../../core/imports/kinds.ts'
 import { readPlan, readRunNotes } from '../../core/imports/run-files.ts'
 import { readRecoveryNotes, readSavedPlan } from '../../core/recoveries/run-files.ts'
@@ -70,7 +70,7 @@ export async function fixLedger({ dataDir, everything }: { dataDir: string; ever
  * Another run has these rows by now. What an earlier one had not sent this run took over from it after the backup, and
  * takes over again: else it is sent by both, or by neither.
  */
-function leaveTaken({ ledger, run }: { ledger: Ledger; run: string }): OnHeld {
+function leaveTaken({ ledger, run }: { ledger: Ledger; run: string }): OnKeyHeld {
   return async (held) => {
     const isUnsent = ({ by }: (typeof held)[number]) => by.state === 'staged'
     await takeOver({ ledger, rows: held.filter(isUnsent).map(({ by }) => by), by: run })

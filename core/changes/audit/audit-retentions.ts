@@ -5,33 +5,33 @@ import { type Instant, toInstant } from '../../reading/instant.ts'
 import { readList } from '../../reading/read-list.ts'
 import { type SourceRecord, isRecord } from '../../reading/record.ts'
 import { textOf } from '../compare-fields.ts'
-import { RetentionAccount } from './retention-tally.ts'
+import { RetentionTally } from './retention-tally.ts'
 
 /**
- * Proves an import of retentions against the service's own list: from its newest record down to what was newest
- * before the first send, each row is there exactly once, and every field is stored with the value that was sent.
- * Throws the errors of the reads.
+ * Proves an import of retentions against the service's own list: from its newest record down to the one that was
+ * newest before the first send, each row is there exactly once, and every field has the value that was sent.
+ * @throws the errors of the reads
  */
 export async function auditRetentions(options: AuditOptions): Promise<RetentionAudit> {
-  const account = new RetentionAccount(options)
+  const tally = new RetentionTally(options)
   const lagMicros = options.readLagMs * 1_000
   let requests = 0
   let bound = lowerBound(options)
   for (;;) {
-    const read = await readDown(options, { bound, take: (records) => account.take(records) })
+    const read = await readDown(options, { bound, take: (records) => tally.take(records) })
     requests += read.requests
-    await account.lookUpUnseen({ bound })
-    // What the run itself made lies below: so may a double of a row that was met above.
-    if (account.oldest >= bound || read.reasons.length > 0)
-      return account.toResult({ reasons: read.reasons, requests })
-    bound = account.oldest - lagMicros
+    await tally.lookUpUnseen({ bound })
+    // Some of the run's own records are older than the bound, so duplicates of rows seen above may be, too.
+    if (tally.oldest >= bound || read.reasons.length > 0)
+      return tally.toResult({ reasons: read.reasons, requests })
+    bound = tally.oldest - lagMicros
   }
 }
 
 /**
- * The lower end of the audit, to be taken before the first send: the newest `created` that the list shows, and never
- * later than the service's own clock, because one record of a clock that is ahead would end the audit above the run.
- * Undefined where the list is empty.
+ * The lower end of the audit, taken before the first send: the newest `created` in the list, but never later than the
+ * service's clock. Otherwise one record from a clock that is ahead would end the audit above the run.
+ * Undefined if the list is empty.
  */
 export async function newestCreated({
   billing,
@@ -61,20 +61,20 @@ interface Read {
 /** How the list is read. */
 export type ListRead = Pick<AuditOptions, 'billing' | 'testMode' | 'readLagMs' | 'concurrency' | 'signal'>
 
-/** What the list showed before the first send, less the lag for records that become visible late. */
+/** The newest `created` before the first send, minus the lag for records that become visible late. */
 export const lowerBound = ({
   newestBefore,
   readLagMs,
 }: Pick<AuditOptions, 'newestBefore' | 'readLagMs'>): Instant =>
   (toInstant(newestBefore) ?? -Infinity) - readLagMs * 1_000
 
-/** Hands over the records newest first, until one is older than the bound: then all that are newer have come. */
+/** Passes on the records, newest first, until one is older than the bound: all newer ones have come by then. */
 export async function readDown(
   { billing, testMode, readLagMs, concurrency, signal }: ListRead,
   { bound, take }: { bound: Instant; take: (records: readonly SourceRecord[]) => Promise<void> },
 ): Promise<Read> {
   const ids = new Set<string>()
-  // Left early, it ends its windows in flight.
+  // Leaving early cancels the windows in flight.
   await using read = readList({
     resource: retentions,
     testMode,

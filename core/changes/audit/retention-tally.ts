@@ -13,16 +13,16 @@ import {
   retentionKey,
 } from '../kinds/create-retention.ts'
 
-/** Rows that the list did not show are looked up one by one; more than these are not worth as many requests. */
-const mostLookUps = 1_000
+/** Rows that the list did not show are looked up one by one, up to this many. */
+const maxLookups = 1_000
 
-/** Each row of a run that should be there once, and what the service has of it. */
-export class RetentionAccount {
+/** Compares the rows of a run with the records that the service has. */
+export class RetentionTally {
   readonly #options: AuditOptions
   /** Rows whose own record has been seen. */
   readonly #seen = new Set<number>()
-  /** What has been told, since a record may come by the list and by a look-up. */
-  readonly #told = new Set<string>()
+  /** Findings already reported: a record may come from the list and from a lookup. */
+  readonly #reported = new Set<string>()
   readonly #findings: RetentionAudit['findings'] = {
     missing: 0,
     double: 0,
@@ -39,12 +39,12 @@ export class RetentionAccount {
     this.#options = options
   }
 
-  /** The oldest `created` of the records that the run made; Infinity before one was met. */
+  /** The oldest `created` of the records that the run created; Infinity before the first. */
   get oldest(): Instant {
     return this.#oldest
   }
 
-  /** Holds records of the list against the rows of the run that have their keys. */
+  /** Compares records of the list with the rows of the run that have the same keys. */
   async take(records: readonly SourceRecord[]): Promise<void> {
     const { ledger, run, workspace, testMode } = this.#options
     const byKey = Map.groupBy(records, retentionKey)
@@ -52,47 +52,52 @@ export class RetentionAccount {
     const space = { workspace, mode, kind: createRetention.name, keys: [...byKey.keys()] } as const
     const holders = await ledger.holders(space)
     const known = new Set(holders.flatMap(({ answerId }) => answerId ?? []))
-    for (const row of (await ledger.underKeys({ run, ...space })).filter(couldBeThere))
-      for (const record of byKey.get(row.key) ?? []) this.#hold({ row, record, known })
+    for (const row of (await ledger.underKeys({ run, ...space })).filter(mayExist))
+      for (const record of byKey.get(row.key) ?? []) this.#compare({ row, record, known })
   }
 
-  #hold({ row, record, known }: { row: LedgerRow; record: SourceRecord; known: ReadonlySet<string> }) {
+  #compare({ row, record, known }: { row: LedgerRow; record: SourceRecord; known: ReadonlySet<string> }) {
     const id = textOf(record['id'])
     const body = parseBody(row)
     const isOwn = id === row.answerId || (row.answerId === null && this.#isFirst({ row, record, known }))
     if (row.state === 'done' && isOwn) {
       this.#seen.add(row.row)
-      // A record that a person named for a row may be years old, and the run did not make it.
+      // The run did not create a record that a person assigned to a row; it may be years old.
       if (row.resolvedBy === null)
         this.#oldest = Math.min(this.#oldest, toInstant(record['created']) ?? Infinity)
       for (const difference of differencesOf({ schema: retention, sent: body, stored: record })) {
-        const words = `row ${row.row}: ${difference.field} was sent as ${difference.sent} and is stored as ${difference.stored}`
-        this.#found({ what: 'difference', row: row.row, id, words, ...difference })
+        const message = `row ${row.row}: ${difference.field} was sent as ${difference.sent} and is stored as ${difference.stored}`
+        this.#found({ kind: 'difference', row: row.row, id, message, ...difference })
       }
       return
     }
-    // Another row's record, or one that was there before.
+    // The record belongs to another row or existed before the run.
     if (known.has(id) || idsBefore(row.before).includes(id)) return
     const ids = row.answerId === null ? [id] : [row.answerId, id]
     if (!hasContents({ record, body }))
-      this.#found({ what: 'conflict', row: row.row, ids, words: `row ${row.row}: somebody else made ${id}` })
-    else if (row.state === 'done')
       this.#found({
-        what: 'double',
+        kind: 'conflict',
         row: row.row,
         ids,
-        words: `row ${row.row} is there as ${ids.join(' and ')}`,
+        message: `row ${row.row}: another client created ${id}`,
+      })
+    else if (row.state === 'done')
+      this.#found({
+        kind: 'double',
+        row: row.row,
+        ids,
+        message: `row ${row.row} exists as ${ids.join(' and ')}`,
       })
     else
       this.#found({
-        what: 'there',
+        kind: 'there',
         row: row.row,
         id,
-        words: `row ${row.row} is ${row.state}, and is there as ${id}`,
+        message: `row ${row.row} is ${row.state} but exists as ${id}`,
       })
   }
 
-  /** The service's answer had no id: what was sent is there under some id, and that is the row's own. */
+  /** For an answer without an id: the first free record with the contents that were sent is the row's own. */
   #isFirst({
     row,
     record,
@@ -108,8 +113,9 @@ export class RetentionAccount {
   }
 
   /**
-   * A read may lose what moved under it; and a row may have been done before the bound, by an earlier send. Ends
-   * at the first record of the run below the bound: the list is worth reading further down then.
+   * Looks up the rows that the list did not show: the read may lose records that move, and an earlier send may have
+   * created a row before the bound. Ends at the first record of the run below the bound; the list is then read
+   * further down.
    */
   async lookUpUnseen({ bound }: { bound: Instant }): Promise<void> {
     const { ledger, run, billing, signal } = this.#options
@@ -117,9 +123,9 @@ export class RetentionAccount {
     for await (const row of ledger.rows({ run, state: 'done' })) {
       this.#rows += 1
       if (this.#seen.has(row.row)) continue
-      const missing = { what: 'missing', row: row.row, id: row.answerId ?? '' } as const
-      if (this.#requests >= mostLookUps) {
-        this.#found({ ...missing, words: `row ${row.row} was not in the list, and was not looked up` })
+      const missing = { kind: 'missing', row: row.row, id: row.answerId ?? '' } as const
+      if (this.#requests >= maxLookups) {
+        this.#found({ ...missing, message: `row ${row.row} was not in the list and was not looked up` })
         continue
       }
       this.#requests += 1
@@ -127,31 +133,31 @@ export class RetentionAccount {
       await this.take(records)
       if (this.#oldest < bound) return
       if (!this.#seen.has(row.row))
-        this.#found({ ...missing, words: `row ${row.row} is done as ${row.answerId}, and was not found` })
+        this.#found({ ...missing, message: `row ${row.row} is done as ${row.answerId} but was not found` })
     }
   }
 
   #found(finding: Finding) {
-    const words = `${finding.what} ${finding.words}`
-    if (this.#told.has(words)) return
-    this.#told.add(words)
-    this.#findings[finding.what] += 1
-    if (finding.what === 'difference')
+    const message = `${finding.kind} ${finding.message}`
+    if (this.#reported.has(message)) return
+    this.#reported.add(message)
+    this.#findings[finding.kind] += 1
+    if (finding.kind === 'difference')
       this.#changedFields[finding.field] = (this.#changedFields[finding.field] ?? 0) + 1
     this.#options.onFinding?.(finding)
   }
 
   toResult({ reasons, requests }: { reasons: readonly string[]; requests: number }): RetentionAudit {
     const { missing, double, conflict, there, difference } = this.#findings
-    const say = (number: number, words: string) => (number === 0 ? [] : [`${number} ${words}`])
+    const reason = (number: number, message: string) => (number === 0 ? [] : [`${number} ${message}`])
     return {
       reasons: [
-        ...reasons.map((reason) => `the list of retentions could not be read whole: ${reason}`),
-        ...say(missing, 'done by the ledger, and not found in the service'),
-        ...say(double, 'in the service more than once'),
-        ...say(conflict, 'with a retention of somebody else under the same supplier, document and number'),
-        ...say(there, 'in the service although the ledger does not call them done'),
-        ...say(difference, 'fields stored otherwise than sent'),
+        ...reasons.map((reason) => `the list of retentions could not be read completely: ${reason}`),
+        ...reason(missing, 'done according to the ledger but not found in the service'),
+        ...reason(double, 'in the service more than once'),
+        ...reason(conflict, 'with another client’s retention under the same supplier, document and number'),
+        ...reason(there, 'in the service but not done according to the ledger'),
+        ...reason(difference, 'fields stored differently than sent'),
       ],
       rows: this.#rows,
       found: this.#rows - missing,
@@ -163,6 +169,6 @@ export class RetentionAccount {
   }
 }
 
-/** What was closed before anything of it was sent is nobody's concern here. */
-const couldBeThere = ({ state, sends }: LedgerRow): boolean =>
+/** A row that was closed before it was sent cannot be in the service because of this run. */
+const mayExist = ({ state, sends }: LedgerRow): boolean =>
   sends > 0 || (state !== 'rejected' && state !== 'dropped')

@@ -3,7 +3,7 @@ import type { ChangeKind } from '../change-kind.ts'
 import { textOf } from '../compare-fields.ts'
 import { rowHash } from '../row-hash.ts'
 
-/** The interface has no way to list or get addons: one whose reply is lost is left to a person. */
+/** The API cannot list or get addons, so after a lost reply the change is parked for a person. */
 export const createAddon: ChangeKind = {
   name: 'create-addon',
   keyOf: rowHash(addon),

@@ -1,13 +1,13 @@
 import type { Body } from '../../billing/client.ts'
 import { retention, retentions } from '../../billing/resources/retentions.ts'
-import type { ChangeKind, LookBefore, LookUp, Seen } from '../change-kind.ts'
+import type { ChangeKind, LookupContext, LookupRequest, LookupResult } from '../change-kind.ts'
 import { differencesOf, textOf } from '../compare-fields.ts'
 import { compareDecimals } from '../decimals.ts'
 import { isRecord } from '../../reading/record.ts'
 import { findRecords, type FoundRecords } from '../reconcile/find-records.ts'
 
 /**
- * A withholding-tax document: a lost one and a double one are both an offence. Supplier, document type and number
+ * A withholding-tax document: losing one and creating one twice are both offences. Supplier, document type and number
  * identify it, and the list can be filtered by all three.
  */
 export const createRetention: ChangeKind = {
@@ -26,7 +26,7 @@ export const createRetention: ChangeKind = {
   }),
 }
 
-/** The same for a body and for the record that it became: `007` and `7` are one number. */
+/** The same key for a body and for the record created from it: `007` and `7` are the same number. */
 export function retentionKey(body: Body): string {
   return JSON.stringify([
     textOf(body['supplier']),
@@ -40,8 +40,8 @@ const integerText = (value: unknown) => {
   return /^-?\d+$/.test(text) ? String(BigInt(text)) : text
 }
 
-/** All that the service has under the supplier, document and number of a body. */
-export function findRetentions({ billing, body, signal }: LookBefore): Promise<FoundRecords> {
+/** All records that the service has under the supplier, document and number of a body. */
+export function findRetentions({ billing, body, signal }: LookupContext): Promise<FoundRecords> {
   const key = retentionKey(body)
   return findRecords({
     billing,
@@ -56,13 +56,13 @@ export function findRetentions({ billing, body, signal }: LookBefore): Promise<F
   })
 }
 
-async function lookUp({ billing, body, before, others, signal }: LookUp): Promise<Seen> {
+async function lookUp({ billing, body, before, others, signal }: LookupRequest): Promise<LookupResult> {
   if (others.includes(null))
     return {
-      seen: 'unclear',
+      result: 'unclear',
       outcome: 'indistinct',
-      words:
-        'an earlier change with the same supplier, document and number was answered without an id, so which record is whose can’t be told',
+      message:
+        'an earlier change with the same supplier, document and number was answered without an id, so the records can’t be told apart',
     }
   const { records, honoured } = await findRetentions({ billing, body, signal })
   const foreign = new Set<string | null>([...idsBefore(before), ...others])
@@ -72,23 +72,24 @@ async function lookUp({ billing, body, before, others, signal }: LookUp): Promis
   if (ids[0] !== undefined) return found(ids[0], ids)
   if (fresh.length > 0)
     return {
-      seen: 'unclear',
+      result: 'unclear',
       outcome: 'otherContents',
-      words: `the service has ${fresh.map((record) => textOf(record['id'])).join(', ')} under this supplier, document and number, with other contents`,
+      message: `the service has ${fresh.map((record) => textOf(record['id'])).join(', ')} under this supplier, document and number, but with other contents`,
     }
   if (!honoured)
     return {
-      seen: 'unclear',
+      result: 'unclear',
       outcome: 'filterIgnored',
-      words: 'the list of retentions showed records of another supplier, document or number than asked for',
+      message:
+        'the list of retentions returned records of another supplier, document or number than requested',
     }
-  return { seen: 'absent' }
+  return { result: 'absent' }
 }
 
 async function findListed({
   billing,
   signal,
-}: Pick<LookBefore, 'billing' | 'signal'>): Promise<{ id: string; found: boolean } | undefined> {
+}: Pick<LookupContext, 'billing' | 'signal'>): Promise<{ id: string; found: boolean } | undefined> {
   const query = { resource: retentions, page: 1, pageSize: 1, ordering: '-created' }
   const [body] = (await billing.list({ ...query, ...(signal && { signal }) })).records.filter(isRecord)
   if (body === undefined) return undefined
@@ -97,15 +98,15 @@ async function findListed({
   return { id, found: honoured && records.some((record) => textOf(record['id']) === id) }
 }
 
-function found(id: string, ids: readonly string[]): Seen {
-  if (ids.length === 1) return { seen: 'done', id, outcome: 'found' }
-  return { seen: 'done', id, outcome: 'doubled', words: `the service has it as ${ids.join(' and ')}` }
+function found(id: string, ids: readonly string[]): LookupResult {
+  if (ids.length === 1) return { result: 'done', id, outcome: 'found' }
+  return { result: 'done', id, outcome: 'doubled', message: `the service has it as ${ids.join(' and ')}` }
 }
 
 export const hasContents = ({ record, body }: { record: unknown; body: Body }) =>
   differencesOf({ schema: retention, sent: body, stored: record }).length === 0
 
-/** The ids that the service had under this key when the change was staged. `before`: as the ledger keeps it. */
+/** The ids that the service had under this key when the change was staged. `before`: the ledger's column. */
 export function idsBefore(before: string | null): string[] {
   const facts: unknown = before === null ? undefined : JSON.parse(before)
   if (typeof facts !== 'object' || facts === null || !('ids' in facts) || !Array.isArray(facts.ids)) return []

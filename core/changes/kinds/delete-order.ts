@@ -1,7 +1,7 @@
 import type { ChangeKind } from '../change-kind.ts'
 import { targetOf } from '../target.ts'
 
-/** What is deleted stays deleted: sending it again does no harm, and a 404 then says that the first did it. */
+/** Deleting twice does no harm, and a 404 for the second request shows that the first one succeeded. */
 export const deleteOrder: ChangeKind = {
   name: 'delete-order',
   keyOf: (body) => targetOf(body).id,
@@ -12,6 +12,6 @@ export const deleteOrder: ChangeKind = {
     return undefined
   },
   whenUnknown: () => 'sendAgain',
-  goneIsDone: true,
+  notFoundIsDone: true,
   traitsOf: () => ({ signature: '', lines: 0, amount: '' }),
 }

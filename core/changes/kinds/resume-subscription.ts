@@ -1,44 +1,44 @@
 import type { Billing, Body } from '../../billing/client.ts'
 import { subscriptions } from '../../billing/resources/subscriptions.ts'
-import type { ChangeKind, LookBefore, LookUp, Seen, SeenBefore } from '../change-kind.ts'
+import type { ChangeKind, LookupContext, LookupRequest, LookupResult, CheckResult } from '../change-kind.ts'
 import { textOf } from '../compare-fields.ts'
 import { findRecords } from '../reconcile/find-records.ts'
 import { targetOf } from '../target.ts'
 
-/** What a look saw of a subscription: enough to tell whether a resume had an effect, and for the report. */
-export type SubscriptionFacts = Readonly<Record<(typeof seenFields)[number], unknown>>
+/** Fields of a subscription as a check or a lookup saw them: they show whether a resume had an effect, and go into the report. */
+export type SubscriptionFacts = Readonly<Record<(typeof factFields)[number], unknown>>
 
-/** What a resume that had any effect would have changed. */
-const watched = ['status', 'needs_attention_reason', 'needs_attention', 'updated'] as const
-const seenFields = [...watched, 'next_billing'] as const
+/** A resume that has any effect changes one of these. */
+const watchedFields = ['status', 'needs_attention_reason', 'needs_attention', 'updated'] as const
+const factFields = [...watchedFields, 'next_billing'] as const
 
 /** Why a subscription needs attention, and since when. */
-export interface Trouble {
+export interface AttentionReason {
   reason: string
   since: string
 }
 
 interface Refusals {
   /**
-   * Why a subscription in such trouble is not to be resumed, by a person's judgement or by this run; undefined
-   * where it is. `before`: what its last look saw, or the snapshot.
+   * Why a subscription that needs attention for this reason must not be resumed: it needs a person, or this run skips
+   * it. Undefined where it may be resumed. `before`: what the last check or lookup saw, or the snapshot.
    */
-  refuses: (trouble: {
-    now: Trouble
-    before: Trouble
-  }) => { needsPerson: string } | { left: string } | undefined
-  /** The most resume requests that may have taken effect, those of earlier runs in the same trouble included. */
+  refuses: (attention: {
+    now: AttentionReason
+    before: AttentionReason
+  }) => { needsPerson: string } | { skip: string } | undefined
+  /** The maximum of resume requests that may have taken effect, including those of earlier runs for the same reason. */
   attempts: number
-  /** Why nothing more is resumed at all; asked before each look. */
+  /** Why nothing more is resumed at all; evaluated before each check. */
   ends: () => string | undefined
 }
 
 /**
- * Money moves, and the subscription may fall back later: so it is looked at just before, and what became of it is
- * what a look after a while sees, whatever the answer was.
+ * A resume moves money, and the subscription may fall back later. So each one is checked just before its request, and
+ * its outcome is what a later lookup sees, whatever the answer was.
  *
- * The body holds `id`, what finds it (there is no way to get one subscription, but the list can be filtered by
- * `line` or `customer`), `collection_scheme` and, where it is to be sent, `next_billing`.
+ * The body holds `id`, `line` and `customer` (single subscriptions cannot be fetched, but the list can be filtered by
+ * these), `collection_scheme` and, if it is to be sent, `next_billing`.
  */
 export function createResumeKind(refusals: Refusals): ChangeKind {
   return {
@@ -52,65 +52,67 @@ export function createResumeKind(refusals: Refusals): ChangeKind {
       return billing.resumeSubscription(targetOf(body).id, fields, options)
     },
     whenUnknown: () => 'lookUp',
-    lookBefore: ({ attempts: used, ...look }) => lookBefore({ ...look, ...refusals, used }),
+    checkBefore: ({ attempts: used, ...context }) => checkBefore({ ...context, ...refusals, used }),
     lookUp,
     confirmedByLookup: true,
-    fellAtOnce: ({ status }) => status === 'needs_attention',
+    failedImmediately: ({ status }) => status === 'needs_attention',
     traitsOf: (body) => ({ signature: textOf(body['collection_scheme']), lines: 0, amount: '' }),
   }
 }
 
-/** Without a run's own bounds: to stage, and to look what became of it. */
+/** Without the bounds of a run: for staging and lookups. */
 export const resumeSubscription = createResumeKind({
   refuses: () => undefined,
   attempts: Infinity,
   ends: () => undefined,
 })
 
-async function lookBefore({
+async function checkBefore({
   refuses,
-  attempts: most,
+  attempts: maxAttempts,
   ends,
   last,
   used,
-  ...look
-}: LookBefore & { last: string | null; used: number } & Refusals): Promise<SeenBefore> {
+  ...context
+}: LookupContext & { last: string | null; used: number } & Refusals): Promise<CheckResult> {
   const end = ends()
-  if (end !== undefined) return { left: end }
-  if (used >= most)
+  if (end !== undefined) return { skip: end }
+  if (used >= maxAttempts)
     return {
       instead: 'parked',
       outcome: 'attemptsUsedUp',
-      words: `resumed ${used} times (attempts: ${most})`,
+      message: `resumed ${used} times (attempts: ${maxAttempts})`,
     }
-  const record = await findSubscription(look)
+  const record = await findSubscription(context)
   if (record === undefined)
-    return { instead: 'parked', outcome: 'notFound', words: 'not found among the customer’s subscriptions' }
-  const saw = factsOf(record)
+    return { instead: 'parked', outcome: 'notFound', message: 'not found among the customer’s subscriptions' }
+  const facts = factsOf(record)
   const status = textOf(record['status'])
-  if (status === 'active') return { instead: 'done', outcome: 'alreadyFine', words: 'it is active', saw }
+  if (status === 'active')
+    return { instead: 'done', outcome: 'alreadyFine', message: 'it is already active', facts }
   if (status === 'cancelled' || status === 'finalized')
-    return { instead: 'dropped', outcome: 'gone', words: `it is ${status} now`, saw }
-  const needsPerson = (words: string) => ({ instead: 'parked', outcome: 'needsPerson', words, saw }) as const
+    return { instead: 'dropped', outcome: 'gone', message: `it is ${status} now`, facts }
+  const needsPerson = (message: string) =>
+    ({ instead: 'parked', outcome: 'needsPerson', message, facts }) as const
   if (status !== 'needs_attention') return needsPerson(`it is ${status} now, not in needs_attention`)
-  const refusal = refuses({ now: troubleIn(saw), before: troubleBefore({ last, body: look.body }) })
-  if (refusal === undefined) return { go: saw }
-  return 'left' in refusal ? { ...refusal, saw } : needsPerson(refusal.needsPerson)
+  const refusal = refuses({ now: attentionIn(facts), before: attentionBefore({ last, body: context.body }) })
+  if (refusal === undefined) return { proceed: facts }
+  return 'skip' in refusal ? { ...refusal, facts } : needsPerson(refusal.needsPerson)
 }
 
-const troubleIn = (facts: Partial<SubscriptionFacts>): Trouble => ({
+const attentionIn = (facts: Partial<SubscriptionFacts>): AttentionReason => ({
   reason: textOf(facts.needs_attention_reason),
   since: textOf(facts.needs_attention),
 })
 
-function troubleBefore({ last, body }: { last: string | null; body: Body }): Trouble {
+function attentionBefore({ last, body }: { last: string | null; body: Body }): AttentionReason {
   const seen = last === null ? undefined : factsFrom(last)
-  if (seen?.status === 'needs_attention') return troubleIn(seen)
+  if (seen?.status === 'needs_attention') return attentionIn(seen)
   const { reason, since } = (body['snapshot'] ?? {}) as Body
   return { reason: textOf(reason), since: textOf(since) }
 }
 
-/** Undefined where they are an answer that was cut short. */
+/** Undefined if the text is an answer that was cut short. */
 function factsFrom(text: string): Partial<SubscriptionFacts> | undefined {
   try {
     return (JSON.parse(text) as Partial<SubscriptionFacts> | null) ?? undefined
@@ -119,25 +121,26 @@ function factsFrom(text: string): Partial<SubscriptionFacts> | undefined {
   }
 }
 
-async function lookUp({ before, ...look }: LookUp): Promise<Seen> {
-  const record = await findSubscription(look)
+async function lookUp({ before, ...context }: LookupRequest): Promise<LookupResult> {
+  const record = await findSubscription(context)
   if (record === undefined)
-    return { seen: 'unclear', outcome: 'notFound', words: 'not found among the customer’s subscriptions' }
-  const saw = factsOf(record)
+    return { result: 'unclear', outcome: 'notFound', message: 'not found among the customer’s subscriptions' }
+  const facts = factsOf(record)
   const status = textOf(record['status'])
-  if (status === 'active') return { seen: 'done', id: targetOf(look.body).id, outcome: 'recovered', saw }
-  const facts = JSON.parse(before ?? '{}') as Body
-  if (watched.every((field) => textOf(record[field]) === textOf(facts[field])))
-    return { seen: 'fellBack', outcome: 'noEffect', words: 'nothing about it has changed', saw }
+  if (status === 'active')
+    return { result: 'done', id: targetOf(context.body).id, outcome: 'recovered', facts }
+  const factsBefore = JSON.parse(before ?? '{}') as Body
+  if (watchedFields.every((field) => textOf(record[field]) === textOf(factsBefore[field])))
+    return { result: 'fellBack', outcome: 'noEffect', message: 'nothing has changed', facts }
   const reason = textOf(record['needs_attention_reason'])
-  const words = [status, reason].filter(Boolean).join(': ')
-  return { seen: 'fellBack', outcome: 'fellBack', words, saw }
+  const message = [status, reason].filter(Boolean).join(': ')
+  return { result: 'fellBack', outcome: 'fellBack', message, facts }
 }
 
 const factsOf = (record: Readonly<Record<string, unknown>>) =>
-  Object.fromEntries(seenFields.map((field) => [field, record[field] ?? null])) as SubscriptionFacts
+  Object.fromEntries(factFields.map((field) => [field, record[field] ?? null])) as SubscriptionFacts
 
-async function findSubscription({ billing, body, signal }: LookBefore) {
+async function findSubscription({ billing, body, signal }: LookupContext) {
   const { id } = targetOf(body)
   const customer = textOf(body['customer'])
   const line = textOf(body['line'])
@@ -145,13 +148,13 @@ async function findSubscription({ billing, body, signal }: LookBefore) {
     const { records } = await findSubscriptions({ billing, filters, carries, signal })
     return records.find((record) => textOf(record['id']) === id)
   }
-  const isTheirs: Carries = (record) => textOf(record['customer']) === customer
-  // Its own line finds it in one small page; a line may be gone or have another id, and a status may be hidden
-  // unless it is asked for.
+  const isOfCustomer: Carries = (record) => textOf(record['customer']) === customer
+  // Filtering by its line returns one small page. The line may be gone or have another id, and the list may hide a
+  // status unless it is requested.
   return (
     (line === '' ? undefined : await find({ lines: line }, (record) => hasLine(record, line))) ??
-    (await find({ customer }, isTheirs)) ??
-    (await find({ customer, status: 'needs_attention' }, isTheirs))
+    (await find({ customer }, isOfCustomer)) ??
+    (await find({ customer, status: 'needs_attention' }, isOfCustomer))
   )
 }
 
@@ -159,11 +162,11 @@ type Filters = Readonly<Record<string, string>>
 type Carries = (record: Record<string, unknown>) => boolean
 
 const hasLine: (record: Record<string, unknown>, line: string) => boolean = ({ lines }, line) =>
-  Array.isArray(lines) && lines.some((one: unknown) => textOf((one as Body | null)?.['id']) === line)
+  Array.isArray(lines) && lines.some((item: unknown) => textOf((item as Body | null)?.['id']) === line)
 
-const findSubscriptions = (look: {
+const findSubscriptions = (context: {
   billing: Billing
   filters: Filters
   carries: Carries
   signal: AbortSignal | undefined
-}) => findRecords({ resource: subscriptions, ...look })
+}) => findRecords({ resource: subscriptions, ...context })

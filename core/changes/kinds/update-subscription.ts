@@ -3,8 +3,8 @@ import type { ChangeKind } from '../change-kind.ts'
 import { targetOf } from '../target.ts'
 
 /**
- * Whether the service adds to these or replaces them is not shown, and a coupon may be redeemed once more each
- * time: an update with one of them is not repeated without a person.
+ * The documentation does not say whether the service adds to these or replaces them, and a coupon may be redeemed each
+ * time: an update of one of them is not repeated without a person.
  */
 const notRepeatable = ['lines', 'addons', 'references', 'coupon'] as const
 

@@ -1,13 +1,13 @@
 import type { LedgerRow, RowPatch } from '../../state/ledger/row.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
-import { move } from '../transitions.ts'
+import { transition } from '../transitions.ts'
 import { hasFailed, type Outcome } from '../outcomes.ts'
 
 /**
- * Leaves what a run has not sent when it ends for good: reported as not tried, and free for another run.
- * What is proven absent but was not sent again is among them. Gives their number.
+ * Closes the changes that a run has not sent when it ends for good: they are reported as not tried and free for another
+ * run. Includes changes that were proven absent but not sent again. Returns their number.
  */
-export function leaveUntried({
+export function closeUntried({
   ledger,
   run,
   why,
@@ -16,14 +16,14 @@ export function leaveUntried({
 }: {
   ledger: Ledger
   run: string
-  /** For people: the bound or the breaker that ended the run. */
+  /** For the report: the bound or the breaker that ended the run. */
   why: string
-  /** Only those of a lane, or only those that were never sent. */
-  which?: { lane?: string; unsent?: boolean }
+  /** Only those of a breaker, or only those that were never sent. */
+  which?: { breakerKey?: string; unsent?: boolean }
   now?: () => number
 }): Promise<number> {
   const outcome: Outcome = 'notTried'
-  // What was sent without an answer, and was to be sent once more, was tried: it stays, and counts as unknown.
+  // A change that was sent without an answer and is due to be sent again was tried: it stays and counts as unknown.
   const exceptOutcome: Outcome = 'repeatable'
   return ledger.moveAll({
     run,
@@ -35,37 +35,36 @@ export function leaveUntried({
 }
 
 /**
- * Ends what a run of resumes leaves, for good: the next one begins with a snapshot of its own. What fell back and
- * would have been tried again is for a person, what was never sent is not tried, and every key is free but of what
- * is unknown.
+ * Closes what a recovery leaves, for good: the next one begins with a snapshot of its own. Resumes that fell back and
+ * were due to be tried again are parked, resumes that were never sent count as not tried, and all keys except those of
+ * unknown changes are released.
  */
-export async function endResumes({
+export async function closeRemaining({
   ledger,
   run,
   why,
-  lane,
+  breakerKey,
   now = Date.now,
 }: {
   ledger: Ledger
   run: string
   why: string
-  /** Only of this lane. */
-  lane?: string
+  /** Only changes of this breaker. */
+  breakerKey?: string
   now?: () => number
 }): Promise<void> {
-  const which = lane === undefined ? {} : { lane }
+  const which = breakerKey === undefined ? {} : { breakerKey }
   for await (const row of ledger.rows({ run, state: 'staged' }))
-    if (hasFailed(row) && (lane === undefined || row.lane === lane))
-      await leaveStaged({ ledger, row, why, now })
-  await leaveUntried({ ledger, run, why, which, now })
+    if (hasFailed(row) && (breakerKey === undefined || row.breakerKey === breakerKey))
+      await closeStaged({ ledger, row, why, now })
+  await closeUntried({ ledger, run, why, which, now })
   await ledger.moveAll({ run, from: 'parked', patch: { holdsKey: false }, ...which })
 }
 
 /**
- * Leaves one that is staged, whatever becomes of the others: what fell back is for a person, what was never sent is
- * not tried.
+ * Closes one staged change: it is parked if it fell back, and counts as not tried if it was never sent.
  */
-export async function leaveStaged({
+export async function closeStaged({
   ledger,
   row,
   why,
@@ -75,16 +74,16 @@ export async function leaveStaged({
   ledger: Ledger
   row: LedgerRow
   why: string
-  patch?: Pick<RowPatch, 'answer' | 'lookedAt'>
+  patch?: Pick<RowPatch, 'answer' | 'checkedAt'>
   now: () => number
 }): Promise<void> {
-  const left = { ...patch, holdsKey: false }
+  const released = { ...patch, holdsKey: false }
   if (hasFailed(row)) {
     const error = `${row.error}; ${why}`
     const outcome = row.outcome as Outcome
-    await move({ ledger, row, to: 'parked', by: 'end', outcome, patch: { ...left, error } })
+    await transition({ ledger, row, to: 'parked', by: 'end', outcome, patch: { ...released, error } })
     return
   }
-  const untried = { ...left, error: why, closedAt: now() }
-  await move({ ledger, row, to: 'dropped', by: 'end', outcome: 'notTried', patch: untried })
+  const untried = { ...released, error: why, closedAt: now() }
+  await transition({ ledger, row, to: 'dropped', by: 'end', outcome: 'notTried', patch: untried })
 }

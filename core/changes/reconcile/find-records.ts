@@ -3,15 +3,15 @@ import type { ListResource } from '../../billing/resources/resource.ts'
 
 export interface FoundRecords {
   records: Record<string, unknown>[]
-  /** Whether every record that came back carries what was asked for. Where not, an absence means nothing. */
+  /** Whether every record returned matches the filters. If not, an absence means nothing. */
   honoured: boolean
 }
 
 const pageSize = 100
-/** 1,000 records under one filter that is meant to find a handful: then it does not filter. */
-const mostPages = 10
+/** These filters match a handful of records. With 1,000 records returned, the service does not filter. */
+const maxPages = 10
 
-/** All records of a list that carry what `filters` ask for. */
+/** All records of a list that match `filters`. */
 export async function findRecords({
   billing,
   resource,
@@ -26,14 +26,15 @@ export async function findRecords({
   signal: AbortSignal | undefined
 }): Promise<FoundRecords> {
   const records: Record<string, unknown>[] = []
-  for (let page = 1; page <= mostPages; page++) {
+  for (let page = 1; page <= maxPages; page++) {
     const query = { resource, page, pageSize, filters, ...(signal && { signal }) }
-    const { records: came, next } = await billing.list(query)
-    const objects = came.filter(isObject)
+    const { records: returned, next } = await billing.list(query)
+    const objects = returned.filter(isObject)
     const matching = objects.filter(carries)
     records.push(...matching)
-    if (matching.length < came.length) return { records, honoured: false }
-    if (next === null || (next === undefined && came.length < pageSize)) return { records, honoured: true }
+    if (matching.length < returned.length) return { records, honoured: false }
+    if (next === null || (next === undefined && returned.length < pageSize))
+      return { records, honoured: true }
   }
   return { records, honoured: false }
 }

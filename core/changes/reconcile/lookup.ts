@@ -2,17 +2,20 @@ import type { Billing } from '../../billing/client.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
 import { parseBody } from '../body.ts'
-import type { ChangeKind, Seen } from '../change-kind.ts'
+import type { ChangeKind, LookupResult } from '../change-kind.ts'
 
-export interface LookUpDeps {
+export interface LookupDeps {
   ledger: Ledger
   kind: ChangeKind
   billing: Billing
   signal?: AbortSignal
 }
 
-/** Looks what became of a change, knowing which records under its key are other changes' of the ledger. */
-export async function lookUp({ ledger, kind, billing, signal }: LookUpDeps, row: LedgerRow): Promise<Seen> {
+/** Looks up the outcome of a change, excluding records under its key that belong to other changes of the ledger. */
+export async function lookUp(
+  { ledger, kind, billing, signal }: LookupDeps,
+  row: LedgerRow,
+): Promise<LookupResult> {
   if (kind.lookUp === undefined) throw new TypeError(`${kind.name} can't be looked up`)
   const { workspace, mode, key } = row
   const holders = await ledger.holders({ workspace, mode, kind: kind.name, keys: [key] })

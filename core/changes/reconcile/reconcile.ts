@@ -2,12 +2,12 @@ import { KeyHeldError } from '../../state/errors.ts'
 import type { Billing } from '../../billing/client.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
-import type { ChangeKind, Seen } from '../change-kind.ts'
+import type { ChangeKind, LookupResult } from '../change-kind.ts'
 import { controlFailure } from './positive-control.ts'
 import { attemptsUsed } from '../attempts.ts'
 import { parseBody } from '../body.ts'
 import { lookUp } from './lookup.ts'
-import { move } from '../transitions.ts'
+import { transition } from '../transitions.ts'
 import { holdersOfKey } from '../ledger-gap.ts'
 import { type Outcome, outcomes } from '../outcomes.ts'
 
@@ -17,9 +17,9 @@ export interface ReconcileOptions {
   kind: ChangeKind
   /** With the run's share of the rate. */
   billing: Billing
-  /** How long a lost request may still take effect: the first look comes that long after, the second twice that. */
+  /** How long a lost request may still take effect: the first lookup comes that long after it, the second twice as long after the first. */
   settleMs: number
-  /** How long what the service has taken may need to show (a charge); `settleMs` where it is left out. */
+  /** How long an accepted request (a charge) may need to show its effect. Default `settleMs`. */
   verifyMs?: number
   /** For kinds whose attempts are used up (resumes). */
   attempts: Attempts
@@ -42,19 +42,19 @@ export interface Attempts {
 
 export interface ReconcileResult {
   reconciled: { done: number; staged: number; rejected: number; parked: number }
-  /** Still unknown: a lookup is to come. */
+  /** Still unknown: a lookup is due later. */
   unknown: number
-  /** When the next lookup is due, ms since 1970; undefined where none is unknown. */
+  /** When the next lookup is due, ms since 1970; undefined if none is unknown. */
   nextLookupAt: number | undefined
 }
 
-/** Sent so often without an answer, a change is for a person: something is wrong with it or with the service. */
-const mostSends = 3
+/** After so many sends without an answer a change is parked: something is wrong with it or with the service. */
+const maxSends = 3
 
 /**
  * Reconciles the unknown changes of a run whose lookup is due. It sends nothing that writes.
- * What is proven absent, or does no harm twice, is staged again; the rest is done, rejected or parked.
- * Throws the errors of the reads; what was reconciled until then stays so.
+ * A change that is proven absent or safe to repeat is staged again; all others become done, rejected or parked.
+ * @throws the errors of the reads; changes reconciled before that stay so
  */
 export async function reconcileChanges(options: ReconcileOptions): Promise<ReconcileResult> {
   const reconciling: Reconciling = {
@@ -76,7 +76,7 @@ export async function reconcileChanges(options: ReconcileOptions): Promise<Recon
       options.onProgress?.()
     }
   }
-  // Several at one iterator: each takes the next row when it has reconciled its own.
+  // Several workers share one iterator: each takes the next row when it has reconciled its own.
   const ends = await Promise.allSettled(Array.from({ length: options.inFlight }, reconcileNext))
   for (const end of ends) if (end.status === 'rejected') throw end.reason
   return { reconciled: reconciling.reconciled, ...(await countRemaining(reconciling)) }
@@ -99,92 +99,98 @@ async function countRemaining(reconciling: Reconciling) {
 
 function lookupAt({ kind, settleMs, verifyMs = settleMs }: Reconciling, row: LedgerRow): number {
   if (kind.whenUnknown(parseBody(row)) === 'park') return 0
-  if (row.looks === 0) return (row.unknownSince ?? 0) + (row.answeredAt === null ? settleMs : verifyMs)
-  return (row.lookedAt ?? 0) + 2 * settleMs
+  if (row.lookups === 0) return (row.unknownSince ?? 0) + (row.answeredAt === null ? settleMs : verifyMs)
+  return (row.checkedAt ?? 0) + 2 * settleMs
 }
 
 async function reconcileOne(reconciling: Reconciling, row: LedgerRow): Promise<void> {
-  const what = reconciling.kind.whenUnknown(parseBody(row))
-  if (what === 'lookUp') return await reconcileByLookup(reconciling, row)
-  if (what === 'park') return await park(reconciling, row, 'cannotLookUp', row.error)
-  // It has an answer, though to a later send than the one in doubt.
+  const action = reconciling.kind.whenUnknown(parseBody(row))
+  if (action === 'lookUp') return await reconcileByLookup(reconciling, row)
+  if (action === 'park') return await park(reconciling, row, 'cannotLookUp', row.error)
+  // There is an answer, but to a later send than the one in doubt.
   if (row.outcome === 'refusedLater') return await park(reconciling, row, 'refusedLater', row.error)
-  if (row.sends >= mostSends) return await park(reconciling, row, 'sentTooOften', row.error)
+  if (row.sends >= maxSends) return await park(reconciling, row, 'sentTooOften', row.error)
   await close(reconciling, row, { to: 'staged', by: 'repeat', outcome: 'repeatable' })
 }
 
 async function reconcileByLookup(reconciling: Reconciling, row: LedgerRow): Promise<void> {
-  const seen = await lookUp(reconciling, row)
-  if (seen.seen === 'done') {
+  const result = await lookUp(reconciling, row)
+  if (result.result === 'done') {
     const patch = {
-      answerId: seen.id,
-      error: seen.words ?? null,
+      answerId: result.id,
+      error: result.message ?? null,
       closedAt: reconciling.now(),
-      ...sawOf(seen),
+      ...factsOf(result),
     }
-    return await close(reconciling, row, { to: 'done', outcome: seen.outcome, patch })
+    return await close(reconciling, row, { to: 'done', outcome: result.outcome, patch })
   }
-  if (seen.seen === 'unclear') return await park(reconciling, row, seen.outcome, seen.words)
-  if (seen.seen === 'fellBack') return await useUpAttempt(reconciling, row, seen)
+  if (result.result === 'unclear') return await park(reconciling, row, result.outcome, result.message)
+  if (result.result === 'fellBack') return await useUpAttempt(reconciling, row, result)
   await closeAbsent(reconciling, row)
 }
 
-/** A first look that finds nothing proves nothing: the request may still take effect. */
+/** A first lookup that finds nothing proves nothing: the request may still take effect. */
 async function closeAbsent(reconciling: Reconciling, row: LedgerRow): Promise<void> {
   const { ledger, now } = reconciling
-  if (row.looks === 0) {
-    const patch = { looks: 1, lookedAt: now() }
+  if (row.lookups === 0) {
+    const patch = { lookups: 1, checkedAt: now() }
     await ledger.move({ id: row.id, from: ['unknown'], sends: row.sends, patch })
     return
   }
   const failure = await controlFailure(reconciling, row)
-  if (failure !== undefined) return await park(reconciling, row, failure.outcome, failure.words)
+  if (failure !== undefined) return await park(reconciling, row, failure.outcome, failure.message)
   if (row.outcome === 'refusedLater')
     return await close(reconciling, row, {
       to: 'rejected',
       outcome: 'refused',
       patch: { closedAt: now() },
     })
-  if (row.sends >= mostSends) return await park(reconciling, row, 'sentTooOften', row.error)
+  if (row.sends >= maxSends) return await park(reconciling, row, 'sentTooOften', row.error)
   await close(reconciling, row, { to: 'staged', outcome: 'absent' })
 }
 
 async function useUpAttempt(
   reconciling: Reconciling,
   row: LedgerRow,
-  seen: Extract<Seen, { seen: 'fellBack' }>,
+  result: Extract<LookupResult, { result: 'fellBack' }>,
 ): Promise<void> {
-  const { outcome, words } = seen
+  const { outcome, message } = result
   const { attempts: allowed, now } = reconciling
   const attempts = attemptsUsed(row)
-  const patch = { error: words, closedAt: now(), ...sawOf(seen) }
+  const patch = { error: message, closedAt: now(), ...factsOf(result) }
   if (attempts >= allowed.most) {
     // Nothing is in doubt about it: a later run may try again.
-    const usedUp = { ...patch, error: `${words} (attempt ${attempts} of ${allowed.most})`, holdsKey: false }
+    const usedUp = { ...patch, error: `${message} (attempt ${attempts} of ${allowed.most})`, holdsKey: false }
     return await close(reconciling, row, { to: 'parked', outcome: 'attemptsUsedUp', patch: usedUp })
   }
   const wait = allowed.waitsMs[Math.max(0, attempts - 1)] ?? allowed.waitsMs.at(-1) ?? 0
   await close(reconciling, row, { to: 'staged', outcome, patch: { ...patch, notBefore: now() + wait } })
 }
 
-/** What a look saw takes the place of the answer, which said only that the request was taken. */
-const sawOf = ({ saw }: { saw?: unknown }) => (saw === undefined ? {} : { answer: JSON.stringify(saw) })
+/** The facts of a lookup replace the answer, which said only that the request was accepted. */
+const factsOf = ({ facts }: { facts?: unknown }) =>
+  facts === undefined ? {} : { answer: JSON.stringify(facts) }
 
 const park = (reconciling: Reconciling, row: LedgerRow, outcome: Outcome, error: string | null) =>
   close(reconciling, row, { to: 'parked', outcome, patch: { error, closedAt: reconciling.now() } })
 
-type Closing = Pick<Parameters<typeof move>[0], 'outcome' | 'patch'> & {
+type Closing = Pick<Parameters<typeof transition>[0], 'outcome' | 'patch'> & {
   to: keyof ReconcileResult['reconciled']
-  by?: 'look' | 'repeat'
+  by?: 'lookup' | 'repeat'
 }
 
 async function close(reconciling: Reconciling, row: LedgerRow, to: Closing): Promise<void> {
   const { ledger, now } = reconciling
-  // Only what holds its key may be sent.
+  // Only a change that holds its key may be sent.
   const isToSend = to.to === 'staged'
-  const patch = { lookedAt: now(), looks: row.looks + 1, ...(isToSend && { holdsKey: true }), ...to.patch }
+  const patch = {
+    checkedAt: now(),
+    lookups: row.lookups + 1,
+    ...(isToSend && { holdsKey: true }),
+    ...to.patch,
+  }
   try {
-    const moved = await move({ ledger, row, by: 'look', ...to, patch })
+    const moved = await transition({ ledger, row, by: 'lookup', ...to, patch })
     if (moved) reconciling.reconciled[to.to] += 1
   } catch (error) {
     if (!isToSend || !(error instanceof KeyHeldError)) throw error
@@ -192,9 +198,9 @@ async function close(reconciling: Reconciling, row: LedgerRow, to: Closing): Pro
   }
 }
 
-/** Another run took the key of what a ledger that was put back calls closed: this one may not send it again. */
+/** Another run took the key of a change that a restored ledger has as closed: this run must not send it again. */
 async function leaveToHolder(reconciling: Reconciling, row: LedgerRow, { outcome, patch }: Closing) {
   const [holder] = await holdersOfKey({ ledger: reconciling.ledger, row })
-  const error = `${patch?.error ?? outcomes[outcome]}; row ${holder?.row} of the run ${holder?.run} has it by now`
+  const error = `${patch?.error ?? outcomes[outcome]}; row ${holder?.row} of the run ${holder?.run} has its key now`
   await park(reconciling, row, outcome, error)
 }

@@ -1,19 +1,20 @@
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import { NotParkedError } from '../errors.ts'
-import { move } from '../transitions.ts'
+import { transition } from '../transitions.ts'
 
 export type Decision =
-  /** It is there, under this id. */
+  /** It exists under this id. */
   | { exists: string }
-  /** It is not there: send it again. */
+  /** It does not exist: send it again. */
   | { absent: true }
-  /** Leave it. */
+  /** Drop it. */
   | { drop: true }
 
 /**
- * What a person found out about a parked change, with who says so and why; both go into the report. Said again in
- * the same words it changes nothing.
- * Throws NotParkedError, and KeyHeldError where another run has staged the same key meanwhile.
+ * Applies a person's decision on a parked change; `by` and `why` go into the report. Repeating the same decision changes
+ * nothing.
+ * @throws {NotParkedError}
+ * @throws {KeyHeldError} if another run has staged the same key in the meantime
  */
 export async function resolveChange({
   ledger,
@@ -37,7 +38,7 @@ export async function resolveChange({
   const person = { resolvedBy: by, resolvedWhy: why }
   const target = targetOf(decision)
   const patch = { ...person, ...target.patch, ...(target.to !== 'staged' && { closedAt: now() }) }
-  const moved = await move({
+  const moved = await transition({
     ledger,
     row: change,
     by: 'person',
@@ -46,9 +47,9 @@ export async function resolveChange({
     patch,
   })
   const isSame = change.resolvedBy === by && change.resolvedWhy === why
-  // What was proven absent may have been sent since.
-  const isSaid = isSame && ('absent' in decision || change.outcome === target.outcome)
-  if (!moved && !isSaid) throw new NotParkedError({ run, row, state: change.state })
+  // A change declared absent may have been sent since.
+  const isRepeated = isSame && ('absent' in decision || change.outcome === target.outcome)
+  if (!moved && !isRepeated) throw new NotParkedError({ run, row, state: change.state })
 }
 
 function targetOf(decision: Decision) {

@@ -1,11 +1,11 @@
 /**
- * Stops a lane that does harm. It opens when more than a share of its last changes failed, or when the service
- * failed on many in a row; then it lets one change through after 1, 2 and 4 minutes, and closes when one succeeds.
+ * A circuit breaker. It opens when more than a given share of its last changes failed, or when the service failed on
+ * many in a row. Then it admits one trial after 1, 2 and 4 minutes, and closes when one succeeds.
  */
 
-/** What a run remembers of a lane's breaker from one sending activity to the next. */
+/** The state of a breaker that a run carries from one sending activity to the next. */
 export interface BreakerState {
-  /** Outcomes from before are not counted: it was closed then. */
+  /** Milliseconds since 1970; earlier outcomes are not counted. */
   clearedAt: number
   openedAt?: number
   /** How many trials have failed since it opened. */
@@ -13,14 +13,14 @@ export interface BreakerState {
 }
 
 /**
- * What became of one request, as far as a breaker cares. `fault`: the service failed (5xx), which is no outcome of
- * the change yet. `pending`: a look will tell. `notSent`: nothing was learned.
+ * The result of one request for the breaker. `fault`: the service failed (5xx), which does not decide the change yet.
+ * `pending`: a lookup will decide. `notSent`: nothing was learned.
  */
 export type BreakerEvent = 'success' | 'failure' | 'fault' | 'pending' | 'notSent'
 
 export const windowSize = 20
 const leastOutcomes = 10
-const mostFaults = 10
+const maxFaults = 10
 /** How long an open breaker waits before its first, second ... trial. */
 const defaultTrialWaitsMs: readonly number[] = [60_000, 120_000, 240_000]
 
@@ -59,12 +59,12 @@ export class Breaker {
     return this.#state.openedAt !== undefined
   }
 
-  /** All trials failed: it stays open until a person closes it. */
+  /** All trials failed: the breaker stays open until a person closes it. */
   get hasGivenUp(): boolean {
     return this.isOpen && this.#state.trials >= this.#trialWaitsMs.length
   }
 
-  /** When the next trial may go; undefined where it is closed, has given up, or waits for a trial's outcome. */
+  /** When the next trial may be sent; undefined if the breaker is closed, has given up, or waits for a trial's outcome. */
   get nextTrialAt(): number | undefined {
     const wait = this.#trialWaitsMs[this.#state.trials]
     if (this.#state.openedAt === undefined || wait === undefined || this.#onTrial) return undefined
@@ -75,7 +75,7 @@ export class Breaker {
     return !this.isOpen || (this.nextTrialAt !== undefined && at >= this.nextTrialAt)
   }
 
-  /** A change of the lane is about to be sent. */
+  /** Called when a change is about to be sent. */
   start(): void {
     if (this.isOpen) this.#onTrial = true
   }
@@ -89,7 +89,7 @@ export class Breaker {
     if (this.#isBad()) this.#state = { ...this.#state, openedAt: at, trials: 0 }
   }
 
-  /** A person, or a new start, closes it: what failed before is not counted again. */
+  /** Closes the breaker, by a person or a restart: earlier failures are not counted again. */
   close(at: number): void {
     this.#state = { clearedAt: at, trials: 0 }
     this.#window = []
@@ -99,7 +99,7 @@ export class Breaker {
 
   #recordWhileOpen({ event, at }: { event: BreakerEvent; at: number }) {
     if (!this.#onTrial) {
-      // It was on its way when the breaker opened: the wait for a trial begins after the last of those.
+      // Sent before the breaker opened: the wait for a trial begins after the last of these.
       this.#state = { ...this.#state, openedAt: at }
       return
     }
@@ -111,7 +111,7 @@ export class Breaker {
   }
 
   #isBad(): boolean {
-    if (this.#faults >= mostFaults) return true
+    if (this.#faults >= maxFaults) return true
     const failures = this.#window.filter(Boolean).length
     return this.#window.length >= leastOutcomes && failures / this.#window.length > this.#maxFailureShare()
   }

@@ -3,45 +3,45 @@ import type { LedgerRow } from '../../state/ledger/row.ts'
 import { hasFailed } from '../outcomes.ts'
 import { Breaker, type BreakerEvent, type BreakerState, windowSize } from './breaker.ts'
 
-/** One breaker a lane. Their outcomes are taken from the ledger, so that a crash forgets none. */
+/** The breakers of a run by key. Their outcomes are read from the ledger, so a crash loses none. */
 export class Breakers {
   readonly #byLane: ReadonlyMap<string, Breaker>
 
-  private constructor(byLane: ReadonlyMap<string, Breaker>) {
-    this.#byLane = byLane
+  private constructor(byKey: ReadonlyMap<string, Breaker>) {
+    this.#byLane = byKey
   }
 
   static async load({ states, ...options }: LoadOptions & { states: BreakerStates }): Promise<Breakers> {
     const counts = await options.ledger.counts({ run: options.run })
-    const byLane = new Map<string, Breaker>()
-    for (const lane of new Set(counts.map((count) => count.lane))) {
-      const state = states[lane] ?? { clearedAt: 0, trials: 0 }
-      byLane.set(lane, await loadOne({ ...options, lane, state }))
+    const byKey = new Map<string, Breaker>()
+    for (const key of new Set(counts.map((count) => count.breakerKey))) {
+      const state = states[key] ?? { clearedAt: 0, trials: 0 }
+      byKey.set(key, await loadOne({ ...options, key, state }))
     }
-    return new Breakers(byLane)
+    return new Breakers(byKey)
   }
 
-  of(lane: string): Breaker {
-    const breaker = this.#byLane.get(lane)
-    if (breaker === undefined) throw new RangeError(`the run has no lane ${lane}`)
+  get(key: string): Breaker {
+    const breaker = this.#byLane.get(key)
+    if (breaker === undefined) throw new RangeError(`the run has no breaker ${key}`)
     return breaker
   }
 
-  /** The lanes that may not send now. */
-  closedLanes(at: number): string[] {
-    return [...this.#byLane].flatMap(([lane, breaker]) => (breaker.admits(at) ? [] : [lane]))
+  /** Keys of breakers that admit nothing at this time. */
+  closedKeys(at: number): string[] {
+    return [...this.#byLane].flatMap(([key, breaker]) => (breaker.admits(at) ? [] : [key]))
   }
 
   get states(): BreakerStates {
-    return Object.fromEntries([...this.#byLane].map(([lane, breaker]) => [lane, breaker.state]))
+    return Object.fromEntries([...this.#byLane].map(([key, breaker]) => [key, breaker.state]))
   }
 
-  /** The lanes of which all trials failed: they stay closed until a person opens them. */
+  /** Keys of breakers whose trials all failed: they stay open until a person closes them. */
   get givenUp(): string[] {
-    return [...this.#byLane].flatMap(([lane, breaker]) => (breaker.hasGivenUp ? [lane] : []))
+    return [...this.#byLane].flatMap(([key, breaker]) => (breaker.hasGivenUp ? [key] : []))
   }
 
-  /** When the next trial may go, over all lanes that wait for one. */
+  /** When the next trial of any breaker may be sent. */
   get nextTrialAt(): number | undefined {
     const times = [...this.#byLane.values()].flatMap((breaker) => breaker.nextTrialAt ?? [])
     return times.length === 0 ? undefined : Math.min(...times)
@@ -57,13 +57,13 @@ interface LoadOptions {
   trialWaitsMs?: readonly number[]
 }
 
-async function loadOne(options: LoadOptions & { lane: string; state: BreakerState }): Promise<Breaker> {
-  const { ledger, run, lane, state, maxFailureShare, trialWaitsMs } = options
-  const closed = await ledger.lastClosed({ run, lane, since: state.clearedAt, limit: windowSize })
+async function loadOne(options: LoadOptions & { key: string; state: BreakerState }): Promise<Breaker> {
+  const { ledger, run, key, state, maxFailureShare, trialWaitsMs } = options
+  const closed = await ledger.lastClosed({ run, breakerKey: key, since: state.clearedAt, limit: windowSize })
   const failures = closed.map((row) => row.state !== 'done').toReversed()
   const breaker = new Breaker({ maxFailureShare, state, failures, ...(trialWaitsMs && { trialWaitsMs }) })
-  // The change sent last since it opened was its trial; what became of it stands in the ledger.
-  const last = await ledger.lastSent({ run, lane })
+  // The last change sent since the breaker opened was its trial; the ledger has the outcome.
+  const last = await ledger.lastSent({ run, breakerKey: key })
   if (state.openedAt !== undefined && last !== undefined && (last.sentAt ?? 0) > state.openedAt) {
     breaker.start()
     breaker.record({ event: eventOf(last), at: last.closedAt ?? last.sentAt ?? 0 })

@@ -1,12 +1,12 @@
-/** The bounds of a run. Read anew before every request: change the object, and it holds from then on. */
+/** The bounds of a run. Read before every request, so a change to the object applies from then on. */
 export interface Limits {
-  /** Changes on their way at once. */
+  /** Changes in flight at once. */
   inFlight: number
-  /** The most changes that are tried in this run; undefined for all. */
+  /** The maximum number of changes tried in this run; undefined for all. */
   maxChanges?: number
-  /** The run ends when more than this many have failed; undefined for no such bound. */
+  /** The run ends when more than this many have failed; undefined for no bound. */
   maxFailures?: number
-  /** The share of the last outcomes that may have failed before a lane's breaker opens. */
+  /** The share of the last outcomes that may fail before a breaker opens. */
   maxFailureShare: number
 }
 

@@ -5,12 +5,13 @@ import { retentions } from '../../billing/resources/retentions.ts'
 import { subscriptions } from '../../billing/resources/subscriptions.ts'
 import { ModeNotShownError } from '../errors.ts'
 
-/** The lists whose records say themselves whether they are live or test data. */
-const telling: readonly ListResource[] = [customers, subscriptions, retentions]
+/** The lists whose records say whether they are live or test data. */
+const listsWithMode: readonly ListResource[] = [customers, subscriptions, retentions]
 
 /**
- * Shows, by reading, that the service acts in test mode where it is asked to: to be awaited before the first write
- * of a test run. One record of test data is enough; one of live data, or none at all, is a ModeNotShownError.
+ * Verifies by reading that the service honours test mode, before the first write of a test run. One record of test data
+ * is enough.
+ * @throws {ModeNotShownError} if a record of live data comes back, or no record at all
  */
 export async function showTestMode({
   billing,
@@ -19,7 +20,7 @@ export async function showTestMode({
   billing: Billing
   signal?: AbortSignal
 }): Promise<void> {
-  for (const resource of telling) {
+  for (const resource of listsWithMode) {
     const { records } = await billing.list({ resource, page: 1, pageSize: 20, ...(signal && { signal }) })
     const modes = records.flatMap((record) =>
       typeof record === 'object' && record !== null && 'test_mode' in record ? [record.test_mode] : [],

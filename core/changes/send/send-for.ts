@@ -9,41 +9,41 @@ import type { BreakerStates } from './breakers.ts'
 import { failedCanaries, nextCanary } from './canary.ts'
 import { earliest, type RoundOptions, type RoundResult, type SendEnd, sendRound } from './sender.ts'
 
-/** What and how a run sends, as its plan and its limits say. */
+/** What a run sends and how, from its plan and its limits. */
 export type SendWork = Pick<RoundOptions, 'run' | 'kind' | 'limits' | 'breakerWaitsMs'> &
   Pick<ReconcileOptions, 'settleMs' | 'verifyMs' | 'attempts'> & {
-    /** What is due within so long is waited for here: a timer of the workflow costs more. Default 2 s. */
+    /** Waits up to this long here for what is due soon: a timer of the workflow costs more. Default 2 s. */
     shortWaitMs?: number
   }
 
-/** What the workflow hands to a segment of sending. */
+/** Input of one sending segment, from the workflow. */
 export interface SendInput {
-  /** How long to send before the workflow hears how far it got. */
+  /** How long to send before reporting back to the workflow. */
   seconds: number
   breakers: BreakerStates
-  /** How many claims the run's journal had when the workflow last heard of it. */
+  /** The number of claims in the run's journal as last reported to the workflow. */
   claims: number
-  /** Only these, and all that follows from them: the canary. */
+  /** Only these rows (the canary) and their follow-ups. */
   rows?: number[]
   /** Sends nothing more and only looks up what was sent. */
   lookupsOnly?: boolean
 }
 
-/** Where a segment ended: counts, row numbers and times only. */
+/** Result of one sending segment: counts, row numbers and times only. */
 export interface SendStep {
   ended: SendEnd
-  /** When what is left is due, ms since 1970; undefined where only a person or a new segment helps. */
+  /** When the next change is due, ms since 1970; undefined if it takes a person or a new segment. */
   nextAt?: number
-  /** Keys of breakers that try no more: only a person closes them. */
+  /** Keys of breakers that have given up: only a person closes them. */
   givenUp: string[]
   breakers: BreakerStates
   claims: number
   counts: ReportCounts
-  /** The first rows that wait for a person; absent where there are none. */
+  /** The first rows that need a person; absent if there are none. */
   parkedRows?: number[]
-  /** Breaker keys of which the whole canary failed. */
+  /** Breaker keys whose whole canary failed. */
   failedCanaries: string[]
-  /** What goes first instead, for breaker keys of whose canary nothing was sent. */
+  /** The rows to send first instead, for breaker keys whose canary was held back completely. */
   nextCanary?: number[]
 }
 
@@ -52,17 +52,17 @@ type SendForOptions = SendWork &
     /** Sends nothing more and only looks up what was sent. */
     lookupsOnly?: boolean | undefined
     journal: ClaimJournal
-    /** Called after each change, with the counts as far as they are known. */
+    /** Called after each change with the current counts. */
     onProgress?: (counts: ReportCounts) => void
   }
 
-/** A lost request is looked up while others are still being sent: at least this often. */
+/** Lost requests are looked up at least this often, also while others are being sent. */
 const longestRoundMs = 5_000
 const usualShortWaitMs = 2_000
 
 /**
- * Sends what a run has staged and reconciles what got no answer, in turns, for `ms` or until nothing is left that is
- * due soon. Stopping it begins nothing more and awaits what is in flight.
+ * Alternates between sending what a run has staged and reconciling what got no answer, for `ms` or until nothing more is
+ * due soon. When stopped, it starts nothing more and awaits what is in flight.
  * @throws what `sendRound` and the lookups throw, unless it was stopped
  */
 export async function sendFor(ms: number, options: SendForOptions): Promise<SendStep> {
@@ -102,14 +102,14 @@ async function send(
   { counts, msLeft }: { counts: ReportCounts; msLeft: number },
 ): Promise<RoundResult> {
   const { kind, settleMs, onProgress } = options
-  // A breaker must hear soon of harm that only a lookup shows.
+  // Breakers must soon learn of failures that only a lookup shows.
   const roundMs = kind.confirmedByLookup === true ? longestRoundMs : Math.max(longestRoundMs, settleMs)
   return await sendRound({
     ...options,
     rows: options.rows && (await withoutFailed(options, options.rows)),
     ms: Math.max(0, Math.min(msLeft, roundMs)),
     onProgress: ({ done, failed, unknown }) => {
-      // What a lookup confirms is not rejected yet, whatever its answer looked like.
+      // Changes confirmed by a lookup are not rejected yet, whatever the answer looked like.
       const rejected = kind.confirmedByLookup === true ? 0 : failed
       onProgress?.({
         ...counts,
@@ -122,13 +122,13 @@ async function send(
   })
 }
 
-/** What failed in a canary is not tried again before the canary has a result. */
+/** Failed canary changes are not tried again before the canary has a result. */
 async function withoutFailed({ ledger, run }: SendForOptions, rows: readonly number[]): Promise<number[]> {
   const changes = await Promise.all(rows.map((row) => ledger.row({ run, row })))
   return changes.flatMap((change) => (change === undefined || hasFailed(change) ? [] : [change.row]))
 }
 
-/** Undefined where it was stopped meanwhile. */
+/** Undefined if it was stopped in the meantime. */
 async function reconcile(options: SendForOptions, msLeft: number) {
   const { limits, signal, onProgress: _, ...rest } = options
   try {
@@ -156,14 +156,14 @@ async function toStep(
   }
 }
 
-/** As many as a person works through at once; all of them are in the report. */
-const mostParkedRows = 20
+/** Enough for a person to work through at once; the report has all of them. */
+const maxParkedRows = 20
 
 async function firstParked({ ledger, run }: { ledger: Ledger; run: string }): Promise<number[]> {
   const rows: number[] = []
   for await (const { row } of ledger.rows({ run, state: 'parked' })) {
     rows.push(row)
-    if (rows.length === mostParkedRows) break
+    if (rows.length === maxParkedRows) break
   }
   return rows
 }

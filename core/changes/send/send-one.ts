@@ -16,46 +16,46 @@ import type { BreakerEvent } from './breaker.ts'
 import type { ChangeKind } from '../change-kind.ts'
 import type { ClaimJournal } from '../claim-journal.ts'
 import { differencesOf, textOf } from '../compare-fields.ts'
-import { leaveStaged } from '../reconcile/close-remaining.ts'
+import { closeStaged } from '../reconcile/close-remaining.ts'
 import { WrongModeError } from '../errors.ts'
 import type { Outcome } from '../outcomes.ts'
-import { move, moveByAnswer } from '../transitions.ts'
+import { transition, recordAnswer } from '../transitions.ts'
 
-export interface SendOne {
+export interface SendOneOptions {
   ledger: Ledger
   kind: ChangeKind
   billing: Billing
   journal: Pick<ClaimJournal, 'record'>
   row: LedgerRow
   now: () => number
-  /** Aborted: what has not left yet is not sent. What has left is awaited. */
+  /** When aborted, requests that have not left are not sent; those that have left are awaited. */
   stop: AbortSignal
 }
 
-/** What one change taught the sender. `error` ends the sending of the run, `unreachable` slows it down. */
-export interface SentOne {
+/** The result of one send. `error` ends the sending of the run, `unreachable` slows it down. */
+export interface SendResult {
   event: BreakerEvent
   claimed: boolean
   error?: unknown
   unreachable?: Unreachable
 }
 
-/** Enough for a person to recognise the answer, and small beside a ledger of 100,000 rows. */
-const longestAnswer = 2_000
+/** Characters. Enough for a person to recognise the answer, and small in a ledger of 100,000 rows. */
+const maxAnswerLength = 2_000
 
-/** A pause that the service asks for may hold a request up for an hour after its look: what was seen is old then. */
+/** How long a check before sending is valid. A pause that the service requests may delay the send by an hour. */
 const freshMs = 30_000
-/** At a rate so low that each request waits longer than that, it is sent all the same. */
-const mostLooks = 3
+/** After so many checks the request is sent anyway: at a very low rate every check would expire. */
+const maxChecks = 3
 
-/** Sends one staged change: looks, claims it on the disk, sends, and writes down what came of it. Never throws. */
-export async function sendOne(options: SendOne): Promise<SentOne> {
+/** Sends one staged change: checks it, claims it on disk, sends it and records the outcome. Never throws. */
+export async function sendOne(options: SendOneOptions): Promise<SendResult> {
   try {
     const body = parseBody(options.row)
-    for (let looks = 1; ; looks += 1) {
-      const before = await lookBefore({ ...options, body })
-      if (!before.go) return before.sent
-      const freshUntil = looks < mostLooks ? before.freshUntil : Infinity
+    for (let checks = 1; ; checks += 1) {
+      const before = await checkBefore({ ...options, body })
+      if (!before.proceed) return before.sent
+      const freshUntil = checks < maxChecks ? before.freshUntil : Infinity
       const sent = await claimAndSend({ ...options, body, facts: before.facts, freshUntil })
       if (sent !== 'lookIsOld') return sent
     }
@@ -64,39 +64,41 @@ export async function sendOne(options: SendOne): Promise<SentOne> {
   }
 }
 
-async function lookBefore({ ledger, kind, billing, row, body, now, stop }: SendOne & { body: Body }) {
-  if (kind.lookBefore === undefined) return { go: true, facts: undefined, freshUntil: Infinity } as const
-  const seen = await kind.lookBefore({
+async function checkBefore({ ledger, kind, billing, row, body, now, stop }: SendOneOptions & { body: Body }) {
+  if (kind.checkBefore === undefined)
+    return { proceed: true, facts: undefined, freshUntil: Infinity } as const
+  const result = await kind.checkBefore({
     billing,
     body,
     signal: stop,
     last: row.answer,
     attempts: attemptsUsed(row),
   })
-  if ('go' in seen) return { go: true, facts: JSON.stringify(seen.go), freshUntil: now() + freshMs } as const
-  const answer = seen.saw === undefined ? {} : { answer: JSON.stringify(seen.saw) }
-  const looked = { lookedAt: now(), ...answer }
-  if ('left' in seen) await leaveStaged({ ledger, row, why: seen.left, patch: looked, now })
+  if ('proceed' in result)
+    return { proceed: true, facts: JSON.stringify(result.proceed), freshUntil: now() + freshMs } as const
+  const answer = result.facts === undefined ? {} : { answer: JSON.stringify(result.facts) }
+  const checked = { checkedAt: now(), ...answer }
+  if ('skip' in result) await closeStaged({ ledger, row, why: result.skip, patch: checked, now })
   else {
-    const { instead: to, outcome, words } = seen
-    const patch = { ...looked, error: words, closedAt: now(), holdsKey: to === 'done' }
-    await move({ ledger, row, to, by: 'look', outcome, patch })
+    const { instead: to, outcome, message } = result
+    const patch = { ...checked, error: message, closedAt: now(), holdsKey: to === 'done' }
+    await transition({ ledger, row, to, by: 'check', outcome, patch })
   }
   // Nothing was sent, so the breaker has learned nothing about sending.
-  return { go: false, sent: { event: 'notSent', claimed: false } satisfies SentOne } as const
+  return { proceed: false, sent: { event: 'notSent', claimed: false } satisfies SendResult } as const
 }
 
-class NoLongerStaged extends Error {
+class NoLongerStagedError extends Error {
   override readonly name = 'NoLongerStaged'
 }
 
-class LookIsOld extends Error {
+class StaleCheckError extends Error {
   override readonly name = 'LookIsOld'
 }
 
 async function claimAndSend(
-  options: SendOne & { body: Body; facts: string | undefined; freshUntil: number },
-): Promise<SentOne | 'lookIsOld'> {
+  options: SendOneOptions & { body: Body; facts: string | undefined; freshUntil: number },
+): Promise<SendResult | 'lookIsOld'> {
   const { ledger, kind, billing, journal, row, body, facts, freshUntil, now, stop } = options
   let claimed: LedgerRow | undefined
   let mayLeave = false
@@ -105,13 +107,13 @@ async function claimAndSend(
   stop.addEventListener('abort', leaveQueue)
   const beforeSend = async () => {
     stop.throwIfAborted()
-    if (now() > freshUntil) throw new LookIsOld()
-    // From here on the request is no longer cancelled: its answer is worth more than a quick stop.
+    if (now() > freshUntil) throw new StaleCheckError()
+    // From here on the request is not cancelled: its answer is worth more than a quick stop.
     stop.removeEventListener('abort', leaveQueue)
     const { id, sends } = row
     const at = now()
     claimed = await ledger.claim({ id, sends, at, ...(facts !== undefined && { before: facts }) })
-    if (claimed === undefined) throw new NoLongerStaged()
+    if (claimed === undefined) throw new NoLongerStagedError()
     await journal.record({ row: row.row, claims: claimed.claims, at })
     mayLeave = true
   }
@@ -124,15 +126,15 @@ async function claimAndSend(
   } catch (error) {
     if (claimed !== undefined && !mayLeave) return await closeNotSent({ ...options, claimed, error })
     if (claimed !== undefined) return await closeFailed({ ...options, claimed, error })
-    if (error instanceof LookIsOld) return 'lookIsOld'
-    if (error instanceof NoLongerStaged) return { event: 'notSent', claimed: false }
+    if (error instanceof StaleCheckError) return 'lookIsOld'
+    if (error instanceof NoLongerStagedError) return { event: 'notSent', claimed: false }
     throw error
   } finally {
     stop.removeEventListener('abort', leaveQueue)
   }
 }
 
-type Claimed = SendOne & { body: Body; claimed: LedgerRow }
+type Claimed = SendOneOptions & { body: Body; claimed: LedgerRow }
 
 async function closeAnswered({
   ledger,
@@ -141,36 +143,36 @@ async function closeAnswered({
   body,
   stored,
   now,
-}: Claimed & { stored: Returned | undefined }): Promise<SentOne> {
+}: Claimed & { stored: Returned | undefined }): Promise<SendResult> {
   const answerId = idIn({ stored, body })
-  const answer = stored === undefined ? null : JSON.stringify(stored).slice(0, longestAnswer)
+  const answer = stored === undefined ? null : JSON.stringify(stored).slice(0, maxAnswerLength)
   const at = now()
   const testMode = stored?.['test_mode']
   if (typeof testMode === 'boolean' && testMode !== (claimed.mode === 'test')) {
-    const error = new WrongModeError({ row: claimed.row, asked: claimed.mode, answerId })
+    const error = new WrongModeError({ row: claimed.row, requestedMode: claimed.mode, answerId })
     const found = { answerId, answer, error: error.message, at }
-    await moveByAnswer({ ledger, row: claimed, outcome: 'wrongMode', ...found })
+    await recordAnswer({ ledger, row: claimed, outcome: 'wrongMode', ...found })
     return { event: 'failure', claimed: true, error }
   }
   if (kind.answered === 'created' && answerId === null) {
-    // The service answers a create with the record; a gateway answers with anything.
+    // The service answers a create with the record; a gateway may answer with anything.
     const patch = { answer, unknownSince: at, error: 'the answer has no id' }
-    await move({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: 'noId', patch })
+    await transition({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: 'noId', patch })
     return { event: 'pending', claimed: true }
   }
   if (kind.confirmedByLookup === true) {
     const patch = { answerId, answer, answeredAt: at, unknownSince: at, error: null }
-    await move({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: kind.answered, patch })
-    const fell = stored !== undefined && kind.fellAtOnce?.(stored) === true
-    return { event: fell ? 'failure' : 'pending', claimed: true }
+    await transition({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: kind.answered, patch })
+    const failed = stored !== undefined && kind.failedImmediately?.(stored) === true
+    return { event: failed ? 'failure' : 'pending', claimed: true }
   }
   const changed = changedIn({ kind, stored, body })
-  const outcome = changed === null ? kind.answered : 'storedOtherwise'
-  await moveByAnswer({ ledger, row: claimed, outcome, answerId, answer, error: changed, at })
+  const outcome = changed === null ? kind.answered : 'storedDifferently'
+  await recordAnswer({ ledger, row: claimed, outcome, answerId, answer, error: changed, at })
   return { event: 'success', claimed: true }
 }
 
-/** What the answer holds otherwise than it was sent, for people; what it does not mention is not known. */
+/** How the answer differs from what was sent, for the report; fields that the answer omits are unknown. */
 function changedIn({
   kind,
   stored,
@@ -183,71 +185,77 @@ function changedIn({
   if (kind.stores === undefined || stored === undefined) return null
   const sent = Object.fromEntries(Object.entries(body).filter(([name]) => name !== 'id' && name in stored))
   const differences = differencesOf({ schema: kind.stores, sent, stored })
-  const words = differences.map(
-    (one) => `${one.field} was sent as ${one.sent} and is stored as ${one.stored}`,
+  const message = differences.map(
+    (difference) =>
+      `${difference.field} was sent as ${difference.sent} and is stored as ${difference.stored}`,
   )
-  return words.length === 0 ? null : words.join('; ')
+  return message.length === 0 ? null : message.join('; ')
 }
 
-/** The id that the service itself gave; an answer about another record than was asked for, or about none, has none. */
+/** The id in the service's answer; null if the answer is about another record than requested, or about none. */
 function idIn({ stored, body }: { stored: Returned | undefined; body: Body }): string | null {
-  const [told, asked] = [textOf(stored?.['id']), textOf(body['id'])]
-  if (stored === undefined) return asked || null
-  return asked !== '' && told !== asked ? null : told || null
+  const [returnedId, requestedId] = [textOf(stored?.['id']), textOf(body['id'])]
+  if (stored === undefined) return requestedId || null
+  return requestedId !== '' && returnedId !== requestedId ? null : returnedId || null
 }
 
-async function closeFailed(options: Claimed & { error: unknown }): Promise<SentOne> {
+async function closeFailed(options: Claimed & { error: unknown }): Promise<SendResult> {
   const { ledger, claimed, error, now } = options
   if (error instanceof BillingError && error.effect === 'none')
     return await closeNotSent({ ...options, error })
   if (error instanceof BillingError && error.effect === 'refused')
     return await closeRefused({ ...options, error })
-  const patch = { error: sentenceOf(error), unknownSince: now() }
-  await move({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: 'lostReply', patch })
+  const patch = { error: messageOf(error), unknownSince: now() }
+  await transition({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: 'lostReply', patch })
   if (!(error instanceof BillingError)) return { event: 'pending', claimed: true, error }
-  // A whole reply that is not the service's word: it, or a gateway in front of it, is failing.
+  // A complete reply that is not the service's: the service or a gateway in front of it is failing.
   const event = error instanceof LostReply ? 'pending' : 'fault'
-  // One that lets nothing through is no reason to put every row in doubt.
+  // If nothing gets through, stop, rather than put every row in doubt.
   const isShutOut = error instanceof Unauthorized || error instanceof Forbidden
   return { event, claimed: true, ...(isShutOut && { error }) }
 }
 
-async function closeNotSent({ ledger, row, claimed, error }: Claimed & { error: unknown }): Promise<SentOne> {
-  // This send never was one: what an earlier send may have done is told by the sends and the outcome before it.
+async function closeNotSent({
+  ledger,
+  row,
+  claimed,
+  error,
+}: Claimed & { error: unknown }): Promise<SendResult> {
+  // Undo this send: `sends` and `outcome` again describe what earlier sends may have done.
   const sends = claimed.sends - 1
   const isFirst = sends === 0 || row.outcome === null
   const outcome = isFirst ? 'neverSent' : (row.outcome as Outcome)
-  const patch = { error: isFirst ? sentenceOf(error) : row.error, sends }
-  await move({ ledger, row: claimed, to: 'staged', by: 'notSent', outcome, patch })
+  const patch = { error: isFirst ? messageOf(error) : row.error, sends }
+  await transition({ ledger, row: claimed, to: 'staged', by: 'notSent', outcome, patch })
   const sent = { event: 'notSent', claimed: true } as const
   if (error instanceof Unreachable) return { ...sent, unreachable: error }
   return error instanceof BillingError && error.retryable ? sent : { ...sent, error }
 }
 
-async function closeRefused(options: Claimed & { error: BillingError }): Promise<SentOne> {
+async function closeRefused(options: Claimed & { error: BillingError }): Promise<SendResult> {
   const { ledger, kind, claimed, body, error, now } = options
   const at = now()
-  const words = sentenceOf(error)
+  const message = messageOf(error)
   const sentBefore = claimed.sends > 1
-  if (sentBefore && kind.goneIsDone === true && error instanceof NotFound) {
+  if (sentBefore && kind.notFoundIsDone === true && error instanceof NotFound) {
     const found = { answerId: textOf(body['id']), answer: null, at }
-    await moveByAnswer({ ledger, row: claimed, outcome: kind.answered, ...found })
+    await recordAnswer({ ledger, row: claimed, outcome: kind.answered, ...found })
     return { event: 'success', claimed: true }
   }
   if (sentBefore) {
-    // "It exists already" may be our own first request, committed late.
-    const patch = { error: words, unknownSince: at }
-    await move({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: 'refusedLater', patch })
+    // "It already exists" may refer to our own first request, committed late.
+    const patch = { error: message, unknownSince: at }
+    await transition({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: 'refusedLater', patch })
     return { event: 'pending', claimed: true }
   }
-  const patch = { error: words, answeredAt: at, closedAt: at }
-  await move({ ledger, row: claimed, to: 'rejected', by: 'answer', outcome: 'refused', patch })
+  const patch = { error: message, answeredAt: at, closedAt: at }
+  await transition({ ledger, row: claimed, to: 'rejected', by: 'answer', outcome: 'refused', patch })
   return { event: 'failure', claimed: true }
 }
 
-/** The service's own words where it said any. */
-function sentenceOf(error: unknown): string {
+/** The service's own messages, if there are any. */
+function messageOf(error: unknown): string {
   const isOwn = error instanceof BillingError && !(error instanceof UnexpectedReply)
-  if (isOwn && error.words.length > 0) return error.words.join('; ')
+  if (isOwn && error.messages.length > 0) return error.messages.join('; ')
   return error instanceof Error ? error.message : String(error)
 }

@@ -7,17 +7,17 @@ import type { ClaimJournal } from '../claim-journal.ts'
 import { hasFailed } from '../outcomes.ts'
 import { Breakers, type BreakerStates } from './breakers.ts'
 import type { Limits } from './limits.ts'
-import { type SentOne, sendOne } from './send-one.ts'
+import { type SendResult, sendOne } from './send-one.ts'
 
-/** Why sending ended: a round of it, and a whole segment. */
+/** Why a round, or a whole segment, of sending ended. */
 export type SendEnd =
-  /** Nothing is left to do. */
+  /** Nothing is left to send. */
   | 'finished'
-  /** What is left is due later. */
+  /** The remaining changes are due later. */
   | 'waiting'
   | 'timeUp'
   | 'stopped'
-  /** The breakers of what is left are open. */
+  /** The breakers of the remaining changes are open. */
   | 'breaker'
   | 'maxChanges'
   | 'maxFailures'
@@ -26,11 +26,11 @@ export interface RoundOptions {
   ledger: Ledger
   run: string
   kind: ChangeKind
-  /** With the run's share of the rate (`billing.limited`). */
+  /** Limited to the run's share of the rate (`billing.limited`). */
   billing: Billing
-  /** The run's, to which each claim is written before its request leaves. */
+  /** The run's journal; each claim is written to it before its request leaves. */
   journal: Pick<ClaimJournal, 'record'>
-  /** Read before every request: change the object, and it holds from then on. */
+  /** Read before every request, so a change to the object applies from then on. */
   limits: Readonly<Limits>
   /** As the last round of this run returned them; `{}` at the start. */
   breakers: BreakerStates
@@ -38,9 +38,9 @@ export interface RoundOptions {
   breakerWaitsMs?: readonly number[] | undefined
   /** Only these rows (the canary). */
   rows?: readonly number[] | undefined
-  /** Begins nothing more after this long, and awaits what is in flight. */
+  /** After this long, starts nothing more and awaits what is in flight. */
   ms: number
-  /** Begins nothing more, and awaits what is in flight. */
+  /** When aborted, starts nothing more and awaits what is in flight. */
   signal: AbortSignal
   /** Called after each change. */
   onProgress?: (progress: RoundProgress) => void
@@ -59,17 +59,18 @@ export interface RoundResult extends RoundProgress {
   ended: SendEnd
   /** For the next round. A person closes a breaker by `{ clearedAt: now, trials: 0 }`. */
   breakers: BreakerStates
-  /** Keys of breakers that try no more: only a person closes them. */
+  /** Keys of breakers that have given up: only a person closes them. */
   givenUp: string[]
   /** When the next staged change may be sent, or the next trial of an open breaker; ms since 1970. */
   nextDueAt: number | undefined
 }
 
 /**
- * Sends what a run has staged and is due, in the order of its rows, several at a time, each claimed on the disk before
- * its request leaves. What an earlier attempt was sending when it ended becomes unknown; nothing is sent blindly twice.
- * @throws what must stop a run: Unauthorized, Forbidden, WrongModeError, Unreachable after eight tries, the errors of
- * the state; in all cases after what was in flight has ended
+ * Sends the staged changes of a run that are due, in row order, several at a time, each claimed on disk before its
+ * request leaves. Changes that an earlier attempt was sending when it ended become unknown; nothing is sent blindly
+ * twice.
+ * @throws errors that must stop a run: Unauthorized, Forbidden, WrongModeError, Unreachable after eight tries, errors
+ * of the state; always after the requests in flight have ended
  */
 export async function sendRound(options: RoundOptions): Promise<RoundResult> {
   const { ledger, run, limits, breakerWaitsMs, rows, now = Date.now } = options
@@ -86,12 +87,14 @@ export async function sendRound(options: RoundOptions): Promise<RoundResult> {
   const ended = await sender.run()
   const result = { ...sender.progress, breakers: breakers.states, givenUp: breakers.givenUp }
   if (ended === 'breaker') {
-    // Changes with another breaker may be due later, while this one is open.
-    const due = await ledger.nextDue({ run, exceptLanes: breakers.closedLanes(now()) })
+    // Changes of other breakers may become due while this one is open.
+    const due = await ledger.nextDue({ run, exceptBreakerKeys: breakers.closedKeys(now()) })
     return { ...result, ended, nextDueAt: earliest(due, breakers.nextTrialAt) }
   }
   const due =
-    ended === 'finished' && rows === undefined ? await ledger.nextDue({ run, exceptLanes: [] }) : undefined
+    ended === 'finished' && rows === undefined
+      ? await ledger.nextDue({ run, exceptBreakerKeys: [] })
+      : undefined
   return { ...result, ended: due === undefined ? ended : 'waiting', nextDueAt: due }
 }
 
@@ -100,12 +103,12 @@ export const earliest = (...times: (number | undefined)[]): number | undefined =
   return known.length === 0 ? undefined : Math.min(...known)
 }
 
-/** Rows are fetched so many at a time: a fetch costs about as much as one claim. */
+/** Rows per fetch: a fetch costs about as much as one claim. */
 const feedRows = 64
-const mostUnreachable = 8
+const maxUnreachable = 8
 const longestPauseMs = 30_000
 
-/** What counts against the bounds of the whole run. */
+/** Counts for the bounds of the whole run. */
 interface Totals {
   tried: number
   failed: number
@@ -161,7 +164,7 @@ class Sender {
     return undefined
   }
 
-  /** Begins one more change, or waits for one in flight. */
+  /** Starts one more change, or waits for one in flight. */
   async #step(): Promise<SendEnd | undefined> {
     if (this.#inFlight.size >= this.#options.limits.inFlight) return await this.#awaitOne()
     const row = await this.#next()
@@ -179,14 +182,14 @@ class Sender {
 
   async #next(): Promise<LedgerRow | undefined> {
     const { ledger, run, rows } = this.#options
-    const closed = this.#breakers.closedLanes(this.#now())
-    this.#feed = this.#feed.filter((row) => !closed.includes(row.lane))
+    const closed = this.#breakers.closedKeys(this.#now())
+    this.#feed = this.#feed.filter((row) => !closed.includes(row.breakerKey))
     if (this.#feed.length === 0)
       this.#feed = await ledger.due({
         run,
         at: this.#now(),
         ...(rows && { rows }),
-        exceptLanes: closed,
+        exceptBreakerKeys: closed,
         exceptIds: [...this.#inFlight.keys()],
         limit: feedRows,
       })
@@ -202,7 +205,7 @@ class Sender {
   #begin(row: LedgerRow) {
     const { ledger, kind, billing, journal, signal } = this.#options
     const now = this.#now
-    const breaker = this.#breakers.of(row.lane)
+    const breaker = this.#breakers.get(row.breakerKey)
     breaker.start()
     this.progress.begun += 1
     if (row.sends === 0) this.#totals.tried += 1
@@ -214,7 +217,7 @@ class Sender {
     this.#inFlight.set(row.id, sending)
   }
 
-  #count(row: LedgerRow, { event, claimed, error, unreachable }: SentOne) {
+  #count(row: LedgerRow, { event, claimed, error, unreachable }: SendResult) {
     if (event === 'success') this.progress.done += 1
     if (event === 'failure') {
       this.progress.failed += 1
@@ -226,11 +229,11 @@ class Sender {
     if (this.#unreachable > 0)
       this.#pausedUntil = performance.now() + Math.min(longestPauseMs, 500 * 2 ** this.#unreachable)
     if (error !== undefined) this.#error ??= error
-    if (this.#unreachable >= mostUnreachable) this.#error ??= unreachable
+    if (this.#unreachable >= maxUnreachable) this.#error ??= unreachable
     this.#options.onProgress?.({ ...this.progress })
   }
 
-  /** Where the service can't be reached, the next try waits: 1, 2, 4 ... 30 s. */
+  /** Waits before the next try while the service is unreachable: 1, 2, 4 ... 30 s. */
   async #pause(): Promise<void> {
     const ms = Math.min(this.#pausedUntil, this.#deadline) - performance.now()
     if (ms > 0) await wait(ms, undefined, { signal: this.#options.signal }).catch(() => {})

@@ -1,13 +1,13 @@
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
-import { move } from '../transitions.ts'
+import { transition } from '../transitions.ts'
 
-/** So many moves share few commits, and are soon done. */
+/** Many transitions at once share few commits. */
 const rowsAtOnce = 500
 
 /**
- * Frees changes that a run which has ended left unsent, because another run sends them instead. What has been
- * claimed meanwhile stays where it is.
+ * Releases the changes that an ended run left unsent, because another run sends them instead. Changes that were claimed
+ * in the meantime stay as they are.
  */
 export async function takeOver({
   ledger,
@@ -21,11 +21,11 @@ export async function takeOver({
   by: string
   now?: () => number
 }): Promise<void> {
-  const patch = { error: `the run ${by} has taken it over`, closedAt: now() }
+  const patch = { error: `taken over by the run ${by}`, closedAt: now() }
   for (let from = 0; from < rows.length; from += rowsAtOnce)
     await Promise.all(
       rows
         .slice(from, from + rowsAtOnce)
-        .map((row) => move({ ledger, row, to: 'dropped', by: 'end', outcome: 'takenOver', patch })),
+        .map((row) => transition({ ledger, row, to: 'dropped', by: 'end', outcome: 'takenOver', patch })),
     )
 }

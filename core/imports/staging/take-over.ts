@@ -22,10 +22,10 @@ export async function learnWhatWasSent({ stock, ...deps }: TakeOver): Promise<bo
 export async function keepWhatGoesOn({ state, stock, owner, isClosed }: TakeOver): Promise<void> {
   for (const [run, held] of stock.held) {
     if (held.waiting.length === 0) continue
-    const claimed = { what: leaseOf(run), owner }
-    const { taken } = await state.claims.take({ ...claimed, isClosed })
+    const claimed = { name: leaseOf(run), owner }
+    const { taken } = await state.leases.take({ ...claimed, isClosed })
     if (taken) {
-      await state.claims.release(claimed)
+      await state.leases.release(claimed)
       continue
     }
     held.others.push(...held.waiting.map(({ row }) => row))
@@ -41,11 +41,11 @@ export async function takeOverRows({
   owner,
   isClosed,
 }: TakeOver & { plan: ImportPlan }): Promise<void> {
-  const { ledger, claims } = state
+  const { ledger, leases } = state
   for (const [run, { waiting }] of stock.held) {
     if (waiting.length === 0) continue
-    await takeLease({ claims, what: leaseOf(run), owner, isClosed })
+    await takeLease({ leases, name: leaseOf(run), owner, isClosed })
     await takeOver({ ledger, rows: waiting.map(({ held }) => held), by: plan.run })
-    await claims.release({ what: leaseOf(run), owner })
+    await leases.release({ name: leaseOf(run), owner })
   }
 }

@@ -57,7 +57,7 @@ export function selectCandidates(options: SelectOptions): Selection {
     const change: ChangeToStage = {
       row: rows.length + 1,
       body: toBody({ candidate, nextBilling: plan.nextBilling }),
-      lane: candidate.reason,
+      breakerKey: candidate.reason,
       attemptsBefore: attemptsBefore(candidate, past),
       ...(closed && { closed }),
     }

@@ -11,9 +11,9 @@ interface Pending {
 }
 
 /**
- * Writes that are asked for in the same turn of the event loop, committed together: a commit waits for the disk
- * (0.2 to 5 ms, and nothing else runs meanwhile), and with several changes in flight most of them can share one.
- * A write's promise resolves when it is on the disk, as if it had been alone.
+ * Commits writes of the same turn of the event loop together: a commit waits for the disk (0.2 to 5 ms, and nothing else
+ * runs meanwhile), and with several changes in flight most of them can share one. A write's promise resolves when the
+ * write is on disk, as if it had been alone.
  */
 export class GroupCommit {
   readonly #db: Kysely<StateTables>
@@ -35,9 +35,9 @@ export class GroupCommit {
     this.#pending = []
     try {
       const ends = await this.#db.transaction().execute(async (transaction) => {
-        const settled: (() => void)[] = []
-        for (const pending of group) settled.push(await settle(pending, transaction))
-        return settled
+        const notifiers: (() => void)[] = []
+        for (const pending of group) notifiers.push(await execute(pending, transaction))
+        return notifiers
       })
       for (const end of ends) end()
     } catch (error) {
@@ -46,8 +46,8 @@ export class GroupCommit {
   }
 }
 
-/** A key that is held undoes its own statement only; anything else undoes the group. */
-async function settle({ write, resolve, reject }: Pending, db: Kysely<StateTables>): Promise<() => void> {
+/** A KeyHeldError rolls back only its own statement; any other error rolls back the group. */
+async function execute({ write, resolve, reject }: Pending, db: Kysely<StateTables>): Promise<() => void> {
   try {
     const value = await write(db)
     return () => resolve(value)

@@ -1,33 +1,33 @@
 import type { Kysely } from 'kysely'
-import { among } from '../in-values.ts'
+import { inValues } from '../in-values.ts'
 import { type LedgerRow, toRow } from './row.ts'
 import type { Mode, StateTables } from '../tables.ts'
 
-/** Where keys live: the same key of two modes, workspaces or kinds is two keys. */
+/** The scope of a key: the same text in two modes, workspaces or kinds is two keys. */
 export interface KeySpace {
   workspace: string
   mode: Mode
   kind: string
 }
 
-/** What the ledger remembers of a key over all runs. */
+/** The history of a key across all runs. */
 export interface KeyHistory {
-  /** Requests that may have taken effect, up to its last change and as that one counted those before it. */
+  /** Requests that may have taken effect, up to the last change with this key. */
   attempts: number
-  /** When the last of those attempts was sent, or when it was last done. */
+  /** When the last of these requests was sent, in milliseconds since 1970. */
   lastSentAt: number | null
-  /** The run of that last attempt, and what it kept of the answer. */
+  /** The run of the last change with this key, and the beginning of the answer. */
   run: string
   answer: string | null
 }
 
-/** What the ledger knows of keys, whichever runs have them. */
+/** Queries by key, across all runs. */
 export interface KeyReads {
-  /** The changes, of whatever run, that hold any of these keys now. */
+  /** The changes of any run that hold one of these keys now. */
   holders(options: KeySpace & { keys: readonly string[] }): Promise<LedgerRow[]>
-  /** The changes of a run with any of these keys, wherever they stand. */
+  /** The changes of a run with any of these keys, in any state. */
   underKeys(options: KeySpace & { run: string; keys: readonly string[] }): Promise<LedgerRow[]>
-  /** The runs that have changes of a kind which are staged, sending or unknown. */
+  /** The runs with changes of a kind that are staged, sending or unknown. */
   unfinishedRuns(options: KeySpace): Promise<string[]>
   history(options: KeySpace & { keys: readonly string[] }): Promise<Map<string, KeyHistory>>
 }
@@ -38,7 +38,7 @@ export function createKeyReads({ db }: { db: Kysely<StateTables> }): KeyReads {
       (
         await inSpace(db, space)
           .selectAll()
-          .where('key', 'in', among(keys))
+          .where('key', 'in', inValues(keys))
           .where('holds_key', '=', 1)
           .where('state', 'not in', ['rejected', 'dropped'])
           .orderBy('generation')
@@ -48,7 +48,7 @@ export function createKeyReads({ db }: { db: Kysely<StateTables> }): KeyReads {
       (
         await inSpace(db, space)
           .selectAll()
-          .where('key', 'in', among(keys))
+          .where('key', 'in', inValues(keys))
           .where('run', '=', run)
           .orderBy('row')
           .execute()
@@ -80,16 +80,16 @@ async function history({
 }: KeySpace & { db: Kysely<StateTables>; keys: readonly string[] }) {
   const rows = await inSpace(db, space)
     .select(['key', 'state', 'attempts', 'sends', 'sent_at', 'run', 'answer'])
-    .where('key', 'in', among(keys))
+    .where('key', 'in', inValues(keys))
     .where((or) => or.or([or('sends', '>', 0), or('state', '=', 'done')]))
     .orderBy('key')
     .orderBy('id')
     .execute()
   const byKey = new Map<string, KeyHistory>()
-  // A change that goes on with a key's attempts is staged with those of the one before it.
+  // A change that continues a key's attempts is staged with those of the one before it.
   for (const { key, state, attempts, sends, sent_at, run, answer } of rows) {
     const lastSentAt = sent_at ?? byKey.get(key)?.lastSentAt ?? null
-    // What the service refused has surely done nothing.
+    // A refused request had no effect.
     const refused = state === 'rejected' ? 1 : 0
     byKey.set(key, { attempts: attempts + sends - refused, lastSentAt, run, answer })
   }

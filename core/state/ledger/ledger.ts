@@ -7,24 +7,24 @@ import { type Stage, createStage } from './stage.ts'
 import type { ChangeState, StateTables } from '../tables.ts'
 
 /**
- * The durable record of every change. It keeps rows and says nothing about which moves are allowed: that is
- * changes/moves.ts. Every write here is on the disk when its promise resolves.
+ * The durable record of every change. It stores rows; core/changes/transitions.ts decides which transitions are allowed.
+ * Every write is on disk when its promise resolves.
  */
 export interface Ledger extends RunReads, KeyReads {
   stage: Stage
   /**
-   * Claims a staged change: from then on it counts as possibly sent. Undefined where it is no longer staged or was
-   * sent since the caller read it, so that of two claims of one change only one succeeds.
-   * @throws {LockLostError} when this process no longer holds the data folder: the change must not be sent
+   * Claims a staged change: from then on it counts as possibly sent. Undefined if it is no longer staged or was sent since
+   * the caller read it, so that of two claims of one change only one succeeds.
+   * @throws {LockLostError} if this process no longer holds the data folder: the change must not be sent
    */
   claim(options: ClaimOptions): Promise<LedgerRow | undefined>
   /**
-   * Moves one change, if it is still where the caller saw it: in one of the states `from` and, where `sends` is
-   * given, not sent again since. False means that nothing was changed.
-   * Throws KeyHeldError where another change has taken its key meanwhile.
+   * Updates one change if it is still in one of the states `from` and, if `sends` is given, was not sent again since.
+   * Returns false if nothing was changed.
+   * @throws {KeyHeldError} if another change has taken its key in the meantime
    */
   move(options: MoveOptions): Promise<boolean>
-  /** Moves the changes of a run that are in `from`, the first `limit` of them; gives their number. */
+  /** Updates the first `limit` changes of a run that are in `from`; returns their number. */
   moveAll(options: MoveAllOptions): Promise<number>
 }
 
@@ -40,8 +40,8 @@ export interface MoveAllOptions {
   from: ChangeState
   patch: RowPatch
   limit?: number
-  /** Only those of a lane. */
-  lane?: string
+  /** Only those of a breaker. */
+  breakerKey?: string
   /** Only those that were never sent. */
   unsent?: boolean
   /** Not those with this outcome. */
@@ -54,7 +54,7 @@ export interface ClaimOptions {
   sends: number
   /** Now, in milliseconds since 1970. */
   at: number
-  /** What the look just before saw, as JSON text. */
+  /** The facts of the check just before, as JSON text. */
   before?: string
 }
 
@@ -67,7 +67,7 @@ export function createLedger({ db, fence }: { db: Kysely<StateTables>; fence: ()
     async claim(options) {
       fence()
       const claimed = await commits.write((db) => claim({ db, ...options }))
-      // The process may have been frozen while it waited for the disk.
+      // The process may have been suspended while it waited for the disk.
       fence()
       return claimed
     },
@@ -77,9 +77,9 @@ export function createLedger({ db, fence }: { db: Kysely<StateTables>; fence: ()
 }
 
 async function moveAll(options: MoveAllOptions & { db: Kysely<StateTables> }) {
-  const { db, run, from, patch, limit = -1, lane, unsent = false, exceptOutcome } = options
+  const { db, run, from, patch, limit = -1, breakerKey, unsent = false, exceptOutcome } = options
   let chosen = db.selectFrom('changes').select('id').where('run', '=', run).where('state', '=', from)
-  if (lane !== undefined) chosen = chosen.where('lane', '=', lane)
+  if (breakerKey !== undefined) chosen = chosen.where('breaker_key', '=', breakerKey)
   if (unsent) chosen = chosen.where('sends', '=', 0)
   if (exceptOutcome !== undefined)
     chosen = chosen.where((row) => row.or([row('outcome', 'is', null), row('outcome', '!=', exceptOutcome)]))
@@ -100,7 +100,7 @@ async function claim({ db, id, sends, at, before }: ClaimOptions & { db: Kysely<
       sends: column('sends', '+', 1),
       sent_at: at,
       answered_at: null,
-      looks: 0,
+      lookups: 0,
       ...(before !== undefined && { before }),
     }))
     .where('id', '=', id)

@@ -1,11 +1,11 @@
 import type { Selectable, Updateable } from 'kysely'
 import type { ChangeState, ChangeTable, Mode } from '../tables.ts'
 
-/** One change as the ledger holds it. Times are milliseconds since 1970, this machine's clock. */
+/** One change in the ledger. Times are milliseconds since 1970, by this machine's clock. */
 export interface LedgerRow {
   id: number
   run: string
-  /** Its place in the run: the row of a file, or the place in a snapshot. From 1. */
+  /** Its number in the run, from 1: the row of a file, or the position in a snapshot. */
   row: number
   workspace: string
   mode: Mode
@@ -13,7 +13,7 @@ export interface LedgerRow {
   key: string
   generation: number
   holdsKey: boolean
-  lane: string
+  breakerKey: string
   body: string
   state: ChangeState
   claims: number
@@ -29,14 +29,14 @@ export interface LedgerRow {
   outcome: string | null
   error: string | null
   unknownSince: number | null
-  looks: number
-  lookedAt: number | null
+  lookups: number
+  checkedAt: number | null
   before: string | null
   resolvedBy: string | null
   resolvedWhy: string | null
 }
 
-/** What a move writes beside the state; what is not named stays. */
+/** The columns that a transition may write; those left out stay as they are. */
 export type RowPatch = Partial<
   Pick<
     LedgerRow,
@@ -51,8 +51,8 @@ export type RowPatch = Partial<
     | 'outcome'
     | 'error'
     | 'unknownSince'
-    | 'looks'
-    | 'lookedAt'
+    | 'lookups'
+    | 'checkedAt'
     | 'before'
     | 'resolvedBy'
     | 'resolvedWhy'
@@ -73,8 +73,8 @@ const columns = {
   outcome: 'outcome',
   error: 'error',
   unknownSince: 'unknown_since',
-  looks: 'looks',
-  lookedAt: 'looked_at',
+  lookups: 'lookups',
+  checkedAt: 'checked_at',
   before: 'before',
   resolvedBy: 'resolved_by',
   resolvedWhy: 'resolved_why',
@@ -101,7 +101,7 @@ export function toRow(row: Selectable<ChangeTable>): LedgerRow {
     key: row.key,
     generation: row.generation,
     holdsKey: row.holds_key === 1,
-    lane: row.lane,
+    breakerKey: row.breaker_key,
     body: row.body,
     state: row.state,
     claims: row.claims,
@@ -116,8 +116,8 @@ export function toRow(row: Selectable<ChangeTable>): LedgerRow {
     outcome: row.outcome,
     error: row.error,
     unknownSince: row.unknown_since,
-    looks: row.looks,
-    lookedAt: row.looked_at,
+    lookups: row.lookups,
+    checkedAt: row.checked_at,
     before: row.before,
     resolvedBy: row.resolved_by,
     resolvedWhy: row.resolved_why,

@@ -1,58 +1,58 @@
 import { type Kysely, sql } from 'kysely'
-import { among } from '../in-values.ts'
+import { inValues } from '../in-values.ts'
 import { type LedgerRow, toRow } from './row.ts'
 import type { ChangeState, StateTables } from '../tables.ts'
 
-/** What the ledger knows of the changes of a run. */
+/** Queries over the changes of a run. */
 export interface RunReads {
   row(options: { run: string; row: number }): Promise<LedgerRow | undefined>
   byId(options: { id: number }): Promise<LedgerRow | undefined>
-  /** The next changes of a run that may be sent, in the order of its rows. */
+  /** The next changes of a run that may be sent, in row order. */
   due(options: DueOptions): Promise<LedgerRow[]>
-  /** The last changes of a lane that were sent and got an outcome after `since`, newest first. */
-  lastClosed(options: { run: string; lane: string; since: number; limit: number }): Promise<LedgerRow[]>
-  /** The change of a lane that was sent last. */
-  lastSent(options: { run: string; lane: string }): Promise<LedgerRow | undefined>
-  /** The change of a run that was answered last and is done: what a look-up surely has to find. */
+  /** The last changes of a breaker that were sent and got an outcome after `since`, newest first. */
+  lastClosed(options: { run: string; breakerKey: string; since: number; limit: number }): Promise<LedgerRow[]>
+  /** The change of a breaker that was sent last. */
+  lastSent(options: { run: string; breakerKey: string }): Promise<LedgerRow | undefined>
+  /** The change of a run that is done and was answered last: a lookup must find it. */
   lastDone(options: { run: string }): Promise<LedgerRow | undefined>
-  /** How many changes of a run stand where, and with which outcome. */
+  /** The number of changes of a run by state, outcome and breaker. */
   counts(options: { run: string }): Promise<Count[]>
-  /** How many changes of all runs stand where. 0.2 ms for every 1,000 of them, in which nothing else goes on. */
+  /** The number of changes of all runs by state. Blocks the process for 0.2 ms per 1,000 changes. */
   totals(): Promise<{ state: ChangeState; number: number }[]>
-  /** How often changes of a run were claimed; it only ever grows. */
+  /** How often changes of a run were claimed; it only grows. */
   claims(options: { run: string }): Promise<number>
-  /** Of each row of a run that was staged, where it stands and how often it was claimed. */
+  /** The state and the claims of each row of a run. */
   claimsByRow(options: { run: string }): Promise<RowClaims[]>
-  /** The next changes of a run in the order of its rows. */
+  /** The next changes of a run, in row order. */
   page(options: PageOptions): Promise<LedgerRow[]>
-  /** All changes of a run, in memory only a page at a time. Writes may go on meanwhile. */
+  /** All changes of a run, with one page in memory at a time. Writes may continue in the meantime. */
   rows(options: { run: string; state?: ChangeState; outcome?: string }): AsyncGenerator<LedgerRow>
-  /** When the next staged change of a run may be sent; undefined where none is staged. */
-  nextDue(options: { run: string; exceptLanes?: readonly string[] }): Promise<number | undefined>
+  /** When the next staged change of a run may be sent; undefined if none is staged. */
+  nextDue(options: { run: string; exceptBreakerKeys?: readonly string[] }): Promise<number | undefined>
 }
 
-export type RowClaims = Pick<LedgerRow, 'id' | 'row' | 'state' | 'claims' | 'sends' | 'outcome' | 'looks'>
+export type RowClaims = Pick<LedgerRow, 'id' | 'row' | 'state' | 'claims' | 'sends' | 'outcome' | 'lookups'>
 
 export interface Count {
   state: ChangeState
   outcome: string | null
-  lane: string
+  breakerKey: string
   number: number
-  /** How many of them were sent, or could have been. */
+  /** How many of them may have been sent. */
   tried: number
-  /** How many of them have an id of the service. */
+  /** How many of them have an id from the service. */
   withId: number
 }
 
 export interface DueOptions {
   run: string
-  /** Now, in milliseconds since 1970: what is not to be sent before a later time is left. */
+  /** Now, in milliseconds since 1970: changes with a later `notBefore` are left out. */
   at: number
   /** Only these rows (a canary). */
   rows?: readonly number[]
-  /** Not from these lanes (their breaker is open). */
-  exceptLanes?: readonly string[]
-  /** Not these, which the caller has in hand. */
+  /** Not from these breakers, which are open. */
+  exceptBreakerKeys?: readonly string[]
+  /** Not these, which the caller is already sending. */
   exceptIds?: readonly number[]
   limit: number
 }
@@ -65,7 +65,7 @@ export interface PageOptions {
   limit: number
 }
 
-/** Enough that a page costs far less than what is done with its rows, and 100 bodies of 10 KB still fit easily. */
+/** A page of this size costs far less than the work on its rows, and even large bodies fit in memory. */
 const pageRows = 500
 
 export function createRunReads({ db }: { db: Kysely<StateTables> }): RunReads {
@@ -78,7 +78,7 @@ export function createRunReads({ db }: { db: Kysely<StateTables> }): RunReads {
 
   return {
     page,
-    // Not one open cursor: kysely would hold the connection for it, and no claim could be written meanwhile.
+    // Pages instead of one open cursor, which would hold kysely's connection and block every claim.
     rows: async function* ({ run, ...which }) {
       for (let afterRow = 0; ;) {
         const rows = await page({ run, ...which, afterRow, limit: pageRows })
@@ -102,13 +102,13 @@ export function createRunReads({ db }: { db: Kysely<StateTables> }): RunReads {
       return found && toRow(found)
     },
     due: (options) => due({ db, ...options }),
-    lastClosed: async ({ run, lane, since, limit }) =>
+    lastClosed: async ({ run, breakerKey, since, limit }) =>
       (
         await db
           .selectFrom('changes')
           .selectAll()
           .where('run', '=', run)
-          .where('lane', '=', lane)
+          .where('breaker_key', '=', breakerKey)
           .where('closed_at', '>', since)
           .where('sends', '>', 0)
           .where('state', '!=', 'dropped')
@@ -117,12 +117,12 @@ export function createRunReads({ db }: { db: Kysely<StateTables> }): RunReads {
           .limit(limit)
           .execute()
       ).map(toRow),
-    lastSent: async ({ run, lane }) => {
+    lastSent: async ({ run, breakerKey }) => {
       const found = await db
         .selectFrom('changes')
         .selectAll()
         .where('run', '=', run)
-        .where('lane', '=', lane)
+        .where('breaker_key', '=', breakerKey)
         .where('sent_at', 'is not', null)
         .orderBy('sent_at', 'desc')
         .orderBy('id', 'desc')
@@ -149,13 +149,13 @@ export function createRunReads({ db }: { db: Kysely<StateTables> }): RunReads {
         .select(({ fn }) => [
           'state',
           'outcome',
-          'lane',
+          'breaker_key as breakerKey',
           fn.countAll<number>().as('number'),
           sql<number>`sum(sends > 0)`.as('tried'),
           sql<number>`count(answer_id)`.as('withId'),
         ])
         .where('run', '=', run)
-        .groupBy(['state', 'outcome', 'lane'])
+        .groupBy(['state', 'outcome', 'breaker_key'])
         .execute(),
     totals: async () =>
       await db
@@ -174,17 +174,17 @@ export function createRunReads({ db }: { db: Kysely<StateTables> }): RunReads {
     claimsByRow: async ({ run }) =>
       await db
         .selectFrom('changes')
-        .select(['id', 'row', 'state', 'claims', 'sends', 'outcome', 'looks'])
+        .select(['id', 'row', 'state', 'claims', 'sends', 'outcome', 'lookups'])
         .where('run', '=', run)
         .orderBy('row')
         .execute(),
-    nextDue: async ({ run, exceptLanes = [] }) => {
+    nextDue: async ({ run, exceptBreakerKeys = [] }) => {
       const row = await db
         .selectFrom('changes')
         .select(({ fn }) => fn.min<number | null>('not_before').as('at'))
         .where('run', '=', run)
         .where('state', '=', 'staged')
-        .where('lane', 'not in', among(exceptLanes))
+        .where('breaker_key', 'not in', inValues(exceptBreakerKeys))
         .executeTakeFirst()
       return row?.at ?? undefined
     },
@@ -196,7 +196,7 @@ async function due({
   run,
   at,
   rows,
-  exceptLanes = [],
+  exceptBreakerKeys = [],
   exceptIds = [],
   limit,
 }: DueOptions & { db: Kysely<StateTables> }) {
@@ -206,8 +206,9 @@ async function due({
     .where('run', '=', run)
     .where('state', '=', 'staged')
     .where('not_before', '<=', at)
-  if (rows !== undefined) staged = staged.where('row', 'in', among(rows))
-  if (exceptLanes.length > 0) staged = staged.where('lane', 'not in', among(exceptLanes))
-  if (exceptIds.length > 0) staged = staged.where('id', 'not in', among(exceptIds))
+  if (rows !== undefined) staged = staged.where('row', 'in', inValues(rows))
+  if (exceptBreakerKeys.length > 0)
+    staged = staged.where('breaker_key', 'not in', inValues(exceptBreakerKeys))
+  if (exceptIds.length > 0) staged = staged.where('id', 'not in', inValues(exceptIds))
   return (await staged.orderBy('row').limit(limit).execute()).map(toRow)
 }

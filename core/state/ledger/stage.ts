@@ -1,6 +1,6 @@
 import type { Insertable, Kysely } from 'kysely'
 import { RunTakenError } from '../errors.ts'
-import { among } from '../in-values.ts'
+import { inValues } from '../in-values.ts'
 import { type KeySpace, createKeyReads } from './key-queries.ts'
 import type { LedgerRow } from './row.ts'
 import type { ChangeTable, StateTables } from '../tables.ts'
@@ -8,41 +8,42 @@ import type { ChangeTable, StateTables } from '../tables.ts'
 export interface NewChange {
   row: number
   key: string
-  /** JSON text, digit for digit as it is to be sent. */
+  /** JSON text exactly as it will be sent. */
   body: string
-  lane?: string
+  breakerKey?: string
   notBefore?: number
-  /** Attempts that earlier runs used up, and that count here too. */
+  /** Attempts of earlier runs that count here, too. */
   attemptsBefore?: number
-  /** What was seen before, as JSON text of the change kind. */
+  /** Facts from before, as JSON text of the change kind. */
   before?: string
-  /** Where it is closed from the start: an invalid row, one left out on purpose, or one for a person. */
+  /** For a change that is closed from the start: invalid, left out on purpose, or parked. */
   closed?: { state: 'rejected' | 'dropped' | 'parked'; outcome: string; error: string }
-  /** Asked for by a person: stage it although a run before has done it. */
+  /** Requested by a person: stage it although an earlier run has done it. */
   sendAgain?: boolean
 }
 
-/** When a key that is done may be staged once more without a person asking for it. */
+/** When a key that is done may be staged again without a person's request. */
 export type Repeats = 'never' | 'otherBody' | 'always'
 
 export interface StageResult {
   /** Newly staged, or closed from the start. */
   staged: number
-  /** Staged by this run before: the same start goes on. */
+  /** Already staged by this run, which resumes. */
   already: number
   /** Not staged: another change holds the key. */
   held: { row: number; key: string; by: LedgerRow }[]
 }
 
 /**
- * Stages changes of a run, all in one durable write; a few thousand at a time keep memory flat.
- * The same changes staged again change nothing. Throws RunTakenError where the run has other contents in a row.
+ * Stages changes of a run, all in one durable write; a few thousand at a time keep memory flat. Staging the same changes
+ * again changes nothing.
+ * @throws {RunTakenError} if the run already has a row with other contents
  */
 export type Stage = (
   options: KeySpace & { run: string; repeats: Repeats; changes: readonly NewChange[] },
 ) => Promise<StageResult>
 
-/** 20 columns a row, and SQLite takes 32,766 parameters. */
+/** Each row has 20 columns, and SQLite allows 32,766 parameters. */
 const rowsAStatement = 500
 
 export function createStage({ db }: { db: Kysely<StateTables> }): Stage {
@@ -56,9 +57,9 @@ async function stage({
   changes,
   ...space
 }: Parameters<Stage>[0] & { db: Kysely<StateTables> }): Promise<StageResult> {
-  const mine = await rowsOfRun({ db, run, changes })
+  const stagedRows = await rowsOfRun({ db, run, changes })
   const fresh = changes.filter((change) => {
-    const before = mine.get(change.row)
+    const before = stagedRows.get(change.row)
     if (before === undefined) return true
     if (before.kind !== space.kind || before.key !== change.key || before.body !== change.body)
       throw new RunTakenError({ run, row: change.row })
@@ -99,7 +100,7 @@ async function rowsOfRun({
     .selectFrom('changes')
     .select(['row', 'kind', 'key', 'body'])
     .where('run', '=', run)
-    .where('row', 'in', among(changes.map(({ row }) => row)))
+    .where('row', 'in', inValues(changes.map(({ row }) => row)))
     .execute()
   return new Map(rows.map((row) => [row.row, row]))
 }
@@ -136,9 +137,9 @@ function toInsert({
     ...space,
     key: change.key,
     generation,
-    // What is only reported was never to be sent: it keeps nobody from trying.
+    // A change that is only reported will never be sent, so it does not hold its key.
     holds_key: change.closed === undefined ? 1 : 0,
-    lane: change.lane ?? '',
+    breaker_key: change.breakerKey ?? '',
     body: change.body,
     state: change.closed?.state ?? 'staged',
     claims: 0,
@@ -147,7 +148,7 @@ function toInsert({
     not_before: change.notBefore ?? 0,
     outcome: change.closed?.outcome ?? null,
     error: change.closed?.error ?? null,
-    looks: 0,
+    lookups: 0,
     before: change.before ?? null,
   }
 }

@@ -93,9 +93,9 @@ test('sees a row that is there twice, with both ids', async () => {
     between: ({ sandbox }) =>
       sandbox.control.insert({ resource: 'retentions', fields: { ...retention(5), test_mode: false } }),
   })
-  expect(findings).toMatchObject([{ what: 'double', row: 5 }])
+  expect(findings).toMatchObject([{ kind: 'double', row: 5 }])
   const [double] = findings
-  if (double?.what === 'double') expect(double.ids[0]).toBe(await idOf(5))
+  if (double?.kind === 'double') expect(double.ids[0]).toBe(await idOf(5))
   expect(verdict).toMatchObject({ verdict: 'unproven', reasons: ['1 in the service more than once'] })
 })
 
@@ -103,7 +103,7 @@ test('calls somebody else’s retention under the same number a conflict, not ou
   const { findings, verdict } = await importAndAudit({
     faults: [{ kind: 'otherClient', when: 'after', fields: { total: 1 }, on: post, requests: [7] }],
   })
-  expect(findings).toMatchObject([{ what: 'conflict', row: 7 }])
+  expect(findings).toMatchObject([{ kind: 'conflict', row: 7 }])
   expect(verdict.verdict).toBe('unproven')
 })
 
@@ -112,17 +112,17 @@ test('sees a row that is gone', async () => {
     between: async ({ sandbox, idOf }) =>
       sandbox.control.delete({ resource: 'retentions', id: Number(await idOf(3)) }),
   })
-  expect(findings).toMatchObject([{ what: 'missing', row: 3 }])
+  expect(findings).toMatchObject([{ kind: 'missing', row: 3 }])
   expect(audit).toMatchObject({ rows: 30, found: 29 })
 })
 
-test('lists every field that is stored otherwise than sent, by row, sent and stored', async () => {
+test('lists every field that is stored differently than sent, by row, sent and stored', async () => {
   const { findings, audit } = await importAndAudit({
     faults: [{ kind: 'storeOtherwise', fields: { total: 9.5, date: '2026-03-02' }, on: post, requests: [4] }],
   })
   expect(findings).toMatchObject([
-    { what: 'difference', row: 4, field: 'date', sent: '2026-03-01', stored: '2026-03-02' },
-    { what: 'difference', row: 4, field: 'total', sent: '4.50', stored: '9.5' },
+    { kind: 'difference', row: 4, field: 'date', sent: '2026-03-01', stored: '2026-03-02' },
+    { kind: 'difference', row: 4, field: 'total', sent: '4.50', stored: '9.5' },
   ])
   expect(audit.changedFields).toEqual({ date: 1, total: 1 })
 })
@@ -138,14 +138,14 @@ test('sees that what the ledger parked is there', async () => {
         }),
       ),
   })
-  expect(findings).toMatchObject([{ what: 'there', row: 2 }])
+  expect(findings).toMatchObject([{ kind: 'there', row: 2 }])
 })
 
 test('sees a row that is there although the service refused it', async () => {
   const { findings, verdict } = await importAndAudit({
     faults: [{ kind: 'error', status: 409, effect: 'done', on: post, requests: [6] }],
   })
-  expect(findings).toMatchObject([{ what: 'there', row: 6 }])
+  expect(findings).toMatchObject([{ kind: 'there', row: 6 }])
   expect(verdict.verdict).toBe('unproven')
 })
 
@@ -163,7 +163,7 @@ test('takes an answer without an id for the row’s own, where the list has it o
 test.each([
   ['there twice', {}, 'double'],
   ['there once more with other contents', { total: 1 }, 'conflict'],
-])('sees a row that is %s, also where the list is not read down to it', async (_, other, what) => {
+])('sees a row that is %s, also where the list is not read down to it', async (_, other, kind) => {
   const { findings, verdict } = await importAndAudit({
     bound: new Date(Date.now() + 3_600_000).toISOString(),
     count: 5,
@@ -180,7 +180,7 @@ test.each([
         })
     },
   })
-  expect(findings).toMatchObject([{ what, row: 4 }])
+  expect(findings).toMatchObject([{ kind, row: 4 }])
   expect(verdict.verdict).toBe('unproven')
 })
 
@@ -201,7 +201,7 @@ test('reads down to the run although one record before it is ahead of the servic
   // Deeper than the first window: the run makes 150 more above it.
   sandbox.control.insert({ resource: 'retentions', fields: { ...retention(150), test_mode: false } })
   const { findings } = await auditAfter({ world, newestBefore, count: 150 })
-  expect(findings).toMatchObject([{ what: 'double', row: 150 }])
+  expect(findings).toMatchObject([{ kind: 'double', row: 150 }])
 })
 
 test('reads down to the oldest record of the run, where that is older than its bound', async () => {
@@ -210,7 +210,7 @@ test('reads down to the oldest record of the run, where that is older than its b
   world.sandbox.control.insert({ resource: 'retentions', fields: { ...retention(150), test_mode: false } })
   const newestBefore = new Date(Date.now() + 3_600_000).toISOString()
   const { findings, audit } = await auditAfter({ world, newestBefore, count: 150 })
-  expect(findings).toMatchObject([{ what: 'double', row: 150 }])
+  expect(findings).toMatchObject([{ kind: 'double', row: 150 }])
   // One row is looked up, and the list shows the others.
   expect(audit.requests).toBeLessThan(10)
 })

@@ -36,10 +36,10 @@ async function startSends(faults: Fault[] = []) {
 
 test('an open lane does not hold up another one', async () => {
   const { engine, send } = await startSends()
-  const bad = refusedFrom(1, retentionRows(30)).map((row) => ({ ...row, lane: 'biller_issue' }))
+  const bad = refusedFrom(1, retentionRows(30)).map((row) => ({ ...row, breakerKey: 'biller_issue' }))
   const good = retentionRows(40)
     .slice(30)
-    .map((row) => ({ ...row, lane: 'gateway_issue' }))
+    .map((row) => ({ ...row, breakerKey: 'gateway_issue' }))
   await engine.stage([...bad, ...good])
   expect(await send()).toMatchObject({ ended: 'breaker', failed: 10, done: 10 })
 })

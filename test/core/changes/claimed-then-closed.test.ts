@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { openClaimJournal, readClaims } from '../../../core/changes/claim-journal.ts'
 import { closeGap, markClaimed } from '../../../core/changes/ledger-gap.ts'
-import { leaveUntried } from '../../../core/changes/reconcile/close-remaining.ts'
+import { closeUntried } from '../../../core/changes/reconcile/close-remaining.ts'
 import { keepStagedChanges } from '../../../core/changes/staged-changes.ts'
 import type { ChangeToStage } from '../../../core/changes/stage-changes.ts'
 import { summarize } from '../../../core/changes/report.ts'
@@ -18,7 +18,7 @@ import {
   workspace,
 } from './engine.ts'
 
-// A ledger that was put back twice: in between, the run claimed what the second backup calls closed.
+// A ledger that was restored twice: in between, the run claimed changes that the second backup has as closed.
 
 const space = { workspace, mode: 'live' } as const
 const { 'create-addon': addon, 'create-retention': retention, 'resume-subscription': resume } = changeKinds
@@ -36,7 +36,7 @@ test.each(changeStates.filter((state) => state !== 'sending'))(
     }
     expect(await markClaimed({ ledger, run, folder })).toBe(1)
     expect(await engine.rows()).toMatchObject([
-      { state: 'unknown', outcome: 'restored', claims: 1, sends: 1, sentAt: 5, looks: 0 },
+      { state: 'unknown', outcome: 'restored', claims: 1, sends: 1, sentAt: 5, lookups: 0 },
       { state, outcome: 'notTried', claims: 0 },
     ])
     expect(await markClaimed({ ledger, run, folder })).toBe(0)
@@ -51,7 +51,7 @@ test('a retention that a failed canary left, and that the run sent after a resto
   await begun.stage(retentionRows(3))
   const ended = await startEngine({ ...of, folder: folders.ended, beside: begun.runFolder })
   await ended.stage(retentionRows(3))
-  await leaveUntried({ ledger: ended.ledger, run: ended.run, why: 'the canary failed' })
+  await closeUntried({ ledger: ended.ledger, run: ended.run, why: 'the canary failed' })
   await begun.send({ rows: [2] })
   expect(await markClaimed({ ledger: ended.ledger, run: ended.run, folder: ended.runFolder })).toBe(1)
   await ended.finish()
@@ -99,7 +99,7 @@ async function sentByTheSecond(
   return after
 }
 
-test('a subscription that the run resumed is looked at, although an earlier run has it in doubt by the ledger that was put back', async () => {
+test('a subscription that a run resumed is looked up, although the restored ledger has it in doubt in an earlier run', async () => {
   const sandbox = await startSandbox({
     counts: { subscriptions: 2, customers: 10, plans: 3 },
     needsAttention: 1,
@@ -119,7 +119,7 @@ test('a subscription that the run resumed is looked at, although an earlier run 
   expect((await after.rows())[0]).toMatchObject({ state: 'done', outcome: 'recovered' })
 })
 
-test('what another run holds by now is not sent again where it is absent: a person hears of both', async () => {
+test('a change whose key another run holds is not sent again when it is absent, but parked with a note on both', async () => {
   const sandbox = await startSandbox()
   const after = await sentByTheSecond(retention, { sandbox, changes: retentionRows(3) })
   const [sent] = sandbox.control.ids({ resource: 'retentions' })
@@ -129,13 +129,13 @@ test('what another run holds by now is not sent again where it is absent: a pers
   expect((await after.rows())[0]).toMatchObject({
     state: 'parked',
     outcome: 'absent',
-    error: 'two look-ups proved that it is not there; row 1 of the run first has it by now',
+    error: 'two lookups proved that it does not exist; row 1 of the run first has its key now',
   })
   expect((await readClaims(after.runFolder))?.recorded).toBe(1)
 })
 
 test.each([addon, retention])(
-  '$name: what a run claimed and another has taken over, by the ledger that was put back, is sent by neither before it was looked for',
+  '$name: a change that one run claimed and, in the restored ledger, another took over is sent by neither before a lookup',
   async (kind) => {
     const sandbox = await startSandbox()
     const changes = kind === addon ? addonRows(1) : retentionRows(1)
@@ -146,7 +146,7 @@ test.each([addon, retention])(
     const folder = await temporaryFolder()
     const first = await startEngine({ ...of, run: 'first', folder, beside: claiming.runFolder })
     await first.stage(changes)
-    await leaveUntried({ ledger: first.ledger, run: 'first', why: 'stopped' })
+    await closeUntried({ ledger: first.ledger, run: 'first', why: 'stopped' })
     const second = await startEngine({ ...of, run: 'second', folder })
     await second.stage(changes)
     await markClaimed({ ledger: first.ledger, run: 'first', folder: first.runFolder })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { leaveUntried } from '../../../core/changes/reconcile/close-remaining.ts'
+import { closeUntried } from '../../../core/changes/reconcile/close-remaining.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { summarize } from '../../../core/changes/report.ts'
 import { resolveChange } from '../../../core/changes/reconcile/resolve.ts'
@@ -13,7 +13,7 @@ test('what a run leaves when it ends is not tried, and free for another run', as
   const engine = await startEngine({ kind, sandbox, limits: { maxChanges: 3 } })
   await engine.stage(retentionRows(10))
   await engine.send()
-  expect(await leaveUntried({ ledger: engine.ledger, run: engine.run, why: 'at most 3' })).toBe(7)
+  expect(await closeUntried({ ledger: engine.ledger, run: engine.run, why: 'at most 3' })).toBe(7)
   const { counts } = await summarize({ ledger: engine.ledger, run: engine.run, leftOut: 2 })
   expect(counts).toEqual({ staged: 0, done: 3, rejected: 0, unknown: 0, parked: 0, skipped: 0, notTried: 9 })
   const other = { ...engine, run: 'run-2' }
@@ -65,12 +65,12 @@ test('a person settles what is parked: it is there, it is not, or leave it; who 
   expect(summary.counts).toMatchObject({ done: 3, skipped: 1, parked: 0 })
   expect(verdictOf({ kind: 'create-addon', summary })).toEqual({
     verdict: 'unproven',
-    reasons: ['1 done by a person’s word', '1 in doubt, and left by a person'],
+    reasons: ['1 done according to a person', '1 in doubt and dropped by a person'],
     by: 'answer',
   })
   // A resume too: it may be parked because no look found the subscription again.
   expect(verdictOf({ kind: 'resume-subscription', summary, listProven: true }).reasons).toContain(
-    '1 in doubt, and left by a person',
+    '1 in doubt and dropped by a person',
   )
 })
 
@@ -91,10 +91,10 @@ test('a verdict is proven only where nothing is left and the service itself says
   expect(of({ summary: { ...summary, doneWithoutId: 1 } }).verdict).toBe('unproven')
   for (const left of ['staged', 'unknown', 'parked', 'notTried'] as const)
     expect(of({ summary: { ...summary, counts: { ...counts, [left]: 2 } } }).reasons).toHaveLength(1)
-  expect(of({ kind: 'create-retention' }).reasons).toEqual(['the audit was not made'])
+  expect(of({ kind: 'create-retention' }).reasons).toEqual(['the audit did not run'])
   expect(of({ kind: 'resume-subscription', listProven: true })).toMatchObject({
     verdict: 'proven',
-    by: 'look',
+    by: 'lookup',
   })
   expect(of({ kind: 'resume-subscription', listProven: false }).verdict).toBe('unproven')
 })
@@ -120,7 +120,7 @@ test('an update whose reply was lost is unknown in the report until it was sent 
   const { engine, count } = await loseReplies()
   const { ledger, run } = engine
   expect((await summarize({ ledger, run })).counts).toMatchObject({ unknown: count, staged: 0 })
-  expect(await leaveUntried({ ledger, run, why: 'at most 3' })).toBe(0)
+  expect(await closeUntried({ ledger, run, why: 'at most 3' })).toBe(0)
   expect((await summarize({ ledger, run })).counts).toMatchObject({ unknown: count, notTried: 0 })
 })
 

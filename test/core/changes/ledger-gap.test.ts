@@ -67,7 +67,11 @@ async function* batchesOf(changes: readonly ChangeToStage[]) {
 
 const fix = (
   engine: Engine,
-  { staged, told = 0, everything = false }: { staged: number; told?: number; everything?: boolean },
+  {
+    staged,
+    reportedClaims = 0,
+    everything = false,
+  }: { staged: number; reportedClaims?: number; everything?: boolean },
 ) =>
   closeGap({
     ledger: engine.ledger,
@@ -76,7 +80,7 @@ const fix = (
     space,
     folder: engine.runFolder,
     staged,
-    told,
+    reportedClaims,
     everything,
     onHeld: async () => new Map(),
   })
@@ -108,12 +112,12 @@ test('state and Temporal put back to the same moment: the journal knows what was
   const { sandbox, engine, ...run } = await startRun('create-addon', 50)
   await engine.send({ rows: [1, 2, 3] })
   run.backUp()
-  const told = await recorded(engine)
+  const reportedClaims = await recorded(engine)
   await engine.send({ rows: Array.from({ length: 17 }, (_, at) => at + 4) })
   const after = await run.restore()
-  expect(await fix(after, { staged: 50, told })).toEqual({ restaged: 0, unknown: 17 })
+  expect(await fix(after, { staged: 50, reportedClaims })).toEqual({ restaged: 0, unknown: 17 })
   // Fixed once, it is not behind any more.
-  expect(await fix(after, { staged: 50, told })).toEqual({ restaged: 0, unknown: 0 })
+  expect(await fix(after, { staged: 50, reportedClaims })).toEqual({ restaged: 0, unknown: 0 })
   await after.finish()
   expect([...copies(sandbox, 'addons', 'name').values()].filter((number) => number > 1)).toEqual([])
   expect((await summarize({ ledger: after.ledger, run: after.run })).counts).toMatchObject({
@@ -148,7 +152,7 @@ test('a ledger that lost the whole run proves nothing', async () => {
   expect(summary.counts.unknown).toBe(60)
   expect(verdictOf({ kind: 'create-addon', summary })).toMatchObject({
     verdict: 'unproven',
-    reasons: ['60 unknown', '60 of these staged by the run and missing from the ledger (state.db)'],
+    reasons: ['60 unknown', '60 of these staged by the run but missing from the ledger (state.db)'],
   })
 })
 
@@ -168,7 +172,7 @@ test('where the journal was lost or put back too, all that looks unsent is unkno
   await engine.send({ rows: [1] })
   run.backUp()
   await engine.send({ rows: [2, 3] })
-  const told = await recorded(engine)
+  const reportedClaims = await recorded(engine)
   const journal = join(engine.runFolder, changeRunFiles.claims)
   const after = await run.restore()
   await rm(journal)
@@ -177,7 +181,7 @@ test('where the journal was lost or put back too, all that looks unsent is unkno
   await rm(journal)
   await createClaimJournal(engine.runFolder)
   await second.ledger.moveAll({ run: second.run, from: 'unknown', patch: { state: 'staged' } })
-  expect(await fix(second, { staged: 10, told })).toEqual({ restaged: 0, unknown: 9 })
+  expect(await fix(second, { staged: 10, reportedClaims })).toEqual({ restaged: 0, unknown: 9 })
 })
 
 test('a kill at any moment is never taken for a ledger that was put back', { timeout: 60_000 }, async () => {
@@ -193,13 +197,13 @@ test('a kill at any moment is never taken for a ledger that was put back', { tim
   /** What a SIGKILL leaves now: nothing else runs between the two copies. */
   const kill = async () => {
     const left = await temporaryFolder()
-    const told = journal.recorded
+    const reportedClaims = journal.recorded
     copyFileSync(join(engine.runFolder, changeRunFiles.claims), join(left, changeRunFiles.claims))
     backUp(folder, left)
     kills += 1
     const state = await openState({ folder: left })
     const after = { ...engine, ledger: state.ledger, runFolder: left }
-    const { restaged, unknown } = await fix(after, { staged: rows, told })
+    const { restaged, unknown } = await fix(after, { staged: rows, reportedClaims })
     found += restaged + unknown
     await state.close()
   }
@@ -288,7 +292,7 @@ async function claimedTwice(then: 'staged' | 'unknown') {
   const { ledger, run } = engine
   const id = row?.id ?? 0
   await ledger.claim({ id, sends: 0, at: 1_000 })
-  const patch = { state: then, unknownSince: 1_000, looks: 2, lookedAt: 2_000 } as const
+  const patch = { state: then, unknownSince: 1_000, lookups: 2, checkedAt: 2_000 } as const
   await ledger.move({ id, from: ['sending'], patch })
   const claimAgain = async (times: number) => {
     await using journal = await openClaimJournal(engine.runFolder)
@@ -312,7 +316,7 @@ test.each(['staged', 'unknown'] as const)(
       outcome: 'restored',
       claims: 3,
       sends: 3,
-      looks: 0,
+      lookups: 0,
       unknownSince: now,
     })
   },
@@ -321,7 +325,7 @@ test.each(['staged', 'unknown'] as const)(
 test('a row that was sent before counts one send more when a person says that everything was put back', async () => {
   const { gap, row } = await claimedTwice('staged')
   expect(await closeGap({ ...gap, everything: true })).toEqual({ restaged: 0, unknown: 1 })
-  expect(await row()).toMatchObject({ state: 'unknown', sends: 2, looks: 0 })
+  expect(await row()).toMatchObject({ state: 'unknown', sends: 2, lookups: 0 })
 })
 
 test('a journal that was put back gets the claims that the ledger knows, so that a ledger put back later is noticed', async () => {
@@ -380,7 +384,7 @@ test('where ledger and journal were lost, no subscription is resumed more often 
       .toMatchObject({ state: 'parked', outcome: 'attemptsUsedUp' })
   await finish(engine)
   expect(resumes()).toBe(3)
-  const told = await recorded(engine)
+  const reportedClaims = await recorded(engine)
   const after = await startEngine({
     kind: changeKinds['resume-subscription'],
     sandbox,
@@ -388,7 +392,7 @@ test('where ledger and journal were lost, no subscription is resumed more often 
     beside: engine.runFolder,
   })
   await rm(join(engine.runFolder, changeRunFiles.claims))
-  await fix(after, { staged: 1, told })
+  await fix(after, { staged: 1, reportedClaims })
   await finish(after)
   expect(resumes()).toBe(3)
 })

@@ -335,11 +335,11 @@ test('an answer that shows other values than were sent is told, and proves nothi
   await engine.finish()
   expect(await engine.rows()).toMatchObject([
     { outcome: 'updated', error: null },
-    { state: 'done', outcome: 'storedOtherwise', error: 'phone was sent as +56900 and is stored as ' },
+    { state: 'done', outcome: 'storedDifferently', error: 'phone was sent as +56900 and is stored as ' },
     { outcome: 'updated', error: null },
   ])
   const summary = await summarize({ ledger: engine.ledger, run: engine.run })
-  expect(verdictOf({ kind: kind.name, summary }).reasons).toEqual(['1 stored otherwise than sent'])
+  expect(verdictOf({ kind: kind.name, summary }).reasons).toEqual(['1 stored differently than sent'])
 })
 
 test('bounds end the run: most changes, most failures', async () => {

@@ -100,7 +100,7 @@ class World {
       whenUnknown: () => (lookable ? 'lookUp' : 'park'),
       lookUp: async ({ body }) => {
         const id = this.made.get(Number(body['row']))?.[0]
-        return id === undefined ? { seen: 'absent' } : { seen: 'done', id, outcome: 'found' }
+        return id === undefined ? { result: 'absent' } : { result: 'done', id, outcome: 'found' }
       },
       send: async ({ body, options }) => {
         await options.beforeSend?.()
@@ -235,7 +235,7 @@ class World {
   async _settle({ lands }: RandomEvent) {
     for (const sent of this.#wire) {
       const row = await this.ledger.row({ run, row: sent.row })
-      const isLate = row?.looks === 0 && lands && this.kind.whenUnknown({}) === 'lookUp'
+      const isLate = row?.lookups === 0 && lands && this.kind.whenUnknown({}) === 'lookUp'
       if (row?.state === 'unknown' && !isLate) this.#take(sent, lands)
     }
     this.#now += 1_000_000

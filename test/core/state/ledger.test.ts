@@ -47,7 +47,12 @@ test('a change is claimed once, however many ask at once', async () => {
 
 test('gives what is due in the order of the rows: staged, asked for, not in hand, not in a closed lane', async () => {
   const ledger = await open()
-  const changes = [change(5), { ...change(1), notBefore: 100 }, { ...change(2), lane: 'slow' }, change(3)]
+  const changes = [
+    change(5),
+    { ...change(1), notBefore: 100 },
+    { ...change(2), breakerKey: 'slow' },
+    change(3),
+  ]
   await ledger.stage(of('r', changes))
   const due = async (options: object) =>
     (await ledger.due({ run: 'r', at: 99, limit: 10, ...options })).map(({ row }) => row)
@@ -55,7 +60,7 @@ test('gives what is due in the order of the rows: staged, asked for, not in hand
   expect(await due({ limit: 2 })).toEqual([2, 3])
   expect(await due({ at: 100 })).toEqual([1, 2, 3, 5])
   expect(await due({ rows: [1, 5] })).toEqual([5])
-  expect(await due({ exceptLanes: ['slow'] })).toEqual([3, 5])
+  expect(await due({ exceptBreakerKeys: ['slow'] })).toEqual([3, 5])
   const { id } = (await ledger.row({ run: 'r', row: 3 })) ?? { id: 0 }
   expect(await due({ exceptIds: [id] })).toEqual([2, 5])
   expect(await ledger.nextDue({ run: 'r' })).toBe(0)
@@ -171,7 +176,7 @@ test('a change that gives its key free lets another take it, and is counted on w
   await ledger.move({ id, from: ['staged'], patch: { state: 'parked', holdsKey: false, outcome: 'used up' } })
   expect((await ledger.stage(of('b', [change(1, 'K')]))).staged).toBe(1)
   expect(await ledger.counts({ run: 'a' })).toEqual([
-    { state: 'parked', outcome: 'used up', lane: '', number: 1, tried: 0, withId: 0 },
+    { state: 'parked', outcome: 'used up', breakerKey: '', number: 1, tried: 0, withId: 0 },
   ])
 })
 

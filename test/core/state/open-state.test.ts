@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { Kysely, SqliteDialect } from 'kysely'
 import { expect, test } from 'vitest'
 import {
   DiskFullError,
@@ -11,6 +12,8 @@ import {
   StateUnreadableError,
   toStateError,
 } from '../../../core/state/errors.ts'
+import { up as firstMigration } from '../../../core/state/migrations/0001-first.ts'
+import { nodeSqlite } from '../../../core/state/node-sqlite.ts'
 import { openState } from '../../../core/state/open.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
@@ -76,6 +79,27 @@ test('counts the resumes of a ledger from before attempts were a hard bound', as
   const history = await second.ledger.history({ ...space, kind, keys: ['sub_1', 'sub_2'] })
   expect([...history.values()].map(({ attempts }) => attempts)).toEqual([5, 2])
   await second.close()
+})
+
+test('keeps the leases and the changes of a file from before their columns were renamed', async () => {
+  const folder = await temporaryFolder()
+  const file = join(folder, 'state.db')
+  const database = new DatabaseSync(file)
+  const old = new Kysely<unknown>({
+    dialect: new SqliteDialect({ database: nodeSqlite({ database, file }) }),
+  })
+  await firstMigration(old)
+  database.exec(`
+    insert into claims values ('import r', 'wf', 'run', 1);
+    insert into changes (run, row, workspace, mode, kind, key, generation, holds_key, lane, body, state, claims, sends,
+      attempts, not_before, looks, looked_at)
+    values ('r', 1, 'acc', 'live', 'create-addon', 'k', 0, 1, 'gateway_issue', '{}', 'unknown', 2, 2, 0, 0, 1, 7)`)
+  await old.destroy()
+  const state = await openState({ folder })
+  expect(await state.leases.holder({ name: 'import r' })).toEqual({ workflowId: 'wf', runId: 'run' })
+  const row = { state: 'unknown', breakerKey: 'gateway_issue', lookups: 1, checkedAt: 7, claims: 2 }
+  expect(await state.ledger.row({ run: 'r', row: 1 })).toMatchObject(row)
+  await state.close()
 })
 
 test('does not bring an older schema up to date for a reader', async () => {

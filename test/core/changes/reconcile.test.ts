@@ -60,7 +60,7 @@ test('a request that takes effect late is waited for', async () => {
   const engine = await startEngine({ kind, sandbox, settleMs: 200, limits: { inFlight: 1 } })
   await engine.stage(retentionRows(2))
   await engine.finish()
-  expect((await engine.rows())[1]).toMatchObject({ state: 'done', outcome: 'found', sends: 1, looks: 2 })
+  expect((await engine.rows())[1]).toMatchObject({ state: 'done', outcome: 'found', sends: 1, lookups: 2 })
   expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([1, 1])
 })
 
@@ -77,7 +77,7 @@ test('absence is not believed where the service ignores the filter', async () =>
   expect((await engine.rows())[1]).toMatchObject({ state: 'parked', outcome: 'filterIgnored', sends: 1 })
 })
 
-test('absence is not believed where the same look-up does not find what is known to be done', async () => {
+test('absence is not believed where the same lookup does not find what is known to be done', async () => {
   const sandbox = await startSandbox({
     faults: [{ kind: 'reset', effect: 'none', on: post, requests: [2] }],
   })
@@ -384,7 +384,7 @@ test('one without a reply and without an effect uses up its attempt and is never
   await expect.poll(async () => (await settle()).unknown).toBe(0)
   const [first] = await engine.rows()
   expect(first).toMatchObject({ state: 'parked', outcome: 'attemptsUsedUp', sends: 1 })
-  expect(first?.error).toContain('nothing about it has changed')
+  expect(first?.error).toContain('nothing has changed')
   expect(sandbox.control.requests().filter(({ method }) => method === 'POST')).toHaveLength(3)
 })
 

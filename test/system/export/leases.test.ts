@@ -11,8 +11,8 @@ import { asked, connectTemporal, createWorld, startRun, startTestWorker, until }
 test("a claim whose run Temporal does not know any more stands in nobody's way", async () => {
   const world = await createWorld({ counts: { plans: 5 } })
   const state = await openState({ folder: world.dataDir })
-  await state.claims.take({
-    what: 'export plans to csv',
+  await state.leases.take({
+    name: 'export plans to csv',
     owner: { workflowId: 'export-forgotten', runId: '11111111-1111-4111-8111-111111111111' },
     isClosed: () => Promise.resolve(false),
   })
@@ -37,7 +37,7 @@ test('a run that was reset holds its claims again, so that no other does the sam
   await until(() => asked(world) > before + 8)
   const other = await startRun({ client, world, input: { resources: ['customers'] } })
   await expect(other.result()).rejects.toMatchObject({
-    cause: { message: expect.stringContaining(`The run ${run.workflowId} is doing this already`) },
+    cause: { message: expect.stringContaining(`The run ${run.workflowId} is already doing this`) },
   })
   world.sandbox.control.setFaults({ faults: [] })
   const report = await client.workflow.getHandle<typeof exportData>(run.workflowId).result()

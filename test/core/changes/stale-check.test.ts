@@ -5,7 +5,7 @@ import { resumeSubscription } from '../../../core/changes/kinds/resume-subscript
 import { defaultLimits } from '../../../core/changes/send/limits.ts'
 import { noJournal, startEngine, startSandbox } from './engine.ts'
 
-/** A resume whose turn comes a minute after its look, for as many looks as are said. */
+/** A resume whose turn comes a minute after its look, for as many checks as are said. */
 async function resumeLate({ lateLooks, meanwhile }: { lateLooks: number; meanwhile: object }) {
   const counts = { customers: 1, subscriptions: 1, plans: 1 }
   const sandbox = await startSandbox({ counts, needsAttention: 1 })
@@ -14,13 +14,13 @@ async function resumeLate({ lateLooks, meanwhile }: { lateLooks: number; meanwhi
     sandbox.control.update({ resource: 'subscriptions', id, fields })
   set({ status: 'needs_attention', needs_attention_reason: 'gateway_issue', cancelled: null })
   const { customer } = sandbox.control.get({ resource: 'subscriptions', id }) as { customer: string }
-  let looks = 0
+  let checks = 0
   let aheadMs = 0
   const kind: ChangeKind = {
     ...resumeSubscription,
     send: async (request) => {
-      looks += 1
-      if (looks <= lateLooks) {
+      checks += 1
+      if (checks <= lateLooks) {
         set({ ...meanwhile })
         aheadMs += 60_000
       }
@@ -43,18 +43,18 @@ async function resumeLate({ lateLooks, meanwhile }: { lateLooks: number; meanwhi
     signal: new AbortController().signal,
   })
   const resumed = sandbox.control.effects().filter(({ effect }) => effect === 'resume')
-  return { looks, resumed: resumed.length, row: (await rows())[0] }
+  return { checks, resumed: resumed.length, row: (await rows())[0] }
 }
 
 test('a resume that was held up after its look is looked at again, and not sent where it was cancelled meanwhile', async () => {
-  const { looks, resumed, row } = await resumeLate({ lateLooks: 1, meanwhile: { status: 'cancelled' } })
+  const { checks, resumed, row } = await resumeLate({ lateLooks: 1, meanwhile: { status: 'cancelled' } })
   expect(resumed).toBe(0)
   expect(row).toMatchObject({ state: 'dropped', outcome: 'gone', sends: 0 })
-  expect(looks).toBe(1)
+  expect(checks).toBe(1)
 })
 
 test('a resume whose turn always comes late is sent after its third look', async () => {
-  const { looks, resumed, row } = await resumeLate({ lateLooks: Infinity, meanwhile: {} })
-  expect({ looks, resumed }).toEqual({ looks: 3, resumed: 1 })
+  const { checks, resumed, row } = await resumeLate({ lateLooks: Infinity, meanwhile: {} })
+  expect({ checks, resumed }).toEqual({ checks: 3, resumed: 1 })
   expect(row).toMatchObject({ state: 'unknown', outcome: 'resumed', sends: 1 })
 })

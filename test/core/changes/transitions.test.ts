@@ -1,17 +1,24 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { type Cause, move, moveByAnswer, moves, movesAsMarkdown } from '../../../core/changes/transitions.ts'
+import {
+  type Trigger,
+  transition,
+  recordAnswer,
+  transitions,
+  transitionsAsMarkdown,
+} from '../../../core/changes/transitions.ts'
 import { outcomes } from '../../../core/changes/outcomes.ts'
 import { resolveChange } from '../../../core/changes/reconcile/resolve.ts'
 import { openState } from '../../../core/state/open.ts'
 import { changeStates } from '../../../core/state/tables.ts'
 import { temporaryFolder } from './engine.ts'
 
-const causes: Exclude<Cause, 'claim'>[] = [
+const causes: Exclude<Trigger, 'claim'>[] = [
   'answer',
   'notSent',
   'noAnswer',
   'interruption',
-  'look',
+  'check',
+  'lookup',
   'repeat',
   'restore',
   'end',
@@ -30,10 +37,12 @@ test('a change moves as the table says and in no other way', async () => {
     for (const to of changeStates)
       for (const by of causes) {
         await ledger.move({ id: row.id, from: changeStates, patch: { state: from } })
-        const moved = await move({ ledger, row, to, by, outcome: 'created' }).catch(() => false)
+        const moved = await transition({ ledger, row, to, by, outcome: 'created' }).catch(() => false)
         if (moved) made.push(`${from} ${to} ${by}`)
       }
-  const allowed = moves.filter(({ by }) => by !== 'claim').map(({ from, to, by }) => `${from} ${to} ${by}`)
+  const allowed = transitions
+    .filter(({ by }) => by !== 'claim')
+    .map(({ from, to, by }) => `${from} ${to} ${by}`)
   expect(made.toSorted()).toEqual(allowed.toSorted())
   await state.close()
 })
@@ -49,7 +58,7 @@ async function stageOne() {
   const first = await ledger.claim({ id: staged?.id ?? 0, sends: 0, at: 1 })
   if (first === undefined) throw new Error('not claimed')
   const answer = (answerId: string) =>
-    moveByAnswer({ ledger, row: first, outcome: 'created', answerId, answer: null, at: 9 })
+    recordAnswer({ ledger, row: first, outcome: 'created', answerId, answer: null, at: 9 })
   const now = () => ledger.byId({ id: first.id })
   return { ledger, stage, first, answer, now }
 }
@@ -79,19 +88,19 @@ test('an answer to what was dropped, and is held by another run by now, is kept 
   expect((await stage('other')).staged).toBe(1)
   await answer('17')
   expect(await now()).toMatchObject({ state: 'dropped', answerId: '17' })
-  expect((await now())?.error).toContain('another run had taken its key')
+  expect((await now())?.error).toContain('another run took its key')
 })
 
-test('nothing that was sent leads back to being sent without a look, a harmless repeat or a person', () => {
-  const back = moves.filter(({ to, from }) => to === 'staged' && from !== 'sending')
-  expect(back.map(({ by }) => by)).toEqual(['look', 'repeat', 'person'])
-  const fromSending = moves.filter(({ from, to }) => from === 'sending' && to === 'staged')
+test('a change that was sent is sent again only after a lookup, a harmless repeat or a decision of a person', () => {
+  const back = transitions.filter(({ to, from }) => to === 'staged' && from !== 'sending')
+  expect(back.map(({ by }) => by)).toEqual(['lookup', 'repeat', 'person'])
+  const fromSending = transitions.filter(({ from, to }) => from === 'sending' && to === 'staged')
   expect(fromSending.map(({ by }) => by)).toEqual(['notSent'])
 })
 
 test('the table for the docs has a line for each move', () => {
-  const lines = movesAsMarkdown().trimEnd().split('\n')
-  expect(lines).toHaveLength(moves.length + 2)
+  const lines = transitionsAsMarkdown().trimEnd().split('\n')
+  expect(lines).toHaveLength(transitions.length + 2)
   expect(lines[2]).toBe('| staged | sending | claim | on the disk before the request leaves |')
 })
 
