@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { parseArgs, promisify } from 'node:util'
 import { z } from 'zod'
 import { verifyExport } from '../core/destinations/csv/verify-export.ts'
+import { destinationNames, type DestinationName } from '../core/destinations/names.ts'
 import { findBinary } from '../scripts/dev-server/find-binary.ts'
 import { startDevServer } from '../scripts/dev-server/start-dev-server.ts'
 import type { exportData } from '../workflows/export-data.ts'
@@ -61,7 +62,7 @@ async function bareLoop(): Promise<Measured> {
   return JSON.parse(stdout) as Measured
 }
 
-async function wholeExport(to: 'csv' | 'duckdb' | 'parquet' | 'postgres'): Promise<Measured> {
+async function wholeExport(to: DestinationName): Promise<Measured> {
   const dataDir = await mkdtemp(join(folder, 'export-'))
   const { env } = process
   const binary = () => findBinary({ cliPath: env['TEMPORAL_CLI_PATH'], env, startTask: () => ({ end() {} }) })
@@ -145,7 +146,7 @@ const show = (name: string, one: Measured) =>
   )
 
 console.log(`${values.customers} customers, latency ${values.latency} ms, concurrency ${values.concurrency}`)
-const toOther = z.enum(['csv', 'duckdb', 'parquet', 'postgres']).parse(values.to)
+const toOther = z.enum(destinationNames).parse(values.to)
 for (let run = 1; run <= Number(values.runs); run += 1) {
   const bare = values.bare === 'yes' ? await bareLoop() : undefined
   if (bare !== undefined) show('bare', bare)

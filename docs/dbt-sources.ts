@@ -6,7 +6,7 @@ import { toTables } from '../core/tables/to-tables.ts'
 /** The columns of `_exports` that people query; its manifest has the rest. */
 const exportColumns = {
   run: 'the run, as in _run_id',
-  resource: 'customers, subscriptions, plans, retentions, creditnotes or cancellations',
+  resource: Object.keys(allResources).join(', '),
   mode: 'full, incremental, or byId for documents that were fetched by id',
   verdict: 'proven or unproven',
   reasons: 'why it is not proven; JSON, one sentence each',

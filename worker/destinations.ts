@@ -1,47 +1,63 @@
 import { createCsvDestination } from '../core/destinations/csv/csv.ts'
 import type { Destination } from '../core/destinations/destination.ts'
+import {
+  fileDestinationNames,
+  warehouseNames,
+  type FileDestinationName,
+  type WarehouseName,
+} from '../core/destinations/names.ts'
 import type { Warehouse } from '../core/destinations/warehouse/publish.ts'
 import type { Settings } from './settings/settings.ts'
 
-/**
- * Where this worker can publish. A destination's engine is loaded when something is first published there: DuckDB
- * alone takes tens of megabytes that a worker which writes CSV never needs.
- */
-export function createDestinations({ dataDir, warehouseUrl }: Settings): ReadonlyMap<string, Destination> {
-  const destinations: Destination[] = [
-    createCsvDestination(),
-    whenUsed('parquet', async () =>
-      (await import('../core/destinations/parquet/parquet.ts')).createParquetDestination(),
-    ),
-    warehouseWhenUsed('duckdb', async () => {
+type Places = Pick<Settings, 'dataDir' | 'warehouseUrl'>
+
+const fileDestinations: Readonly<Record<FileDestinationName, () => Promise<Destination>>> = {
+  csv: () => Promise.resolve(createCsvDestination()),
+  parquet: async () => (await import('../core/destinations/parquet/parquet.ts')).createParquetDestination(),
+}
+
+/** How each warehouse is opened; undefined where a setting that it needs is not set. */
+export const warehouses: Readonly<
+  Record<WarehouseName, (places: Places) => (() => Promise<Warehouse>) | undefined>
+> = {
+  duckdb:
+    ({ dataDir }) =>
+    async () => {
       const { createDuckDbDestination } = await import('../core/destinations/duckdb/duckdb.ts')
       return createDuckDbDestination({ folder: dataDir })
-    }),
-  ]
-  if (warehouseUrl !== undefined) {
-    destinations.push(
-      warehouseWhenUsed('postgres', async () => {
-        const { createPostgresDestination } = await import('../core/destinations/postgres/postgres.ts')
-        return createPostgresDestination({ url: warehouseUrl })
-      }),
-    )
-  }
-  return new Map(destinations.map((one) => [one.name, one]))
+    },
+  postgres: ({ warehouseUrl: url }) =>
+    url === undefined
+      ? undefined
+      : async () => {
+          const { createPostgresDestination } = await import('../core/destinations/postgres/postgres.ts')
+          return createPostgresDestination({ url })
+        },
 }
 
-function whenUsed(name: Destination['name'], load: () => Promise<Destination>): Destination {
-  const open = once(load)
-  return { name, publish: async (publication) => (await open()).publish(publication) }
-}
-
-function warehouseWhenUsed(name: Destination['name'], load: () => Promise<Warehouse>): Destination {
-  const open = once(load)
-  return {
-    name,
-    publish: async (publication) => (await open()).publish(publication),
-    placeOf: async (scope) => (await open()).placeOf(scope),
-    coveredThrough: async (scope, of) => (await open()).coveredThrough(scope, of),
-  }
+/**
+ * The destinations that this worker can publish to. An engine is loaded when it is first used: DuckDB alone takes tens
+ * of megabytes that a worker which writes CSV never needs.
+ */
+export function createDestinations(places: Places): ReadonlyMap<string, Destination> {
+  const files = fileDestinationNames.map((name): Destination => {
+    const open = once(fileDestinations[name])
+    return { name, publish: async (publication) => (await open()).publish(publication) }
+  })
+  const opened = warehouseNames.flatMap((name): Destination[] => {
+    const load = warehouses[name](places)
+    if (load === undefined) return []
+    const open = once(load)
+    return [
+      {
+        name,
+        publish: async (publication) => (await open()).publish(publication),
+        placeOf: async (scope) => (await open()).placeOf(scope),
+        coveredThrough: async (scope, view) => (await open()).coveredThrough(scope, view),
+      },
+    ]
+  })
+  return new Map([...files, ...opened].map((destination) => [destination.name, destination]))
 }
 
 function once<T>(load: () => Promise<T>): () => Promise<T> {

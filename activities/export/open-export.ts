@@ -1,6 +1,5 @@
 import { checkFilters } from '../../core/billing/resources/filters.ts'
-import { listResources } from '../../core/billing/resources/lists.ts'
-import { listNames } from '../../core/billing/resources/resource.ts'
+import { listResources, listNames } from '../../core/billing/resources/lists.ts'
 import { exportInput } from '../../core/exports/input.ts'
 import { parseInput } from '../../core/runs/parse-input.ts'
 import { leasesOf } from '../../core/exports/leases.ts'

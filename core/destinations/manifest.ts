@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Kind } from '../tables/table.ts'
+import { destinationNames } from './names.ts'
 
 const count = z.int().min(0)
 const kinds = ['text', 'integer', 'decimal', 'boolean', 'date', 'timestamp', 'json'] as const satisfies Kind[]
@@ -102,7 +103,7 @@ export const manifestSchema = z.looseObject({
   version: z.literal(1),
   run: z.string(),
   resource: z.string(),
-  destination: z.enum(['csv', 'duckdb', 'parquet', 'postgres']),
+  destination: z.enum(destinationNames),
   workspace: z.string(),
   testMode: z.boolean(),
   mode: z.enum(['full', 'incremental', 'byId']),

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { documentNames } from '../billing/resources/documents.ts'
-import { listNames } from '../billing/resources/resource.ts'
+import { listNames } from '../billing/resources/lists.ts'
 import { destinationNames } from '../destinations/names.ts'
 import { identityInput } from '../runs/identity-input.ts'
 

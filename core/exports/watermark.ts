@@ -1,5 +1,4 @@
-import { listResources } from '../billing/resources/lists.ts'
-import type { ListName } from '../billing/resources/resource.ts'
+import { listResources, type ListName } from '../billing/resources/lists.ts'
 import { isInOrder } from '../reading/order.ts'
 import type { ReadOutcome } from '../reading/outcome.ts'
 import type { WatermarkKey } from '../state/watermarks.ts'

@@ -1,4 +1,4 @@
-import { listNames } from '../billing/resources/resource.ts'
+import { listNames } from '../billing/resources/lists.ts'
 import type { Expected } from './slots.ts'
 import { exportInput } from '../exports/input.ts'
 import { placeOf } from '../exports/watermark.ts'

@@ -1,8 +1,7 @@
 import { Option, type Command } from 'commander'
 import type { ExportInput } from '../../core/exports/input.ts'
 import { checkFilters } from '../../core/billing/resources/filters.ts'
-import { listResources } from '../../core/billing/resources/lists.ts'
-import { listNames, type ListName } from '../../core/billing/resources/resource.ts'
+import { listResources, listNames, type ListName } from '../../core/billing/resources/lists.ts'
 import { allowedRoot } from '../../core/destinations/allowed-root.ts'
 import { checkPrivacy } from '../../core/tables/privacy.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
@@ -19,7 +18,7 @@ interface Options extends ReadOptions {
 }
 
 export function configure(command: Command, terminal: Terminal): void {
-  command.argument('[resources...]', `${listNames.join(', ')}; all four where none is named`)
+  command.argument('[resources...]', `${listNames.join(', ')}; all of them where none is named`)
   addReadOptions(command)
     .addOption(
       new Option(

@@ -2,17 +2,19 @@ import { Option, type Command } from 'commander'
 import { resolve } from 'node:path'
 import { verifyExport } from '../../core/destinations/csv/verify-export.ts'
 import type { Manifest } from '../../core/destinations/manifest.ts'
+import { warehouseNames, type WarehouseName } from '../../core/destinations/names.ts'
 import type { Warehouse } from '../../core/destinations/warehouse/publish.ts'
 import {
   verifyWarehouse,
   type VerifiedWarehouse,
 } from '../../core/destinations/warehouse/verify-warehouse.ts'
+import { warehouses } from '../../worker/destinations.ts'
 import { readPlaces } from '../../worker/settings/settings.ts'
 import { exitCodes, RefusedError, UsageError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 interface Options {
-  warehouse?: Warehouse['engine']['name']
+  warehouse?: WarehouseName
   schema?: string
 }
 
@@ -22,23 +24,28 @@ export function configure(command: Command, terminal: Terminal): void {
     .addOption(
       new Option(
         '--warehouse <name>',
-        'hold the tables of a warehouse against the export too, id by id and column by column',
-      ).choices(['duckdb', 'postgres']),
+        'also compare the tables of a warehouse with the export, id by id and column by column',
+      ).choices(warehouseNames),
     )
     .option('--schema <name>', 'the schema in PostgreSQL (default: billing, in test mode billing_test)')
     .action(async (folder: string, options: Options) => {
       const path = resolve(process.env['INIT_CWD'] ?? process.cwd(), folder)
-      if (options.warehouse !== undefined) return verifyTables({ path, terminal, ...options })
-      if (options.schema !== undefined)
-        throw new UsageError('--schema says where --warehouse postgres looks.')
+      const { warehouse, schema } = options
+      if (warehouse !== undefined) return verifyTables({ path, terminal, warehouse, schema })
+      if (schema !== undefined) throw new UsageError('--schema is for --warehouse postgres.')
       const { manifest, problems } = await verifyExport(path)
       tell({ terminal, manifest, problems, path, document: {}, where: 'is whole' })
     })
 }
 
-async function verifyTables(options: Options & { path: string; terminal: Terminal }): Promise<void> {
+async function verifyTables(options: {
+  path: string
+  terminal: Terminal
+  warehouse: WarehouseName
+  schema: string | undefined
+}): Promise<void> {
   const { path, terminal, warehouse, schema } = options
-  const destination = await openWarehouse(options)
+  const destination = await openWarehouse(warehouse, schema)
   const verified = await verifyWarehouse({
     destination,
     folder: path,
@@ -49,20 +56,16 @@ async function verifyTables(options: Options & { path: string; terminal: Termina
   tell({ terminal, manifest, problems, path, document, where: toWords(verified) })
 }
 
-async function openWarehouse({ warehouse, schema }: Options): Promise<Warehouse> {
-  const { dataDir, warehouseUrl } = readPlaces({ env: process.env, cwd: process.cwd() })
+async function openWarehouse(name: WarehouseName, schema: string | undefined): Promise<Warehouse> {
+  if (name !== 'postgres' && schema !== undefined)
+    throw new UsageError(`--schema is for --warehouse postgres; ${name} has one schema.`)
   // The engines take tens of megabytes: only the one that is asked for is loaded.
-  if (warehouse === 'duckdb') {
-    if (schema !== undefined) throw new UsageError('--schema is for --warehouse postgres; DuckDB has one.')
-    const { createDuckDbDestination } = await import('../../core/destinations/duckdb/duckdb.ts')
-    return createDuckDbDestination({ folder: dataDir })
-  }
-  if (warehouseUrl === undefined)
+  const open = warehouses[name](readPlaces({ env: process.env, cwd: process.cwd() }))
+  if (open === undefined)
     throw new RefusedError('WAREHOUSE_URL is not set.', {
       hint: 'Set it to postgres://user:password@host:5432/database.',
     })
-  const { createPostgresDestination } = await import('../../core/destinations/postgres/postgres.ts')
-  return createPostgresDestination({ url: warehouseUrl })
+  return await open()
 }
 
 function toWords({ tables, where }: VerifiedWarehouse): string {

@@ -1,6 +1,6 @@
 import { WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError, type Client } from '@temporalio/client'
 import type { ExportInput, FetchInput } from '../../core/exports/input.ts'
-import { listNames } from '../../core/billing/resources/resource.ts'
+import { listNames } from '../../core/billing/resources/lists.ts'
 import type { exportData } from '../../workflows/export-data.ts'
 import { agreedIds } from './agreed-id.ts'
 import type { ExportHandle } from './show-export.ts'

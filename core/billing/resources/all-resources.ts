@@ -1,7 +1,6 @@
 import type { z } from 'zod'
 import { documentResources, type DocumentName } from './documents.ts'
-import { listResources } from './lists.ts'
-import type { ListName } from './resource.ts'
+import { listResources, type ListName } from './lists.ts'
 
 /** What can be published: the lists, and the documents that are fetched by id. */
 export type ResourceName = ListName | DocumentName

@@ -54,7 +54,7 @@ const customer = z.looseObject({
   updated: timestamp(),
 })
 
-export const customers: ListResource = {
+export const customers: ListResource<'customers'> = {
   name: 'customers',
   path: '/customers/',
   schema: customer,

@@ -3,29 +3,33 @@ import type { Billing, ReadOptions, Returned } from '../client.ts'
 import { cancellation } from './cancellations.ts'
 import { creditNote } from './credit-notes.ts'
 
-/** What the service gives by id only (operations 12 and 13). It has no list of them, so ids come from elsewhere. */
-export const documentNames = ['creditnotes', 'cancellations'] as const
-export type DocumentName = (typeof documentNames)[number]
-
-export interface DocumentResource {
-  name: DocumentName
+/** A document (operations 12 and 13): the service returns it only by id, so ids come from elsewhere. */
+interface DocumentResource<Name extends string = string> {
+  name: Name
   /** One record; nothing in it is required but an id. */
   schema: z.ZodObject
   get(billing: Billing, id: string, options?: ReadOptions): Promise<Returned>
 }
 
-export const documentResources: Readonly<Record<DocumentName, DocumentResource>> = {
-  creditnotes: {
-    name: 'creditnotes',
-    schema: creditNote,
-    get: (billing, id, options) => billing.getCreditNote(id, options),
-  },
-  cancellations: {
-    name: 'cancellations',
-    schema: cancellation,
-    get: (billing, id, options) => billing.getCancellation(id, options),
-  },
+const creditnotes: DocumentResource<'creditnotes'> = {
+  name: 'creditnotes',
+  schema: creditNote,
+  get: (billing, id, options) => billing.getCreditNote(id, options),
 }
 
-export const isDocumentName = (name: string): name is DocumentName =>
-  (documentNames as readonly string[]).includes(name)
+const cancellations: DocumentResource<'cancellations'> = {
+  name: 'cancellations',
+  schema: cancellation,
+  get: (billing, id, options) => billing.getCancellation(id, options),
+}
+
+/** The table of documents; every list of their names comes from it. */
+const documents = { creditnotes, cancellations }
+
+export type DocumentName = keyof typeof documents
+
+export const documentResources: Readonly<Record<DocumentName, DocumentResource<DocumentName>>> = documents
+
+export const documentNames: readonly DocumentName[] = Object.values(documents).map(({ name }) => name)
+
+export const isDocumentName = (name: string): name is DocumentName => Object.hasOwn(documents, name)

@@ -1,13 +1,14 @@
 import { customers } from './customers.ts'
 import { plans } from './plans.ts'
-import type { ListName, ListResource } from './resource.ts'
+import type { ListResource } from './resource.ts'
 import { retentions } from './retentions.ts'
 import { subscriptions } from './subscriptions.ts'
 
-/** The four lists of the interface, by name. */
-export const listResources: Readonly<Record<ListName, ListResource>> = {
-  customers,
-  subscriptions,
-  plans,
-  retentions,
-}
+/** The table of lists (operations 4, 6, 10 and 11 of the interface); every list of their names comes from it. */
+const lists = { customers, subscriptions, plans, retentions }
+
+export type ListName = keyof typeof lists
+
+export const listResources: Readonly<Record<ListName, ListResource<ListName>>> = lists
+
+export const listNames: readonly ListName[] = Object.values(lists).map(({ name }) => name)

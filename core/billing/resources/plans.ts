@@ -34,7 +34,7 @@ export const plan = z.looseObject({
   updated: timestamp(),
 })
 
-export const plans: ListResource = {
+export const plans: ListResource<'plans'> = {
   name: 'plans',
   path: '/plans/',
   schema: plan,

@@ -1,9 +1,5 @@
 import type { z } from 'zod'
 
-/** The four lists of the interface (operations 4, 6, 10 and 11). */
-export const listNames = ['customers', 'subscriptions', 'plans', 'retentions'] as const
-export type ListName = (typeof listNames)[number]
-
 /** How a filter of a list is checked against a record that came back under it. */
 export type FilterCheck =
   /** The record carries the field; equal, as the kind says. */
@@ -19,9 +15,9 @@ export type FilterCheck =
   /** Nothing in the record tells; the scope of the read names it. */
   | { kind: 'uncheckable' }
 
-/** A resource of the interface that is a list: what it is called, where it lies, what it holds, how it may be asked. */
-export interface ListResource {
-  name: ListName
+/** A list of the interface: its name, its path, the schema of its records and its filters. */
+export interface ListResource<Name extends string = string> {
+  name: Name
   path: `/${string}/`
   /** One record; nothing in it is required but an id. */
   schema: z.ZodObject

@@ -43,7 +43,7 @@ export const retention = z.looseObject({
   updated: timestamp({ write: 'readOnly' }),
 })
 
-export const retentions: ListResource = {
+export const retentions: ListResource<'retentions'> = {
   name: 'retentions',
   path: '/retentions/',
   schema: retention,

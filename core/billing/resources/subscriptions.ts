@@ -108,7 +108,7 @@ export const subscription = z.looseObject({
   updated: timestamp({ write: 'readOnly' }),
 })
 
-export const subscriptions: ListResource = {
+export const subscriptions: ListResource<'subscriptions'> = {
   name: 'subscriptions',
   path: '/subscriptions/',
   schema: subscription,

@@ -1,4 +1,5 @@
 import type { PartFile, Publication } from '../destination.ts'
+import type { WarehouseName } from '../names.ts'
 import type { ColumnKind, WarehouseColumn, WarehouseTable } from './layout.ts'
 
 /** A row of a result, as text by column. */
@@ -61,7 +62,7 @@ export type Scope = Pick<Publication, 'testMode' | 'schema' | 'signal'> & {
 
 /** A kind of warehouse. */
 export interface WarehouseEngine {
-  readonly name: 'duckdb' | 'postgres'
+  readonly name: WarehouseName
   /** Where a publication goes, for people. */
   locate(scope: Scope): string
   /** As `Destination.placeOf` gives it. */

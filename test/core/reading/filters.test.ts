@@ -2,9 +2,10 @@ import { expect, test } from 'vitest'
 import { customers } from '../../../core/billing/resources/customers.ts'
 import { retentions } from '../../../core/billing/resources/retentions.ts'
 import { subscriptions } from '../../../core/billing/resources/subscriptions.ts'
+import type { ListResource } from '../../../core/billing/resources/resource.ts'
 import { createFilters } from '../../../core/reading/filters.ts'
 
-const broken = (resource: typeof customers, asked: Record<string, string>, record: Record<string, unknown>) =>
+const broken = (resource: ListResource, asked: Record<string, string>, record: Record<string, unknown>) =>
   createFilters(resource, asked).broken(record)
 
 test('a record that visibly does not match tells which filter was ignored', () => {
