@@ -5,7 +5,7 @@ import { openClaimJournal } from '../core/changes/claim-journal.ts'
 import { closeGap, type GapOptions } from '../core/changes/ledger-gap.ts'
 import { showTestMode } from '../core/changes/send/probe-mode.ts'
 import { sendFor, type SendInput, type SendStep, type SendWork } from '../core/changes/send/send-for.ts'
-import { NotWoken } from '../core/imports/refusals.ts'
+import { ReservedWorker } from '../core/imports/errors.ts'
 import type { Attempts } from '../core/runs/attempts.ts'
 import type { ChangeRun } from '../core/runs/run-files.ts'
 import type { ActivityDeps } from './deps.ts'
@@ -40,7 +40,7 @@ export async function sendSegment(
   const { deps, rates, attempts, context, plan, work, input, requestsPerSecond, gap, beforeSending } = options
   const { ledger } = deps.state
   const { run, identity } = plan
-  if (!deps.mayWrite(context.owner.workflowId)) throw new NotWoken(plan)
+  if (!deps.mayWrite(context.owner.workflowId)) throw new ReservedWorker(plan)
   const reportedClaims = claimsReported(context, input)
   context.report(() => ({ claims: reportedClaims }))
   const billing = rates.of({ run, requestsPerSecond })

@@ -8,7 +8,7 @@ import { leasesOf } from '../../core/exports/leases.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { InvalidInput } from '../../core/runs/errors.ts'
 import type { ExportPlan } from '../../core/exports/plan.ts'
-import { refusing } from '../../core/imports/refusals.ts'
+import { toNonRetryable } from '../../core/imports/errors.ts'
 import { insideFolder } from '../../core/runs/inside-folder.ts'
 import { fetchInput } from '../../core/exports/input.ts'
 import { parseInput } from '../../core/runs/parse-input.ts'
@@ -58,13 +58,12 @@ async function openIds(of: { dataDir: string; asked: z.output<typeof fetchInput>
   const texts = (ids ?? []).map((one) => String(one).trim())
   if (texts.length === 0) throw new InvalidInput('ids: it is empty. Name at least one id.')
   const wrong = texts.filter((text) => !isId(text)).map((text) => JSON.stringify(text))
-  if (wrong.length > 0)
-    throw new InvalidInput(`ids: ${wrong.slice(0, 10).join(', ')} can be no id; ${idRule}.`)
+  if (wrong.length > 0) throw new InvalidInput(`ids: ${wrong.slice(0, 10).join(', ')}: not valid; ${idRule}.`)
   return { ids: () => texts, empty: 0 }
 }
 
 function refuse(error: unknown): never {
-  throw refusing(error)
+  throw toNonRetryable(error)
 }
 
 /** That there is no such document is an answer too: it shows that token and workspace are right. */

@@ -2,7 +2,7 @@ import { type Decision, resolveChange } from '../../core/changes/reconcile/resol
 import type { ChangeRun } from '../../core/runs/run-files.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
-import { refusing } from '../../core/imports/refusals.ts'
+import { toNonRetryable } from '../../core/imports/errors.ts'
 
 interface ResolveInput {
   plan: ChangeRun
@@ -20,7 +20,7 @@ export function createResolveRow(deps: ActivityDeps) {
       const { ledger } = deps.state
       for (const row of rows) await resolveChange({ ledger, run: plan.run, row, ...resolution })
     } catch (error) {
-      throw refusing(error)
+      throw toNonRetryable(error)
     }
   }
 }

@@ -9,16 +9,16 @@ import { type ImportPlan, runFiles } from './plan.ts'
 import { writeImportReport } from './report.ts'
 import type { ImportResult } from './view.ts'
 
-/** Closes the rows of an import that are left, and writes its report and its files. */
+/** Closes the remaining rows of an import, and writes its report and its files. */
 export async function closeImport(
   options: RunEnd & { ledger: Ledger; dataDir: string; plan: ImportPlan },
 ): Promise<ImportResult> {
   const { ledger, dataDir, plan, how, why, giveUp } = options
   const folder = join(dataDir, plan.folder)
-  // What was sent since a backup that was put back is not free for another run.
+  // Rows that were sent after the backup of a restored ledger are not free for other runs.
   await markClaimed({ ledger, run: plan.run, folder })
   if (giveUp) await closeUntried({ ledger, run: plan.run, why: why ?? how })
-  // An audit of what was sent so far says nothing of what is sent later.
+  // An audit of the rows sent so far proves nothing about rows that are sent later.
   if (how !== 'finished') await rm(join(folder, runFiles.audit), { force: true })
   const note: EndedNote = { how, ...(why !== undefined && { why }), at: new Date().toISOString() }
   await replaceFile(join(folder, runFiles.ended), JSON.stringify(note))

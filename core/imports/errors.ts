@@ -1,4 +1,8 @@
-/** The bytes of a file are no table that can be read: nothing in it was understood, and nothing was sent. */
+import { NotParkedError } from '../changes/errors.ts'
+import { InvalidInput } from '../runs/errors.ts'
+import { outwardMessage } from '../runs/outward-message.ts'
+
+/** The bytes of a file are not a table. Nothing was sent. */
 export class UnreadableFileError extends Error {
   override readonly name = 'UnreadableFileError'
 }
@@ -8,7 +12,7 @@ interface Outward extends ErrorOptions {
   withoutValues: string
 }
 
-/** What was said about the columns of a file (a mapping, a lookup, a locale) can't be meant. */
+/** The options for the columns of a file (a mapping, a lookup, a locale) cannot be used. */
 export class MappingError extends Error {
   override readonly name = 'MappingError'
   readonly withoutValues: string
@@ -18,7 +22,7 @@ export class MappingError extends Error {
   }
 }
 
-/** A file has problems, and so nothing of it may be sent. */
+/** A file has problems. Nothing was sent. */
 export class InvalidFileError extends Error {
   override readonly name = 'InvalidFileError'
   readonly withoutValues: string
@@ -26,4 +30,35 @@ export class InvalidFileError extends Error {
     super(message, options)
     this.withoutValues = withoutValues
   }
+}
+
+/** A file has problems, as a run reports it. Nothing was sent. */
+export class InvalidFile extends Error {
+  override readonly name = 'InvalidFile'
+  readonly retryable = false
+}
+
+/** Another run did rows of the file, or the service has them. Nothing was sent. */
+export class RowsTaken extends Error {
+  override readonly name = 'RowsTaken'
+  readonly retryable = false
+}
+
+/** This worker was started for another command, so this run waits for a worker that may send it. */
+export class ReservedWorker extends Error {
+  override readonly name = 'ReservedWorker'
+  constructor({ run }: { run: string }) {
+    super(
+      `The run ${run} is waiting: this worker belongs to another command. To resume it, run its own command again, or \`connector up\`.`,
+    )
+  }
+}
+
+/** Turns an error about a file or its mapping into one that is not retried and whose message has no values. */
+export function toNonRetryable(error: unknown): unknown {
+  if (error instanceof InvalidFileError || error instanceof UnreadableFileError)
+    return new InvalidFile(outwardMessage(error), { cause: error })
+  if (error instanceof MappingError || error instanceof NotParkedError)
+    return new InvalidInput(outwardMessage(error), { cause: error })
+  return error
 }

@@ -4,23 +4,18 @@ import { UnreadableFileError } from './errors.ts'
 
 const megabyte = 1024 ** 2
 
-interface SizeLimit {
-  megabytes: number
-  advice: string
-}
-
-/** The largest file of each sort that is copied or read: far more than any that a person made. */
-export const sizeLimits = {
+/** The largest file of each sort that is copied or read: far larger than any that a person made. */
+const sizeLimits = {
   /** A kilobyte for each row that a spreadsheet can show. */
   table: { megabytes: 1_024, advice: 'Split it into several files.' },
   /** Held in memory: a hundred bytes for each of its rows. */
-  lookup: { megabytes: 10, advice: 'Keep only what the file looks up.' },
-  /** Held in memory: hundreds of bytes for each of the columns that a file may have. */
+  lookup: { megabytes: 10, advice: 'Keep only the rows that the file looks up.' },
+  /** Held in memory: hundreds of bytes for each column that a file may have. */
   mapping: { megabytes: 1, advice: 'Map only columns that the file has.' },
-} as const satisfies Record<string, SizeLimit>
+} as const
 
 /**
- * Refuses a file before it is copied or read if it is larger than its sort may be.
+ * Refuses a file that is larger than its sort may be, before it is copied or read.
  * @throws {UnreadableFileError}
  */
 export async function refuseLarge(path: string, sort: keyof typeof sizeLimits = 'table'): Promise<void> {
@@ -30,6 +25,6 @@ export async function refuseLarge(path: string, sort: keyof typeof sizeLimits = 
   const shown = (value: number, digits = 0) =>
     value < 1_024 ? `${value.toFixed(digits)} MB` : `${(value / 1_024).toFixed(digits)} GB`
   throw new UnreadableFileError(
-    `${basename(path)} has ${shown(size / megabyte, 1)}, and at most ${shown(megabytes)} is read. ${advice}`,
+    `${basename(path)} is ${shown(size / megabyte, 1)}; the limit is ${shown(megabytes)}. ${advice}`,
   )
 }

@@ -4,28 +4,27 @@ import type { SourceRow } from './csv/scanner.ts'
 export type Unit = [SourceRow, ...SourceRow[]]
 
 /**
- * Puts consecutive rows together that belong to one change: those that are alike in all of `by`. Rows that have
- * none of these cells belong to nobody else. Without `by` every row is a change of its own.
+ * Groups consecutive rows that are alike in all cells of `by`. Rows whose cells of `by` are all empty remain alone.
  */
 export async function* groupRows({
   rows,
   by,
 }: {
   rows: AsyncIterable<SourceRow>
-  /** Places of the cells; undefined where rows are not grouped. */
+  /** Places of the cells; undefined if every row is a change of its own. */
   by: readonly number[] | undefined
 }): AsyncGenerator<Unit> {
   let group: Unit | undefined
-  let key: string | undefined
+  let groupKey: string | undefined
   for await (const row of rows) {
-    const own = by === undefined ? undefined : keyOf(row, by)
-    if (group !== undefined && own !== undefined && own === key) {
+    const key = by === undefined ? undefined : keyOf(row, by)
+    if (group !== undefined && key !== undefined && key === groupKey) {
       group.push(row)
       continue
     }
     if (group !== undefined) yield group
     group = [row]
-    key = own
+    groupKey = key
   }
   if (group !== undefined) yield group
 }

@@ -6,19 +6,19 @@ import { dateOrders } from './cells/dates.ts'
 import { parseInput } from '../runs/parse-input.ts'
 
 const limits = {
-  /** This run's share of the process's rate. */
+  /** This run's share of the worker's rate. */
   requestsPerSecond: z.number().positive().optional(),
-  /** Changes on their way at once. */
+  /** Changes in flight. */
   concurrency: z.int().min(1).max(100).optional(),
-  /** The most changes that are tried; the rest is reported as not tried. */
+  /** The most changes to try; the others are reported as not tried. */
   maxChanges: z.int().min(0).optional(),
-  /** The run ends when more than this many have failed. */
+  /** The run ends when more changes have failed. */
   maxFailures: z.int().min(0).optional(),
-  /** The share of the last outcomes that may have failed before the breaker opens. */
+  /** The share of recent outcomes that may be failures before the breaker opens. */
   maxFailureShare: z.number().min(0).max(1).optional(),
 }
 
-/** The input of `importFile`: one object, as the Temporal UI sends it. Paths lie in the data folder. */
+/** The input of `importFile`: one object, as the Temporal UI sends it. Paths are in the data folder. */
 const importInput = z.strictObject({
   kind: z.enum(importKindNames),
   file: z.string().min(1),
@@ -34,21 +34,21 @@ const importInput = z.strictObject({
   onInvalid: z.enum(['stop', 'skip']).optional(),
   done: z.enum(['refuse', 'skip']).optional(),
   existing: z.enum(['refuse', 'skip', 'create']).optional(),
-  /** Rows to send once more although they are done; no other row is sent then. */
+  /** Rows to send once more although they are done; no other row is sent. */
   sendAgain: z.array(z.int().min(2)).min(1).optional(),
   expectRows: z.int().min(0).optional(),
   expectTotals: z.record(z.string(), z.string()).optional(),
-  /** How many unlike changes go first, of more than 20. */
+  /** How many different changes are sent first, if there are more than 20. */
   canary: z.int().min(0).max(100).optional(),
-  /** Nothing is sent before somebody approves. Deletes always wait. */
+  /** Nothing is sent before an approval. Deletes always wait. */
   approval: z.boolean().optional(),
-  /** After the canary the run waits for an approval. */
+  /** The run waits for an approval after the canary. */
   confirmCanary: z.boolean().optional(),
-  /** Somebody is there: a breaker that has given up waits for them. */
+  /** An operator is present: a breaker that has given up waits for them. */
   attended: z.boolean().optional(),
-  /** How long the run waits for a person. */
+  /** How long the run waits for an operator. */
   approvalWait: durationInput.optional(),
-  /** How long after a lost request the first lookup; BILLING_SETTLE_SECONDS where it is left out. */
+  /** The delay between a lost request and its first lookup; default BILLING_SETTLE_SECONDS. */
   verifyAfter: durationInput.optional(),
   breakerWaits: z.array(durationInput).min(1).optional(),
   ...limits,

@@ -8,7 +8,10 @@ import { retention } from '../billing/resources/retentions.ts'
 import { subscription } from '../billing/resources/subscriptions.ts'
 import type { ChangeKind } from '../changes/change-kind.ts'
 import { changeKinds } from '../changes/kinds.ts'
-import { chargesWithoutSource, numberBelowOne, type BodyFault } from './body-rules.ts'
+import { textOf } from '../changes/compare-fields.ts'
+import { compareDecimals } from '../changes/decimals.ts'
+import { fieldsOf } from '../tables/field-meta.ts'
+import type { Fault } from './problems.ts'
 
 export const importKindNames = [
   'retentions',
@@ -20,25 +23,51 @@ export const importKindNames = [
 ] as const
 export type ImportKindName = (typeof importKindNames)[number]
 
-/** What a file of a kind may hold, beyond what the schema of its records says. */
+/** The content of a file of a kind, beyond the schema of its records. */
 export interface ImportKind {
   name: ImportKindName
   does: 'create' | 'update' | 'delete'
-  /** One of them, for sentences. */
+  /** The singular noun, for sentences; the plural ends in s. */
   one: string
   change: ChangeKind
   schema: z.ZodObject
-  /** The fields that tell its records apart; blanks around them are no part of them. */
+  /** The fields that identify its records; whitespace around them is not part of them. */
   identifiers: readonly string[]
-  /** A list whose items may stand in consecutive rows that repeat the identifiers. */
+  /** A list whose items may be given in consecutive rows that repeat the identifiers. */
   list?: string
   /** Control totals are kept for each value of this field. */
   totalsBy?: string
-  /** Columns of its export that are no fields of it. */
+  /** Columns of its export that are not its fields. */
   foreign: readonly string[]
   rules: readonly ((body: Body) => BodyFault | undefined)[]
-  /** One row of a template: numbers with a point, dates with the year first. */
+  /** The example row of a template: numbers with a point, dates with the year first. */
   example: Readonly<Record<string, string>>
+}
+
+/** What is wrong with a body as a whole, and the field that would have to change. */
+interface BodyFault extends Fault {
+  field: string
+}
+
+/**
+ * A retention is a tax document: its number identifies it, for the tax office and when it is looked up after a lost
+ * reply. 0 and less mean "no number yet".
+ */
+function numberBelowOne(body: Body): BodyFault | undefined {
+  const number = textOf(body['number'])
+  if (number === '' || compareDecimals(number, '1') >= 0) return undefined
+  return { field: 'number', rule: 'min', message: 'is not a document number, which is 1 or more' }
+}
+
+/** The interface, section 2.1: `default_source` is required when `collection_scheme` is `charge_payment`. */
+function chargesWithoutSource(body: Body): BodyFault | undefined {
+  if (body['collection_scheme'] !== 'charge_payment' || textOf(body['default_source']) !== '')
+    return undefined
+  return {
+    field: 'default_source',
+    rule: 'required',
+    message: 'is required in a row whose collection_scheme is charge_payment',
+  }
 }
 
 export const importKinds: Readonly<Record<ImportKindName, ImportKind>> = {
@@ -144,3 +173,9 @@ export const importKinds: Readonly<Record<ImportKindName, ImportKind>> = {
     example: { id: 'ord_0001' },
   },
 }
+
+/** Fields that every body of a kind must have. */
+export const requiredFields = ({ does, schema }: ImportKind): readonly string[] =>
+  does === 'create'
+    ? fieldsOf(schema).flatMap(([key, { write }]) => (write === 'required' ? [key] : []))
+    : ['id']

@@ -9,7 +9,7 @@ import type { StagedNote } from './run-files.ts'
 import { takeLease } from '../runs/lease.ts'
 import type { LeaseOwner } from '../state/leases.ts'
 import type { State } from '../state/open.ts'
-import { RowsTaken } from './refusals.ts'
+import { RowsTaken } from './errors.ts'
 
 /** What it takes to hold an import's ledger against its files. */
 export interface ImportGapDeps {

@@ -1,199 +1,169 @@
 import { basename } from 'node:path'
 import { createCellReader } from './cells/cell.ts'
-import { type Column, createColumn } from './mapping/columns.ts'
-import { detectDialect, type Dialect } from './csv/dialect.ts'
-import { isGuarded } from './csv/is-guarded.ts'
-import { unguardFormula } from '../tables/formula-guard.ts'
-import { createDrafter, type Draft } from './parsed-changes.ts'
+import type { Conventions } from './cells/locale.ts'
+import { openTable, readTable, type Table } from './csv/table.ts'
 import { UnreadableFileError } from './errors.ts'
 import { groupRows, type Unit } from './group-rows.ts'
 import { type ImportKind, type ImportKindName, importKinds } from './kinds.ts'
-import { type Layout } from './mapping/check-columns.ts'
-import { toLayout } from './mapping/column-mapping.ts'
-import { type LineSource, openLineSource } from './csv/line-source.ts'
-import type { Conventions } from './cells/locale.ts'
+import { type LineSource, openLineSource } from './line-source.ts'
+import { type Column, createColumn } from './mapping/column.ts'
+import { type ColumnMapping, mapColumns } from './mapping/column-mapping.ts'
 import { type Lookup, readLookup } from './mapping/lookup.ts'
 import { conventionsIn, type Mapping } from './mapping/mapping.ts'
+import { createChangeParser, type ParsedChange } from './parsed-changes.ts'
 import { aboutColumn, type Problem } from './problems.ts'
-import { readRows } from './csv/read-rows.ts'
 
-/** A file to import and how it is to be read; the same for a dry run and a real one. */
+/** A file to import and how it is read; the same for a dry run and an import. */
 export interface ImportFile {
   kind: ImportKindName
   path: string
-  mapping?: Mapping
-  /** The only columns to send, by the names of our fields; what else the file has is left out. */
-  columns?: readonly string[]
+  mapping?: Mapping | undefined
+  /** The only columns to send, by the names of our fields. */
+  columns?: readonly string[] | undefined
   /** A file with the lines of the records: `retention_lines.csv` beside an exported `retentions.csv`. */
-  lines?: string
+  lines?: string | undefined
+  /** From an earlier reading of the same file, which is then not examined again. */
+  tables?: Tables | undefined
+}
+
+/** How the files of an import are written. */
+export interface Tables {
+  file: Table
+  lines?: Table | undefined
 }
 
 export interface OpenFile {
   kind: ImportKind
   name: string
-  dialect: Dialect
-  header: readonly string[]
-  layout: Layout
+  tables: Tables
+  columnMapping: ColumnMapping
   columns: readonly Column[]
-  /** What is wrong with the file as a whole: its header, its constants, its look-ups. */
+  /** What is wrong with the file as a whole: its header, its constants, its lookups. */
   problems: readonly Problem[]
   lines: LineSource | undefined
-  drafts(): AsyncGenerator<Draft>
+  changes(): AsyncGenerator<ParsedChange>
   close(): void
 }
 
 /**
- * Looks at a file's header and makes ready to read its rows, which leaves memory flat. To be closed.
- * @throws {UnreadableFileError} where it is no table with a header and a row
- * @throws {MappingError} where a locale is unknown or a look-up file can't be used
+ * Reads the header of a file and prepares to read its rows, with flat memory. Must be closed.
+ * @throws {UnreadableFileError} if it is not a table with a header and a row
+ * @throws {MappingError} if a locale is unknown or a lookup file cannot be used
  */
-export async function openFile({
-  kind: name,
-  path,
-  mapping = {},
-  ...options
-}: ImportFile): Promise<OpenFile> {
+export async function openFile({ kind: name, mapping = {}, ...file }: ImportFile): Promise<OpenFile> {
   const kind = importKinds[name]
+  const { path } = file
   const conventions = conventionsIn(mapping)
-  const { dialect, guarded, header } = await readHeader(path)
+  const table = file.tables?.file ?? (await openTable(path))
+  const { header } = table
   const reader = createCellReader({ conventions })
-  const layout = toLayout({ ...options, kind, header, mapping, hasLines: options.lines !== undefined })
-  const lookups = await readLookups({ mapping, layout })
-  const join = options.lines === undefined ? -1 : layout.targets.findIndex((target) => target?.name === 'id')
-  const columns = layout.targets.flatMap((target, index): Column[] => {
-    if (target === undefined || index === join) return []
+  const columnMapping = columnMappingOf({ ...file, kind, mapping, header })
+  const lookups = await readLookups({ mapping, columnMapping })
+  const idAt = columnMapping.targets.findIndex((target) => target?.name === 'id')
+  const joinAt = file.lines === undefined ? -1 : idAt
+  const columns = columnMapping.targets.flatMap((target, index): Column[] => {
+    if (target === undefined || index === joinAt) return []
     const lookup = lookups.byField.get(target.name)
     return [createColumn({ kind, header: header[index] ?? '', index, target, reader, lookup })]
   })
-  const constants = readConstants({ kind, layout, conventions, lookups: lookups.byField })
-  const lines = await openLines({ kind, path: options.lines, conventions })
-  const draft = createDrafter({
+  const constants = readConstants({ kind, columnMapping, conventions, lookups: lookups.byField })
+  const lines = await openLines({ ...file, kind, conventions })
+  const canJoin = lines !== undefined && joinAt !== -1 && lines.problems.length === 0
+  const parse = createChangeParser({
     kind,
     header,
     columns,
-    nameless: layout.nameless,
+    unnamed: columnMapping.unnamed,
     constants: constants.values,
-    lines:
-      lines !== undefined && join !== -1 && lines.problems.length === 0 ? { source: lines, join } : undefined,
+    lines: canJoin ? { source: lines, joinAt } : undefined,
   })
   return {
     kind,
     name: basename(path),
-    dialect,
-    header,
-    layout,
+    tables: { file: table, lines: lines?.table },
+    columnMapping,
     columns,
-    problems: [...layout.problems, ...lookups.problems, ...constants.problems, ...(lines?.problems ?? [])],
+    problems: [
+      ...columnMapping.problems,
+      ...lookups.problems,
+      ...constants.problems,
+      ...(lines?.problems ?? []),
+    ],
     lines,
-    drafts: async function* () {
-      for await (const unit of unitsOf({ path, dialect, guarded, kind, layout })) yield draft(unit)
+    changes: async function* () {
+      for await (const unit of unitsOf({ path, table, kind, columnMapping })) yield parse(unit)
     },
     close: () => lines?.close(),
   }
 }
 
-/**
- * The rows of a file as it will be drafted: what results are merged with. Takes the header off and groups the rows
- * of one change, and reads no cell; takes a guard against formulas off those that have one.
- */
-export async function openUnits({ kind: name, path, mapping = {}, ...options }: ImportFile): Promise<{
-  dialect: Dialect
-  header: readonly string[]
+/** The rows of a file, grouped by change as `openFile` groups them, with cells as text: result files add to them. */
+export async function openUnits({ kind: name, mapping = {}, ...file }: ImportFile): Promise<{
+  table: Table
   units: AsyncGenerator<Unit>
 }> {
   const kind = importKinds[name]
-  const { dialect, guarded, header } = await readHeader(path)
-  const layout = toLayout({ ...options, kind, header, mapping, hasLines: options.lines !== undefined })
-  return { dialect, header, units: unitsOf({ path, dialect, guarded, kind, layout }) }
+  const { path } = file
+  const table = file.tables?.file ?? (await openTable(path))
+  const columnMapping = columnMappingOf({ ...file, kind, mapping, header: table.header })
+  return { table, units: unitsOf({ path, table, kind, columnMapping }) }
 }
 
-/** Far more than fields and lines of one change; each column is looked up among all of them. */
-const mostColumns = 2_000
+type Opening = Omit<ImportFile, 'kind' | 'mapping'> & { kind: ImportKind; mapping: Mapping }
 
-async function readHeader(path: string): Promise<{ dialect: Dialect; guarded: boolean; header: string[] }> {
-  const dialect = await detectDialect(path)
-  let header: string[] | undefined
-  for await (const { cells } of readRows({ path, dialect })) {
-    if (header !== undefined) {
-      const guarded = isGuarded(dialect, header)
-      return { dialect, guarded, header: guarded ? header.map(unguardFormula) : header }
-    }
-    if (cells.length > mostColumns)
-      throw new UnreadableFileError(
-        `${basename(path)} has ${cells.length.toLocaleString('en')} columns, and at most ${mostColumns.toLocaleString('en')} are read. Remove those that are not to be imported.`,
-      )
-    header = cells
-  }
-  throw new UnreadableFileError(`${basename(path)} has a header only. It needs at least one row below it.`)
-}
+const columnMappingOf = ({ lines, ...file }: Opening & { header: readonly string[] }): ColumnMapping =>
+  mapColumns({ ...file, hasLines: lines !== undefined })
 
 function unitsOf({
   path,
-  dialect,
-  guarded,
+  table,
   kind,
-  layout,
+  columnMapping,
 }: {
   path: string
-  dialect: Dialect
-  guarded: boolean
+  table: Table
   kind: ImportKind
-  layout: Layout
+  columnMapping: ColumnMapping
 }): AsyncGenerator<Unit> {
-  const rows = async function* () {
-    let isHeader = true
-    for await (const row of readRows({ path, dialect, guarded })) {
-      if (!isHeader) yield row
-      isHeader = false
-    }
-  }
-  return groupRows({ rows: rows(), by: groupedBy({ kind, layout }) })
-}
-
-function groupedBy({ kind, layout }: { kind: ImportKind; layout: Layout }): number[] | undefined {
-  if (!layout.grouped) return undefined
-  return kind.identifiers
-    .map((field) => layout.targets.findIndex((target) => target?.name === field))
+  const places = kind.identifiers
+    .map((field) => columnMapping.targets.findIndex((target) => target?.name === field))
     .filter((index) => index !== -1)
+  return groupRows({ rows: readTable(path, table), by: columnMapping.grouped ? places : undefined })
 }
 
-async function readLookups({ mapping, layout }: { mapping: Mapping; layout: Layout }) {
+async function readLookups({ mapping, columnMapping }: { mapping: Mapping; columnMapping: ColumnMapping }) {
+  const { targets, constants } = columnMapping
   const byField = new Map<string, Lookup>()
   const problems: Problem[] = []
-  const targets = [...layout.targets, ...layout.constants.map(({ target }) => target)]
-  const known = new Map(targets.flatMap((target) => (target === undefined ? [] : [[target.name, target]])))
+  const given = [...targets, ...constants.map(({ target }) => target)]
+  const names = new Set(given.map((target) => target?.name))
   for (const [field, path] of Object.entries(mapping.lookups ?? {})) {
-    const target = known.get(field.trim().toLowerCase())
-    if (target === undefined)
-      problems.push(
-        aboutColumn(`--lookup ${field}`, { words: 'is a field that no column of the file is for' }),
-      )
-    else byField.set(target.name, await readLookup(path))
+    const name = field.trim().toLowerCase()
+    if (names.has(name)) byField.set(name, await readLookup(path))
+    else problems.push(aboutColumn(`--lookup ${field}`, { message: 'is for a field that no column has' }))
   }
   return { byField, problems }
 }
 
 function readConstants({
   kind,
-  layout,
+  columnMapping,
   conventions,
   lookups,
 }: {
   kind: ImportKind
-  layout: Layout
+  columnMapping: ColumnMapping
   conventions: Conventions
   lookups: ReadonlyMap<string, Lookup>
 }) {
   const reader = createCellReader({ conventions })
   const values: { target: Column['target']; value: unknown }[] = []
   const problems: Problem[] = []
-  for (const { target, text } of layout.constants) {
+  for (const { target, text } of columnMapping.constants) {
     const lookup = lookups.get(target.name)
-    const cell = createColumn({ kind, header: target.name, index: -1, target, reader, lookup }).read({
-      text,
-      row: 1,
-    })
-    if (cell === undefined) problems.push(aboutColumn(`--set ${target.name}`, { words: 'is empty' }))
+    const column = createColumn({ kind, header: target.name, index: -1, target, reader, lookup })
+    const cell = column.read({ text, row: 1 })
+    if (cell === undefined) problems.push(aboutColumn(`--set ${target.name}`, { message: 'is empty' }))
     else if ('value' in cell) values.push({ target, value: cell.value })
     else problems.push(aboutColumn(`--set ${target.name}`, { ...cell.fault, value: text }))
   }
@@ -202,16 +172,17 @@ function readConstants({
 
 async function openLines({
   kind,
-  path,
+  lines: path,
+  tables,
   conventions,
-}: {
+}: Pick<ImportFile, 'lines' | 'tables'> & {
   kind: ImportKind
-  path: string | undefined
   conventions: Conventions
 }): Promise<LineSource | undefined> {
   if (path === undefined) return undefined
-  if (kind.list === undefined)
-    throw new UnreadableFileError(`${basename(path)}: a ${kind.one} has no lines in a file of their own.`)
+  const { list } = kind
+  if (list === undefined)
+    throw new UnreadableFileError(`${basename(path)} cannot be used: ${kind.one}s have no file of lines.`)
   const reader = createCellReader({ conventions })
-  return openLineSource({ kind, list: kind.list, path, reader })
+  return openLineSource({ kind, list, path, reader, table: tables?.lines })
 }

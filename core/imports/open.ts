@@ -1,17 +1,17 @@
 import { mkdir, mkdtemp, realpath, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import type { Identity } from '../runs/identity.ts'
+import { insideFolder } from '../runs/inside-folder.ts'
 import { type Execution, namesIn } from '../runs/name.ts'
 import { replaceFile, syncPath } from '../storage/durable.ts'
-import { findInput } from './find-input.ts'
+import { toNonRetryable } from './errors.ts'
 import type { AskedImport } from './input.ts'
 import { leaseOf } from './ledger-gap.ts'
-import { isOwnCopyWhole } from './own-copy.ts'
-import { handedIn, type ImportPlan, runFiles } from './plan.ts'
-import { refusing } from './refusals.ts'
+import { conventionsIn, type Mapping, readMapping, toMapping } from './mapping/mapping.ts'
+import { type ImportPlan, runFiles, uploadPrefix } from './plan.ts'
 import { readPlan } from './run-files.ts'
 import { toImportPlan } from './to-plan.ts'
-import { copyInput, fingerprintOf } from './upload.ts'
+import { copyInput, fingerprintOf, type InputFiles, isCopyIntact } from './upload.ts'
 
 interface Place {
   dataDir: string
@@ -19,26 +19,26 @@ interface Place {
 }
 
 /**
- * Copies the file and all that its import needs into the run's folder, and keeps the plan there. The same rows read the
- * same way under the same workflow id are the same run, which resumes.
+ * Copies the files of an import into the run's folder, and keeps the plan there. The same rows read the same way under
+ * the same workflow id are the same run, which resumes.
  *
- * @throws {InvalidInput} a file lies outside the data folder, or does not exist
+ * @throws {InvalidInput} a file is outside the data folder, or does not exist
  * @throws {InvalidFile}
  */
 export async function openImport(options: {
   deps: { dataDir: string; identity: Identity; settleMs: number }
   asked: AskedImport
   execution: Execution
-  /** When the run was started first (ISO 8601). */
+  /** When the run was first started (ISO 8601). */
   startedAt: string
   takeLeases: (leases: readonly string[]) => Promise<void>
 }): Promise<ImportPlan> {
   const { deps, asked, execution, takeLeases } = options
   const { dataDir, identity } = deps
   const place = { dataDir, workflowId: execution.workflowId }
-  const inHand = await withOwnCopy({ ...place, asked })
-  const files = await findInput({ asked: inHand, dataDir }).catch((error: unknown) => {
-    throw refusing(error)
+  const available = await withKeptCopy({ ...place, asked })
+  const files = await findInput({ asked: available, dataDir }).catch((error: unknown) => {
+    throw toNonRetryable(error)
   })
   await mkdir(join(dataDir, 'imports'), { recursive: true })
   const fresh = await mkdtemp(join(dataDir, 'imports', '.incoming-'))
@@ -46,23 +46,35 @@ export async function openImport(options: {
     const copied = await copyInput({ files, to: fresh })
     const { workspace, mode } = identity
     const { kind, columns, sendAgain = [], dryRun = false } = asked
-    const what = { kind, columns, sendAgain, workspace, mode }
-    const fingerprint = await fingerprintOf({ folder: fresh, copied, ...what })
+    const reading = { kind, columns, sendAgain, workspace, mode }
+    const fingerprint = await fingerprintOf({ folder: fresh, copied, ...reading })
     const named = await nameImport({ ...place, fingerprint, dryRun })
     await takeLeases([leaseOf(named.run)])
     const source = asked.file
     const plan = await toImportPlan({ ...options, copied, ...named, fingerprint, source })
     await keepInput({ dataDir, plan, fresh })
-    await removeHandedIn({ dataDir, file: files.file })
+    await removeUpload({ dataDir, file: files.file })
     return plan
   } finally {
     await rm(fresh, { recursive: true, force: true })
   }
 }
 
+/** The files of an input, each of them inside the data folder, with the mapping that they are read by. */
+async function findInput({ asked, dataDir }: { asked: AskedImport; dataDir: string }): Promise<InputFiles> {
+  const inside = (path: string) => insideFolder({ dataDir, path, command: 'import' })
+  const base: Mapping = asked.mapping === undefined ? {} : await readMapping(await inside(asked.mapping))
+  for (const path of Object.values(base.lookups ?? {})) await inside(path)
+  const { locale, decimal, dates, lines } = asked
+  const mapping = toMapping({ base, locale, decimal, dates })
+  // Refuses an unknown locale before anything is copied.
+  conventionsIn(mapping)
+  return { file: await inside(asked.file), lines: lines && (await inside(lines)), mapping }
+}
+
 /**
- * The name of a run: its workflow id. An id that someone types may have been used before: for the same rows the
- * run goes on, for others a second one is called `<id>.2`.
+ * The name of a run: its workflow id. An id that a person chose may have been used before: for the same rows, that run
+ * resumes; for others, the new one is called `<id>.2`.
  */
 async function nameImport(options: {
   dataDir: string
@@ -75,7 +87,7 @@ async function nameImport(options: {
     const isTheSame = before?.fingerprint === options.fingerprint && (before.dryRun || !options.dryRun)
     if (before === undefined || isTheSame) return place
   }
-  throw new RangeError('the names of a run have an end')
+  throw new RangeError('no name is left for the run')
 }
 
 /** The plan that an earlier attempt at opening this execution has kept. */
@@ -84,9 +96,9 @@ export async function findKeptPlan(place: Place & { runId: string }): Promise<Im
   return undefined
 }
 
-/** After a Reset, or a second start with the same input, the upload is gone, and the run has a copy of it. */
-async function withOwnCopy({ asked, ...place }: Place & { asked: AskedImport }): Promise<AskedImport> {
-  if (!asked.file.includes(handedIn)) return asked
+/** After a Reset, or a second start with the same input, the upload is gone, but the run has a copy of it. */
+async function withKeptCopy({ asked, ...place }: Place & { asked: AskedImport }): Promise<AskedImport> {
+  if (!asked.file.includes(uploadPrefix)) return asked
   for await (const { source, file, lines, mapping } of plansOf(place))
     if (source === asked.file) return { ...asked, file, mapping, ...(lines !== undefined && { lines }) }
   return asked
@@ -101,22 +113,19 @@ async function* plansOf({ dataDir, workflowId }: Place): AsyncGenerator<ImportPl
   }
 }
 
-async function removeHandedIn({ dataDir, file }: { dataDir: string; file: string }): Promise<void> {
-  const folder = dirname(file)
-  const isOurs = basename(folder).startsWith(handedIn) && basename(dirname(folder)) === 'imports'
-  if (isOurs && relative(await realpath(dataDir), folder).startsWith('imports'))
-    await rm(folder, { recursive: true, force: true })
+async function removeUpload({ dataDir, file }: { dataDir: string; file: string }): Promise<void> {
+  const upload = dirname(dirname(file))
+  const isOurs = basename(upload).startsWith(uploadPrefix) && basename(dirname(upload)) === 'imports'
+  if (isOurs && relative(await realpath(dataDir), upload).startsWith('imports'))
+    await rm(upload, { recursive: true, force: true })
 }
 
-/**
- * The copy becomes the run's own. What an earlier start of the same run copied is the same, and stays, unless it was
- * damaged since.
- */
+/** Moves the copy into the run's folder. A copy from an earlier start of the same run stays unless it is damaged. */
 async function keepInput({ dataDir, plan, fresh }: { dataDir: string; plan: ImportPlan; fresh: string }) {
   const folder = join(dataDir, plan.folder)
   await mkdir(folder, { recursive: true })
   const before = await readPlan(folder)
-  if (before === undefined || !(await isOwnCopyWhole({ plan: before, dataDir }))) {
+  if (before === undefined || !(await isCopyIntact({ plan: before, dataDir }))) {
     await rm(join(folder, runFiles.input), { recursive: true, force: true })
     await rename(fresh, join(folder, runFiles.input))
     await syncPath(dirname(folder))

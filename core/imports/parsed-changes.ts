@@ -1,187 +1,166 @@
 import type { Body } from '../billing/client.ts'
 import { textOf } from '../changes/compare-fields.ts'
-import { fieldsOf } from '../tables/field-meta.ts'
-import { closeHoles, type Column, put } from './mapping/columns.ts'
-import { eachRow, type FieldTarget } from './mapping/field-target.ts'
-import type { Unit } from './group-rows.ts'
-import type { ImportKind } from './kinds.ts'
-import type { LineSource } from './csv/line-source.ts'
-import type { Fault, Problem } from './problems.ts'
 import type { SourceRow } from './csv/scanner.ts'
+import type { Unit } from './group-rows.ts'
+import { type ImportKind, requiredFields } from './kinds.ts'
+import type { LineSource } from './line-source.ts'
+import type { Column } from './mapping/column.ts'
+import { eachRow, type FieldTarget } from './mapping/field-target.ts'
+import { compactLists, setAt } from './mapping/set-at.ts'
+import type { Fault, Problem } from './problems.ts'
 
-/** One change as the rows of a file ask for it, right or wrong. */
-export interface Draft {
-  /** Of its first row. */
+/** One change as the rows of a file ask for it, valid or not. */
+export interface ParsedChange {
+  /** Its first row. */
   row: number
   line: number
   /** How many rows of the file it takes. */
   rows: number
-  /** What could be read. */
+  /** All that could be read. */
   body: Body
   problems: Problem[]
 }
 
-export interface DrafterOptions {
+export interface ChangeParserOptions {
   kind: ImportKind
   header: readonly string[]
   columns: readonly Column[]
   /** Places of the columns without a name. */
-  nameless: readonly number[]
+  unnamed: readonly number[]
   constants: readonly { target: FieldTarget; value: unknown }[]
-  /** The file that the lines are in, and the column that joins the two. */
-  lines?: { source: LineSource; join: number } | undefined
+  /** The file of lines, and the place of the column that joins the two. */
+  lines: { source: LineSource; joinAt: number } | undefined
 }
 
-/** Makes bodies of rows, and says everything that is wrong with each. */
-export function createDrafter(options: DrafterOptions): (unit: Unit) => Draft {
+/** Turns rows into bodies, and collects everything that is wrong with each. */
+export function createChangeParser(options: ChangeParserOptions): (unit: Unit) => ParsedChange {
   const { kind, columns, constants, lines } = options
-  // A list is called by its own name, whichever of its columns there are.
+  // A list goes by its own name, whichever of its columns the file has.
   const columnOf = new Map(
     [...columns, ...(lines?.source.columns ?? [])].map(({ target: { path }, header }) => {
       const field = String(path[0])
       return [field, path.length === 1 ? header : field]
     }),
   )
-  // What no column is for at all is said once, of the header.
-  const required = requiredOf(kind).filter((field) => columnOf.has(field))
+  // A field without any column is reported once, for the header.
+  const required = requiredFields(kind).filter((field) => columnOf.has(field))
 
   return (unit) => {
     const [first] = unit
-    const reading = createReading()
-    for (const { target, value } of constants)
-      if (put(reading.body, target.path, 0, value)) reading.hasHoles = true
-    const isShaped = readUnit({ ...options, unit, reading })
-    readLines({ ...options, first, reading })
-    const body: Body = reading.hasHoles ? closeHoles(reading.body) : reading.body
-    const isOpen = (field: string) => isShaped && !reading.failed.has(field)
-    const missing = required.filter((field) => isOpen(field) && isMissing(body[field]))
-    const about = (field: string, fault: Fault) =>
-      toProblem({ row: first, column: columnOf.get(field) ?? field, value: textOf(body[field]), fault })
-    reading.problems.push(
-      ...missing.map((field) =>
-        about(field, { rule: 'required', words: `has to be given for every ${kind.one}` }),
-      ),
-    )
+    const parsing: Parsing = { body: {}, problems: [], failed: new Set() }
+    const { body, problems, failed } = parsing
+    for (const { target, value } of constants) setAt(body, target.path, 0, value)
+    const isShaped = readUnit({ ...options, unit, parsing })
+    readLines({ lines, first, parsing })
+    compactLists(body)
+    const isOpen = (field: string) => isShaped && !failed.has(field)
+    const report = (field: string, fault: Fault) =>
+      problems.push(problemAt(first, columnOf.get(field) ?? field, textOf(body[field]), fault))
+    for (const field of required)
+      if (isOpen(field) && isMissing(body[field]))
+        report(field, { rule: 'required', message: `is required for every ${kind.one}, but empty` })
     for (const rule of kind.rules) {
-      const fault = rule(body)
-      if (fault === undefined || !isOpen(fault.field)) continue
-      const { field, ...rest } = fault
-      reading.problems.push(about(field, rest))
+      const found = rule(body)
+      if (found === undefined || !isOpen(found.field)) continue
+      const { field, ...fault } = found
+      report(field, fault)
     }
-    return { row: first.row, line: first.line, rows: unit.length, body, problems: reading.problems }
+    return { row: first.row, line: first.line, rows: unit.length, body, problems }
   }
 }
-
-/** Fields that a body of the kind must have, whatever the columns of a file. */
-const requiredOf = ({ does, schema }: ImportKind): readonly string[] =>
-  does === 'create'
-    ? fieldsOf(schema).flatMap(([key, { write }]) => (write === 'required' ? [key] : []))
-    : ['id']
 
 const isMissing = (value: unknown) =>
   value === undefined || value === null || (Array.isArray(value) && value.length === 0)
 
-/** What was read of a change so far. */
-interface Reading {
+/** The state of parsing one change. */
+interface Parsing {
   body: Record<string, unknown>
   problems: Problem[]
-  /** Fields that were given, though not well: to call them missing too would be noise. */
+  /** Fields that were given with a wrong value: to call them missing as well would be noise. */
   failed: Set<string>
-  /** Whether its lists have holes. */
-  hasHoles: boolean
 }
 
-const createReading = (): Reading => ({ body: {}, problems: [], failed: new Set(), hasHoles: false })
-
-/** False where a row is not as long as the header: then none of its cells is known to stand where it should. */
-function readUnit({ unit, reading, ...options }: DrafterOptions & { unit: Unit; reading: Reading }): boolean {
+/** False if a row is not as long as the header, so that its cells may be in the wrong columns. */
+function readUnit({
+  unit,
+  parsing,
+  ...options
+}: ChangeParserOptions & { unit: Unit; parsing: Parsing }): boolean {
   const [first] = unit
   let isShaped = true
   for (const [item, row] of unit.entries()) {
-    const shape = shapeProblem({ ...options, row })
+    const shape = shapeProblem(row, options)
     if (shape !== undefined) {
-      reading.problems.push(shape)
+      parsing.problems.push(shape)
       isShaped = false
       continue
     }
     for (const column of options.columns) {
-      if (item === 0 || column.target.path[1] === eachRow) readCell({ reading, column, row, item })
-      else checkSame({ reading, column, row, first })
+      if (item === 0 || column.target.path[1] === eachRow) readCell({ parsing, column, row, item })
+      else checkSame({ parsing, column, row, first })
     }
   }
   return isShaped
 }
 
-function readLines({ lines, first, reading }: DrafterOptions & { first: SourceRow; reading: Reading }): void {
+function readLines({
+  lines,
+  first,
+  parsing,
+}: Pick<ChangeParserOptions, 'lines'> & { first: SourceRow; parsing: Parsing }): void {
   if (lines === undefined) return
-  const { source, join } = lines
-  for (const [item, row] of source.take((first.cells[join] ?? '').trim()).entries())
-    for (const column of source.columns) readCell({ reading, column, row, item, file: source.name })
+  const { source, joinAt } = lines
+  for (const [item, row] of source.take((first.cells[joinAt] ?? '').trim()).entries())
+    for (const column of source.columns) readCell({ parsing, column, row, item, file: source.name })
 }
 
 interface Cell {
-  reading: Reading
+  parsing: Parsing
   column: Column
   row: SourceRow
 }
 
-function readCell({ reading, column, row, item, file }: Cell & { item: number; file?: string }): void {
-  const value = row.cells[column.index] ?? ''
-  const cell = column.read({ text: value, row: row.row })
+function readCell({ parsing, column, row, item, file }: Cell & { item: number; file?: string }): void {
+  const text = row.cells[column.index] ?? ''
+  const cell = column.read({ text, row: row.row })
   if (cell === undefined) return
-  if ('value' in cell) {
-    if (put(reading.body, column.target.path, item, cell.value)) reading.hasHoles = true
-    return
-  }
-  reading.failed.add(String(column.target.path[0]))
-  const problem = toProblem({ row, column: column.header, value, fault: cell.fault })
-  reading.problems.push(file === undefined ? problem : { ...problem, file })
+  if ('value' in cell) return setAt(parsing.body, column.target.path, item, cell.value)
+  parsing.failed.add(String(column.target.path[0]))
+  const problem = problemAt(row, column.header, text, cell.fault)
+  parsing.problems.push(file === undefined ? problem : { ...problem, file })
 }
 
-/** A row that goes on with a change repeats what the first one said, or leaves it empty. */
-function checkSame({ reading, column, row, first }: Cell & { first: SourceRow }): void {
-  const value = (row.cells[column.index] ?? '').trim()
-  const said = (first.cells[column.index] ?? '').trim()
-  if (value === '' || value === said) return
-  const words = `is not what row ${first.row} says (${said || 'nothing'}), of which this row is another line`
-  reading.problems.push(toProblem({ row, column: column.header, value, fault: { rule: 'differs', words } }))
+/** A further row of a change repeats the cells of its first row, or leaves them empty. */
+function checkSame({ parsing, column, row, first }: Cell & { first: SourceRow }): void {
+  const text = (row.cells[column.index] ?? '').trim()
+  const expected = (first.cells[column.index] ?? '').trim()
+  if (text === '' || text === expected) return
+  const message = `differs from row ${first.row} (${expected || 'empty'}), but both rows belong to one change`
+  parsing.problems.push(problemAt(row, column.header, text, { rule: 'differs', message }))
 }
 
-function shapeProblem({
-  header,
-  nameless,
-  row,
-}: Pick<DrafterOptions, 'header' | 'nameless'> & { row: SourceRow }) {
+function shapeProblem(
+  row: SourceRow,
+  { header, unnamed }: Pick<ChangeParserOptions, 'header' | 'unnamed'>,
+): Problem | undefined {
   const { cells } = row
-  const extra = cells.slice(header.length).find((cell) => cell.trim() !== '')
-  if (cells.length < header.length || extra !== undefined) {
-    const words = `has ${cells.length} cells, and the header has ${header.length}. A cell that holds the delimiter or a line end needs quotes around it`
-    return toProblem({ row, column: 'the row', value: '', fault: { rule: 'cells', words } })
+  const hasMore = cells.slice(header.length).some((cell) => cell.trim() !== '')
+  if (cells.length < header.length || hasMore) {
+    const number = cells.length === 1 ? '1 cell' : `${cells.length} cells`
+    const message = `has ${number}, but the header has ${header.length}. Quote each cell that contains the delimiter or a line break`
+    return problemAt(row, '', '', { rule: 'cells', message })
   }
-  const filled = nameless.find((index) => cells[index]?.trim() !== '')
+  const filled = unnamed.find((index) => cells[index]?.trim() !== '')
   if (filled === undefined) return undefined
-  const words = 'stands in a column without a name. Name the column in the header, or empty it'
-  return toProblem({
-    row,
-    column: `column ${filled + 1}`,
-    value: cells[filled] ?? '',
-    fault: { rule: 'column', words },
+  return problemAt(row, `column ${filled + 1}`, cells[filled] ?? '', {
+    rule: 'column',
+    message: 'is in a column without a name. Name the column in the header, or clear the cell',
   })
 }
 
-const toProblem = ({
+const problemAt = ({ row, line }: SourceRow, column: string, value: string, fault: Fault): Problem => ({
   row,
-  column,
-  value,
-  fault,
-}: {
-  row: SourceRow
-  column: string
-  value: string
-  fault: Fault
-}): Problem => ({
-  row: row.row,
-  line: row.line,
+  line,
   column,
   value,
   ...fault,

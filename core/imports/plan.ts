@@ -2,10 +2,10 @@ import { changeRunFiles, type ChangeRun } from '../runs/run-files.ts'
 import type { Expectations } from './expectations.ts'
 import type { ImportKindName } from './kinds.ts'
 
-/** The bounds of a run that people may change while it runs. */
+/** The limits of a run, which an operator may change while it runs. */
 export interface ImportLimits {
   requestsPerSecond?: number
-  /** Changes on their way at once, within the worker's own BILLING_CONCURRENCY. */
+  /** Changes in flight, within the worker's BILLING_CONCURRENCY. */
   concurrency?: number
   maxChanges?: number
   maxFailures?: number
@@ -13,21 +13,21 @@ export interface ImportLimits {
 }
 
 /**
- * What an import does, settled once at its start and kept in its folder: names, counts and paths only, because it
- * is part of the workflow's history. Paths are relative to the data folder.
+ * What an import does, decided once at its start and kept in its folder: names, counts and paths only, because it is
+ * part of the workflow's history. Paths are relative to the data folder.
  */
 export interface ImportPlan extends ChangeRun {
-  /** The execution that settled it, so that a second try of this settles nothing anew. */
+  /** The execution that decided it, so that a second attempt of it keeps the decision. */
   execution: { workflowId: string; runId: string }
   startedAt: string
   kind: ImportKindName
-  /** The file as the input names it; where it was handed in, it is gone once the run has its copy. */
+  /** The file as the input names it; an upload is removed once the run has its copy. */
   source: string
   file: string
   lines?: string
   mapping: string
   columns?: string[]
-  /** The same for the same rows read the same way: such a run goes on, any other is one of its own. */
+  /** Equal for the same rows read the same way: such a run resumes, any other is a new one. */
   fingerprint: string
   dryRun: boolean
   onInvalid: 'stop' | 'skip'
@@ -36,27 +36,27 @@ export interface ImportPlan extends ChangeRun {
   /** Only these rows, once more. Empty: all rows, once. */
   sendAgain: number[]
   expect: Expectations
-  /** How many unlike changes go first; of files of more than `smallFile` rows only. */
+  /** How many different changes are sent first, of files with more than `smallFile` rows. */
   canary: number
-  /** Nothing is sent before a person approves. */
+  /** Nothing is sent before an approval. */
   approval: boolean
-  /** A person is asked when the canary was sent. */
+  /** The run waits for an approval after the canary. */
   confirmCanary: boolean
-  /** A person is there: a breaker that has given up waits for them instead of ending the run. */
+  /** An operator is present: a breaker that has given up waits for them instead of ending the run. */
   attended: boolean
-  /** How long the run waits for a person. */
+  /** How long the run waits for an operator. */
   approvalMs: number
   settleMs: number
   breakerWaitsMs?: number[]
   limits: ImportLimits
-  /** What a person has already said to this run before it was stopped or ended. */
+  /** What has been approved in this run before it was stopped or ended. */
   decided: { approval: boolean; canary: boolean }
 }
 
-/** How the folder begins that a command puts an input into; whoever takes it over removes it. */
-export const handedIn = '.handed-in-'
+/** The prefix of the folder into which a command copies an input; the run that takes it over removes it. */
+export const uploadPrefix = '.upload-'
 
-/** The names of what lies in a run's folder. */
+/** The names in a run's folder. */
 export const runFiles = {
   ...changeRunFiles,
   input: 'input',
@@ -67,6 +67,6 @@ export const runFiles = {
   results: 'results.csv',
   rejected: 'rejected.csv',
   parked: 'parked.csv',
-  /** There when a command has shown the report of the finished run. */
+  /** Exists once a command has shown the report of the finished run. */
   shown: 'shown',
 } as const

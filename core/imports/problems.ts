@@ -1,5 +1,5 @@
 export type Rule =
-  /** The cell does not read, or reads as what its field can't hold. */
+  /** The cell cannot be read, or holds a value that its field does not accept. */
   | 'number'
   | 'date'
   | 'boolean'
@@ -9,138 +9,114 @@ export type Rule =
   | 'min'
   | 'email'
   | 'null'
-  /** It reads in two ways, or in another way than a cell before it. */
+  /** It reads in two ways, or in another way than an earlier cell. */
   | 'ambiguous'
   | 'lookup'
   | 'required'
-  | 'double'
-  /** Rows of one change that don't say the same. */
+  | 'duplicate'
+  /** Rows of one change that contradict each other. */
   | 'differs'
-  /** The header, or a row that is not as long as it. */
+  /** The header, or a row of another length than the header. */
   | 'column'
   | 'cells'
-  /** What was expected of the file as a whole. */
+  /** A condition for the file as a whole. */
   | 'expected'
 
-/** What is wrong with a value, wherever it stands. `words` goes on after the value: `45.890 reads both as ...`. */
+/** What is wrong with a value. `message` continues after the value: `45.890 could mean ...`. */
 export interface Fault {
   rule: Rule
-  words: string
-  /** What was most likely meant, written as the cell would have to be. */
-  fix?: string
-  /** It says something about the whole file, so that leaving out this row would not mend it. */
+  message: string
+  /** The most likely intention, as the cell would have to be written. */
+  fix?: string | undefined
+  /** It concerns the whole file, so that leaving out this row would not fix it. */
   stops?: true
 }
 
 export interface Problem extends Fault {
   /** As a spreadsheet counts: the header is 1. */
   row: number
-  /** As a text editor counts; another than `row` only behind cells of several lines. */
+  /** As a text editor counts; differs from `row` only after cells of several lines. */
   line: number
-  /** The column as the file calls it; a field's name where the file has no such column. */
+  /** The name of the column in the file, a field without a column, or an option; '' for a whole row. */
   column: string
-  /** Its place from 1, where `column` may be no name: in a file without a header, row 1 holds people's data. */
+  /** Its place from 1, if `column` may not be a name: in a file without a header, row 1 holds people's data. */
   position?: number
   value: string
-  /** Another file than the one imported: the one with its lines. */
+  /** The file, if it is not the one that is imported but the one with its lines. */
   file?: string
-  /** How many more cells have the same problem, where one says it for all. */
+  /** How many more cells have the same problem, if one problem represents all of them. */
   more?: number
 }
 
-/** Problems that a report names one by one; of any more only the number is kept, so that memory stays flat. */
+/** Problems that a report lists one by one. Further ones are only counted, so that memory stays flat. */
 const mostKept = 1_000
-/** Characters that are kept of a cell, of which a sentence shows fewer. */
-const longestValue = 200
+/** Characters that are kept of a cell; a sentence shows fewer. */
+const longestKept = 200
+const longestShown = 60
 
-/** A copy, because a part of a text keeps all of that text in memory. */
+/** A copy, because a part of a text keeps the whole text in memory. */
 const shorten = (value: string): string =>
-  value.length <= longestValue ? value : Buffer.from(value.slice(0, longestValue)).toString()
-
-export interface Problems {
-  add(problem: Problem): void
-  readonly list: Problem[]
-  /** All that were added, kept or not. */
-  readonly count: number
-  readonly stopped: boolean
-}
+  value.length <= longestKept ? value : Buffer.from(value.slice(0, longestKept)).toString()
 
 /**
- * Collects problems in the order of the file. What is said about a whole column, and a value that a lookup does
- * not know, is listed once with the number of cells it stands for.
+ * Collects problems in the order of the file. A problem that concerns a whole column, or a value that a lookup lacks,
+ * is listed once with the number of cells it represents.
  */
-export function createProblems(): Problems {
+export function createProblems() {
   const list: Problem[] = []
-  const once = new Map<string, Problem>()
-  let count = 0
-  let stopped = false
+  const represented = new Map<string, Problem>()
+  const collected = { list, count: 0, stopped: false }
   return {
-    list,
-    get count() {
-      return count
-    },
-    get stopped() {
-      return stopped
-    },
-    add(problem) {
-      count += 1
-      stopped ||= problem.stops === true
-      const alike = onceFor({ ...problem, value: shorten(problem.value) })
-      const first = alike === undefined ? undefined : once.get(alike)
+    collected,
+    add(problem: Problem): void {
+      collected.count += 1
+      collected.stopped ||= problem.stops === true
+      const kept = { ...problem, value: shorten(problem.value) }
+      const key = representativeKey(kept)
+      const first = key === undefined ? undefined : represented.get(key)
       if (first !== undefined) {
         first.more = (first.more ?? 0) + 1
         return
       }
       if (list.length === mostKept) return
-      const kept = { ...problem, value: shorten(problem.value) }
       list.push(kept)
-      if (alike !== undefined) once.set(alike, kept)
+      if (key !== undefined) represented.set(key, kept)
     },
   }
 }
 
-function onceFor({ rule, column, value }: Problem): string | undefined {
+function representativeKey({ rule, column, value }: Problem): string | undefined {
   if (rule === 'ambiguous') return `${rule} ${column}`
   return rule === 'lookup' ? `${rule} ${column} ${value}` : undefined
 }
 
-/** What is wrong with a column or with an option, and so with the whole file. */
+/** A problem with a column or an option, and so with the whole file. */
 export const aboutColumn = (
   column: string,
-  {
-    fix,
-    ...fault
-  }: { words: string; rule?: Rule; value?: string; position?: number; fix?: string | undefined },
-): Problem => ({
-  row: 1,
-  line: 1,
-  column,
-  value: '',
-  rule: 'column',
-  ...fault,
-  ...(fix === undefined ? {} : { fix }),
-  stops: true,
-})
+  fault: Pick<Problem, 'message' | 'fix'> & Partial<Pick<Problem, 'rule' | 'value' | 'position'>>,
+): Problem => ({ row: 1, line: 1, column, value: '', rule: 'column', ...fault, stops: true })
 
-/** A problem as one sentence, with the value: for the run's own files and the terminal of whoever has the file. */
+/** A problem as one sentence, with the value: for the run's own files and the terminal of the file's owner. */
 export function toSentence(problem: Problem): string {
-  const { column, value, words, fix } = problem
-  const shown = value === '' ? '' : ` ${value.length > 60 ? `${value.slice(0, 60)}...` : value}`
-  const meant = fix === undefined ? '' : `; did you mean ${fix}?`
-  return `${placeOf(problem)}, ${column}:${shown} ${words}${meant}${alsoIn(problem)}`
+  const { value, message, fix } = problem
+  const shown = value.length > longestShown ? `${value.slice(0, longestShown)}...` : value
+  const suggestion = fix === undefined ? '' : `; did you mean ${fix}?`
+  return `${placeOf(problem, problem.column)}: ${shown === '' ? '' : `${shown} `}${message}${suggestion}${andMore(problem)}`
 }
 
-/** The same for Temporal, notifications and logs: row, column and rule, and nothing that a cell holds. */
+/** The same for Temporal, notifications and logs: row, column and rule, and nothing from a cell. */
 export function toOutwardSentence(problem: Problem): string {
   const { column, position, rule } = problem
   const name = position === undefined ? column : `column ${position}`
-  return `${placeOf(problem)}, ${name}: ${rules[rule]}${alsoIn(problem)}`
+  return `${placeOf(problem, name)}: ${rules[rule]}${andMore(problem)}`
 }
 
-const placeOf = ({ row, line, file }: Problem) =>
-  `${file === undefined ? '' : `${file}, `}row ${row}${row === line ? '' : ` (line ${line})`}`
+const placeOf = ({ row, line, file }: Problem, column: string) =>
+  [...(file === undefined ? [] : [file]), `row ${row}${row === line ? '' : ` (line ${line})`}`]
+    .concat(column === '' ? [] : column)
+    .join(', ')
 
-const alsoIn = ({ more }: Problem) => (more === undefined ? '' : ` (and ${more.toLocaleString('en')} more)`)
+const andMore = ({ more }: Problem) => (more === undefined ? '' : ` (and ${more.toLocaleString('en')} more)`)
 
 const rules: Readonly<Record<Rule, string>> = {
   number: 'is not a number that this field accepts',
@@ -150,14 +126,14 @@ const rules: Readonly<Record<Rule, string>> = {
   value: 'is not one of the values that this field accepts',
   length: 'is longer than this field allows',
   min: 'is less than this field allows',
-  email: 'is not an e-mail address',
-  null: 'would become null, and this field can’t be null',
-  ambiguous: 'reads in more than one way: set --locale, --decimal or --dates',
-  lookup: 'is not in the look-up file',
-  required: 'is required, and is empty',
-  double: 'stands for the same change as another row',
+  email: 'is not a valid email address',
+  null: 'would set the field to null, which it does not allow',
+  ambiguous: 'can be read in more than one way. Set --locale, --decimal or --dates',
+  lookup: 'is not in the lookup file',
+  required: 'is required, but empty',
+  duplicate: 'is the same change as another row',
   differs: 'differs from the first row of the same change',
   column: 'is not a column that this import can use, or is missing',
   cells: 'does not have as many cells as the header',
-  expected: 'is not what was expected of the file',
+  expected: 'does not match what was expected of the file',
 }

@@ -1,22 +1,22 @@
 import { basename } from 'node:path'
 import { nearestName } from '../tables/nearest-name.ts'
-import { detectDialect } from './csv/dialect.ts'
+import { placeOf } from './csv/read-rows.ts'
+import { openTable, readTable } from './csv/table.ts'
 import { InvalidFileError, MappingError, UnreadableFileError } from './errors.ts'
-import { placeOf, readRows } from './csv/read-rows.ts'
-import type { SourceRow } from './csv/scanner.ts'
 
-/** An id as the service has them: numbers, or texts like `sub_1`. Anything else is a slip of the sheet (`501.0`). */
+/** An id of the service: a number, or a text like `sub_1`. Anything else is a mistake in the sheet (`501.0`). */
 const id = /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$/
 
 export const isId = (text: string): boolean => id.test(text)
 
-/** What an id looks like, for a sentence. */
-export const idRule = 'an id is letters, digits, _ and -, at most 100'
+/** The form of an id, for a sentence. */
+export const idRule = 'ids consist of letters, digits, _ and -, and have at most 100 characters'
 
-/** So many wrong cells are named. */
-const namedProblems = 10
+/** Wrong cells that a message lists. */
+const mostListed = 10
+const longestShown = 40
 
-/** The ids in one column of a CSV file, in its order. `empty` counts rows without one, as the ids are taken. */
+/** The ids in one column of a CSV file, in its order. `empty` counts rows without one while the ids are read. */
 export interface IdColumn {
   column: string
   empty: number
@@ -24,72 +24,84 @@ export interface IdColumn {
 }
 
 /**
- * Finds the column of a file that holds ids: the one named, else the one called `id`.
- * @throws {UnreadableFileError} where it is no CSV file
- * @throws {MappingError} where it has no such column
- * @throws {InvalidFileError} from `ids`, at the end, where cells hold what can't be an id
+ * Finds the column of a file that has the ids: the one named, or else the one called `id`.
+ * @throws {UnreadableFileError} if it is not a CSV file with rows
+ * @throws {MappingError} if it has no such column
+ * @throws {InvalidFileError} from `ids`, at the end, if cells are not ids
  */
-export async function openIdColumn(of: { path: string; column?: string | undefined }): Promise<IdColumn> {
-  const { path } = of
+export async function openIdColumn({
+  path,
+  column: asked,
+}: {
+  path: string
+  column?: string | undefined
+}): Promise<IdColumn> {
   const name = basename(path)
-  const dialect = await detectDialect(path)
-  const rows = readRows({ path, dialect })
-  const header = (await rows.next()).value?.cells.map((cell: string) => cell.trim()) ?? []
-  await rows.return(undefined)
-  const { at, column } = findColumn({ header, name, asked: of.column })
+  const table = await openTable(path)
+  const header = table.header.map((cell) => cell.trim())
+  const at = findColumn({ header, name, asked })
+  const column = header[at] ?? ''
   const found: IdColumn = {
     column,
     empty: 0,
     async *ids() {
-      const problems: { place: string; what: string }[] = []
-      let wrong = 0
-      const tell = (row: SourceRow, what: string) => {
-        wrong++
-        if (problems.length < namedProblems) problems.push({ place: placeOf(row), what })
-      }
-      let isHeader = true
+      const wrong: { place: string; content: string }[] = []
+      let wrongRows = 0
       let count = 0
-      for await (const row of readRows({ path, dialect })) {
+      for await (const row of readTable(path, table)) {
         const text = (row.cells[at] ?? '').trim()
-        if (isHeader) isHeader = false
-        // A comma inside a cell without quotes: which cell is the id's is not known then.
-        else if (row.cells.length > header.length)
-          tell(row, `${row.cells.length} cells, and the header ${header.length}`)
-        else if (text === '') found.empty++
-        else if (!isId(text)) tell(row, shorten(text))
-        else {
+        // With a comma in a cell without quotes, it is unknown which cell is the id.
+        const isShaped = row.cells.length <= header.length
+        if (isShaped && text === '') found.empty++
+        else if (isShaped && isId(text)) {
           count++
           yield text
+        } else {
+          wrongRows++
+          const content = isShaped
+            ? shorten(text)
+            : `${row.cells.length} cells, but the header has ${header.length}`
+          if (wrong.length < mostListed) wrong.push({ place: placeOf(row), content })
         }
       }
-      if (wrong > 0) {
-        const message = (rows: readonly string[]) =>
-          `The column ${column} of ${name} has ${wrong === 1 ? 'a row' : `${wrong} rows`} without a plain id (${idRule}): ${rows.join('; ')}${wrong > rows.length ? '; ...' : ''}. Fix them, or name another column.`
-        throw new InvalidFileError(message(problems.map(({ place, what }) => `${place} has ${what}`)), {
-          withoutValues: message(problems.map(({ place }) => place)),
+      if (wrongRows > 0) {
+        const toMessage = (rows: readonly string[]) =>
+          `The column ${column} of ${name} has ${wrongRows === 1 ? '1 row' : `${wrongRows} rows`} without a valid id (${idRule}): ${rows.join('; ')}${wrongRows > rows.length ? '; ...' : ''}. Fix them, or name another column.`
+        throw new InvalidFileError(toMessage(wrong.map(({ place, content }) => `${place} has ${content}`)), {
+          withoutValues: toMessage(wrong.map(({ place }) => place)),
         })
       }
-      if (count === 0) throw new UnreadableFileError(`The column ${column} of ${name} holds no id.`)
+      if (count === 0) throw new UnreadableFileError(`The column ${column} of ${name} has no ids.`)
     },
   }
   return found
 }
 
-const shorten = (text: string) => (text.length > 40 ? `${text.slice(0, 40)}...` : text)
+const shorten = (text: string) => (text.length > longestShown ? `${text.slice(0, longestShown)}...` : text)
 
-function findColumn(of: { header: readonly string[]; name: string; asked: string | undefined }) {
-  const { header, name, asked = 'id' } = of
-  const at = header.findIndex((cell) => cell.toLowerCase() === asked.trim().toLowerCase())
+function findColumn({
+  header,
+  name,
+  asked,
+}: {
+  header: readonly string[]
+  name: string
+  asked: string | undefined
+}): number {
+  const wanted = (asked ?? 'id').trim()
+  const isWanted = (cell: string) => cell.toLowerCase() === wanted.toLowerCase()
+  const at = header.findIndex(isWanted)
   if (at === -1) {
-    const nearest = nearestName(asked, header)
-    const meant = nearest === undefined ? `Its columns are ${header.join(', ')}.` : `Did you mean ${nearest}?`
-    const how = of.asked === undefined ? ' Name the one that holds the ids.' : ''
-    const missing = `${name} has no column ${asked}.`
-    throw new MappingError(`${missing} ${meant}${how}`, { withoutValues: `${missing}${how}` })
+    const nearest = nearestName(wanted, header)
+    const suggestion =
+      nearest === undefined ? `Its columns are ${header.join(', ')}.` : `Did you mean ${nearest}?`
+    const advice = asked === undefined ? ' Name the column that has the ids.' : ''
+    const missing = `${name} has no column ${wanted}.`
+    throw new MappingError(`${missing} ${suggestion}${advice}`, { withoutValues: `${missing}${advice}` })
   }
-  if (header.some((cell, other) => other > at && cell.toLowerCase() === header[at]?.toLowerCase()))
-    throw new MappingError(`${name} has two columns ${header[at]}. Rename the one that is not meant.`, {
-      withoutValues: `${name} has two columns ${asked}. Rename the one that is not meant.`,
+  if (header.filter(isWanted).length > 1)
+    throw new MappingError(`${name} has two columns ${header[at]}. Rename one of them.`, {
+      withoutValues: `${name} has two columns ${wanted}. Rename one of them.`,
     })
-  return { at, column: header[at] ?? asked }
+  return at
 }

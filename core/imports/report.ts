@@ -88,7 +88,8 @@ async function writeFiles(
   const { ledger, plan, dataDir, folder, names, report, pace } = options
   const fresh = await mkdtemp(join(folder, '.report-'))
   try {
-    const file = await fileOf({ plan, dataDir })
+    const { check } = await readRunNotes(folder)
+    const file = await fileOf({ plan, dataDir, check })
     for (const sheet of names) {
       const results = resultsOf({ ledger, run: plan.run })
       await writeResults({ ...file, sheet, results, to: join(fresh, runFiles[sheet]) })

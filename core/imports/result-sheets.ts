@@ -9,7 +9,7 @@ import type { Encoding } from './csv/dialect.ts'
 import { createEncoder } from './csv/encode.ts'
 import type { Unit } from './group-rows.ts'
 import { type ImportKind, importKinds } from './kinds.ts'
-import { resultColumns } from './mapping/column-mapping.ts'
+import { resultColumns } from './csv/table.ts'
 import { type ImportFile, openUnits } from './open-file.ts'
 
 /** What became of one change of a file. Times are milliseconds since 1970. */
@@ -54,7 +54,10 @@ export interface WriteResultsOptions extends ImportFile {
  * them. Each cell is as it was, with a `'` before what a spreadsheet would run; an import takes that off again. The file appears under its name when it is whole. Gives the number of rows.
  */
 export async function writeResults({ sheet, results, to, ...file }: WriteResultsOptions): Promise<number> {
-  const { dialect, header, units } = await openUnits(file)
+  const {
+    table: { dialect, header },
+    units,
+  } = await openUnits(file)
   const { status, columns } = sheets[sheet]
   // Of a file that was a results file itself, ours are replaced.
   const own = header.flatMap((column, index) =>

@@ -1,36 +1,39 @@
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import type { RetentionAudit } from '../changes/audit/finding.ts'
+import { type Identity, refuseOther } from '../runs/identity.ts'
+import { runFolder } from '../runs/known-run.ts'
 import { type Decision, type EndedNote, readDecisions, readNote } from '../runs/run-files.ts'
+import { resolveInside } from '../storage/inside.ts'
 import type { FileCheck } from './check.ts'
 import type { ControlTotals } from './control-totals.ts'
 import { type ImportPlan, runFiles } from './plan.ts'
 import type { ImportFile } from './open-file.ts'
 import { readMapping } from './mapping/mapping.ts'
 
-/** What was staged of a file. Counts only: it is part of the history too. */
+/** What was staged of a file. Counts only, because it is part of the history too. */
 export interface StagedNote {
   rows: number
   changes: number
-  /** How many of them are in the ledger, those that are closed from the start included. */
+  /** How many of them are in the ledger, including those that are closed from the start. */
   staged: number
   invalid: number
   problems: number
-  /** Left out because an earlier run did them, or because the service had them. */
+  /** Skipped because an earlier run did them, or because the service has them. */
   doneEarlier: number
   existed: number
   totals: ControlTotals
-  /** The newest `created` of the list before the first send; the lower end of the audit. */
+  /** The newest `created` of the list before the first send: where the audit begins. */
   newestBefore?: string
-  /** Why the look for what the service has already may have missed something; empty where it was proven. */
+  /** Why the search for existing records may have missed some; empty if it was proven. */
   existingReasons: string[]
 }
 
-/** The first of the findings of an audit; all of them are in a file beside it. */
+/** The first findings of an audit; `findings.jsonl` has all of them. */
 export interface AuditNote extends RetentionAudit {
   first: { row: number; words: string }[]
 }
 
-/** What is known of a run beside its rows, which are in the ledger. Everything may be missing: runs die. */
+/** What is known of a run besides its rows, which are in the ledger. Any part may be missing: runs die. */
 export interface RunNotes {
   check: FileCheck | undefined
   staged: StagedNote | undefined
@@ -53,26 +56,48 @@ export async function readRunNotes(folder: string): Promise<RunNotes> {
 export const readPlan = (folder: string): Promise<ImportPlan | undefined> =>
   readNote<ImportPlan>(join(folder, runFiles.plan))
 
-/** The file of a run as it is read for a check, for staging and for its results. */
+/**
+ * The plan of an import; undefined if no such run is in the data folder, or if one of its files is elsewhere.
+ *
+ * @throws {WrongWorker}
+ */
+export async function findImport(
+  { dataDir, identity }: { dataDir: string; identity: Identity },
+  run: string,
+): Promise<ImportPlan | undefined> {
+  const folder = await runFolder({ dataDir, room: 'imports', run })
+  const plan = folder === undefined ? undefined : await readPlan(folder)
+  if (folder === undefined || plan?.run !== run || plan.folder !== relative(dataDir, folder)) return undefined
+  for (const path of [plan.file, plan.mapping, plan.lines ?? plan.file])
+    if ((await resolveInside({ root: folder, path: join(dataDir, path) })) === undefined) return undefined
+  refuseOther({ run: plan.identity, worker: identity })
+  return plan
+}
+
+/** The file of a run as it is read for its check, its staging and its results. */
 export async function fileOf({
   plan,
   dataDir,
+  check,
 }: {
   plan: Pick<ImportPlan, 'kind' | 'file' | 'lines' | 'mapping' | 'columns'>
   dataDir: string
+  /** The check of the same file, so that it is not examined again. */
+  check?: FileCheck | undefined
 }): Promise<ImportFile> {
   return {
     kind: plan.kind,
     path: join(dataDir, plan.file),
     mapping: await readMapping(join(dataDir, plan.mapping)),
-    ...(plan.columns !== undefined && { columns: plan.columns }),
-    ...(plan.lines !== undefined && { lines: join(dataDir, plan.lines) }),
+    columns: plan.columns,
+    lines: plan.lines === undefined ? undefined : join(dataDir, plan.lines),
+    tables: check?.tables,
   }
 }
 
-/** What of a file is staged, and how much of it is still to be sent. */
+/** What is staged of a file, and how much of it is still to be sent. */
 export interface Staged extends StagedNote {
   open: number
-  /** Rows that go first, unlike each other; none where there are few, or where the run was sending before. */
+  /** Different rows that are sent first; none if there are few, or if the run has sent rows before. */
   canary: number[]
 }

@@ -8,7 +8,7 @@ import type { Identity } from '../runs/identity.ts'
 import type { Execution } from '../runs/name.ts'
 import type { AskedImport } from './input.ts'
 
-/** Two hours: as long as a person may be at lunch, and not so long that prices and people change meanwhile. */
+/** Two hours: long enough for an operator at lunch, short enough that prices and people stay the same. */
 const defaultApprovalMs = 2 * 3_600_000
 const defaultCanary = 3
 
@@ -20,7 +20,7 @@ interface PlanOptions {
     settleMs: number
   }
   execution: Execution
-  /** When the run was started first (ISO 8601). */
+  /** When the run was first started (ISO 8601). */
   startedAt: string
   asked: AskedImport
   copied: CopiedInput
@@ -31,7 +31,7 @@ interface PlanOptions {
   source: string
 }
 
-/** What was asked for, with the defaults, and with what a person has said to the same run before. */
+/** The input with its defaults, and with what has been approved in the same run before. */
 export async function toImportPlan(options: PlanOptions): Promise<ImportPlan> {
   const { deps, asked, execution, run, folder, fingerprint, source } = options
   const decisions = await readDecisions(join(deps.dataDir, folder))
@@ -47,7 +47,7 @@ export async function toImportPlan(options: PlanOptions): Promise<ImportPlan> {
     fingerprint,
     ...inputOf(options),
     ...policiesOf(asked),
-    ...bearingOf(options),
+    ...approvalSettings(options),
     limits: limitsOf(asked),
     decided: {
       approval: decisions.some(({ about }) => about === 'approval'),
@@ -80,8 +80,7 @@ function policiesOf(asked: AskedImport) {
   } as const
 }
 
-/** When it waits, and for whom. */
-function bearingOf({ deps, asked }: PlanOptions) {
+function approvalSettings({ deps, asked }: PlanOptions) {
   const { approval = false, approvalWait, breakerWaits, verifyAfter } = asked
   return {
     canary: asked.canary ?? defaultCanary,

@@ -1,21 +1,23 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { constants, copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import { syncPath } from '../storage/durable.ts'
+import { UnreadableFileError } from './errors.ts'
 import { refuseLarge } from './file-size.ts'
 import type { ImportKindName } from './kinds.ts'
 import type { Mapping } from './mapping/mapping.ts'
+import { type ImportPlan, runFiles } from './plan.ts'
 
-/** What an import reads, wherever it lies; the look-up files of the mapping included. */
+/** The files that an import reads, including the lookup files of the mapping. */
 export interface InputFiles {
   file: string
   lines?: string | undefined
-  /** With absolute paths of its look-up files. */
+  /** With absolute paths of its lookup files. */
   mapping: Mapping
 }
 
-/** The same, in a folder of their own: names relative to it. */
+/** The same files in a folder of their own; names are relative to it. */
 export interface CopiedInput {
   file: string
   lines?: string
@@ -25,8 +27,8 @@ export interface CopiedInput {
 }
 
 /**
- * Copies all that an import reads durably into one folder, where nobody changes it under way. Each file keeps its name, which
- * messages show, and gets a folder of its own: no name that somebody chose decides where anything is written.
+ * Copies the files of an import durably into one folder, where nobody changes them. Each file keeps its name, which
+ * messages show, and gets a folder of its own: no name from outside decides where anything is written.
  */
 export async function copyInput({ files, to }: { files: InputFiles; to: string }): Promise<CopiedInput> {
   const copy = async (path: string, folder: string, sort: 'table' | 'lookup' = 'table') => {
@@ -36,17 +38,16 @@ export async function copyInput({ files, to }: { files: InputFiles; to: string }
     await copyFile(path, join(to, name), constants.COPYFILE_EXCL)
     return name
   }
+  const { lookups, ...mapping } = files.mapping
   const file = await copy(files.file, 'file')
-  const lookups: [string, string][] = []
-  for (const [field, path] of Object.entries(files.mapping.lookups ?? {}))
-    lookups.push([field, await copy(path, join('lookups', String(lookups.length + 1)), 'lookup')])
-  const { lookups: _, ...said } = files.mapping
+  const copiedLookups: Record<string, string> = {}
+  for (const [index, [field, path]] of Object.entries(lookups ?? {}).entries())
+    copiedLookups[field] = await copy(path, join('lookups', String(index + 1)), 'lookup')
   const names = { file, ...(files.lines !== undefined && { lines: await copy(files.lines, 'lines') }) }
-  const byField = Object.fromEntries(lookups)
-  const mapping = { ...said, ...(lookups.length > 0 && { lookups: byField }) }
-  await writeFile(join(to, mappingFile), JSON.stringify(mapping), { flag: 'wx' })
-  const copied = toCopied(names, byField)
-  // The plan, which is durable, must not speak of a copy that a power failure cuts short.
+  const stored = lookups === undefined ? mapping : { ...mapping, lookups: copiedLookups }
+  await writeFile(join(to, mappingFile), JSON.stringify(stored), { flag: 'wx' })
+  const copied = toCopied(names, stored)
+  // The plan, which is durable, must not name a copy that a power failure cut short.
   const folders = copied.all.flatMap((name) => [dirname(name), dirname(dirname(name))])
   for (const name of new Set([...copied.all, ...folders, '.'])) await syncPath(join(to, name))
   return copied
@@ -54,33 +55,17 @@ export async function copyInput({ files, to }: { files: InputFiles; to: string }
 
 const mappingFile = 'mapping.json'
 
-/** What `copyInput` has put into a folder. */
-export async function copiedIn({
-  folder,
-  ...names
-}: {
-  folder: string
-  file: string
-  lines?: string
-}): Promise<CopiedInput> {
-  const { lookups } = JSON.parse(await readFile(join(folder, mappingFile), 'utf8')) as Mapping
-  return toCopied(names, lookups ?? {})
-}
-
-function toCopied(names: { file: string; lines?: string }, lookups: Record<string, string>): CopiedInput {
+function toCopied(names: { file: string; lines?: string }, { lookups = {} }: Mapping): CopiedInput {
   const { file, lines } = names
   const all = [file, mappingFile, ...Object.values(lookups), ...(lines === undefined ? [] : [lines])]
   return { ...names, mapping: mappingFile, all }
 }
 
-/**
- * The same for the same rows read the same way, and for nothing else: an import of it that has not ended goes on
- * instead of beginning anew.
- */
+/** Equal for the same rows read the same way, and for nothing else: such an import resumes instead of starting over. */
 export async function fingerprintOf({
   folder,
   copied,
-  ...what
+  ...reading
 }: {
   folder: string
   copied: CopiedInput
@@ -90,11 +75,43 @@ export async function fingerprintOf({
   columns: readonly string[] | undefined
   sendAgain: readonly number[]
 }): Promise<string> {
-  const hash = createHash('sha256').update(JSON.stringify(what, Object.keys(what).toSorted()))
+  const hash = createHash('sha256').update(JSON.stringify(reading, Object.keys(reading).toSorted()))
   for (const name of copied.all) {
     hash.update(`\n${name}\n`)
     for await (const chunk of createReadStream(join(folder, name)) as AsyncIterable<Buffer>)
       hash.update(chunk)
   }
   return hash.digest('hex').slice(0, 32)
+}
+
+type RunInput = Pick<
+  ImportPlan,
+  'folder' | 'fingerprint' | 'kind' | 'file' | 'lines' | 'columns' | 'sendAgain' | 'identity'
+>
+
+/** Whether the copy in a run's folder still has the content it had when the run started. */
+export async function isCopyIntact({ plan, dataDir }: { plan: RunInput; dataDir: string }): Promise<boolean> {
+  const { kind, columns, sendAgain, identity, file, lines } = plan
+  const { workspace, mode } = identity
+  const input = join(plan.folder, runFiles.input)
+  const folder = join(dataDir, input)
+  const names = { file: relative(input, file), ...(lines !== undefined && { lines: relative(input, lines) }) }
+  try {
+    const copied = toCopied(names, JSON.parse(await readFile(join(folder, mappingFile), 'utf8')) as Mapping)
+    const reading = { kind, columns, sendAgain, workspace, mode }
+    return (await fingerprintOf({ folder, copied, ...reading })) === plan.fingerprint
+  } catch (error) {
+    if (error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === 'ENOENT') return false
+    throw error
+  }
+}
+
+/** @throws {UnreadableFileError} if the copy in the run's folder is damaged */
+export async function refuseDamagedCopy(options: { plan: RunInput; dataDir: string }): Promise<void> {
+  if (await isCopyIntact(options)) return
+  const path = join(options.dataDir, options.plan.folder, runFiles.input)
+  throw new UnreadableFileError(
+    `The run's copy of its file, in ${path}, is damaged: it was truncated or changed after the run started. Nothing ` +
+      'was sent. Start the same import again with the original file.',
+  )
 }

@@ -93,7 +93,7 @@ async function findFile({ names, options }: Call): Promise<IdFile | undefined> {
 
 function checkIds({ names }: Call): void {
   const wrong = names.filter((name) => !isId(name))
-  if (wrong.length > 0) throw new UsageError(`${wrong.join(', ')} can be no id; ${idRule}.`)
+  if (wrong.length > 0) throw new UsageError(`${wrong.join(', ')}: not valid; ${idRule}.`)
 }
 
 /** Reads it once as the run will: a file with a wrong cell is told before anything is started. */

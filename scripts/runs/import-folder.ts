@@ -3,7 +3,7 @@ import { basename, join, relative } from 'node:path'
 import { randomUUID } from 'node:crypto'
 import { toFileName } from '../../core/storage/file-name.ts'
 import { copyInput, fingerprintOf } from '../../core/imports/upload.ts'
-import { handedIn, type ImportPlan } from '../../core/imports/plan.ts'
+import { uploadPrefix, type ImportPlan } from '../../core/imports/plan.ts'
 import { readPlan, readRunNotes } from '../../core/imports/run-files.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import type { ImportOrder } from './import-request.ts'
@@ -32,7 +32,7 @@ export async function handIn({
   order: ImportOrder
 }): Promise<HandedIn> {
   const { dataDir, billing } = settings
-  const folder = join(dataDir, 'imports', `${handedIn}${randomUUID()}`)
+  const folder = join(dataDir, 'imports', `${uploadPrefix}${randomUUID()}`)
   await mkdir(folder, { recursive: true })
   const remove = () => rm(folder, { recursive: true, force: true })
   try {

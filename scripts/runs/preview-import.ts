@@ -7,10 +7,10 @@ import { toPrintableLine } from '../../core/runs/view/printable.ts'
 import { formatTable } from '../terminal/format.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-/** So many problems fit on a screen; all of them come out of a dry run with --json. */
+/** Problems that fit on a screen; `check.json` in the run's folder lists up to a thousand. */
 const mostShown = 20
 
-/** Looks at the whole file before any server is started, shows its control totals, and refuses what can't be sent. */
+/** Checks the whole file before any server is started, shows its control totals, and refuses it if it cannot be sent. */
 export async function previewImport({
   order,
   terminal,
@@ -31,11 +31,12 @@ export async function previewImport({
   })
   for (const line of describe(check)) terminal.note(line)
   if (check.problemCount > 0 && (check.stopped || order.onInvalid === 'stop')) {
-    const many = check.problemCount === 1 ? 'a problem' : `${check.problemCount} problems`
-    throw new RefusedError(`${check.file} has ${many}, and nothing of it was sent.`, {
+    const many =
+      check.problemCount === 1 ? '1 problem' : `${check.problemCount.toLocaleString('en')} problems`
+    throw new RefusedError(`${check.file} has ${many}, so nothing was sent.`, {
       hint: check.stopped
-        ? 'Mend the file, or say how it is to be read.'
-        : 'Mend the rows, or leave them out with --on-invalid skip.',
+        ? 'Fix the file, or set how it is read.'
+        : 'Fix the rows, or skip them with --on-invalid skip.',
     })
   }
   return check
@@ -55,7 +56,7 @@ function describe(check: FileCheck): string[] {
     ...groups.map(([value, of]) => row(`${totals.by?.field} ${value}`, of)),
     row(`all ${totals.rows} rows`, totals),
   ]
-  const left = ignored.map(({ column, why }) => `${column} is left out: ${why}`)
+  const left = ignored.map(({ column, reason }) => `${column} is ignored: ${reason}`)
   const cells = columns.flatMap(({ column, empty, null: nulls }) =>
     empty + nulls === 0 ? [] : [`${column}: ${empty} empty, ${nulls} \\N`],
   )

@@ -1,31 +1,33 @@
-import type { CellReading } from './field-value.ts'
 import type { FieldMeta } from '../../billing/resources/fields.ts'
+import type { Rule } from '../problems.ts'
 import { type DateOrder, readDate } from './dates.ts'
-import { faultOf, toJsonNumber } from './field-value.ts'
+import { type CellReading, faultOf, toJsonNumber } from './field-value.ts'
 import { readJsonCell } from './json-cell.ts'
 import type { Conventions } from './locale.ts'
-import { type DecimalMark, aboutScientific, isScientific, type NotRead, readNumber } from './numbers.ts'
-import type { Rule } from '../problems.ts'
+import { type DecimalMark, explainScientific, isScientific, readNumber, type Unreadable } from './numbers.ts'
 
 export interface CellToRead {
   text: string
   meta: FieldMeta
-  /** Where the cell stands, for what a later cell contradicts. */
+  /** The row of the cell, for a later cell that contradicts it. */
   row: number
-  /** Blanks around it are no part of it. */
+  /** Whitespace around the text is not part of it. */
   trimmed: boolean
 }
 
-/** Reads cells of one file; an empty cell and `\N` never come here. */
+/** Reads the cells of one file. Empty cells and `\N` are handled before. */
 export type CellReader = (cell: CellToRead) => CellReading
 
 /**
- * A file is read one way: a cell that only reads with a decimal comma, below one that only reads with a point,
- * stops it, as does a month first below a day first.
+ * All cells of a file must follow one convention: a cell that only reads with a decimal comma, after one that only
+ * reads with a point, stops the file; so does a month first after a day first.
  */
 export function createCellReader({ conventions }: { conventions: Conventions }): CellReader {
-  const mark = createWatch<DecimalMark>({ ',': 'a decimal comma', '.': 'a decimal point' })
-  const order = createWatch<DateOrder>({
+  const contradictsMark = createConsistencyCheck<DecimalMark>({
+    ',': 'a decimal comma',
+    '.': 'a decimal point',
+  })
+  const contradictsOrder = createConsistencyCheck<DateOrder>({
     dmy: 'the day first',
     mdy: 'the month first',
     ymd: 'the year first',
@@ -33,37 +35,27 @@ export function createCellReader({ conventions }: { conventions: Conventions }):
 
   function number({ text, meta, row }: CellToRead): CellReading {
     const reading = readNumber(text, conventions.decimal)
-    if ('wrong' in reading) return unread('number', reading)
-    if ('readings' in reading)
-      return ambiguous(`reads both as ${reading.readings.join(' and as ')}`, '--decimal , or --decimal .')
-    const against = mark({ seen: reading.mark, row })
-    if (against !== undefined) return ambiguous(against, '--decimal , or --decimal .')
+    if ('message' in reading) return unread('number', reading)
+    if ('readings' in reading) return ambiguous(twoReadings(reading.readings), '--decimal , or --decimal .')
+    const contradiction = contradictsMark(reading.mark, row)
+    if (contradiction !== undefined) return ambiguous(contradiction, '--decimal , or --decimal .')
     const digits = meta.kind === 'integer' ? wholeOf(reading.number) : reading.number
-    if (digits === undefined)
-      return unread('number', { wrong: `is ${reading.number}, and a whole number is asked for` })
+    if (digits === undefined) return unread('number', { message: 'is not a whole number' })
     return checked({ text: digits, meta, value: toJsonNumber(digits) })
   }
 
   function date({ text, meta, row }: CellToRead): CellReading {
     const reading = readDate(text, conventions.dates)
-    if ('wrong' in reading) return unread('date', reading)
-    if ('readings' in reading)
-      return ambiguous(`reads both as ${reading.readings.join(' and as ')}`, '--dates dmy or --dates mdy')
-    const against = order({ seen: reading.order, row })
-    if (against !== undefined) return ambiguous(against, '--dates dmy or --dates mdy')
+    if ('message' in reading) return unread('date', reading)
+    if ('readings' in reading) return ambiguous(twoReadings(reading.readings), '--dates dmy or --dates mdy')
+    const contradiction = contradictsOrder(reading.order, row)
+    if (contradiction !== undefined) return ambiguous(contradiction, '--dates dmy or --dates mdy')
     return checked({ text: reading.date, meta, value: reading.date })
   }
 
-  function text({ text, meta, trimmed }: CellToRead): CellReading {
-    if (isScientific(text)) return unread('number', aboutScientific(text))
-    const isWord = trimmed || meta.values !== undefined || meta.format === 'email'
-    const value = isWord ? text.trim() : text
-    return checked({ text: value, meta, value })
-  }
-
   const readers: Readonly<Record<FieldMeta['kind'], CellReader>> = {
-    text,
-    timestamp: text,
+    text: readText,
+    timestamp: readText,
     integer: number,
     decimal: number,
     date,
@@ -75,20 +67,27 @@ export function createCellReader({ conventions }: { conventions: Conventions }):
   return (cell) => readers[cell.meta.kind](cell)
 }
 
-/** Remembers where a file first showed which way it is written, and says so where a cell shows another. */
-function createWatch<Way extends string>(names: Readonly<Record<Way, string>>) {
+/** Remembers where a file first showed its convention, and describes the contradiction if a later cell differs. */
+function createConsistencyCheck<Way extends string>(names: Readonly<Record<Way, string>>) {
   let first: { way: Way; row: number } | undefined
-  return ({ seen, row }: { seen: Way | undefined; row: number }): string | undefined => {
-    if (seen === undefined) return undefined
-    first ??= { way: seen, row }
-    return first.way === seen ? undefined : `has ${names[seen]}, and row ${first.row} has ${names[first.way]}`
+  return (way: Way | undefined, row: number): string | undefined => {
+    if (way === undefined) return undefined
+    first ??= { way, row }
+    return first.way === way ? undefined : `has ${names[way]}, but row ${first.row} has ${names[first.way]}`
   }
 }
 
-/** Zeros behind the decimal mark lose nothing (`7.0`, as some programs write every number). */
+function readText({ text, meta, trimmed }: CellToRead): CellReading {
+  if (isScientific(text)) return unread('number', explainScientific(text))
+  const isWord = trimmed || meta.values !== undefined || meta.format === 'email'
+  const value = isWord ? text.trim() : text
+  return checked({ text: value, meta, value })
+}
+
+/** Zeros after the decimal mark lose nothing (`7.0`, as some programs write every number). */
 const wholeOf = (number: string): string | undefined => /^(-?\d+)(?:\.0+)?$/.exec(number)?.[1]
 
-/** Also what a spreadsheet makes of the words in Spanish. */
+/** Spreadsheets in Spanish write the words in Spanish. */
 const booleans: Readonly<Record<string, boolean>> = {
   true: true,
   false: false,
@@ -108,8 +107,7 @@ function readBoolean({ text }: CellToRead): CellReading {
   const word = text.trim().toLowerCase()
   const value = booleans[word]
   if (value !== undefined) return { value }
-  const fix = nearBooleans[word]
-  return unread('boolean', { wrong: 'is neither true nor false', ...(fix === undefined ? {} : { fix }) })
+  return { fault: { rule: 'boolean', message: 'is neither true nor false', fix: nearBooleans[word] } }
 }
 
 function checked({ text, meta, value }: { text: string; meta: FieldMeta; value: unknown }): CellReading {
@@ -117,11 +115,13 @@ function checked({ text, meta, value }: { text: string; meta: FieldMeta; value: 
   return fault === undefined ? { value } : { fault }
 }
 
-function unread(rule: Rule, { wrong, fix, ambiguous }: NotRead): CellReading {
-  if (ambiguous === true) return { fault: { rule: 'ambiguous', words: wrong, stops: true } }
-  return { fault: { rule, words: wrong, ...(fix === undefined ? {} : { fix }) } }
+function unread(rule: Rule, { message, fix, ambiguous }: Unreadable): CellReading {
+  if (ambiguous === true) return { fault: { rule: 'ambiguous', message, stops: true } }
+  return { fault: { rule, message, fix } }
 }
 
-const ambiguous = (words: string, options: string): CellReading => ({
-  fault: { rule: 'ambiguous', words: `${words}: say which with --locale, ${options}`, stops: true },
+const twoReadings = (readings: readonly string[]) => `could mean ${readings.join(' or ')}`
+
+const ambiguous = (message: string, options: string): CellReading => ({
+  fault: { rule: 'ambiguous', message: `${message}. Set --locale, ${options}`, stops: true },
 })

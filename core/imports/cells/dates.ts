@@ -1,15 +1,15 @@
 import { isDate } from '../../tables/instants.ts'
-import type { NotRead } from './numbers.ts'
+import type { Unreadable } from './numbers.ts'
 
 export const dateOrders = ['dmy', 'mdy', 'ymd'] as const
 export type DateOrder = (typeof dateOrders)[number]
 
 export type DateReading =
-  /** As YYYY-MM-DD. `order`: the only one of day and month first under which it reads at all. */
+  /** As YYYY-MM-DD. `order`: the only order, day or month first, under which it reads as a date. */
   | { date: string; order?: DateOrder }
-  /** It reads both ways, as two days: the first with the day first, the second with the month first. */
+  /** It reads as two different days: the first with the day first, the second with the month first. */
   | { readings: [string, string] }
-  | NotRead
+  | Unreadable
 
 const yearFirst = /^(\d{4})([-/.])(\d{1,2})\2(\d{1,2})$/
 const yearLast = /^(\d{1,2})([-/.])(\d{1,2})\2(\d{4})$/
@@ -21,20 +21,20 @@ export function readDate(cell: string, order?: DateOrder): DateReading {
   const first = yearFirst.exec(text)
   if (first !== null) return existing(toDate(first[1], first[3], first[4]))
   const last = yearLast.exec(text)
-  if (last === null) return aboutWrong(text)
-  const [, one, , two, year] = last
-  const days = { dmy: toDate(year, two, one), mdy: toDate(year, one, two) }
-  if (order === 'ymd') return { wrong: 'is not a date that begins with the year' }
+  if (last === null) return explain(text)
+  const [, day, , month, year] = last
+  const days = { dmy: toDate(year, month, day), mdy: toDate(year, day, month) }
+  if (order === 'ymd') return { message: 'is not a date that begins with the year' }
   if (order !== undefined) return existing(days[order], days[order === 'dmy' ? 'mdy' : 'dmy'])
   if (days.dmy === days.mdy) return existing(days.dmy)
   const [dmy, mdy] = [isDate(days.dmy), isDate(days.mdy)]
   if (dmy && mdy) return { readings: [days.dmy, days.mdy] }
   if (dmy) return { date: days.dmy, order: 'dmy' }
   if (mdy) return { date: days.mdy, order: 'mdy' }
-  return { wrong: 'is a date that does not exist' }
+  return { message: nonexistent }
 }
 
-/** Writes a YYYY-MM-DD date as people of an order do. */
+/** Writes a YYYY-MM-DD date in an order. */
 export function writeDate(date: string, order: DateOrder): string {
   const [year, month, day] = date.split('-')
   return order === 'dmy' ? `${day}-${month}-${year}` : order === 'mdy' ? `${month}/${day}/${year}` : date
@@ -43,17 +43,18 @@ export function writeDate(date: string, order: DateOrder): string {
 const toDate = (year = '', month = '', day = '') =>
   `${year}-${month.padStart(2, '0')}-${day.padStart(2, '0')}`
 
-function existing(date: string, otherwise = ''): DateReading {
+const nonexistent = 'is a date that does not exist'
+
+/** `swapped`: the same digits in the other order. */
+function existing(date: string, swapped = ''): DateReading {
   if (isDate(date)) return { date }
-  return isDate(otherwise)
-    ? { wrong: 'is a date that does not exist', fix: otherwise }
-    : { wrong: 'is a date that does not exist' }
+  return isDate(swapped) ? { message: nonexistent, fix: swapped } : { message: nonexistent }
 }
 
-function aboutWrong(text: string): NotRead {
+function explain(text: string): Unreadable {
   const withoutTime = text.replace(midnight, '')
-  if (withoutTime !== text) return { wrong: 'has a time, and a date is asked for', fix: withoutTime }
+  if (withoutTime !== text) return { message: 'has a time, but the field is a date', fix: withoutTime }
   if (/^\d{1,2}[-/.]\d{1,2}[-/.]\d{2}$/.test(text))
-    return { wrong: 'is a date without its century: write the year with four digits' }
-  return { wrong: 'is not a date such as 2026-03-25' }
+    return { message: 'has a year of two digits. Write the year with four digits' }
+  return { message: 'is not a date such as 2026-03-25' }
 }

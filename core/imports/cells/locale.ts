@@ -1,18 +1,18 @@
-import type { DateOrder } from './dates.ts'
 import { MappingError } from '../errors.ts'
+import type { DateOrder } from './dates.ts'
 import type { DecimalMark } from './numbers.ts'
 
-/** How numbers and dates of a file are to be read; what is left out is not decided. */
+/** How the numbers and dates of a file are written; undefined means not decided. */
 export interface Conventions {
   decimal?: DecimalMark
   dates?: DateOrder
 }
 
-/** What a locale decides: `es-CL` has the decimal comma and the day first. */
+/** The conventions of a locale: `es-CL` has a decimal comma and puts the day first. */
 export function conventionsOf(locale: string): Required<Conventions> {
   if (!isKnown(locale))
-    throw new MappingError(`${locale} is no known locale. ${knownOnes}`, {
-      withoutValues: `The locale is not a known one. ${knownOnes}`,
+    throw new MappingError(`${locale} is not a known locale. ${advice}`, {
+      withoutValues: `The locale is not a known one. ${advice}`,
     })
   const mark = new Intl.NumberFormat(locale, { numberingSystem: 'latn' })
     .formatToParts(1.5)
@@ -25,7 +25,7 @@ export function conventionsOf(locale: string): Required<Conventions> {
   }
 }
 
-const knownOnes = 'Give one such as es-CL, es-CO, es-MX or en-US, or say it with --decimal and --dates.'
+const advice = 'Use one such as es-CL, es-CO, es-MX or en-US, or set --decimal and --dates.'
 
 function isKnown(locale: string): boolean {
   try {

@@ -1,42 +1,32 @@
 import { createRowScanner } from './scanner.ts'
 
-/** In the order in which one of two equally good ones is taken: where `;` parts cells, commas are decimals. */
+/** Of two equally good ones the first wins: where `;` separates cells, commas are decimal marks. */
 const delimiters = ['\t', ';', '|', ','] as const
 export type Delimiter = (typeof delimiters)[number]
 
-/** Rows that the header is held against. */
+/** Rows that are compared with the header. */
 const sampleRows = 50
 
 /**
- * The delimiter of a file by its beginning: the one under which most rows have as many cells as the header, then
- * the one with more columns. A file of one column has none, and a comma does.
+ * The delimiter of a file, from its beginning: the one under which most rows have as many cells as the header, then
+ * the one with more columns. A file of one column has none; it gets a comma.
  */
 export function detectDelimiter(start: string): Delimiter {
-  let best: { delimiter: Delimiter; share: number; columns: number } = {
-    delimiter: ',',
-    share: 0,
-    columns: 1,
-  }
-  for (const delimiter of delimiters) {
-    const [header, ...rows] = sampleOf({ start, delimiter })
-    const columns = header ?? 1
-    if (columns < 2) continue
-    const alike = rows.filter((cells) => cells === columns).length
-    const share = rows.length === 0 ? 1 : alike / rows.length
-    if (share > best.share || (share === best.share && columns > best.columns))
-      best = { delimiter, share, columns }
-    else if (best.columns === 1) best = { delimiter, share, columns }
-  }
-  return best.delimiter
+  const candidates = delimiters
+    .map((delimiter) => ({ delimiter, ...measure({ start, delimiter }) }))
+    .filter(({ columns }) => columns > 1)
+    .toSorted((a, b) => b.share - a.share || b.columns - a.columns)
+  return candidates[0]?.delimiter ?? ','
 }
 
-/** How many cells the first rows have. */
-function sampleOf({ start, delimiter }: { start: string; delimiter: Delimiter }): number[] {
+function measure({ start, delimiter }: { start: string; delimiter: Delimiter }) {
   const scanner = createRowScanner({ delimiter })
   const { rows } = scanner.push(start)
   // A header alone may have no line end.
-  return (rows.length > 0 ? rows : scanner.end().rows)
+  const [columns = 1, ...others] = (rows.length > 0 ? rows : scanner.end().rows)
     .filter(({ cells }) => cells.length > 1 || cells[0] !== '')
     .slice(0, sampleRows + 1)
     .map(({ cells }) => cells.length)
+  const alike = others.filter((cells) => cells === columns).length
+  return { columns, share: others.length === 0 ? 1 : alike / others.length }
 }

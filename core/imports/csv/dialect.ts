@@ -1,14 +1,14 @@
 import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { basename } from 'node:path'
-import { detectDelimiter, type Delimiter } from './delimiter.ts'
 import { UnreadableFileError } from '../errors.ts'
 import { refuseLarge } from '../file-size.ts'
-import { whyNoCsv } from './sniff-file-type.ts'
+import { detectDelimiter, type Delimiter } from './delimiter.ts'
+import { notCsvReason } from './sniff-file-type.ts'
 
 export type Encoding = 'utf-8' | 'windows-1252'
 
-/** How a CSV file is written; what is written beside it is written the same way. */
+/** The format of a CSV file. Result files are written in the same one. */
 export interface Dialect {
   delimiter: Delimiter
   encoding: Encoding
@@ -20,14 +20,14 @@ export interface Dialect {
 const startBytes = 65_536
 
 /**
- * Finds out how a file is written. The encoding is decided by all of it (one Windows-1252 letter may stand in the
- * last row), in one pass that keeps nothing.
- * @throws {UnreadableFileError} with a sentence, where it is no CSV file or is empty
+ * Detects the format of a file. Reads all of it once, because a single Windows-1252 letter in the last row decides
+ * the encoding; keeps nothing in memory.
+ * @throws {UnreadableFileError} if it is empty or not a CSV file
  */
 export async function detectDialect(path: string): Promise<Dialect> {
   const name = basename(path)
   const start = await readStart(path)
-  const reason = whyNoCsv(start)
+  const reason = notCsvReason(start)
   if (reason !== undefined) throw new UnreadableFileError(`${name} ${reason}`)
   await refuseLarge(path)
   const bom = start[0] === 0xef && start[1] === 0xbb && start[2] === 0xbf
@@ -45,7 +45,7 @@ async function readStart(path: string): Promise<Buffer> {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(startBytes), 0, startBytes, 0)
     return buffer.subarray(0, bytesRead)
   } catch (cause) {
-    throw new UnreadableFileError(`${path} can’t be read: ${(cause as Error).message}.`, { cause })
+    throw new UnreadableFileError(`${path} cannot be read: ${(cause as Error).message}.`, { cause })
   }
 }
 
@@ -62,11 +62,11 @@ async function detectEncoding({ path, name, bom }: { path: string; name: string;
   if (isUtf8) return 'utf-8'
   if (!bom && !undefinedByte) return 'windows-1252'
   throw new UnreadableFileError(
-    `${name} is written neither in UTF-8 nor in Windows-1252. Save it as "CSV UTF-8" and import that file.`,
+    `${name} is neither UTF-8 nor Windows-1252. Save it as "CSV UTF-8" and import that file.`,
   )
 }
 
-/** The bytes that stand for nothing in Windows-1252. Older code pages (850, Mac) have letters there. */
+/** Bytes without a letter in Windows-1252. Older code pages (850, Mac) have letters there. */
 const notInWindows1252 = [0x81, 0x8d, 0x8f, 0x90, 0x9d]
 
 function decodes(decode: () => string): boolean {

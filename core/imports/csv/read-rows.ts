@@ -1,45 +1,39 @@
 import { createReadStream } from 'node:fs'
 import { basename } from 'node:path'
-import type { Dialect } from './dialect.ts'
 import { UnreadableFileError } from '../errors.ts'
-import { unguardFormula } from '../../tables/formula-guard.ts'
+import type { Dialect } from './dialect.ts'
 import { createRowScanner, type Scanned, type SourceRow } from './scanner.ts'
 
-/** As many rows as a spreadsheet has, without the header: what is longer was never looked at by a person. */
+/** As many rows as a spreadsheet has below its header. */
 export const mostRows = 1_048_575
 
 /**
- * The rows of a file from its header on, without blank ones, a chunk at a time in memory. `guarded`: its cells have a
- * `'` before what would be a formula (`isGuarded`), which is taken off.
- * @throws {UnreadableFileError} where a row can't be told from the next, or there are more than `mostRows`
+ * The rows of a file, its header included and blank rows left out, one chunk at a time in memory.
+ * @throws {UnreadableFileError} if a row cannot be told from the next, or there are more than `mostRows`
  */
 export async function* readRows({
   path,
   dialect,
-  guarded = false,
 }: {
   path: string
   dialect: Dialect
-  guarded?: boolean
 }): AsyncGenerator<SourceRow> {
   const name = basename(path)
   const decoder = new TextDecoder(dialect.encoding)
   const scanner = createRowScanner({ delimiter: dialect.delimiter })
   for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>)
-    yield* take({ name, guarded, ...scanner.push(decoder.decode(chunk, { stream: true })) })
-  yield* take({ name, guarded, ...scanner.push(decoder.decode()) })
-  yield* take({ name, guarded, ...scanner.end() })
+    yield* checked(name, scanner.push(decoder.decode(chunk, { stream: true })))
+  yield* checked(name, scanner.push(decoder.decode()))
+  yield* checked(name, scanner.end())
 }
 
-function* take(options: Scanned & { name: string; guarded: boolean }): Generator<SourceRow> {
-  const { name, guarded, rows, failed } = options
+function* checked(name: string, { rows, failed }: Scanned): Generator<SourceRow> {
   for (const row of rows) {
     if (row.row > mostRows + 1)
       throw new UnreadableFileError(
-        `${name} has more than ${mostRows.toLocaleString('en')} rows, which is all that a spreadsheet can show. Split it into several files.`,
+        `${name} has more than ${mostRows.toLocaleString('en')} rows, the most that a spreadsheet can show. Split it into several files.`,
       )
-    if (row.cells.every((cell) => cell.trim() === '')) continue
-    yield guarded ? { ...row, cells: row.cells.map(unguardFormula) } : row
+    if (row.cells.some((cell) => cell.trim() !== '')) yield row
   }
   if (failed !== undefined)
     throw new UnreadableFileError(`${name}, ${placeOf(failed)} ${reasons[failed.why]}`)
@@ -47,11 +41,12 @@ function* take(options: Scanned & { name: string; guarded: boolean }): Generator
 
 const reasons: Readonly<Record<NonNullable<Scanned['failed']>['why'], string>> = {
   afterQuote:
-    'has text right after a closing quote. Inside a quoted cell a quote is written twice: "Taller ""Sur""".',
+    'has text right after a closing quote. Inside a quoted cell, write a quote twice: "Taller ""Sur""".',
   notClosed: 'opens a quote that is never closed. Close it, or write a quote inside a quoted cell twice.',
-  tooLong: 'is longer than a million characters. Most likely a quote opens in it that is never closed.',
+  tooLong:
+    'is longer than a million characters. It most likely contains an opening quote that is never closed.',
 }
 
-/** `row 17`, and the line of the text too where cells of several lines make it another. */
+/** `row 17`, with the line of the text if cells of several lines make it differ. */
 export const placeOf = ({ row, line }: { row: number; line: number }): string =>
   row === line ? `row ${row}` : `row ${row} (line ${line} of the text)`

@@ -1,11 +1,10 @@
 /**
  * Text to rows of cells, one chunk at a time: RFC 4180 with any delimiter and any line end.
  *
- * Written by hand because of what a person needs to hear (the line on which a row begins, also behind cells of
- * several lines, and the row whose quote was never closed) and because csv-parse takes five times as long with its
- * line numbers on.
+ * Written by hand because messages need the line on which a row begins (also after cells of several lines) and the row
+ * whose quote was never closed, and because csv-parse takes five times as long with its line numbers on.
  *
- * A quote in the middle of a cell is a letter, as every spreadsheet has it; one that opens a cell must close it.
+ * A quote in the middle of a cell is a letter, as in every spreadsheet; a quote that opens a cell must be closed.
  */
 export interface SourceRow {
   /** As a spreadsheet counts: the header is 1, blank rows count, a cell of several lines is one row. */
@@ -17,7 +16,7 @@ export interface SourceRow {
 
 export interface Scanned {
   rows: SourceRow[]
-  /** Why no row after these can be read. */
+  /** The row at which reading stopped, and the reason. */
   failed?: { row: number; line: number; why: 'afterQuote' | 'notClosed' | 'tooLong' }
 }
 
@@ -29,7 +28,7 @@ const lf = 0x0a
 const cr = 0x0d
 
 export function createRowScanner({ delimiter }: { delimiter: string }) {
-  const between = delimiter.charCodeAt(0)
+  const delimiterCode = delimiter.charCodeAt(0)
   let text = ''
   let at = 0
   let row = 1
@@ -39,12 +38,12 @@ export function createRowScanner({ delimiter }: { delimiter: string }) {
   function endOfPlain(from: number): number {
     for (let index = from; index < text.length; index++) {
       const code = text.charCodeAt(index)
-      if (code === between || code === lf || code === cr) return index
+      if (code === delimiterCode || code === lf || code === cr) return index
     }
     return text.length
   }
 
-  /** The place behind the closing quote of the cell that begins at `from`, or -1 where it is not here yet. */
+  /** The place after the closing quote of the cell that begins at `from`, or -1 if the quote is not in the text yet. */
   function endOfQuoted(from: number, last: boolean): number {
     for (let index = from + 1; ;) {
       const close = text.indexOf('"', index)
@@ -54,7 +53,7 @@ export function createRowScanner({ delimiter }: { delimiter: string }) {
     }
   }
 
-  /** One row; undefined where the rest of it is not here yet. */
+  /** One row; undefined if the rest of it is not in the text yet. */
   function scanRow(last: boolean): SourceRow | 'afterQuote' | undefined {
     const cells: string[] = []
     let lineEnds = 0
@@ -72,12 +71,12 @@ export function createRowScanner({ delimiter }: { delimiter: string }) {
       }
       if (end === text.length && !last) return undefined
       const code = text.charCodeAt(end)
-      if (code === between) {
+      if (code === delimiterCode) {
         from = end + 1
         continue
       }
       if (code !== lf && code !== cr && end < text.length) return 'afterQuote'
-      // A line end may be in two halves.
+      // A chunk may end between CR and LF.
       if (code === cr && end + 1 === text.length && !last) return undefined
       at = end + (code === cr && text.charCodeAt(end + 1) === lf ? 2 : 1)
       const found = { row, line, cells }

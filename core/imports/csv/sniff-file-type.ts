@@ -1,15 +1,15 @@
-/** How to get from a workbook to what can be read, in the words of the program's own menu. */
+/** How to save a workbook as a file that can be read, in the words of the spreadsheet's own menu. */
 const howToSave =
-  'Open it, choose File > Save as, take "CSV UTF-8 (delimited)" as the type, and import that file. One sheet makes one file.'
+  'Open it, choose File > Save as, select the type "CSV UTF-8 (delimited)", and import that file. Each sheet becomes a file of its own.'
 
 const startsWith = (bytes: Buffer, ...start: number[]) => start.every((byte, at) => bytes[at] === byte)
 
 /**
- * What a file is, by its first bytes, where it can't be a CSV file: a sentence that says so and what to do.
- * `start`: the first 64 KB, where a zip archive names its first entries.
+ * Says why a file is not CSV, and what to do, from its first bytes; undefined if it may be one.
+ * `start`: the first 64 KB, in which a zip archive names its first entries.
  */
-export function whyNoCsv(start: Buffer): string | undefined {
-  if (startsWith(start, 0x50, 0x4b)) return aboutZip(start)
+export function notCsvReason(start: Buffer): string | undefined {
+  if (startsWith(start, 0x50, 0x4b)) return zipReason(start)
   if (startsWith(start, 0xd0, 0xcf, 0x11, 0xe0)) return `is a workbook (.xls), not a CSV file. ${howToSave}`
   if (startsWith(start, 0x1f, 0x8b)) return 'is compressed (gzip). Unpack it and import the CSV file inside.'
   if (startsWith(start, 0xff, 0xfe) || startsWith(start, 0xfe, 0xff))
@@ -22,7 +22,7 @@ export function whyNoCsv(start: Buffer): string | undefined {
   return undefined
 }
 
-function aboutZip(start: Buffer): string {
+function zipReason(start: Buffer): string {
   const text = start.toString('latin1')
   return /\[Content_Types\]\.xml|xl\/|opendocument\.spreadsheet/.test(text)
     ? `is a workbook (.xlsx or .ods), not a CSV file. ${howToSave}`

@@ -6,9 +6,9 @@ import { conventionsOf } from '../cells/locale.ts'
 import { withMark } from '../cells/numbers.ts'
 
 /**
- * A CSV header of a kind with one example row, as people of a locale write numbers and dates. Where commas are
- * decimals the delimiter is `;`, as their spreadsheets have it, and a mark says that the text is UTF-8.
- * @throws {MappingError} where the locale is unknown
+ * The header of a CSV file of a kind with one example row, in the notation of a locale. With a decimal comma, the
+ * delimiter is `;`, as in its spreadsheets, and a byte order mark marks the text as UTF-8.
+ * @throws {MappingError} if the locale is unknown
  */
 export function template({
   kind: name,
@@ -37,7 +37,7 @@ function localize({
   value: string
   conventions: ReturnType<typeof conventionsOf>
 }): string {
-  const holds = toTarget({ kind, name: field })?.meta.kind
-  if (holds === 'date') return writeDate(value, conventions.dates)
-  return holds === 'decimal' || holds === 'integer' ? withMark(value, conventions.decimal) : value
+  const type = toTarget({ kind, name: field })?.meta.kind
+  if (type === 'date') return writeDate(value, conventions.dates)
+  return type === 'decimal' || type === 'integer' ? withMark(value, conventions.decimal) : value
 }

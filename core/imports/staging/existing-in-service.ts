@@ -9,14 +9,14 @@ import { isRecord } from '../../reading/record.ts'
 export interface Existing {
   /** Ids in the service, by the key of a retention. */
   ids: Map<string, string[]>
-  /** Why some may have been missed; empty where the list was seen whole. */
+  /** Why some may have been missed; empty if the whole list was read. */
   reasons: string[]
 }
 
 interface FindExisting {
   billing: Billing
-  /** The keys of the file, each with the filters that find it. */
-  wanted: ReadonlyMap<string, Readonly<Record<string, string>>>
+  /** The filters that find each change of the file, by its key. */
+  lookups: ReadonlyMap<string, Readonly<Record<string, string>>>
   testMode: boolean
   readLagMs: number
   concurrency: number
@@ -26,21 +26,21 @@ interface FindExisting {
 const pageSize = 100
 
 /**
- * Which retentions of a file the service has already. One read of the list, however many rows; only where the file
- * is shorter than the list has pages, and the service filters, each row is asked for by itself.
+ * Finds the retentions of a file that the service already has. Reads the list once, for any number of rows; if the
+ * file has fewer rows than the list has pages, and the service filters, looks up each row instead.
  */
 export async function findExisting(options: FindExisting): Promise<Existing> {
-  const { billing, wanted, signal } = options
-  if (wanted.size === 0) return { ids: new Map(), reasons: [] }
+  const { billing, lookups, signal } = options
+  if (lookups.size === 0) return { ids: new Map(), reasons: [] }
   const { count } = await billing.list({ resource: retentions, page: 1, pageSize: 1, signal })
   const pages = (count ?? Infinity) / pageSize
-  return (wanted.size < pages ? await askEach(options) : undefined) ?? (await readAll(options))
+  return (lookups.size < pages ? await askEach(options) : undefined) ?? (await readAll(options))
 }
 
-/** Undefined where the service ignores a filter: then what it shows says nothing of what it has. */
-async function askEach({ billing, wanted, signal }: FindExisting): Promise<Existing | undefined> {
+/** Undefined if the service ignores a filter, because its answers then prove nothing. */
+async function askEach({ billing, lookups, signal }: FindExisting): Promise<Existing | undefined> {
   const ids: Existing['ids'] = new Map()
-  for (const [key, filters] of wanted) {
+  for (const [key, filters] of lookups) {
     const carries = (record: Record<string, unknown>) => retentionKey(record) === key
     const found = await findRecords({ billing, resource: retentions, filters, carries, signal })
     if (!found.honoured) return undefined
@@ -53,7 +53,7 @@ async function askEach({ billing, wanted, signal }: FindExisting): Promise<Exist
   return { ids, reasons: [] }
 }
 
-async function readAll({ billing, wanted, signal, ...how }: FindExisting): Promise<Existing> {
+async function readAll({ billing, lookups, signal, ...options }: FindExisting): Promise<Existing> {
   const ids: Existing['ids'] = new Map()
   const seen = new Set<string>()
   await using read = readList({
@@ -62,7 +62,7 @@ async function readAll({ billing, wanted, signal, ...how }: FindExisting): Promi
       billing.list({ resource: retentions, ...request, signal: AbortSignal.any([signal, closed]) }),
     now: Date.now,
     idSet: async () => ({ add: (added) => added.map((id) => seen.size !== seen.add(id).size) }),
-    ...how,
+    ...options,
   })
   for (;;) {
     const step = await read.next()
@@ -71,7 +71,7 @@ async function readAll({ billing, wanted, signal, ...how }: FindExisting): Promi
       const id = textOf(record['id'])
       seen.add(id)
       const key = retentionKey(record)
-      if (!wanted.has(key)) continue
+      if (!lookups.has(key)) continue
       const known = ids.get(key) ?? []
       if (!known.includes(id)) ids.set(key, [...known, id])
     }

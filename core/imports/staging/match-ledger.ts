@@ -1,47 +1,44 @@
-import type { ChangeToStage } from '../../changes/stage-changes.ts'
-import { type StagedRow, stageFile } from './stage.ts'
+import { textOf } from '../../changes/compare-fields.ts'
 import { importKinds } from '../kinds.ts'
 import type { ImportPlan } from '../plan.ts'
-import type { LedgerRow } from '../../state/ledger/row.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
+import type { LedgerRow } from '../../state/ledger/row.ts'
 import { mayRepeat } from '../../state/ledger/stage.ts'
-import { textOf } from '../../changes/compare-fields.ts'
+import { type StagedRow, stageFile } from './stage.ts'
 
-/** Rows of a file that something keeps from being sent. */
-export interface Stock {
-  /** The keys of what is left to send, each with the filters that find it in the service. */
-  wanted: Map<string, Record<string, string>>
-  /** By the run that holds their keys. */
-  held: Map<string, Held>
-  /** Rows that were done by an earlier run. */
+/** How the rows of a file relate to what the ledger has of earlier and other runs. */
+export interface LedgerMatches {
+  /** Filters that find a change in the service, by the key of each change that is still to be sent. */
+  lookups: Map<string, Record<string, string>>
+  /** Rows whose keys another run holds, by that run. */
+  held: Map<string, HeldRows>
+  /** Rows that an earlier run did. */
   doneEarlier: Set<number>
   /** Changes without a problem. */
   valid: number
 }
 
-interface Held {
-  /** How many of them it has done. */
+interface HeldRows {
+  /** How many of them the run has done. */
   done: number
-  /** What it has not sent. */
-  waiting: { row: number; held: Pick<LedgerRow, 'id' | 'sends'> }[]
-  /** The rows of all others: on their way, in doubt, or for a person. */
-  others: number[]
+  /** Those that it has not sent. */
+  unsent: { row: number; change: Pick<LedgerRow, 'id' | 'sends'> }[]
+  /** All others: in flight, unknown or parked. */
+  active: number[]
 }
 
-/** So many keys are asked for at once: a page of the ledger, small beside the rows of a file. */
+/** Keys that are looked up in the ledger at once. */
 export const batchRows = 1_000
 
-type Draft = StagedRow
-
-/** The changes of a file, only those asked for where they are to be sent again. */
-export async function* draftsOf(
+/** The changes of a file in batches; only those to be sent again, if the plan names some. */
+export async function* changesOf(
   plan: ImportPlan,
   options: Parameters<typeof stageFile>[0],
-): AsyncGenerator<Draft[]> {
-  let batch: Draft[] = []
-  for await (const draft of stageFile(options)) {
-    if (plan.sendAgain.length > 0 && !plan.sendAgain.includes(draft.row)) continue
-    batch.push(draft)
+): AsyncGenerator<StagedRow[]> {
+  let batch: StagedRow[] = []
+  for await (const change of stageFile(options)) {
+    if (plan.sendAgain.length > 0 && !plan.sendAgain.includes(change.row)) continue
+    batch.push(change)
     if (batch.length < batchRows) continue
     yield batch
     batch = []
@@ -49,54 +46,59 @@ export async function* draftsOf(
   yield batch
 }
 
-/** Looks each change of a file up in the ledger before any of them is staged. */
-export async function takeStock({
+/** Looks up each change of a file in the ledger, before any of them is staged. */
+export async function matchLedger({
   ledger,
   plan,
-  drafts,
+  changes,
 }: {
   ledger: Ledger
   plan: ImportPlan
-  drafts: AsyncIterable<Draft[]>
-}): Promise<Stock> {
-  const { change } = importKinds[plan.kind]
+  changes: AsyncIterable<StagedRow[]>
+}): Promise<LedgerMatches> {
   const { workspace, mode } = plan.identity
-  const stock: Stock = { wanted: new Map(), held: new Map(), doneEarlier: new Set(), valid: 0 }
-  for await (const batch of drafts) {
+  const kind = importKinds[plan.kind].change.name
+  const matches: LedgerMatches = { lookups: new Map(), held: new Map(), doneEarlier: new Set(), valid: 0 }
+  for await (const batch of changes) {
     const open = batch.filter(({ closed }) => closed === undefined)
-    stock.valid += open.length
-    const keys = open.map(({ key }) => key)
-    const holders = await ledger.holders({ workspace, mode, kind: change.name, keys })
+    matches.valid += open.length
+    const holders = await ledger.holders({ workspace, mode, kind, keys: open.map(({ key }) => key) })
     const byKey = new Map(holders.map((row) => [row.key, row]))
-    for (const draft of open) {
-      const by = byKey.get(draft.key)
-      const isOthers = by !== undefined && by.run !== plan.run && !mayGoAgain({ plan, by, draft })
-      if (isOthers) count({ stock, by, draft })
-      if (by === undefined || (isOthers && by.state === 'staged'))
-        stock.wanted.set(draft.key, filtersOf({ plan, draft }))
+    for (const change of open) {
+      const holder = byKey.get(change.key)
+      const isHeld =
+        holder !== undefined && holder.run !== plan.run && !mayBeSentAgain({ plan, holder, change })
+      if (isHeld) addHeld({ matches, holder, change })
+      if (holder === undefined || (isHeld && holder.state === 'staged'))
+        matches.lookups.set(change.key, filtersOf(plan, change))
     }
   }
-  return stock
+  return matches
 }
 
-function mayGoAgain({ plan, by, draft }: { plan: ImportPlan; by: LedgerRow; draft: ChangeToStage }): boolean {
+interface Match {
+  holder: LedgerRow
+  change: StagedRow
+}
+
+function mayBeSentAgain({ plan, holder, change }: Match & { plan: ImportPlan }): boolean {
   const { repeats } = importKinds[plan.kind].change
-  const change = { body: JSON.stringify(draft.body), sendAgain: plan.sendAgain.includes(draft.row) }
-  return mayRepeat({ by, change, repeats })
+  const toStage = { body: JSON.stringify(change.body), sendAgain: plan.sendAgain.includes(change.row) }
+  return mayRepeat({ by: holder, change: toStage, repeats })
 }
 
-function count({ stock, by, draft }: { stock: Stock; by: LedgerRow; draft: Draft }): void {
-  const held = stock.held.get(by.run) ?? { done: 0, waiting: [], others: [] }
-  stock.held.set(by.run, held)
-  if (by.state === 'done') {
+function addHeld({ matches, holder, change: { row } }: Match & { matches: LedgerMatches }): void {
+  const held = matches.held.get(holder.run) ?? { done: 0, unsent: [], active: [] }
+  matches.held.set(holder.run, held)
+  if (holder.state === 'done') {
     held.done += 1
-    stock.doneEarlier.add(draft.row)
-  } else if (by.state === 'staged')
-    held.waiting.push({ row: draft.row, held: { id: by.id, sends: by.sends } })
-  else held.others.push(draft.row)
+    matches.doneEarlier.add(row)
+  } else if (holder.state === 'staged')
+    held.unsent.push({ row, change: { id: holder.id, sends: holder.sends } })
+  else held.active.push(row)
 }
 
-function filtersOf({ plan, draft }: { plan: ImportPlan; draft: Draft }): Record<string, string> {
+function filtersOf(plan: ImportPlan, { body }: StagedRow): Record<string, string> {
   const { identifiers } = importKinds[plan.kind]
-  return Object.fromEntries(identifiers.map((field) => [field, textOf(draft.body[field])]))
+  return Object.fromEntries(identifiers.map((field) => [field, textOf(body[field])]))
 }

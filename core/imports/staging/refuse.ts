@@ -1,43 +1,52 @@
 import type { FileCheck } from '../check.ts'
+import { InvalidFile, RowsTaken } from '../errors.ts'
 import { importKinds } from '../kinds.ts'
 import type { ImportPlan } from '../plan.ts'
 import type { Existing } from './existing-in-service.ts'
-import { InvalidFile, RowsTaken } from '../refusals.ts'
-import type { Stock } from './match-ledger.ts'
+import type { LedgerMatches } from './match-ledger.ts'
 
-/** Rows to send again have to be rows of the file. @throws {InvalidFile} */
-export function refuseMissing({ plan, stock, check }: { plan: ImportPlan; stock: Stock; check: FileCheck }) {
-  if (plan.sendAgain.length === 0 || stock.valid === plan.sendAgain.length) return
+/** Rows to send again must be rows of the file. @throws {InvalidFile} */
+export function refuseMissing({
+  plan,
+  matches,
+  check,
+}: {
+  plan: ImportPlan
+  matches: LedgerMatches
+  check: FileCheck
+}) {
+  const { sendAgain } = plan
+  if (sendAgain.length === 0 || matches.valid === sendAgain.length) return
   throw new InvalidFile(
-    `Of the rows ${plan.sendAgain.join(', ')} to send again only ${stock.valid} begin a valid ${importKinds[plan.kind].one} in ${check.file}. Name the first row of each.`,
+    `--rows ${sendAgain.join(',')}: only ${matches.valid} of these ${sendAgain.length} rows begin a valid ${importKinds[plan.kind].one} in ${check.file}. Name the first row of each.`,
   )
 }
 
-/** What another run has, or the service, is not sent without a word about it. @throws {RowsTaken} */
+/** Rows that another run or the service already has are only sent if the plan says so. @throws {RowsTaken} */
 export function refuseTaken({
   plan,
-  stock,
+  matches,
   existing,
 }: {
   plan: ImportPlan
-  stock: Stock
+  matches: LedgerMatches
   existing: Existing
 }): void {
-  const all = stock.valid
-  const left = all - stock.doneEarlier.size
-  for (const [run, { done, others }] of stock.held) {
-    if (others.length > 0)
+  const all = matches.valid.toLocaleString('en')
+  const left = (matches.valid - matches.doneEarlier.size).toLocaleString('en')
+  for (const [run, { done, active }] of matches.held) {
+    if (active.length > 0)
       throw new RowsTaken(
-        `${others.length} of ${all} rows are in the run ${run}, which is not done with them (rows ${few(others)}). Let it end, with its own command where it was stopped, or resolve what it has parked, first.`,
+        `${active.length.toLocaleString('en')} of ${all} rows belong to the run ${run}, which has not finished with them (rows ${few(active)}). First let it end, with its own command if it was stopped, or resolve the rows it has parked.`,
       )
     if (done > 0 && plan.done === 'refuse')
       throw new RowsTaken(
-        `${done.toLocaleString('en')} of ${all.toLocaleString('en')} rows were done by run ${run}; --done skip sends the other ${left.toLocaleString('en')}.`,
+        `${done.toLocaleString('en')} of ${all} rows were done by the run ${run}. To send the other ${left}, add --done skip.`,
       )
   }
   if (existing.ids.size === 0 || plan.existing !== 'refuse') return
   throw new RowsTaken(
-    `${existing.ids.size.toLocaleString('en')} of ${all.toLocaleString('en')} rows are in the service already (as ${few([...existing.ids.values()].flat())}); --existing skip leaves them out, --existing create sends them all the same.`,
+    `${existing.ids.size.toLocaleString('en')} of ${all} rows already exist in the service (as ${few([...existing.ids.values()].flat())}). To skip them, add --existing skip; to create all rows anyway, --existing create.`,
   )
 }
 

@@ -10,14 +10,14 @@ import { replaceFile } from '../../storage/durable.ts'
 import { checkFile, type FileCheck } from '../check.ts'
 import { importKinds } from '../kinds.ts'
 import { closeImportGap, type ImportGapDeps } from '../ledger-gap.ts'
-import { refuseDamagedCopy } from '../own-copy.ts'
+import { RowsTaken, toNonRetryable } from '../errors.ts'
 import { type ImportPlan, runFiles } from '../plan.ts'
-import { refusing, RowsTaken } from '../refusals.ts'
+import { refuseDamagedCopy } from '../upload.ts'
 import { fileOf, readRunNotes, type Staged, type StagedNote } from '../run-files.ts'
 import { type Existing, findExisting } from './existing-in-service.ts'
-import { draftsOf, type Stock, takeStock } from './match-ledger.ts'
+import { changesOf, type LedgerMatches, matchLedger } from './match-ledger.ts'
 import { refuseMissing, refuseTaken } from './refuse.ts'
-import { keepWhatGoesOn, learnWhatWasSent, takeOverRows } from './take-over.ts'
+import { keepActiveRuns, learnSentRows, takeOverRows } from './take-over.ts'
 
 interface StageOptions {
   deps: ImportGapDeps & {
@@ -31,8 +31,8 @@ interface StageOptions {
 }
 
 /**
- * Checks the whole file of a run and stages its changes, or says why nothing of it may be sent. A run that was staged
- * before is left as it is. In a dry run nothing is staged.
+ * Checks the whole file of a run and stages its changes, or refuses all of them. A run that was staged before is left
+ * as it is. A dry run stages nothing.
  *
  * @throws {InvalidFile}
  * @throws {RowsTaken} another run has rows of it, or the service does
@@ -40,12 +40,12 @@ interface StageOptions {
 export async function stageRun(
   options: StageOptions & {
     onPhase: (phase: string) => void
-    /** Rows were staged now, not by an earlier attempt. */
+    /** Called if this attempt staged the rows, not an earlier one. */
     onStaged: () => void
   },
 ): Promise<Staged> {
   return await stage(options).catch((error: unknown) => {
-    throw refusing(error)
+    throw toNonRetryable(error)
   })
 }
 
@@ -66,27 +66,28 @@ async function stage(options: Parameters<typeof stageRun>[0]): Promise<Staged> {
   await replaceFile(join(folder, runFiles.check), JSON.stringify(check, null, 2))
   if (plan.dryRun && check.stopped) return toStaged({ check })
   const onInvalid = plan.dryRun ? 'skip' : plan.onInvalid
-  const drafts = () => draftsOf(plan, { ...file, check, onInvalid })
-  onPhase('looking for what was done before')
-  let stock = await takeStock({ ledger, plan, drafts: drafts() })
-  if (await learnWhatWasSent({ ...deps, stock })) stock = await takeStock({ ledger, plan, drafts: drafts() })
-  refuseMissing({ plan, stock, check })
-  await keepWhatGoesOn({ ...deps, stock })
-  onPhase('looking for what the service has already')
-  const existing = await lookForExisting({ ...options, stock })
-  refuseTaken({ plan, stock, existing })
-  if (plan.dryRun) return toStaged({ check, stock, existing })
+  const changes = () => changesOf(plan, { ...file, check, onInvalid })
+  onPhase('looking for rows of earlier runs')
+  let matches = await matchLedger({ ledger, plan, changes: changes() })
+  if (await learnSentRows({ ...deps, matches }))
+    matches = await matchLedger({ ledger, plan, changes: changes() })
+  refuseMissing({ plan, matches, check })
+  await keepActiveRuns({ ...deps, matches })
+  onPhase('looking for rows that the service already has')
+  const existing = await lookForExisting({ ...options, matches })
+  refuseTaken({ plan, matches, existing })
+  if (plan.dryRun) return toStaged({ check, matches, existing })
   onPhase('staging')
   const newestBefore = plan.kind === 'retentions' ? await newestCreated({ billing, signal }) : undefined
-  await takeOverRows({ ...deps, plan, stock })
-  const rows = await stageAll({ ...options, stock, existing, drafts: drafts() })
-  const note = toStaged({ check, stock, existing, newestBefore, staged: rows })
+  await takeOverRows({ ...deps, plan, matches })
+  const rows = await stageAll({ ...options, matches, existing, changes: changes() })
+  const note = toStaged({ check, matches, existing, newestBefore, staged: rows })
   await replaceFile(join(folder, runFiles.staged), JSON.stringify(note, null, 2))
   options.onStaged()
   return await withOpen({ ledger, plan, staged: note })
 }
 
-/** Of so few changes none goes first: they are soon looked through. */
+/** So few changes need no canary: they are soon looked through. */
 const smallFile = 20
 
 async function withOpen({
@@ -108,25 +109,26 @@ async function withOpen({
   return { ...staged, open, canary }
 }
 
-async function lookForExisting(options: StageOptions & { stock: Stock }): Promise<Existing> {
-  const { deps, plan, billing, stock, signal } = options
+async function lookForExisting(options: StageOptions & { matches: LedgerMatches }): Promise<Existing> {
+  const { deps, plan, billing, matches, signal } = options
   if (plan.kind !== 'retentions') return { ids: new Map(), reasons: [] }
   const { readLagMs, concurrency } = deps
   const testMode = plan.identity.mode === 'test'
-  return await findExisting({ billing, wanted: stock.wanted, testMode, readLagMs, concurrency, signal })
+  const { lookups } = matches
+  return await findExisting({ billing, lookups, testMode, readLagMs, concurrency, signal })
 }
 
 interface Choices {
-  stock: Stock
+  matches: LedgerMatches
   existing: Existing
-  drafts: ReturnType<typeof draftsOf>
+  changes: ReturnType<typeof changesOf>
 }
 
-/** Stages the rows, after they were kept beside the run. Returns their number. */
+/** Keeps the rows in the run's folder, then stages them. Returns their number. */
 async function stageAll(options: StageOptions & Choices): Promise<number> {
   const { deps, plan, signal } = options
   const folder = join(deps.dataDir, plan.folder)
-  const staged = await keepStagedChanges({ folder, changes: changesOf(options) })
+  const staged = await keepStagedChanges({ folder, changes: toStageable(options) })
   await createClaimJournal(folder)
   await stageKeptChanges({
     ledger: deps.state.ledger,
@@ -136,23 +138,22 @@ async function stageAll(options: StageOptions & Choices): Promise<number> {
     folder,
     signal,
     onHeld: async ([first]) => {
-      // Another run took it between the look and now.
-      throw new RowsTaken(`Row ${first?.row} was just taken by the run ${first?.by.run}. Let it end first.`)
+      // Another run took it after `matchLedger`.
+      throw new RowsTaken(`The run ${first?.by.run} has just taken row ${first?.row}. Let it end first.`)
     },
   })
   return staged
 }
 
-async function* changesOf(
+async function* toStageable(
   options: Choices & { plan: ImportPlan; signal: AbortSignal },
 ): AsyncGenerator<ChangeToStage[]> {
-  const { plan, stock, existing, drafts, signal } = options
-  for await (const batch of drafts) {
+  const { plan, matches, existing, changes, signal } = options
+  for await (const batch of changes) {
     signal.throwIfAborted()
-    yield batch.map((draft): ChangeToStage => {
-      const { row, body, key } = draft
+    yield batch.map(({ row, body, key, ...change }): ChangeToStage => {
       const ids = existing.ids.get(key)
-      const closed = draft.closed ?? whyLeftOut({ row, stock, ids, plan })
+      const closed = change.closed ?? skippedReason({ row, matches, ids, plan })
       return {
         row,
         body,
@@ -164,29 +165,33 @@ async function* changesOf(
   }
 }
 
-function whyLeftOut(options: {
+function skippedReason(options: {
   row: number
-  stock: Stock
+  matches: LedgerMatches
   ids: readonly string[] | undefined
   plan: ImportPlan
 }): ChangeToStage['closed'] {
-  const { row, stock, ids, plan } = options
-  if (stock.doneEarlier.has(row))
-    return { state: 'dropped', outcome: 'doneEarlier', error: 'an earlier run has done it' }
+  const { row, matches, ids, plan } = options
+  if (matches.doneEarlier.has(row))
+    return { state: 'dropped', outcome: 'doneEarlier', error: 'an earlier run did it' }
   if (ids !== undefined && plan.existing === 'skip')
-    return { state: 'dropped', outcome: 'existed', error: `the service had it already, as ${ids.join(', ')}` }
+    return {
+      state: 'dropped',
+      outcome: 'existed',
+      error: `it already exists in the service, as ${ids.join(', ')}`,
+    }
   return undefined
 }
 
 function toStaged({
   check,
-  stock,
+  matches,
   existing,
   newestBefore,
   staged = 0,
 }: {
   check: FileCheck
-  stock?: Stock
+  matches?: LedgerMatches
   existing?: Existing
   newestBefore?: string | undefined
   staged?: number
@@ -197,7 +202,7 @@ function toStaged({
     staged,
     invalid: check.invalid,
     problems: check.problemCount,
-    doneEarlier: stock?.doneEarlier.size ?? 0,
+    doneEarlier: matches?.doneEarlier.size ?? 0,
     existed: existing?.ids.size ?? 0,
     totals: check.totals,
     existingReasons: existing?.reasons ?? [],

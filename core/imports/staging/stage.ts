@@ -1,10 +1,10 @@
 import type { Traits } from '../../changes/change-kind.ts'
 import type { ChangeToStage } from '../../changes/stage-changes.ts'
 import { type FileCheck, sameAs } from '../check.ts'
-import type { Draft } from '../parsed-changes.ts'
 import { InvalidFileError } from '../errors.ts'
 import type { ImportKind } from '../kinds.ts'
 import { type ImportFile, openFile } from '../open-file.ts'
+import type { ParsedChange } from '../parsed-changes.ts'
 import { toOutwardSentence, toSentence } from '../problems.ts'
 
 /** A change to stage, as `stageChanges` takes it, with what an import knows of it. */
@@ -18,16 +18,16 @@ export interface StagedRow extends ChangeToStage {
   traits: Traits
 }
 
-export interface StageFileOptions extends ImportFile {
-  /** What `checkFile` found in this file, read this way. */
+export interface StageFileOptions extends Omit<ImportFile, 'tables'> {
+  /** The result of `checkFile` for this file, read the same way. */
   check: FileCheck
-  /** Whether changes with a problem stop the file, or come out closed as `rejected` with their problems. */
+  /** Whether changes with a problem stop the file, or are yielded closed as `rejected` with their problems. */
   onInvalid: 'stop' | 'skip'
 }
 
 /**
- * The changes of a file that was checked, in the order of its rows. Nothing comes out of a file whose check found
- * what concerns all of it, nor, under `stop`, of one with any problem.
+ * The changes of a checked file, in the order of its rows. Yields nothing if the check found a problem with the whole
+ * file, nor, with `stop`, if it found any problem.
  * @throws {InvalidFileError}
  */
 export async function* stageFile({
@@ -37,47 +37,47 @@ export async function* stageFile({
 }: StageFileOptions): AsyncGenerator<StagedRow> {
   const [first] = check.problems
   if (first !== undefined && (check.stopped || onInvalid === 'stop')) {
-    const many = check.problemCount === 1 ? 'a problem' : `${check.problemCount} problems`
-    const refused = `${check.file} has ${many}, and nothing of it was sent`
+    const many =
+      check.problemCount === 1 ? '1 problem' : `${check.problemCount.toLocaleString('en')} problems`
+    const refused = `${check.file} has ${many}, so nothing was sent`
     throw new InvalidFileError(`${refused}: ${toSentence(first)}`, {
       withoutValues: `${refused}: ${toOutwardSentence(first)}. The values are in check.json in the run's folder.`,
     })
   }
-  const file = await openFile(options)
+  const file = await openFile({ ...options, tables: check.tables })
   try {
-    for await (const draft of file.drafts()) yield toStaged({ kind: file.kind, draft, check })
+    for await (const change of file.changes()) {
+      const { row, line, rows, body } = change
+      const kind = file.kind.change
+      const closed = closedReason({ kind: file.kind, change, check })
+      yield {
+        row,
+        line,
+        rows,
+        body,
+        key: kind.keyOf(body),
+        traits: kind.traitsOf(body),
+        ...(closed && { closed }),
+      }
+    }
   } finally {
     file.close()
   }
 }
 
-function toStaged({ kind, draft, check }: { kind: ImportKind; draft: Draft; check: FileCheck }): StagedRow {
-  const { row, line, rows, body } = draft
-  const closed = whyClosed({ kind, draft, check })
-  return {
-    row,
-    line,
-    rows,
-    body,
-    key: kind.change.keyOf(body),
-    traits: kind.change.traitsOf(body),
-    ...(closed === undefined ? {} : { closed }),
-  }
-}
-
-function whyClosed({
+function closedReason({
   kind,
-  draft: { row, body, problems },
+  change: { row, body, problems },
   check,
 }: {
   kind: ImportKind
-  draft: Draft
+  change: ParsedChange
   check: FileCheck
 }): ChangeToStage['closed'] {
-  const words = problems.map(toSentence)
-  const other = check.doubled[row]
-  if (other !== undefined) words.push(`row ${row} ${sameAs(kind, other)}`)
-  if (words.length > 0) return { state: 'rejected', outcome: 'invalid', error: words.join('; ') }
+  const reasons = problems.map(toSentence)
+  const other = check.duplicates[row]
+  if (other !== undefined) reasons.push(`row ${row} ${sameAs(kind, other)}`)
+  if (reasons.length > 0) return { state: 'rejected', outcome: 'invalid', error: reasons.join('; ') }
   if (kind.does === 'update' && Object.keys(body).length === 1)
     return {
       state: 'dropped',

@@ -1,51 +1,50 @@
 import { takeOver } from '../../changes/send/take-over.ts'
-import type { ImportPlan } from '../plan.ts'
 import { takeLease } from '../../runs/lease.ts'
 import { type ImportGapDeps, leaseOf, learnClaims } from '../ledger-gap.ts'
-import type { Stock } from './match-ledger.ts'
+import type { ImportPlan } from '../plan.ts'
+import type { LedgerMatches } from './match-ledger.ts'
 
-/** Whose rows are taken over, and by whom. */
-type TakeOver = ImportGapDeps & { stock: Stock }
+type TakeOver = ImportGapDeps & { matches: LedgerMatches }
 
-/** Whether what other runs hold was sent, although a ledger that was put back from a backup calls it unsent. */
-export async function learnWhatWasSent({ stock, ...deps }: TakeOver): Promise<boolean> {
+/** Whether other runs have sent rows that the ledger, restored from a backup, calls unsent. */
+export async function learnSentRows({ matches, ...deps }: TakeOver): Promise<boolean> {
   let learned = 0
-  for (const [run, { waiting }] of stock.held)
-    if (waiting.length > 0) learned += await learnClaims({ ...deps, run })
+  for (const [run, { unsent }] of matches.held)
+    if (unsent.length > 0) learned += await learnClaims({ ...deps, run })
   return learned > 0
 }
 
 /**
- * Rows that wait in a run which goes on are that run's; those of one that has ended may be sent by another, which is
- * how a mended file takes the place of one that was stopped.
+ * Unsent rows of a run that is active remain its own. Those of a run that has ended may be sent by another one: this is
+ * how a fixed file replaces one that was stopped.
  */
-export async function keepWhatGoesOn({ state, stock, owner, isClosed }: TakeOver): Promise<void> {
-  for (const [run, held] of stock.held) {
-    if (held.waiting.length === 0) continue
-    const claimed = { name: leaseOf(run), owner }
-    const { taken } = await state.leases.take({ ...claimed, isClosed })
+export async function keepActiveRuns({ state, matches, owner, isClosed }: TakeOver): Promise<void> {
+  for (const [run, held] of matches.held) {
+    if (held.unsent.length === 0) continue
+    const lease = { name: leaseOf(run), owner }
+    const { taken } = await state.leases.take({ ...lease, isClosed })
     if (taken) {
-      await state.leases.release(claimed)
+      await state.leases.release(lease)
       continue
     }
-    held.others.push(...held.waiting.map(({ row }) => row))
-    held.waiting = []
+    held.active.push(...held.unsent.map(({ row }) => row))
+    held.unsent = []
   }
 }
 
-/** Takes them over: meanwhile the run that had them can't begin anew. */
+/** Takes over the unsent rows of other runs. The lease keeps such a run from starting again meanwhile. */
 export async function takeOverRows({
   state,
   plan,
-  stock,
+  matches,
   owner,
   isClosed,
 }: TakeOver & { plan: ImportPlan }): Promise<void> {
   const { ledger, leases } = state
-  for (const [run, { waiting }] of stock.held) {
-    if (waiting.length === 0) continue
+  for (const [run, { unsent }] of matches.held) {
+    if (unsent.length === 0) continue
     await takeLease({ leases, name: leaseOf(run), owner, isClosed })
-    await takeOver({ ledger, rows: waiting.map(({ held }) => held), by: plan.run })
+    await takeOver({ ledger, rows: unsent.map(({ change }) => change), by: plan.run })
     await leases.release({ name: leaseOf(run), owner })
   }
 }

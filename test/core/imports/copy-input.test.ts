@@ -65,10 +65,10 @@ test('a message about a copied look-up names the file as its owner knows it', as
   const copied = await copy({ lookups: { supplier: join(world, 'suppliers.csv') } })
   const { lookups } = await readMapping(join(world, 'run/input', copied.mapping))
   const lookup = await readLookup(lookups!['supplier']!)
-  expect(lookup('b')).toMatchObject({ fault: { words: 'is not in suppliers.csv' } })
+  expect(lookup('b')).toMatchObject({ fault: { message: 'is not in suppliers.csv' } })
 })
 
-test('a mapping that is not JSON is refused without a word of the file', async () => {
+test('a mapping that is not JSON is refused without quoting the file', async () => {
   await writeFile(join(world, 'secret.env'), 'TOKEN=very-secret\n')
   const error = await readMapping(join(world, 'secret.env')).then(
     () => new Error(),

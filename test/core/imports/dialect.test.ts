@@ -65,10 +65,10 @@ describe('what is no CSV file is answered with what to do', () => {
     ['UTF-16', Buffer.from('\ufeffa;b\n1;2\n', 'utf16le'), /UTF-16.*CSV UTF-8/],
     ['binary', Buffer.from([0x61, 0x3b, 0x00, 0x01]), /is binary/],
     ['binary further on', Buffer.concat([Buffer.alloc(100_000, 'a;b\n'), Buffer.alloc(1)]), /is binary/],
-    ['an old code page', Buffer.from([0x61, 0x3b, 0x90, 0x0a]), /neither in UTF-8 nor in Windows-1252/],
+    ['an old code page', Buffer.from([0x61, 0x3b, 0x90, 0x0a]), /is neither UTF-8 nor Windows-1252/],
     ['nothing', Buffer.alloc(0), /is empty/],
     ['blanks', Buffer.from('\ufeff \n\n'), /is empty/],
-    ['a header', Buffer.from('name;unit_label;status\n\n'), /has a header only/],
+    ['a header', Buffer.from('name;unit_label;status\n\n'), /has a header but no rows/],
     [
       'an open quote',
       Buffer.from('name;unit_label\n"a;b\nc;d\n'),
@@ -88,7 +88,7 @@ describe('what is no CSV file is answered with what to do', () => {
 
   test('no file at all', async () => {
     const path = join(await temporaryFolder(), 'gone.csv')
-    await expect(problemsOf({ kind: 'products', path })).rejects.toThrow(/gone\.csv can’t be read: ENOENT/)
+    await expect(problemsOf({ kind: 'products', path })).rejects.toThrow(/gone\.csv cannot be read: ENOENT/)
   })
 
   test('a cell of 5 MB', async () => {
@@ -151,15 +151,15 @@ describe('rows', () => {
   test('that are not as long as the header are each named, and empty cells at the end don’t count', async () => {
     const path = await fileOf('name;unit_label\na;b;;\nc\nd;e;f\n')
     expect(await problemsOf({ kind: 'products', path })).toEqual([
-      expect.stringMatching(/^row 3, the row: has 1 cells, and the header has 2/),
-      expect.stringMatching(/^row 4, the row: has 3 cells, and the header has 2/),
+      expect.stringMatching(/^row 3: has 1 cell, but the header has 2/),
+      expect.stringMatching(/^row 4: has 3 cells, but the header has 2/),
     ])
   })
 
   test('may have nothing in a column without a name', async () => {
     const path = await fileOf('name;unit_label;\na;b;\nc;d;e\n')
     expect(await problemsOf({ kind: 'products', path })).toEqual([
-      expect.stringMatching(/^row 3, column 3: e stands in a column without a name/),
+      expect.stringMatching(/^row 3, column 3: e is in a column without a name/),
     ])
     expect(await bodiesOf({ kind: 'products', path: await fileOf('name;unit_label;\na;b;\n') })).toEqual([
       '{"name":"a","unit_label":"b"}',

@@ -12,7 +12,7 @@ async function look(faults: Fault[] = []) {
   const texts = [...sandbox.control.records({ resource: 'retentions' })]
   const known = [3, 500, 900].map((at) => JSON.parse(texts[at] ?? '') as Known)
   const rows = [...known, { supplier: 'sup_x', document: 7, number: 1 }]
-  const wanted = new Map(
+  const lookups = new Map(
     rows.map(({ supplier, document, number }) => [
       retentionKey({ supplier, document, number }),
       { supplier: String(supplier), document: String(document), number: String(number) },
@@ -20,7 +20,7 @@ async function look(faults: Fault[] = []) {
   )
   const found = await findExisting({
     billing: clientOf(sandbox),
-    wanted,
+    lookups,
     testMode: false,
     readLagMs: 1_000,
     concurrency: 2,

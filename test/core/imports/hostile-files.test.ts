@@ -66,7 +66,7 @@ const longAmount = `1.${'0'.repeat(100_000)}1`
 test('a file of 10 GB is refused with a sentence, before it is copied or read', async () => {
   const path = await fileOf(`${header}\n`)
   await truncate(path, 10 * 1024 ** 3)
-  const sentence = /^file\.csv has 10\.0 GB, and at most 1 GB is read\./
+  const sentence = /^file\.csv is 10\.0 GB; the limit is 1 GB\./
   const to = await temporaryFolder()
   await expect(copyInput({ files: { file: path, mapping: {} }, to })).rejects.toThrow(sentence)
   // Its first 64 KB are text: zeros are refused for what they are.
@@ -91,7 +91,7 @@ describe('no file holds the event loop', () => {
         const names = Array.from({ length: 20_000 }, (_, at) => `lines.${at}.amout`).join(',')
         return { kind: 'retentions', path: await fileOf(`${names}\n${names}\n`) }
       },
-      'has 20,000 columns, and at most 2,000 are read',
+      'has 20,000 columns; the limit is 2,000',
     ],
     [
       '2,000 columns and a mapping, look-ups and --columns of that size',
@@ -103,7 +103,7 @@ describe('no file holds the event loop', () => {
         const path = await fileOf(`${names.join(',')}\n${names.join(',')}\n`)
         return { kind: 'retentions', path, columns: fields, mapping: { columns, lookups } }
       },
-      'which is no field of a retention',
+      'which is not a field of retentions',
     ],
     [
       'amounts of 100,000 decimals',
@@ -112,7 +112,7 @@ describe('no file holds the event loop', () => {
         path: await fileOf(rows(20, (at) => retention(at, { amount: longAmount }))),
         mapping: { decimal: '.' },
       }),
-      'is longer than any number: at most 100 characters are read',
+      'is too long: numbers have at most 100 characters',
     ],
     [
       'amounts of 100,000 decimals in JSON cells',
@@ -122,7 +122,7 @@ describe('no file holds the event loop', () => {
           `supplier;document;number;date;lines\ns;7;1;2026-03-25;[{"name":"x","amount":${longAmount}}]\n`,
         ),
       }),
-      'is longer than any number: at most 100 characters are read',
+      'is too long: numbers have at most 100 characters',
     ],
     [
       'an e-mail address of 200,000 commas and points',
@@ -130,7 +130,7 @@ describe('no file holds the event loop', () => {
         kind: 'update-contacts',
         path: await fileOf(`id;email\ncon_1;${',.'.repeat(100_000)}x\n`),
       }),
-      'is not an e-mail address',
+      'is not a valid email address',
     ],
     [
       'a cell of 3 MB',
@@ -142,13 +142,13 @@ describe('no file holds the event loop', () => {
     ],
   ])('with %s, which gets one sentence', async (_title, make, sentence) => {
     const { heldMs, check } = await watch(await make())
-    const said =
+    const found =
       check instanceof Error
         ? check.message
         : check.problems
-            .map(({ words, fix }) => `${words}${fix === undefined ? '' : '; did you mean'}`)
+            .map(({ message, fix }) => `${message}${fix === undefined ? '' : '; did you mean'}`)
             .join('\n')
-    expect(said).toContain(sentence)
+    expect(found).toContain(sentence)
     expect(heldMs).toBeLessThan(mostHeld)
   })
 })
@@ -160,18 +160,18 @@ describe('what an import is told by files of its own is bounded', () => {
     const mapping = { lookups: { supplier: suppliers } }
     await writeFile(suppliers, Array.from({ length: 100_001 }, (_, at) => `${at};s\n`).join(''))
     await expect(checkFile({ kind: 'retentions', path, mapping })).rejects.toThrow(
-      'suppliers.csv has more than 100,000 rows, and at most that many are looked up.',
+      'suppliers.csv has more than 100,000 rows, which is the limit.',
     )
     await truncate(suppliers, 20 * 1024 ** 2)
     await expect(checkFile({ kind: 'retentions', path, mapping })).rejects.toThrow(
-      'suppliers.csv has 20.0 MB, and at most 10 MB is read. Keep only what the file looks up.',
+      'suppliers.csv is 20.0 MB; the limit is 10 MB. Keep only the rows that the file looks up.',
     )
   })
 
   test('a mapping of more than 1 MB is refused with a sentence, before it is read', async () => {
     const path = await fileOf('{}', 'mapping.json')
     await truncate(path, 2 * 1024 ** 2)
-    await expect(readMapping(path)).rejects.toThrow(/mapping\.json has 2\.0 MB, and at most 1 MB is read\./)
+    await expect(readMapping(path)).rejects.toThrow(/mapping\.json is 2\.0 MB; the limit is 1 MB\./)
   })
 })
 

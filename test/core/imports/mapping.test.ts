@@ -12,7 +12,7 @@ describe('columns', () => {
     const path = await fileOf('Name; UNIT_LABEL ;statuss\na;b;active\n')
     expect(await problemsOf({ kind: 'products', path })).toEqual([
       expect.stringMatching(
-        /^row 1, statuss: is no field of a product.*--map statuss=.*did you mean status\?$/,
+        /^row 1, statuss: is not a field of products.*--map statuss=.*did you mean status\?$/,
       ),
     ])
     const mapping = toMapping({ map: ['statuss=status'] })
@@ -24,9 +24,9 @@ describe('columns', () => {
   test('that are missing are named once, with the column that might be it', async () => {
     const path = await fileOf('Folio;lines.1.name;Numero;supplier;document\n1;x;2;s;7\n3;x;2;s;7\n')
     expect(await problemsOf({ kind: 'retentions', path, mapping: toMapping({ map: ['Folio='] }) })).toEqual([
-      expect.stringMatching(/^row 1, Numero: is no field/),
-      expect.stringMatching(/^row 1, number: is needed for every retention.*did you mean Numero\?$/),
-      expect.stringMatching(/^row 1, date: is needed for every retention/),
+      expect.stringMatching(/^row 1, Numero: is not a field/),
+      expect.stringMatching(/^row 1, number: is required for every retention.*did you mean Numero\?$/),
+      expect.stringMatching(/^row 1, date: is required for every retention/),
     ])
   })
 
@@ -35,7 +35,7 @@ describe('columns', () => {
     const mapping = toMapping({ map: ['A=B=name', 'x='] })
     expect(await bodiesOf({ kind: 'products', path, mapping })).toEqual(['{"name":"a","unit_label":"b"}'])
     expect((await checkFile({ kind: 'products', path, mapping })).ignored).toEqual([
-      { column: 'x', why: 'the mapping leaves it out' },
+      { column: 'x', reason: 'the mapping ignores it' },
     ])
   })
 
@@ -43,8 +43,8 @@ describe('columns', () => {
     const path = await fileOf('name;Nombre;unit_label\na;a;b\n')
     const mapping = toMapping({ map: ['Nombre=name'], set: ['unit_label=x'] })
     expect(await problemsOf({ kind: 'products', path, mapping })).toEqual([
-      'row 1, Nombre: stands for name, and so does name',
-      'row 1, --set unit_label: stands for unit_label, and so does unit_label',
+      'row 1, Nombre: maps to name, and so does name',
+      'row 1, --set unit_label: maps to unit_label, and so does unit_label',
     ])
   })
 
@@ -52,13 +52,13 @@ describe('columns', () => {
     const path = await fileOf('id;name;unit_label;created;_extra\n9;a;b;2026-01-01T00:00:00Z;\n')
     expect(await bodiesOf({ kind: 'products', path })).toEqual(['{"name":"a","unit_label":"b"}'])
     expect((await checkFile({ kind: 'products', path })).ignored).toEqual([
-      { column: 'id', why: 'only the service writes it' },
-      { column: 'created', why: 'only the service writes it' },
-      { column: '_extra', why: 'it is of an export, and no field' },
+      { column: 'id', reason: 'only the service writes it' },
+      { column: 'created', reason: 'only the service writes it' },
+      { column: '_extra', reason: 'it comes from an export and is not a field' },
     ])
     const mapping = toMapping({ map: ['name=created'] })
     expect((await problemsOf({ kind: 'products', path, mapping }))[0]).toBe(
-      'row 1, name: stands for created, which only the service writes',
+      'row 1, name: maps to created, which only the service writes',
     )
   })
 })
@@ -79,18 +79,18 @@ describe('an update', () => {
     expect(await bodiesOf({ ...file, columns: ['phone'] })).toEqual(['{"id":"con_1","phone":"+56912345678"}'])
     expect(await problemsOf({ ...file, columns: ['phnoe'] })).toEqual([
       'row 1, id: is the only column that is read, so there is nothing to change',
-      'row 1, --columns phnoe: is no column of the file; did you mean phone?',
+      'row 1, --columns phnoe: is not a column of the file; did you mean phone?',
     ])
   })
 
   test('needs an id', async () => {
     const path = await fileOf('name\nAna\n')
     expect(await problemsOf({ kind: 'update-contacts', path })).toEqual([
-      expect.stringMatching(/^row 1, id: is needed for every contact/),
+      expect.stringMatching(/^row 1, id: is required for every contact/),
     ])
     const empty = await fileOf('id;name\n;Ana\n')
     expect(await problemsOf({ kind: 'update-contacts', path: empty })).toEqual([
-      'row 2, id: has to be given for every contact',
+      'row 2, id: is required for every contact, but empty',
     ])
   })
 })
@@ -108,10 +108,10 @@ describe('a constant', () => {
         mapping: toMapping({ set: ['status=archive', 'nam=x', 'id=1', 'plans='] }),
       }),
     ).toEqual([
-      'row 1, --set nam: is no field of a product; did you mean name?',
+      'row 1, --set nam: is not a field of products; did you mean name?',
       'row 1, --set id: is a field that only the service writes',
       'row 1, --set plans: is a field that only the service writes',
-      'row 1, --set status: archive is none of active, archived; did you mean archived?',
+      'row 1, --set status: archive is not one of active, archived; did you mean archived?',
     ])
   })
 })
@@ -135,7 +135,7 @@ describe('a look-up', () => {
         column: 'RUT',
         value: '9.999.999-9',
         rule: 'lookup',
-        words: 'is not in suppliers.csv',
+        message: 'is not in suppliers.csv',
         more: 1,
       },
       { row: 6, column: 'RUT', value: 'otro', rule: 'lookup' },
@@ -148,24 +148,26 @@ describe('a look-up', () => {
   })
 
   test.each([
-    ['a;b;c\n1;2;3\n', /row 1: a look-up file has two columns/],
-    ['a;b\n1;\n', /row 2: a look-up file has two columns/],
-    ['1-9;sup_1\n1-9;sup_2\n', /row 2: 1-9 stands for sup_2, and above it stands for sup_1/],
-  ])('in a file %j is refused', async (content, words) => {
+    ['a;b;c\n1;2;3\n', /row 1: a lookup file has two columns/],
+    ['a;b\n1;\n', /row 2: a lookup file has two columns/],
+    ['1-9;sup_1\n1-9;sup_2\n', /row 2: 1-9 maps to sup_2, but in an earlier row to sup_1/],
+  ])('in a file %j is refused', async (content, message) => {
     const mapping = { lookups: { supplier: await fileOf(content) }, columns: { RUT: 'supplier' } }
-    await expect(problemsOf({ kind: 'retentions', path: await fileOf(text), mapping })).rejects.toThrow(words)
+    await expect(problemsOf({ kind: 'retentions', path: await fileOf(text), mapping })).rejects.toThrow(
+      message,
+    )
   })
 
   test('for a field that the file does not have stops it', async () => {
     const mapping = { lookups: { status: await fileOf(suppliers) } }
     expect(await problemsOf({ kind: 'products', path: await fileOf(products), mapping })).toEqual([
-      'row 1, --lookup status: is a field that no column of the file is for',
+      'row 1, --lookup status: is for a field that no column has',
     ])
   })
 })
 
 describe('a stored mapping', () => {
-  test('finds its look-ups beside it, and what is said on the command line goes before it', async () => {
+  test('finds its look-ups beside it, and what is said on the command line takes precedence', async () => {
     const folder = await temporaryFolder()
     const path = join(folder, 'mapping.json')
     await writeFile(
@@ -194,7 +196,7 @@ describe('a stored mapping', () => {
       /mapping\.json is not valid JSON/,
     )
     await expect(readMapping(await fileOf('{"colums": {}}', 'mapping.json'))).rejects.toThrow(/colums/)
-    expect(() => toMapping({ map: ['Folio'] })).toThrow('--map Folio: write it as "Folio=number"')
+    expect(() => toMapping({ map: ['Folio'] })).toThrow('--map Folio is not a pair such as "Folio=number"')
     expect(() => toMapping({ decimal: 'comma' })).toThrow(/decimal/)
   })
 
@@ -205,8 +207,8 @@ describe('a stored mapping', () => {
       path: join(examples, 'retentions-chile.csv'),
       mapping: await readMapping(join(examples, 'mapping-chile.json')),
     } as const
-    const { totals, dialect } = await checkFile(file)
-    expect(dialect.encoding).toBe('windows-1252')
+    const { totals, tables } = await checkFile(file)
+    expect(tables.file.dialect.encoding).toBe('windows-1252')
     expect(totals).toMatchObject({
       rows: 3,
       changes: 2,

@@ -47,7 +47,7 @@ describe('a number', () => {
   test.each(['1.2.3', '1,23,456.7', '12.34,5', '1.5,', '1-', '--1', 'x', '1 2', '12.3456.789'])(
     '%s is none',
     (text) => {
-      expect(readNumber(text)).toHaveProperty('wrong')
+      expect(readNumber(text)).toHaveProperty('message')
     },
   )
 
@@ -60,8 +60,8 @@ describe('a number', () => {
   })
 
   test('with a mark that the file does not have is none, rather than another number', () => {
-    expect(readNumber('45.89', ',')).toHaveProperty('wrong')
-    expect(readNumber('45,89', '.')).toHaveProperty('wrong')
+    expect(readNumber('45.89', ',')).toHaveProperty('message')
+    expect(readNumber('45,89', '.')).toHaveProperty('message')
   })
 
   test('comes back from however it was written', () => {
@@ -134,8 +134,8 @@ describe('a date', () => {
     '04-03/2026',
     '46085',
   ])('%s is none', (text) => {
-    expect(readDate(text)).toHaveProperty('wrong')
-    expect(readDate(text, 'dmy')).toHaveProperty('wrong')
+    expect(readDate(text)).toHaveProperty('message')
+    expect(readDate(text, 'dmy')).toHaveProperty('message')
   })
 
   test('is answered with what was meant where that is plain', () => {
@@ -161,8 +161,8 @@ describe('a file', () => {
   test('is stopped by what reads in two ways, once a column, with both readings', async () => {
     const path = await fileOf(`${header}s;7;1;04-03-2026;x;45.890\ns;7;2;05-03-2026;x;12.345\n`)
     expect(await problemsOf({ kind: 'retentions', path })).toEqual([
-      'row 2, date: 04-03-2026 reads both as 2026-03-04 and as 2026-04-03: say which with --locale, --dates dmy or --dates mdy (and 1 more)',
-      'row 2, lines.1.amount: 45.890 reads both as 45.890 and as 45890: say which with --locale, --decimal , or --decimal . (and 1 more)',
+      'row 2, date: 04-03-2026 could mean 2026-03-04 or 2026-04-03. Set --locale, --dates dmy or --dates mdy (and 1 more)',
+      'row 2, lines.1.amount: 45.890 could mean 45.890 or 45890. Set --locale, --decimal , or --decimal . (and 1 more)',
     ])
   })
 
@@ -186,9 +186,9 @@ describe('a file', () => {
   test('that is written in two ways is stopped, naming both rows', async () => {
     const path = await fileOf(`${header}s;7;1;25-03-2026;x;12,50\ns;7;2;03-25-2026;x;12.50\n`)
     expect(await problemsOf({ kind: 'retentions', path })).toEqual([
-      expect.stringMatching(/^row 3, date: 03-25-2026 has the month first, and row 2 has the day first/),
+      expect.stringMatching(/^row 3, date: 03-25-2026 has the month first, but row 2 has the day first/),
       expect.stringMatching(
-        /^row 3, lines.1.amount: 12.50 has a decimal point, and row 2 has a decimal comma/,
+        /^row 3, lines.1.amount: 12.50 has a decimal point, but row 2 has a decimal comma/,
       ),
     ])
   })
@@ -196,10 +196,10 @@ describe('a file', () => {
   test('is stopped by scientific notation whatever its locale, also in an id', async () => {
     const path = await fileOf(`${header}7,65E+08;7;1;2026-03-04;x;1,2E+05\n`)
     expect(await problemsOf({ kind: 'retentions', path, mapping: { locale: 'es-CL' } })).toEqual([
-      expect.stringMatching(/supplier: 7,65E\+08 is in scientific notation: it reads as 765000000, or/),
-      expect.stringMatching(/lines.1.amount: 1,2E\+05 is in scientific notation: it reads as 120000, or/),
+      expect.stringMatching(/supplier: 7,65E\+08 is in scientific notation: it reads as 765000000, but/),
+      expect.stringMatching(/lines.1.amount: 1,2E\+05 is in scientific notation: it reads as 120000, but/),
     ])
-    await expect(bodiesOf({ kind: 'retentions', path })).rejects.toThrow('nothing of it was sent')
+    await expect(bodiesOf({ kind: 'retentions', path })).rejects.toThrow('so nothing was sent')
   })
 
   test('loses no digit of a number on its way through', async () => {
@@ -214,6 +214,6 @@ test('a locale says how numbers and dates are written', () => {
   expect(conventionsOf('es-CL')).toEqual({ decimal: ',', dates: 'dmy' })
   expect(conventionsOf('es-MX')).toEqual({ decimal: '.', dates: 'dmy' })
   expect(conventionsOf('en-US')).toEqual({ decimal: '.', dates: 'mdy' })
-  expect(() => conventionsOf('chile!')).toThrow('no known locale')
-  expect(() => conventionsOf('xx')).toThrow('no known locale')
+  expect(() => conventionsOf('chile!')).toThrow('is not a known locale')
+  expect(() => conventionsOf('xx')).toThrow('is not a known locale')
 })

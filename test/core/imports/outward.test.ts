@@ -6,7 +6,7 @@ import { checkFile } from '../../../core/imports/check.ts'
 import type { ImportFile } from '../../../core/imports/open-file.ts'
 import { readMapping, type Mapping } from '../../../core/imports/mapping/mapping.ts'
 import { openIdColumn } from '../../../core/imports/read-ids.ts'
-import { refusing } from '../../../core/imports/refusals.ts'
+import { toNonRetryable } from '../../../core/imports/errors.ts'
 import { outwardMessage } from '../../../core/runs/outward-message.ts'
 import { fileOf, problemsOf, stage } from './csv-file.ts'
 
@@ -36,7 +36,7 @@ const cases: Case[] = [
   ],
   ['e-mail', 'update-contacts', `id,email\ncon_1,${email} ${phone}\n`, 'row 2, email'],
   ['boolean', 'update-contacts', `id,invoicing\ncon_1,${email}\n`, 'row 2, invoicing'],
-  ['too many cells', 'update-contacts', `id,email\ncon_1,${email},${phone}\n`, 'row 2, the row'],
+  ['too many cells', 'update-contacts', `id,email\ncon_1,${email},${phone}\n`, 'row 2'],
   ['no header', 'update-contacts', `con_1,${email},${phone}\ncon_2,b@ejemplo.cl,1\n`, 'row 1, column 1'],
   ['unnamed column', 'update-contacts', `id,email,\ncon_1,a@ejemplo.cl,${email}\n`, 'row 2, column 3'],
   [
@@ -60,7 +60,7 @@ async function refusalOf(work: () => Promise<unknown>) {
     () => expect.fail('was not refused'),
     (error: Error) => error,
   )
-  return { inside: error.message, outside: (refusing(error) as Error).message }
+  return { inside: error.message, outside: (toNonRetryable(error) as Error).message }
 }
 
 test.each(cases)(
@@ -85,12 +85,12 @@ test('a refused look-up names the row, and neither the tax id that was not found
   const mapping = { lookups: { supplier: suppliers } }
   const { inside, outside } = await refusalOf(() => stage({ kind: 'retentions', path, mapping }))
   expect(inside).toMatch(/76\.123\.456-7 is not in suppliers\.csv; did you mean 76\.123\.457-7/)
-  expect(outside).toContain('row 2, supplier: is not in the look-up file')
+  expect(outside).toContain('row 2, supplier: is not in the lookup file')
   expect(outside).not.toMatch(/76.123/)
 
   await writeFile(suppliers, '76.123.456-7,sup_1\n76.123.456-7,sup_2\n')
   const clash = await refusalOf(() => checkFile({ kind: 'retentions', path, mapping }))
-  expect(clash.inside).toContain('76.123.456-7 stands for sup_2')
+  expect(clash.inside).toContain('76.123.456-7 maps to sup_2')
   expect(clash.outside).toContain('suppliers.csv, row 2: ')
   expect(clash.outside).not.toMatch(/76.123|sup_/)
 })

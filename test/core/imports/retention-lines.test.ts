@@ -53,7 +53,7 @@ describe('the lines of a retention may stand', () => {
     const file = { kind: 'retentions', path, lines } as const
     expect(await bodiesOf(file)).toEqual([`{${start(1)},${both}}`, `{${start(2)},"lines":[{"name":"x"}]}`])
     expect((await checkFile(file)).ignored).toEqual([
-      { column: 'retention_lines.csv', why: '1 of its rows belong to no row of the file' },
+      { column: 'retention_lines.csv', reason: '1 of its rows belong to no row of the file' },
     ])
   })
 })
@@ -62,7 +62,7 @@ describe('lines are refused', () => {
   test('where two ways are mixed', async () => {
     const path = await fileOf(`${head};lines.1.name;lines.amount\ns;7;1;2026-03-25;a;1\n`)
     expect(await problemsOf({ kind: 'retentions', path })).toEqual([
-      'row 1, lines.amount: gives lines in another way than lines.1.name: keep one',
+      'row 1, lines.amount: gives lines in another way than lines.1.name. Use one way only',
     ])
   })
 
@@ -71,33 +71,33 @@ describe('lines are refused', () => {
       `${head};lines.name\ns;7;1;2026-03-25;a\ns;7;1;2026-03-26;b\ns;7;2;2026-03-25;a\ns;7;1;2026-03-25;c\n`,
     )
     expect(await problemsOf({ kind: 'retentions', path })).toEqual([
-      'row 3, date: 2026-03-26 is not what row 2 says (2026-03-25), of which this row is another line',
-      'row 5, supplier, document, number: stands for the same retention as row 2: rows of one retention have to follow each other',
+      'row 3, date: 2026-03-26 differs from row 2 (2026-03-25), but both rows belong to one change',
+      'row 5, supplier, document, number: is the same retention as row 2. Keep the rows of one retention together',
     ])
   })
 
   test.each([
-    ['{', 'is no JSON'],
-    ['{"name":"a"}', 'is no list: [{...}, {...}]'],
-    ['["a"]', 'has at 1 what is no object: {...}'],
-    ['[{"nam":"a"}]', 'has at 1.nam what is no field; did you mean name?'],
-    ['[{"name":"a"},{"amount":"1,5"}]', 'has at 2.amount what is no number'],
-    ['[{"amount":1e5}]', 'has at 1.amount what is no number'],
-    ['[{"exempt":"true"}]', 'has at 1.exempt what is neither true nor false'],
-    ['[{"discount_scheme":"€"}]', 'has at 1.discount_scheme what is none of %, $'],
-    ['[{"name":null}]', 'has at 1.name what can’t be null'],
-    ['[{"name":1}]', 'has at 1.name what is no text'],
-    ['[]', 'has to be given for every retention'],
-  ])('as JSON where they are %s', async (lines, words) => {
+    ['{', 'is not valid JSON'],
+    ['{"name":"a"}', 'is not a list: [{...}, {...}]'],
+    ['["a"]', 'is wrong: 1 is not an object: {...}'],
+    ['[{"nam":"a"}]', 'is wrong: 1.nam is not a field; did you mean name?'],
+    ['[{"name":"a"},{"amount":"1,5"}]', 'is wrong: 2.amount is not a number'],
+    ['[{"amount":1e5}]', 'is wrong: 1.amount is not a number'],
+    ['[{"exempt":"true"}]', 'is wrong: 1.exempt is neither true nor false'],
+    ['[{"discount_scheme":"€"}]', 'is wrong: 1.discount_scheme is not one of %, $'],
+    ['[{"name":null}]', 'is wrong: 1.name must not be null'],
+    ['[{"name":1}]', 'is wrong: 1.name is not text'],
+    ['[]', 'is required for every retention, but empty'],
+  ])('as JSON where they are %s', async (lines, message) => {
     const path = await fileOf(`${head};lines\ns;7;1;2026-03-25;"${lines.replaceAll('"', '""')}"\n`)
-    expect(await problemsOf({ kind: 'retentions', path })).toEqual([expect.stringContaining(words)])
+    expect(await problemsOf({ kind: 'retentions', path })).toEqual([expect.stringContaining(message)])
   })
 
   test('where a file of lines does not say whose they are, with its own name and rows', async () => {
     const path = await fileOf(`id;${head}\n12;s;7;1;2026-03-25\n`)
     const nobody = await fileOf('position,name\n1,a\n', 'lines.csv')
     expect(await problemsOf({ kind: 'retentions', path, lines: nobody })).toEqual([
-      'lines.csv, row 1, retention_id: is needed to know whose lines these are, and no column is called so',
+      'lines.csv, row 1, retention_id: is missing; it says which retention a line belongs to',
     ])
     const bad = await fileOf('retention_id,name,amount\n12,a,1\n12,b,x\n', 'lines.csv')
     expect(await problemsOf({ kind: 'retentions', path, lines: bad })).toEqual([
@@ -105,7 +105,7 @@ describe('lines are refused', () => {
     ])
     const other = await fileOf('retention_id,name\n13,a\n', 'lines.csv')
     expect(await problemsOf({ kind: 'retentions', path, lines: other })).toEqual([
-      'row 2, lines: has to be given for every retention',
+      'row 2, lines: is required for every retention, but empty',
     ])
   })
 })
@@ -119,7 +119,7 @@ test('lists of a subscription are given the same ways, but not as rows', async (
   ])
   const rows = await fileOf('id;lines.plan\ns;p\n')
   expect(await problemsOf({ kind: 'update-subscriptions', path: rows })).toEqual([
-    expect.stringMatching(/^row 1, lines.plan: is no field of a subscription/),
+    expect.stringMatching(/^row 1, lines.plan: is not a field of subscriptions/),
     expect.stringMatching(/nothing to change/),
   ])
 })

@@ -28,14 +28,14 @@ describe('a fetch from the command line with bad input', () => {
   test.each([
     ['unknown documents', ['invoices', '501'], 'creditnotes, cancellations'],
     ['no id', ['creditnotes'], 'missing required argument'],
-    ['an id that can be none', ['creditnotes', '501,502'], '501,502 can be no id'],
+    ['an id that can be none', ['creditnotes', '501,502'], '501,502: not valid'],
     ['a file that is not there', ['creditnotes', 'ids.csv'], 'There is no file ids.csv'],
     ['a folder', ['creditnotes', '.'], 'is no file'],
     ['a file and ids', ['creditnotes', 'folios.csv', '501'], 'Name one file or ids'],
     ['a file without a column id', ['creditnotes', 'folios.csv'], 'Its columns are Folio, Emisión'],
     ['a mistyped column', ['creditnotes', 'folios.csv', '--column', 'folios'], 'Did you mean Folio?'],
     ['cells that are no id', ['creditnotes', 'wrong.csv'], 'row 3 has 501.0; row 4 has 5 02'],
-    ['a file with a header only', ['creditnotes', 'header.csv'], 'holds no id'],
+    ['a file with a header only', ['creditnotes', 'header.csv'], 'has a header but no rows'],
     ['a workbook', ['creditnotes', 'book.xlsx'], 'book.xlsx'],
     [
       'an unknown column to leave out',

@@ -319,7 +319,7 @@ describe('a file that was imported before', () => {
     const more = { file: 'inbox/more.csv' }
     expect(await failureOf(await start(more))).toMatchObject({
       type: 'RowsTaken',
-      message: `12 of 15 rows were done by run ${run.workflowId}; --done skip sends the other 3.`,
+      message: `12 of 15 rows were done by the run ${run.workflowId}. To send the other 3, add --done skip.`,
     })
     const rest = await (await start({ ...more, done: 'skip' })).result()
     expect(rest).toMatchObject({ verdict: 'proven', counts: { done: 3, skipped: 12 } })

@@ -88,16 +88,16 @@ describe('connector import', () => {
     expect(code).toBe(2)
     expect(stderr).toContain('row 2, date: 2026-02-30')
     expect(stderr).toContain('row 5, total: 4.5O')
-    expect(stderr).toMatch(/error: rows.csv has 2 problems, and nothing of it was sent\..*--on-invalid skip/)
+    expect(stderr).toMatch(/error: rows.csv has 2 problems, so nothing was sent\..*--on-invalid skip/)
     expect(world.sandbox.control.counters().requests).toBe(0)
   })
 
   test.each([
     [['plans', 'rows.csv'], /There is no kind plans/],
-    [['retentions', 'none.csv'], /none\.csv can.t be read/],
+    [['retentions', 'none.csv'], /none\.csv cannot be read/],
     [['retentions', 'rows.csv', '--send-again'], /--send-again and --rows go together/],
     [['retentions', 'rows.csv', '--canary', 'x'], /x is not a whole number/],
-    [['retentions', 'rows.csv', '--expect-total', 'total=1'], /has a problem/],
+    [['retentions', 'rows.csv', '--expect-total', 'total=1'], /has 1 problem/],
     [['retentions', 'rows.csv', '--local', '--detach'], /--local ends with this command/],
   ])('refuses %j with a sentence', async (words, says) => {
     const world = await createWorld({ counts })

@@ -182,9 +182,9 @@ async function refuseEverySort(of: {
     expect(error.cause?.message).toContain(place)
   }
   let files = 0
-  await refused({}, `id,email\ncon_1,${email} ${name}\n`, 'row 2, email: is not an e-mail address')
+  await refused({}, `id,email\ncon_1,${email} ${name}\n`, 'row 2, email: is not a valid email address')
   await refused({}, `id,invoicing\ncon_1,${email}\n`, 'row 2, invoicing: ')
-  await refused({}, `id,email\ncon_1,${email},${name}\n`, 'row 2, the row: ')
+  await refused({}, `id,email\ncon_1,${email},${name}\n`, 'row 2: ')
   await refused({}, `${name},${email}\ncon_2,x@example.com\n`, 'row 1, column 1: ')
   const retention = { kind: 'retentions' } as const
   await refused(
@@ -195,7 +195,7 @@ async function refuseEverySort(of: {
   await putFile(world, `theirs,ours\n${email}x,sup_1\n`, 'suppliers.csv')
   const lookups = await putFile(world, '{"lookups": {"supplier": "suppliers.csv"}}', 'lookups.json')
   const looked = `supplier,document,number,date,lines.1.name\n${email},7,1,2026-03-01,x\n`
-  await refused({ ...retention, mapping: lookups }, looked, 'row 2, supplier: is not in the look-up file')
+  await refused({ ...retention, mapping: lookups }, looked, 'row 2, supplier: is not in the lookup file')
   await putFile(world, `${email},sup_1\n${email},sup_2\n`, 'suppliers.csv')
   await refused({ ...retention, mapping: lookups }, looked, 'suppliers.csv, row 2: ')
   const mapping = await putFile(world, JSON.stringify({ columns: { [email]: 5 } }), 'wrong.json')

@@ -1,83 +1,70 @@
 import { basename } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import type { CellReader } from '../cells/cell.ts'
-import { type Column, createColumn } from '../mapping/columns.ts'
-import { detectDialect } from './dialect.ts'
-import { isGuarded } from './is-guarded.ts'
-import { toTarget } from '../mapping/field-target.ts'
-import type { ImportKind } from '../kinds.ts'
-import type { Problem } from '../problems.ts'
-import { readRows } from './read-rows.ts'
-import type { SourceRow } from './scanner.ts'
+import type { CellReader } from './cells/cell.ts'
+import type { SourceRow } from './csv/scanner.ts'
+import { openTable, readTable, type Table } from './csv/table.ts'
+import type { ImportKind } from './kinds.ts'
+import { type Column, createColumn } from './mapping/column.ts'
+import { toTarget } from './mapping/field-target.ts'
+import { aboutColumn, type Problem } from './problems.ts'
 
 /** The lines of the records of a file, in a file of their own: the child table of an export. */
 export interface LineSource {
   name: string
+  table: Table
   columns: readonly Column[]
   problems: readonly Problem[]
-  /** The rows of one record, in the order of their `position`; once. */
+  /** The rows of a record, in the order of their `position`; each row is returned once. */
   take(id: string): SourceRow[]
-  /** Rows that no record has taken. */
+  /** Rows that belong to no record so far. */
   left(): number
   close(): void
 }
 
 /**
- * Reads a file of lines. A person may have sorted either file, so its rows go to a temporary file that SQLite
- * makes, indexes and removes: memory stays flat, whatever the order.
+ * Reads a file of lines. Either file may have been sorted, so the rows go to a temporary SQLite file: memory stays
+ * flat, in any order.
  */
 export async function openLineSource({
   kind,
   list,
   path,
   reader,
+  ...known
 }: {
   kind: ImportKind
   list: string
   path: string
   reader: CellReader
+  /** From an earlier reading of the same file. */
+  table: Table | undefined
 }): Promise<LineSource> {
-  const dialect = await detectDialect(path)
-  const parent = `${kind.one}_id`
+  const table = known.table ?? (await openTable(path))
+  const header = table.header.map((cell) => cell.trim())
+  const parentColumn = `${kind.one}_id`
+  const [parentAt, positionAt] = [header.indexOf(parentColumn), header.indexOf('position')]
+  const name = basename(path)
   const store = createRowStore()
-  let header: string[] | undefined
-  let at = { parent: -1, position: -1 }
-  // A file of lines has no sheet of results: its dialect decides.
-  for await (const row of readRows({ path, dialect, guarded: isGuarded(dialect, []) })) {
-    if (header === undefined) {
-      header = row.cells.map((cell) => cell.trim())
-      at = { parent: header.indexOf(parent), position: header.indexOf('position') }
-      if (at.parent === -1) break
-    } else store.add({ row, parent: row.cells[at.parent] ?? '', position: row.cells[at.position] ?? '' })
-  }
+  if (parentAt !== -1)
+    for await (const row of readTable(path, table))
+      store.add({ row, parent: row.cells[parentAt] ?? '', position: row.cells[positionAt] ?? '' })
   store.index()
-  const columns = (header ?? []).flatMap((column, index): Column[] => {
+  const columns = header.flatMap((column, index): Column[] => {
     const target = toTarget({ kind, name: `${list}.${column}` })
     if (target === undefined || target.readOnly) return []
     return [createColumn({ kind, header: column, index, target, reader })]
   })
+  const noParent = `is missing; it says which ${kind.one} a line belongs to`
   return {
-    name: basename(path),
+    ...store,
+    name,
+    table,
     columns,
-    problems: at.parent === -1 ? [noParent({ file: basename(path), parent })] : [],
-    take: (id) => store.take(id),
-    left: () => store.left(),
-    close: () => store.close(),
+    problems: parentAt === -1 ? [{ ...aboutColumn(parentColumn, { message: noParent }), file: name }] : [],
   }
 }
 
-const noParent = ({ file, parent }: { file: string; parent: string }): Problem => ({
-  file,
-  row: 1,
-  line: 1,
-  column: parent,
-  value: '',
-  rule: 'column',
-  words: 'is needed to know whose lines these are, and no column is called so',
-  stops: true,
-})
-
-/** Rows by what they belong to, on disk. */
+/** Rows by the record they belong to, on disk. */
 function createRowStore() {
   const db = new DatabaseSync('')
   db.exec('pragma journal_mode = off; pragma synchronous = off')

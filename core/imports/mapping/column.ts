@@ -1,0 +1,64 @@
+import type { CellReader } from '../cells/cell.ts'
+import type { CellReading } from '../cells/field-value.ts'
+import type { ImportKind } from '../kinds.ts'
+import type { FieldTarget } from './field-target.ts'
+import type { Lookup } from './lookup.ts'
+
+/** How the cells of a column were filled. */
+export interface CellTally {
+  given: number
+  /** Not given in a create; unchanged in an update. */
+  empty: number
+  /** `\N`, which means null. */
+  null: number
+}
+
+/** A column that is read: the field of its cells, how they are read, and how they were filled so far. */
+export interface Column {
+  header: string
+  index: number
+  target: FieldTarget
+  tally: CellTally
+  /** Undefined for an empty cell. */
+  read(cell: { text: string; row: number }): CellReading | undefined
+}
+
+const nullCell = '\\N'
+
+export function createColumn({
+  kind,
+  header,
+  index,
+  target,
+  reader,
+  lookup,
+}: Pick<Column, 'header' | 'index' | 'target'> & {
+  kind: ImportKind
+  reader: CellReader
+  lookup?: Lookup | undefined
+}): Column {
+  const { meta } = target
+  const trimmed = kind.identifiers.includes(target.name)
+  const tally: CellTally = { given: 0, empty: 0, null: 0 }
+  return {
+    header,
+    index,
+    target,
+    tally,
+    read({ text, row }) {
+      const bare = text.trim()
+      if (bare === '') {
+        tally.empty += 1
+        return undefined
+      }
+      if (bare === nullCell) {
+        tally.null += 1
+        if (meta.nullable === true) return { value: null }
+        return { fault: { rule: 'null', message: 'would set the field to null, which it does not allow' } }
+      }
+      tally.given += 1
+      const found = lookup === undefined ? { ours: text } : lookup(text)
+      return 'fault' in found ? found : reader({ text: found.ours, meta, row, trimmed })
+    },
+  }
+}

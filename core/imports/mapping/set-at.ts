@@ -1,0 +1,31 @@
+import { eachRow, type Step } from './field-target.ts'
+
+/**
+ * Sets the value at a path of a body; `item` is the place that `eachRow` represents. Items of a list to which nothing
+ * was given remain holes, until `compactLists`.
+ */
+export function setAt(body: object, path: readonly Step[], item: number, value: unknown): void {
+  let holder = body as Record<string | number, unknown>
+  for (const [index, step] of path.entries()) {
+    const key = step === eachRow ? item : step
+    if (index === path.length - 1) holder[key] = value
+    else {
+      holder[key] ??= typeof path[index + 1] === 'string' ? {} : []
+      holder = holder[key] as Record<string | number, unknown>
+    }
+  }
+}
+
+/** Removes the holes from the lists of a body. */
+export function compactLists(body: Record<string, unknown>): void {
+  for (const [key, value] of Object.entries(body)) {
+    if (!Array.isArray(value)) continue
+    // `filter` skips holes.
+    const items: unknown[] = value.filter(() => true)
+    body[key] = items
+    for (const item of items) if (isPlainObject(item)) compactLists(item)
+  }
+}
+
+const isPlainObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value)
