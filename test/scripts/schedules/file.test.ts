@@ -124,7 +124,7 @@ describe('a schedules file', () => {
       'a wrong value in the input',
       `${head}    workflow: exportData\n    every: 1h\n    input:\n      to:\n        - csv\n        - exel\n`,
       9,
-      /input\.to\.1: Invalid option: expected one of "csv"\|"duckdb"\|"parquet"\|"postgres"/,
+      /input\.to\.1: Invalid option: expected one of "csv"\|"parquet"\|"duckdb"\|"postgres"/,
     ],
     [
       'a filter that a list does not have',

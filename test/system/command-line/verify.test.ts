@@ -156,7 +156,7 @@ describe('verify', () => {
   test.each([
     [['--warehouse', 'mysql'], 'Allowed choices are duckdb, postgres'],
     [['--schema', 'billing'], '--warehouse postgres'],
-    [['--warehouse', 'duckdb', '--schema', 'billing'], 'DuckDB has one'],
+    [['--warehouse', 'duckdb', '--schema', 'billing'], 'duckdb has one schema'],
   ])('refuses %j', async (words, says) => {
     expect(await failureOf(workplace.folder, ...words)).toEqual([2, expect.stringContaining(says)])
   })
