@@ -66,12 +66,12 @@ function toProblems(manifest: Manifest): Problem[] {
 }
 
 function toCounts(manifest: Manifest): Account['counts'] {
-  const { records, requests, windows, linksMended, duplicatesDropped, rejected } = manifest
+  const { records, requests, windows, linksRepaired, duplicatesDropped, rejected } = manifest
   return [
     { name: 'records', value: records },
     { name: 'requests', value: requests },
     { name: 'windows', value: windows },
-    { name: 'links mended', value: linksMended },
+    { name: 'links repaired', value: linksRepaired },
     { name: 'met again, dropped', value: duplicatesDropped },
     { name: 'rejected', value: rejected.rows },
   ]

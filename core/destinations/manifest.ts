@@ -24,7 +24,7 @@ const readFactsSchema = z.looseObject({
   countAfter: count.nullable(),
   requests: count,
   windows: count,
-  linksMended: count,
+  linksRepaired: count,
   records: count,
   duplicatesDropped: count,
   /** Groups of records with one `created` that no window held, and that were swept. */

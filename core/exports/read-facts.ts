@@ -42,6 +42,6 @@ const listless = {
   countBefore: null,
   countAfter: null,
   windows: 0,
-  linksMended: 0,
+  linksRepaired: 0,
   duplicatesDropped: 0,
 }

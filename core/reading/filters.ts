@@ -5,13 +5,13 @@ import { toInstant } from './instant.ts'
 import { isRecord, type SourceRecord } from './record.ts'
 
 export interface Filters {
-  /** The name of a filter that the record visibly does not match; undefined where all it carries agrees. */
+  /** The name of a filter that the record does not match; undefined if all its fields match. */
   broken(record: SourceRecord): string | undefined
-  /** Filters that nothing in a record can be held against. */
+  /** Filters that no field of a record can confirm. */
   uncheckable: string[]
 }
 
-/** Holds records against the filters they were asked with: a service may ignore a filter in silence. */
+/** Checks records against the filters of the request: a service may silently ignore a filter. */
 export function createFilters(resource: ListResource, asked: Readonly<Record<string, string>>): Filters {
   const checks: { name: string; agrees: (record: SourceRecord) => boolean }[] = []
   const uncheckable: string[] = []
@@ -35,7 +35,7 @@ function toCheck(check: FilterCheck, asked: string): ((record: SourceRecord) => 
   return agrees && ((record) => record[field] === undefined || agrees(record[field]))
 }
 
-/** Whether a value of the record agrees; undefined where what was asked for can't be compared. */
+/** A predicate for the field's value; undefined if the requested value cannot be compared. */
 function comparison(
   kind: Exclude<FilterCheck['kind'], 'uncheckable' | 'among'>,
   asked: string,
@@ -66,7 +66,7 @@ function inRange(kind: 'timestamp' | 'from' | 'to', value: number | undefined, a
   return kind === 'from' ? value >= asked : kind === 'to' ? value <= asked : value === asked
 }
 
-/** `0.10`, `0.1` and `+00.1` are one number. */
+/** `0.10`, `0.1` and `+00.1` are the same number. */
 const decimalOf = (value: unknown) =>
   typeof value === 'string' || typeof value === 'number' || JSON.isRawJSON(value)
     ? toDecimal(numberText(value))

@@ -7,10 +7,10 @@ export interface FrontierState {
 }
 
 /**
- * How far down the chain has gone: the oldest key taken, and who was taken at it.
+ * How far the chain has come: the oldest key taken, and the ids of the records taken with that key.
  *
- * Everything that was in the list throughout and is newer than `at` has been taken; where it is `closed`, also
- * everything at it. A list is taken newest first, so this is all one must remember to take each record once.
+ * Everything that was in the list throughout and is newer than `at` has been taken; if the frontier is `closed`, so has
+ * everything at `at`. The list is read newest first, so this is enough to take each record once.
  */
 export class Frontier {
   /** Infinity before the first window. */
@@ -28,7 +28,7 @@ export class Frontier {
     return this.at === Infinity ? undefined : { at: this.at, closed: this.closed, ids: [...this.ids] }
   }
 
-  /** Takes a record: true if it is older than all taken before, or as old as the oldest and new. */
+  /** Takes a record. Returns true if it is new: older than all taken before, or as old as the oldest with a new id. */
   take(at: Instant, identity: string): boolean {
     if (at > this.at) return false
     if (at < this.at) {

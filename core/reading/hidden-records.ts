@@ -8,15 +8,15 @@ import { Source } from './source.ts'
 import type { StatusCheck, Watched } from './state.ts'
 
 /**
- * The ends of a status that are looked at: its newest records, its oldest (a service may archive those), and those
- * that changed last. One page holds all of a small status, and is enough then.
+ * The orders in which each status is sampled: its newest records, its oldest (a service may archive those), and those
+ * that changed last. If one page shows all records of the status, it is enough.
  */
 const ends = ['-created', 'created', '-updated'] as const
 type End = (typeof ends)[number]
 
 /**
- * Records that the list does not show unless their status is asked for. Before the read the ends of each status
- * are looked at; an id there that the read never meets, and that still shows under the status, is hidden.
+ * Finds records that the list shows only if their status is requested. The ends of each status are sampled before the
+ * read; an id that the read never sees but the status still shows after it is hidden.
  */
 export async function watchStatuses(reading: Reading): Promise<void> {
   const watched: Watched = {}
@@ -27,7 +27,7 @@ export async function watchStatuses(reading: Reading): Promise<void> {
   reading.state.watched = watched
 }
 
-/** Whether any id that was not met still shows under a status after the read, asked twice. */
+/** Whether a sampled id that the read did not see still shows under a status after the read, in two requests. */
 export async function findHidden(reading: Reading): Promise<boolean> {
   const { watched = {}, completeThrough } = reading.state
   let missing = Object.keys(watched)
@@ -41,8 +41,8 @@ export async function findHidden(reading: Reading): Promise<boolean> {
 }
 
 /**
- * Whether a record may have gone to a hidden status while the list was read: what changed last under each status is
- * looked at once more, and a record that changed since the read began must have been read.
+ * Whether a record may have changed to a hidden status during the read: fetches the last changes of each status again;
+ * a record that changed since the read began must have been read.
  */
 export async function checkStatuses(reading: Reading): Promise<StatusCheck> {
   const { completeThrough } = reading.state
@@ -72,7 +72,7 @@ async function* shownAtEnds(reading: Reading) {
 
 interface Shown {
   records: { id: string; created: Instant | undefined; updated: Instant | undefined }[]
-  /** No other record has the status. */
+  /** The page shows all records with the status. */
   isAll: boolean
   /** In the order of `-updated`. */
   isNewestFirst: boolean

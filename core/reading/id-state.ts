@@ -1,35 +1,35 @@
-/** What became of an id that is neither here nor answered by a 404: nothing is known of the document. */
+/** An id without a result: the document is neither here nor answered by a 404. */
 export interface OpenId {
   id: string
   why: string
 }
 
-/** All that a fetch by id must remember to go on in another process; it stands for every step handed out. */
+/** Everything a fetch by id needs to resume in another process; covers every step yielded so far. */
 export interface IdState {
   version: 1
   /** ms since 1970 */
   startedAt: number
-  /** How many ids, from the first on, are settled. */
-  settled: number
+  /** Number of ids processed, from the first on. */
+  processed: number
   requests: { made: number }
   counts: {
     /** Written. */
     records: number
     /** Answered by a JSON 404. */
     missing: number
-    /** Not known: refused, without an answer, or answered with something else. */
+    /** Unknown: refused, unanswered, or answered with another document. */
     open: number
   }
-  /** How many ids were asked for. */
+  /** Number of ids requested. */
   countBefore: number
-  /** The last id that the service answered for: it can do so again, if it is well. */
+  /** The last id that the service answered for; a healthy service answers for it again. */
   control?: string
-  /** The first ids of each sort, for people; the files have them all. */
+  /** The first ids of each kind, for messages; the files have all of them. */
   firstMissing: string[]
   firstOpen: OpenId[]
 }
 
-/** The account of a whole fetch by id. */
+/** The result of a fetch by id. */
 export interface IdOutcome {
   verdict: 'proven' | 'unproven'
   reasons: string[]
@@ -47,7 +47,7 @@ export function newIdState(options: { startedAt: number; asked: number }): IdSta
   return {
     version: 1,
     startedAt: options.startedAt,
-    settled: 0,
+    processed: 0,
     requests: { made: 0 },
     counts: { records: 0, missing: 0, open: 0 },
     countBefore: options.asked,
@@ -56,19 +56,19 @@ export function newIdState(options: { startedAt: number; asked: number }): IdSta
   }
 }
 
-/** What one id turned out to be. */
-export type Settled =
+/** The result for one id. */
+export type IdResult =
   | { kind: 'record'; id: string; record: Record<string, unknown> }
   | { kind: 'missing'; id: string }
   | { kind: 'open'; id: string; why: string }
 
-/** The state behind one more id; the one before stays as it is. */
-export function settle(before: IdState, settled: Settled, requests: number): IdState {
+/** The state after one more id; the previous state is not changed. */
+export function addResult(before: IdState, processed: IdResult, requests: number): IdState {
   const { counts, firstMissing, firstOpen } = before
-  const { kind, id } = settled
+  const { kind, id } = processed
   const state: IdState = {
     ...before,
-    settled: before.settled + 1,
+    processed: before.processed + 1,
     requests: { made: requests },
     counts: { ...counts },
   }
@@ -77,7 +77,8 @@ export function settle(before: IdState, settled: Settled, requests: number): IdS
   if (kind === 'open') state.counts.open++
   if (kind !== 'open') state.control = id
   if (kind === 'missing' && firstMissing.length < named) state.firstMissing = [...firstMissing, id]
-  if (kind === 'open' && firstOpen.length < named) state.firstOpen = [...firstOpen, { id, why: settled.why }]
+  if (kind === 'open' && firstOpen.length < named)
+    state.firstOpen = [...firstOpen, { id, why: processed.why }]
   return state
 }
 
@@ -88,16 +89,18 @@ export function toIdOutcome(options: {
 }): IdOutcome {
   const { resource, state, notes } = options
   const { counts, firstMissing, firstOpen, countBefore } = state
-  const reasons = firstOpen.map(({ id, why }) => `Of ${resource} ${id} nothing is known: ${why}.`)
+  const reasons = firstOpen.map(({ id, why }) => `${resource} ${id} could not be read: ${why}.`)
   if (counts.open > firstOpen.length)
-    reasons.push(`And so of ${counts.open - firstOpen.length} more; rejected.jsonl has them all.`)
+    reasons.push(
+      `${counts.open - firstOpen.length} more could not be read; rejected.jsonl lists all of them.`,
+    )
   return {
     verdict: counts.open === 0 ? 'proven' : 'unproven',
     reasons,
     scope:
       counts.open === 0
-        ? `Each of the ${countBefore} ids of ${resource} that were asked for is here once, or in missing.csv because the service answered that it does not exist.`
-        : `Of the ${countBefore} ids of ${resource} that were asked for, ${counts.records} are here once and ${counts.missing} are in missing.csv because the service answered that they do not exist. Of the other ${counts.open} nothing is known.`,
+        ? `Each of the ${countBefore} requested ids of ${resource} is here once, or in missing.csv because the service answered that it does not exist.`
+        : `Of the ${countBefore} requested ids of ${resource}, ${counts.records} are here once and ${counts.missing} are in missing.csv because the service answered that they do not exist. Could not be read: ${counts.open}.`,
     notes: [...notes],
     asked: countBefore,
     requests: state.requests.made,

@@ -1,8 +1,8 @@
 /**
  * Times of the service as whole microseconds since 1970, which stay below 2^53 until the year 2255.
  *
- * Written by hand because every record goes through it: strings compare wrongly at a change of the clock, and
- * `Date` drops the microseconds and takes 4 times as long.
+ * Parsed by hand because every record needs it: strings with different offsets compare wrongly, and `Date` drops the
+ * microseconds and takes 4 times as long.
  */
 export type Instant = number
 
@@ -23,17 +23,17 @@ function digits(text: string, from: number, to: number): number {
 }
 
 function daysSince1970(year: number, month: number, day: number): number {
-  // `Date.UTC` takes a year below 100 for one of the last century.
+  // `Date.UTC` maps years below 100 to the 20th century.
   const date = new Date(0)
   const days = date.setUTCFullYear(year, month - 1, day) / 86_400_000
   return date.getUTCMonth() === month - 1 && date.getUTCDate() === day ? days : NaN
 }
 
-// Neighbours in a list are mostly of one day.
+// Cached, because neighbours in a list are mostly of the same day.
 let lastDate = NaN
 let lastDays = NaN
 
-/** Seconds east of UTC that `text` ends with from `at` on; NaN where that is no offset. */
+/** The offset at the end of `text`, from `at` on, in seconds east of UTC; NaN if it is not an offset. */
 function offset(text: string, at: number): number {
   const sign = text.charCodeAt(at)
   if (text.length === at + 1) return text[at] === 'Z' ? 0 : NaN
@@ -57,7 +57,7 @@ function dayOf(text: string): number {
 
 /**
  * The instant of `2020-10-15T13:26:15.356289-03:00`, with or without a fraction, with `Z` or an offset;
- * undefined for everything that names none. Digits after the sixth are dropped.
+ * undefined for any other value. Fraction digits after the sixth are dropped.
  */
 export function toInstant(text: unknown): Instant | undefined {
   if (typeof text !== 'string' || text.charCodeAt(13) !== colon || text.charCodeAt(16) !== colon)

@@ -1,32 +1,32 @@
-import { cutBelow } from './page-choice.ts'
+import { choosePageBelow } from './page-choice.ts'
 import type { Pass } from './pass.ts'
 import { identityOf } from './record.ts'
 import type { Answer, Source } from './source.ts'
 
 /**
- * The window that starts the chain: the newest records of the list, in one slice. It needs no link above it.
+ * Fetches the window that starts the chain: the newest records of the list, in one slice. It needs no link above it.
  *
- * Where newest first is not honoured but oldest first is, the end of the list stands for it: that nothing
- * follows is then the service's word, so it is asked twice.
+ * If the service honours oldest first but not newest first, the end of the list is used instead. That nothing follows
+ * is then only the service's claim, so it is requested twice.
  */
-export async function askTop(pass: Pass): Promise<Answer> {
+export async function fetchNewestPage(pass: Pass): Promise<Answer> {
   const { source } = pass
   if (!pass.topByEnd) {
     const answer = await source.ask({ page: 1, pageSize: source.sizes.most }, { descending: true })
     if (answer.kind !== 'wrong' || answer.unordered !== true) return answer
   }
-  const end = await askEnd(source)
+  const end = await fetchLastPage(source)
   if (end.kind === 'window') pass.topByEnd = true
   return end
 }
 
-const mostTries = 6
+const maxTries = 6
 
-async function askEnd(source: Source): Promise<Answer> {
+async function fetchLastPage(source: Source): Promise<Answer> {
   let lastBefore: string | undefined
   let back = 1
-  for (let time = 0; time < mostTries; time++) {
-    const answer = await source.ask(cutBelow(Math.max(0, (source.count ?? 0) - back), source.sizes))
+  for (let time = 0; time < maxTries; time++) {
+    const answer = await source.ask(choosePageBelow(Math.max(0, (source.count ?? 0) - back), source.sizes))
     if (answer.kind === 'beyond') back += source.sizes.least / 2
     else if (answer.kind !== 'window') return answer
     else if (answer.window.atEnd) {
@@ -36,5 +36,5 @@ async function askEnd(source: Source): Promise<Answer> {
       lastBefore = identity
     } else lastBefore = undefined
   }
-  return { kind: 'wrong', reason: `the end of the list moved while it was looked for, ${mostTries} times` }
+  return { kind: 'wrong', reason: `the end of the list moved in each of ${maxTries} tries to read it` }
 }

@@ -3,9 +3,9 @@ import type { Instant } from './instant.ts'
 import type { FetchPage } from './source.ts'
 import type { ReadState } from './state.ts'
 
-/** The ids of every record written so far, kept by the caller where there is room for all of them. */
+/** The ids of all records written so far, kept by the caller on disk. */
 export interface IdSet {
-  /** Adds the ids, and says of each whether it is new. */
+  /** Adds the ids and returns for each whether it is new. */
   add(ids: readonly string[]): boolean[] | Promise<boolean[]>
 }
 
@@ -14,33 +14,32 @@ export interface ReadOptions {
   filters?: Readonly<Record<string, string>>
   testMode: boolean
   /**
-   * One response of the list, tried as often as it is worth it: what it throws at last counts as lost where it
-   * is a `retryable` error of the billing room, and ends the read where it is anything else.
+   * Fetches one page, with its own retries. A `retryable` error of the billing room counts as a lost window; any other
+   * error ends the read.
    */
   fetchPage: FetchPage
   /** Windows in flight, from 1. */
   concurrency: number
-  /** Requests the read may make for the list; reaching it ends the read as capped. */
+  /** Maximum number of list requests; reaching it ends the read as capped. */
   maxRequests?: number
   /** How long after its `created` a record can become visible. */
   readLagMs: number
-  /** The Date of a response that came before this read, in ms since 1970; without it this machine's clock stands. */
+  /** The Date of a response before this read, in ms since 1970; default: this machine's clock. */
   serviceTime?: number
-  /** The newest `updated` that the list showed before this read; the account of the read passes it on. */
+  /** The newest `updated` in the list before this read; passed on to the outcome. */
   newestUpdated?: Instant
   now(): number
-  /** Goes on from here instead of starting anew. */
+  /** Resumes from this state instead of starting over. */
   state?: ReadState
   /**
-   * Reads down to this instant only (ms since 1970), over `ordering=updated`: what changed since. Without it the
+   * Reads only what changed since this instant (ms since 1970), over `ordering=updated`. Without it the
    * whole list is read over `ordering=created`.
    */
   updatedSince?: number
   /**
-   * Asked for once, and only where the frontier can't tell what is new: when the chain broke, when hidden records
-   * were found, when a list that has statuses changed during the read, and over `ordering=updated`, where a record
-   * may be met twice. Holds the ids of the records of all
-   * steps handed out so far.
+   * Called at most once, and only if the frontier cannot tell which records are new: when the chain broke, when hidden
+   * records were found, when a list with statuses changed during the read, and over `ordering=updated`, where a record
+   * may come twice. Must hold the ids of the records of all steps yielded so far.
    */
   idSet(): Promise<IdSet>
 }

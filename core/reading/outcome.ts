@@ -1,49 +1,49 @@
 import { toTimestamp } from './instant.ts'
-import type { Intake } from './record-checks.ts'
+import type { RecordChecks } from './record-checks.ts'
 import type { Reading } from './reading.ts'
 import type { StatusCheck, SweptGroup } from './state.ts'
 
-/** The account of a whole read. */
+/** The result of a whole read. */
 export interface ReadOutcome {
   verdict: 'proven' | 'unproven'
-  /** Why it is not proven: sentences. Empty where it is. */
+  /** Why it is not proven, as sentences; empty if it is. */
   reasons: string[]
-  /** What the verdict is about, in a sentence or a few. */
+  /** What the verdict covers, in one or more sentences. */
   scope: string
-  /** What else was seen that a person may want to know. */
+  /** Further observations for the report. */
   notes: string[]
-  /** The promise covers records created up to this moment; null where nothing is promised. */
+  /** The verdict covers records created up to this time; null if unproven. */
   completeThrough: string | null
-  /** The newest `updated` that the list showed before the read; absent where it showed none. */
+  /** The newest `updated` in the list before the read; absent if there was none. */
   newestUpdated?: string
   clock: 'service' | 'local'
-  /** The order the chain went by, or the pages were asked in. */
+  /** The order of the chain, or of the pages. */
   ordering: 'created' | 'updated'
   countBefore: number | undefined
   countAfter: number | undefined
   windows: number
   requests: number
-  linksMended: number
+  linksRepaired: number
   records: number
   rejected: number
   duplicatesDropped: number
   ties: SweptGroup[]
   capped: boolean
-  /** The list does not show some records unless their status is asked for. */
+  /** The list hides some records unless their status is requested. */
   hiddenFound: boolean
   statusCheck?: StatusCheck
   testModeCarried: boolean
   uncheckableFilters: string[]
 }
 
-export function toOutcome(reading: Reading, { uncheckable }: Intake): ReadOutcome {
+export function toOutcome(reading: Reading, { uncheckable }: RecordChecks): ReadOutcome {
   const { state, requests, key } = reading
   const { ignored, testMode } = state.seen
   const reasons = [
     ...state.reasons,
     ...Object.entries(ignored).map(
       ([name, times]) =>
-        `the filter ${name} is not honoured: ${times} records that do not match it came, and were left out`,
+        `the service ignores the filter ${name}: it returned ${times} records that do not match; they were left out`,
     ),
     ...(state.capped ? [`capped at ${requests.most} pages`] : []),
   ]
@@ -74,7 +74,7 @@ export function toOutcome(reading: Reading, { uncheckable }: Intake): ReadOutcom
   }
 }
 
-/** What a proven read holds. */
+/** What a proven read covers. */
 function provenScope(reading: Reading): string[] {
   const { options, state, key } = reading
   const { resource, filters = {} } = options
@@ -88,35 +88,33 @@ function provenScope(reading: Reading): string[] {
   ]
   if (key === 'updated' && (resource.statuses ?? []).length > 0 && filters['status'] === undefined)
     sentences.push(
-      'A record that went to a status which the list shows only if it is asked for is not here; the next full read finds it.',
+      'Records whose status changed to one that the list shows only on request are missing; the next full read finds them.',
     )
   if (state.hiddenFound)
     sentences.push(
-      'The list hides records unless their status is asked for, so each status was read apart: a hidden record is here only if its status did not change meanwhile.',
+      'The list hides some records unless their status is requested, so each status was also read separately: a hidden record is here only if its status did not change during the read.',
     )
-  return [...sentences, ...state.provided]
+  return [...sentences, ...state.addCaveat]
 }
 
-/** What a read holds that proves nothing: only what came. */
+/** What an unproven read covers: only the records that came. */
 function unprovenScope({ options, state }: Reading): string[] {
   const { resource } = options
   return [
     `${state.counts.records} records of ${resource.name} that the service listed during the read are here, each once.`,
     state.capped
-      ? 'The read ended at its cap, so the records behind it are not here, and others may be missing too.'
-      : 'Other records may be missing, and nothing tells which.',
+      ? 'The read ended at its page limit, so later records are missing, and others may be missing too.'
+      : 'Other records may be missing; it is unknown which.',
   ]
 }
 
-/** What holds of a read whatever its verdict. */
+/** Sentences that apply whatever the verdict. */
 function bothScope({ options, state }: Reading, uncheckable: string[]): string[] {
   const { rejected } = state.counts
   return [
-    ...(rejected > 0
-      ? [`Of what came, ${rejected} had no id that a table could hold: rejected.jsonl has them.`]
-      : []),
+    ...(rejected > 0 ? [`Records without a usable id, in rejected.jsonl: ${rejected}.`] : []),
     ...(uncheckable.length > 0
-      ? [`Nothing in a record tells whether ${uncheckable.join(', ')} was honoured.`]
+      ? [`The records do not show whether the service honoured ${uncheckable.join(', ')}.`]
       : []),
     ...(options.resource.carriesTestMode
       ? []
@@ -125,5 +123,5 @@ function bothScope({ options, state }: Reading, uncheckable: string[]): string[]
 }
 
 function oddNext(times: number): string {
-  return `${times} responses named a next page that is not the one that follows; it was ignored`
+  return `${times} responses linked to a next page other than the following one; the links were ignored`
 }

@@ -1,19 +1,19 @@
 /**
- * How many places further up than expected a window has to reach, so that it links.
+ * The overlap margin: how many places further up than expected a window must reach in order to link.
  *
- * Places shift between two requests, and how many records tie at the end of a window isn't known while it is on
- * its way. Too little costs a request for another window, too much costs places of every window, so what the
- * last links turned out to need is remembered: less than nothing, where deletes draw the list down.
+ * Places shift between two requests, and the number of ties at the end of a window is unknown while it is in flight.
+ * Too small a margin costs another request, too large a margin shortens every window, so it follows what recent links
+ * needed. The need can be negative when deletes shift the list.
  */
-export class Margin {
+export class OverlapMargin {
   readonly #needs = new Map<number, number>([[0, 4]])
   #all = 4
 
-  /** A link turned out to need this many places more than expected. */
+  /** Records that a link needed this many places more than expected. */
   learn(need: number): void {
     this.#all = 1
     for (const [other, weight] of this.#needs) {
-      // Halves what was learned 69 links ago: long enough to know the rare ones, short enough to forget a burst.
+      // The half-life is 69 links: long enough to learn rare needs, short enough to forget a burst.
       const faded = weight * 0.99
       if (faded < 0.01) this.#needs.delete(other)
       else this.#needs.set(other, faded)
@@ -22,7 +22,7 @@ export class Margin {
     this.#needs.set(need, (this.#needs.get(need) ?? 0) + 1)
   }
 
-  /** Of one link, the part that needs more than this margin. */
+  /** The share of links that need more than this margin. */
   readonly missed = (margin: number): number => {
     let more = 0
     for (const [need, weight] of this.#needs) if (need > margin) more += weight

@@ -11,64 +11,66 @@ type PageAnswer =
   | { kind: 'capped' }
 
 const pagesBeyondCount = 50
-const mostLostInARow = 3
+const maxLostInARow = 3
 
 /**
- * Where no chain holds: page after page from the first to one that is empty or does not exist, never by what the
- * service calls the next one. Records can slip through between two pages, so this is never proven.
+ * The fallback when the chain breaks: reads page after page until one is empty or does not exist, ignoring the
+ * service's `next`. Records can slip through between two pages, so the result is never proven.
  */
 export async function* readPages(reading: Reading, pass: Pass): AsyncGenerator<ReadStep, void> {
   const { source } = pass
   const ahead = new PagesAhead(pass, reading.options.concurrency)
   let lostInARow = 0
-  let mostHeld = 1
+  let longestPage = 1
   for (;;) {
     const answer = await ahead.next()
     if (answer.kind === 'capped') reading.state.capped = true
     if (answer.kind === 'capped' || answer.kind === 'end') return
     if (answer.kind === 'lost') {
-      if (++lostInARow >= mostLostInARow) throw answer.error
-      reading.because(`page ${pass.page} could not be read: ${String(answer.error)}`)
+      if (++lostInARow >= maxLostInARow) throw answer.error
+      reading.addReason(`page ${pass.page} could not be read: ${String(answer.error)}`)
     } else {
       lostInARow = 0
-      mostHeld = Math.max(mostHeld, answer.page.records.length)
+      longestPage = Math.max(longestPage, answer.page.records.length)
     }
     pass.page++
     yield answer.kind === 'page' ? await pass.takePage(answer.page) : await pass.step()
-    const most = Math.ceil((source.count ?? 0) / mostHeld) + pagesBeyondCount
+    const most = Math.ceil((source.count ?? 0) / longestPage) + pagesBeyondCount
     if (pass.page > most) {
-      reading.because(`the list went on past page ${most}, while the service counts ${source.count} records`)
+      reading.addReason(
+        `the list continued past page ${most}, although the service counts ${source.count} records`,
+      )
       return
     }
   }
 }
 
-/** Pages on their way, several at once, handed out in turn. */
+/** Prefetches pages, several at once, and returns them in order. */
 class PagesAhead {
   readonly #pass: Pass
-  readonly #most: number
+  readonly #maxAhead: number
   readonly #queue: Promise<PageAnswer>[] = []
   #ordering: string | undefined
 
   constructor(pass: Pass, most: number) {
     this.#pass = pass
-    this.#most = Math.max(1, most)
+    this.#maxAhead = Math.max(1, most)
     this.#ordering = pass.source.key
   }
 
   /** The answer for the pass's next page. */
   async next(): Promise<PageAnswer> {
     const { page, source } = this.#pass
-    while (this.#queue.length < this.#most && !source.exhausted) {
+    while (this.#queue.length < this.#maxAhead && !source.exhausted) {
       const answer = this.#ask(page + this.#queue.length)
-      // It may never be looked at, where the list ends before.
+      // It may never be awaited if the list ends before this page.
       answer.catch(() => undefined)
       this.#queue.push(answer)
     }
     try {
       return (await this.#queue.shift()) ?? { kind: 'capped' }
     } catch (error) {
-      // A service that refuses to order may still list.
+      // A service that refuses the ordering may still list.
       if (!(error instanceof Refused) || this.#ordering === undefined) throw error
       this.#ordering = undefined
       this.#queue.length = 0

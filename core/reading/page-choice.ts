@@ -1,30 +1,30 @@
-import type { Cut } from './window.ts'
+import type { PageChoice } from './window.ts'
 
-/** The sizes a window may have. The interface allows up to 100; a service may cap it lower. */
+/** The page sizes to use. The API allows up to 100; a service may have a lower cap. */
 export interface Sizes {
   least: number
   most: number
 }
 
-/** Below 80 no window reaches further than the best of 80 to 100 does on the average. */
+/** Sizes below 80 never reach further than the best of 80 to 100 does on average. */
 export const usualSizes: Sizes = { least: 80, most: 100 }
 
-/** A window is thought of whose end lies this far below the place, where the list is known to draw down. */
+/** Where deletes shift the list down, windows that end up to this far below the place are considered, too. */
 const furthestBelow = 10
-/** A window that reaches less far down may hold nothing that is new. */
+/** A window that reaches down less than this may hold nothing new. */
 const leastReach = 4
-/** Of the largest size: how far down the best window reaches on the average over all places. */
+/** How far down the best window reaches, averaged over all places, as a share of the largest size. */
 const meanReach = 0.87
 
 /**
- * The window that holds the place and reaches furthest below it: 87 places on the average over all places, so a
- * list costs 1.15 requests for every 100 records.
+ * Chooses the page that contains the place and reaches furthest below it: 87 places on average, so a list costs 1.15
+ * requests per 100 records.
  *
- * With `missed`, which says how likely a window is too low that ends this many places above, the one that goes
- * down furthest for each request, where a miss takes one more and reaches as far as any.
+ * `missed` is the probability that a window ending this many places above is too low to link. The page chosen makes the
+ * most progress per request, where a miss costs one more request.
  */
-export function cutBelow(place: number, sizes: Sizes, missed = holdsPlace): Cut {
-  let best: Cut = { page: 1, pageSize: sizes.most }
+export function choosePageBelow(place: number, sizes: Sizes, missed = holdsPlace): PageChoice {
+  let best: PageChoice = { page: 1, pageSize: sizes.most }
   let furthest = -Infinity
   const weigh = (page: number, pageSize: number) => {
     const reach = place - (page - 1) * pageSize
@@ -33,7 +33,7 @@ export function cutBelow(place: number, sizes: Sizes, missed = holdsPlace): Cut 
     if (perRequest > furthest) [best, furthest] = [{ page, pageSize }, perRequest]
   }
   for (let pageSize = sizes.most; pageSize > leastReach; pageSize--) {
-    // Smaller ones only where none of the usual falls right at all, which happens under a low cap.
+    // Smaller sizes only if none of the usual ones fits, which happens under a low cap.
     if (pageSize < sizes.least && furthest >= leastReach) break
     const page = Math.floor(place / pageSize) + 1
     weigh(page, pageSize)
@@ -46,8 +46,8 @@ function holdsPlace(above: number): number {
   return above < 0 ? 1 : 0
 }
 
-/** A window that holds both places and all between them, or undefined where no size falls right. */
-export function cutAround(first: number, last: number, sizes: Sizes): Cut | undefined {
+/** The page that contains both places and all between them; undefined if no page size fits. */
+export function choosePageAround(first: number, last: number, sizes: Sizes): PageChoice | undefined {
   for (let size = sizes.most; size > last - first; size--)
     if (Math.floor(first / size) === Math.floor(last / size))
       return { page: Math.floor(first / size) + 1, pageSize: size }

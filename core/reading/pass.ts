@@ -1,6 +1,6 @@
 import type { ListPage } from '../billing/reply.ts'
 import { Frontier } from './frontier.ts'
-import { createIntake, type Batch, type Intake } from './record-checks.ts'
+import { createRecordChecks, type Batch, type RecordChecks } from './record-checks.ts'
 import type { Reading } from './reading.ts'
 import { toInstant } from './instant.ts'
 import { idOf, identityOf, isRecord } from './record.ts'
@@ -8,14 +8,14 @@ import { Source } from './source.ts'
 import type { PassState, ReadStep } from './state.ts'
 import { oldestOf, type Window } from './window.ts'
 
-/** More records without a key than this, and the list is read page after page. */
-export const mostUndated = 1000
+/** With more records without a key than this, the list is read page by page. */
+export const maxUndated = 1000
 
-/** One pass over the list under one set of filters: what it asks, and how far it has come. */
+/** One pass over the list with one set of filters, and its progress. */
 export class Pass {
   readonly source: Source
   readonly frontier: Frontier
-  readonly intake: Intake
+  readonly checks: RecordChecks
   phase: PassState['phase']
   place: number | undefined
   page: number
@@ -39,7 +39,7 @@ export class Pass {
       freshness: reading,
       sizes: state.sizes,
     })
-    this.intake = createIntake({ ...options, filters, seen: reading.state.seen })
+    this.checks = createRecordChecks({ ...options, filters, seen: reading.state.seen })
   }
 
   toState(): PassState {
@@ -55,7 +55,7 @@ export class Pass {
     }
   }
 
-  /** Takes what is new in a window that links, newest first, and moves the frontier to its oldest record. */
+  /** Takes the new records of a window that links, newest first, and moves the frontier to its oldest record. */
   take(window: Window): Promise<ReadStep> {
     const batch = this.takeFrom(window)
     const oldest = oldestOf(window)
@@ -64,7 +64,7 @@ export class Pass {
     return this.step(batch)
   }
 
-  /** What is new in a window; with `only`, no more than the records at that key. */
+  /** The new records of a window; with `only`, just those with that key. */
   takeFrom(window: Window, only?: number): Batch {
     const { state } = this.#reading
     const { records, keys, descending } = window
@@ -76,7 +76,7 @@ export class Pass {
       const record = records[at]
       const instant = descending ? -key : key
       if (only !== undefined && instant !== only) continue
-      // Not asked for: the window in which the chain ends reaches below it.
+      // Not requested: the last window of the chain reaches below the bound.
       if (instant < this.#reading.until) continue
       const isNew = Number.isNaN(key)
         ? this.#reading.takeUndated(record)
@@ -87,7 +87,7 @@ export class Pass {
     return batch
   }
 
-  /** What is new among the records of a page: what the caller's set of written ids does not hold. */
+  /** The new records of a page: those not in the caller's set of written ids. */
   async takePage(page: ListPage): Promise<ReadStep> {
     const batch: Batch = { records: [], rejected: [] }
     for (const record of page.records) {
@@ -98,14 +98,14 @@ export class Pass {
     return this.step(await this.#reading.unite(batch))
   }
 
-  /** A step to hand out; also without records, so that the caller can stop between any two requests. */
+  /** A step to yield, also without records, so that the caller can stop between any two requests. */
   async step(batch: Batch = { records: [], rejected: [] }): Promise<ReadStep> {
     const apart = this.#reading.state.statusesRead >= 0
     if (!apart) this.#reading.counted(this.source.count)
     return this.#reading.toStep(
       this.toState(),
-      // In pages it has been done. An update moves a record up, and a copy of the service that lags may still show it
-      // where it was: below, and to the frontier like a new one.
+      // Page by page, this has been done already. Over `updated`, a lagging replica may still show a record at its old
+      // place, where it looks new to the frontier.
       this.phase !== 'pages' && (apart || this.source.key === 'updated')
         ? await this.#reading.unite(batch)
         : batch,
@@ -113,12 +113,12 @@ export class Pass {
   }
 
   #add(batch: Batch, record: unknown): void {
-    this.intake.add(batch, record)
-    this.#reading.met(idOf(record))
+    this.checks.add(batch, record)
+    this.#reading.markSeen(idOf(record))
   }
 }
 
-/** Where the oldest record lies that is strictly newer than the oldest one of this window. */
+/** The place of the oldest record that is strictly newer than the oldest one of this window. */
 function placeAfter(window: Window, oldest: number): number | undefined {
   const { low, keys, descending, count } = window
   if (!descending) {

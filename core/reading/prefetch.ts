@@ -1,62 +1,62 @@
-import { cutBelow } from './page-choice.ts'
-import { Margin } from './overlap-margin.ts'
+import { choosePageBelow } from './page-choice.ts'
+import { OverlapMargin } from './overlap-margin.ts'
 import type { Answer, Source } from './source.ts'
 import { lowOf } from './window.ts'
 
-/** A window on its way, and the place it was meant to hold. */
-export interface Flying {
+/** A window in flight, and the place it should contain. */
+export interface PrefetchedWindow {
   answer: Promise<Answer>
   low: number
-  /** Where the frontier's newer neighbour was expected, without a margin. */
+  /** The expected place of the frontier's newer neighbour, without a margin. */
   expected: number
-  margin: Margin
-  /** Which window of the flight it is, and which one its place was told from while that was on its way. */
+  margin: OverlapMargin
+  /** Number of this window, and of the window in flight from which its place was derived. */
   number: number
   after: number | undefined
 }
 
 /**
- * Windows on their way down the list, several at once: each is chosen as if those before it found the list as it
- * was, and their margins follow what the links turn out to need.
+ * Prefetches windows down the list, several at once. Each is chosen as if the list did not change before it, with a
+ * margin that follows what earlier links needed.
  */
-export class Flight {
+export class Prefetch {
   readonly #source: Source
-  readonly #mostUnanswered: number
-  readonly #mostAhead: number
-  readonly #queue: Flying[] = []
+  readonly #maxUnanswered: number
+  readonly #maxAhead: number
+  readonly #queue: PrefetchedWindow[] = []
   #unanswered = 0
   #sent = 0
   #taken: number | undefined
-  /** From the frontier that is known; and from a window that is still on its way, whose ties are not. */
-  readonly #known = new Margin()
-  readonly #foretold = new Margin()
+  /** The margins of windows chosen from the known frontier, and from a window in flight, whose ties are unknown. */
+  readonly #known = new OverlapMargin()
+  readonly #predicted = new OverlapMargin()
 
-  /** `concurrency`: how many requests the client lets out at once. */
+  /** `concurrency`: how many requests the client has in flight at once. */
   constructor(source: Source, concurrency: number) {
     this.#source = source
-    // A few stand ready at the client's gate: the service is not to wait until an answer has been worked on.
-    this.#mostUnanswered = concurrency + Math.floor(concurrency / 4)
-    this.#mostAhead = Math.floor(1.5 * concurrency)
+    // A few more wait in the client's queue, so that the service need not wait while an answer is processed.
+    this.#maxUnanswered = concurrency + Math.floor(concurrency / 4)
+    this.#maxAhead = Math.floor(1.5 * concurrency)
   }
 
-  /** The next window, with as many behind it as may be in flight; undefined where it can't be said which. */
-  head(place: number | undefined): Flying | undefined {
+  /** The next window; also fills the queue behind it. Undefined if the place is unknown. */
+  head(place: number | undefined): PrefetchedWindow | undefined {
     if (place !== undefined) this.#fill(place)
     return this.#queue[0]
   }
 
-  /** The head has been looked at for the last time. */
+  /** Removes the head. */
   drop(): void {
     this.#queue.shift()
   }
 
-  /** A window was taken: the head, or another one. */
-  took(head: Flying | undefined): void {
+  /** Records that a window was taken: the head, or another one (undefined). */
+  taken(head: PrefetchedWindow | undefined): void {
     this.#taken = head?.number
   }
 
-  /** Whether a window was placed by the one taken just before it, so that where it lies tells something. */
-  wasMeant(head: Flying, place: number | undefined): boolean {
+  /** Whether a window's place was derived from the one taken just before it, so that its position is informative. */
+  wasPredicted(head: PrefetchedWindow, place: number | undefined): boolean {
     return head.after === undefined ? head.expected === place : head.after === this.#taken
   }
 
@@ -69,31 +69,31 @@ export class Flight {
 
   #fillBehind(): void {
     for (let tail = this.#queue.at(-1); tail !== undefined && this.#mayAsk(tail); tail = this.#queue.at(-1))
-      this.#send(tail.low + 1, this.#foretold, tail.number)
+      this.#send(tail.low + 1, this.#predicted, tail.number)
   }
 
-  #mayAsk(tail: Flying | undefined): boolean {
+  #mayAsk(tail: PrefetchedWindow | undefined): boolean {
     return (
       tail?.low !== 0 &&
-      this.#unanswered < this.#mostUnanswered &&
-      this.#queue.length < this.#mostAhead &&
+      this.#unanswered < this.#maxUnanswered &&
+      this.#queue.length < this.#maxAhead &&
       !this.#source.exhausted
     )
   }
 
-  #send(expected: number, margin: Margin, after: number | undefined): void {
-    const cut = cutBelow(expected, this.#source.sizes, margin.missed)
-    const answer = this.#source.ask(cut)
+  #send(expected: number, margin: OverlapMargin, after: number | undefined): void {
+    const choice = choosePageBelow(expected, this.#source.sizes, margin.missed)
+    const answer = this.#source.ask(choice)
     this.#unanswered++
     const answered = () => {
       this.#unanswered--
       this.#fillBehind()
     }
-    // It may never be looked at, where the read is closed before.
+    // It may never be awaited if the read is closed first.
     answer.then(answered, () => this.#unanswered--)
     this.#queue.push({
       answer,
-      low: lowOf(cut),
+      low: lowOf(choice),
       expected,
       margin,
       number: this.#sent++,

@@ -1,5 +1,12 @@
 import { BillingError, Forbidden, NotFound, Refused, Unauthorized } from '../billing/errors.ts'
-import { newIdState, settle, toIdOutcome, type IdOutcome, type IdState, type Settled } from './id-state.ts'
+import {
+  newIdState,
+  addResult,
+  toIdOutcome,
+  type IdOutcome,
+  type IdState,
+  type IdResult,
+} from './id-state.ts'
 import { TestModeMismatch } from './record-checks.ts'
 import { idOf, type SourceRecord } from './record.ts'
 import type { Progress } from './state.ts'
@@ -7,69 +14,77 @@ import type { Progress } from './state.ts'
 export interface ReadByIdOptions {
   /** The name of the documents. */
   resource: string
-  /** The ids from the first that `state` has not settled on, each once. */
+  /** The ids from the first one not yet processed, each once. */
   ids: AsyncIterable<string>
-  /** How many there are in all. */
+  /** Total number of ids. */
   asked: number
-  /** One document, tried as often as it is worth it. */
-  fetchRecord(of: { id: string; signal: AbortSignal }): Promise<SourceRecord>
+  /** Fetches one document, with its own retries. */
+  fetchRecord(options: { id: string; signal: AbortSignal }): Promise<SourceRecord>
   testMode: boolean
   /** Requests in flight, from 1. */
   concurrency: number
   now(): number
-  /** What else a person may want to know of the ids. */
+  /** Further observations for the report. */
   notes: readonly string[]
   state?: IdState
 }
 
-/** What became of the next id. */
+/** The result for the next id. */
 export interface IdStep {
-  settled: Settled
+  result: IdResult
   state: IdState
   progress: Progress
 }
 
 /**
- * Reads documents by id, in the order of the ids, several in flight. Proven where each id came back as the document
- * of that id or was answered by a 404 in JSON, which only the service gives.
+ * Reads documents by id, in the order of the ids, several in flight. The result is proven if each id returned the
+ * document with that id or a 404 in JSON, which only the service sends.
  *
- * An id whose answer fails for good stays open, and the others go on, if the service answers for another id at the
- * same time; otherwise it is away, and the failure is thrown. Throws `TestModeMismatch`, `Unauthorized`, `Forbidden`.
+ * If an id fails for good while the service answers for another id, it stays open and the read continues. If the service
+ * does not answer for any id, the failure is thrown.
+ *
+ * @throws {TestModeMismatch}
+ * @throws {Unauthorized}
+ * @throws {Forbidden}
  */
 export async function* readById(options: ReadByIdOptions): AsyncGenerator<IdStep, IdOutcome> {
   const { resource, ids, asked, concurrency, notes } = options
   let state = options.state ?? newIdState({ startedAt: options.now(), asked })
   let made = state.requests.made
   const closed = new AbortController()
-  const ask = async (id: string): Promise<Settled> => {
+  const ask = async (id: string): Promise<IdResult> => {
     made++
-    return toSettled(options, id, await options.fetchRecord({ id, signal: closed.signal }).catch(unlessSaid))
+    return toResult(
+      options,
+      id,
+      await options.fetchRecord({ id, signal: closed.signal }).catch(orNotByService),
+    )
   }
-  const flying: { id: string; answer: Promise<Settled> }[] = []
+  const prefetched: { id: string; answer: Promise<IdResult> }[] = []
   const source = ids[Symbol.asyncIterator]()
   try {
     for (;;) {
-      while (flying.length < concurrency) {
+      while (prefetched.length < concurrency) {
         const next = await source.next()
         if (next.done === true) break
         const answer = ask(next.value)
-        // It may never be looked at, where the read is closed before.
+        // It may never be awaited if the read is closed first.
         answer.catch(() => undefined)
-        flying.push({ id: next.value, answer })
+        prefetched.push({ id: next.value, answer })
       }
-      const head = flying.shift()
+      const head = prefetched.shift()
       if (head === undefined) break
-      const settled = await head.answer.catch(async (error: unknown) => {
-        if (!isOwnTrouble(error) || !(await isWell({ state, flying, ask }))) throw error
-        // The service is well, so it has a second look at what is wrong with this one.
-        return ask(head.id).catch((error: unknown): Settled => {
-          if (!isOwnTrouble(error)) throw error
+      const result = await head.answer.catch(async (error: unknown) => {
+        if (!isOfOneDocument(error) || !(await isWell({ state, prefetched, ask }))) throw error
+        // The service is healthy, so the failure is specific to this id: try once more.
+        return ask(head.id).catch((error: unknown): IdResult => {
+          if (!isOfOneDocument(error)) throw error
           return { kind: 'open', id: head.id, why: error.message }
         })
       })
-      state = settle(state, settled, made)
+      state = addResult(state, result, made)
       const { records, missing, open } = state.counts
-      yield { settled, state, progress: { records, requests: made, total: asked - missing - open } }
+      yield { result, state, progress: { records, requests: made, total: asked - missing - open } }
     }
   } finally {
     closed.abort()
@@ -78,17 +93,17 @@ export async function* readById(options: ReadByIdOptions): AsyncGenerator<IdStep
   return toIdOutcome({ resource, state, notes })
 }
 
-/** The service has said that there is no such document, or that it does not take the id. */
-function unlessSaid(error: unknown): NotFound | Refused {
+/** Returns the service's own 404 or refusal of the id; throws any other error. */
+function orNotByService(error: unknown): NotFound | Refused {
   if ((error instanceof Refused || error instanceof NotFound) && error.byService) return error
   throw error
 }
 
-function toSettled(
+function toResult(
   { resource, testMode }: ReadByIdOptions,
   id: string,
   answer: SourceRecord | NotFound | Refused,
-): Settled {
+): IdResult {
   if (answer instanceof NotFound) return { kind: 'missing', id }
   if (answer instanceof Refused) return { kind: 'open', id, why: answer.message }
   const mode = answer['test_mode']
@@ -99,18 +114,18 @@ function toSettled(
   return { kind: 'open', id, why }
 }
 
-/** What may be wrong with one document and not with the others. */
-const isOwnTrouble = (error: unknown): error is BillingError =>
+/** Whether the error may concern this document only. */
+const isOfOneDocument = (error: unknown): error is BillingError =>
   error instanceof BillingError && !(error instanceof Unauthorized || error instanceof Forbidden)
 
-/** Whether the service answers for another id: one it has answered for before, else one that is in flight. */
-async function isWell(of: {
+/** Whether the service answers for another id: one it answered for before, else one in flight. */
+async function isWell(options: {
   state: IdState
-  flying: readonly { answer: Promise<Settled> }[]
-  ask: (id: string) => Promise<Settled>
+  prefetched: readonly { answer: Promise<IdResult> }[]
+  ask: (id: string) => Promise<IdResult>
 }): Promise<boolean> {
-  const { state, flying, ask } = of
-  const others = state.control === undefined ? flying.map(({ answer }) => answer) : [ask(state.control)]
+  const { state, prefetched, ask } = options
+  const others = state.control === undefined ? prefetched.map(({ answer }) => answer) : [ask(state.control)]
   const answers = await Promise.allSettled(others)
   return answers.some((answer) => answer.status === 'fulfilled' && answer.value.kind !== 'open')
 }

@@ -12,12 +12,13 @@ export type { ReadOptions, ReadOutcome, ReadState, ReadStep }
 const newPass: PassState = { phase: 'chain', page: 1, topByEnd: false }
 
 /**
- * Reads a list that moves while it is read, and says whether it can prove that nothing is missing.
+ * Reads a list that changes during the read, and says whether it can prove that nothing is missing.
  *
- * Hands out each record once, newest first while the chain holds, each step with the state that goes on behind
- * it: the loop may be left at any step and gone on with in another process. What is in flight then is dropped.
- * Throws `TestModeMismatch`, and whatever `fetchPage` throws that is not a lost request; all steps handed out
- * until then stand.
+ * Yields each record once, newest first while the chain holds. Each step carries the state to resume from: the loop may
+ * be left at any step and resumed in another process; requests in flight are dropped.
+ *
+ * @throws {TestModeMismatch}
+ * @throws errors of `fetchPage` other than lost requests; all steps yielded before remain valid
  */
 export async function* readList(options: ReadOptions): AsyncGenerator<ReadStep, ReadOutcome> {
   const reading = new Reading(options, options.state ?? startState(options))
@@ -40,15 +41,15 @@ export async function* readList(options: ReadOptions): AsyncGenerator<ReadStep, 
     if (state.statusesRead >= statuses.length) break
     pass = new Pass(reading, { state: newPass, status: statuses[state.statusesRead] })
   }
-  return toOutcome(reading, pass.intake)
+  return toOutcome(reading, pass.checks)
 }
 
-/** Down by links; where they break, page after page. */
+/** Follows the chain; if it breaks, reads page by page. */
 async function* readPass(reading: Reading, pass: Pass): AsyncGenerator<ReadStep, void> {
   try {
     if (pass.phase === 'chain') {
       const end = yield* followChain(reading, pass)
-      if (end.kind === 'broken') reading.because(end.reason)
+      if (end.kind === 'broken') reading.addReason(end.reason)
       if (end.kind === 'capped') reading.state.capped = true
       pass.phase = end.kind === 'broken' ? 'pages' : 'ended'
       yield await pass.step()
@@ -58,16 +59,16 @@ async function* readPass(reading: Reading, pass: Pass): AsyncGenerator<ReadStep,
       pass.phase = 'ended'
       yield await pass.step()
     }
-    if (pass.topByEnd) reading.provided(topByEnd)
+    if (pass.topByEnd) reading.addCaveat(topByEnd)
   } finally {
     pass.source.close()
   }
 }
 
 const topByEnd =
-  'Newest first is not honoured, so that nothing is newer than the newest record rests on the word of the service, which was asked twice.'
+  'The service does not honour newest first. That no record is newer than the newest one read is the service’s own claim, checked twice.'
 
-/** Where a list has statuses and none is asked for, and the whole of it is to be read, some may be hidden. */
+/** A whole list with statuses may hide some records unless their status is requested. */
 function statusesToWatch({ resource, filters, updatedSince, maxRequests }: ReadOptions): readonly string[] {
   const whole = filters?.['status'] === undefined && updatedSince === undefined && maxRequests === undefined
   return whole ? (resource.statuses ?? []) : []
@@ -87,12 +88,12 @@ function startState(options: ReadOptions): ReadState {
     statusesRead: -1,
     hiddenFound: false,
     requests: { made: 0, oddNext: 0 },
-    counts: { windows: 0, linksMended: 0, records: 0, rejected: 0, duplicatesDropped: 0 },
+    counts: { windows: 0, linksRepaired: 0, records: 0, rejected: 0, duplicatesDropped: 0 },
     seen: { ignored: {}, testMode: false },
     undated: [],
     ties: [],
     reasons: [],
-    provided: [],
+    addCaveat: [],
     capped: false,
   }
 }

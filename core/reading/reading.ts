@@ -2,14 +2,14 @@ import type { ListPage } from '../billing/reply.ts'
 import type { Batch } from './record-checks.ts'
 import type { ReadOptions, IdSet } from './options.ts'
 import { identityOf } from './record.ts'
-import { timesAsked, type Freshness, type Requests } from './source.ts'
+import { maxTries, type Freshness, type Requests } from './source.ts'
 import type { PassState, ReadState, ReadStep, SweptGroup } from './state.ts'
 import type { Key } from './window.ts'
 
-/** How far the clocks of one service's servers are apart at most. */
+/** The maximum difference between the clocks of the service's servers. */
 const clocksDifferMs = 5_000
 
-/** What all passes of one read share: its options, its account, and what it hands out. */
+/** The state that all passes of one read share. */
 export class Reading implements Freshness {
   readonly options: ReadOptions
   readonly state: ReadState
@@ -36,7 +36,7 @@ export class Reading implements Freshness {
     return {
       records,
       rejected,
-      // The lists in it are replaced, never changed, so that each step keeps its own.
+      // Arrays in the state are replaced, never mutated, so each step keeps its own.
       state: {
         ...state,
         pass,
@@ -48,7 +48,7 @@ export class Reading implements Freshness {
     }
   }
 
-  /** A response came before the list was first asked: its Date is the service's own clock. */
+  /** Sets the service's clock from the Date of a response that came before the first list request. */
   serviceTime(servedAt: number): void {
     this.state.clock = 'service'
     this.state.servedAt = servedAt
@@ -56,8 +56,8 @@ export class Reading implements Freshness {
   }
 
   /**
-   * Whether a response was made before the read began. The clocks of several servers differ by a little: a response
-   * that is older by no more than that counts, and the read promises only what that response could show.
+   * Whether a response was generated before the read began. Servers' clocks differ a little: a response that is older by
+   * no more than that is accepted, and the read promises only what that response could show.
    */
   isStale({ servedAt, ageMs = 0 }: ListPage): boolean {
     const { state, options } = this
@@ -69,8 +69,8 @@ export class Reading implements Freshness {
   }
 
   stayedStale(): void {
-    this.because(
-      `responses were older than the read, ${timesAsked} times in a row: a cache or a lagging copy answers for the service`,
+    this.addReason(
+      `responses were older than the read, ${maxTries} times in a row: a cache or a lagging replica is answering`,
     )
   }
 
@@ -80,7 +80,7 @@ export class Reading implements Freshness {
     this.state.countAfter = count
   }
 
-  /** A record without a key can't be placed, so its identity is kept. True if it is new. */
+  /** Remembers a record without a key, which has no place, by its identity. Returns true if it is new. */
   takeUndated(record: unknown): boolean {
     const identity = identityOf(record)
     this.isUndated()
@@ -90,38 +90,38 @@ export class Reading implements Freshness {
   }
 
   isUndated(): void {
-    this.because(`some records have no readable ${this.key}, so their place in the list is not known`)
+    this.addReason(`some records have no readable ${this.key}, so their place in the list is unknown`)
   }
 
-  /** A record that was seen under a status before the read has come, so it is not hidden. */
-  met(id: string | undefined): void {
+  /** Marks a record that was sampled under a status before the read as seen: it is not hidden. */
+  markSeen(id: string | undefined): void {
     const { watched } = this.state
     if (id === undefined || watched === undefined || !Object.hasOwn(watched, id)) return
-    const { [id]: _met, ...rest } = watched
+    const { [id]: _seen, ...rest } = watched
     this.state.watched = rest
   }
 
-  because(reason: string): void {
+  addReason(reason: string): void {
     if (!this.state.reasons.includes(reason)) this.state.reasons = [...this.state.reasons, reason]
   }
 
-  /** Something that the verdict rests on besides what it always does. */
-  provided(sentence: string): void {
-    if (!this.state.provided.includes(sentence)) this.state.provided = [...this.state.provided, sentence]
+  /** Adds an assumption that this verdict relies on besides the usual ones. */
+  addCaveat(sentence: string): void {
+    if (!this.state.addCaveat.includes(sentence)) this.state.addCaveat = [...this.state.addCaveat, sentence]
   }
 
   swept(group: SweptGroup): void {
     this.state.ties = [...this.state.ties, group]
   }
 
-  /** Whether any of these ids was not read. To be asked when nothing is left to read: it counts them as read. */
+  /** Whether any of these ids was not read. Call it last: it adds the ids to the set. */
   async lacksAny(ids: readonly string[]): Promise<boolean> {
     if (ids.length === 0) return false
     this.#idSet ??= this.options.idSet()
     return (await (await this.#idSet).add(ids)).includes(true)
   }
 
-  /** What of a batch the caller has not written yet. */
+  /** The records of a batch that the caller has not written yet. */
   async unite({ records, rejected }: Batch): Promise<Batch> {
     if (records.length === 0 && rejected.length === 0) return { records, rejected }
     this.#idSet ??= this.options.idSet()

@@ -2,46 +2,49 @@ import type { ListResource } from '../billing/resources/resource.ts'
 import { createFilters } from './filters.ts'
 import { idOf, isRecord, type SourceRecord } from './record.ts'
 
-/** The service answered with data of the other mode: nothing of it may be published. */
+/** The service answered with data of the other mode; none of it may be published. */
 export class TestModeMismatch extends Error {
   override readonly name = 'TestModeMismatch'
   readonly retryable = false
   constructor({ resource, id, testMode }: { resource: string; id: string; testMode: boolean }) {
     const [asked, got] = testMode ? ['test', 'live'] : ['live', 'test']
     super(
-      `${resource} ${id} is ${got} data, but ${asked} data was asked for; check BILLING_TEST_MODE and BILLING_TEST_MODE_HEADER`,
+      `${resource} ${id} is ${got} data, but ${asked} data was requested; check BILLING_TEST_MODE and BILLING_TEST_MODE_HEADER`,
     )
   }
 }
 
-/** What the records of one step are. */
+/** The records of one step. */
 export interface Batch {
   /** To be written. */
   records: SourceRecord[]
-  /** No object, or without an id: nothing a table could hold. */
+  /** Not an object, or without an id, so no table can hold it. */
   rejected: unknown[]
 }
 
-export interface Intake {
-  /** Puts a record that came for the first time where it belongs. Throws `TestModeMismatch`. */
+export interface RecordChecks {
+  /**
+   * Checks a new record and adds it to the batch.
+   * @throws {TestModeMismatch}
+   */
   add(batch: Batch, record: unknown): void
   uncheckable: string[]
 }
 
-/** What the records told about the service while they came. */
+/** What the records revealed about the service. */
 export interface Seen {
-  /** Filters that were seen to be ignored, and how many records did not match. */
+  /** Filters that the service ignored, with the number of records that did not match. */
   ignored: Record<string, number>
-  /** Records said whether they are live or test data. */
+  /** Whether the records say if they are live or test data. */
   testMode: boolean
 }
 
-export function createIntake(options: {
+export function createRecordChecks(options: {
   resource: ListResource
   filters: Readonly<Record<string, string>>
   testMode: boolean
   seen: Seen
-}): Intake {
+}): RecordChecks {
   const { resource, testMode, seen } = options
   const filters = createFilters(resource, options.filters)
   return {

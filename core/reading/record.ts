@@ -1,13 +1,13 @@
 import { numberText } from '../billing/lossless-json.ts'
 
-/** A record as it came. */
+/** A record as the service returned it. */
 export type SourceRecord = Record<string, unknown>
 
 export function isRecord(value: unknown): value is SourceRecord {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The id as text (retentions count theirs); undefined where there is none. */
+/** The id as text (retentions have numbers); undefined if there is none. */
 export function idOf(value: unknown): string | undefined {
   if (!isRecord(value)) return undefined
   const { id } = value
@@ -16,7 +16,7 @@ export function idOf(value: unknown): string | undefined {
   return undefined
 }
 
-/** By what a record is known again: its id, or all of it where it has none. */
+/** Identifies a record: its id, or the whole record if it has none. */
 export function identityOf(value: unknown): string {
   return idOf(value) ?? `no id: ${JSON.stringify(value)}`
 }

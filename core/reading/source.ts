@@ -1,23 +1,23 @@
 import { BillingError, NotFound, Refused } from '../billing/errors.ts'
 import type { ListPage } from '../billing/reply.ts'
 import { usualSizes, type Sizes } from './page-choice.ts'
-import { lowOf, toKeys, type Cut, type Key, type Window } from './window.ts'
+import { lowOf, toKeys, type PageChoice, type Key, type Window } from './window.ts'
 
-/** What is asked of the caller: one response, retried until it came or is lost. */
+/** A request for one page; the caller retries it until it succeeds or is lost. */
 export interface PageRequest {
   ordering?: string
   page: number
   pageSize: number
   filters: Readonly<Record<string, string>>
-  /** Aborted when the read is closed: its windows in flight are of no use then. */
+  /** Aborted when the read is closed. */
   signal: AbortSignal
 }
 
 export type FetchPage = (request: PageRequest) => Promise<ListPage>
 
 /**
- * `beyond`: there is no such page, by the service's own word; it proves nothing. `lost`: no answer came, after
- * all tries. `wrong`: an answer no chain can be made of. `capped`: the read may make no more requests.
+ * `beyond`: the service says that there is no such page, which proves nothing. `lost`: no answer after all retries.
+ * `wrong`: the answer cannot be part of a chain. `capped`: the read may make no more requests.
  */
 export type Answer =
   | { kind: 'window'; window: Window }
@@ -26,34 +26,34 @@ export type Answer =
   | Wrong
   | { kind: 'capped' }
 
-/** `unordered`: the order that was asked for was not followed. */
+/** `unordered`: the requested order was not followed. */
 type Wrong = { kind: 'wrong'; reason: string; unordered?: true }
 
-/** Tells answers that were made before the read began: caches and lagging copies serve them. */
+/** Detects responses generated before the read began, as caches and lagging replicas serve them. */
 export interface Freshness {
   isStale(page: ListPage): boolean
-  /** An answer stayed stale, however often it was asked for. */
+  /** Called if a response stayed stale after all tries. */
   stayedStale(): void
 }
 
-/** The requests of a read, over all its passes and processes. */
+/** The requests of a read, across all its passes and processes. */
 export interface Requests {
   made: number
   most: number
-  /** Responses whose `next` was neither null nor the page that follows. */
+  /** Responses whose `next` was neither null nor the following page. */
   oddNext: number
 }
 
-/** How often a window is asked for until it is one to build on. */
-export const timesAsked = 3
+/** How often a window is requested until it is usable. */
+export const maxTries = 3
 const leastCap = 20
 
-/** Asks for windows of one list, and holds each response to what counts. */
+/** Requests windows of one list and checks each response. */
 export class Source {
   readonly key: Key
   readonly filters: Readonly<Record<string, string>>
   sizes: Sizes
-  /** As the last response said. */
+  /** The `count` of the last response. */
   count: number | undefined
   readonly #fetchPage: FetchPage
   readonly #requests: Requests
@@ -76,19 +76,19 @@ export class Source {
     this.#freshness = options.freshness
   }
 
-  /** No further request may be made. */
+  /** Whether no further request may be made. */
   get exhausted(): boolean {
     return this.#closed.signal.aborted || this.#requests.made >= this.#requests.most
   }
 
-  /** What is in flight is of no use any more. */
+  /** Cancels the requests in flight. */
   close(): void {
     this.#closed.abort()
   }
 
   /**
-   * One response as it came, counted; one that is older than the read is asked for again. Throws what the caller's
-   * fetch throws.
+   * Fetches one page and counts the request; a response older than the read is requested again.
+   * @throws the errors of the caller's fetch
    */
   async page(request: Omit<PageRequest, 'filters' | 'signal'>): Promise<ListPage> {
     for (let time = 1; ; time++) {
@@ -96,18 +96,21 @@ export class Source {
       const page = await this.#fetchPage({ ...request, filters: this.filters, signal: this.#closed.signal })
       this.count = page.count ?? this.count
       if (!this.#freshness.isStale(page)) return page
-      if (time < timesAsked && !this.exhausted) continue
+      if (time < maxTries && !this.exhausted) continue
       this.#freshness.stayedStale()
       return page
     }
   }
 
-  /** Asks until the answer is one to build on, at most three times. Throws what no other window would mend. */
-  async ask(cut: Cut, { descending = false } = {}): Promise<Answer> {
-    let asked = cut
-    let heldBefore: number | undefined
+  /**
+   * Requests a window until the answer is usable, at most three times.
+   * @throws errors that no other window would avoid
+   */
+  async ask(choice: PageChoice, { descending = false } = {}): Promise<Answer> {
+    let asked = choice
+    let lastLength: number | undefined
     let wrong: Wrong = { kind: 'wrong', reason: '' }
-    for (let time = 1; time <= timesAsked; time++) {
+    for (let time = 1; time <= maxTries; time++) {
       if (this.exhausted) return { kind: 'capped' }
       let page: ListPage
       try {
@@ -115,74 +118,74 @@ export class Source {
       } catch (error) {
         return toAnswer(error, asked)
       }
-      const held = page.records.length
-      if (held === 0 && asked.page > 1) return beyond(asked)
+      const length = page.records.length
+      if (length === 0 && asked.page > 1) return beyond(asked)
       const judged = this.#judge(page, asked, descending)
       if (judged.kind === 'window') return judged
       wrong = judged
-      // The same number twice for the largest size: the service seems to cap its pages there, and shows if it does.
-      if (judged.more && held === heldBefore && asked.page === 1 && asked.pageSize === this.sizes.most) {
-        if (held < leastCap) return { kind: 'wrong', reason: cappedTooLow(held) }
-        this.sizes = { least: Math.ceil(held / 2), most: held }
-        asked = { page: 1, pageSize: held }
+      // The same length twice for the largest size: the service seems to have a lower cap; the next request shows.
+      if (judged.more && length === lastLength && asked.page === 1 && asked.pageSize === this.sizes.most) {
+        if (length < leastCap) return { kind: 'wrong', reason: cappedTooLow(length) }
+        this.sizes = { least: Math.ceil(length / 2), most: length }
+        asked = { page: 1, pageSize: length }
       }
-      heldBefore = held
+      lastLength = length
     }
     return wrong
   }
 
-  /** What a response is worth. `more`: it held too few although another page follows. */
+  /** Checks a response. `more`: it held too few records although another page follows. */
   #judge(
     page: ListPage,
-    cut: Cut,
+    choice: PageChoice,
     descending: boolean,
   ): { kind: 'window'; window: Window } | (Wrong & { more?: true }) {
-    const held = page.records.length
-    if (held > cut.pageSize) return { kind: 'wrong', reason: tooLong(cut, held) }
-    const follows = this.#follows(page, cut)
-    if (follows && held < cut.pageSize)
-      return { kind: 'wrong', reason: tooShort(cut, { held, due: cut.pageSize }), more: true }
-    // The only page must hold all that is counted; on a later one, deletes since the count are no fault.
+    const length = page.records.length
+    if (length > choice.pageSize) return { kind: 'wrong', reason: tooLong(choice, length) }
+    const follows = this.#follows(page, choice)
+    if (follows && length < choice.pageSize)
+      return { kind: 'wrong', reason: tooShort(choice, { length, due: choice.pageSize }), more: true }
+    // A single page must hold all counted records; on a later page, deletes since the count are legitimate.
     const { count = 0 } = page
-    if (cut.page === 1 && held < Math.min(cut.pageSize, count))
-      return { kind: 'wrong', reason: tooShort(cut, { held, due: count }) }
-    const window = this.#toWindow(page, { cut, descending, atEnd: !follows && isEnd(page, cut) })
+    if (choice.page === 1 && length < Math.min(choice.pageSize, count))
+      return { kind: 'wrong', reason: tooShort(choice, { length, due: count }) }
+    const window = this.#toWindow(page, { choice, descending, atEnd: !follows && isEnd(page, choice) })
     if (window !== undefined) return { kind: 'window', window }
-    return { kind: 'wrong', reason: outOfOrder(cut, this.key, descending), unordered: true }
+    return { kind: 'wrong', reason: outOfOrder(choice, this.key, descending), unordered: true }
   }
 
-  #follows(page: ListPage, cut: Cut): boolean {
+  #follows(page: ListPage, choice: PageChoice): boolean {
     if (page.next === null) return false
     if (typeof page.next === 'string') {
       const url = URL.parse(page.next, 'http://service')
-      if (url?.searchParams.get('page') === String(cut.page + 1)) return true
+      if (url?.searchParams.get('page') === String(choice.page + 1)) return true
       this.#requests.oddNext++
     }
-    return page.count !== undefined && page.count > cut.page * cut.pageSize
+    return page.count !== undefined && page.count > choice.page * choice.pageSize
   }
 
   #toWindow(
     page: ListPage,
-    { cut, descending, atEnd }: { cut: Cut; descending: boolean; atEnd: boolean },
+    { choice, descending, atEnd }: { choice: PageChoice; descending: boolean; atEnd: boolean },
   ): Window | undefined {
     const keys = toKeys({ records: page.records, key: this.key, descending })
     if (keys === undefined) return undefined
     return {
-      ...cut,
+      ...choice,
       ...keys,
       descending,
-      low: lowOf(cut),
+      low: lowOf(choice),
       records: page.records,
       atEnd,
-      fromTop: descending && cut.page === 1,
-      fromStart: !descending && cut.page === 1,
+      fromTop: descending && choice.page === 1,
+      fromStart: !descending && choice.page === 1,
       count: page.count,
     }
   }
 }
 
-function toAnswer(error: unknown, cut: Cut): Answer {
-  if (error instanceof NotFound && error.byService && cut.page > 1) return beyond(cut)
+function toAnswer(error: unknown, choice: PageChoice): Answer {
+  if (error instanceof NotFound && error.byService && choice.page > 1) return beyond(choice)
   if (error instanceof Refused && error.byService)
     return { kind: 'wrong', reason: `the list is not ordered: ${error.message}`, unordered: true }
   if (error instanceof BillingError && (error.retryable || error instanceof NotFound))
@@ -190,29 +193,29 @@ function toAnswer(error: unknown, cut: Cut): Answer {
   throw error
 }
 
-function beyond(cut: Cut): Answer {
-  return { kind: 'beyond', low: lowOf(cut) }
+function beyond(choice: PageChoice): Answer {
+  return { kind: 'beyond', low: lowOf(choice) }
 }
 
-/** Whether the list seems to end here; where the count and `next` contradict each other, it goes on. */
-function isEnd({ records, next, count = 0 }: ListPage, { page, pageSize }: Cut): boolean {
+/** Whether the list seems to end here; if the count and `next` contradict each other, it continues. */
+function isEnd({ records, next, count = 0 }: ListPage, { page, pageSize }: PageChoice): boolean {
   return records.length < pageSize || (next === null && count <= page * pageSize)
 }
 
-const inARow = `${timesAsked} times in a row`
+const inARow = `${maxTries} times in a row`
 
-function tooShort({ page, pageSize }: Cut, { held, due }: { held: number; due: number }): string {
-  return `page ${page} of ${pageSize} held ${held} records where ${due} were due, ${inARow}: records seem to be taken out after the list is cut into pages`
+function tooShort({ page, pageSize }: PageChoice, { length, due }: { length: number; due: number }): string {
+  return `page ${page} of ${pageSize} held ${length} records instead of ${due}, ${inARow}: records seem to be removed after the list is split into pages`
 }
 
-function tooLong({ page, pageSize }: Cut, held: number): string {
-  return `page ${page} of ${pageSize} held ${held} records, ${inARow}: the page size is not followed, so no window falls where it is needed`
+function tooLong({ page, pageSize }: PageChoice, length: number): string {
+  return `page ${page} of ${pageSize} held ${length} records, ${inARow}: the service does not follow the page size, so windows cannot be placed`
 }
 
-function cappedTooLow(held: number): string {
-  return `the service gives at most ${held} records a page: too few for windows that overlap (${leastCap} are needed)`
+function cappedTooLow(length: number): string {
+  return `the service returns at most ${length} records a page: too few for overlapping windows (${leastCap} are needed)`
 }
 
-function outOfOrder({ page, pageSize }: Cut, key: Key, descending: boolean): string {
+function outOfOrder({ page, pageSize }: PageChoice, key: Key, descending: boolean): string {
   return `ordering=${descending ? '-' : ''}${key} is not honoured: page ${page} of ${pageSize} came out of order, ${inARow}`
 }

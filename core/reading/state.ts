@@ -5,7 +5,7 @@ import type { Instant } from './instant.ts'
 import type { SourceRecord } from './record.ts'
 import type { Requests } from './source.ts'
 
-/** A group of equal keys that no window held, and that was swept. */
+/** A tie group that no window held completely, so it was swept. */
 export interface SweptGroup {
   at: string
   records: number
@@ -15,59 +15,59 @@ export interface SweptGroup {
 export interface Counts {
   /** Windows that were joined to the chain. */
   windows: number
-  /** Links that took more than one window. */
-  linksMended: number
+  /** Links that took more than one try. */
+  linksRepaired: number
   /** Written. */
   records: number
   rejected: number
-  /** Met again in an overlap, and dropped. */
+  /** Records seen again in an overlap and dropped. */
   duplicatesDropped: number
 }
 
-/** Where one pass over a list under one set of filters stands. */
+/** The state of one pass over a list with one set of filters. */
 export interface PassState {
-  /** `chain`: down by links. `pages`: the chain broke, so page after page. */
+  /** `chain`: window by window. `pages`: the chain broke, so page by page. */
   phase: 'chain' | 'pages' | 'ended'
   frontier?: FrontierState
-  /** Where the oldest record that is newer than the frontier was last seen. */
+  /** Where the oldest record newer than the frontier was last seen. */
   place?: number
   /** The next page, while reading page after page. */
   page: number
   sizes?: Sizes
-  /** Whether `-created` was seen to be ignored, so that the end of `created` stands for its first page. */
+  /** Whether the service ignores `-created`, so that the last page of `created` replaces its first page. */
   topByEnd: boolean
 }
 
-/** Records seen under each status before the read, and not met since: id to its status. */
+/** Records sampled under each status before the read and not seen since: id to status. */
 export type Watched = Record<string, string>
 
 /**
- * Whether records may have gone to a hidden status during the read. `clear`: none was seen to. `unread`: one that changed
- * since the read began is shown under its status and was not read. `unordered`: the service does not show what changed
- * last, so nobody can tell. `unseen`: more changed under a status than one page shows.
+ * Whether records may have changed to a hidden status during the read. `clear`: none found. `unread`: a record that
+ * changed since the read began shows under its status but was not read. `unordered`: the service does not show the last
+ * changes, so it cannot be checked. `unseen`: more changed under a status than one page shows.
  */
 export type StatusCheck = 'clear' | 'unread' | 'unordered' | 'unseen'
 
 /**
- * All that a read must remember to go on in another process: small, and plain JSON. It stands for everything
- * that has been handed out with it and before it.
+ * Everything a read needs to resume in another process, as small, plain JSON. It covers all steps yielded with it and
+ * before it.
  */
 export interface ReadState {
   version: 1
   clock: 'service' | 'local'
   /** ms since 1970 */
   startedAt: number
-  /** When it began by the service's clock, in ms since 1970; absent where that was never told. */
+  /** When it began by the service's clock, in ms since 1970; absent if unknown. */
   servedAt?: number
   completeThrough: Instant
-  /** The newest `updated` that the list showed before the read. */
+  /** The newest `updated` in the list before the read. */
   newestUpdated?: Instant
   pass: PassState
-  /** How many statuses have been read apart; -1 while the list itself is being read. */
+  /** How many statuses have been read separately; -1 while the list itself is being read. */
   statusesRead: number
   watched?: Watched
   hiddenFound: boolean
-  /** Only after a read of a whole list that has statuses and was not seen to hide any. */
+  /** Only after a read of a whole list with statuses that was not found to hide any. */
   statusCheck?: StatusCheck
   requests: Omit<Requests, 'most'>
   counts: Counts
@@ -78,22 +78,22 @@ export interface ReadState {
   undated: string[]
   ties: SweptGroup[]
   reasons: string[]
-  /** What the verdict rests on besides what it always does: sentences for the scope. */
-  provided: string[]
+  /** Assumptions that this verdict relies on besides the usual ones: sentences for the scope. */
+  addCaveat: string[]
   capped: boolean
 }
 
 export interface Progress {
   records: number
   requests: number
-  /** How many records the list is said to hold; a hint. */
+  /** The service's own count of the list; a hint. */
   total: number | undefined
 }
 
-/** What came new with one or a few requests, newest first, and the state that goes on behind it. */
+/** The new records of one or a few requests, newest first, and the state to resume from. */
 export interface ReadStep {
   records: SourceRecord[]
-  /** No object, or without an id. */
+  /** Not an object, or without an id. */
   rejected: unknown[]
   state: ReadState
   progress: Progress

@@ -1,27 +1,27 @@
-import { cutBelow } from './page-choice.ts'
+import { choosePageBelow } from './page-choice.ts'
 import { toTimestamp } from './instant.ts'
 import { toLink } from './link.ts'
 import type { Pass } from './pass.ts'
-import { Search } from './link-search.ts'
-import type { Cut, Window } from './window.ts'
+import { BorderSearch } from './border-search.ts'
+import type { PageChoice, Window } from './window.ts'
 
-/** Records of one key that reach over the end of a window, and the order in which their places are counted. */
-export interface Group {
+/** A tie group that extends past the end of a window, and the order in which its places are counted. */
+export interface TieGroup {
   at: number
-  /** Newest first: for a group that nothing is newer than, so that its places begin at 0 for certain. */
+  /** Newest first: for a group without newer records, so its places certainly begin at 0. */
   descending: boolean
 }
 
-/** Where a group lies: its first place, and the first place behind it. */
-export interface Extent {
+/** The places of a group: its first place, and the first place after it. */
+export interface TieExtent {
   kind: 'extent'
   first: number
-  behind: number
+  end: number
 }
 
 /**
- * What ends the work on a group: a window that holds all of it and links; that nothing is newer than it any more,
- * so that the chain must look at the top again; or that no such thing can be had.
+ * How the work on a group ends. `held`: a window holds all of it and links. `moved`: no record is newer than the group
+ * any more, so the chain must restart at the top. `broken`: neither could be established.
  */
 export type Decided =
   | { kind: 'held'; window: Window }
@@ -29,7 +29,7 @@ export type Decided =
   | { kind: 'capped' }
   | { kind: 'broken'; reason: string }
 
-export type Looked =
+export type WindowLookup =
   | Decided
   | { kind: 'window'; window: Window }
   | { kind: 'beyond'; low: number }
@@ -37,15 +37,15 @@ export type Looked =
 
 const timesSearched = 12
 
-/** Asks for a window near a group; decides the matter where it holds the group whole. */
-export async function look(
+/** Requests a window near a group; returns `held` if it contains the whole group. */
+export async function lookUpWindow(
   pass: Pass,
-  group: Group,
-  cut: Cut,
+  group: TieGroup,
+  choice: PageChoice,
 ): Promise<
   Decided | { kind: 'window'; window: Window } | { kind: 'beyond'; low: number } | { kind: 'lost' }
 > {
-  const answer = await pass.source.ask(cut, group)
+  const answer = await pass.source.ask(choice, group)
   if (answer.kind === 'wrong') return { kind: 'broken', reason: answer.reason }
   if (answer.kind === 'window' && toLink(answer.window, pass.frontier) === 'links')
     return { kind: 'held', window: answer.window }
@@ -53,43 +53,47 @@ export async function look(
 }
 
 /** Finds both borders of a group, one after the other. */
-export async function measure(pass: Pass, group: Group, guess: Partial<Extent>): Promise<Decided | Extent> {
+export async function measure(
+  pass: Pass,
+  group: TieGroup,
+  guess: Partial<TieExtent>,
+): Promise<Decided | TieExtent> {
   const key = group.descending ? -group.at : group.at
-  const behind = await findBorder(pass, group, { isBeyond: (other) => other > key, guess: guess.behind })
-  if (behind.kind !== 'border') return behind
+  const end = await findBorder(pass, group, { isBeyond: (other) => other > key, guess: guess.end })
+  if (end.kind !== 'border') return end
   const first = await findBorder(pass, group, {
     isBeyond: (other) => other >= key,
-    guess: guess.first ?? Math.max(0, behind.low - 1),
+    guess: guess.first ?? Math.max(0, end.low - 1),
   })
-  return first.kind === 'border' ? { kind: 'extent', first: first.place, behind: behind.place } : first
+  return first.kind === 'border' ? { kind: 'extent', first: first.place, end: end.place } : first
 }
 
-/** The first place whose key is beyond a border; where none is, the place behind the last record, by its word. */
+/** The first place whose key is beyond a border; if there is none, the place after the last record, as the service says. */
 async function findBorder(
   pass: Pass,
-  group: Group,
+  group: TieGroup,
   { isBeyond, guess }: { isBeyond: (key: number) => boolean; guess: number | undefined },
 ): Promise<Decided | { kind: 'border'; place: number; low: number }> {
-  const search = new Search(pass.source.sizes, guess)
+  const search = new BorderSearch(pass.source.sizes, guess)
   while (search.tries < timesSearched) {
-    const looked = await look(pass, group, cutBelow(search.next(), pass.source.sizes))
-    if (looked.kind === 'lost') search.sawNothing()
-    else if (looked.kind === 'beyond') search.sawOver(looked.low)
-    else if (looked.kind !== 'window') return looked
+    const found = await lookUpWindow(pass, group, choosePageBelow(search.next(), pass.source.sizes))
+    if (found.kind === 'lost') search.noAnswer()
+    else if (found.kind === 'beyond') search.sawOver(found.low)
+    else if (found.kind !== 'window') return found
     else {
-      const { low, keys, page, atEnd } = looked.window
+      const { low, keys, page, atEnd } = found.window
       const at = keys.findIndex(isBeyond)
       if (at > 0 || (at === 0 && page === 1)) return { kind: 'border', place: low + at, low }
       if (at === 0) search.sawOver(low)
-      // Where the list ends is only the service's word, so oldest first it is no border of a group.
+      // The end of the list is only the service's claim, so, oldest first, it cannot be the border of a group.
       else if (atEnd)
         return group.descending ? { kind: 'border', place: low + keys.length, low } : { kind: 'moved' }
       else search.sawUnder(low + keys.length - 1)
     }
   }
-  return { kind: 'broken', reason: `${inWords(group)} moved while its borders were looked for` }
+  return { kind: 'broken', reason: `${describeGroup(group)} moved during the search for its borders` }
 }
 
-export function inWords({ at }: Group): string {
-  return `the group of records of ${toTimestamp(at)}`
+export function describeGroup({ at }: TieGroup): string {
+  return `the group of records at ${toTimestamp(at)}`
 }

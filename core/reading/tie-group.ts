@@ -1,5 +1,13 @@
-import { cutAround } from './page-choice.ts'
-import { inWords, look, measure, type Decided, type Extent, type Group, type Looked } from './tie-extent.ts'
+import { choosePageAround } from './page-choice.ts'
+import {
+  describeGroup,
+  lookUpWindow,
+  measure,
+  type Decided,
+  type TieExtent,
+  type TieGroup,
+  type WindowLookup,
+} from './tie-extent.ts'
 import { toTimestamp } from './instant.ts'
 import type { Pass } from './pass.ts'
 import type { Reading } from './reading.ts'
@@ -7,19 +15,19 @@ import { identityOf } from './record.ts'
 import type { ReadStep } from './state.ts'
 import { newestOf, placeAbove, type Window } from './window.ts'
 
-/** `swept`: all of the group has been taken without any one window that holds it. */
+/** `swept`: the whole group was taken without a single window that holds all of it. */
 export type GroupEnd = Decided | { kind: 'swept' }
 
-const mostSweeps = 10
+const maxSweeps = 10
 const timesEnclosed = 4
 /** The ids of a group are kept while it is swept: about 5 MB at this many. */
-const mostRecords = 50_000
+const maxRecords = 50_000
 
 /**
- * Takes a group of equal keys that the window at the frontier does not hold whole.
+ * Takes a tie group that the window at the frontier does not hold completely.
  *
- * Ties come in another order each time, so two windows that hold a half each prove nothing. One window must hold
- * all of it, with a record on either side; where none can, the group is swept.
+ * The order of ties may differ in each response, so two windows that hold one half each prove nothing. One window must
+ * hold the whole group and a record on either side; if none can, the group is swept.
  */
 export async function* takeGroup(
   reading: Reading,
@@ -27,109 +35,115 @@ export async function* takeGroup(
   window: Window,
 ): AsyncGenerator<ReadStep, GroupEnd> {
   const at = pass.frontier.at
-  const group: Group = { at, descending: window.fromTop && window.descending && newestOf(window) === at }
-  if (group.descending && window.atEnd) return yield* agreeOnWhole(reading, pass, { group, window })
+  const group: TieGroup = { at, descending: window.fromTop && window.descending && newestOf(window) === at }
+  if (group.descending && window.atEnd) return yield* confirmSingleWindow(reading, pass, { group, window })
   if (group.descending)
-    return yield* sweep(reading, pass, { group, guess: { first: 0, behind: window.keys.length } })
-  let guess: Partial<Extent> = toGuess(pass, window)
+    return yield* sweep(reading, pass, { group, guess: { first: 0, end: window.keys.length } })
+  let guess: Partial<TieExtent> = toGuess(pass, window)
   for (let time = 0; time < timesEnclosed; time++) {
     const extent = await measure(pass, group, guess)
     if (extent.kind !== 'extent') return extent
     guess = extent
-    const cut = cutAround(Math.max(0, extent.first - 1), extent.behind, { ...pass.source.sizes, least: 1 })
-    if (cut === undefined) break
-    const looked = await look(pass, group, cut)
+    const choice = choosePageAround(Math.max(0, extent.first - 1), extent.end, {
+      ...pass.source.sizes,
+      least: 1,
+    })
+    if (choice === undefined) break
+    const found = await lookUpWindow(pass, group, choice)
     yield await pass.step()
-    if (isDecided(looked)) return looked
+    if (isDecided(found)) return found
   }
   return yield* sweep(reading, pass, { group, guess })
 }
 
-function toGuess(pass: Pass, window: Window): Partial<Extent> {
-  const behind = window.descending ? pass.place : placeAbove(window, pass.frontier.at)
-  return behind === undefined ? {} : { behind }
+function toGuess(pass: Pass, window: Window): Partial<TieExtent> {
+  const end = window.descending ? pass.place : placeAbove(window, pass.frontier.at)
+  return end === undefined ? {} : { end }
 }
 
 /**
- * Reads all places of the group over and over, until two sweeps in a row show the same records, as many as there
- * are places before, between and after them: then none can have hidden from both. Each sweep cuts the list at
- * other places, so that two copies of the service that differ by a record can't hide one at a border twice.
+ * Reads all places of the group repeatedly, until two successive sweeps show the same records, as many as there are
+ * places before, between and after them: then no record can have escaped both. Each sweep uses another page size, so
+ * that two replicas that differ by a record cannot hide one at the same border twice.
  */
 async function* sweep(
   reading: Reading,
   pass: Pass,
-  { group, guess }: { group: Group; guess: Partial<Extent> },
+  { group, guess }: { group: TieGroup; guess: Partial<TieExtent> },
 ): AsyncGenerator<ReadStep, GroupEnd> {
   let before = await measure(pass, group, guess)
   let agreed: Set<string> | undefined
-  for (let sweeps = 1; sweeps <= mostSweeps; sweeps++) {
+  for (let sweeps = 1; sweeps <= maxSweeps; sweeps++) {
     if (before.kind !== 'extent') return before
-    if (numberOf(before) > mostRecords)
+    if (numberOf(before) > maxRecords)
       return {
         kind: 'broken',
-        reason: `${inWords(group)} has ${numberOf(before)} records, too many to sweep`,
+        reason: `${describeGroup(group)} has ${numberOf(before)} records, too many to sweep`,
       }
     const ids = new Set<string>()
     const size =
       pass.source.sizes.most - ((sweeps * 7) % (pass.source.sizes.most - pass.source.sizes.least + 1))
-    for (let page = Math.floor(before.first / size) + 1; (page - 1) * size < before.behind; page++) {
-      const looked = await look(pass, group, { page, pageSize: size })
-      if (isDecided(looked)) return looked
+    for (let page = Math.floor(before.first / size) + 1; (page - 1) * size < before.end; page++) {
+      const found = await lookUpWindow(pass, group, { page, pageSize: size })
+      if (isDecided(found)) return found
       yield await pass.step(
-        looked.kind === 'window' ? takeTied(pass, { window: looked.window, group, ids }) : undefined,
+        found.kind === 'window' ? takeTied(pass, { window: found.window, group, ids }) : undefined,
       )
     }
-    const after: Decided | Extent = await measure(pass, group, before)
+    const after: Decided | TieExtent = await measure(pass, group, before)
     if (after.kind !== 'extent') return after
     const complete = ids.size === numberOf(before) && ids.size === numberOf(after)
     if (complete && agreed !== undefined && isSame(ids, agreed)) {
       close({ reading, pass, group, sweeps, records: ids.size })
-      // A record of the group links now, as none of them is missing.
-      pass.place = group.descending ? Math.max(0, (pass.source.count ?? 0) - after.behind) : after.first
+      // The group is complete, so a record of it now links.
+      pass.place = group.descending ? Math.max(0, (pass.source.count ?? 0) - after.end) : after.first
       return { kind: 'swept' }
     }
     agreed = complete ? ids : undefined
     before = after
   }
-  return { kind: 'broken', reason: `${inWords(group)} kept changing: ${mostSweeps} sweeps did not agree` }
+  return {
+    kind: 'broken',
+    reason: `${describeGroup(group)} kept changing: ${maxSweeps} sweeps did not agree`,
+  }
 }
 
 /**
- * A list that is one group and fits one window: no record on either side can tell that the window holds it
- * whole. So four windows, newest first and oldest first in turn, must show the same records, as many as the
- * service counts.
+ * Confirms a list that consists of one tie group and fits one window: no record on either side shows that the window is
+ * complete. Four windows, alternately newest and oldest first, must show the same records, as many as the service
+ * counts.
  */
-async function* agreeOnWhole(
+async function* confirmSingleWindow(
   reading: Reading,
   pass: Pass,
-  { group, window }: { group: Group; window: Window },
+  { group, window }: { group: TieGroup; window: Window },
 ): AsyncGenerator<ReadStep, GroupEnd> {
   let shown = new Set(window.records.map(identityOf))
   let agreeing = isWhole(window, group) ? 1 : 0
   const page = { page: 1, pageSize: pass.source.sizes.most }
-  for (let time = 1; time <= mostSweeps; time++) {
-    const looked = await look(pass, { ...group, descending: time % 2 === 0 }, page)
-    if (looked.kind !== 'window') {
-      if (looked.kind === 'lost' || looked.kind === 'beyond') continue
-      return looked
+  for (let time = 1; time <= maxSweeps; time++) {
+    const found = await lookUpWindow(pass, { ...group, descending: time % 2 === 0 }, page)
+    if (found.kind !== 'window') {
+      if (found.kind === 'lost' || found.kind === 'beyond') continue
+      return found
     }
     const ids = new Set<string>()
-    yield await pass.step(takeTied(pass, { window: looked.window, group, ids }))
-    const whole = isWhole(looked.window, group)
+    yield await pass.step(takeTied(pass, { window: found.window, group, ids }))
+    const whole = isWhole(found.window, group)
     agreeing = whole ? (isSame(ids, shown) ? agreeing + 1 : 1) : 0
     shown = ids
-    if (agreeing >= 4 && looked.window.fromStart) {
+    if (agreeing >= 4 && found.window.fromStart) {
       close({ reading, pass, group, sweeps: agreeing, records: ids.size })
-      return { kind: 'held', window: looked.window }
+      return { kind: 'held', window: found.window }
     }
   }
   return {
     kind: 'broken',
-    reason: `${inWords(group)}, the whole list, kept changing: ${mostSweeps} windows did not agree`,
+    reason: `${describeGroup(group)}, the whole list, kept changing: ${maxSweeps} windows did not agree`,
   }
 }
 
-function isWhole(window: Window, { at }: Group): boolean {
+function isWhole(window: Window, { at }: TieGroup): boolean {
   const { records, keys, count, atEnd, pageSize } = window
   return (
     atEnd &&
@@ -139,8 +153,8 @@ function isWhole(window: Window, { at }: Group): boolean {
   )
 }
 
-/** Takes what is new of the group in a window, and notes all of the group that the window shows. */
-function takeTied(pass: Pass, { window, group, ids }: { window: Window; group: Group; ids: Set<string> }) {
+/** Takes the new records of the group in a window, and collects the ids of all of the group that it shows. */
+function takeTied(pass: Pass, { window, group, ids }: { window: Window; group: TieGroup; ids: Set<string> }) {
   const key = window.descending ? -group.at : group.at
   for (const [at, record] of window.records.entries())
     if (window.keys[at] === key) ids.add(identityOf(record))
@@ -150,7 +164,7 @@ function takeTied(pass: Pass, { window, group, ids }: { window: Window; group: G
 function close(options: {
   reading: Reading
   pass: Pass
-  group: Group
+  group: TieGroup
   sweeps: number
   records: number
 }): void {
@@ -159,14 +173,12 @@ function close(options: {
   reading.swept({ at: toTimestamp(group.at), records, sweeps })
 }
 
-function isDecided(looked: Looked): looked is Decided {
-  return (
-    looked.kind === 'held' || looked.kind === 'moved' || looked.kind === 'capped' || looked.kind === 'broken'
-  )
+function isDecided(found: WindowLookup): found is Decided {
+  return found.kind === 'held' || found.kind === 'moved' || found.kind === 'capped' || found.kind === 'broken'
 }
 
-function numberOf({ first, behind }: Extent): number {
-  return behind - first
+function numberOf({ first, end }: TieExtent): number {
+  return end - first
 }
 
 function isSame(some: Set<string>, others: Set<string>): boolean {

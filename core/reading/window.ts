@@ -1,32 +1,32 @@
 import { isRecord } from './record.ts'
 import { toInstant, type Instant } from './instant.ts'
 
-/** The field that orders the list, and that the chain goes down by. */
+/** The field by which the list is ordered and the chain proceeds. */
 export type Key = 'created' | 'updated'
 
-/** What is asked for: the page of a list cut into pages of this size. */
-export interface Cut {
+/** A page of the list at a given page size. */
+export interface PageChoice {
   page: number
   pageSize: number
 }
 
 /** The first place of a window. */
-export function lowOf({ page, pageSize }: Cut): number {
+export function lowOf({ page, pageSize }: PageChoice): number {
   return (page - 1) * pageSize
 }
 
 /**
  * One response of the list: a contiguous slice of it in the order of the key, as it was at one moment.
  *
- * Places count from 0 at the start of the order that was asked for. `keys` never fall from one record to the
- * next: they are instants, negated where the list was asked newest first; NaN where a record has none.
+ * Places count from 0 at the start of the requested order. `keys` never decrease from one record to the next: they are
+ * instants, negated if the list was requested newest first; NaN if a record has none.
  */
-export interface Window extends Cut {
+export interface Window extends PageChoice {
   descending: boolean
   low: number
   records: readonly unknown[]
   keys: readonly number[]
-  /** The least and the greatest key; NaN where no record has one. */
+  /** The smallest and the largest key; NaN if no record has one. */
   first: number
   last: number
   /** The service says that nothing follows. A hint, never a proof. */
@@ -46,13 +46,13 @@ export function newestOf(window: Window): Instant {
   return window.descending ? -window.first : window.last
 }
 
-/** The place of the first record whose key is greater, in the order asked for; the place behind it if none is. */
+/** The place of the first record with a greater key, in the requested order; the place after the window if there is none. */
 export function placeAbove(window: Window, key: number): number {
   const at = window.keys.findIndex((other) => other > key)
   return window.low + (at === -1 ? window.keys.length : at)
 }
 
-/** The keys of a response, or undefined where they fall from one record to the next. */
+/** The keys of a response; undefined if they decrease from one record to the next. */
 export function toKeys(options: {
   records: readonly unknown[]
   key: Key

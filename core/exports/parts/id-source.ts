@@ -12,7 +12,7 @@ export async function* readFromIds(setup: SourceSetup & { resource: DocumentName
   const state = from?.read as IdState | undefined
   const read = readById({
     resource,
-    ids: readAskedIds({ dataDir: deps.dataDir, run: plan.run, skip: state?.settled ?? 0 }),
+    ids: readAskedIds({ dataDir: deps.dataDir, run: plan.run, skip: state?.processed ?? 0 }),
     asked: ids.asked,
     fetchRecord: ({ id, signal }) =>
       documents.get(billing, id, { signal: AbortSignal.any([signal, cancelled]) }),
@@ -26,13 +26,13 @@ export async function* readFromIds(setup: SourceSetup & { resource: DocumentName
     for (;;) {
       const next = await read.next()
       if (next.done === true) return next.value
-      const { settled, ...step } = next.value
+      const { result, ...step } = next.value
       yield {
         ...step,
-        records: settled.kind === 'record' ? [settled.record] : [],
+        records: result.kind === 'record' ? [result.record] : [],
         rejected: [],
-        missing: settled.kind === 'missing' ? [settled.id] : [],
-        open: settled.kind === 'open' ? [settled] : [],
+        missing: result.kind === 'missing' ? [result.id] : [],
+        open: result.kind === 'open' ? [result] : [],
       }
     }
   } finally {

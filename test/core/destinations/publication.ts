@@ -20,7 +20,7 @@ export const facts: ReadFacts = {
   countAfter: 3,
   requests: 2,
   windows: 2,
-  linksMended: 0,
+  linksRepaired: 0,
   records: 3,
   duplicatesDropped: 0,
   ties: [],

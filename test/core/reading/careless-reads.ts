@@ -1,5 +1,5 @@
 /** Reads that are nearly right, each without one of the things that make ours safe. What they lose shows why. */
-import { cutBelow, usualSizes } from '../../../core/reading/page-choice.ts'
+import { choosePageBelow, usualSizes } from '../../../core/reading/page-choice.ts'
 import { toInstant } from '../../../core/reading/instant.ts'
 import type { DriftingList } from './drifting-list.ts'
 
@@ -66,7 +66,7 @@ async function readLinked(
     if (frontier === undefined) return unproven()
     let linked = false
     for (let time = 0; time < 10 && !linked; time++) {
-      const cut = cutBelow(place + time * 3, usualSizes)
+      const cut = choosePageBelow(place + time * 3, usualSizes)
       const window = await ask(list, 'created', cut.page, cut.pageSize)
       const newest = window.rows.at(-1)?.at ?? -Infinity
       linked = rules.strict ? newest > frontier : newest >= frontier

@@ -34,7 +34,7 @@ describe('a quiet list costs at most 1.16 requests for every 100 records', () =>
     console.log(
       `${size} records: ${outcome.requests} requests, ${((outcome.requests / size) * 100).toFixed(4)} a page`,
     )
-    expect(outcome).toMatchObject({ verdict: 'proven', linksMended: 0, records: size })
+    expect(outcome).toMatchObject({ verdict: 'proven', linksRepaired: 0, records: size })
     expect(ids).toHaveLength(size)
     expect(outcome.requests).toBeLessThan((size / 100) * 1.16 + 5)
   })

@@ -63,7 +63,7 @@ describe('records that a list hides unless their status is asked for', () => {
     const { outcome, ids } = await readThrough({ ...options, ...hiding(all, ['cancelled']) })
     expect(outcome.verdict).toBe('proven')
     expect(ids.toSorted()).toEqual(all.map(({ id }) => id).toSorted())
-    expect(outcome.scope).toContain('The list hides records unless their status is asked for')
+    expect(outcome.scope).toContain('The list hides some records unless their status is requested')
     expect(outcome.countBefore).toBe(750)
   })
 

@@ -23,7 +23,7 @@ function openRead(options: {
   const read = readById({
     resource: 'creditnotes',
     ids: (async function* () {
-      yield* ids.slice(state?.settled ?? 0)
+      yield* ids.slice(state?.processed ?? 0)
     })(),
     asked: ids.length,
     async fetchRecord({ id }) {
@@ -62,7 +62,7 @@ describe('documents by id', () => {
   test('come in the order asked for, with so many in flight and no more', async () => {
     const { read, flying } = openRead({ ids: tenIds })
     const { steps, outcome } = await toEnd(read)
-    expect(steps.map(({ settled }) => settled.id)).toEqual(tenIds)
+    expect(steps.map(({ result }) => result.id)).toEqual(tenIds)
     expect(flying.most).toBe(3)
     expect(outcome).toMatchObject({ verdict: 'proven', reasons: [], asked: 10, missing: { rows: 0 } })
   })
@@ -91,7 +91,7 @@ describe('documents by id', () => {
     expect(outcome).toMatchObject({ verdict: 'unproven', missing: { rows: 0 } })
     expect(outcome.reasons).toEqual([expect.stringContaining('503')])
     expect(outcome.reasons[0]).toContain(says)
-    expect(steps.filter(({ settled }) => settled.kind === 'record')).toHaveLength(9)
+    expect(steps.filter(({ result }) => result.kind === 'record')).toHaveLength(9)
   })
 
   test('are looked at once more where one fails while others are answered', async () => {
@@ -136,7 +136,7 @@ describe('documents by id', () => {
   test('keep a state that later steps do not change', async () => {
     const { read } = openRead({ ids: tenIds, answers: { '501': absent('501') } })
     const { steps } = await toEnd(read)
-    expect(steps.map(({ state }) => state.settled)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+    expect(steps.map(({ state }) => state.processed)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
     expect(steps[0]?.state.counts).toEqual({ records: 0, missing: 1, open: 0 })
   })
 })

@@ -57,7 +57,7 @@ describe('a list that stands still', () => {
       records: size,
       countBefore: size,
       countAfter: size,
-      linksMended: 0,
+      linksRepaired: 0,
     })
   })
 
@@ -121,7 +121,7 @@ describe('a list that stands still', () => {
     const list = listOf({ size: 700, groups: [{ records: 300, after: 0.5 }], shuffledTies: true })
     const { outcome } = await readThrough({ fetchPage: list.fetchPage })
     expect(outcome.verdict).toBe('unproven')
-    expect(outcome.reasons).toEqual([expect.stringMatching(/^the group of records of .* kept changing/)])
+    expect(outcome.reasons).toEqual([expect.stringMatching(/^the group of records at .* kept changing/)])
   })
 })
 
@@ -181,7 +181,7 @@ describe('what a service may do', () => {
     const fetchPage = serving(list, (_, page) => ({ ...page(), next: 'http://elsewhere/list/?page=7777' }))
     const { outcome } = await expectWhole(list, { fetchPage })
     expect(outcome.notes).toEqual([
-      `${outcome.requests} responses named a next page that is not the one that follows; it was ignored`,
+      `${outcome.requests} responses linked to a next page other than the following one; the links were ignored`,
     ])
   })
 
@@ -207,7 +207,9 @@ describe('what a service may do', () => {
       request.page > 30 ? list.serve({ ...request, page: 1 }) : page(),
     )
     const { outcome } = await readThrough({ fetchPage })
-    expect(outcome.reasons).toContain('the list went on past page 80, while the service counts 300 records')
+    expect(outcome.reasons).toContain(
+      'the list continued past page 80, although the service counts 300 records',
+    )
     expect(outcome.requests).toBeLessThan(90)
   })
 
@@ -215,11 +217,11 @@ describe('what a service may do', () => {
     const list = listOf({ size: 300 })
     const fetchPage: FetchPage = (request) => list.fetchPage({ ...request, pageSize: 40 })
     const { outcome, ids } = await readThrough({ fetchPage })
-    expect(outcome.reasons).toEqual([expect.stringContaining('the page size is not followed')])
+    expect(outcome.reasons).toEqual([expect.stringContaining('the service does not follow the page size')])
     expect(ids).toHaveLength(300)
   })
 
-  test('records that are taken out after paging are seen, on the only page too', async () => {
+  test('a read notices records that are removed after paging, also on a single page', async () => {
     for (const size of [60, 700]) {
       const list = listOf({ size })
       const fetchPage = serving(list, (_, page) => ({
@@ -228,7 +230,7 @@ describe('what a service may do', () => {
       }))
       const { outcome } = await readThrough({ fetchPage })
       expect(outcome.verdict, `${size} records`).toBe('unproven')
-      expect(outcome.reasons).toEqual([expect.stringContaining('were due')])
+      expect(outcome.reasons).toEqual([expect.stringContaining('instead of')])
     }
   })
 
@@ -258,7 +260,7 @@ describe('what a service may do', () => {
     const list = listOf({ size: 730 })
     const fetchPage: FetchPage = (request) => list.fetchPage({ ...request, ordering: 'created' })
     const { outcome } = await expectWhole(list, { fetchPage })
-    expect(outcome.scope).toContain('Newest first is not honoured')
+    expect(outcome.scope).toContain('The service does not honour newest first')
   })
 
   test('a record without a readable time is written once, and the read is not proven', async () => {
@@ -324,7 +326,7 @@ describe('what a service may do', () => {
     expect(new Set(ids).size).toBe(ids.length)
     const lost = whole.filter(({ id }) => !ids.includes(id) && !back.some((item) => item.id === id))
     expect(lost).toEqual([])
-    expect(outcome.linksMended).toBeGreaterThan(0)
+    expect(outcome.linksRepaired).toBeGreaterThan(0)
     expect(outcome.requests).toBeLessThan(45)
   })
 })
@@ -362,10 +364,10 @@ describe('what was asked for', () => {
     })
     expect(ids).toHaveLength(100)
     expect(outcome.reasons).toEqual([
-      'the filter name is not honoured: 400 records that do not match it came, and were left out',
+      'the service ignores the filter name: it returned 400 records that do not match; they were left out',
     ])
     expect(outcome.uncheckableFilters).toEqual(['country'])
-    expect(outcome.scope).toContain('Nothing in a record tells whether country was honoured')
+    expect(outcome.scope).toContain('The records do not show whether the service honoured country')
   })
 
   test('a cap on the requests ends it there, with what came until then', async () => {
@@ -408,7 +410,7 @@ describe('requests that are lost', () => {
     })
     const { outcome, ids } = await readThrough({ fetchPage })
     expect(outcome.reasons).toEqual([
-      expect.stringMatching(/^the chain broke at .*failed while the newest page could be read/),
+      expect.stringMatching(/^the chain broke at .*failed although the newest page could be read/),
       expect.stringMatching(/^page 5 could not be read/),
     ])
     expect(ids.length).toBeGreaterThanOrEqual(900)

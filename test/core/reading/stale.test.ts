@@ -9,7 +9,7 @@ import { readThrough } from './read-through.ts'
 const began = Date.parse('2026-11-21T12:00:00Z')
 const minute = 60_000
 const reason =
-  'responses were older than the read, 3 times in a row: a cache or a lagging copy answers for the service'
+  'responses were older than the read, 3 times in a row: a cache or a lagging replica is answering'
 
 const list = new DriftingList({
   seed: 1,

@@ -4,7 +4,7 @@ import type { ListPage } from '../../../core/billing/reply.ts'
 import { toFacts } from '../../../core/exports/read-facts.ts'
 import { toExportAccount } from '../../../core/destinations/manifest-view.ts'
 import { toManifest } from '../../../core/destinations/to-manifest.ts'
-import { newIdState, settle, toIdOutcome } from '../../../core/reading/id-state.ts'
+import { newIdState, addResult, toIdOutcome } from '../../../core/reading/id-state.ts'
 import { toTimestamp } from '../../../core/reading/instant.ts'
 import type { ReadOutcome } from '../../../core/reading/outcome.ts'
 import type { FetchPage, PageRequest } from '../../../core/reading/source.ts'
@@ -55,21 +55,21 @@ const unproven: Record<string, () => Parameters<typeof readThrough>[0]> = {
       return page()
     }),
   }),
-  'the filter name is not honoured': () => {
+  'the service ignores the filter name': () => {
     const list = listOf()
     const name = (at: number) => ({ name: `n${at % 5}` })
     list.versions = [list.now.map((item, at) => ({ ...item, record: { ...item.record, ...name(at) } }))]
     return { fetchPage: list.fetchPage, filters: { name: 'n3' } }
   },
-  'records seem to be taken out': () => ({
+  'records seem to be removed': () => ({
     fetchPage: changed((page) => ({ ...page(), records: page().records.filter((_, at) => at !== 5) })),
   }),
-  'the page size is not followed': () => {
+  'the service does not follow the page size': () => {
     const list = listOf({ size: 300 })
     return { fetchPage: (request) => list.fetchPage({ ...request, pageSize: 40 }) }
   },
-  'the service gives at most 10 records a page': () => ({ fetchPage: listOf({ cap: 10 }).fetchPage }),
-  'the list went on past page 80': () => {
+  'the service returns at most 10 records a page': () => ({ fetchPage: listOf({ cap: 10 }).fetchPage }),
+  'the list continued past page 80': () => {
     const list = listOf({ size: 300, cap: 10 })
     const again = (request: PageRequest) => list.serve({ ...request, page: 1 })
     return { fetchPage: changed((page, request) => (request.page > 30 ? again(request) : page()), list) }
@@ -79,13 +79,13 @@ const unproven: Record<string, () => Parameters<typeof readThrough>[0]> = {
     list.versions = [list.now.with(37, { ...list.now[37]!, record: { id: 'odd', created: 'yesterday' } })]
     return { fetchPage: list.fetchPage }
   },
-  "records can't be placed": () => {
+  'have no readable key': () => {
     const list = listOf({ size: 2_600 })
     const undated = list.now.map((item, at) => (at % 2 === 0 ? item : { ...item, record: { id: item.id } }))
     list.versions = [undated]
     return { fetchPage: list.fetchPage }
   },
-  'while the newest page could be read': () => {
+  'although the newest page could be read': () => {
     const list = listOf()
     const poison = list.now[450]?.record
     return {
@@ -95,12 +95,12 @@ const unproven: Record<string, () => Parameters<typeof readThrough>[0]> = {
       }, list),
     }
   },
-  'none held both a newer and an older record': () => {
+  'windows held both a newer and an older record': () => {
     const list = listOf()
     list.versions = [list.now.map((item, at) => (at < 50 ? item : { ...item, record: { id: item.id } }))]
     return { fetchPage: list.fetchPage }
   },
-  'the newest records kept changing: 10 looks': () => {
+  'the newest records kept changing: 10 reads': () => {
     const list = listOf()
     // Two servers of which one has only the newest records, and the other only the oldest.
     const [old, young] = [list.now.slice(0, 350), list.now.slice(350)]
@@ -131,9 +131,9 @@ const unproven: Record<string, () => Parameters<typeof readThrough>[0]> = {
 
 /** Reasons that take a list which moves in one certain way: a read that goes on after one was noted. */
 const noted = [
-  'the group of records of 2026-01-01T00:00:00Z moved while its borders were looked for',
-  'the group of records of 2026-01-01T00:00:00Z has 60000 records, too many to sweep',
-  'the end of the list moved while it was looked for, 6 times',
+  'the group of records at 2026-01-01T00:00:00Z moved during the search for its borders',
+  'the group of records at 2026-01-01T00:00:00Z has 60000 records, too many to sweep',
+  'the end of the list moved in each of 6 tries to read it',
   'page 5 could not be read: ServiceFault',
 ]
 
@@ -197,7 +197,7 @@ describe('a read that is not proven claims nothing about what it did not see', (
     const { outcome: proven } = await readThrough({ ...options, fetchPage })
     expect(proven.completeThrough).toBe('2026-11-21T11:59:00.000000Z')
     const pass = { phase: 'chain', page: 1, topByEnd: false } as const
-    const counts = { windows: 0, linksMended: 0, records: 0, rejected: 0, duplicatesDropped: 0 }
+    const counts = { windows: 0, linksRepaired: 0, records: 0, rejected: 0, duplicatesDropped: 0 }
     const state: ReadState = {
       version: 1,
       clock: 'service',
@@ -211,7 +211,7 @@ describe('a read that is not proven claims nothing about what it did not see', (
       seen: { ignored: {}, testMode: false },
       undated: [],
       ties: [],
-      provided: [],
+      addCaveat: [],
       capped: false,
       reasons: [reason],
     }
@@ -220,12 +220,12 @@ describe('a read that is not proven claims nothing about what it did not see', (
     expectNoClaim(outcome, ids.length)
   })
 
-  test('because of an id of which nothing is known', () => {
-    const before = settle(newIdState({ startedAt: served, asked: 2 }), { kind: 'missing', id: '1' }, 1)
-    const state = settle(before, { kind: 'open', id: '2', why: 'it was refused' }, 2)
+  test('because of an id that could not be read', () => {
+    const before = addResult(newIdState({ startedAt: served, asked: 2 }), { kind: 'missing', id: '1' }, 1)
+    const state = addResult(before, { kind: 'open', id: '2', why: 'it was refused' }, 2)
     const outcome = toIdOutcome({ resource: 'creditnotes', state, notes: [] })
     expect(outcome).toMatchObject({ verdict: 'unproven', scope: expect.not.stringMatching(/^Each of/) })
-    expect(outcome.scope).toContain('Of the other 1 nothing is known')
+    expect(outcome.scope).toContain('Could not be read: 1.')
   })
 })
 
@@ -241,5 +241,5 @@ test('a proven read says what was rejected', async () => {
   list.versions = [list.now.with(5, { ...list.now[5]!, record: { ...list.now[5]!.record, id: null } })]
   const { outcome } = await readThrough({ ...options, fetchPage: list.fetchPage })
   expect(outcome.verdict).toBe('proven')
-  expect(outcome.scope).toContain('1 had no id')
+  expect(outcome.scope).toContain('Records without a usable id, in rejected.jsonl: 1.')
 })

@@ -1,10 +1,10 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { cutAround, cutBelow, usualSizes } from '../../../core/reading/page-choice.ts'
+import { choosePageAround, choosePageBelow, usualSizes } from '../../../core/reading/page-choice.ts'
 import { Frontier } from '../../../core/reading/frontier.ts'
 import { toLink } from '../../../core/reading/link.ts'
-import { Margin } from '../../../core/reading/overlap-margin.ts'
-import { Search } from '../../../core/reading/link-search.ts'
+import { OverlapMargin } from '../../../core/reading/overlap-margin.ts'
+import { BorderSearch } from '../../../core/reading/border-search.ts'
 import { lowOf, type Window } from '../../../core/reading/window.ts'
 import { seed } from './any-list.ts'
 
@@ -13,7 +13,7 @@ const place = fc.integer({ min: 0, max: 2_000_000 })
 describe('the window below a place', () => {
   test('holds the place, and no other that holds it reaches further down', () => {
     const property = fc.property(place, (at) => {
-      const cut = cutBelow(at, usualSizes)
+      const cut = choosePageBelow(at, usualSizes)
       const low = lowOf(cut)
       expect(low).toBeLessThanOrEqual(at)
       expect(low + cut.pageSize).toBeGreaterThan(at)
@@ -24,33 +24,33 @@ describe('the window below a place', () => {
 
   test('reaches 87 places down on the average, so 100 records cost 1.15 requests', () => {
     let [requests, at] = [0, 1_000_000]
-    for (; at > 1; requests++) at = lowOf(cutBelow(at, usualSizes)) + 1
+    for (; at > 1; requests++) at = lowOf(choosePageBelow(at, usualSizes)) + 1
     expect(requests / 10_000).toBeLessThan(1.16)
     expect(requests / 10_000).toBeGreaterThan(1.14)
   })
 
   test('gives up reach for room above where links were missed, and starts lower where none needs room', () => {
-    const ties = new Margin()
+    const ties = new OverlapMargin()
     for (let link = 0; link < 50; link++) ties.learn(link % 2 === 0 ? 6 : 0)
-    const deletes = new Margin()
+    const deletes = new OverlapMargin()
     for (let link = 0; link < 500; link++) deletes.learn(-5)
-    const mean = (missed: Margin['missed']) => {
+    const mean = (missed: OverlapMargin['missed']) => {
       let above = 0
       for (let at = 10_000; at < 11_000; at++) {
-        const cut = cutBelow(at, usualSizes, missed)
+        const cut = choosePageBelow(at, usualSizes, missed)
         above += lowOf(cut) + cut.pageSize - 1 - at
       }
       return above / 1000
     }
-    expect(mean(ties.missed)).toBeGreaterThan(mean(new Margin().missed) + 1)
-    expect(mean(deletes.missed)).toBeLessThan(mean(new Margin().missed))
+    expect(mean(ties.missed)).toBeGreaterThan(mean(new OverlapMargin().missed) + 1)
+    expect(mean(deletes.missed)).toBeLessThan(mean(new OverlapMargin().missed))
   })
 })
 
 test('a window around a group holds both its neighbours, or there is none', () => {
   const property = fc.property(place, fc.integer({ min: 0, max: 99 }), (first, more) => {
     const last = first + more
-    const cut = cutAround(first, last, { least: 1, most: 100 })
+    const cut = choosePageAround(first, last, { least: 1, most: 100 })
     const fits = Array.from({ length: 100 }, (_, at) => at + 1).some(
       (size) => Math.floor(first / size) === Math.floor(last / size),
     )
@@ -64,8 +64,8 @@ test('a window around a group holds both its neighbours, or there is none', () =
 })
 
 test('a group of 60 at places 40 to 99 fits no window, one of 40 at 30 to 69 does', () => {
-  expect(cutAround(39, 100, { least: 1, most: 100 })).toBeUndefined()
-  expect(cutAround(29, 70, { least: 1, most: 100 })).toEqual({ page: 1, pageSize: 100 })
+  expect(choosePageAround(39, 100, { least: 1, most: 100 })).toBeUndefined()
+  expect(choosePageAround(29, 70, { least: 1, most: 100 })).toEqual({ page: 1, pageSize: 100 })
 })
 
 describe('a window links', () => {
@@ -128,9 +128,9 @@ test('a search finds a border anywhere in a million places in 30 tries, from no 
     fc.integer({ min: 0, max: 1_000_000 }),
     fc.option(fc.integer({ min: 0, max: 1_100_000 }), { nil: undefined }),
     (border, guess) => {
-      const search = new Search(usualSizes, guess)
+      const search = new BorderSearch(usualSizes, guess)
       while (search.tries < 30) {
-        const cut = cutBelow(search.next(), usualSizes)
+        const cut = choosePageBelow(search.next(), usualSizes)
         const [low, high] = [lowOf(cut), lowOf(cut) + cut.pageSize - 1]
         if (border > high) search.sawUnder(high)
         else if (border < low || (border === low && low > 0)) search.sawOver(low)

@@ -119,7 +119,7 @@ describe('a fetch of documents', () => {
       (await startFetch({ client, world, input: { ...input, ids: [...input.ids] } })).result(),
     )
     expect(report).toMatchObject({ verdict: 'unproven', exports: [{ published: [{ records: 2 }] }] })
-    expect(report.summary).toMatch(/502 nothing is known: .*Archived/)
+    expect(report.summary).toMatch(/502 could not be read: .*Archived/)
     const rejected = await readFile(join(folderOf(report, 'creditnotes'), 'rejected.jsonl'), 'utf8')
     expect(JSON.parse(rejected)).toMatchObject({ record: { id: '502' } })
   })
