@@ -100,16 +100,15 @@ export class Pass {
 
   /** A step to yield, also without records, so that the caller can stop between any two requests. */
   async step(batch: Batch = { records: [], rejected: [] }): Promise<ReadStep> {
-    const apart = this.#reading.state.statusesRead >= 0
+    const { state } = this.#reading
+    const apart = state.statusesRead >= 0
     if (!apart) this.#reading.counted(this.source.count)
-    return this.#reading.toStep(
-      this.toState(),
-      // Page by page, this has been done already. Over `updated`, a lagging replica may still show a record at its old
-      // place, where it looks new to the frontier.
-      this.phase !== 'pages' && (apart || this.source.key === 'updated')
-        ? await this.#reading.unite(batch)
-        : batch,
-    )
+    // Over `updated`, a lagging replica may still show a record at its old place, where it looks new to the frontier. A
+    // record without a key in one response may have one in another.
+    const mayRepeat = apart || this.source.key === 'updated' || state.undated.length > 0
+    // Page by page, this has been done already.
+    const isUnited = this.phase === 'pages' || !mayRepeat
+    return this.#reading.toStep(this.toState(), isUnited ? batch : await this.#reading.unite(batch))
   }
 
   #add(batch: Batch, record: unknown): void {

@@ -263,6 +263,29 @@ describe('what a service may do', () => {
     expect(outcome.scope).toContain('The service does not honour newest first')
   })
 
+  test.each([2, 3, 5])(
+    'a record whose time is readable in some responses only, by every response number %i, is written once',
+    async (every) => {
+      const list = listOf({ size: 700 })
+      let responses = 0
+      const { ids, outcome } = await readThrough({
+        concurrency: 1,
+        fetchPage: async (request) => {
+          const page = await list.fetchPage(request)
+          responses += 1
+          if (responses % every !== 0) return page
+          const records = page.records.map((record) => ({ ...(record as object), created: 7 }))
+          return {
+            ...page,
+            records: [...records.slice(0, 5), ...page.records.slice(5, -5), ...records.slice(-5)],
+          }
+        },
+      })
+      expect(ids.toSorted()).toEqual(list.now.map(({ id }) => id).toSorted())
+      expect(outcome.reasons).toContainEqual(expect.stringContaining('no readable created'))
+    },
+  )
+
   test('a record without a readable time is written once, and the read is not proven', async () => {
     const list = listOf({ size: 400 })
     list.versions = [list.now.with(37, { ...tied('odd'), record: { id: 'odd', created: 'yesterday' } })]
