@@ -9,6 +9,7 @@ const writes = [
   'POST /addons/',
   'POST /products/',
   'PATCH /contacts/{id}/',
+  'PATCH /subscriptions/{id}/',
   'DELETE /orders/{id}/',
   'POST /subscriptions/{id}/resume/',
 ]
@@ -35,6 +36,25 @@ const onReads: Readonly<Record<string, FaultKind>> = {
   'read lost': { kind: 'reset' },
   'read failed': { kind: 'error', status: 503, html: true },
   'page cut short': { kind: 'cutBody' },
+}
+
+const onLists: Readonly<Record<string, FaultKind>> = {
+  ...onReads,
+  'gateway page 200': { kind: 'notFound', html: true },
+  'page of before': { kind: 'repeatPage' },
+  'records left out of a page': { kind: 'shortWindow', drop: 3 },
+  'ordering ignored': { kind: 'ignoreOrdering' },
+  'wrong type': { kind: 'wrongType', field: 'created', value: 7 },
+  throttled: { kind: 'throttle', perSecond: 200, burst: 3, retryAfter: 'none' },
+}
+
+/** What strikes the reads of lists. */
+export function chooseListFaults(random: Random): { names: string[]; faults: Fault[] } {
+  const chosen = Array.from({ length: random.below(3) }, () => random.pick(Object.entries(onLists)))
+  return {
+    names: chosen.map(([name]) => name),
+    faults: chosen.map(([, kind]) => ({ ...kind, rate: random.pick([0.02, 0.1, 0.3]) })),
+  }
 }
 
 /** Some of them, each striking some requests; their names, and as the sandbox takes them. */

@@ -5,12 +5,21 @@ import { join } from 'node:path'
 /** The state's database and what it has not yet written into its file; the rest of it is made anew. */
 const stateFiles = ['state.db', 'state.db-wal']
 /** What lies beside the runs. */
-const runFolders = ['imports', 'recoveries']
+const runFolders = ['imports', 'recoveries', 'parts', 'exports']
+
+const prefix = join(tmpdir(), 'connector-chaos-')
+/** Every folder of a worker, in a text. */
+export const folderPattern = new RegExp(`${prefix}\\w+`, 'g')
+
+export const makeFolder = (): string => mkdtempSync(prefix)
+
+/** Links stay links, as with `cp -a`. */
+const whole = { recursive: true, verbatimSymlinks: true }
 
 /** A copy of a data folder as it is now: nothing else of this process runs meanwhile, so it is what a kill leaves. */
 export function copyFolder(folder: string): string {
-  const to = mkdtempSync(join(tmpdir(), 'connector-chaos-'))
-  cpSync(folder, to, { recursive: true, filter: (path) => !path.endsWith('-shm') })
+  const to = makeFolder()
+  cpSync(folder, to, { ...whole, filter: (path) => !path.endsWith('-shm') })
   return to
 }
 
@@ -25,6 +34,6 @@ export const restoreRunFolders = (restore: { backup: string; folder: string }) =
 function replace({ backup, folder, names }: { backup: string; folder: string; names: readonly string[] }) {
   for (const name of names) {
     rmSync(join(folder, name), { recursive: true, force: true })
-    if (existsSync(join(backup, name))) cpSync(join(backup, name), join(folder, name), { recursive: true })
+    if (existsSync(join(backup, name))) cpSync(join(backup, name), join(folder, name), whole)
   }
 }

@@ -1,14 +1,16 @@
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { createSandbox } from '../../sandbox/sandbox.ts'
+import type { ExportInput } from '../../core/exports/input.ts'
 import type { ImportInput } from '../../core/imports/input.ts'
 import type { ImportPlan } from '../../core/imports/plan.ts'
 import { readPlan } from '../../core/imports/run-files.ts'
 import type { RecoveryInput } from '../../core/recoveries/input.ts'
 import type { LedgerRow } from '../../core/state/ledger/row.ts'
-import { chooseServiceFaults, lateSeconds } from './faults.ts'
+import { ExportJudge } from './export-judge.ts'
+import { exportLists } from './export-workflow.ts'
+import { chooseListFaults, chooseServiceFaults, lateSeconds } from './faults.ts'
 import { doublesOf, excessOf, judgeImport, judgeRecovery } from './judge.ts'
 import { Random } from './random.ts'
 import { StepFailed, Terminated } from './run.ts'
@@ -16,7 +18,7 @@ import { createSubject, type SubjectName, subjectNames } from './subjects.ts'
 import { settleMs, type Tally, World } from './surroundings.ts'
 import { importFile, recoverSubscriptions } from './workflows.ts'
 
-export const jobs = [...subjectNames, 'recovery'] as const
+export const jobs = [...subjectNames, 'recovery', 'exports'] as const
 export type Job = (typeof jobs)[number]
 
 /** The same command so often while things go wrong, and so often after that, to its end. */
@@ -37,32 +39,31 @@ export async function playHistory({
   tally: Tally
 }): Promise<string[]> {
   const random = new Random(seed)
-  const sandbox = await createSandbox({
-    seed,
-    counts: {
-      customers: 20,
-      subscriptions: job === 'recovery' ? rows : 0,
-      plans: 2,
-      retentions: 0,
-      orders: rows,
-      creditnotes: 0,
-      cancellations: 0,
-    },
-    needsAttention: 1,
-  })
-  const dataDir = mkdtempSync(join(tmpdir(), 'connector-chaos-'))
-  const world = await World.open({ sandbox, random: random.fork(), tally, dataDir })
+  const sandbox = await createSandbox({ seed, needsAttention: 1, counts: countsFor(job) })
+  // So that an incremental export has to rely on its watermark, and not on how far behind it begins.
+  const readLagMs = job === 'exports' ? 0 : 60_000
+  const world = await World.open({ sandbox, random: random.fork(), tally, readLagMs })
   try {
-    const found =
-      job === 'recovery'
-        ? await playRecoveries({ world, random, tally })
-        : await playImport({ world, random, tally, name: job })
+    const found = await play({ job, world, random, tally })
     for (const { faults = [] } of sandbox.control.requests())
       for (const name of faults) tally.add(`service: ${name}`)
     return found.map((finding) => `${job}, seed ${seed}: ${finding} [${world.log.join('; ')}]`)
   } finally {
     await world.close()
   }
+}
+
+function countsFor(job: Job) {
+  const none = { customers: 20, subscriptions: 0, plans: 2, retentions: 0, creditnotes: 0, cancellations: 0 }
+  if (job === 'recovery') return { ...none, subscriptions: rows }
+  if (job === 'update-subscriptions') return { ...none, subscriptions: 2 * rows }
+  if (job === 'exports') return { ...none, customers: 450, subscriptions: 330, retentions: 260 }
+  return { ...none, orders: 2 * rows }
+}
+
+async function play({ job, ...play }: Play & { job: Job }): Promise<string[]> {
+  if (job === 'recovery') return await playRecoveries(play)
+  return job === 'exports' ? await playExports(play) : await playImport({ ...play, name: job })
 }
 
 interface Play {
@@ -72,9 +73,9 @@ interface Play {
 }
 
 /** The service behaves badly, and blows fall, while there are commands left to suffer it. */
-function weather({ world, random }: Play, command: number): void {
+function weather({ world, random }: Play, command: number, choose = chooseServiceFaults): void {
   const isStormy = command <= stormyCommands
-  const { faults, names } = isStormy ? chooseServiceFaults(random) : { faults: [], names: [] }
+  const { faults, names } = isStormy ? choose(random) : { faults: [], names: [] }
   world.sandbox.control.setFaults({ faults })
   world.blows = isStormy ? 1 + random.below(4) : 0
   world.log.push(`command ${command}${names.length > 0 ? ` (${names.join(', ')})` : ''}`)
@@ -204,4 +205,40 @@ async function playRecoveries(play: Play): Promise<string[]> {
       for (const row of rows) tally.add(`subscriptions ${row.state} ${row.outcome}`)
   }
   return []
+}
+
+/** Each list drifts, and each run reads some of them, whole or since its watermark. */
+async function playExports(play: Play): Promise<string[]> {
+  const { world, random, tally } = play
+  const { sandbox } = world
+  const lists = random.pick([
+    ['customers'],
+    ['subscriptions', 'retentions'],
+    ['customers', 'subscriptions'],
+  ] as const)
+  const amounts = () => ({ deletes: random.below(3), inserts: random.below(3), updates: random.below(3) })
+  const seconds = random.pick([0.02, 0.1, 1])
+  const judge = new ExportJudge({ sandbox })
+  for (let command = 1; command <= stormyCommands + calmCommands; command += 1) {
+    weather(play, command, chooseListFaults)
+    sandbox.control.setDrift({
+      drift: Object.fromEntries(
+        lists.map((list) => [list, { perRequest: { ...amounts(), restores: random.below(2) } }]),
+      ),
+    })
+    const mode = command > stormyCommands || random.happens(0.5) ? 'full' : 'incremental'
+    const maxPages = command <= stormyCommands && random.happens(0.1) ? 3 : undefined
+    const input: ExportInput = { resources: [...lists], to: ['csv'], mode, lookbackSeconds: 0, maxPages }
+    const report = await unlessEnded(world, () =>
+      world.play(`export-${random.below(2)}`, (run) => exportLists(run, { input, seconds })),
+    )
+    tally.add('commands')
+    await world.settle()
+    if (world.log.some((line) => line.startsWith('run files restored'))) judge.forget()
+    const findings = await judge.judge({ dataDir: world.worker().dataDir, report })
+    if (findings.length > 0) return findings
+    if (report !== undefined) tally.add(`export ${mode} ${report.verdict}`)
+    if (command > stormyCommands && report?.verdict === 'proven') return []
+  }
+  return [`is not proven after ${calmCommands} commands in which nothing went wrong`]
 }

@@ -13,7 +13,7 @@ export interface Subject {
 
 export type SubjectName = Extract<
   ImportKindName,
-  'retentions' | 'addons' | 'products' | 'update-contacts' | 'delete-orders'
+  'retentions' | 'addons' | 'products' | 'update-contacts' | 'update-subscriptions' | 'delete-orders'
 >
 
 export const subjectNames: readonly SubjectName[] = [
@@ -21,6 +21,7 @@ export const subjectNames: readonly SubjectName[] = [
   'addons',
   'products',
   'update-contacts',
+  'update-subscriptions',
   'delete-orders',
 ]
 
@@ -94,6 +95,33 @@ export function createSubject({
         values: ids,
         made: () =>
           idsBy(contacts().flatMap(({ id, phone }) => (phone === phones.get(id) ? [[id, id] as const] : []))),
+      }
+    }
+    case 'update-subscriptions': {
+      const ids = sandbox.control.ids({ resource: 'subscriptions' }).slice(0, rows).map(String)
+      const notes = new Map(ids.flatMap((id, at) => (at % 2 === 0 ? [[id, `note ${at}`]] : [])))
+      // A note twice is the same as once, a coupon is not: every one that was taken counts.
+      const noted = () =>
+        ids.flatMap((id) => {
+          const note = sandbox.control.get({ resource: 'subscriptions', id })?.['note']
+          return notes.has(id) && note === notes.get(id) ? [[id, id] as const] : []
+        })
+      const redeemed = () =>
+        sandbox.control
+          .effects()
+          .flatMap(({ resource, effect, id }) =>
+            resource === 'subscriptions' && effect === 'update' && !notes.has(String(id))
+              ? [[id, id] as const]
+              : [],
+          )
+      return {
+        csv: table(
+          'id,note,coupon',
+          ids.map((id) => `${id},${notes.get(id) ?? ''},${notes.has(id) ? '' : 'cou_1'}`),
+        ),
+        column: 'id',
+        values: ids,
+        made: () => idsBy([...noted(), ...redeemed()]),
       }
     }
     default: {

@@ -6,7 +6,7 @@ import { changeRunFiles } from '../../core/runs/run-files.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
 import { fixLedger } from '../../scripts/commands/restored.ts'
 import { type Blow, chooseBlow } from './faults.ts'
-import { copyFolder, restoreRunFolders, restoreState } from './folders.ts'
+import { copyFolder, makeFolder, restoreRunFolders, restoreState } from './folders.ts'
 import type { Random } from './random.ts'
 import { Run, type Struck, type Surroundings } from './run.ts'
 import { type Attempt, type ChaosWorker, type Execution, openWorker } from './worker.ts'
@@ -25,6 +25,7 @@ interface WorldOptions {
   sandbox: Sandbox
   random: Random
   tally: Tally
+  readLagMs: number
 }
 
 /** Counts what happened, by name. */
@@ -42,6 +43,7 @@ export class World implements Surroundings {
   readonly log: string[] = []
   readonly #random: Random
   readonly #tally: Tally
+  readonly #readLagMs: number
   readonly #executions: Executions
   readonly #left: ChaosWorker[] = []
   readonly #folders: string[] = []
@@ -57,15 +59,16 @@ export class World implements Surroundings {
     this.sandbox = options.sandbox
     this.#random = options.random
     this.#tally = options.tally
+    this.#readLagMs = options.readLagMs
     this.#executions = options.executions
     this.#worker = options.worker
     this.#folders.push(options.worker.dataDir)
   }
 
-  static async open(options: WorldOptions & { dataDir: string }) {
-    const { sandbox, dataDir } = options
+  static async open(options: WorldOptions) {
     const executions = new Executions()
-    const worker = await openWorker({ sandbox, dataDir, settleMs, client: executions.client })
+    const dataDir = makeFolder()
+    const worker = await openWorker({ ...options, dataDir, settleMs, client: executions.client })
     return new World({ ...options, executions, worker })
   }
 
@@ -221,7 +224,14 @@ export class World implements Surroundings {
   async #replace(folder: string): Promise<void> {
     this.#left.push(this.#worker)
     const { client } = this.#executions
-    this.#worker = await openWorker({ sandbox: this.sandbox, dataDir: folder, settleMs, client })
+    const { sandbox } = this
+    this.#worker = await openWorker({
+      sandbox,
+      dataDir: folder,
+      settleMs,
+      readLagMs: this.#readLagMs,
+      client,
+    })
   }
 
   /** Waits until nothing that any worker began is under way, and lets what is late take its effect. */

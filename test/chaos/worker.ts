@@ -6,6 +6,7 @@ import { createBilling } from '../../core/billing/client.ts'
 import { createCsvDestination } from '../../core/destinations/csv/csv.ts'
 import { openState } from '../../core/state/open.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
+import { folderPattern } from './folders.ts'
 import { openGate } from './gate.ts'
 
 export interface Execution {
@@ -29,12 +30,14 @@ export interface WorkerOptions {
   sandbox: Sandbox
   dataDir: string
   settleMs: number
+  /** How long a record may stay invisible after its `created`. */
+  readLagMs: number
   /** Temporal, as far as steps ask it whether other runs have ended. */
   client: Client
 }
 
 /** All steps as a worker registers them, over real files and real sockets, without a Temporal server. */
-export async function openWorker({ sandbox, dataDir, settleMs, client }: WorkerOptions) {
+export async function openWorker({ sandbox, dataDir, settleMs, readLagMs, client }: WorkerOptions) {
   const gate = await openGate(sandbox.port)
   let isHeld = true
   const state = await openState({ folder: dataDir, isHeld: () => isHeld })
@@ -55,7 +58,7 @@ export async function openWorker({ sandbox, dataDir, settleMs, client }: WorkerO
     outDirs: [],
     requestsPerSecond: 1_000,
     concurrency: 4,
-    readLagMs: 60_000,
+    readLagMs,
     settleMs,
     mayWrite: () => true,
     hashKey: '',
@@ -84,7 +87,9 @@ export async function openWorker({ sandbox, dataDir, settleMs, client }: WorkerO
     )
     environment.on('heartbeat', (details: unknown) => (told = details))
     const step = activities[name] as (input: unknown) => Promise<unknown>
-    const result = environment.run(step, JSON.parse(JSON.stringify(input)) as unknown)
+    // On a real machine what was restored has the path of before.
+    const text = JSON.stringify(input).replaceAll(folderPattern, dataDir)
+    const result = environment.run(step, JSON.parse(text) as unknown)
     const ended = result.catch(() => undefined).finally(() => running.delete(ended))
     running.add(ended)
     return { result, heartbeat: () => told, cancel: () => environment.cancel() }

@@ -29,14 +29,14 @@ test.each(changeStates.filter((state) => state !== 'sending'))(
     const engine = await startEngine({ kind: addon, sandbox: await startSandbox() })
     const { ledger, run, runFolder: folder } = engine
     await engine.stage(addonRows(2))
-    await ledger.moveAll({ run, from: 'staged', patch: { state, outcome: 'notTried' } })
+    await ledger.moveAll({ run, from: 'staged', patch: { state, outcome: 'notTried', holdsKey: false } })
     {
       await using journal = await openClaimJournal(folder)
       await journal.record({ row: 1, claims: 1, at: 5 })
     }
     expect(await markClaimed({ ledger, run, folder })).toBe(1)
     expect(await engine.rows()).toMatchObject([
-      { state: 'unknown', outcome: 'restored', claims: 1, sends: 1, sentAt: 5, lookups: 0 },
+      { state: 'unknown', outcome: 'restored', holdsKey: true, claims: 1, sends: 1, sentAt: 5, lookups: 0 },
       { state, outcome: 'notTried', claims: 0 },
     ])
     expect(await markClaimed({ ledger, run, folder })).toBe(0)
