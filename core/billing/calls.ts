@@ -27,7 +27,7 @@ interface ReadCall {
   query?: Readonly<Record<string, string>>
   signal?: AbortSignal | undefined
   tries?: number | undefined
-  /** Of a read: before each request. Of a write: once, because a 401 has done nothing. */
+  /** Before each request; of a write once its connection stands. */
   beforeSend?: (() => void | Promise<void>) | undefined
 }
 
@@ -65,11 +65,11 @@ export function createCalls(settings: CallsSettings): Calls {
     } catch (error) {
       if (!(error instanceof Unauthorized)) throw error
       const renewed = await authorization.renewed(token)
-      const isRead = call.method === 'GET'
-      // A gateway's 401 does not say that the service has not acted on a write.
-      const mayRepeat = isRead || error.effect === 'none'
-      if (renewed === undefined || !mayRepeat) throw error
-      return await send({ ...call, token: renewed, beforeSend: isRead ? call.beforeSend : undefined }, take)
+      if (renewed === undefined) throw error
+      if (call.method === 'GET') return await send({ ...call, token: renewed }, take)
+      // A write has to be claimed again before it leaves again. A gateway's 401 does not say that the service has not
+      // acted on it.
+      throw error.effect === 'none' ? error.renewed() : error
     }
   }
 
@@ -89,7 +89,6 @@ export function createCalls(settings: CallsSettings): Calls {
 interface Sending extends Request {
   operation: string
   attempt: number
-  beforeSend?: (() => void | Promise<void>) | undefined
 }
 
 function createSend({ transport, limiter, lanes, onRequest }: CallsSettings) {
@@ -109,8 +108,9 @@ function createSend({ transport, limiter, lanes, onRequest }: CallsSettings) {
   ): Promise<Reply> {
     let status: number | undefined
     try {
-      await sending.beforeSend?.()
-      const reply = await transport(sending)
+      const isRead = sending.method === 'GET'
+      if (isRead) await sending.beforeSend?.()
+      const reply = await transport(isRead ? { ...sending, beforeSend: undefined } : sending)
       status = reply.status
       const error = toError(sending, reply)
       if (error instanceof RateLimited) limiter.slowDown(sentAt)

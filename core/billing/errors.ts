@@ -70,13 +70,20 @@ abstract class AnsweredError extends BillingError {
   }
 }
 
-/** 401, also after the token's source was asked once more. */
+/** 401, also after the token's source was asked once more. A write may be sent again where that gave a new token. */
 export class Unauthorized extends AnsweredError {
   override readonly name = 'Unauthorized'
-  readonly retryable = false
-  constructor(failure: Answered) {
+  readonly retryable: boolean
+  constructor(failure: Answered, { renewed = false } = {}) {
     const hint = 'put a valid one in place'
     super(failure, { effect: 'none', says: 'the service does not accept the token', hint })
+    this.retryable = renewed
+  }
+
+  /** The same, once the token's source has given another token. */
+  renewed(): Unauthorized {
+    const { method, path, messages: words, byService } = this
+    return new Unauthorized({ method, path, status: 401, words, byService }, { renewed: true })
   }
 }
 
@@ -144,6 +151,20 @@ export class Unreachable extends BillingError {
     super(
       failure,
       (request) => `no connection for ${request}: ${failure.why}; check the address and the network`,
+    )
+  }
+}
+
+/** A claimed write was not sent within `sendWithinMs`, and never will be: the process had stood still. */
+export class SentTooLate extends BillingError {
+  override readonly name = 'SentTooLate'
+  readonly retryable = true
+  readonly effect = 'none'
+  constructor(failure: Failure & { ms: number }) {
+    super(
+      failure,
+      (request) =>
+        `${request} was not sent: the process stood still for ${Math.round(failure.ms)} ms after claiming it`,
     )
   }
 }

@@ -2,6 +2,7 @@
 import type { ClientRequest } from 'node:http'
 import got, { RequestError } from 'got'
 import { createConnections } from './connections.ts'
+import { claimedRequest } from './claimed-request.ts'
 import { LostReply, Unreachable, UnexpectedReply } from './errors.ts'
 
 export interface TransportSettings {
@@ -22,6 +23,11 @@ export interface Request {
   token: string
   /** On a connection that no request has used before. */
   freshConnection?: boolean
+  /**
+   * Called once a connection stands, just before the request leaves on it. Where it throws, or takes more than
+   * `sendWithinMs`, the request never leaves.
+   */
+  beforeSend?: (() => void | Promise<void>) | undefined
   signal?: AbortSignal | undefined
 }
 
@@ -44,13 +50,16 @@ export function createTransport(settings: TransportSettings): Transport {
   const fresh = createConnections({ url: base, most, keepAlive: false })
   const http = createHttp(settings)
   return async (request) => {
-    const { method, path, query, body, token, signal, freshConnection } = request
+    const { method, path, query, body, token, signal, freshConnection, beforeSend: claim } = request
     const tooLarge = new AbortController()
+    const stop = signal === undefined ? tooLarge.signal : AbortSignal.any([signal, tooLarge.signal])
+    const timeoutMs = settings.timeoutSeconds * 1000
+    const claimed = claim && claimedRequest({ method, path, claim, timeoutMs, signal: stop })
     const search = query === undefined ? '' : `?${new URLSearchParams(query).toString()}`
     const sending = http(`${base}${path}${search}`, {
       method,
       agent: freshConnection === true ? fresh : kept,
-      signal: signal === undefined ? tooLarge.signal : AbortSignal.any([signal, tooLarge.signal]),
+      signal: stop,
       headers: {
         authorization: `Token ${token}`,
         // A cache on the way must ask the service: an old answer says nothing of a list as it is.
@@ -58,9 +67,11 @@ export function createTransport(settings: TransportSettings): Transport {
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       ...(body !== undefined && { body }),
+      ...(claimed && { request: claimed.open }),
     })
     const sent = { could: false }
-    void sending.on('request', (clientRequest) => watchDeparture(clientRequest, sent))
+    if (claimed === undefined)
+      void sending.on('request', (clientRequest) => watchDeparture(clientRequest, sent))
     void sending.on('downloadProgress', ({ transferred }) => {
       if (transferred > maxResponseBytes) tooLarge.abort()
     })
@@ -68,6 +79,7 @@ export function createTransport(settings: TransportSettings): Transport {
       const { statusCode, body: text, headers } = await sending
       return { status: statusCode, text, headers }
     } catch (error) {
+      if (claimed?.refusal !== undefined) throw claimed.refusal
       signal?.throwIfAborted()
       if (tooLarge.signal.aborted)
         throw new UnexpectedReply({
@@ -77,7 +89,7 @@ export function createTransport(settings: TransportSettings): Transport {
           why: `more than ${maxResponseBytes} bytes`,
         })
       if (!(error instanceof RequestError)) throw error
-      throw toLoss({ method, path, error, couldHaveLeft: sent.could })
+      throw toLoss({ method, path, error, couldHaveLeft: claimed?.left ?? sent.could })
     }
   }
 }

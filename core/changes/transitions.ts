@@ -83,6 +83,12 @@ export const transitions: readonly Transition[] = [
     by: 'answer',
     rule: 'the service refused it, and it was not sent before',
   },
+  {
+    from: 'unknown',
+    to: 'staged',
+    by: 'notSent',
+    rule: 'its sender woke too late and knows that nothing left',
+  },
   { from: 'sending', to: 'staged', by: 'notSent', rule: 'no request left, or the service did not act on it' },
   {
     from: 'sending',

@@ -128,6 +128,7 @@ async function claimAndSend(
     if (claimed !== undefined) return await closeFailed({ ...options, claimed, error })
     if (error instanceof StaleCheckError) return 'lookIsOld'
     if (error instanceof NoLongerStagedError) return { event: 'notSent', claimed: false }
+    if (error instanceof Unreachable) return { event: 'notSent', claimed: false, unreachable: error }
     throw error
   } finally {
     stop.removeEventListener('abort', leaveQueue)

@@ -225,7 +225,8 @@ class Sender {
     }
     if (event === 'fault' || event === 'pending') this.progress.unknown += 1
     if (event === 'notSent' && row.sends === 0) this.#totals.tried -= 1
-    if (claimed) this.#unreachable = unreachable === undefined ? 0 : this.#unreachable + 1
+    if (unreachable !== undefined) this.#unreachable += 1
+    else if (claimed) this.#unreachable = 0
     if (this.#unreachable > 0)
       this.#pausedUntil = performance.now() + Math.min(longestPauseMs, 500 * 2 ** this.#unreachable)
     if (error !== undefined) this.#error ??= error

@@ -87,6 +87,8 @@ async function moveAll(options: MoveAllOptions & { db: Kysely<StateTables> }) {
     .updateTable('changes')
     .set(toColumns(patch))
     .where('id', 'in', chosen.orderBy('row').limit(limit))
+    // Again, for a database that rechecks only this condition of a row that changed in the meantime.
+    .where('state', '=', from)
     .executeTakeFirstOrThrow()
   return Number(numUpdatedRows)
 }

@@ -3,6 +3,7 @@ import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import type { Try } from '../../../core/billing/calls.ts'
 import type { Billing, WriteOptions } from '../../../core/billing/client.ts'
+import { sendWithinMs } from '../../../core/billing/claimed-request.ts'
 import { customers } from '../../../core/billing/resources/customers.ts'
 import { listResources } from '../../../core/billing/resources/lists.ts'
 import { plans } from '../../../core/billing/resources/plans.ts'
@@ -17,6 +18,10 @@ import {
   silent,
   startTinyService,
 } from './tiny-service.ts'
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5))
+}
 
 const firstPage = { resource: customers, page: 1, pageSize: 100 }
 
@@ -141,7 +146,7 @@ describe('reads', () => {
     const waits: number[] = []
     const readWaitMs = (attempt: number) => waits.push(attempt) && 0
     const error = await failure(quickBilling({ baseUrl: service.baseUrl, readWaitMs }).list(firstPage))
-    expect(error).toMatchObject({ name: 'ServiceFault', status: 503, words: ['Bad Gateway nginx'] })
+    expect(error).toMatchObject({ name: 'ServiceFault', status: 503, messages: ['Bad Gateway nginx'] })
     expect(service.seen).toHaveLength(8)
     expect(waits).toEqual([1, 2, 3, 4, 5, 6, 7])
   })
@@ -153,12 +158,12 @@ describe('reads', () => {
   })
 
   it.each([
-    ['400', json(400, { page: ['bad'] }), { name: 'Refused', words: ['page: bad'] }],
-    ['403', json(403, { detail: 'no' }), { name: 'Forbidden', words: ['no'] }],
+    ['400', json(400, { page: ['bad'] }), { name: 'Refused', messages: ['page: bad'] }],
+    ['403', json(403, { detail: 'no' }), { name: 'Forbidden', messages: ['no'] }],
     [
       'a JSON 404',
       json(404, { detail: 'Invalid page.' }),
-      { name: 'NotFound', byService: true, words: ['Invalid page.'] },
+      { name: 'NotFound', byService: true, messages: ['Invalid page.'] },
     ],
     ['what is no list', json(200, [1]), { name: 'UnexpectedReply', what: 'notTheShape' }],
     [
@@ -269,7 +274,7 @@ describe('writes', () => {
     await using service = await startTinyService(json(400, body))
     const error = await failure(quickBilling({ baseUrl: service.baseUrl }).createRetention({}))
     expect(error).toMatchObject({
-      words: ['lines.2.amount: A valid number is required.', 'No.', 'tags.1: Bad.'],
+      messages: ['lines.2.amount: A valid number is required.', 'No.', 'tags.1: Bad.'],
     })
     expect(String(error)).toContain(
       'POST /retentions/ (400: lines.2.amount: A valid number is required.; No.; tags.1: Bad.)',
@@ -284,18 +289,71 @@ describe('writes', () => {
     expect(service.seen.map(({ connection }) => connection)).toEqual([1, 1, 2, 3, 1])
   })
 
-  it('tell just before they leave, and never leave if that fails', async () => {
-    await using service = await startTinyService(json(401, { detail: 'Invalid token.' }), json(201, {}))
-    const tokens = ['old', 'new']
-    const billing = quickBilling({ baseUrl: service.baseUrl, token: async () => tokens.shift() ?? '' })
-    const calls: number[] = []
-    const options: WriteOptions = { beforeSend: () => void calls.push(service.seen.length) }
+  it('claim once a connection stands, just before they leave, and never leave if the claim fails', async () => {
+    await using service = await startTinyService(json(201, {}))
+    const billing = quickBilling({ baseUrl: service.baseUrl })
+    const seen: number[][] = []
+    const options: WriteOptions = {
+      beforeSend: async () => {
+        await until(() => service.opened() > 0)
+        seen.push([service.opened(), service.seen.length])
+      },
+    }
     await billing.createAddon({}, options)
-    expect(calls).toEqual([0])
+    expect(seen).toEqual([[1, 0]])
     const broken = new Error('the ledger is full')
     const beforeSend = () => Promise.reject(broken)
     expect(await failure(billing.createAddon({}, { beforeSend }))).toBe(broken)
-    expect(service.seen).toHaveLength(2)
+    expect(service.seen).toHaveLength(1)
+  })
+
+  it.each(['http://127.0.0.1:1', 'http://nowhere.invalid'])(
+    'claim nothing where no connection comes about: %s',
+    async (baseUrl) => {
+      let claims = 0
+      const beforeSend = () => void (claims += 1)
+      const failed = failure(quickBilling({ baseUrl }).createAddon({}, { beforeSend }))
+      expect(await failed).toMatchObject({ name: 'Unreachable', effect: 'none' })
+      expect(claims).toBe(0)
+    },
+  )
+
+  it.each([true, false])(
+    'never leave once their claim is older than two seconds; fresh connection: %s',
+    async (freshConnection) => {
+      await using service = await startTinyService(json(201, {}))
+      const billing = quickBilling({ baseUrl: service.baseUrl })
+      await billing.createAddon({})
+      const beforeSend = () => new Promise<void>((resolve) => setTimeout(resolve, sendWithinMs + 50))
+      const error = await failure(billing.createAddon({}, { beforeSend, freshConnection }))
+      expect(error).toMatchObject({ name: 'SentTooLate', effect: 'none', retryable: true })
+      await billing.createAddon({})
+      expect(service.seen).toHaveLength(2)
+    },
+  )
+
+  it('never leave on a connection that the service closed while they were claimed', async () => {
+    await using service = await startTinyService(json(201, {}))
+    const billing = quickBilling({ baseUrl: service.baseUrl })
+    const beforeSend = async () => {
+      await until(() => service.opened() > 0)
+      service.closeConnections()
+      await until(() => service.opened() === 0)
+    }
+    const error = await failure(billing.createAddon({}, { beforeSend }))
+    expect(error).toMatchObject({ name: 'Unreachable', effect: 'none' })
+    expect(service.seen).toHaveLength(0)
+  })
+
+  it('are not sent again by the client after a 401: with a new token they may be claimed again', async () => {
+    await using service = await startTinyService(json(401, { detail: 'Invalid token.' }), json(201, {}))
+    const tokens = ['old', 'new']
+    const billing = quickBilling({ baseUrl: service.baseUrl, token: async () => tokens.shift() ?? 'new' })
+    const error = await failure(billing.createAddon({}))
+    expect(error).toMatchObject({ name: 'Unauthorized', effect: 'none', retryable: true })
+    expect(service.seen).toHaveLength(1)
+    await billing.createAddon({})
+    expect(service.seen.map(({ headers }) => headers.authorization)).toEqual(['Token old', 'Token new'])
   })
 })
 

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { createBilling, type BillingSettings } from '../../../core/billing/client.ts'
 
@@ -53,12 +53,20 @@ export async function startTinyService(...answers: [Answer, ...Answer[]]) {
       answer?.(response, entry, request)
     })
   })
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return {
     baseUrl,
     seen,
     connections,
+    /** Connections that stand now, with or without a request. */
+    opened: () => sockets.size,
+    closeConnections: () => sockets.forEach((socket) => socket.destroy()),
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))

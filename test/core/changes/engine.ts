@@ -82,7 +82,9 @@ export async function startEngine({
   const stage = (changes: readonly ChangeToStage[]) =>
     stageChanges({ ledger, run, workspace, mode, kind, changes })
 
-  const send = async (options: Partial<Pick<RoundOptions, 'rows' | 'signal' | 'ms' | 'journal'>> = {}) => {
+  const send = async (
+    options: Partial<Pick<RoundOptions, 'rows' | 'signal' | 'ms' | 'journal' | 'billing'>> = {},
+  ) => {
     await using journal = await openClaimJournal(runFolder)
     const result = await sendRound({
       ledger,

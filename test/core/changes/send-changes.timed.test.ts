@@ -1,13 +1,18 @@
 import { createAttempts } from '../../../core/runs/attempts.ts'
 import { createServer } from 'node:net'
 import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { sendWithinMs } from '../../../core/billing/claimed-request.ts'
+import type { Billing } from '../../../core/billing/client.ts'
 import { Forbidden, Unauthorized } from '../../../core/billing/errors.ts'
 import { WrongModeError } from '../../../core/changes/errors.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { summarize } from '../../../core/changes/report.ts'
 import { sendOne } from '../../../core/changes/send/send-one.ts'
+import { transition } from '../../../core/changes/transitions.ts'
 import { verdictOf } from '../../../core/changes/verdict.ts'
+import type { LedgerRow } from '../../../core/state/ledger/row.ts'
 import {
   addonRows,
   clientOf,
@@ -183,6 +188,43 @@ test('a service that can not be reached leaves everything staged', async () => {
     { state: 'staged', sends: 0 },
     { state: 'staged', sends: 0 },
   ])
+})
+
+test('what was claimed more than two seconds before it could leave is not sent then, also where it counts as unknown by now, and is sent once by the next claim', async () => {
+  const sandbox = await startSandbox()
+  const engine = await startEngine({ kind: addons, sandbox, limits: { inFlight: 1 } })
+  await engine.stage(addonRows(2))
+  let claims = 0
+  const billing = clientOf(sandbox)
+  const slow: Billing = {
+    ...billing,
+    createAddon: (body, options = {}) =>
+      billing.createAddon(body, {
+        ...options,
+        beforeSend: async () => {
+          await options.beforeSend?.()
+          claims += 1
+          if (claims > 1) return
+          const [row] = await engine.rows()
+          // As another attempt does that takes the run over.
+          await transition({
+            ledger: engine.ledger,
+            row: row as LedgerRow,
+            to: 'unknown',
+            by: 'interruption',
+            outcome: 'interrupted',
+          })
+          await sleep(sendWithinMs + 20)
+        },
+      }),
+  }
+  expect(await engine.send({ billing: slow })).toMatchObject({ ended: 'finished', done: 2, unknown: 0 })
+  expect((await engine.rows()).map(({ state, sends }) => ({ state, sends }))).toEqual([
+    { state: 'done', sends: 1 },
+    { state: 'done', sends: 1 },
+  ])
+  expect([...copies(sandbox, 'addons', 'name').values()]).toEqual([1, 1])
+  expect(claims).toBe(3)
 })
 
 test.each([

@@ -91,9 +91,9 @@ test('an answer to what was dropped, and is held by another run by now, is kept 
   expect((await now())?.error).toContain('another run took its key')
 })
 
-test('a change that was sent is sent again only after a lookup, a harmless repeat or a decision of a person', () => {
+test('a change that was sent is sent again only after its sender says that nothing left, a lookup, a harmless repeat or a decision of a person', () => {
   const back = transitions.filter(({ to, from }) => to === 'staged' && from !== 'sending')
-  expect(back.map(({ by }) => by)).toEqual(['lookup', 'repeat', 'person'])
+  expect(back.map(({ by }) => by)).toEqual(['notSent', 'lookup', 'repeat', 'person'])
   const fromSending = transitions.filter(({ from, to }) => from === 'sending' && to === 'staged')
   expect(fromSending.map(({ by }) => by)).toEqual(['notSent'])
 })
