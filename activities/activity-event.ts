@@ -1,4 +1,4 @@
-import type { ReportCounts } from '../core/runs/counts.ts'
+import type { ReportCounts } from '../core/runs/view/counts.ts'
 import type { DestinationName } from '../core/destinations/names.ts'
 import type { ExportPlan } from '../core/exports/plan.ts'
 

@@ -1,7 +1,7 @@
 import { ApplicationFailure, proxyActivities, setCurrentDetails, workflowInfo } from '@temporalio/workflow'
 import type { Activities } from '../activities/index.ts'
 import type { Notification } from '../core/notifications/notification.ts'
-import { escapeMarkdown } from './run/markdown.ts'
+import { escapeMarkdown } from '../core/runs/view/markdown.ts'
 import { notifying } from './run/activity-options.ts'
 import { throwRootFailure } from './run/unwrap-failure.ts'
 

@@ -15,5 +15,5 @@ const { openExport } = proxyActivities<Activities>(opening)
 export async function exportData(input?: ExportInput | null): Promise<ExportReport> {
   const summary = 'check input, service and data folder'
   const open = () => openExport.executeWithOptions({ summary }, [input ?? {}, scheduledBy()])
-  return exportRun({ what: 'export', open })
+  return exportRun({ name: 'export', open })
 }

@@ -8,14 +8,15 @@ import {
   workflowInfo,
 } from '@temporalio/workflow'
 import type { ResourceResult } from '../core/exports/report.ts'
+import { toMarkdown } from '../core/runs/view/markdown.ts'
 import type { Activities } from '../activities/index.ts'
 import { publishing, reading } from './run/activity-options.ts'
 import type { Opened } from '../core/notifications/opened.ts'
 import type { ExportPlan } from '../core/exports/plan.ts'
 import type { SegmentResult } from '../core/exports/parts/checkpoint.ts'
-import { describeResource, type ResourceProgress } from './export-details.ts'
+import { type ResourceProgress, toResourceView } from './export-view.ts'
 import { createSearchAttributes } from './run/search-attributes.ts'
-import { toPace } from './run/throughput.ts'
+import { toThroughput } from './run/throughput.ts'
 import { publishEach } from './run/publish-each.ts'
 import { refOf } from './run/ref-of.ts'
 import { controlRun } from './run/control.ts'
@@ -50,7 +51,7 @@ export async function exportResource(input: {
   const progress: ResourceProgress = { phase: 'reading', resource, records: 0, requests: 0 }
   const show = (change: Partial<ResourceProgress>) => {
     Object.assign(progress, change)
-    setCurrentDetails(describeResource(progress))
+    setCurrentDetails(toMarkdown(toResourceView(progress)))
   }
   let step: 'reading' | 'publishing' = 'reading'
   const control = controlRun({
@@ -61,7 +62,7 @@ export async function exportResource(input: {
   attributes.allow(plan)
   attributes.set({ resources: [resource] })
   setHandler(status, () => progress, {
-    description: 'Where this read is: phase, records, requests, verdict.',
+    description: 'The progress of this read: phase, records, requests, verdict.',
   })
 
   return CancellationScope.nonCancellable(async () => {
@@ -81,11 +82,11 @@ export async function exportResource(input: {
       const now = Date.now()
       const { records, expected = 0 } = part
       const done = records - progress.records
-      const pace = toPace({ done, left: expected - records, ms: now - begun, now })
+      const throughput = toThroughput({ done, left: expected - records, ms: now - begun, now })
       read = part
       seconds = Math.min(seconds * 2, longestSegmentSeconds)
       show({
-        pace,
+        throughput,
         records,
         requests: read.requests,
         ...(read.expected === undefined ? {} : { expected: read.expected }),

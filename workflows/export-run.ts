@@ -16,7 +16,8 @@ import type { Opened } from '../core/notifications/opened.ts'
 import type { ExportPlan } from '../core/exports/plan.ts'
 import type { ExportReport, ResourceResult } from '../core/exports/report.ts'
 import { exportResource } from './export-resource.ts'
-import { describeExport, type ExportProgress } from './export-details.ts'
+import { type ExportProgress, toLiveExport } from './export-view.ts'
+import { toMarkdown } from '../core/runs/view/markdown.ts'
 import { needsPerson } from './run/needs-person.ts'
 import { createSearchAttributes } from './run/search-attributes.ts'
 import { createNotifier } from './run/notify.ts'
@@ -35,26 +36,26 @@ const status = defineQuery<ExportProgress>('status')
  * says of each whether it is proven complete. One resource that fails does not stop the others.
  */
 export async function exportRun(options: {
-  /** What the run is called: `export`. */
-  what: 'export' | 'fetch'
+  name: 'export' | 'fetch'
   open: () => Promise<Opened<ExportPlan>>
 }): Promise<ExportReport> {
-  const { what, open } = options
-  const progress: ExportProgress = { what, phase: 'checking', resources: [] }
+  const { name, open } = options
+  const progress: ExportProgress = { name, phase: 'checking', resources: [] }
+  const show = () => setCurrentDetails(toMarkdown(toLiveExport(progress)))
   const children = new Map<string, string>()
   const control = controlRun({
     onChange: (now) => {
       progress.phase = now.stopping ? 'stopping' : now.paused ? 'paused' : 'running'
-      setCurrentDetails(describeExport(progress))
+      show()
       const signal = now.stopping ? 'stop' : now.paused ? 'pause' : 'unpause'
       // A child that has ended in the meantime has nothing left to pause.
       for (const id of children.values()) void tell(id, signal)
     },
   })
   setHandler(status, () => progress, {
-    description: 'Where the run is: its phase, and each resource with its result.',
+    description: 'The progress of the run: its phase, and each resource with its result.',
   })
-  setCurrentDetails(describeExport(progress))
+  show()
   const notifier = createNotifier()
   const attributes = createSearchAttributes()
 
@@ -71,7 +72,7 @@ export async function exportRun(options: {
     progress.run = plan.run
     progress.identity = plan.identity
     progress.resources = plan.resources.map((resource) => ({ resource, state: 'reading' }))
-    setCurrentDetails(describeExport(progress))
+    show()
 
     const results = await Promise.all(
       plan.resources.map(async (resource): Promise<ResourceResult> => {
@@ -79,23 +80,23 @@ export async function exportRun(options: {
         const result = control.stopping
           ? ({ resource, stopped: true } as const)
           : await runChild({ plan, resource, children, control })
-        const row = progress.resources.find((one) => one.resource === resource)
+        const row = progress.resources.find((row) => row.resource === resource)
         if (row !== undefined) Object.assign(row, toRow(result))
-        setCurrentDetails(describeExport(progress))
+        show()
         return result
       }),
     )
 
-    const report = await closeExport.executeWithOptions({ summary: 'write the report' }, [
+    const { report, view } = await closeExport.executeWithOptions({ summary: 'write the report' }, [
       { ...refOf(plan), results },
     ])
     attributes.set({ verdict: report.verdict, needsPerson: needsPerson(report) })
     progress.phase = 'ended'
     progress.summary = report.summary
-    setCurrentDetails(describeExport(progress))
+    setCurrentDetails(toMarkdown(view))
     if (results.every((result) => 'error' in result)) {
       const failed = report.summary.replace(/\.$/, '')
-      const kept = `Run again, the same ${what} goes on from what was read.`
+      const kept = `Run the same ${name} again to resume from what was read.`
       throw ApplicationFailure.nonRetryable(`${failed}. ${kept}`, 'ExportFailed', report)
     }
     await notifyOfExport({ notifier, report })
@@ -121,7 +122,7 @@ async function runChild(options: {
       staticSummary: `${resource} to ${plan.to.join(', ')}`,
     })
     children.set(resource, workflowId)
-    // What was said while the child did not exist yet, it has not heard.
+    // A signal sent before the child existed has not reached it.
     if (control.stopping) await tell(workflowId, 'stop')
     else if (control.paused) await tell(workflowId, 'pause')
     return await child.result()
@@ -142,16 +143,19 @@ async function tell(workflowId: string, signal: 'pause' | 'unpause' | 'stop'): P
 }
 
 function toRow(result: ResourceResult): Partial<ExportProgress['resources'][number]> {
-  if ('error' in result) return { state: 'failed', says: result.error }
+  if ('error' in result) return { state: 'failed', reason: result.error }
   if ('stopped' in result) return { state: 'stopped' }
   if (result.unpublished !== undefined && result.failed === undefined)
-    return { state: 'stopped', says: `not published to ${result.unpublished.join(', ')}` }
+    return { state: 'stopped', reason: `not published to ${result.unpublished.join(', ')}` }
   if (result.failed !== undefined)
-    return { state: 'failed', says: result.failed.map((one) => `${one.destination}: ${one.error}`).join(' ') }
+    return {
+      state: 'failed',
+      reason: result.failed.map(({ destination, error }) => `${destination}: ${error}`).join(' '),
+    }
   const first = result.published[0]
   return {
     state: first?.verdict ?? 'unproven',
     records: first?.records ?? 0,
-    says: first?.reasons.join(' ') ?? '',
+    reason: first?.reasons.join(' ') ?? '',
   }
 }

@@ -13,5 +13,5 @@ const { openFetch } = proxyActivities<Activities>(openingFetch)
  */
 export async function fetchDocuments(input?: FetchInput | null): Promise<ExportReport> {
   const summary = 'check input, ids, service and data folder'
-  return exportRun({ what: 'fetch', open: () => openFetch.executeWithOptions({ summary }, [input ?? {}]) })
+  return exportRun({ name: 'fetch', open: () => openFetch.executeWithOptions({ summary }, [input ?? {}]) })
 }

@@ -1,12 +1,11 @@
 import { proxyActivities } from '@temporalio/workflow'
 import type { Activities } from '../activities/index.ts'
-import type { Staged } from '../core/imports/run-files.ts'
 import type { ImportInput } from '../core/imports/input.ts'
 import type { ImportPlan } from '../core/imports/plan.ts'
 import type { ImportResult } from '../core/imports/view.ts'
 import type { RunEnd } from '../core/runs/run-files.ts'
 import { shell } from '../core/runs/view/shell.ts'
-import { describeImport, type ImportProgress } from './import-details.ts'
+import { type ImportProgress, type StagedImport, toImportText } from './import-view.ts'
 import { openingWrite, sending, wholeRun } from './run/activity-options.ts'
 import { refOf } from './run/ref-of.ts'
 import type { WriteJob, WriteRun } from './write-run/job.ts'
@@ -16,17 +15,17 @@ const { openImport } = proxyActivities<Activities>(openingWrite)
 const { sendImport } = proxyActivities<Activities>(sending)
 const { stageImport, auditImport, closeImport } = proxyActivities<Activities>(wholeRun)
 
-type ImportJob = WriteJob<ImportPlan, Staged, ImportResult, ImportProgress>
+type ImportJob = WriteJob<ImportPlan, StagedImport, ImportResult, ImportProgress>
 type ImportRun = WriteRun<ImportPlan, ImportProgress>
 
 /**
- * Imports a CSV file: checks all of it before anything is sent, sends each row once, finds out the outcome of every
- * request without an answer, and ends in a report that says, row by row, what is done and whether it is proven.
+ * Imports a CSV file: checks all of it before anything is sent, sends each row once, reconciles every request without
+ * an answer, and ends in a report with the outcome of each row and whether it is proven.
  */
 export async function importFile(input?: ImportInput | null): Promise<ImportResult> {
   const job: ImportJob = {
     text: {
-      control: { between: 'two changes', kept: 'the ledger knows what was sent' },
+      control: { between: 'two changes', kept: 'the ledger has everything that was sent' },
       operator: {
         limits: {
           requestsPerSecond: 2,
@@ -38,13 +37,13 @@ export async function importFile(input?: ImportInput | null): Promise<ImportResu
         report:
           'Row numbers by outcome, a page of 100 at a time: {"outcome": "parked", "page": 1}. Done rows are in results.csv.',
       },
-      stoppedWhileOpening: 'Stopped before the file was looked at; nothing was sent.',
+      stoppedWhileOpening: 'Stopped before the file was read; nothing was sent.',
       stoppedWhileStaging: 'stopped before anything was sent',
       stopped: 'stopped; the same import resumes from there',
       notApproved: 'nobody approved in time; the same import asks again',
     },
     progress: { phase: 'checking', limits: {} },
-    describe: describeImport,
+    describe: toImportText,
     open: async () => {
       const summary = 'check input, copy the file'
       const plan = await openImport.executeWithOptions({ summary }, [input ?? {}])
@@ -82,11 +81,11 @@ const giveUp = (why: string): RunEnd => ({ how: 'finished', giveUp: true, why })
 const onCanary: ImportJob['onCanary'] = async (_, { rows, failed }) =>
   failed.length === 0
     ? undefined
-    : giveUp(`all ${rows.length} rows of the canary failed (${rows.join(', ')}), so no other was sent`)
+    : giveUp(`all ${rows.length} rows of the canary failed (${rows.join(', ')}), so no others were sent`)
 
 const onBound: ImportJob['onBound'] = async ({ progress }, bound) =>
   bound === 'maxChanges'
-    ? giveUp(`the bound of ${progress.limits.maxChanges} changes was reached`)
+    ? giveUp(`the limit of ${progress.limits.maxChanges} changes was reached`)
     : giveUp(`more than ${progress.limits.maxFailures} changes failed`)
 
 /** Compares every row with the service. */
@@ -95,9 +94,13 @@ async function prove({ plan, progress, show, control }: ImportRun, end: RunEnd):
   const audit = await control.unlessStopped(() => {
     progress.phase = 'proving'
     show()
-    const summary = 'hold every row against the service'
+    const summary = 'compare every row with the service'
     return auditImport.executeWithOptions({ summary }, [{ ...refOf(plan), limits: progress.limits }])
   })
   if (audit !== undefined) return end
-  return { how: 'stopped', giveUp: false, why: 'stopped before it was proven; the same import resumes' }
+  return {
+    how: 'stopped',
+    giveUp: false,
+    why: 'stopped before it was proven; the same import resumes from there',
+  }
 }

@@ -14,7 +14,7 @@ import { needsPerson } from './run/needs-person.ts'
 import { createNotifier } from './run/notify.ts'
 import { publishEach } from './run/publish-each.ts'
 import { controlRun } from './run/control.ts'
-import { escapeMarkdown } from './run/markdown.ts'
+import { toMarkdown } from '../core/runs/view/markdown.ts'
 import { refOf } from './run/ref-of.ts'
 import { stoppedReport } from './run/stopped-report.ts'
 import { notifyOfExport } from './run/notify-export.ts'
@@ -22,19 +22,20 @@ import { notifyOfExport } from './run/notify-export.ts'
 const { openPublish, publishExport, closeExport } = proxyActivities<Activities>(republishing)
 
 /**
- * Publishes the kept parts of an export again, to the same or other destinations, without asking the service. A
- * resource or a destination that fails does not stop the others. A stop or a pause ends what is being published, of
- * which nothing is visible then; what is published already stays.
+ * Publishes the retained parts of an export again, to the same or other destinations, without calling the service. A
+ * resource or a destination that fails does not stop the others. A stop or a pause abandons the publication in
+ * progress, which leaves nothing visible; finished ones stay.
  */
 export async function publishRun(input: PublishAgainInput): Promise<ExportReport> {
   const { workflowId, runId } = workflowInfo()
   const owner = { workflowId, runId }
-  const show = (does: string) => setCurrentDetails(`${does} from kept parts; the service is not asked.`)
+  const show = (state: string) =>
+    setCurrentDetails(`${state} from retained parts; the service is not called.`)
   show('Publishing')
   const control = controlRun({
     text: { between: 'two publications', kept: 'what is published stays' },
     onChange: (now) =>
-      show(now.stopping ? 'Stopping to publish' : now.paused ? '**Paused**: publishes' : 'Publishing'),
+      show(now.stopping ? 'Stopping to publish' : now.paused ? '**Paused** publishing' : 'Publishing'),
   })
   const notifier = createNotifier()
   const attributes = createSearchAttributes()
@@ -59,8 +60,8 @@ export async function publishRun(input: PublishAgainInput): Promise<ExportReport
         }),
       ),
     )
-    const report = await closeExport({ ...refOf(plan), again, results })
-    setCurrentDetails(escapeMarkdown(report.summary))
+    const { report, view } = await closeExport({ ...refOf(plan), again, results })
+    setCurrentDetails(toMarkdown(view))
     attributes.set({ verdict: report.verdict, needsPerson: needsPerson(report) })
     if (results.every((result) => 'error' in result))
       throw ApplicationFailure.nonRetryable(report.summary, 'ExportFailed', report)

@@ -7,12 +7,11 @@ import {
   workflowInfo,
 } from '@temporalio/workflow'
 import type { Activities } from '../activities/index.ts'
-import type { Snapshot } from '../core/recoveries/run-files.ts'
 import type { RecoveryInput } from '../core/recoveries/input.ts'
 import type { RecoveryPlan } from '../core/recoveries/plan.ts'
 import type { RecoveryReport } from '../core/recoveries/view.ts'
 import { shell } from '../core/runs/view/shell.ts'
-import { describeRecovery, type RecoveryProgress } from './recovery-details.ts'
+import { type RecoveryProgress, type StagedRecovery, toRecoveryText } from './recovery-view.ts'
 import { openingWrite, sending, skipping, wholeRun } from './run/activity-options.ts'
 import { refOf } from './run/ref-of.ts'
 import type { Continued, WriteJob, WriteRun } from './write-run/job.ts'
@@ -23,9 +22,9 @@ const { sendRecovery } = proxyActivities<Activities>(sending)
 const { skipRemaining } = proxyActivities<Activities>(skipping)
 const { snapshotRecovery, closeRecovery } = proxyActivities<Activities>(wholeRun)
 
-type RecoveryJob = WriteJob<RecoveryPlan, Snapshot, RecoveryReport, RecoveryProgress>
+type RecoveryJob = WriteJob<RecoveryPlan, StagedRecovery, RecoveryReport, RecoveryProgress>
 type RecoveryRun = WriteRun<RecoveryPlan, RecoveryProgress>
-type Onward = Continued<RecoveryPlan, Snapshot, RecoveryProgress>
+type Onward = Continued<RecoveryPlan, StagedRecovery, RecoveryProgress>
 
 /** At most this share is added to the waits that a run names, so that changes due soon after go along. */
 const waitShare = 0.1
@@ -34,18 +33,18 @@ const longestExtraWaitMs = 60_000
 const lookupSeconds = 60
 
 /**
- * Resumes subscriptions that need attention, within bounds: reads the list first, tries a few of each reason, then
- * the rest; looks up the result of each; tries those that fell back again after growing waits; stops by itself where
- * it does harm; and ends in a report that says what happened to each and which need a person.
+ * Resumes subscriptions that need attention, within limits: reads the list first, tries a few of each reason, then
+ * the rest; looks up the result of each; tries those that fell back again after growing waits; stops by itself when
+ * it does harm; and ends in a report with the outcome of each and the ones that need a person.
  */
 export async function recoverSubscriptions(
   input?: RecoveryInput | { onward: Onward } | null,
 ): Promise<RecoveryReport> {
   refuseCron()
   const continued = onwardIn(input)
-  return await writeRun<RecoveryPlan, Snapshot, RecoveryReport, RecoveryProgress>({
+  return await writeRun<RecoveryPlan, StagedRecovery, RecoveryReport, RecoveryProgress>({
     text: {
-      control: { between: 'two resumes', kept: 'what was resumed is known' },
+      control: { between: 'two resumes', kept: 'every resume is on record' },
       operator: {
         limits: { requestsPerSecond: 2, concurrency: 1, maxChanges: 100, maxFailureShare: 0.2 },
         report:
@@ -57,7 +56,7 @@ export async function recoverSubscriptions(
       notApproved: 'nobody approved in time',
     },
     progress: continued?.progress ?? { phase: 'checking', limits: {}, failedCanaries: [] },
-    describe: describeRecovery,
+    describe: toRecoveryText,
     open: () => {
       const { firstExecutionRunId: firstRunId } = workflowInfo()
       const summary = 'check input and service'
@@ -82,7 +81,7 @@ export async function recoverSubscriptions(
     close: (end) => closeRecovery.executeWithOptions({ summary: 'write the report' }, [end]),
     failure: ({ why, result: { counts } }) => ({
       type: 'RecoveryFailed',
-      message: `${why.replace(/[.]?$/, '.')} ${counts.done} recovered, ${counts.unknown} unknown: the next recovery looks first.`,
+      message: `${why.replace(/[.]?$/, '.')} ${counts.done} recovered, ${counts.unknown} unknown: the next recovery looks them up first.`,
     }),
     parkedCommand: ({ run }) => shell`connector report ${run}`,
     attention: ({ plan: { notifyAbove = Infinity }, staged: { candidates }, result }) => {
@@ -98,8 +97,11 @@ export async function recoverSubscriptions(
 /** All executions of a cron are one run to the ledger, so that the second execution would do nothing. */
 function refuseCron(): void {
   if (workflowInfo().cronSchedule === undefined) return
-  const instead = 'make a schedule for it (connector schedule apply, or Schedules in the Temporal UI).'
-  throw ApplicationFailure.nonRetryable(`A recovery can't be started with a cron: ${instead}`, 'InvalidInput')
+  const instead = 'use a schedule (connector schedule apply, or Schedules in the Temporal UI).'
+  throw ApplicationFailure.nonRetryable(
+    `A recovery can't be started with a cron schedule: ${instead}`,
+    'InvalidInput',
+  )
 }
 
 /** Only an execution that continues another one has `onward`: an input of that name is no field of ours. */
@@ -131,7 +133,7 @@ async function lookUpRemaining({ plan, progress, show, control }: RecoveryRun): 
   const before = control.stops
   const isStoppedAgain = () => control.stops > before
   while (!isStoppedAgain() && (progress.counts?.unknown ?? 0) > 0) {
-    progress.phase = 'looking'
+    progress.phase = 'looking up'
     show()
     const scope = new CancellationScope()
     const input = { seconds: lookupSeconds, breakers: {}, claims: 0, lookupsOnly: true }
@@ -142,7 +144,7 @@ async function lookUpRemaining({ plan, progress, show, control }: RecoveryRun): 
     const step = await Promise.race([lookup, condition(isStoppedAgain)])
     if (step === undefined) {
       scope.cancel()
-      // Cancelled, or done all the same: the report tells from the ledger.
+      // Cancelled, or done all the same: the report is made from the ledger.
       await lookup.catch(() => undefined)
       return
     }
@@ -150,6 +152,7 @@ async function lookUpRemaining({ plan, progress, show, control }: RecoveryRun): 
     if (step.nextAt === undefined) continue
     progress.nextAt = new Date(step.nextAt).toISOString()
     show()
-    await condition(isStoppedAgain, Math.max(1, step.nextAt - Date.now()))
+    const wait = { summary: 'waits until the next lookup is due' }
+    await condition(isStoppedAgain, Math.max(1, step.nextAt - Date.now()), wait)
   }
 }

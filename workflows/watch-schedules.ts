@@ -7,7 +7,7 @@ import { opening } from './run/activity-options.ts'
 import { createNotifier, scheduledBy } from './run/notify.ts'
 import { controlRun, stoppedBefore } from './run/control.ts'
 import { shell } from '../core/runs/view/shell.ts'
-import { escapeMarkdown } from './run/markdown.ts'
+import { escapeMarkdown } from '../core/runs/view/markdown.ts'
 
 const { findMissed } = proxyActivities<Activities>(opening)
 

@@ -5,6 +5,7 @@ import { leasesOf } from '../../core/exports/leases.ts'
 import { pruneParts } from '../../core/exports/parts/prune.ts'
 import type { ExportPlan } from '../../core/exports/plan.ts'
 import type { ExportReport, ResourceResult } from '../../core/exports/report.ts'
+import type { View } from '../../core/runs/view/view.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 
@@ -17,14 +18,14 @@ interface CloseInput {
 
 /** Ends an export: its report, the note of what belongs together, and its leases released. */
 export function createCloseExport({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
-  return async ({ owner }: StepContext, input: CloseInput): Promise<ExportReport> => {
+  return async ({ owner }: StepContext, input: CloseInput): Promise<{ report: ExportReport; view: View }> => {
     const { plan, results, again } = input
     const { dataDir, state, observer } = deps
-    const report = await closeExport({ dataDir, plan, results, keepReport: again !== undefined })
+    const closed = await closeExport({ dataDir, plan, results, keepReport: again !== undefined })
     for (const name of leasesOf(plan)) await state.leases.release({ name, owner })
     rates.end(plan)
     await pruneParts({ dataDir, now: Date.now() })
-    observer.did({ did: 'ended', run: plan.run, verdict: report.verdict })
-    return report
+    observer.did({ did: 'ended', run: plan.run, verdict: closed.report.verdict })
+    return closed
   }
 }

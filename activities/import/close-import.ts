@@ -3,20 +3,24 @@ import { leaseOf } from '../../core/imports/ledger-gap.ts'
 import type { ImportPlan } from '../../core/imports/plan.ts'
 import type { ImportResult } from '../../core/imports/view.ts'
 import type { RunEnd } from '../../core/runs/run-files.ts'
+import type { View } from '../../core/runs/view/view.ts'
 import type { SendDeps } from '../send-segment.ts'
 import type { StepContext } from '../step.ts'
 
 /** Ends an import: its report and its files, and the run is free to be started again. */
 export function createCloseImport({ deps, rates, attempts }: SendDeps) {
-  return async (context: StepContext, input: RunEnd & { plan: ImportPlan }): Promise<ImportResult> => {
+  return async (
+    context: StepContext,
+    input: RunEnd & { plan: ImportPlan },
+  ): Promise<{ result: ImportResult; view: View }> => {
     const { dataDir, state, observer } = deps
     const { plan } = input
     context.report(() => ({ phase: 'writing the report' }))
     await attempts.end(plan.run)
-    const report = await closeImport({ ...input, ledger: state.ledger, dataDir })
+    const closed = await closeImport({ ...input, ledger: state.ledger, dataDir })
     await state.leases.release({ name: leaseOf(plan.run), owner: context.owner })
     rates.end(plan)
-    observer.did({ did: 'ended', run: plan.run, verdict: report.verdict })
-    return report
+    observer.did({ did: 'ended', run: plan.run, verdict: closed.result.verdict })
+    return closed
   }
 }

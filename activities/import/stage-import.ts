@@ -2,6 +2,8 @@ import type { RunRates } from '../../core/billing/run-rates.ts'
 import type { ImportPlan } from '../../core/imports/plan.ts'
 import type { Staged } from '../../core/imports/run-files.ts'
 import { stageRun } from '../../core/imports/staging/stage-run.ts'
+import { toTotals } from '../../core/imports/view.ts'
+import type { Table } from '../../core/runs/view/view.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 
@@ -14,9 +16,12 @@ interface StageDeps {
 
 /** Checks a whole file and stages its changes; see `stageRun`. */
 export function createStageImport({ deps, rates, stagedHere }: StageDeps) {
-  return async (context: StepContext, { plan }: { plan: ImportPlan }): Promise<Staged> => {
+  return async (
+    context: StepContext,
+    { plan }: { plan: ImportPlan },
+  ): Promise<Staged & { tables: Table[] }> => {
     const { owner, isClosedTo, signal } = context
-    return await stageRun({
+    const staged = await stageRun({
       deps: { ...deps, owner, isClosed: isClosedTo(owner) },
       plan,
       billing: rates.of({ run: plan.run, ...plan.limits }),
@@ -24,5 +29,6 @@ export function createStageImport({ deps, rates, stagedHere }: StageDeps) {
       onPhase: (phase) => context.report(() => ({ phase })),
       onStaged: () => stagedHere.add(plan.run),
     })
+    return { ...staged, tables: toTotals(staged.totals) }
   }
 }

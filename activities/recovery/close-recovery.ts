@@ -2,19 +2,23 @@ import { closeRecovery } from '../../core/recoveries/close.ts'
 import { leaseOf, type RecoveryPlan } from '../../core/recoveries/plan.ts'
 import type { RecoveryReport } from '../../core/recoveries/view.ts'
 import type { RunEnd } from '../../core/runs/run-files.ts'
+import type { View } from '../../core/runs/view/view.ts'
 import type { SendDeps } from '../send-segment.ts'
 import type { StepContext } from '../step.ts'
 
 /** Ends a recovery: its report and its files, and the workspace is free for the next one. */
 export function createCloseRecovery({ deps, rates, attempts }: SendDeps) {
-  return async (context: StepContext, input: RunEnd & { plan: RecoveryPlan }): Promise<RecoveryReport> => {
+  return async (
+    context: StepContext,
+    input: RunEnd & { plan: RecoveryPlan },
+  ): Promise<{ result: RecoveryReport; view: View }> => {
     const { dataDir, state } = deps
     const { plan } = input
     context.report(() => ({ phase: 'writing the report' }))
     await attempts.end(plan.run)
-    const report = await closeRecovery({ ...input, ledger: state.ledger, dataDir })
+    const closed = await closeRecovery({ ...input, ledger: state.ledger, dataDir })
     await state.leases.release({ name: leaseOf(plan), owner: plan.execution })
     rates.end(plan)
-    return report
+    return closed
   }
 }

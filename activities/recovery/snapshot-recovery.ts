@@ -2,6 +2,8 @@ import type { RunRates } from '../../core/billing/run-rates.ts'
 import { leasesOf, type RecoveryLimits, type RecoveryPlan } from '../../core/recoveries/plan.ts'
 import type { Snapshot } from '../../core/recoveries/run-files.ts'
 import { takeSnapshot } from '../../core/recoveries/snapshot.ts'
+import { toPreviewTables } from '../../core/recoveries/view.ts'
+import type { Table } from '../../core/runs/view/view.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 
@@ -13,18 +15,19 @@ interface SnapshotInput {
 
 /** Reads what needs attention and stages it; see `takeSnapshot`. */
 export function createSnapshotRecovery({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
-  return async (context: StepContext, input: SnapshotInput): Promise<Snapshot> => {
+  return async (context: StepContext, input: SnapshotInput): Promise<Snapshot & { tables: Table[] }> => {
     const { plan, limits = plan.limits } = input
     const { signal } = context
     let progress = { phase: 'looking for what an earlier recovery left' }
     context.report(() => progress)
     await context.takeLeases(leasesOf(plan), plan.execution)
-    return await takeSnapshot({
+    const snapshot = await takeSnapshot({
       deps: { ...deps, ledger: deps.state.ledger },
       plan,
       billing: rates.of({ run: plan.run, requestsPerSecond: limits.requestsPerSecond }),
       signal,
       onProgress: (now) => (progress = now),
     })
+    return { ...snapshot, tables: toPreviewTables(snapshot.preview) }
   }
 }

@@ -1,5 +1,5 @@
 import type { LedgerRow } from '../state/ledger/row.ts'
-import type { ReportCounts } from '../runs/counts.ts'
+import type { ReportCounts } from '../runs/view/counts.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 
 export interface ReportSummary {

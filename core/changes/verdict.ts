@@ -1,5 +1,6 @@
 import type { RetentionAudit } from './audit/finding.ts'
 import type { ChangeKindName } from './change-kind.ts'
+import { countLabels } from '../runs/view/counts.ts'
 import type { ReportSummary } from './report.ts'
 
 export interface ChangesVerdict {
@@ -49,10 +50,10 @@ const verdict = (by: ChangesVerdict['by'], reasons: string[]): ChangesVerdict =>
 
 function unfinished({ counts }: ReportSummary): string[] {
   return [
-    ...count(counts.unknown, 'unknown'),
-    ...count(counts.parked, 'parked: needs a person'),
-    ...count(counts.staged, 'staged and not sent'),
-    ...count(counts.notTried, 'not tried'),
+    ...count(counts.unknown, countLabels.unknown),
+    ...count(counts.parked, countLabels.parked),
+    ...count(counts.staged, countLabels.staged),
+    ...count(counts.notTried, countLabels.notTried),
   ]
 }
 

@@ -1,4 +1,3 @@
-import type { Point } from '../runs/view/throughput.ts'
 import type { Table } from '../tables/table.ts'
 import type { Manifest, ReadFacts } from './manifest.ts'
 
@@ -39,8 +38,6 @@ export interface Publication {
   /** Only of `byId`: the ids that do not exist, a line each, and the first of them. */
   missing?: { parts: readonly PartFile[]; first: readonly string[] }
   facts: ReadFacts
-  /** How the read went over time, for the page beside the manifest. */
-  pace?: readonly Point[]
   /** What made it, by name: `{ connector: '0.1.0' }`. */
   versions: Readonly<Record<string, string>>
   /** The root of published exports; a folder `test` in it holds test data. Warehouses have no use for it. */

@@ -8,7 +8,7 @@ import type { Destination, Publication, Published } from './destination.ts'
 import { removeTemporaries, syncPath, temporaryName, writeNew } from '../storage/durable.ts'
 import { isSystemError } from '../storage/system-errors.ts'
 import { PublishedOtherwiseError, UnwritableError } from './errors.ts'
-import { toExportAccount } from './manifest-view.ts'
+import { toManifestView } from './manifest-view.ts'
 import { folderName } from './export-folder.ts'
 import { isSameRead, manifestName, type Manifest } from './manifest.ts'
 import { movePointers, refuseForeign } from './pointers.ts'
@@ -89,7 +89,7 @@ async function show(format: FolderFormat, publication: Publication, folder: stri
     const arrived = await format.stage(publication, staged)
     onStep?.('staged')
     const told = toManifest({ publication, destination: format.name, arrived })
-    const manifest = { ...told, report: await writePage({ publication, manifest: told, folder: staged }) }
+    const manifest = { ...told, report: await writePage({ manifest: told, folder: staged }) }
     await writeNew(join(staged, manifestName), `${JSON.stringify(manifest, null, 2)}\n`)
     await syncPath(staged)
     onStep?.('counted')
@@ -103,13 +103,14 @@ async function show(format: FolderFormat, publication: Publication, folder: stri
 }
 
 /** Writes the page that shows the manifest, before it: the manifest has the page's sum. */
-async function writePage(options: {
-  publication: Publication
+async function writePage({
+  manifest,
+  folder,
+}: {
   manifest: Manifest
   folder: string
 }): Promise<NonNullable<Manifest['report']>> {
-  const { publication, manifest, folder } = options
-  const page = Buffer.from(toReportPage(toExportAccount(manifest, publication.pace ?? [])))
+  const page = Buffer.from(toReportPage(toManifestView(manifest)))
   await writeNew(join(folder, pageName), page)
   return {
     path: pageName,

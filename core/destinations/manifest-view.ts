@@ -1,10 +1,9 @@
-import type { Account, Problem } from '../runs/view/view.ts'
+import type { Problem, View } from '../runs/view/view.ts'
 import { formatTime } from '../runs/view/format.ts'
-import type { Point } from '../runs/view/throughput.ts'
 import { manifestName, type Manifest } from './manifest.ts'
 
-/** A manifest in words, for its page. */
-export function toExportAccount(manifest: Manifest, points: readonly Point[]): Account {
+/** One published export, for the page beside its manifest. */
+export function toManifestView(manifest: Manifest): View {
   const { run, resource, testMode, workspace, destination } = manifest
   return {
     title: `Export of ${resource} to ${destination}`,
@@ -13,7 +12,6 @@ export function toExportAccount(manifest: Manifest, points: readonly Point[]): A
     verdict: toVerdict(manifest),
     problems: toProblems(manifest),
     counts: toCounts(manifest),
-    pace: { unit: 'records', points },
     tables: [
       {
         title: 'Tables',
@@ -26,13 +24,13 @@ export function toExportAccount(manifest: Manifest, points: readonly Point[]): A
     facts: toFacts(manifest),
     files: [
       ...manifest.tables.flatMap(({ name, files }) => files.map(({ path }) => ({ name: path, about: name }))),
-      ...manifest.rejected.files.map(({ path }) => ({ name: path, about: 'what was no record' })),
+      ...manifest.rejected.files.map(({ path }) => ({ name: path, about: 'entries that are not records' })),
       { name: manifestName, about: 'all of this for machines, with the sum of every file' },
     ],
   }
 }
 
-function toVerdict({ verdict, scope }: Manifest): Account['verdict'] {
+function toVerdict({ verdict, scope }: Manifest): NonNullable<View['verdict']> {
   if (verdict === 'proven') return { word: 'proven', tone: 'good', meaning: scope.join(' ') }
   const advice = 'The last proven export stays where latest-proven leads to. Run it again.'
   return { word: 'unproven', tone: 'doubtful', meaning: [...scope, advice].join(' ') }
@@ -42,22 +40,22 @@ function toProblems(manifest: Manifest): Problem[] {
   const { reasons, warnings = [], rejected, drift, deletes, capped, missing } = manifest
   const drifted = Object.entries(drift)
   return [
-    ...reasons.map((reason) => ({ what: `Not proven: ${reason}.` })),
-    ...(capped ? [{ what: 'The read was told to end before the list did.' }] : []),
-    ...warnings.map((what) => ({ what })),
+    ...reasons.map((reason) => ({ text: `Not proven: ${reason}.` })),
+    ...(capped ? [{ text: 'The read was told to end before the list did.' }] : []),
+    ...warnings.map((text) => ({ text })),
     ...(deletes !== undefined && deletes.heldBack > 0
-      ? [{ what: `${deletes.heldBack} deleted records were not marked.` }]
+      ? [{ text: `${deletes.heldBack} deleted records were not marked.` }]
       : []),
     ...(rejected.rows > 0
-      ? [{ what: `${rejected.rows} entries of the list were no records; they are in rejected.jsonl.` }]
+      ? [{ text: `${rejected.rows} entries of the list were not records; they are in rejected.jsonl.` }]
       : []),
     ...(missing !== undefined && missing.rows > 0
-      ? [{ what: `${missing.rows} of the ids asked for do not exist.` }]
+      ? [{ text: `${missing.rows} of the ids asked for do not exist.` }]
       : []),
     ...(drifted.length > 0
       ? [
           {
-            what: 'Some values do not fit their columns: those are empty there, and the values are in _extra.',
+            text: 'Some values do not fit their columns: those are empty there, and the values are in _extra.',
             details: drifted.map(([place, count]) => `${place}: ${count}`),
           },
         ]
@@ -65,23 +63,23 @@ function toProblems(manifest: Manifest): Problem[] {
   ]
 }
 
-function toCounts(manifest: Manifest): Account['counts'] {
+function toCounts(manifest: Manifest): NonNullable<View['counts']> {
   const { records, requests, windows, linksRepaired, duplicatesDropped, rejected } = manifest
   return [
     { name: 'records', value: records },
     { name: 'requests', value: requests },
     { name: 'windows', value: windows },
     { name: 'links repaired', value: linksRepaired },
-    { name: 'met again, dropped', value: duplicatesDropped },
+    { name: 'duplicates dropped', value: duplicatesDropped },
     { name: 'rejected', value: rejected.rows },
   ]
 }
 
-function toFacts(manifest: Manifest): Account['facts'] {
+function toFacts(manifest: Manifest): NonNullable<View['facts']> {
   const { filters, completeThrough, clock, countBefore, countAfter, ties, versions } = manifest
   const named = (values: Readonly<Record<string, string>>) =>
     Object.entries(values).map(([name, value]) => `${name} ${value}`)
-  const said = (count: number | null) => (count === null ? 'nothing' : String(count))
+  const countOf = (count: number | null) => (count === null ? 'nothing' : String(count))
   const facts: [string, string][] = [
     ['asked for', askedFor(manifest)],
     ['only where', named(filters).join(', ')],
@@ -89,17 +87,17 @@ function toFacts(manifest: Manifest): Account['facts'] {
     ['read from', formatTime(manifest.startedAt)],
     ['read until', formatTime(manifest.finishedAt)],
     ['published', formatTime(manifest.publishedAt)],
-    ['the list said it holds', `${said(countBefore)} before, ${said(countAfter)} after (a hint only)`],
-    ['in the order of', manifest.ordering],
-    ['groups of equal times, swept', ties.length === 0 ? '' : String(ties.length)],
-    ['left out', manifest.excluded.join(', ')],
+    ['count given by the list', `${countOf(countBefore)} before, ${countOf(countAfter)} after (a hint only)`],
+    ['ordering', manifest.ordering],
+    ['tie groups swept', ties.length === 0 ? '' : String(ties.length)],
+    ['excluded', manifest.excluded.join(', ')],
     ['hashed', manifest.hashed.join(', ')],
     ['made by', named(versions).join(', ')],
   ]
   return facts.filter(([, value]) => value !== '').map(([name, value]) => ({ name, value }))
 }
 
-/** What was asked for, which is not always what came. */
+/** The request, which the result may fall short of. */
 function askedFor({ mode, capped }: Manifest): string {
   if (mode === 'byId') return 'documents by id'
   const asked = mode === 'full' ? 'the whole list' : 'what changed since the last proven export'

@@ -1,9 +1,10 @@
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { missingHeader } from '../destinations/csv/stage-notes.ts'
 import { readParts } from '../destinations/read-parts.ts'
 import { writeSet } from '../destinations/write-set.ts'
 import { InvalidInput } from '../runs/errors.ts'
 import { toReportPage } from '../runs/view/html.ts'
+import type { View } from '../runs/view/view.ts'
 import { replaceFile } from '../storage/durable.ts'
 import { resolveInside } from '../storage/inside.ts'
 import { latestCheckpoint } from './parts/checkpoint.ts'
@@ -18,7 +19,7 @@ import {
   toReport,
 } from './report.ts'
 import { reportFile } from './report-files.ts'
-import { toRunAccount } from './run-view.ts'
+import { toExportView } from './view.ts'
 
 /**
  * Writes the report of an export, its page, and the note of the manifests that belong together.
@@ -31,21 +32,29 @@ export async function closeExport(options: {
   results: ResourceResult[]
   /** Kept parts were published again: the export's own report stays. */
   keepReport: boolean
-}): Promise<ExportReport> {
+}): Promise<{ report: ExportReport; view: View }> {
   const { dataDir, plan, results, keepReport } = options
   await refuseForeign(options)
   const missing = await noteMissing(options)
-  const report = { ...toReport(plan.run, results), ...(missing && { missing }) }
-  if (keepReport) return report
-  await noteSet({ dataDir, plan, published: results.flatMap(publishedOf) })
+  const { startedAt, identity } = plan
   const page = reportFile({ dataDir, run: plan.run, ending: '.html' })
+  const report: ExportReport = {
+    ...toReport(plan.run, results),
+    startedAt,
+    identity,
+    ...(!keepReport && { page }),
+    ...(missing && { missing }),
+  }
+  const view = toExportView(report)
+  if (keepReport) return { report, view }
+  await noteSet({ dataDir, plan, published: results.flatMap(publishedOf) })
   // The page first: where there is a report, there is its page.
-  await replaceFile(page, toReportPage(toRunAccount({ plan, report, folder: dirname(page) })))
+  await replaceFile(page, toReportPage(view))
   await replaceFile(
     reportFile({ dataDir, run: plan.run, ending: '.json' }),
     `${JSON.stringify(report, null, 2)}\n`,
   )
-  return report
+  return { report, view }
 }
 
 /** Results come back by way of Temporal: they may name only what the run publishes, and where it publishes it. */
@@ -58,7 +67,7 @@ async function refuseForeign(options: {
   const root = publishedRoot(options)
   for (const resource of results
     .flatMap((result) => [result, ...publishedOf(result)])
-    .map((one) => one.resource))
+    .map(({ resource }) => resource))
     if (!plan.resources.includes(resource))
       throw new InvalidInput(`results: the run ${plan.run} has no ${JSON.stringify(resource)}.`)
   for (const { manifest } of results.flatMap(publishedOf))
@@ -78,7 +87,7 @@ async function noteSet(options: {
   const { plan } = options
   const published = options.published
     .filter(({ manifest }) => manifest !== '')
-    .map(({ manifest, ...one }) => ({ manifest: one, manifestPath: manifest }))
+    .map(({ manifest: manifestPath, ...manifest }) => ({ manifest, manifestPath }))
   if (published.length === 0) return
   const folder = publishedRoot(options)
   await writeSet({ folder, testMode: plan.identity.mode === 'test', run: plan.run, published })

@@ -6,7 +6,6 @@ import type { Manifest } from '../destinations/manifest.ts'
 import type { DestinationName } from '../destinations/names.ts'
 import type { ReadOutcome } from '../reading/outcome.ts'
 import { InvalidInput } from '../runs/errors.ts'
-import { Pace } from '../runs/view/throughput.ts'
 import type { State } from '../state/open.ts'
 import { loadCheckpoint, outcomeOf, type Checkpoint } from './parts/checkpoint.ts'
 import { isOfTable, missingPart, rejectedPart } from './parts/part-names.ts'
@@ -137,7 +136,6 @@ function toPublication(
     rejected: named(rejectedPart),
     ...(isOfIds(outcome) && { missing: { parts: named(missingPart), first: outcome.missing.first } }),
     facts: toFacts({ plan, resource, checkpoint }),
-    pace: new Pace(checkpoint.pace).points(),
     versions: deps.versions,
     folder: plan.out ?? join(deps.dataDir, 'exports'),
     forExcel: plan.forExcel,

@@ -6,7 +6,7 @@ const folderOf = (dataDir: string) => join(dataDir, 'exports', 'reports')
 
 type Ending = '.json' | '.html' | '.missing.csv'
 
-/** Where the report of an export lies. It outlives the parts of its run. */
+/** The path of an export's report. It outlives the parts of its run. */
 export const reportFile = (of: { dataDir: string; run: string; ending: Ending }): string =>
   join(folderOf(of.dataDir), `${toFileName(of.run)}${of.ending}`)
 

@@ -14,7 +14,7 @@ export interface PublishedExport {
   where: string
   /** The manifest's file; empty where the destination keeps none (a warehouse). */
   manifest: string
-  /** What a person should look at: deletes that were held back. */
+  /** For a person to decide: deletes that were held back. */
   warnings: string[]
   /** Of a fetch by id: the ids that do not exist, the first of them by name. */
   missing?: { count: number; first: string[] }
@@ -26,13 +26,13 @@ export interface PublishFailure {
   error: string
 }
 
-/** What became of one resource of a run. */
+/** The result of one resource of a run. */
 export type ResourceResult =
   | {
       resource: Resource
       published: PublishedExport[]
       failed?: PublishFailure[]
-      /** Destinations that a stop left out; `publish` does it later, from the kept parts. */
+      /** Destinations that a stop kept from being published; `publish` does it later, from the retained parts. */
       unpublished?: DestinationName[]
     }
   | { resource: Resource; stopped: true }
@@ -44,20 +44,24 @@ export interface ExportReport {
   run: string
   verdict: 'proven' | 'unproven' | 'stopped' | 'failed'
   exports: ResourceResult[]
+  startedAt?: string
+  identity?: ExportPlan['identity']
+  /** The page that shows this report. */
+  page?: string
   /** Of a fetch by id: the ids that do not exist; `file` has them all. */
   missing?: { count: number; first: string[]; file: string }
 }
 
 export const publishedOf = (result: ResourceResult) => ('published' in result ? result.published : [])
 
-/** What a run comes to: its verdict, and a sentence that says why. */
+/** The verdict of a run, and a sentence that gives its reason. */
 export function toReport(run: string, results: ResourceResult[]): ExportReport {
   const published = results.flatMap(publishedOf)
   const failed = results.flatMap(failuresOf)
   const stopped = results.flatMap((result) =>
     'stopped' in result ? [result.resource] : unpublishedOf(result),
   )
-  const unproven = published.filter((one) => one.verdict === 'unproven')
+  const unproven = published.filter(({ verdict }) => verdict === 'unproven')
   const proven = published.length - unproven.length
   const records = new Map(
     results.map((result) => [
@@ -71,8 +75,8 @@ export function toReport(run: string, results: ResourceResult[]): ExportReport {
     ...published.flatMap(({ resource, missing }, at) =>
       at === 0 && missing ? toMissing(resource, missing) : [],
     ),
-    ...unproven.map((one) => `${one.resource} unproven: ${one.reasons.join(' ')}`),
-    ...stopped.map((one) => `${one} stopped`),
+    ...unproven.map(({ resource, reasons }) => `${resource} unproven: ${reasons.join(' ')}`),
+    ...stopped.map((name) => `${name} stopped`),
     ...failed,
   ]
   const verdict =
@@ -97,7 +101,9 @@ function toMissing(resource: Resource, { count, first }: { count: number; first:
 function failuresOf(result: ResourceResult): string[] {
   if ('error' in result) return [`${result.resource} failed: ${result.error}`]
   if ('stopped' in result) return []
-  return (result.failed ?? []).map((one) => `${result.resource} to ${one.destination} failed: ${one.error}`)
+  return (result.failed ?? []).map(
+    ({ destination, error }) => `${result.resource} to ${destination} failed: ${error}`,
+  )
 }
 
 const unpublishedOf = (result: ResourceResult) =>

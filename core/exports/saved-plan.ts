@@ -7,7 +7,7 @@ import type { ExportPlan } from './plan.ts'
 const planFile = ({ dataDir, run }: { dataDir: string; run: string }) =>
   join(dataDir, 'parts', toFileName(run), 'plan.json')
 
-/** Keeps beside the parts what they were read for, so that they can be published again. */
+/** Keeps the plan beside the parts, so that they can be published again. */
 export async function savePlan({ dataDir, plan }: { dataDir: string; plan: ExportPlan }): Promise<void> {
   await replaceFile(planFile({ dataDir, run: plan.run }), JSON.stringify(plan))
 }

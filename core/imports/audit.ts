@@ -12,7 +12,7 @@ import { type AuditNote, readRunNotes } from './run-files.ts'
 /** So many findings are named in the report; all of them are in `findings.jsonl`. */
 const mostNamed = 100
 
-/** Proves an import of retentions against the service's own list, and keeps what was found in the run's folder. */
+/** Proves an import of retentions against the service's own list, and keeps the findings in the run's folder. */
 export async function auditImport(options: {
   deps: { ledger: Ledger; dataDir: string; readLagMs: number; concurrency: number }
   plan: ImportPlan

@@ -3,16 +3,18 @@ import { join } from 'node:path'
 import { closeUntried } from '../changes/reconcile/close-remaining.ts'
 import { markClaimed } from '../changes/ledger-gap.ts'
 import type { EndedNote, RunEnd } from '../runs/run-files.ts'
+import type { View } from '../runs/view/view.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import { replaceFile } from '../storage/durable.ts'
 import { type ImportPlan, runFiles } from './plan.ts'
 import { writeImportReport } from './report.ts'
+import type { AuditNote } from './run-files.ts'
 import type { ImportResult } from './view.ts'
 
 /** Closes the remaining rows of an import, and writes its report and its files. */
 export async function closeImport(
   options: RunEnd & { ledger: Ledger; dataDir: string; plan: ImportPlan },
-): Promise<ImportResult> {
+): Promise<{ result: ImportResult; view: View }> {
   const { ledger, dataDir, plan, how, why, giveUp } = options
   const folder = join(dataDir, plan.folder)
   // Rows that were sent after the backup of a restored ledger are not free for other runs.
@@ -22,8 +24,14 @@ export async function closeImport(
   if (how !== 'finished') await rm(join(folder, runFiles.audit), { force: true })
   const note: EndedNote = { how, ...(why !== undefined && { why }), at: new Date().toISOString() }
   await replaceFile(join(folder, runFiles.ended), JSON.stringify(note))
-  const { audit, ...report } = await writeImportReport({ ledger, plan, dataDir })
-  if (audit === null) return { ...report, audit }
-  const { first: _, ...counted } = audit
-  return { ...report, audit: counted }
+  const { report, view } = await writeImportReport({ ledger, plan, dataDir })
+  const { run, summary, verdict, reasons, by, ended, counts, files, outcomes, rows } = report
+  const audit = report.audit === null ? null : withoutFindings(report.audit)
+  const result = { run, summary, verdict, reasons, by, counts, files, audit, outcomes, rows }
+  return { result: { ...result, ...(ended && { ended }) }, view }
+}
+
+function withoutFindings(note: AuditNote) {
+  const { first: _, ...audit } = note
+  return audit
 }

@@ -1,17 +1,16 @@
-import type { FullReport, ImportReport } from './view.ts'
-import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type ReportCounts } from '../runs/counts.ts'
+import { explain, toResolved } from '../changes/decisions.ts'
 import { placeOf, summarize } from '../changes/report.ts'
-import type { EndedNote } from '../runs/run-files.ts'
 import { type ChangesVerdict, verdictOf } from '../changes/verdict.ts'
-import { Pace } from '../runs/view/throughput.ts'
-import { toReportPage } from '../runs/view/html.ts'
-import { toImportAccount } from './view.ts'
+import { writeReport } from '../changes/write-report.ts'
+import type { EndedNote } from '../runs/run-files.ts'
+import { countLabels, places, type ReportCounts, sumOf } from '../runs/view/counts.ts'
+import type { View } from '../runs/view/view.ts'
 import { importKinds } from './kinds.ts'
 import { type ImportPlan, runFiles } from './plan.ts'
+import { type RowResult, writeResults } from './result-sheets.ts'
 import { fileOf, readRunNotes, type RunNotes, type StagedNote } from './run-files.ts'
-import { type RowResult, type Sheet, writeResults } from './result-sheets.ts'
+import { type FullReport, type ImportReport, toImportView } from './view.ts'
 
 type Ledger = Parameters<typeof summarize>[0]['ledger']
 
@@ -24,30 +23,49 @@ interface ReportOptions {
 }
 
 /**
- * Writes report.json and report.html, results.csv, rejected.csv and parked.csv of a run into its folder, from the ledger and the
- * run's notes. May be called at any moment, also beside a worker: each file is replaced whole.
+ * Writes report.json, report.html, results.csv, rejected.csv and parked.csv of a run into its folder, from the ledger
+ * and the run's notes.
  */
-export async function writeImportReport(options: ReportOptions): Promise<ImportReport> {
+export async function writeImportReport(options: ReportOptions): Promise<{ report: FullReport; view: View }> {
   const { ledger, plan, dataDir } = options
   const folder = join(dataDir, plan.folder)
   const notes = await readRunNotes(folder)
-  // What sent nothing has no results.
-  const names = plan.dryRun || notes.staged === undefined ? [] : (['results', 'rejected', 'parked'] as const)
-  const { rows, resolved, pace } = await lookThrough({ ledger, run: plan.run })
-  const paths = [...names, 'report' as const].map((name) => [name, join(folder, runFiles[name])])
-  const report: ImportReport = {
-    ...(await toAccount({ ...options, notes })),
+  // Without anything sent there are no results.
+  const sheets = plan.dryRun || notes.staged === undefined ? [] : (['results', 'rejected', 'parked'] as const)
+  const { rows, resolved } = await readRows({ ledger, run: plan.run })
+  const paths = [...sheets, 'report' as const].map((name) => [name, join(folder, runFiles[name])])
+  const { kind, file, startedAt, identity } = plan
+  const report: FullReport = {
+    ...(await toReport({ ...options, notes })),
     files: Object.fromEntries(paths) as ImportReport['files'],
     rows,
+    kind,
+    file,
+    startedAt,
+    identity,
+    totals: notes.staged?.totals ?? notes.check?.totals ?? null,
+    decisions: notes.decisions,
+    resolved,
+    folder,
   }
-  const { kind, file, startedAt, identity } = plan
-  const totals = notes.staged?.totals ?? notes.check?.totals ?? null
-  const more = { kind, file, startedAt, identity, totals, decisions: notes.decisions, resolved }
-  await writeFiles({ ...options, folder, names, report: { ...report, ...more }, pace })
-  return report
+  const view = toImportView(report)
+  await writeReport({
+    folder,
+    report,
+    view,
+    sheets: sheets.map((sheet) => runFiles[sheet]),
+    async writeSheets(fresh) {
+      const input = await fileOf({ plan, dataDir, check: notes.check })
+      for (const sheet of sheets) {
+        const results = resultsOf({ ledger, run: plan.run })
+        await writeResults({ ...input, sheet, results, to: join(fresh, runFiles[sheet]) })
+      }
+    },
+  })
+  return { report, view }
 }
 
-async function toAccount({
+async function toReport({
   ledger,
   plan,
   notes,
@@ -56,19 +74,19 @@ async function toAccount({
   const summary = await summarize({ ledger, run: plan.run, staged: shouldBeStaged({ plan, staged }) })
   const { counts, outcomes } = summary
   const kind = importKinds[plan.kind].change.name
-  const said = verdictOf({ kind, summary, ...(audit && { audit }) })
+  const proof = verdictOf({ kind, summary, ...(audit && { audit }) })
   const unseen = (staged?.existingReasons ?? []).map(
-    (reason) => `what the service had before could not be seen whole: ${reason}`,
+    (reason) => `records that the service had before could not all be seen: ${reason}`,
   )
-  const reasons = staged === undefined ? ['nothing was staged'] : [...said.reasons, ...unseen]
-  const verdict = reasons.length === 0 ? said.verdict : 'unproven'
+  const reasons = staged === undefined ? ['nothing was staged'] : [...proof.reasons, ...unseen]
+  const verdict = reasons.length === 0 ? proof.verdict : 'unproven'
   return {
     run: plan.run,
     summary: plan.dryRun
       ? toDrySummary({ plan, notes })
-      : toSummary({ plan, counts, reasons, by: said.by, ended }),
+      : toSummary({ plan, counts, reasons, by: proof.by, ended }),
     ...(plan.dryRun ? { verdict: 'dryRun', reasons: [] } : { verdict, reasons }),
-    by: said.by,
+    by: proof.by,
     ...(ended && { ended }),
     counts,
     audit: audit ?? null,
@@ -82,65 +100,28 @@ function shouldBeStaged({ plan, staged }: { plan: ImportPlan; staged: StagedNote
   return plan.sendAgain.length > 0 ? staged.staged : Math.max(staged.staged, staged.changes)
 }
 
-async function writeFiles(
-  options: ReportOptions & { folder: string; names: readonly Sheet[]; report: FullReport; pace: Pace },
-): Promise<void> {
-  const { ledger, plan, dataDir, folder, names, report, pace } = options
-  const fresh = await mkdtemp(join(folder, '.report-'))
-  try {
-    const { check } = await readRunNotes(folder)
-    const file = await fileOf({ plan, dataDir, check })
-    for (const sheet of names) {
-      const results = resultsOf({ ledger, run: plan.run })
-      await writeResults({ ...file, sheet, results, to: join(fresh, runFiles[sheet]) })
-    }
-    await writeFile(join(fresh, runFiles.report), `${JSON.stringify(report, null, 2)}\n`)
-    const page = toReportPage(toImportAccount({ report, points: pace.points() }))
-    await writeFile(join(fresh, runFiles.page), page)
-    for (const name of [...names, 'page', 'report'] as const)
-      await rename(join(fresh, runFiles[name]), join(folder, runFiles[name]))
-  } finally {
-    await rm(fresh, { recursive: true, force: true })
-  }
-}
-
 async function* resultsOf({ ledger, run }: { ledger: Ledger; run: string }): AsyncGenerator<RowResult> {
-  for await (const row of ledger.rows({ run })) {
-    const said = row.resolvedBy === null ? [] : [`${row.resolvedBy}: ${row.resolvedWhy ?? ''}`]
+  for await (const row of ledger.rows({ run }))
     yield {
       row: row.row,
       status: placeOf(row),
       id: row.answerId,
-      error: [...(row.error === null ? [] : [row.error]), ...said].join('; ') || null,
+      error: explain(row),
       sentAt: row.sentAt,
       body: row.body,
     }
-  }
 }
 
-async function lookThrough({ ledger, run }: { ledger: Ledger; run: string }) {
+async function readRows({ ledger, run }: { ledger: Ledger; run: string }) {
   const rows: ImportReport['rows'] = {}
   const resolved: FullReport['resolved'] = []
-  const pace = new Pace()
   for await (const row of ledger.rows({ run })) {
-    if (row.sentAt !== null && row.closedAt !== null) pace.add(row.closedAt)
     const place = placeOf(row)
     if (place !== 'done' && place !== 'staged' && (rows[place]?.length ?? 0) < mostRows)
       (rows[place] ??= []).push(row.row)
-    if (row.resolvedBy !== null)
-      resolved.push({ row: row.row, by: row.resolvedBy, why: row.resolvedWhy ?? '', state: row.state })
+    resolved.push(...toResolved(row))
   }
-  return { rows, resolved, pace }
-}
-
-const places: Readonly<Record<keyof ReportCounts, string>> = {
-  done: 'done',
-  rejected: 'rejected',
-  parked: 'parked, for a person',
-  unknown: 'unknown',
-  staged: 'not sent yet',
-  skipped: 'left out',
-  notTried: 'not tried',
+  return { rows, resolved }
 }
 
 function toDrySummary({ plan, notes: { check } }: { plan: ImportPlan; notes: RunNotes }): string {
@@ -161,11 +142,10 @@ function toSummary({
   by: ChangesVerdict['by']
   ended: EndedNote | undefined
 }): string {
-  const all = Object.values(counts).reduce((sum, count) => sum + count, 0)
-  const others = (Object.keys(places) as (keyof ReportCounts)[])
+  const others = places
     .filter((place) => place !== 'done' && counts[place] > 0)
-    .map((place) => `${counts[place]} ${places[place]}`)
+    .map((place) => `${counts[place]} ${countLabels[place]}`)
   const proof = reasons.length === 0 ? `proven by ${by}` : `unproven: ${reasons.join('; ')}`
   const why = ended?.why === undefined ? [] : [ended.why]
-  return [`${counts.done} of ${all} ${plan.kind} done`, ...others, proof, ...why].join('; ')
+  return [`${counts.done} of ${sumOf(counts)} ${plan.kind} done`, ...others, proof, ...why].join('; ')
 }

@@ -12,7 +12,7 @@ import { type ImportKind, importKinds } from './kinds.ts'
 import { resultColumns } from './csv/table.ts'
 import { type ImportFile, openUnits } from './open-file.ts'
 
-/** What became of one change of a file. Times are milliseconds since 1970. */
+/** The outcome of one change of a file. Times are milliseconds since 1970. */
 export interface RowResult {
   /** The first row of the change, as `stageFile` gave it. */
   row: number
@@ -26,15 +26,15 @@ export interface RowResult {
 
 type ResultColumn = (typeof resultColumns)[number]
 
-/** Which changes a file of results is about, and what it says of them beside the file's own columns. */
+/** The changes in each result sheet, and its columns beside the file's own. */
 const sheets = {
   results: {
     status: undefined,
     columns: ['_row', '_status', '_id', '_error', '_sent_at'],
   },
-  /** Ready to be mended and imported again: the columns that begin with `_` are left out then. */
+  /** Ready to be fixed and imported again, which ignores the columns that begin with `_`. */
   rejected: { status: 'rejected', columns: ['_row', '_error'] },
-  /** What was sent, when, and where to look. */
+  /** With what was sent, when, and where to look. */
   parked: {
     status: 'parked',
     columns: ['_row', '_status', '_id', '_error', '_sent_at', '_sent', '_look'],
@@ -50,8 +50,9 @@ export interface WriteResultsOptions extends ImportFile {
 }
 
 /**
- * Writes the rows of an imported file again, in the file's own delimiter, encoding and line ends, with what became of
- * them. Each cell is as it was, with a `'` before what a spreadsheet would run; an import takes that off again. The file appears under its name when it is whole. Gives the number of rows.
+ * Writes the rows of an imported file again, in the file's own delimiter, encoding and line ends, with their outcome.
+ * Each cell is as it was, with a `'` before what a spreadsheet would run; an import takes that off again. The file
+ * appears under its name when it is whole. Gives the number of rows.
  */
 export async function writeResults({ sheet, results, to, ...file }: WriteResultsOptions): Promise<number> {
   const {
@@ -68,12 +69,12 @@ export async function writeResults({ sheet, results, to, ...file }: WriteResults
     yield [...own.map((index) => header[index] ?? ''), ...columns].map(guardFormula)
     for await (const { unit, result } of merge({ units, results })) {
       if (status !== undefined && result?.status !== status) continue
-      const said = toCells({ kind: importKinds[file.kind], columns, result })
+      const extra = toCells({ kind: importKinds[file.kind], columns, result })
       for (const { row, cells } of unit) {
         rows += 1
         const beyond = cells.slice(header.length)
-        const ours = said.map((cell, index) => (columns[index] === '_row' ? String(row) : cell))
-        yield [...own.map((index) => cells[index] ?? ''), ...beyond, ...ours].map(guardFormula)
+        const added = extra.map((cell, index) => (columns[index] === '_row' ? String(row) : cell))
+        yield [...own.map((index) => cells[index] ?? ''), ...beyond, ...added].map(guardFormula)
       }
     }
   }

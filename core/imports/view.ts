@@ -1,107 +1,90 @@
-import type { ReportCounts } from '../runs/counts.ts'
-import type { Account, AccountTable, Problem } from '../runs/view/view.ts'
+import { join } from 'node:path'
+import { countLabels, places, type ReportCounts } from '../runs/view/counts.ts'
 import { formatTime } from '../runs/view/format.ts'
-import type { Point } from '../runs/view/throughput.ts'
+import { pageName, type Problem, type Table, toCounts, type View } from '../runs/view/view.ts'
 import type { ControlTotals } from './control-totals.ts'
-import { runFiles } from './plan.ts'
-import type { Decision, EndedNote } from '../runs/run-files.ts'
-import { type ChangesVerdict } from '../changes/verdict.ts'
-import { type ImportPlan } from './plan.ts'
-import { type AuditNote } from './run-files.ts'
-import { type Sheet } from './result-sheets.ts'
+import { runFiles, type ImportPlan } from './plan.ts'
+import { type Decided, toDecisions } from '../changes/decisions.ts'
+import type { EndedNote } from '../runs/run-files.ts'
+import type { ChangesVerdict } from '../changes/verdict.ts'
+import type { AuditNote } from './run-files.ts'
+import type { Sheet } from './result-sheets.ts'
 
 const mostRows = 50
 
 const files = {
-  results: 'every row, with what became of it',
-  rejected: 'rejected rows, to be mended and imported again',
-  parked: 'rows for a person, with where to look',
+  results: 'every row with its outcome',
+  rejected: 'rejected rows, to be fixed and imported again',
+  parked: 'rows that need a person, with where to look',
 } as const
 
-const names: Readonly<Record<keyof ReportCounts, string>> = {
-  done: 'done',
-  rejected: 'rejected',
-  parked: 'for a person',
-  unknown: 'unknown',
-  staged: 'not sent yet',
-  skipped: 'left out',
-  notTried: 'not tried',
-}
-
-/** An import in words, for the page beside its report: counts and row numbers, no row's contents. */
-export function toImportAccount(options: { report: FullReport; points: readonly Point[] }): Account {
-  const { report, points } = options
-  const { mode, workspace, baseUrl } = report.identity
+/** An import, for its page, the Temporal UI and the terminal: counts and row numbers, no row's contents. */
+export function toImportView(report: FullReport): View {
+  const { run, kind, identity, counts, totals, ended, folder } = report
+  const { mode, workspace, baseUrl } = identity
   const written = (Object.keys(files) as (keyof typeof files)[]).filter((name) => name in report.files)
   return {
-    title: `Import of ${report.kind}`,
-    run: report.run,
+    title: `Import of ${kind}`,
+    run,
     identity: { mode, workspace, baseUrl },
     verdict: toVerdict(report),
+    summary: report.summary,
     problems: toProblems(report),
-    counts: (Object.keys(names) as (keyof ReportCounts)[]).map((place) => ({
-      name: names[place],
-      value: report.counts[place],
-    })),
-    pace: { unit: 'changes closed', points },
-    tables: [...toTotals(report.totals), ...toDecisions(report)],
+    counts: toCounts(counts),
+    unit: 'rows',
+    tables: [...toTotals(totals), ...toDecisions(report)],
     facts: [
       { name: 'file', value: report.file },
-      { name: 'begun', value: formatTime(report.startedAt) },
-      ...(report.ended === undefined ? [] : [{ name: 'ended', value: formatTime(report.ended.at) }]),
-      { name: 'shown by', value: report.by },
-      { name: 'in one sentence', value: report.summary },
+      { name: 'started', value: formatTime(report.startedAt) },
+      ...(ended === undefined ? [] : [{ name: 'ended', value: formatTime(ended.at) }]),
+      { name: 'proven by', value: report.by },
     ],
     files: [
       ...written.map((name) => ({ name: runFiles[name], about: files[name] })),
-      { name: runFiles.report, about: 'all of this for machines' },
+      { name: runFiles.report, about: 'this report for programs' },
     ],
+    folder,
+    page: join(folder, pageName),
   }
 }
 
-function toVerdict({ verdict, counts, ended }: FullReport): Account['verdict'] {
+function toVerdict({ verdict, counts, ended }: FullReport): NonNullable<View['verdict']> {
   if (verdict === 'dryRun')
     return { word: 'dry run', tone: 'neutral', meaning: 'The file was checked. Nothing was sent.' }
   if (ended === undefined)
-    return {
-      word: 'not ended',
-      tone: 'neutral',
-      meaning: 'The run goes on, or was cut off: this is how far it came.',
-    }
+    return { word: 'not ended', tone: 'neutral', meaning: 'The run is still active or was cut off.' }
   if (verdict === 'proven' && counts.rejected === 0)
-    return { word: 'proven', tone: 'good', meaning: 'Every row is in the service once, by its own word.' }
+    return { word: 'proven', tone: 'good', meaning: 'Every row is in the service once.' }
   if (verdict === 'proven')
     return {
       word: 'proven',
       tone: 'doubtful',
-      meaning:
-        'What became of every row is known. Rejected rows are not in the service: mend rejected.csv and import it.',
+      meaning: 'The outcome of every row is known. Rejected rows are not in the service.',
     }
   return {
     word: 'unproven',
     tone: 'doubtful',
-    meaning:
-      'Of some rows it is not known, or not done, what was asked for. The same import goes on and sends nothing twice.',
+    meaning: 'The outcome of some rows is not known, or they were not done. Nothing is ever sent twice.',
   }
 }
 
 function toProblems({ reasons, ended, rows, counts, audit }: FullReport): Problem[] {
-  const places = (Object.keys(names) as (keyof ReportCounts)[]).filter(
+  const open = places.filter(
     (place) => place !== 'done' && place !== 'skipped' && (rows[place]?.length ?? 0) > 0,
   )
   return [
-    ...(ended?.why === undefined ? [] : [{ what: `It ended early: ${ended.why}.` }]),
-    ...reasons.map((reason) => ({ what: `Not proven: ${reason}.` })),
-    ...places.map((place) => ({
-      what: `${counts[place]} ${names[place]}: rows ${listRows(rows[place] ?? [], counts[place])}.`,
+    ...(ended?.why === undefined ? [] : [{ text: `The run ended early: ${ended.why}.` }]),
+    ...reasons.map((reason) => ({ text: `Not proven: ${reason}.` })),
+    ...open.map((place) => ({
+      text: `${counts[place]} ${countLabels[place]}: rows ${listRows(rows[place] ?? [], counts[place])}.`,
     })),
     ...(audit === null || audit.first.length === 0
       ? []
       : [
           {
-            what:
+            text:
               `The service's list differs from the file in rows ${listRows(audit.first.map(({ row }) => row))}; ` +
-              `${runFiles.findings} says how.`,
+              `see ${runFiles.findings}.`,
           },
         ]),
   ]
@@ -113,8 +96,8 @@ function listRows(rows: readonly number[], all = rows.length): string {
   return more > 0 ? `${shown} and ${more} more` : shown
 }
 
-/** To be held against the sheet's own sums. */
-function toTotals(totals: ControlTotals | null): AccountTable[] {
+/** To be compared with the sheet's own sums. */
+export function toTotals(totals: ControlTotals | null): Table[] {
   if (totals === null) return []
   const columns = Object.keys(totals.sums)
   const groups = Object.entries(totals.by?.values ?? {})
@@ -129,32 +112,24 @@ function toTotals(totals: ControlTotals | null): AccountTable[] {
       head: ['', 'changes', ...columns],
       rows: [
         ...groups.map(([value, { changes, sums }]) => line(`${totals.by?.field} ${value}`, changes, sums)),
-        line('all', totals.changes, totals.sums),
+        line(`all ${totals.rows} rows`, totals.changes, totals.sums),
       ],
     },
   ]
 }
 
-function toDecisions({ decisions, resolved }: FullReport): AccountTable[] {
-  const rows = [
-    ...decisions.map(({ at, about, by, why }) => [`${about}, ${formatTime(at)}`, by, why]),
-    ...resolved.map(({ row, state, by, why }) => [`row ${row}: ${state}`, by, why]),
-  ]
-  return rows.length === 0 ? [] : [{ title: 'What people decided', head: ['what', 'who', 'why'], rows }]
-}
-
-/** The whole report on the disk: with what people said and what was asked for. */
-export interface FullReport extends ImportReport {
+/** The whole report on disk: with decisions and with what was asked for. */
+export interface FullReport extends ImportReport, Decided {
   kind: string
   file: string
   startedAt: string
   identity: ImportPlan['identity']
   totals: ControlTotals | null
-  decisions: Decision[]
-  resolved: { row: number; by: string; why: string; state: string }[]
+  /** Where report and result sheets are. */
+  folder: string
 }
 
-/** The account of an import, at any moment: for a run that goes on or died it says how far it came. */
+/** The report of an import at any moment: of a run that is active or died it shows how far it came. */
 export interface ImportReport {
   run: string
   /** One sentence; the first thing the Temporal UI shows of a result. */
@@ -163,13 +138,13 @@ export interface ImportReport {
   /** Why it is not proven; empty where it is. */
   reasons: string[]
   by: ChangesVerdict['by']
-  /** Absent while the run goes on, or where it died. */
+  /** Absent while the run is active, and where it died. */
   ended?: EndedNote
   counts: ReportCounts
   files: Partial<Record<Sheet | 'report', string>>
   audit: AuditNote | null
   outcomes: Record<string, number>
-  /** Row numbers of what is not well, the first of each; all of them are in the files. */
+  /** Row numbers of what is not done, the first of each state; all of them are in the files. */
   rows: Partial<Record<keyof ReportCounts, number[]>>
 }
 

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { closeRemaining } from '../changes/reconcile/close-remaining.ts'
 import { markClaimed } from '../changes/ledger-gap.ts'
 import type { EndedNote, RunEnd } from '../runs/run-files.ts'
+import type { View } from '../runs/view/view.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import { replaceFile } from '../storage/durable.ts'
 import { type RecoveryPlan, recoveryFiles } from './plan.ts'
@@ -9,18 +10,19 @@ import { writeRecoveryReport } from './report.ts'
 import { readSavedPlan } from './run-files.ts'
 import type { RecoveryReport } from './view.ts'
 
-/** Closes the subscriptions of a recovery that are left, and writes its report and its files. */
+/** Closes the subscriptions of a recovery that remain, and writes its report and its files. */
 export async function closeRecovery(
   options: RunEnd & { ledger: Ledger; dataDir: string; plan: RecoveryPlan },
-): Promise<RecoveryReport> {
+): Promise<{ result: RecoveryReport; view: View }> {
   const { ledger, dataDir, plan, how, why } = options
   const folder = join(dataDir, plan.folder)
   const saved = await readSavedPlan(folder)
   if (saved === undefined) throw new RangeError(`${plan.run} has no plan`)
-  // What was resumed since a backup that was put back is not free for another run.
+  // Subscriptions resumed since a backup that was restored are not free for another run.
   await markClaimed({ ledger, run: plan.run, folder })
   await closeRemaining({ ledger, run: plan.run, why: why ?? 'the run ended' })
   const note: EndedNote = { how, ...(why !== undefined && { why }), at: new Date().toISOString() }
   await replaceFile(join(folder, recoveryFiles.ended), JSON.stringify(note))
-  return await writeRecoveryReport({ ledger, saved, dataDir })
+  const { result, view } = await writeRecoveryReport({ ledger, saved, dataDir })
+  return { result, view }
 }

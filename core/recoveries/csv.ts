@@ -2,6 +2,7 @@ import { stringify } from 'csv-stringify'
 import { createWriteStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { parseBody } from '../changes/body.ts'
+import { explain } from '../changes/decisions.ts'
 import { textOf } from '../changes/compare-fields.ts'
 import type { SubscriptionFacts } from '../changes/kinds/resume-subscription.ts'
 import { placeOf } from '../changes/report.ts'
@@ -9,40 +10,39 @@ import type { LedgerRow } from '../state/ledger/row.ts'
 import { guardFormula } from '../tables/formula-guard.ts'
 import { type Candidate, fromBody } from './candidates/candidate.ts'
 
-/** What became of one subscription, or, of a dry run, what would. */
+/** The outcome of one subscription, or what it would be in a dry run. */
 export interface RecoveryRow {
   row: number
   candidate: Candidate
   /** How often it was resumed by this run. */
   attempts: number
   outcome: string
-  words: string | null
-  /** What the last look saw; undefined where it was not looked at. */
+  message: string | null
+  /** What the last lookup saw; undefined where there was none. */
   saw: Partial<SubscriptionFacts> | undefined
   resumedAt: number | null
 }
 
 export function toRecoveryRow(row: LedgerRow): RecoveryRow {
-  const said = row.resolvedBy === null ? [] : [`${row.resolvedBy}: ${row.resolvedWhy ?? ''}`]
   return {
     row: row.row,
     candidate: fromBody(parseBody(row)),
     attempts: row.sends,
     outcome: outcomeOf(row),
-    words: [...(row.error === null ? [] : [row.error]), ...said].join('; ') || null,
+    message: explain(row),
     saw: factsIn(row),
     resumedAt: row.sends === 0 ? null : row.sentAt,
   }
 }
 
-/** What a recovery calls a change: its outcome where it has one, else where it stands. */
+/** The outcome of a change where it has one, else its state. */
 export function outcomeOf({ state, outcome }: Pick<LedgerRow, 'state' | 'outcome'>): string {
   const place = placeOf({ state, outcome })
   if (place === 'unknown') return 'unknown'
   return outcome ?? (place === 'staged' ? 'notTried' : place)
 }
 
-/** The last look, or the answer where there was no look; neither where it was cut short. */
+/** The last lookup, else the answer; undefined where it was cut short. */
 function factsIn({ answer }: LedgerRow): Partial<SubscriptionFacts> | undefined {
   try {
     return (JSON.parse(answer ?? 'null') as Partial<SubscriptionFacts> | null) ?? undefined
@@ -60,7 +60,7 @@ const columns: Readonly<Record<string, (row: RecoveryRow) => string>> = {
   collection_scheme: ({ candidate }) => candidate.scheme,
   attempts: ({ attempts }) => String(attempts),
   outcome: ({ outcome }) => outcome,
-  words: ({ words }) => words ?? '',
+  message: ({ message }) => message ?? '',
   new_status: ({ saw }) => textOf(saw?.status),
   new_reason: ({ saw }) => textOf(saw?.needs_attention_reason),
   next_billing_before: ({ candidate }) => candidate.nextBilling,

@@ -24,12 +24,12 @@ const nextBilling = z.string().check(({ value, issues }) => {
   else if (hasPassed(value, Date.now())) add(`${value} is in the past; give today or later, or leave it out`)
 })
 
-/** The input of `recoverSubscriptions`: one object, every field of which may be left out, as the Temporal UI sends it. */
+/** The input of `recoverSubscriptions`: one object in which every field is optional, as the Temporal UI sends it. */
 export const recoveryInput = z.strictObject(
   {
-    /** Which are resumed; where none is named, those that a resume can mend, and the others are reported. */
+    /** The reasons that are resumed. Default: those that a resume can fix; the others are reported. */
     reasons: z.array(reason).min(1).optional(),
-    /** The most requests for the list, failed ones included; what they did not reach is left for another run. */
+    /** The most requests for the list, failed ones included; the rest is for another run. */
     maxPages: z.int().min(1).optional(),
     /** The most subscriptions that are resumed; the rest is reported as not tried. */
     maxChanges: z.int().min(1).optional(),
@@ -39,7 +39,7 @@ export const recoveryInput = z.strictObject(
     concurrency: z.int().min(1).max(100).optional(),
     /** Reads and reports; resumes nothing. */
     dryRun: z.boolean().optional(),
-    /** A dry run tells people (NOTIFY_URL) where more than so many need attention. */
+    /** A dry run notifies people (NOTIFY_URL) if more than so many need attention. */
     notifyAbove: z.int().min(0).optional(),
     /** How many of each reason go first. */
     canary: z.int().min(0).max(100).optional(),
@@ -49,7 +49,7 @@ export const recoveryInput = z.strictObject(
     attended: z.boolean().optional(),
     /** How long the run waits for a person. */
     approvalWait: durationInput.optional(),
-    /** Sent with each resume; where it is left out, so is the field. */
+    /** Sent with each resume. Default: the field is omitted. */
     nextBilling: nextBilling.optional(),
     /** The most resume requests for one subscription in the same trouble, over all runs: a hard bound. */
     attempts: z.int().min(1).max(10).optional(),
@@ -58,7 +58,7 @@ export const recoveryInput = z.strictObject(
     longestWait: durationInput.optional(),
     /** A subscription that was resumed so short a time ago is left alone. */
     coolDown: durationInput.optional(),
-    /** How long after a resume the look that tells what became of it. */
+    /** How long after a resume its result is looked up. */
     verifyAfter: durationInput.optional(),
     breakerWaits: z.array(durationInput).min(1).optional(),
     /** The share of the last outcomes of a reason that may have failed before its breaker opens. */

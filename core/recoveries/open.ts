@@ -11,7 +11,7 @@ import { readSavedPlan } from './run-files.ts'
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 
-/** What a recovery may do where nothing is said: cautious, because money moves. */
+/** Defaults: cautious, because money moves. */
 const usual = {
   maxPages: 50,
   maxChanges: 500,

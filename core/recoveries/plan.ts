@@ -13,8 +13,8 @@ export interface RecoveryLimits {
 }
 
 /**
- * What a recovery does, settled once at its start: names, counts and times only, because it is part of the
- * workflow's history. Lists of customers stay in the run's folder.
+ * The plan of a recovery, fixed at its start: names, counts and times only, because it is part of the workflow's
+ * history. Lists of customers stay in the run's folder.
  */
 export interface RecoveryPlan extends ChangeRun {
   /** The execution that settled it: the workflow id, and the first run id of its chain. */
@@ -26,7 +26,7 @@ export interface RecoveryPlan extends ChangeRun {
   named: boolean
   maxPages: number
   dryRun: boolean
-  /** A dry run tells people where more than so many need attention. */
+  /** A dry run notifies people if more than so many need attention. */
   notifyAbove?: number
   /** Nothing is resumed before a person approves. */
   approval: boolean
@@ -36,7 +36,7 @@ export interface RecoveryPlan extends ChangeRun {
   approvalMs: number
   /** How many of each reason go first. */
   canary: number
-  /** Sent with each resume; where it is absent the field is left out. */
+  /** Sent with each resume; if absent, the field is omitted. */
   nextBilling?: string
   /** The most resume requests that may have taken effect for one subscription in the same trouble, over all runs. */
   attempts: number
@@ -53,7 +53,7 @@ export interface RecoveryPlan extends ChangeRun {
   eventsPerExecution: number
 }
 
-/** The names of what lies in a recovery's folder. */
+/** The files in a recovery's folder. */
 export const recoveryFiles = {
   ...changeRunFiles,
   /** What was read of the list, step by step. */

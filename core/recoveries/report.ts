@@ -1,20 +1,19 @@
-import type { FullReport, RecoveryReport } from './view.ts'
-import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type ReportCounts } from '../runs/counts.ts'
+import { toResolved } from '../changes/decisions.ts'
 import { placeOf, summarize } from '../changes/report.ts'
 import { verdictOf } from '../changes/verdict.ts'
-import { Pace } from '../runs/view/throughput.ts'
-import { toReportPage } from '../runs/view/html.ts'
+import { writeReport } from '../changes/write-report.ts'
+import type { ReportCounts } from '../runs/view/counts.ts'
+import type { View } from '../runs/view/view.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import { readJournal } from './candidates/journal.ts'
-import { outcomeOf, type RecoveryRow, toRecoveryRow, writeRecoveryCsv } from './csv.ts'
-import { toRecoveryAccount } from './view.ts'
-import { type RecoveryPlan, recoveryFiles } from './plan.ts'
-import { type RecoveryNotes, readRecoveryNotes, type SavedPlan, type SnapshotNote } from './run-files.ts'
 import { selectCandidates } from './candidates/select.ts'
-import { toSummary } from './summary.ts'
+import { outcomeOf, type RecoveryRow, toRecoveryRow, writeRecoveryCsv } from './csv.ts'
+import { type RecoveryPlan, recoveryFiles } from './plan.ts'
 import { becauseOf } from './reasons.ts'
+import { type RecoveryNotes, readRecoveryNotes, type SavedPlan, type SnapshotNote } from './run-files.ts'
+import { toSummary } from './summary.ts'
+import { type FullReport, type RecoveryReport, toRecoveryView } from './view.ts'
 
 const mostRows = 500
 
@@ -24,41 +23,38 @@ interface ReportOptions {
   dataDir: string
 }
 
-/**
- * Writes report.json and report.html, and recovery.csv of a run into its folder, from the ledger and the run's notes. May be called
- * at any moment, also beside a worker: each file is replaced whole.
- */
-export async function writeRecoveryReport(options: ReportOptions): Promise<RecoveryReport> {
+/** Writes report.json, report.html and recovery.csv of a run into its folder, from the ledger and the run's notes. */
+export async function writeRecoveryReport(
+  options: ReportOptions,
+): Promise<{ result: RecoveryReport; report: FullReport; view: View }> {
   const { ledger, saved, dataDir } = options
-  const { plan } = saved
-  const folder = join(dataDir, plan.folder)
+  const { run, startedAt, identity } = saved.plan
+  const folder = join(dataDir, saved.plan.folder)
   const notes = await readRecoveryNotes(folder)
-  const { rows, resolved, byReason, pace } = await lookThrough({ ledger, run: plan.run })
+  const { rows, resolved, byReason } = await readRows({ ledger, run })
   const names = notes.snapshot === undefined ? (['report'] as const) : (['results', 'report'] as const)
   const paths = names.map((name) => [name, join(folder, recoveryFiles[name])])
-  const report: RecoveryReport = {
-    ...(await toAccount({ ...options, notes, byReason })),
+  const result: RecoveryReport = {
+    ...(await toReport({ ...options, notes, byReason })),
     files: Object.fromEntries(paths) as RecoveryReport['files'],
     rows,
   }
-  const { startedAt, identity } = plan
-  const full: FullReport = { ...report, startedAt, identity, decisions: notes.decisions, resolved }
-  const fresh = await mkdtemp(join(folder, '.report-'))
-  try {
-    if (notes.snapshot !== undefined)
+  const report: FullReport = { ...result, startedAt, identity, decisions: notes.decisions, resolved, folder }
+  const view = toRecoveryView(report)
+  await writeReport({
+    folder,
+    report,
+    view,
+    sheets: notes.snapshot === undefined ? [] : [recoveryFiles.results],
+    async writeSheets(fresh) {
+      if (notes.snapshot === undefined) return
       await writeRecoveryCsv({ rows: rowsOf({ ...options, folder }), to: join(fresh, recoveryFiles.results) })
-    await writeFile(join(fresh, recoveryFiles.report), `${JSON.stringify(full, null, 2)}\n`)
-    const page = toReportPage(toRecoveryAccount({ report: full, points: pace.points() }))
-    await writeFile(join(fresh, recoveryFiles.page), page)
-    for (const name of ['page' as const, ...names])
-      await rename(join(fresh, recoveryFiles[name]), join(folder, recoveryFiles[name]))
-  } finally {
-    await rm(fresh, { recursive: true, force: true })
-  }
-  return report
+    },
+  })
+  return { result, report, view }
 }
 
-async function toAccount({
+async function toReport({
   ledger,
   saved,
   notes,
@@ -69,19 +65,19 @@ async function toAccount({
   const { plan } = saved
   const { snapshot, ended } = notes
   const summary = await summarize({ ledger, run: plan.run, staged: snapshot?.staged ?? 0 })
-  const said = verdictOf({
+  const proof = verdictOf({
     kind: 'resume-subscription',
     summary,
     ...(snapshot && { listProven: snapshot.proven }),
   })
-  // A dry run is no run of changes: all that can keep it from being whole is the list.
-  const reasons = [...(plan.dryRun ? [] : said.reasons), ...(snapshot?.reasons ?? [])]
+  // A dry run changes nothing: only the list can be incomplete.
+  const reasons = [...(plan.dryRun ? [] : proof.reasons), ...(snapshot?.reasons ?? [])]
   const { counts, outcomes } = summary
   return {
     run: plan.run,
     summary: toSummary({ plan, counts, outcomes, reasons, snapshot, ended }),
-    ...(plan.dryRun ? { verdict: 'dryRun', reasons } : { verdict: said.verdict, reasons }),
-    by: said.by,
+    ...(plan.dryRun ? { verdict: 'dryRun', reasons } : { verdict: proof.verdict, reasons }),
+    by: proof.by,
     ...(ended && { ended }),
     counts,
     outcomes,
@@ -112,35 +108,40 @@ async function* rowsOf({
   const { rows } = selectCandidates({ plan, ...narrowing, candidates, history })
   for (const { candidate, change } of rows) {
     const { outcome = 'wouldResume', error = null } = change.closed ?? {}
-    yield { row: change.row, candidate, attempts: 0, outcome, words: error, saw: undefined, resumedAt: null }
+    yield {
+      row: change.row,
+      candidate,
+      attempts: 0,
+      outcome,
+      message: error,
+      saw: undefined,
+      resumedAt: null,
+    }
   }
 }
 
-async function lookThrough({ ledger, run }: { ledger: Ledger; run: string }) {
+async function readRows({ ledger, run }: { ledger: Ledger; run: string }) {
   const rows: RecoveryReport['rows'] = {}
   const resolved: FullReport['resolved'] = []
   const byReason: RecoveryReport['byReason'] = {}
-  const pace = new Pace()
   for await (const row of ledger.rows({ run })) {
-    if (row.sentAt !== null && row.closedAt !== null) pace.add(row.closedAt)
     const place = placeOf(row)
     if (place !== 'done' && place !== 'staged' && (rows[place]?.length ?? 0) < mostRows)
       (rows[place] ??= []).push({ row: row.row, subscription: row.key })
-    if (row.resolvedBy !== null)
-      resolved.push({ row: row.row, by: row.resolvedBy, why: row.resolvedWhy ?? '', state: row.state })
+    resolved.push(...toResolved(row))
     const ofReason = (byReason[row.breakerKey] ??= {})
     const outcome = outcomeOf(row)
     ofReason[outcome] = (ofReason[outcome] ?? 0) + 1
   }
-  return { rows, resolved, byReason, pace }
+  return { rows, resolved, byReason }
 }
 
 const forPerson: Readonly<Record<string, string>> = {
   fellBack: 'fell back, and the run ended before they were tried again',
   noEffect: 'showed no effect of the resume, and the run ended before they were tried again',
-  refused: 'were refused by the service; its words are in recovery.csv',
-  notFound: 'were not found again in the list: look for them in the service',
-  unknown: 'were resumed, and what became of them was not seen: the next recovery looks first',
+  refused: 'were refused by the service; its messages are in recovery.csv',
+  notFound: 'were not found in the list afterwards: look them up in the service',
+  unknown: 'were resumed and their outcome was not seen: the next recovery looks them up first',
 }
 
 function toNeeds({
@@ -165,17 +166,17 @@ function toNeeds({
   return [
     ...(usedUp === undefined ? [] : [`${usedUp} ${whyUsedUp(plan)}`]),
     ...needs.map(([reason, number]) => `${number} ${reason || 'without a reason'}: ${becauseOf(reason)}`),
-    ...Object.entries(forPerson).flatMap(([outcome, words]) => {
+    ...Object.entries(forPerson).flatMap(([outcome, text]) => {
       const number = totals.get(outcome)
-      return number === undefined ? [] : [`${number} ${words}`]
+      return number === undefined ? [] : [`${number} ${text}`]
     }),
   ]
 }
 
 const whyUsedUp = ({ attempts }: RecoveryPlan) =>
-  `fell back each time and have used up their attempts (${attempts}), which hold over all runs: look at why in the service; only a higher attempts resumes them again`
+  `fell back each time and have used up their attempts (${attempts}, counted over all runs): find the cause in the service; only a higher --attempts resumes them again`
 
-/** Each run takes a snapshot of its own, so the same input goes on; a list that was not seen whole needs more pages. */
+/** Each run takes its own snapshot, so the same input continues; a list that was not seen whole needs more pages. */
 function toContinueWith({
   saved,
   snapshot,

@@ -1,4 +1,4 @@
-import type { ReportCounts } from '../runs/counts.ts'
+import { outcomeLabel, type ReportCounts } from '../runs/view/counts.ts'
 import type { ReportSummary } from '../changes/report.ts'
 import type { EndedNote } from '../runs/run-files.ts'
 import type { RecoveryPlan } from './plan.ts'
@@ -26,7 +26,7 @@ export function toSummary({
   const { preview } = snapshot
   if (plan.dryRun) {
     const others = Object.entries(preview.notResumed).map(
-      ([outcome, number]) => `${number} ${words(outcome)}`,
+      ([outcome, number]) => `${number} ${labelOf(outcome)}`,
     )
     return [`dry run: ${preview.toResume} would be resumed`, ...others, ...reasons.slice(0, 1)].join('; ')
   }
@@ -35,29 +35,27 @@ export function toSummary({
   const { alreadyFine = 0, refused = 0, gone = 0, coolingDown = 0 } = outcomes
   return [
     `${counts.done - alreadyFine} of ${all} recovered`,
-    ...say(alreadyFine, 'already fine'),
-    ...say(counts.parked, counts.parked === 1 ? 'needs a person' : 'need a person'),
-    ...say(refused, 'refused'),
-    ...say(counts.unknown, 'unknown'),
-    ...say(counts.staged, 'not resumed yet'),
-    ...say(gone, 'cancelled or finalized meanwhile'),
-    ...say(coolingDown, 'resumed not long ago'),
-    ...say(counts.skipped - gone - coolingDown, 'left by a person'),
-    ...say(counts.notTried, 'not tried'),
-    reasons.length === 0
-      ? 'proven: each that was resumed was seen after it'
-      : `unproven: ${reasons.join('; ')}`,
+    ...count(alreadyFine, 'already fine'),
+    ...count(counts.parked, counts.parked === 1 ? 'needs a person' : 'need a person'),
+    ...count(refused, 'refused'),
+    ...count(counts.unknown, 'unknown'),
+    ...count(counts.staged, 'not resumed yet'),
+    ...count(gone, 'cancelled or finalized meanwhile'),
+    ...count(coolingDown, 'resumed recently'),
+    ...count(counts.skipped - gone - coolingDown, 'skipped by a person'),
+    ...count(counts.notTried, 'not tried'),
+    reasons.length === 0 ? 'proven: each resumed one was seen afterwards' : `unproven: ${reasons.join('; ')}`,
     ...(passed === undefined ? [] : [passed]),
     ...why,
   ].join('; ')
 }
 
-const say = (number: number, words: string) => (number === 0 ? [] : [`${number} ${words}`])
+const count = (number: number, label: string) => (number === 0 ? [] : [`${number} ${label}`])
 
-const words = (outcome: string): string =>
+const labelOf = (outcome: string): string =>
   ({
     needsPerson: 'need a person',
     attemptsUsedUp: 'have used up their attempts',
-    coolingDown: 'were resumed not long ago',
+    coolingDown: 'were resumed recently',
     notTried: 'are beyond maxChanges',
-  })[outcome] ?? outcome
+  })[outcome] ?? outcomeLabel(outcome)

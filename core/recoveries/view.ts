@@ -1,111 +1,119 @@
-import type { ReportCounts } from '../runs/counts.ts'
-import type { Account, AccountTable } from '../runs/view/view.ts'
+import { join } from 'node:path'
+import type { ChangesVerdict } from '../changes/verdict.ts'
+import { type Decided, toDecisions } from '../changes/decisions.ts'
+import type { EndedNote } from '../runs/run-files.ts'
+import { outcomeLabel, type ReportCounts } from '../runs/view/counts.ts'
 import { formatTime } from '../runs/view/format.ts'
-import type { Point } from '../runs/view/throughput.ts'
-import { recoveryFiles } from './plan.ts'
-import type { Decision, EndedNote } from '../runs/run-files.ts'
-import { type ChangesVerdict } from '../changes/verdict.ts'
+import { pageName, type Problem, type Table, toCounts, type View } from '../runs/view/view.ts'
+import { recoveryFiles, type RecoveryPlan } from './plan.ts'
 import type { Preview } from './preview.ts'
-import { type RecoveryPlan } from './plan.ts'
-import { type SnapshotNote } from './run-files.ts'
+import type { SnapshotNote } from './run-files.ts'
 
-const names: Readonly<Record<keyof ReportCounts, string>> = {
-  done: 'recovered, or already fine',
-  parked: 'for a person',
-  rejected: 'refused',
-  unknown: 'unknown',
-  staged: 'not resumed yet',
-  skipped: 'left out',
-  notTried: 'not tried',
-}
-
-/** A recovery in words, for the page beside its report: counts, no customer. */
-export function toRecoveryAccount(options: { report: FullReport; points: readonly Point[] }): Account {
-  const { report, points } = options
-  const { mode, workspace, baseUrl } = report.identity
-  const { ended, continueWith, files } = report
+/** A recovery, for its page, the Temporal UI and the terminal: counts, no customer. */
+export function toRecoveryView(report: FullReport): View {
+  const { run, identity, ended, continueWith, files, preview, verdict, folder } = report
+  const { mode, workspace, baseUrl } = identity
   return {
     title: 'Recovery of subscriptions',
-    run: report.run,
+    run,
     identity: { mode, workspace, baseUrl },
     verdict: toVerdict(report),
-    problems: [
-      ...(ended?.why === undefined ? [] : [{ what: `It ended early: ${ended.why}.` }]),
-      ...report.reasons.map((reason) => ({ what: `Not proven: ${reason}.` })),
-      ...report.needsPerson.map((what) => ({ what: `${what}.` })),
-      ...toSkipped(report),
+    summary: report.summary,
+    problems: toProblems(report),
+    next:
+      continueWith === undefined ? [] : [{ text: `the rest continues with ${JSON.stringify(continueWith)}` }],
+    counts: toCounts(report.counts),
+    unit: 'subscriptions',
+    tables: [
+      toReasons(report.byReason),
+      ...(verdict === 'dryRun' && preview !== null ? toPreviewTables(preview) : []),
+      ...toDecisions(report),
     ],
-    counts: (Object.keys(names) as (keyof ReportCounts)[]).map((place) => ({
-      name: names[place],
-      value: report.counts[place],
-    })),
-    pace: { unit: 'resumes closed', points },
-    tables: [...toReasons(report), ...toDecisions(report)],
     facts: [
-      { name: 'begun', value: formatTime(report.startedAt) },
+      { name: 'started', value: formatTime(report.startedAt) },
       ...(ended === undefined ? [] : [{ name: 'ended', value: formatTime(ended.at) }]),
-      { name: 'in one sentence', value: report.summary },
-      ...(continueWith === undefined ? [] : [{ name: 'goes on with', value: JSON.stringify(continueWith) }]),
     ],
     files: [
       ...(files.results === undefined
         ? []
-        : [{ name: recoveryFiles.results, about: 'every subscription, with what became of it' }]),
-      { name: recoveryFiles.report, about: 'all of this for machines' },
+        : [{ name: recoveryFiles.results, about: 'every subscription with its outcome' }]),
+      { name: recoveryFiles.report, about: 'this report for programs' },
     ],
+    folder,
+    page: join(folder, pageName),
   }
 }
 
-function toVerdict({ verdict, ended, counts }: FullReport): Account['verdict'] {
+function toVerdict({ verdict, ended, counts }: FullReport): NonNullable<View['verdict']> {
   if (verdict === 'dryRun')
     return { word: 'dry run', tone: 'neutral', meaning: 'The list was read. Nothing was resumed.' }
-  if (ended === undefined) {
-    const meaning = 'The run goes on, or was cut off: this is how far it came.'
-    return { word: 'not ended', tone: 'neutral', meaning }
-  }
+  if (ended === undefined)
+    return { word: 'not ended', tone: 'neutral', meaning: 'The run is still active or was cut off.' }
   if (verdict === 'unproven') {
-    const meaning =
-      'Of some subscriptions it was not seen, or not done, what was asked for. Run it again: it looks first.'
+    const meaning = 'Some subscriptions were not resumed, or their outcome was not seen.'
     return { word: 'unproven', tone: 'doubtful', meaning }
   }
-  const isWhole = counts.parked + counts.rejected === 0
-  const meaning = isWhole
-    ? 'Each subscription that was resumed was seen after it, and the list was seen whole.'
-    : 'What became of each subscription that was resumed is known. Some are left for a person.'
-  return { word: 'proven', tone: isWhole ? 'good' : 'doubtful', meaning }
+  if (counts.parked + counts.rejected === 0) {
+    const meaning = 'Each resumed subscription was seen afterwards, and the list was seen whole.'
+    return { word: 'proven', tone: 'good', meaning }
+  }
+  const meaning = 'The outcome of each resumed subscription is known. Some need a person.'
+  return { word: 'proven', tone: 'doubtful', meaning }
 }
 
-function toSkipped({ outcomes }: FullReport): Account['problems'] {
+function toProblems({ ended, reasons, needsPerson, outcomes }: FullReport): Problem[] {
   const { coolingDown = 0 } = outcomes
-  if (coolingDown === 0) return []
-  const were = coolingDown === 1 ? 'was' : 'were'
-  return [{ what: `${coolingDown} ${were} resumed not long ago and ${were} neither resumed nor looked at.` }]
-}
-
-function toReasons({ byReason }: FullReport): AccountTable[] {
-  const rows = Object.entries(byReason).flatMap(([reason, outcomes]) =>
-    Object.entries(outcomes).map(([outcome, number]) => [reason || 'without a reason', outcome, number]),
-  )
-  return rows.length === 0 ? [] : [{ title: 'By reason', head: ['reason', 'outcome', 'number'], rows }]
-}
-
-function toDecisions({ decisions, resolved }: FullReport): AccountTable[] {
-  const rows = [
-    ...decisions.map(({ at, about, by, why }) => [`${about}, ${formatTime(at)}`, by, why]),
-    ...resolved.map(({ row, state, by, why }) => [`row ${row}: ${state}`, by, why]),
+  return [
+    ...(ended?.why === undefined ? [] : [{ text: `The run ended early: ${ended.why}.` }]),
+    ...reasons.map((reason) => ({ text: `Not proven: ${reason}.` })),
+    ...needsPerson.map((text) => ({ text: `Needs a person: ${text}.` })),
+    ...(coolingDown === 0
+      ? []
+      : [{ text: `${coolingDown} resumed recently and left alone; the next recovery includes them.` }]),
   ]
-  return rows.length === 0 ? [] : [{ title: 'What people decided', head: ['what', 'who', 'why'], rows }]
 }
 
-/** The whole report on the disk: with what people said. */
-export interface FullReport extends RecoveryReport {
+/** Reason by outcome. */
+function toReasons(byReason: FullReport['byReason']): Table {
+  const outcomes = [...new Set(Object.values(byReason).flatMap(Object.keys))]
+  return {
+    title: 'By reason',
+    head: ['reason', ...outcomes.map(outcomeLabel)],
+    rows: Object.entries(byReason).map(([reason, counts]) => [
+      reason || 'no reason',
+      ...outcomes.map((outcome) => counts[outcome] ?? ''),
+    ]),
+  }
+}
+
+/** What would be resumed, and how much money moves at once. */
+export function toPreviewTables(preview: Preview): Table[] {
+  const { byReason, toResume, byScheme, byNextBilling, needsPerson, notResumed } = preview
+  const table = (title: string, counts: Readonly<Record<string, number>>): Table => ({
+    title,
+    head: ['', 'subscriptions'],
+    rows: Object.entries(counts)
+      .filter(([, count]) => count > 0)
+      .map(([name, count]) => [outcomeLabel(name) || 'no reason', count]),
+  })
+  return [
+    table('To resume, by reason', { ...byReason, all: toResume }),
+    table('By collection_scheme (charge_payment charges at once)', byScheme),
+    table('By next_billing (what a resume without it bills is not documented)', { ...byNextBilling }),
+    table('Needs a person, by reason', needsPerson),
+    table('Not resumed', notResumed),
+  ].filter(({ rows }) => rows.length > 0)
+}
+
+/** The whole report on disk: with decisions. */
+export interface FullReport extends RecoveryReport, Decided {
   startedAt: string
   identity: RecoveryPlan['identity']
-  decisions: Decision[]
-  resolved: { row: number; by: string; why: string; state: string }[]
+  /** Where report and recovery.csv are. */
+  folder: string
 }
 
-/** The account of a recovery, at any moment: for one that goes on or died it says how far it came. */
+/** The report of a recovery at any moment: of a run that is active or died it shows how far it came. */
 export interface RecoveryReport {
   run: string
   /** One sentence; the first thing the Temporal UI shows of a result. */
@@ -114,20 +122,20 @@ export interface RecoveryReport {
   /** Why it is not proven; empty where it is. */
   reasons: string[]
   by: ChangesVerdict['by']
-  /** Absent while the run goes on, or where it died. */
+  /** Absent while the run is active, and where it died. */
   ended?: EndedNote
   counts: ReportCounts
   outcomes: Record<string, number>
-  /** How many of each reason ended how. */
+  /** The number of each outcome, by reason. */
   byReason: Record<string, Record<string, number>>
-  /** What is left for a person, in words. */
+  /** What only a person can do, in sentences. */
   needsPerson: string[]
   snapshot: SnapshotNote | null
   preview: Preview | null
-  /** The input that goes on with what a bound left out; absent where nothing was. */
+  /** The input of a run that continues with what a bound left over; absent where nothing was. */
   continueWith?: Readonly<Record<string, unknown>>
   files: Partial<Record<'results' | 'report', string>>
   audit: null
-  /** What is not well, the first of each; all of it is in recovery.csv. */
+  /** What is not done, the first of each state; all of it is in recovery.csv. */
   rows: Partial<Record<keyof ReportCounts, { row: number; subscription: string }[]>>
 }

@@ -10,14 +10,14 @@ export class WrongWorker extends Error {
   readonly retryable = false
 }
 
-/** The data folder takes no writes: disk full, read-only, no permission. Waiting does not mend that. */
+/** The data folder takes no writes: disk full, read-only, no permission. Waiting does not fix that. */
 export class UnwritableFolder extends Error {
   override readonly name = 'UnwritableFolder'
   readonly retryable = false
   constructor({ dataDir, why, cause }: { dataDir: string; why: string; cause: NodeJS.ErrnoException }) {
     super(
       `Can't write to the data folder ${dataDir}: ${why} (${cause.code}${cause.path === undefined ? '' : ` at ${cause.path}`}). ` +
-        'Mend that and run it again: it goes on from what was read.',
+        'Fix this and run it again; it resumes from the last checkpoint.',
       { cause },
     )
   }

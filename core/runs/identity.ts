@@ -1,5 +1,4 @@
 import { WrongWorker } from './errors.ts'
-
 import type { Mode } from '../state/tables.ts'
 
 /** What a run belongs to. It is recorded at the run's start; every later step compares it with its worker's own. */
@@ -12,8 +11,8 @@ export interface Identity {
 }
 
 /**
- * Where a run's identity and a worker's differ: a sentence for people, else undefined. A run must not go on then:
- * it would write to another workspace, or with a ledger that does not know what was sent.
+ * The difference between a run's identity and a worker's as a sentence, else undefined. Such a run must not continue:
+ * it would write to another workspace, or with a ledger that lacks what was sent.
  */
 export function differenceOf({ run, worker }: { run: Identity; worker: Identity }): string | undefined {
   const differences = [

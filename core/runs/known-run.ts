@@ -7,10 +7,10 @@ import { type Identity, refuseOther } from './identity.ts'
 import { identityInput } from './identity-input.ts'
 import { toProblems } from './parse-input.ts'
 
-/** How a step learns which run it belongs to. It reads all else about the run from the run's own folder. */
+/** The run that a step belongs to. The step reads everything else from the run's own folder. */
 export interface RunRef {
   run: string
-  /** Whom the run acts on: a worker that serves another, or has another data folder, refuses it. */
+  /** The workspace the run acts on: a worker for another one, or with another data folder, refuses it. */
   identity: Identity
 }
 
@@ -18,7 +18,7 @@ const runRef = z.object({ run: z.string().min(1).max(2_000), identity: identityI
 
 /**
  * The plan of the run that a step's input names. Anyone who reaches Temporal can call any step with any input, so no
- * path of an input is ever followed: the name leads to a folder of the data folder, and the plan there is what counts.
+ * path of an input is ever followed: the name leads to a folder of the data folder, and the plan there is authoritative.
  *
  * @throws {InvalidInput} the input names no run, or one that is not in the data folder
  * @throws {WrongWorker} the run belongs to another workspace, address, mode or state store
@@ -33,7 +33,7 @@ export async function knownRun<Plan>(options: {
   const plan = await options.find(run)
   if (plan !== undefined) return plan
   throw new InvalidInput(
-    `There is no run ${JSON.stringify(run)} in the data folder of this worker: it was removed, or it never began.`,
+    `There is no run ${JSON.stringify(run)} in the data folder of this worker: it was removed, or never started.`,
   )
 }
 
@@ -48,7 +48,7 @@ export async function runFolder(place: {
   return (await resolveInside({ root, path })) === undefined ? undefined : path
 }
 
-/** @throws {InvalidInput} one sentence with all that is wrong */
+/** @throws {InvalidInput} all problems in one sentence */
 export function parseStepInput<S extends z.ZodType>(schema: S, input: unknown): z.output<S> {
   const parsed = schema.safeParse(input)
   if (parsed.success) return parsed.data

@@ -2,7 +2,7 @@ import type { LeaseOwner, Leases } from '../state/leases.ts'
 import { Busy } from './errors.ts'
 
 /**
- * Takes a lease, or refuses with the run that holds it and has not ended.
+ * Takes a lease, or refuses and names the active run that holds it.
  *
  * @throws {Busy}
  */

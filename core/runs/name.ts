@@ -33,12 +33,12 @@ export async function nameRun(options: {
 export const isOfWorkflow = (run: string, workflowId: string): boolean =>
   run === workflowId || (run.startsWith(`${workflowId}.`) && /^\d+$/.test(run.slice(workflowId.length + 1)))
 
-/** The rooms of runs whose changes lie in the ledger, which knows a run by its name alone. */
+/** The folders of write runs. The ledger knows a run by its name alone. */
 type ChangeRoom = 'imports' | 'recoveries'
 
 /**
- * The names that a run of changes may have: its workflow id, `<id>.2`, `<id>.3` and so on, without end, but those that
- * runs of the other room have. An id that someone types may have been used there before.
+ * The names that a write run may have: its workflow id, `<id>.2`, `<id>.3` and so on without end, except those of runs
+ * of the other job: an id that someone types may have been used there before.
  */
 export async function* namesIn(options: {
   dataDir: string
@@ -64,11 +64,11 @@ async function isOwnedBy({ folder, execution }: { folder: string; execution: Exe
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
-  // A note that a full disk cut short is nobody's.
+  // A note that a full disk cut short belongs to nobody.
   return (await readFile(note, 'utf8')) === mine
 }
 
-/** Whose parts lie in a folder; undefined where a full disk cut its note short. */
+/** The execution that a folder of parts belongs to; undefined if a full disk cut its note short. */
 export async function executionOf(folder: string): Promise<Execution | undefined> {
   return readFile(join(folder, 'run.json'), 'utf8')
     .then((text) => JSON.parse(text) as Execution)

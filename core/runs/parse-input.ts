@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { InvalidInput } from './errors.ts'
 
 /**
- * Reads the input of a run, or says in one sentence all that is wrong with it and which fields it takes.
+ * Parses the input of a run. A wrong one is refused in one sentence with all problems and the fields there are.
  *
  * @throws {InvalidInput}
  */
@@ -28,13 +28,13 @@ const longestMessage = 300
 
 /** What zod found, in one line; `root` names the value itself. */
 export function toProblems({ issues }: z.ZodError, root = 'input'): string {
-  const told = issues
+  const shown = issues
     .slice(0, mostProblems)
     .map(
       ({ path, message }) => `${cut(path.join('.') || root, longestPlace)}: ${cut(message, longestMessage)}`,
     )
-  const more = issues.length - told.length
-  return [...told, ...(more > 0 ? [`and ${more.toLocaleString('en')} more`] : [])].join('; ')
+  const more = issues.length - shown.length
+  return [...shown, ...(more > 0 ? [`and ${more.toLocaleString('en')} more`] : [])].join('; ')
 }
 
 const cut = (text: string, most: number) => (text.length > most ? `${text.slice(0, most)}...` : text)

@@ -3,15 +3,15 @@ import { join } from 'node:path'
 import { pageName } from './view/view.ts'
 import type { Identity } from './identity.ts'
 
-/** What every step on a run of changes has to know of it. */
+/** A write run, as every step on it knows it. */
 export interface ChangeRun {
   run: string
-  /** Where its notes and reports lie, relative to the data folder. */
+  /** The folder of its notes and reports, relative to the data folder. */
   folder: string
   identity: Identity
 }
 
-/** What a person said to a run. Who and why are typed, and nobody checks them. */
+/** A decision of a person about a run. Name and reason are not checked. */
 export interface Decision {
   at: string
   about: 'approval' | 'canary' | 'breaker' | 'limits'
@@ -31,17 +31,17 @@ export interface RunEnd {
   how: EndedNote['how']
   /** For people: why it ended before everything was done. */
   why?: string
-  /** What is left is given up: an import reports it as not tried and frees it for another run. */
+  /** The rest is given up: an import reports it as not tried and frees it for another run. */
   giveUp: boolean
 }
 
-/** The notes that lie in the folder of every run of changes. */
+/** The files in the folder of every write run. */
 export const changeRunFiles = {
   plan: 'plan.json',
   decisions: 'decisions.jsonl',
   /** The changes as they were staged. */
   stagedChanges: 'staged-changes.jsonl',
-  /** Which rows were claimed, and how often. */
+  /** The rows that were claimed, and how often. */
   claims: 'claims.log',
   ended: 'ended.json',
   report: 'report.json',
@@ -51,7 +51,7 @@ export const changeRunFiles = {
 
 export async function readDecisions(folder: string): Promise<Decision[]> {
   const text = await readText(join(folder, changeRunFiles.decisions))
-  // A line that a crash cut short was never answered, so nobody was told that it holds.
+  // A line that a crash cut short was never confirmed to anyone.
   return (text ?? '').split('\n').flatMap((line): Decision[] => {
     try {
       return line === '' ? [] : [JSON.parse(line) as Decision]
@@ -61,7 +61,7 @@ export async function readDecisions(folder: string): Promise<Decision[]> {
   })
 }
 
-/** A note of a run, as JSON; undefined where it was never written. */
+/** A JSON file of a run; undefined if it was never written. */
 export async function readNote<T>(path: string): Promise<T | undefined> {
   const text = await readText(path)
   return text === undefined ? undefined : (JSON.parse(text) as T)

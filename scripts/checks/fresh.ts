@@ -4,7 +4,7 @@ import {
   readPublished,
   type PublishedNote,
 } from '../../core/exports/publication-log.ts'
-import { formatDuration } from '../terminal/format.ts'
+import { formatDuration } from '../../core/runs/view/format.ts'
 import { fine, look, wrong, type Finding } from './finding.ts'
 
 /** What claims to be from further ahead than clocks differ by was dated by a wrong clock. */

@@ -2,7 +2,7 @@ import type { Billing } from '../../core/billing/client.ts'
 import { listResources } from '../../core/billing/resources/lists.ts'
 import type { ListResource } from '../../core/billing/resources/resource.ts'
 import { isInOrder } from '../../core/reading/order.ts'
-import { formatDuration } from '../terminal/format.ts'
+import { formatDuration } from '../../core/runs/view/format.ts'
 import { fine, look, wrong, type Finding } from './finding.ts'
 
 /** Somebody waits for the answer: what does not come in three tries is told. */

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { personHere } from '../runs/ask-import.ts'
+import { personHere } from '../runs/ask.ts'
 import { updateImport } from '../runs/update-import.ts'
 import { processSettings } from '../session/settings.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -17,8 +17,8 @@ export function configure(command: Command, terminal: Terminal): void {
     .option('--by <name>', 'who (default: the user of this machine)')
     .option('--count <n>', 'of deletes: how many, typed')
     .action(async (run: string, { why, by = personHere(), count }: Options) => {
-      const said = { by, why, ...(count !== undefined && { count: Number(count) }) }
-      const answer = await updateImport<string>({ settings: processSettings(), run, name: 'approve', said })
+      const input = { by, why, ...(count !== undefined && { count: Number(count) }) }
+      const answer = await updateImport<string>({ settings: processSettings(), run, name: 'approve', input })
       terminal.result({ document: { run, answer }, text: `${run} goes on: ${answer}.` })
     })
 }

@@ -13,7 +13,7 @@ import { checkWarehouse } from '../checks/warehouse.ts'
 import { toDestinations, type Destination } from '../runs/publish-options.ts'
 import { processSettings } from '../session/settings.ts'
 import { exitCodes, UsageError } from '../terminal/failures.ts'
-import { formatTable } from '../terminal/format.ts'
+import { formatTable } from '../../core/runs/view/format.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 interface Options {

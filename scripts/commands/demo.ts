@@ -1,19 +1,20 @@
-import type { Client } from '@temporalio/client'
 import type { Command } from 'commander'
 import { join, relative } from 'node:path'
 import { createSandbox } from '../../sandbox/sandbox.ts'
 import { readSettings, type Settings } from '../../worker/settings/settings.ts'
 import { prepareDemoImport, runDemoImport } from '../demo/demo-import.ts'
 import { demoRecovery, runDemoRecovery } from '../demo/demo-recovery.ts'
-import { reportExport } from '../runs/report-export.ts'
-import { type ExportHandle } from '../runs/show-export.ts'
-import { followExport, stopOnInterrupt } from '../runs/follow-export.ts'
+import { followExport } from '../runs/follow.ts'
+import { reportExport } from '../runs/report.ts'
+import { startExport } from '../runs/run-export.ts'
+import { type Following, stopOnInterrupt } from '../runs/run-to-end.ts'
 import { openLocalSession } from '../session/local-session.ts'
 import { nameRecovery } from '../runs/run-recovery.ts'
-import { startExport } from '../runs/start-export.ts'
 import { exitCodes } from '../terminal/failures.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
+import type { Session } from '../session/session.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import type { exportData } from '../../workflows/export-data.ts'
 
 const token = 'demo-token'
 const workspace = 'acc_demo'
@@ -48,7 +49,7 @@ async function runDemo({ terminal, keep }: { terminal: Terminal; keep: boolean }
   const told = collectResults(terminal)
   const { client } = session
   const { handle } = await startExport({ client, ...settings, input: {} })
-  await followOwn({ client, handle, terminal: told.as('export'), settings })
+  await followOwn({ session, handle, terminal: told.as('export') })
   const exported = process.exitCode
 
   const demo = await prepareDemoImport({ settings, terminal })
@@ -105,15 +106,13 @@ function collectResults(terminal: Terminal) {
   }
 }
 
-async function followOwn(options: {
-  client: Client
-  handle: ExportHandle
-  terminal: Terminal
-  settings: Settings
-}): Promise<void> {
-  const { handle, terminal } = options
-  using _interrupt = stopOnInterrupt({ handle, terminal, letGo: () => process.exit(exitCodes.failed) })
-  await reportExport({ ...options, report: await followExport(options) })
+async function followOwn({
+  session,
+  handle,
+  terminal,
+}: Omit<Following<typeof exportData>, 'settings'> & { session: Session }): Promise<void> {
+  using _interrupt = stopOnInterrupt({ session, handle, terminal, stopNote: 'what was read is kept' })
+  await reportExport({ report: await followExport({ ...session, handle, terminal }), terminal })
 }
 
 async function untilInterrupted({

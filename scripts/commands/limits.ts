@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { personHere } from '../runs/ask-import.ts'
+import { personHere } from '../runs/ask.ts'
 import { updateImport } from '../runs/update-import.ts'
 import { processSettings } from '../session/settings.ts'
 import { UsageError } from '../terminal/failures.ts'
@@ -24,8 +24,8 @@ export function configure(command: Command, terminal: Terminal): void {
     .action(async (run: string, { rate, ...others }: Options) => {
       const limits = { ...(rate !== undefined && { requestsPerSecond: rate }), ...others }
       if (Object.keys(limits).length === 0) throw new UsageError('Name a limit; see --help.')
-      const said = { ...limits, by: personHere() }
-      const now = await updateImport<object>({ settings: processSettings(), run, name: 'setLimits', said })
+      const input = { ...limits, by: personHere() }
+      const now = await updateImport<object>({ settings: processSettings(), run, name: 'setLimits', input })
       const words = Object.entries(now).map(([name, value]) => `${name} ${value}`)
       terminal.result({ document: { run, limits: now }, text: `${run}: ${words.join(', ')}` })
     })

@@ -7,6 +7,6 @@ export function configure(command: Command, terminal: Terminal): void {
     command,
     terminal,
     signal: 'pause',
-    said: 'will halt between two pages; unpause goes on.',
+    answer: 'will halt between two requests; unpause resumes it.',
   })
 }

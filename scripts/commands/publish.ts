@@ -41,7 +41,7 @@ export function configure(command: Command, terminal: Terminal): void {
         ...(schema !== undefined && { schema }),
       }
       // Temporal's client and worker take a second to load: wrong usage is told before.
-      const { runPublish } = await import('../runs/run-publish.ts')
+      const { runPublish } = await import('../runs/run-export.ts')
       await runPublish({ settings, terminal, input, local, detach })
     })
 }

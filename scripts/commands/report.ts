@@ -2,11 +2,8 @@ import type { Command } from 'commander'
 import { readFile } from 'node:fs/promises'
 import type { ExportReport } from '../../core/exports/report.ts'
 import { reportFile } from '../../core/exports/report-files.ts'
-import { reportExport } from '../runs/report-export.ts'
 import { newestRun } from '../runs/newest-run.ts'
-import { planOf, reportImport } from '../runs/report-import.ts'
-import { savedRecovery } from '../runs/recovery-folder.ts'
-import { reportRecovery } from '../runs/report-recovery.ts'
+import { planOf, reportExport, reportImport, reportRecovery, savedRecovery } from '../runs/report.ts'
 import { processSettings } from '../session/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -33,6 +30,6 @@ export function configure(command: Command, terminal: Terminal): void {
           hint: 'A run that has not ended has none yet: see `connector status`.',
         })
       })
-      await reportExport({ report: JSON.parse(text) as ExportReport, terminal, settings })
+      await reportExport({ report: JSON.parse(text) as ExportReport, terminal })
     })
 }

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { personHere } from '../runs/ask-import.ts'
+import { personHere } from '../runs/ask.ts'
 import { resolveInImport, resolveLocally } from '../runs/update-import.ts'
 import { processSettings } from '../session/settings.ts'
 import { UsageError } from '../terminal/failures.ts'
@@ -39,10 +39,10 @@ export function configure(command: Command, terminal: Terminal): void {
       if (Object.keys(decision).length !== 1)
         throw new UsageError('Say one of --exists <id>, --absent, --drop.')
       const rows = row.split(',').map(Number)
-      const said = { ...(rows.length === 1 ? { row: rows[0] } : { rows }), ...decision, by, why }
+      const input = { ...(rows.length === 1 ? { row: rows[0] } : { rows }), ...decision, by, why }
       const settings = processSettings()
-      if (local === true) return await resolveLocally({ settings, terminal, run, said })
-      const answer = await resolveInImport({ settings, run, said })
+      if (local === true) return await resolveLocally({ settings, terminal, run, input })
+      const answer = await resolveInImport({ settings, run, input })
       const text = `${answer}. See what becomes of it with: ${shell`connector watch ${run}`}`
       terminal.result({ document: { run, answer }, text })
     })

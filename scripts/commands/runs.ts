@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { openClient } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'
-import { formatDuration, formatTable } from '../terminal/format.ts'
+import { formatDuration, formatTable } from '../../core/runs/view/format.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 const mostRuns = 50

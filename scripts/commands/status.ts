@@ -1,11 +1,11 @@
 import { ServiceError, type Client } from '@temporalio/client'
 import type { Command } from 'commander'
-import type { ExportProgress } from '../../workflows/export-details.ts'
+import type { ExportProgress } from '../../workflows/export-view.ts'
 import type { WriteProgress } from '../../workflows/write-run/progress.ts'
 import { findChanges, findRun, workflowIdOf } from '../runs/find-run.ts'
 import { openClient } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'
-import { formatTable } from '../terminal/format.ts'
+import { formatTable } from '../../core/runs/view/format.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { shell } from '../../core/runs/view/shell.ts'
@@ -31,11 +31,11 @@ export function configure(command: Command, terminal: Terminal): void {
       terminal.result({ document: { run, status, says }, text: `${run} is ${status}. ${says}` })
       return
     }
-    const rows = progress.resources.map(({ resource, state, records, says }) => [
+    const rows = progress.resources.map(({ resource, state, records, reason }) => [
       resource,
       state,
       records === undefined ? '' : String(records),
-      says ?? '',
+      reason ?? '',
     ])
     const table = formatTable({ head: ['resource', 'state', 'records', ''], rows })
     terminal.result({

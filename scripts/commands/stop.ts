@@ -7,6 +7,6 @@ export function configure(command: Command, terminal: Terminal): void {
     command,
     terminal,
     signal: 'stop',
-    said: 'will end cleanly, with a report; what was read is kept.',
+    answer: 'will end cleanly, with a report; what was read is kept.',
   })
 }

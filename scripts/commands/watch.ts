@@ -1,9 +1,7 @@
 import type { Command } from 'commander'
-import { reportExport } from '../runs/report-export.ts'
+import { reportExport } from '../runs/report.ts'
 import { findChanges, findRun } from '../runs/find-run.ts'
-import { followExport } from '../runs/follow-export.ts'
-import { followImport } from '../runs/run-import.ts'
-import { followRecovery } from '../runs/run-recovery.ts'
+import { followExport, followImport, followRecovery } from '../runs/follow.ts'
 import { openClient } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'
 import { exitCodes } from '../terminal/failures.ts'
@@ -29,6 +27,6 @@ export function configure(command: Command, terminal: Terminal): void {
     }
     const { handle } = await findRun({ client, run, types: ['exportData', 'fetchDocuments', 'publishRun'] })
     const report = await followExport({ client, handle, terminal })
-    await reportExport({ report, terminal, settings })
+    await reportExport({ report, terminal })
   })
 }

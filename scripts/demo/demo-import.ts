@@ -2,13 +2,13 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { stopChangesOnInterrupt } from '../runs/follow-changes.ts'
-import { handIn } from '../runs/import-folder.ts'
+import { followImport } from '../runs/follow.ts'
+import { stopOnInterrupt } from '../runs/run-to-end.ts'
+import { handIn } from '../runs/upload-import.ts'
 import type { ImportOrder } from '../runs/import-request.ts'
 import { previewImport } from '../runs/preview-import.ts'
-import { followImport } from '../runs/run-import.ts'
 import type { Session } from '../session/session.ts'
-import { startImport } from '../runs/start-import.ts'
+import { startImport } from '../runs/run-import.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 /** More than go without a canary. */
@@ -65,8 +65,9 @@ export async function runDemoImport({
   terminal.note(
     'Two connections break: one after the service made the retention, one before. Both look the same from here.',
   )
-  const handle = await startImport({ settings, terminal, order, session, handed })
-  using _interrupt = stopChangesOnInterrupt({ session, handle, terminal })
+  const { handle } = await startImport({ settings, terminal, order, session, handed })
+  const stopNote = 'everything that was sent is on record'
+  using _interrupt = stopOnInterrupt({ session, handle, terminal, stopNote })
   const { verdict } = await followImport({ session, handle, terminal, settings })
   const times = timesOf(sandbox, first)
   const once = times.filter((count) => count === 1).length

@@ -1,8 +1,9 @@
 import type { RecoveryInput } from '../../core/recoveries/input.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { stopChangesOnInterrupt } from '../runs/follow-changes.ts'
-import { followRecovery, startRecovery } from '../runs/run-recovery.ts'
+import { followRecovery } from '../runs/follow.ts'
+import { startRecovery } from '../runs/run-recovery.ts'
+import { stopOnInterrupt } from '../runs/run-to-end.ts'
 import type { Session } from '../session/session.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
@@ -42,15 +43,9 @@ export async function runDemoRecovery({
   terminal.note(
     `A payment gateway failed: ${broken} more subscriptions need attention. It works again, but for ${stuck} cards. A recovery resumes them:`,
   )
-  const handle = await startRecovery({
-    settings,
-    terminal,
-    session,
-    run,
-    input: demoRecovery,
-  })
-  const says = 'nothing more is resumed'
-  using _interrupt = stopChangesOnInterrupt({ session, handle, terminal, says })
+  const { handle } = await startRecovery({ settings, session, run, input: demoRecovery })
+  const stopNote = 'nothing more is resumed'
+  using _interrupt = stopOnInterrupt({ session, handle, terminal, stopNote })
   const { outcomes, counts } = await followRecovery({ session, handle, terminal, settings })
   const active = ids.filter((id) => statusOf(sandbox, id) === 'active').length
   terminal.note(

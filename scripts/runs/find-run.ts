@@ -1,9 +1,11 @@
-import { WorkflowNotFoundError, type Client } from '@temporalio/client'
+import { type Client, WorkflowNotFoundError, type WorkflowHandle } from '@temporalio/client'
 import type { exportData } from '../../workflows/export-data.ts'
-import type { ExportHandle } from './show-export.ts'
-import type { ImportHandle } from './start-import.ts'
-import type { RecoveryHandle } from './recovery-folder.ts'
+import type { importFile } from '../../workflows/import-file.ts'
+import type { recoverSubscriptions } from '../../workflows/recover-subscriptions.ts'
 import { RefusedError } from '../terminal/failures.ts'
+
+/** An export, or a run that publishes one again: both end in the report of an export. */
+export type ExportHandle = WorkflowHandle<typeof exportData>
 
 const hint = '`connector runs` lists the runs.'
 
@@ -30,9 +32,13 @@ export async function findChanges({ client, run }: { client: Client; run: string
   try {
     const description = await handle.describe()
     if (description.type === 'importFile')
-      return { type: 'import' as const, handle: handle as ImportHandle, description }
+      return { type: 'import' as const, handle: handle as WorkflowHandle<typeof importFile>, description }
     if (description.type === 'recoverSubscriptions')
-      return { type: 'recovery' as const, handle: handle as RecoveryHandle, description }
+      return {
+        type: 'recovery' as const,
+        handle: handle as WorkflowHandle<typeof recoverSubscriptions>,
+        description,
+      }
     return undefined
   } catch (error) {
     if (error instanceof WorkflowNotFoundError) return undefined
@@ -40,11 +46,11 @@ export async function findChanges({ client, run }: { client: Client; run: string
   }
 }
 
-/** The run of this id and what Temporal says of it. Refuses an id that is no run's. */
+/** The run of this id, with its description in Temporal. Refuses an id without a run. */
 export async function findRun(options: {
   client: Client
   run: string
-  /** Exports and fetches, where nothing else is said: what publishes again can neither be paused nor asked. */
+  /** Default: exports and fetches. A run that publishes again has no status. */
   types?: readonly ('exportData' | 'fetchDocuments' | 'publishRun')[]
 }) {
   const { client, run, types = ['exportData', 'fetchDocuments'] } = options
@@ -55,9 +61,9 @@ export async function findRun(options: {
       : error
   })
   const { type, parentExecution } = description
-  if (types.some((one) => one === type)) return { handle, description }
+  if (types.some((name) => name === type)) return { handle, description }
   const whole = parentExecution?.workflowId
-  throw new RefusedError(`${run} is no export, but a ${type}.`, {
-    hint: whole === undefined ? hint : `It is a part of the run ${whole}.`,
+  throw new RefusedError(`${run} is not an export but a ${type}.`, {
+    hint: whole === undefined ? hint : `It is part of the run ${whole}.`,
   })
 }

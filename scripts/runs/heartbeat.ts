@@ -1,7 +1,7 @@
 import type { WorkflowExecutionDescription } from '@temporalio/client'
 import { defaultPayloadConverter } from '@temporalio/common'
 
-/** What the step that a run is at told last of how far it is; empty before it told anything. */
+/** The last heartbeat of a run's current step; empty before the first. */
 export function heartbeatOf<Details extends object>({
   raw,
 }: Pick<WorkflowExecutionDescription, 'raw'>): Partial<Details> {

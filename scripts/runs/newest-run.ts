@@ -2,8 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { toFileName } from '../../core/storage/file-name.ts'
 import { reportFile } from '../../core/exports/report-files.ts'
-import { importFolder } from './import-folder.ts'
-import { recoveryFolder } from './recovery-folder.ts'
+import { importFolder, recoveryFolder } from './run-folders.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 /**

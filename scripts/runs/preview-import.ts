@@ -4,7 +4,8 @@ import { toSentence } from '../../core/imports/problems.ts'
 import type { ImportOrder } from './import-request.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { toPrintableLine } from '../../core/runs/view/printable.ts'
-import { formatTable } from '../terminal/format.ts'
+import { toTotals } from '../../core/imports/view.ts'
+import { toTablesText } from '../../core/runs/view/text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 /** Problems that fit on a screen; `check.json` in the run's folder lists up to a thousand. */
@@ -44,25 +45,13 @@ export async function previewImport({
 
 function describe(check: FileCheck): string[] {
   const { totals, problems, problemCount, columns, ignored } = check
-  const sums = Object.keys(totals.sums)
-  const groups = Object.entries(totals.by?.values ?? {})
-  const head = ['', 'changes', ...sums]
-  const row = (name: string, of: { changes: number; sums: Record<string, string> }) => [
-    name,
-    of.changes,
-    ...sums.map((sum) => of.sums[sum] ?? ''),
-  ]
-  const rows = [
-    ...groups.map(([value, of]) => row(`${totals.by?.field} ${value}`, of)),
-    row(`all ${totals.rows} rows`, totals),
-  ]
   const left = ignored.map(({ column, reason }) => `${column} is ignored: ${reason}`)
   const cells = columns.flatMap(({ column, empty, null: nulls }) =>
     empty + nulls === 0 ? [] : [`${column}: ${empty} empty, ${nulls} \\N`],
   )
   const shown = problems.slice(0, mostShown).map(toSentence)
   const more = problemCount > shown.length ? [`... and ${problemCount - shown.length} more problems`] : []
-  return [formatTable({ head, rows }), ...[...left, ...cells, ...shown, ...more].map(toPrintableLine)]
+  return [toTablesText(toTotals(totals)), ...[...left, ...cells, ...shown, ...more].map(toPrintableLine)]
 }
 
 function toRefusal(error: unknown): unknown {

@@ -1,53 +1,101 @@
-import type { ExportInput, FetchInput } from '../../core/exports/input.ts'
-import type { Settings } from '../../worker/settings/settings.ts'
-import { stopOnInterrupt } from './follow-export.ts'
-import { runToReport } from './follow-to-end.ts'
-import type { Session } from '../session/session.ts'
+import type { Client } from '@temporalio/client'
+import { listNames } from '../../core/billing/resources/lists.ts'
+import type { ExportInput, FetchInput, PublishAgainInput } from '../../core/exports/input.ts'
+import type { exportData } from '../../workflows/export-data.ts'
 import { hashInput } from '../input-hash.ts'
-import { inOrder, startExport, startFetch, type StartedExport } from './start-export.ts'
-import type { Terminal } from '../terminal/terminal.ts'
+import type { Session } from '../session/session.ts'
+import { attach, attachDated, type Attached } from './attach.ts'
+import { followExport } from './follow.ts'
+import { reportExport } from './report.ts'
+import { type Call, type Following, runToEnd } from './run-to-end.ts'
 
-interface Call {
-  settings: Settings
-  terminal: Terminal
-  local: boolean
-  detach: boolean
+interface Place {
+  client: Client
+  taskQueue: string
+  /** Commands that share it agree on a run before one of them starts it. */
+  dataDir: string
 }
 
-/** Starts an export, or goes on with the unfinished one of the same input, and tells how it ends. */
+/** Starts an export, or resumes the unfinished one of the same input, and follows it to its end. */
 export const runExport = ({ input, ...call }: Call & { input: ExportInput }): Promise<void> =>
-  runStarted({ ...call, input }, (place, identity) =>
-    startExport({ ...place, input: { ...input, identity } }),
-  )
+  runRead({ ...call, input }, (place, identity) => startExport({ ...place, input: { ...input, identity } }))
 
-/** Starts a fetch of documents, or goes on with the unfinished one of the same input, and tells how it ends. */
+/** Starts a fetch of documents, or resumes the unfinished one of the same input, and follows it to its end. */
 export const runFetch = ({ input, ...call }: Call & { input: FetchInput }): Promise<void> =>
-  runStarted({ ...call, input }, (place, identity) => startFetch({ ...place, input: { ...input, identity } }))
+  runRead({ ...call, input }, (place, identity) => startFetch({ ...place, input: { ...input, identity } }))
 
-async function runStarted(
-  { settings, terminal, local, detach, input }: Call & { input: ExportInput | FetchInput },
-  begin: (
-    place: { client: Session['client']; taskQueue: string; dataDir: string },
-    identity: Session['identity'],
-  ) => Promise<StartedExport>,
+async function runRead(
+  { input, ...call }: Call & { input: ExportInput | FetchInput },
+  start: (place: Place, identity: Session['identity']) => Promise<Attached<typeof exportData>>,
 ): Promise<void> {
-  await runToReport({
-    settings,
-    terminal,
-    local,
-    detach,
-    needsService: true,
-    key: keyOf({ settings, input }),
-    async start({ client, identity }) {
-      const { handle, attached } = await begin({ client, ...settings }, identity)
-      terminal.note(`${attached ? 'Goes on with the unfinished run' : 'Run'} ${handle.workflowId}`)
-      return handle
-    },
-    onInterrupt: ({ handle, letGo }) => stopOnInterrupt({ handle, terminal, letGo }),
+  const { settings } = call
+  const { workspace, testMode } = settings.billing
+  await runToEnd<typeof exportData>({
+    ...call,
+    key: hashInput({ workspace, testMode, input: inOrder(input) }),
+    start: ({ client, identity }) => start({ client, ...settings }, identity),
+    follow: followAndReport,
+    stopNote: 'what was read is kept',
   })
 }
 
-const keyOf = ({ settings, input }: { settings: Settings; input: ExportInput | FetchInput }): string => {
-  const { workspace, testMode } = settings.billing
-  return hashInput({ workspace, testMode, input: inOrder(input) })
+export function startExport({ input, ...place }: Place & { input: ExportInput }) {
+  const { resources = [...listNames], to = ['csv'] } = input
+  const names = resources.length === listNames.length ? 'all' : resources.toSorted().join('-')
+  const summary = `${(input.resources ?? ['all resources']).join(', ')} to ${to.join(', ')}`
+  const name = `export-${names}`
+  return attachDated<typeof exportData>({
+    ...place,
+    workflow: 'exportData',
+    input,
+    key: inOrder(input),
+    name,
+    summary,
+  })
+}
+
+function startFetch({ input, ...place }: Place & { input: FetchInput }) {
+  const { documents, to = ['csv'] } = input
+  return attachDated<typeof exportData>({
+    ...place,
+    workflow: 'fetchDocuments',
+    input,
+    key: inOrder(input),
+    name: `fetch-${documents}`,
+    summary: `${documents} to ${to.join(', ')}`,
+  })
+}
+
+/** Publishes an export again, or attaches to a run that does just that, and follows it to its end. */
+export async function runPublish({ input, ...call }: Call & { input: PublishAgainInput }): Promise<void> {
+  const { run, to } = input
+  const workflowId = toPublishId(input)
+  const summary = `${run} again${to === undefined ? '' : ` to ${to.join(', ')}`}`
+  const { taskQueue } = call.settings
+  // A publication is visible whole or not at all: a stop would keep nothing, so Ctrl-C only detaches.
+  await runToEnd<typeof exportData>({
+    ...call,
+    needsService: false,
+    key: workflowId,
+    start: ({ client }) => attach({ client, taskQueue, workflow: 'publishRun', workflowId, input, summary }),
+    follow: followAndReport,
+  })
+}
+
+async function followAndReport({ session, handle, terminal }: Following<typeof exportData>): Promise<void> {
+  await reportExport({ report: await followExport({ ...session, handle, terminal }), terminal })
+}
+
+/** The order of lists and destinations does not matter. */
+const inOrder = ({ to, ...input }: ExportInput | FetchInput) => ({
+  ...input,
+  ...(to !== undefined && { to: to.toSorted() }),
+  ...('resources' in input && input.resources !== undefined && { resources: input.resources.toSorted() }),
+})
+
+/** `publish-export-all-20261121-094205-to-duckdb-parquet`: the input, in whatever order it was given. */
+function toPublishId({ run, to, maxDeletes, schema }: PublishAgainInput): string {
+  const where = to === undefined ? '' : `-to-${to.toSorted().join('-')}`
+  const deletes = maxDeletes === undefined ? '' : `-max-deletes-${maxDeletes}`
+  return `publish-${run}${where}${deletes}${schema === undefined ? '' : `-schema-${schema}`}`
 }

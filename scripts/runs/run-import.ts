@@ -1,101 +1,117 @@
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { ImportInput } from '../../core/imports/input.ts'
+import { importKinds } from '../../core/imports/kinds.ts'
 import { runFiles } from '../../core/imports/plan.ts'
-import type { ImportReport } from '../../core/imports/view.ts'
-import type { Settings } from '../../worker/settings/settings.ts'
-import type { ImportProgress } from '../../workflows/import-details.ts'
 import type { importFile } from '../../workflows/import-file.ts'
-import { followChanges, stopChangesOnInterrupt } from './follow-changes.ts'
-import { answerImport } from './ask-import.ts'
-import { handIn, type HandedIn, importFolder } from './import-folder.ts'
+import type { Session } from '../session/session.ts'
+import { exitCodes } from '../terminal/failures.ts'
+import { attach, type Attached } from './attach.ts'
+import { followImport } from './follow.ts'
 import type { ImportOrder } from './import-request.ts'
 import { previewImport } from './preview-import.ts'
-import { reportImport } from './report-import.ts'
-import type { ImportHandle } from './start-import.ts'
-import { openLocalSession } from '../session/local-session.ts'
-import { openSession, resumeOrThrow, type Session } from '../session/session.ts'
-import { startImport } from './start-import.ts'
-import { exitCodes } from '../terminal/failures.ts'
-import type { Terminal } from '../terminal/terminal.ts'
-import { shell } from '../../core/runs/view/shell.ts'
+import { reportImport } from './report.ts'
+import { importFolder } from './run-folders.ts'
+import { type Call, runToEnd } from './run-to-end.ts'
+import { handIn, type HandedIn } from './upload-import.ts'
 
-interface Call {
-  settings: Settings
-  terminal: Terminal
+interface Importing extends Pick<Call, 'settings' | 'terminal'> {
   order: ImportOrder
 }
 
-/** Imports a file, or goes on with the unfinished import of the same one, and tells how it ends. */
-export async function runImport(call: Call): Promise<void> {
-  const { settings, terminal, order } = call
-  await previewImport(call)
-  const handed = await handIn(call)
+/** Imports a file, or resumes the unfinished import of the same one, and follows it to its end. */
+export async function runImport(importing: Importing): Promise<void> {
+  const { settings, terminal, order } = importing
+  await previewImport(importing)
+  const handed = await handIn(importing)
   if (handed.before === 'finished') {
     await handed.remove()
-    return await tellFinished({ ...call, run: handed.run })
+    return await reportFinished({ ...importing, run: handed.run })
   }
   let isStarted = false
-  for (;;) {
-    const session = await open(call, handed).catch(async (error: unknown) => {
-      if (!isStarted) await handed.remove()
-      throw error
+  try {
+    await runToEnd<typeof importFile>({
+      settings,
+      terminal,
+      local: order.local,
+      detach: order.detach,
+      writes: handed.run,
+      async start(session) {
+        const attached = await startImport({ ...importing, session, handed })
+        isStarted = true
+        return attached
+      },
+      follow: followImport,
+      stopNote: 'everything that was sent is on record; run the same command again to resume',
     })
-    try {
-      const { client, identity } = session
-      terminal.identity({ workspace: identity.workspace, testMode: identity.mode === 'test' })
-      const handle = isStarted
-        ? client.workflow.getHandle<typeof importFile>(handed.run)
-        : await startImport({ ...call, session, handed })
-      isStarted = true
-      if (order.detach)
-        return terminal.result({
-          document: { run: handed.run },
-          text: `Follow it with: ${shell`connector watch ${handed.run}`}`,
-        })
-      using _interrupt = stopChangesOnInterrupt({ session, handle, terminal })
-      await followImport({ session, handle, terminal, settings })
-      return
-    } catch (error) {
-      if (!session.gone.aborted) await handed.remove()
-      resumeOrThrow({ session, error, terminal })
-    } finally {
-      await session.close()
-    }
+  } finally {
+    if (!isStarted) await handed.remove()
   }
 }
 
-/** A worker of its own sends this run's changes, and no other run's. */
-function open({ settings, terminal, order }: Call, { run }: HandedIn): Promise<Session> {
-  if (!order.local) return openSession({ settings, terminal })
-  return openLocalSession({ settings, terminal, mayWrite: (other) => other === run })
-}
-
-/** Shows an import until it ends, answers what it asks, and tells its report. */
-export async function followImport(options: {
-  session: Pick<Session, 'client' | 'gone'>
-  handle: ImportHandle
-  terminal: Terminal
-  settings: Settings
-}): Promise<ImportReport> {
-  const { handle, terminal, settings } = options
-  const run = await followChanges<ImportProgress>({
-    ...options,
-    unit: 'rows',
-    nameOf: ({ kind }) => kind ?? 'import',
-    onQuestion: (progress, signal) => answerImport({ handle, progress, terminal, settings, signal }),
+export async function startImport({
+  settings,
+  terminal,
+  order,
+  session,
+  handed,
+}: Importing & { session: Session; handed: HandedIn }): Promise<Attached<typeof importFile>> {
+  const { handle, attached } = await attach<typeof importFile>({
+    client: session.client,
+    taskQueue: settings.taskQueue,
+    workflow: 'importFile',
+    workflowId: handed.run,
+    input: toInput({ order, session, handed, isInteractive: terminal.isInteractive }),
+    summary: `${order.kind} from a file`,
   })
-  return await reportImport({ run, terminal, settings })
+  if (attached) await handed.remove()
+  return { handle, attached: attached || handed.before === 'unfinished' }
 }
 
-/** The same file again, and its run has ended: nothing is sent, and the exit code says so from the second time on. */
-async function tellFinished({ settings, terminal, run }: Call & { run: string }): Promise<void> {
+function toInput({
+  order,
+  session,
+  handed,
+  isInteractive,
+}: {
+  order: ImportOrder
+  session: Session
+  handed: HandedIn
+  isInteractive: boolean
+}): ImportInput {
+  const { kind, columns, dryRun, onInvalid, done, existing, sendAgain, expect, waitForApproval } = order
+  const { canary, maxFailures, requestsPerSecond } = order
+  const isAsked = isInteractive && !order.yes && session.identity.mode === 'live' && !order.detach
+  return {
+    kind,
+    ...handed.input,
+    ...(columns && { columns }),
+    dryRun,
+    onInvalid,
+    done,
+    existing,
+    ...(sendAgain.length > 0 && { sendAgain }),
+    ...(expect.rows !== undefined && { expectRows: expect.rows }),
+    ...(expect.totals !== undefined && { expectTotals: { ...expect.totals } }),
+    ...(canary !== undefined && { canary }),
+    ...(maxFailures !== undefined && { maxFailures }),
+    ...(requestsPerSecond !== undefined && { requestsPerSecond }),
+    approval: waitForApproval,
+    confirmCanary: isAsked && importKinds[kind].does !== 'update',
+    attended: isInteractive && !order.detach,
+    identity: session.identity,
+  }
+}
+
+/** The same file again after its run has ended: nothing is sent, and from the second time on the exit code says so. */
+async function reportFinished({ settings, terminal, run }: Importing & { run: string }): Promise<void> {
   const { dataDir } = settings
   const wasShown = await access(join(importFolder({ dataDir, run }), runFiles.shown)).then(
     () => true,
     () => false,
   )
   terminal.note(
-    `The run ${run} of this file has ended, and nothing more was sent. --done skip sends what it left; --send-again --rows sends single rows once more.`,
+    `The run ${run} of this file has ended, and nothing more was sent. --done skip sends the remaining rows; --send-again --rows sends single rows once more.`,
   )
   await reportImport({ run, terminal, settings })
   if (wasShown) process.exitCode = exitCodes.refused

@@ -5,24 +5,25 @@ import { processSettings } from '../session/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-/** A command that tells a run one thing: `pause`, `unpause` or `stop`. */
+/** A command that sends a run one signal. */
 export function configureSignal(options: {
   command: Command
   terminal: Terminal
   signal: 'pause' | 'unpause' | 'stop'
-  said: string
+  /** Follows the name of the run in the answer. */
+  answer: string
 }): void {
-  const { command, terminal, signal, said } = options
+  const { command, terminal, signal, answer } = options
   command.argument('<run>', 'the workflow id of the run').action(async (run: string) => {
     await using client = await openClient(processSettings())
     try {
       await client.workflow.getHandle(run).signal(signal)
     } catch (error) {
       if (!(error instanceof WorkflowNotFoundError)) throw error
-      throw new RefusedError(`There is no run ${run} that has not ended.`, {
+      throw new RefusedError(`There is no active run ${run}.`, {
         hint: '`connector runs` lists the runs.',
       })
     }
-    terminal.result({ document: { run, signal }, text: `${run} ${said}` })
+    terminal.result({ document: { run, signal }, text: `${run} ${answer}` })
   })
 }

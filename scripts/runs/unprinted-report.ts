@@ -15,7 +15,7 @@ const recentMs = 3_600_000
 export function unprintedReport({ dataDir, key }: { dataDir: string; key: string }) {
   const path = join(dataDir, 'unprinted', `${toFileName(key)}.json`)
   return {
-    /** The workflow id of the run whose report was not printed; undefined where there is none, or it has not ended well. */
+    /** The workflow id of the run whose report was not printed; undefined if there is none, or it failed. */
     async find(client: Client): Promise<string | undefined> {
       const workflowId = await readNote<string>(path)
       if (workflowId === undefined) return undefined
@@ -35,4 +35,4 @@ export function unprintedReport({ dataDir, key }: { dataDir: string; key: string
 }
 
 export const unprintedNote = (run: string): string =>
-  `The run ${run} has ended, and its report was not printed yet. The same command once more starts the next run.`
+  `The run ${run} has ended and its report was not printed yet. Run the same command once more to start the next run.`

@@ -10,36 +10,35 @@ import {
 import type { ImportInput } from '../../core/imports/input.ts'
 import type { ImportPlan } from '../../core/imports/plan.ts'
 import type { importFile } from '../../workflows/import-file.ts'
-import { stopChangesOnInterrupt } from './follow-changes.ts'
-import { planOf } from './report-import.ts'
-import { followImport } from './run-import.ts'
+import { followImport } from './follow.ts'
+import { planOf, savedRecovery } from './report.ts'
+import { stopOnInterrupt } from './run-to-end.ts'
 import { openLocalSession } from '../session/local-session.ts'
-import { savedRecovery } from './recovery-folder.ts'
 import { openClient } from '../session/session.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import type { RunEnding } from '../../workflows/write-run/messages.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-/** A worker that lives answers in a second or two; one that has to read a long history anew, in ten. */
+/** A live worker answers in a second or two; one that has to replay a long history, in ten. */
 const answerWithinMs = 30_000
 
-/** Tells a running import something and waits for its answer; its refusal is told as ours. */
+/** Sends an update to a write run and waits for its answer; a refusal becomes the command's own. */
 export async function updateImport<T>({
   settings,
   run,
   name,
-  said,
+  input,
 }: {
   settings: Settings
   run: string
   name: 'approve' | 'setLimits' | 'resolve'
-  said: object
+  input: object
 }): Promise<T> {
   await using client = await openClient(settings)
   try {
     return await client.withDeadline(Date.now() + answerWithinMs, () =>
-      client.workflow.getHandle(run).executeUpdate<T, [object]>(name, { args: [said] }),
+      client.workflow.getHandle(run).executeUpdate<T, [object]>(name, { args: [input] }),
     )
   } catch (error) {
     throw toRefusal({ error, run })
@@ -49,22 +48,22 @@ export async function updateImport<T>({
 interface Resolving {
   settings: Settings
   run: string
-  said: object
+  input: object
 }
 
-/** Resolves a row of an import over servers that run already. */
+/** Resolves a row of an import through a running server and worker. */
 export async function resolveInImport(options: Resolving): Promise<string> {
   await findPlan(options)
   await using client = await openClient(options.settings)
   return await resolveBy({ ...options, client })
 }
 
-async function findPlan({ settings, run }: Omit<Resolving, 'said'>): Promise<ImportPlan> {
+async function findPlan({ settings, run }: Omit<Resolving, 'input'>): Promise<ImportPlan> {
   const plan = await planOf(settings, run)
   if (plan !== undefined) return plan
   if ((await savedRecovery(settings, run)) !== undefined)
     throw new RefusedError(`The recovery ${run} has ended, so there is nothing to resolve in it.`, {
-      hint: 'The next recovery looks at what needs attention then. While one runs, its update `resolve` does it.',
+      hint: 'The next recovery reads the list again. While one runs, its update `resolve` does it.',
     })
   throw new RefusedError(`There is no import ${run} in ${settings.dataDir}.`, {
     hint: '`connector runs` lists the runs.',
@@ -72,11 +71,11 @@ async function findPlan({ settings, run }: Omit<Resolving, 'said'>): Promise<Imp
 }
 
 /**
- * Resolves a row of an import, also of one that has ended: it is started again under its own name, does what that
- * leaves to be done, and ends anew.
+ * Resolves a row of an import, also of one that has ended: it is started again under its own name, does what is left
+ * to do, and ends again.
  */
 async function resolveBy({ client, ...resolving }: Resolving & { client: Client }): Promise<string> {
-  const { settings, run, said } = resolving
+  const { settings, run, input } = resolving
   const plan = await findPlan(resolving)
   const toStart = () =>
     new WithStartWorkflowOperation<typeof importFile>('importFile', {
@@ -90,7 +89,7 @@ async function resolveBy({ client, ...resolving }: Resolving & { client: Client 
     try {
       return await client.withDeadline(deadline, () =>
         client.workflow.executeUpdateWithStart<typeof importFile, string, [object]>('resolve', {
-          args: [said],
+          args: [input],
           startWorkflowOperation: toStart(),
         }),
       )
@@ -107,12 +106,12 @@ const isRunEnding = (error: unknown): boolean =>
   error.cause instanceof ApplicationFailure &&
   error.cause.type === ('RunEnding' satisfies RunEnding)
 
-/** However the run ended, it has ended. */
+/** However it ended, it has ended. */
 function unlessLate(error: unknown): void {
   if (!(error instanceof WorkflowFailedError)) throw error
 }
 
-/** Resolves it with a Temporal server and a worker of its own, and follows the run to its end. */
+/** Resolves it with its own Temporal server and worker, and follows the run to its end. */
 export async function resolveLocally({
   terminal,
   ...resolving
@@ -127,11 +126,12 @@ export async function resolveLocally({
   const { client } = session
   terminal.note(await resolveBy({ ...resolving, client }))
   const handle = client.workflow.getHandle<typeof importFile>(run)
-  using _interrupt = stopChangesOnInterrupt({ session, handle, terminal })
+  const stopNote = 'everything that was sent is on record'
+  using _interrupt = stopOnInterrupt({ session, handle, terminal, stopNote })
   await followImport({ session, handle, terminal, settings })
 }
 
-/** What starts the same run again. */
+/** The input that starts the same run again. */
 function inputOf(plan: ImportPlan): ImportInput {
   const { kind, file, lines, mapping, columns, onInvalid, done, existing, sendAgain, limits, identity } = plan
   return {
@@ -151,15 +151,15 @@ function inputOf(plan: ImportPlan): ImportInput {
 
 function toRefusal({ error, run }: { error: unknown; run: string }): unknown {
   if (error instanceof WorkflowNotFoundError)
-    return new RefusedError(`There is no run ${run} that has not ended.`, {
+    return new RefusedError(`There is no active run ${run}.`, {
       hint: '`connector runs` lists the runs.',
     })
   if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)
     return new RefusedError(
-      `No worker answered for ${run}; what was said may still be heard when one starts.`,
+      `No worker answered for ${run}; the update may still take effect when one starts.`,
       {
         cause: error,
-        hint: 'Start one with `connector worker` or `connector up`, and look at the report.',
+        hint: 'Start one with `connector worker` or `connector up`, and check the report.',
       },
     )
   if (error instanceof WorkflowUpdateFailedError && error.cause !== undefined)

@@ -1,7 +1,7 @@
 import { MultiBar } from 'cli-progress'
 import type { SingleBar } from 'cli-progress'
 import { toPrintable, toPrintableLine } from '../../core/runs/view/printable.ts'
-import { formatCount, formatDuration } from './format.ts'
+import { formatCount, formatDuration } from '../../core/runs/view/format.ts'
 
 export interface ProgressState {
   done: number

@@ -5,28 +5,22 @@ import { pathToFileURL } from 'node:url'
 import fc from 'fast-check'
 import type { Page } from 'playwright-core'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { Account } from '../../core/runs/view/view.ts'
+import { toCounts, type View } from '../../core/runs/view/view.ts'
 import { toReportPage } from '../../core/runs/view/html.ts'
 import { openBrowser } from './browser.ts'
 
-const begun = Date.UTC(2026, 10, 21, 2)
-const points = Array.from({ length: 40 }, (_, at) => ({
-  at: begun + at * 4_000,
-  done: Math.round(at ** 1.5 * 100),
-}))
-
-/** An account in which every text is this one. */
-const accountOf = (text: string): Account => ({
+/** A view in which every text is this one. */
+const viewOf = (text: string): View => ({
   title: text,
   run: text,
   identity: { mode: 'live', workspace: text, baseUrl: text },
   verdict: { word: text, tone: 'doubtful', meaning: text },
-  problems: [{ what: text, details: [text, text] }, { what: text }],
+  problems: [{ text, details: [text, text] }, { text }],
   counts: [
     { name: text, value: 1_234_567 },
     { name: text, value: 0 },
   ],
-  pace: { unit: text, points },
+  next: [{ text, command: text }],
   tables: [
     {
       title: text,
@@ -41,23 +35,29 @@ const accountOf = (text: string): Account => ({
   files: [{ name: text, about: text }],
 })
 
-const example: Account = {
+const example: View = {
   title: 'Import of retentions',
   run: 'import-retentions-20261121-093000',
   identity: { mode: 'live', workspace: 'acc_1234', baseUrl: 'https://billing.example.com' },
   verdict: {
     word: 'unproven',
     tone: 'doubtful',
-    meaning: 'Of some rows it is not known what became of them.',
+    meaning: 'The outcome of some rows is not known.',
   },
   problems: [
-    { what: '3 for a person: rows 17, 204, 1,331.' },
-    { what: 'Some values do not fit their columns.', details: ['aggregations.mrr: 4', 'phone: 1'] },
+    { text: '3 parked: rows 17, 204, 1,331.' },
+    { text: 'Some values do not fit their columns.', details: ['aggregations.mrr: 4', 'phone: 1'] },
   ],
-  counts: ['done', 'rejected', 'for a person', 'unknown', 'not sent yet', 'left out', 'not tried'].map(
-    (name, at) => ({ name, value: [2_991, 6, 3, 0, 0, 0, 0][at] ?? 0 }),
-  ),
-  pace: { unit: 'changes', points },
+  counts: toCounts({
+    done: 2_991,
+    rejected: 6,
+    parked: 3,
+    unknown: 0,
+    staged: 0,
+    skipped: 0,
+    notTried: 0,
+  }),
+  next: [{ text: '6 rows to fix', command: 'connector import retentions rejected.csv' }],
   tables: [
     {
       title: 'Control totals of the file',
@@ -78,10 +78,10 @@ async function folder(): Promise<string> {
   return made
 }
 
-/** Opens an account's page as a file, and notes all that it asks for. */
-async function show(account: Account, { width }: { width: number }) {
+/** Opens a view's page as a file, and notes all that it asks for. */
+async function show(view: View, { width }: { width: number }) {
   const path = join(await folder(), 'report.html')
-  await writeFile(path, toReportPage(account))
+  await writeFile(path, toReportPage(view))
   const browser = await openBrowser()
   const page = await browser.newPage({ viewport: { width, height: 800 } })
   const asked: string[] = []
@@ -98,14 +98,15 @@ const overflow = (page: Page) =>
   page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
 
 describe('a page of a report', () => {
-  test('says the verdict, then what to look at, then counts, progress and the rest', () => {
+  test('shows the verdict, then problems, next steps, counts and the rest', () => {
     const page = toReportPage(example)
     const order = [
       '<h1>Import of',
       'unproven</strong>',
       'Look at this',
+      'Next',
       'Counts',
-      'Progress',
+      '<svg',
       'Control',
       'Files',
     ]
@@ -113,31 +114,30 @@ describe('a page of a report', () => {
     expect(places).toEqual(places.toSorted((a, b) => a - b))
     expect(Math.min(...places)).toBeGreaterThan(0)
     expect(page).toContain('2,991')
-    expect(page).toContain('2026-11-21 02:00:00 UTC')
     expect(toReportPage({ ...example, problems: [] })).not.toContain('Look at this')
-    expect(toReportPage({ ...example, pace: { unit: 'x', points: [] } })).not.toContain('<svg')
+    expect(toReportPage({ ...example, counts: [{ name: 'records', value: 5 }] })).not.toContain('<svg')
     expect(toReportPage(example)).toBe(page)
   })
 
   test('shows any text as it is and never as markup', () => {
-    const frame = toReportPage(accountOf('x'))
+    const frame = toReportPage(viewOf('x'))
     const tags = (page: string) => page.match(/<[a-z/!][^>]*>/gi)?.map((tag) => tag.replace(/"[^"]*"/g, '""'))
     const nasty = fc.string({
       unit: fc.constantFrom('<', '>', '"', "'", '&', '/', 'a', ' ', '\u0000', '\ud800'),
     })
     fc.assert(
       fc.property(nasty, (text) => {
-        expect(tags(toReportPage(accountOf(text)))).toEqual(tags(frame))
+        expect(tags(toReportPage(viewOf(text)))).toEqual(tags(frame))
       }),
       { seed: 7 },
     )
-    expect(toReportPage(accountOf('evil\u202egpj'))).not.toContain('\u202e')
+    expect(toReportPage(viewOf('evil\u202egpj'))).not.toContain('\u202e')
   })
 
   test('runs nothing and asks for nothing, whatever got into its texts', async () => {
     const attack =
       '"><script>alert(1)</script><img src="http://127.0.0.1:9/x" onerror="alert(2)"><a href="javascript:alert(3)">'
-    const { page, asked, told, url } = await show(accountOf(attack), { width: 800 })
+    const { page, asked, told, url } = await show(viewOf(attack), { width: 800 })
     expect(asked).toEqual([url])
     expect(told).toEqual([])
     expect(await page.locator('h1').textContent()).toBe(attack)
@@ -148,10 +148,10 @@ describe('a page of a report', () => {
 
   test.each([
     ['a report', example],
-    ['words without end', accountOf('Donaudampfschifffahrtsgesellschaft'.repeat(8))],
-    ['long sentences', accountOf('one word after the other '.repeat(20))],
-  ])('fits a phone and paper: %s', async (_name, account) => {
-    const { page } = await show(account, { width: 360 })
+    ['words without end', viewOf('Donaudampfschifffahrtsgesellschaft'.repeat(8))],
+    ['long sentences', viewOf('one word after the other '.repeat(20))],
+  ])('fits a phone and paper: %s', async (_name, view) => {
+    const { page } = await show(view, { width: 360 })
     expect(await overflow(page)).toBe(0)
     // A4 less its margins, at 96 dots an inch.
     await page.setViewportSize({ width: 680, height: 1000 })
@@ -159,7 +159,7 @@ describe('a page of a report', () => {
     expect(await overflow(page)).toBe(0)
     const screenshots = process.env['REPORT_SCREENSHOTS']
     if (screenshots !== undefined) {
-      const name = join(screenshots, account.title.slice(0, 12))
+      const name = join(screenshots, view.title.slice(0, 12))
       await page.screenshot({ path: `${name}-print.png`, fullPage: true })
       await page.emulateMedia({ media: 'screen' })
       await page.setViewportSize({ width: 360, height: 800 })

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { describe, expect, it, vi } from 'vitest'
 import { toFailure } from '../../scripts/terminal/failures.ts'
-import { formatCount, formatDuration, formatTable } from '../../scripts/terminal/format.ts'
+import { formatCount, formatDuration, formatTable } from '../../core/runs/view/format.ts'
 import { createBars, createLines } from '../../scripts/terminal/progress.ts'
 import { createTerminal } from '../../scripts/terminal/terminal.ts'
 

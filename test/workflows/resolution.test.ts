@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { checkResolution, rowsOf } from '../../workflows/write-run/messages.ts'
-import { countResolved } from '../../workflows/write-run/parked.ts'
+import { countResolved } from '../../workflows/write-run/updates.ts'
 
 const person = { by: 'Ana', why: 'looked' }
 
@@ -14,11 +14,11 @@ test.each([
 })
 
 test.each([
-  [{ absent: true }, /Name the row/],
-  [{ row: 17, rows: [18], absent: true }, /Name the row/],
-  [{ rows: [], drop: true }, /Name the row/],
-  [{ rows: [1.5], drop: true }, /Name the row/],
-  [{ rows: [17, 18], exists: 'ret_1' }, /an id is of one record/],
+  [{ absent: true }, /Give the row/],
+  [{ row: 17, rows: [18], absent: true }, /Give the row/],
+  [{ rows: [], drop: true }, /Give the row/],
+  [{ rows: [1.5], drop: true }, /Give the row/],
+  [{ rows: [17, 18], exists: 'ret_1' }, /each record has its own id/],
   [{ rows: Array.from({ length: 1_001 }, (_, row) => row), drop: true }, /at most 1000 rows/],
 ])('a resolution without a meaning is refused with a sentence: %j', (said, message) => {
   expect(() => checkResolution({ ...said, ...person })).toThrow(message)

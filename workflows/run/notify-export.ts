@@ -1,7 +1,7 @@
 import type { ExportReport } from '../../core/exports/report.ts'
 import type { Notifier } from './notify.ts'
 
-/** Tells people how an export ended that did not fail as a whole. */
+/** Notifies people of the end of an export that did not fail as a whole. */
 export async function notifyOfExport(of: { notifier: Notifier; report: ExportReport }): Promise<void> {
   const { notifier, report } = of
   const { verdict, summary } = report
@@ -11,6 +11,6 @@ export async function notifyOfExport(of: { notifier: Notifier; report: ExportRep
   const published = report.exports.flatMap((one) => ('published' in one ? one.published : []))
   const warnings = published.flatMap((one) => one.warnings)
   if (warnings.length === 0) return await notifier.notify({ kind: 'ended', summary, report })
-  // Proven, and yet somebody has to decide: deletes that were held back.
+  // Proven, and yet a person has to decide: deletes that were held back.
   await notifier.notify({ kind: 'attention', summary: [summary, ...warnings].join('; '), report })
 }

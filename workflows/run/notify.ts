@@ -15,7 +15,7 @@ import type { Activities } from '../../activities/index.ts'
 import type { Notification, NotificationKind } from '../../core/notifications/notification.ts'
 import { deliverNotification } from '../deliver-notification.ts'
 import { shell } from '../../core/runs/view/shell.ts'
-import { escapeMarkdown } from './markdown.ts'
+import { escapeMarkdown } from '../../core/runs/view/markdown.ts'
 import { pausing } from './activity-options.ts'
 import { rethrowBug, rootFailure } from './unwrap-failure.ts'
 

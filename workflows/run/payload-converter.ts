@@ -2,8 +2,8 @@ import { defaultPayloadConverter, type PayloadConverter } from '@temporalio/comm
 import { unreadable } from './unreadable.ts'
 
 /**
- * Reads payloads as the SDK does, and gives a mark in the place of what it can't read: a workflow whose input is no
- * JSON would otherwise hang in a task that is tried again for ever. The interceptors refuse what carries the mark.
+ * Reads payloads as the SDK does, with a placeholder for those it can't read: a workflow whose input is not JSON would
+ * otherwise hang in a task that is retried without end. The interceptors refuse the placeholder.
  */
 export const payloadConverter: PayloadConverter = {
   toPayload: (value) => defaultPayloadConverter.toPayload(value),

@@ -4,8 +4,8 @@ import type { ExportPlan } from '../../core/exports/plan.ts'
 import { rethrowBug } from '../run/unwrap-failure.ts'
 
 /**
- * Publishes a finished read to each of its destinations. One that fails takes nothing from the others: they are
- * waited for, and what became of each is told.
+ * Publishes a finished read to each of its destinations. One that fails does not affect the others: each result is
+ * awaited and reported.
  */
 export async function publishEach(options: {
   resource: ExportPlan['resources'][number]

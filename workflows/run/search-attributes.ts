@@ -7,14 +7,14 @@ const needsPersonKey = defineSearchAttributeKey('NeedsPerson', SearchAttributeTy
 const resourceKey = defineSearchAttributeKey('Resource', SearchAttributeType.KEYWORD_LIST)
 
 interface Values {
-  /** How the run ended: `proven`, `unproven`, `stopped`, `failed`. */
+  /** `proven`, `unproven`, `stopped` or `failed`. */
   verdict?: string
   /** Whether a person has to look at it. */
   needsPerson?: boolean
   resources?: readonly string[]
 }
 
-/** What a run is found by in the Temporal UI: `Verdict = "unproven"`, `NeedsPerson = true`. */
+/** Finds a run in the Temporal UI: `Verdict = "unproven"`, `NeedsPerson = true`. */
 export interface SearchAttributes {
   /** Names those the server has, from the run's plan; before it, and for the others, nothing is set. */
   allow(plan: { searchAttributes?: readonly SearchAttributeName[] | undefined }): void
@@ -34,11 +34,11 @@ export function createSearchAttributes(): SearchAttributes {
     },
     set({ verdict, needsPerson, resources }) {
       if (allowed.length === 0) return
-      const isNews = needsPerson !== undefined && needsPerson !== needed
+      const hasChanged = needsPerson !== undefined && needsPerson !== needed
       needed = needsPerson ?? needed
       const pairs = [
         ...(verdict === undefined ? [] : [{ key: verdictKey, value: verdict }]),
-        ...(isNews ? [{ key: needsPersonKey, value: needsPerson }] : []),
+        ...(hasChanged ? [{ key: needsPersonKey, value: needsPerson }] : []),
         ...(resources === undefined ? [] : [{ key: resourceKey, value: [...resources] }]),
       ].filter(({ key }) => allowed.includes(key.name as SearchAttributeName))
       if (pairs.length > 0) upsertSearchAttributes(pairs)

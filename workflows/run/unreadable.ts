@@ -1,4 +1,4 @@
-/** Marks what stands for a payload that is no JSON. */
+/** The placeholder of a payload that is not JSON. */
 export const unreadable = '__unreadable'
 
 export const isUnreadable = (value: unknown): boolean =>

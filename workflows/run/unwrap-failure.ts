@@ -15,7 +15,7 @@ export function throwRootFailure(error: unknown): never {
 }
 
 /**
- * Passes on what is no failure of Temporal's. Every catch-all calls it first: a run ends only by a TemporalFailure.
+ * Rethrows what is not a failure of Temporal's. Every catch-all calls it first: a run ends only by a TemporalFailure.
  * Anything else is a bug (a TypeError) or a continue-as-new and must leave the workflow without another command. A
  * bug then fails the workflow task, which Temporal retries until fixed code is deployed, and the run resumes.
  * @throws the error itself, unless it is a TemporalFailure

@@ -5,10 +5,12 @@ import type { ChangeRun, RunEnd } from '../../core/runs/run-files.ts'
 import type { ControlText, RunControl } from '../run/control.ts'
 import type { Notifier, RunNotification } from '../run/notify.ts'
 import type { SearchAttributes } from '../run/search-attributes.ts'
-import type { OperatorState, OperatorText, WriteResult } from './operator.ts'
-import type { WriteProgress } from './progress.ts'
+import type { OperatorState, OperatorText, WriteResult } from './operator-state.ts'
+import type { View } from '../../core/runs/view/view.ts'
+import type { StagedChanges, WriteProgress } from './progress.ts'
+import type { ViewText } from './view.ts'
 
-/** What of its plan a write run needs here; the job's own steps read the rest. */
+/** The part of a plan that the write run itself needs; the job's own steps read the rest. */
 export interface WritePlan extends ChangeRun {
   limits: object
   dryRun: boolean
@@ -19,14 +21,7 @@ export interface WritePlan extends ChangeRun {
   eventsPerExecution?: number
 }
 
-export interface StagedChanges {
-  /** How many changes are to be sent. */
-  open: number
-  /** The rows that go first. */
-  canary: readonly number[]
-}
-
-/** What one segment of sending hands on to the next, over continue-as-new too. */
+/** Passed from one segment of sending to the next, also over continue-as-new. */
 export interface SendState {
   breakers: SendStep['breakers']
   claims: number
@@ -46,7 +41,7 @@ export interface WriteRun<Plan = WritePlan, Progress = WriteProgress> {
   notifier: Notifier
 }
 
-/** What one execution hands to the next, where a history grew long. */
+/** Passed from one execution to the next when a history has grown long. */
 export interface Continued<Plan = WritePlan, Staged = StagedChanges, Progress = WriteProgress> {
   plan: Opened<Plan>
   staged: Staged
@@ -57,7 +52,7 @@ export interface Continued<Plan = WritePlan, Staged = StagedChanges, Progress = 
 
 type CloseInput = RunRef & RunEnd
 
-/** What an import and a recovery have of their own. Everything else about a run that writes is in `writeRun`. */
+/** The differences between an import and a recovery. Everything else about a write run is in `writeRun`. */
 export interface WriteJob<
   Plan extends WritePlan = WritePlan,
   Staged extends StagedChanges = StagedChanges,
@@ -74,7 +69,7 @@ export interface WriteJob<
     notApproved: string
   }
   progress: Progress
-  describe(progress: Progress): string
+  describe(progress: Progress): ViewText
   open(): Promise<Opened<Plan>>
   resourcesOf(plan: Plan): string[]
   stage: {
@@ -94,14 +89,14 @@ export interface WriteJob<
     canary: { rows: readonly number[]; failed: readonly string[] },
   ): Promise<RunEnd | undefined>
   onBound(run: WriteRun<Plan, Progress>, bound: 'maxChanges' | 'maxFailures'): Promise<RunEnd | 'continue'>
-  /** After the sending: finds out what it has done to the service. */
+  /** After sending: compares the result with the service. */
   prove?(run: WriteRun<Plan, Progress>, end: RunEnd): Promise<RunEnd>
-  close(input: CloseInput): Promise<Result>
+  close(input: CloseInput): Promise<{ result: Result; view: View }>
   /** The failure of a run that has failed, from the cause and the report. */
   failure(failed: { why: string; result: Result }): { type: string; message: string }
-  /** What a person types to see to parked rows. */
+  /** The command that settles parked rows. */
   parkedCommand(result: Result): string
-  /** What a dry run tells people instead of its plain end. */
+  /** Notified of a dry run instead of its plain end. */
   attention?(preview: { plan: Plan; staged: Staged; result: Result }): RunNotification | undefined
   continued?: Continued<Plan, Staged, Progress> | undefined
   /** Begins a new execution of the workflow. Without it, a run has one execution only. */

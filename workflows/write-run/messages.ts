@@ -1,6 +1,6 @@
 import { ApplicationFailure } from '@temporalio/workflow'
 import type { Decision as Resolved } from '../../core/changes/reconcile/resolve.ts'
-import type { ReportCounts } from '../../core/runs/counts.ts'
+import type { ReportCounts } from '../../core/runs/view/counts.ts'
 import type { WriteProgress } from './progress.ts'
 
 // The messages that people send to a running write run, and their validation.
@@ -8,15 +8,15 @@ import type { WriteProgress } from './progress.ts'
 export interface Approval {
   by: string
   why: string
-  /** How many are deleted; needed for deletes only. */
+  /** The number of deletes; required for deletes only. */
   count?: number
 }
 
 export interface Resolution {
-  /** One row or several, of which the same is true. */
+  /** One row, or several with the same outcome. */
   row?: number
   rows?: number[]
-  /** The id under which the service has it, or that it is not there, or that it is to be left. */
+  /** The id under which the service has it; or that the service does not have it; or that it is skipped. */
   exists?: string
   absent?: true
   drop?: true
@@ -32,10 +32,9 @@ export interface ReportQuestion {
   page?: number
 }
 
-/** The rows that it is about. */
 export const rowsOf = ({ row, rows }: Resolution): number[] => rows ?? (row === undefined ? [] : [row])
 
-/** So many rows make one step of seconds. */
+/** Enough rows for a step of some seconds. */
 const mostResolved = 1_000
 
 export function decisionOf({ exists, absent }: Resolution): Resolved {
@@ -45,17 +44,19 @@ export function decisionOf({ exists, absent }: Resolution): Resolved {
 
 const refused = (message: string) => ApplicationFailure.nonRetryable(message, 'InvalidInput')
 
-export function checkApproval(said: unknown, { waitingFor }: WriteProgress): void {
-  const { by, why, count } = namedFields(said, ['by', 'why', 'count'])
+export function checkApproval(input: unknown, { waitingFor }: WriteProgress): void {
+  const { by, why, count } = namedFields(input, ['by', 'why', 'count'])
   checkPerson({ by, why })
-  if (waitingFor === undefined) throw refused('The run waits for no approval.')
+  if (waitingFor === undefined) throw refused('The run is not waiting for approval.')
   if (waitingFor.count !== undefined && count !== waitingFor.count)
-    throw refused(`Type how many are deleted: "count": ${waitingFor.count}.`)
+    throw refused(`Confirm the number of deletes: "count": ${waitingFor.count}.`)
 }
 
-/** Somebody else was quicker, or nobody was quick enough. */
+/** Another person was quicker, or the time was up. */
 export const isOver = (by: string) =>
-  refused(`What ${by} answered is over, so nothing was approved by it; look what the run waits for now.`)
+  refused(
+    `${by} answered a question that is no longer open, so nothing was approved. Check the run's status.`,
+  )
 
 /** The type of the failure that refuses an update while the run reports. */
 export type RunEnding = 'RunEnding'
@@ -66,53 +67,59 @@ export const isEnding = () =>
     'RunEnding' satisfies RunEnding,
   )
 
-/** Far more than any service is asked at once; what is looked up together is held in memory together. */
+/** Far more than any service takes; lookups in flight are held in memory together. */
 const mostInFlight = 100
 
-export function checkLimits(said: unknown, names: readonly string[]): void {
-  const { by: _by, why: _why, ...limits } = namedFields(said, [...names, 'by', 'why'])
-  if (Object.keys(limits).length === 0) throw refused(`Name one of ${names.join(', ')}.`)
+interface Bounds {
+  least: number
+  most?: number
+  isWhole?: boolean
+}
+
+const boundsOf: Readonly<Record<string, Bounds>> = {
+  requestsPerSecond: { least: Number.MIN_VALUE },
+  concurrency: { least: 1, most: mostInFlight, isWhole: true },
+  maxFailureShare: { least: 0, most: 1 },
+}
+
+export function checkLimits(input: unknown, names: readonly string[]): void {
+  const { by: _by, why: _why, ...limits } = namedFields(input, [...names, 'by', 'why'])
+  if (Object.keys(limits).length === 0) throw refused(`Set at least one of ${names.join(', ')}.`)
   for (const [name, value] of Object.entries(limits)) {
-    const least = name === 'requestsPerSecond' ? Number.MIN_VALUE : name === 'concurrency' ? 1 : 0
-    const isWhole = name === 'requestsPerSecond' || name === 'maxFailureShare' || Number.isInteger(value)
-    const most = name === 'maxFailureShare' ? 1 : name === 'concurrency' ? mostInFlight : Infinity
-    if (typeof value !== 'number' || !(value >= least) || value > most || !isWhole)
-      throw refused(`${name}: ${String(value)} is no ${isWhole ? '' : 'whole '}number that it may be.`)
+    const { least, most = Infinity, isWhole = false } = boundsOf[name] ?? { least: 0, isWhole: true }
+    if (typeof value === 'number' && value >= least && value <= most && (!isWhole || Number.isInteger(value)))
+      continue
+    const from = least === Number.MIN_VALUE ? 'above 0' : `of at least ${least}`
+    const to = most === Infinity ? '' : ` and at most ${most}`
+    throw refused(`${name} must be a ${isWhole ? 'whole ' : ''}number ${from}${to}, not ${String(value)}.`)
   }
 }
 
-export function checkResolution(said: unknown): void {
-  const { row, rows, exists, absent, drop, by, why } = namedFields(said, [
-    'row',
-    'rows',
-    'exists',
-    'absent',
-    'drop',
-    'by',
-    'why',
-  ])
+export function checkResolution(input: unknown): void {
+  const names = ['row', 'rows', 'exists', 'absent', 'drop', 'by', 'why']
+  const { row, rows, exists, absent, drop, by, why } = namedFields(input, names)
   checkPerson({ by, why })
   const named = row === undefined ? rows : rows === undefined ? [row] : undefined
-  if (!Array.isArray(named) || named.length === 0 || !named.every((one) => Number.isInteger(one)))
-    throw refused('Name the row, as parked.csv does: "row": 17, or several of them: "rows": [17, 18].')
-  if (named.length > mostResolved) throw refused(`Name at most ${mostResolved} rows at once.`)
+  if (!Array.isArray(named) || named.length === 0 || !named.every((number) => Number.isInteger(number)))
+    throw refused('Give the row as parked.csv numbers it, "row": 17, or several, "rows": [17, 18].')
+  if (named.length > mostResolved) throw refused(`Give at most ${mostResolved} rows at once.`)
   const decisions = [typeof exists === 'string' && exists !== '', absent === true, drop === true]
   if (decisions.filter(Boolean).length !== 1)
-    throw refused('Say one of "exists": "<id>", "absent": true, "drop": true.')
+    throw refused('Give exactly one of "exists": "<id>", "absent": true and "drop": true.')
   if (exists !== undefined && named.length > 1)
-    throw refused('Name one row with "exists": an id is of one record.')
+    throw refused('Give one row with "exists": each record has its own id.')
 }
 
 function checkPerson({ by, why }: { by?: unknown; why?: unknown }): void {
-  if (typeof by !== 'string' || by.trim() === '') throw refused('Say who you are: "by".')
-  if (typeof why !== 'string' || why.trim() === '') throw refused('Say why: "why".')
+  if (typeof by !== 'string' || by.trim() === '') throw refused('Give your name as "by".')
+  if (typeof why !== 'string' || why.trim() === '') throw refused('Give the reason as "why".')
 }
 
-function namedFields(said: unknown, names: readonly string[]): Record<string, unknown> {
-  if (typeof said !== 'object' || said === null || Array.isArray(said))
-    throw refused(`Give one object with ${names.join(', ')}.`)
-  const unknown = Object.keys(said).find((name) => !names.includes(name))
+function namedFields(input: unknown, names: readonly string[]): Record<string, unknown> {
+  if (typeof input !== 'object' || input === null || Array.isArray(input))
+    throw refused(`Give one object with the fields ${names.join(', ')}.`)
+  const unknown = Object.keys(input).find((name) => !names.includes(name))
   if (unknown !== undefined)
     throw refused(`There is no field ${unknown}; the fields are ${names.join(', ')}.`)
-  return said as Record<string, unknown>
+  return input as Record<string, unknown>
 }

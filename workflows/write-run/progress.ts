@@ -1,19 +1,22 @@
-import type { ReportCounts } from '../../core/runs/counts.ts'
+import type { ReportCounts } from '../../core/runs/view/counts.ts'
 import type { Identity } from '../../core/runs/identity.ts'
-import type { Pace } from '../run/throughput.ts'
+import type { Table } from '../../core/runs/view/view.ts'
+import type { Throughput } from '../run/throughput.ts'
 
-/** What the run waits for a person to approve. */
-export type WaitingFor = 'approval' | 'canary' | 'breaker'
-
-/** Changes of a run that a person has to find out about. */
-export interface Parked {
-  counts?: ReportCounts
-  /** The first parked rows, as of the last segment. */
-  parkedRows?: number[]
+export interface StagedChanges {
+  /** How many changes are to be sent. */
+  open: number
+  /** The rows that go first. */
+  canary: readonly number[]
+  /** What is staged, as Current Details show it. */
+  tables: readonly Table[]
 }
 
-/** Where a write run is, as the query `status` answers. */
-export interface WriteProgress<Staged = unknown> extends Parked {
+/** What a person is asked to approve. */
+export type WaitingFor = 'approval' | 'canary' | 'breaker'
+
+/** The progress of a write run, as the query `status` answers. */
+export interface WriteProgress<Staged = StagedChanges> {
   phase:
     | 'checking'
     | 'staging'
@@ -21,22 +24,29 @@ export interface WriteProgress<Staged = unknown> extends Parked {
     | 'waiting for approval'
     | 'canary'
     | 'sending'
-    | 'looking'
+    | 'looking up'
     | 'paused'
     | 'stopping'
     | 'proving'
     | 'reporting'
     | 'ended'
   run?: string
+  counts?: ReportCounts
+  /** The first parked rows, as of the last segment. */
+  parkedRows?: number[]
   identity?: Identity
   limits: object
   staged?: Staged
-  waitingFor?: { what: WaitingFor; /** Deletes: to be typed. */ count?: number; until: string }
+  waitingFor?: {
+    question: WaitingFor
+    /** The number of deletes, to be confirmed. */ count?: number
+    until: string
+  }
   /** When an open breaker tries again. */
   breakerUntil?: string
   /** When the next lookup or the next attempt is due. */
   nextAt?: string
   /** Of the last segment, while changes are left to send. */
-  pace?: Pace
+  throughput?: Throughput
   summary?: string
 }

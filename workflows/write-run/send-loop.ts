@@ -9,8 +9,9 @@ import type { SendStep } from '../../core/changes/send/send-for.ts'
 import type { RunEnd } from '../../core/runs/run-files.ts'
 import { shell } from '../../core/runs/view/shell.ts'
 import { refOf } from '../run/ref-of.ts'
-import { toPace } from '../run/throughput.ts'
-import type { SendState, StagedChanges, Working } from './job.ts'
+import { toThroughput } from '../run/throughput.ts'
+import type { SendState, Working } from './job.ts'
+import type { StagedChanges } from './progress.ts'
 
 const firstSegmentSeconds = 15
 const longestSegmentSeconds = 600
@@ -31,7 +32,7 @@ export async function sendStaged(sending: Sending): Promise<RunEnd> {
   const { approval, confirmCanary } = sending.job.questions(plan, staged)
   const seconds = plan.approvalMs / 1000
   if (staged.open > 0 && approval !== undefined) {
-    if (!(await operator.ask({ what: 'approval', seconds, ...approval }))) return notApproved(sending)
+    if (!(await operator.ask({ question: 'approval', seconds, ...approval }))) return notApproved(sending)
   }
   for (let rows = staged.canary; rows.length > 0;) {
     const step = await sendSegments(sending, rows)
@@ -41,7 +42,7 @@ export async function sendStaged(sending: Sending): Promise<RunEnd> {
     rows = step.nextCanary ?? []
   }
   if (confirmCanary && staged.open > staged.canary.length) {
-    if (!(await operator.ask({ what: 'canary', seconds }))) return notApproved(sending)
+    if (!(await operator.ask({ question: 'canary', seconds }))) return notApproved(sending)
   }
   return await sendRemaining(sending)
 }
@@ -110,10 +111,10 @@ function showStep(sending: Sending, segment: { step: SendStep; ms: number; isCan
   const { step, ms, isCanary } = segment
   const left = step.counts.staged
   const done = (progress.counts?.staged ?? staged.open) - left
-  // A canary is over too soon to tell, and the wait between two segments is no throughput.
-  const pace = isCanary ? undefined : toPace({ done, left, ms, now: Date.now() })
-  delete progress.pace
-  if (pace !== undefined) progress.pace = pace
+  // A canary is too short to measure, and the wait between two segments is not work.
+  const throughput = isCanary ? undefined : toThroughput({ done, left, ms, now: Date.now() })
+  delete progress.throughput
+  if (throughput !== undefined) progress.throughput = throughput
   if (step.nextAt !== undefined) progress.nextAt = new Date(step.nextAt).toISOString()
   progress.counts = step.counts
   progress.parkedRows = step.parkedRows ?? []
@@ -126,7 +127,7 @@ async function notifyOfBreaker({ state, notifier }: Sending, { ended, counts }: 
   state.isBreakerOpen = ended === 'breaker'
   if (!opens) return
   const { done, rejected, parked } = counts
-  const summary = `${done} done, ${rejected} rejected, ${parked} parked. It tries single changes after waits that grow.`
+  const summary = `${done} done, ${rejected} rejected, ${parked} parked. Single trials follow at growing intervals.`
   const command = shell`connector status ${workflowInfo().workflowId}`
   await notifier.notify({ kind: 'breaker', key: new Date().toISOString(), summary, command })
 }
@@ -139,7 +140,7 @@ async function endAfter(sending: Sending, step: SendStep): Promise<RunEnd | 'con
   if (step.ended !== 'breaker' || step.givenUp.length === 0 || step.nextAt !== undefined) return undefined
   const giveUp = (why: string): RunEnd => ({ how: 'finished', giveUp: true, why })
   if (!plan.attended) return giveUp('too many changes failed, and so did every trial after it')
-  if (!(await operator.ask({ what: 'breaker', seconds: plan.approvalMs / 1000 })))
+  if (!(await operator.ask({ question: 'breaker', seconds: plan.approvalMs / 1000 })))
     return control.stopping
       ? { how: 'stopped', giveUp: false, why: job.text.stopped }
       : giveUp('the breaker is open, and nobody closed it in time')
@@ -156,7 +157,10 @@ async function waitUntilDue(sending: Sending, { ended, nextAt }: SendStep): Prom
   show()
   // A stop, a pause and a resolved row end the wait.
   const { resolved } = operator
-  await condition(() => control.stopping || control.paused || operator.resolved > resolved, ms)
+  const summary =
+    ended === 'breaker' ? 'waits for the next trial of the breaker' : 'waits until the next change is due'
+  const isInterrupted = () => control.stopping || control.paused || operator.resolved > resolved
+  await condition(isInterrupted, ms, { summary })
   delete progress.breakerUntil
 }
 
@@ -165,7 +169,7 @@ async function continueWhereLong(sending: Sending): Promise<void> {
   const { job, plan, staged, progress, control, state } = sending
   if (job.continueAs === undefined || !isHistoryLong(workflowInfo(), plan)) return
   await condition(allHandlersFinished)
-  // A stop may have come meanwhile, and the next execution would not know of it.
+  // A stop may have arrived meanwhile, and the next execution would not know of it.
   if (control.stopping) return
   await job.continueAs({ plan, staged, state, progress, paused: control.paused })
 }

@@ -12,10 +12,13 @@ import { createNotifier } from '../run/notify.ts'
 import { refOf } from '../run/ref-of.ts'
 import { createSearchAttributes } from '../run/search-attributes.ts'
 import { rethrowBug } from '../run/unwrap-failure.ts'
-import type { SendState, StagedChanges, Working, WriteJob, WritePlan } from './job.ts'
-import { registerOperatorHandlers, type WriteResult } from './operator.ts'
-import type { WriteProgress } from './progress.ts'
+import { toMarkdown } from '../../core/runs/view/markdown.ts'
+import type { SendState, Working, WriteJob, WritePlan } from './job.ts'
+import type { WriteResult } from './operator-state.ts'
+import { registerOperatorHandlers } from './operator.ts'
+import type { StagedChanges, WriteProgress } from './progress.ts'
 import { newSendState, sendRemaining, sendStaged } from './send-loop.ts'
+import { toLiveView } from './view.ts'
 
 /**
  * A run that writes to the service: opens its plan, stages every change before the first is sent, asks for approval,
@@ -32,9 +35,11 @@ export async function writeRun<
   const attributes = createSearchAttributes()
   const notifier = createNotifier()
   const show = () => {
-    setCurrentDetails(job.describe(progress))
-    // Finds the runs that wait for a person; how a run ended is set at its end.
-    if (progress.phase !== 'ended') attributes.set({ needsPerson: progress.waitingFor !== undefined })
+    // An ended run keeps the view of its report.
+    if (progress.phase === 'ended') return
+    setCurrentDetails(toMarkdown(toLiveView(progress, job.describe(progress))))
+    // Finds the runs that wait for a person; the verdict is set at the end.
+    attributes.set({ needsPerson: progress.waitingFor !== undefined })
   }
   const control = controlRun({
     text: text.control,
@@ -131,16 +136,16 @@ async function close({ job, plan, operator, progress, show }: Working, end: RunE
   await operator.close()
   progress.phase = 'reporting'
   show()
-  const result = await job.close({ ...refOf(plan), ...end })
+  const { result, view } = await job.close({ ...refOf(plan), ...end })
   operator.result = result
   progress.counts = result.counts
   progress.summary = result.summary
   progress.phase = 'ended'
-  show()
+  setCurrentDetails(toMarkdown(view))
   return result
 }
 
-/** Sets what the run is found by, and notifies people of its end. */
+/** Sets the search attributes of the end, and notifies people of it. */
 async function announce(
   { job, plan, control, notifier, attributes }: Working,
   { staged, result }: { staged: StagedChanges | undefined; result: WriteResult },
@@ -158,6 +163,6 @@ async function announce(
       command: job.parkedCommand(result),
       report: result,
     })
-  const isAsWanted = verdict !== 'unproven' || control.stopping
-  await notifier.notify({ kind: isAsWanted ? 'ended' : 'unproven', summary, report: result })
+  const isExpected = verdict !== 'unproven' || control.stopping
+  await notifier.notify({ kind: isExpected ? 'ended' : 'unproven', summary, report: result })
 }

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { ReportCounts } from '../../runs/counts.ts'
+import type { ReportCounts } from '../../runs/view/counts.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { ClaimJournal } from '../claim-journal.ts'
 import { hasFailed } from '../outcomes.ts'

@@ -6,7 +6,6 @@ import { PartsDamagedError } from '../../destinations/errors.ts'
 import type { IdOutcome, IdState } from '../../reading/id-state.ts'
 import type { ReadOutcome } from '../../reading/outcome.ts'
 import type { ReadState } from '../../reading/state.ts'
-import type { PaceState } from '../../runs/view/throughput.ts'
 import { InvalidInput } from '../../runs/errors.ts'
 
 /** What a read goes on from, and the account it ends with: of a list, or of documents by id. */
@@ -23,8 +22,6 @@ export interface Checkpoint {
   read: AnyReadState
   /** ISO 8601, this machine's clock. */
   savedAt: string
-  /** How many records came when. */
-  pace?: PaceState
   /** Set by the last checkpoint of a read. */
   outcome?: AnyOutcome
 }

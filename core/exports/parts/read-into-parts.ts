@@ -2,7 +2,6 @@ import type { Billing } from '../../billing/client.ts'
 import { allResources } from '../../billing/resources/all-resources.ts'
 import { isDocumentName } from '../../billing/resources/documents.ts'
 import type { Progress } from '../../reading/state.ts'
-import { Pace } from '../../runs/view/throughput.ts'
 import { createRowEncoder } from '../../tables/row-encoder.ts'
 import {
   nextCheckpointName,
@@ -44,7 +43,6 @@ export function openSegment(setup: SegmentSetup) {
     privacy: { exclude, hash, hashKey: deps.hashKey },
   })
   const files = openPartFiles({ folder, name, kept: from?.parts ?? [] })
-  const pace = new Pace(from?.pace)
   const drift: Record<string, number> = { ...from?.drift }
   let written: WrittenSet | undefined
   let taken: AnyReadState | undefined = from?.read
@@ -76,7 +74,6 @@ export function openSegment(setup: SegmentSetup) {
     for (const [field, count] of Object.entries(rows.drift)) drift[field] = (drift[field] ?? 0) + count
     taken = step.state
     progress = step.progress
-    pace.add(Date.now(), step.records.length)
   }
 
   /** What has no id is known again by all that it is, where the read may meet it twice. */
@@ -98,7 +95,7 @@ export function openSegment(setup: SegmentSetup) {
   async function save(state: AnyReadState, outcome?: AnyOutcome): Promise<Checkpoint> {
     const parts = await files.settle()
     const savedAt = new Date().toISOString()
-    const told = { name, parts, drift, pace: pace.state(), read: state, savedAt }
+    const told = { name, parts, drift, read: state, savedAt }
     const checkpoint = { ...told, ...(outcome && { outcome }) }
     await saveCheckpoint(folder, checkpoint)
     return checkpoint

@@ -5,7 +5,7 @@ import { type Candidate, toBody } from './candidate.ts'
 import { becauseOf, isReason } from '../reasons.ts'
 import { isLongEnough, type RecoveryPlan } from '../plan.ts'
 
-/** What narrows a recovery down, and is too long for a workflow's history. */
+/** The filters of a recovery that are too long for a workflow's history. */
 export interface Narrowing {
   /** Only subscriptions of these customers. */
   customers?: readonly string[]
@@ -34,9 +34,8 @@ interface SelectOptions extends Narrowing {
 }
 
 /**
- * Settles what becomes of each candidate, those that have waited longest first: tried, for a person, resumed not
- * long ago, or beyond the bound. Times are held against the run's start, so that the same candidates always give
- * the same rows.
+ * Decides about each candidate, those that have waited longest first: resumed, left to a person, resumed recently, or
+ * beyond the bound. Times are compared with the run's start, so that the same candidates always give the same rows.
  */
 export function selectCandidates(options: SelectOptions): Selection {
   const { plan, history } = options
@@ -67,7 +66,7 @@ export function selectCandidates(options: SelectOptions): Selection {
 }
 
 const beyondBound = ({ limits }: RecoveryPlan) =>
-  `only ${limits.maxChanges} are resumed in one run (maxChanges); the same input goes on with the next`
+  `only ${limits.maxChanges} are resumed in one run (maxChanges); the same input resumes the next ones`
 
 /** Those that need attention longest first; each once. */
 function inOrder(candidates: readonly Candidate[]): Candidate[] {
@@ -120,12 +119,12 @@ function whyClosed(
 }
 
 /**
- * What falls again so soon after our own resume is the same trouble: a charge may fail long after the look, and a
- * subscription that falls every day after it was resumed would be resumed every night for ever.
+ * A subscription that falls again so soon after our own resume has the same trouble: a charge may fail long after the
+ * lookup, and one that falls every day after its resume would otherwise be resumed every day without end.
  */
 const sameTroubleMs = 24 * 3_600_000
 
-/** The resume requests that count on: in the same trouble, as the last look saw it, or fallen soon after the last of them. */
+/** The resume requests that still count: in the same trouble, as the last lookup saw it, or fallen soon after the last one. */
 function attemptsBefore({ since }: Candidate, past: KeyHistory | undefined): number {
   if (past === undefined) return 0
   const { attempts, lastSentAt, answer } = past
@@ -143,7 +142,7 @@ function sinceSeen(answer: string | null): string | undefined {
     const facts = JSON.parse(answer ?? 'null') as { needs_attention?: unknown } | null
     return typeof facts?.needs_attention === 'string' ? facts.needs_attention : undefined
   } catch {
-    // An answer that was cut short is no look.
+    // An answer that was cut short is no lookup.
     return undefined
   }
 }

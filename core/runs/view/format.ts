@@ -1,20 +1,63 @@
+import { toPrintableLine } from './printable.ts'
+
 const counts = new Intl.NumberFormat('en')
 
+/** 12345 → `12,345`. */
 export const formatCount = (count: number): string => counts.format(count)
 
-/** `2026-11-21 02:00:07 UTC`: a page is read where nobody knows the reader's zone. */
-export function formatTime(at: number | string): string {
+/** `2026-11-21 02:00:07 UTC`: a page is read in time zones that nobody knows. */
+export function formatTime(at: number | string, to: 'seconds' | 'minutes' = 'seconds'): string {
   const date = new Date(at)
   if (Number.isNaN(date.getTime())) return String(at)
-  return `${date.toISOString().slice(0, 19).replace('T', ' ')} UTC`
+  const end = to === 'minutes' ? 16 : 19
+  return `${date.toISOString().slice(0, end).replace('T', ' ')} UTC`
 }
 
-/** A length of time, with two units at most. */
-export function formatTook(ms: number): string {
+/** A duration, with two units at most. */
+export function formatDuration(ms: number): string {
+  if (ms < 950) return `${Math.round(ms)} ms`
   if (ms < 9_950) return `${(ms / 1000).toFixed(1)} s`
   const seconds = Math.round(ms / 1000)
   if (seconds < 60) return `${seconds} s`
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`
   const minutes = Math.round(seconds / 60)
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+}
+
+type Cell = string | number
+
+/** Amounts are texts, so that no digit is lost. */
+const isNumeric = (cell: Cell | undefined): boolean =>
+  typeof cell === 'number' || cell === '' || /^-?\d+(\.\d+)?$/.test(cell ?? '')
+
+/** Which columns hold numbers only, and are aligned right. */
+export const numericColumns = ({
+  head,
+  rows,
+}: {
+  head: readonly string[]
+  rows: readonly (readonly Cell[])[]
+}): boolean[] =>
+  head.map(
+    (_, column) => rows.some((row) => row[column] !== '') && rows.every((row) => isNumeric(row[column])),
+  )
+
+/** Columns as wide as their widest cell. Cells that are numbers are counts. */
+export function formatTable(table: { head: readonly string[]; rows: readonly (readonly Cell[])[] }): string {
+  const cells = [
+    table.head.map(toPrintableLine),
+    ...table.rows.map((row) =>
+      row.map((cell) => (typeof cell === 'number' ? formatCount(cell) : toPrintableLine(cell))),
+    ),
+  ]
+  const widths = table.head.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)))
+  const isRight = numericColumns(table)
+  const line = (row: readonly string[]) =>
+    row
+      .map((cell, column) =>
+        isRight[column] ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0),
+      )
+      .join('  ')
+      .trimEnd()
+  return cells.map(line).join('\n')
 }

@@ -1,15 +1,16 @@
-import type { Account, AccountTable, Problem } from './view.ts'
-import { formatCount } from './format.ts'
+import { formatCount, numericColumns } from './format.ts'
 import { html, Html } from './html-template.ts'
-import { toPlot } from './plot.ts'
+import { piecesOf, type Sentence } from './sentence.ts'
 import { style } from './style.ts'
+import type { Count, NextStep, Problem, Table, View } from './view.ts'
 
 /** What a browser may do with the page: show it. No script runs and nothing is fetched, whatever got into a text. */
 const policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
-/** An account as one static file that can be mailed, printed and read on a phone: problems first. */
-export function toReportPage(account: Account): string {
-  const { title, run, verdict, problems, pace, tables = [], facts, files = [] } = account
+/** A view as one static file that can be mailed, printed and read on a phone: problems first. */
+export function toReportPage(view: View): string {
+  const { title, run, verdict, summary, problems = [], next = [], counts = [] } = view
+  const { tables = [], facts = [], files = [] } = view
   const page = html`<!doctype html>
     <html lang="en">
       <head>
@@ -17,19 +18,20 @@ export function toReportPage(account: Account): string {
         <meta http-equiv="Content-Security-Policy" content="${policy}" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="referrer" content="no-referrer" />
-        <title>${verdict.word}: ${title}, ${run}</title>
+        <title>${verdict?.word}: ${title}, ${run}</title>
         <style>
           ${new Html(style)}
         </style>
       </head>
       <body>
-        ${toHeader(account)}
+        ${toHeader(view)}
         <main>
-          <div class="verdict ${verdict.tone}">
-            <strong>${verdict.word}</strong>
-            <p>${verdict.meaning}</p>
+          <div class="verdict ${verdict?.tone}">
+            <strong>${verdict?.word}</strong>
+            <p>${verdict?.meaning}</p>
           </div>
-          ${toProblems(problems)} ${toCounts(account)} ${pace && toPlot(pace)} ${tables.map(toTable)}
+          ${summary === undefined ? undefined : html`<p>${summary}</p>`} ${toProblems(problems)}
+          ${toNext(next)} ${toCounts(counts)} ${tables.filter(({ rows }) => rows.length > 0).map(toTable)}
           ${toFacts(facts)} ${toFiles(files)}
         </main>
       </body>
@@ -37,14 +39,23 @@ export function toReportPage(account: Account): string {
   return `${page.text.trim()}\n`
 }
 
-function toHeader({ title, run, identity }: Account): Html {
-  const { mode, workspace, baseUrl } = identity
-  const at = baseUrl === undefined ? '' : ` at ${baseUrl}`
+function toHeader({ title, run, identity }: View): Html {
+  const at = identity?.baseUrl === undefined ? '' : ` at ${identity.baseUrl}`
   return html`<header>
     <h1>${title}</h1>
-    <p><span class="mode ${mode}">${mode.toUpperCase()}</span> ${workspace}${at}</p>
+    <p>
+      <span class="mode ${identity?.mode}">${identity?.mode.toUpperCase()}</span> ${identity?.workspace}${at}
+    </p>
     <p>Run ${run}</p>
   </header>`
+}
+
+function toInline(from: Sentence): Html {
+  const pieces = piecesOf(from).map((piece) => {
+    if (typeof piece === 'string') return html`${piece}`
+    return 'strong' in piece ? html`<b>${piece.strong}</b>` : html`<code>${piece.code}</code>`
+  })
+  return html`${pieces}`
 }
 
 function toProblems(problems: readonly Problem[]): Html | undefined {
@@ -53,13 +64,13 @@ function toProblems(problems: readonly Problem[]): Html | undefined {
     <h2>Look at this</h2>
     <ul class="problems">
       ${problems.map(
-        ({ what, details = [] }) =>
+        ({ text, details = [] }) =>
           html`<li>
-            ${what}${
+            ${toInline(text)}${
               details.length === 0
                 ? undefined
                 : html`<ul>
-                    ${details.map((one) => html`<li>${one}</li>`)}
+                    ${details.map((detail) => html`<li>${detail}</li>`)}
                   </ul>`
             }
           </li>`,
@@ -68,15 +79,29 @@ function toProblems(problems: readonly Problem[]): Html | undefined {
   </section>`
 }
 
-function toCounts({ counts }: Account): Html | undefined {
+function toNext(next: readonly NextStep[]): Html | undefined {
+  if (next.length === 0) return undefined
+  return html`<section>
+    <h2>Next</h2>
+    <ul class="next">
+      ${next.map(
+        ({ text, command }) =>
+          html`<li>${text}${command === undefined ? '' : html`: <code>${command}</code>`}</li>`,
+      )}
+    </ul>
+  </section>`
+}
+
+function toCounts(counts: readonly Count[]): Html | undefined {
   if (counts.length === 0) return undefined
   return html`<section>
     <h2>Counts</h2>
+    ${toBar(counts)}
     <dl class="counts">
       ${counts.map(
-        ({ name, value }) =>
+        ({ name, value, tone }) =>
           html`<div>
-            <dt>${name}</dt>
+            <dt class="${tone}">${name}</dt>
             <dd>${formatCount(value)}</dd>
           </div>`,
       )}
@@ -84,13 +109,26 @@ function toCounts({ counts }: Account): Html | undefined {
   </section>`
 }
 
-/** Amounts come as texts, so that no digit is lost. */
-const isNumeric = (cell: string | number | undefined) =>
-  typeof cell === 'number' || cell === '' || /^-?\d+(\.\d+)?$/.test(cell ?? '')
+/** How the counts that have a tone share the whole. */
+function toBar(counts: readonly Count[]): Html | undefined {
+  const shares = counts.filter(({ tone, value }) => tone !== undefined && value > 0)
+  const all = shares.reduce((sum, { value }) => sum + value, 0)
+  if (all === 0) return undefined
+  const label = shares.map(({ name, value }) => `${formatCount(value)} ${name}`).join(', ')
+  let from = 0
+  const bars = shares.map(({ value, tone }) => {
+    const x = (from / all) * 100
+    from += value
+    return html`<rect class="${tone}" x="${x}" width="${(value / all) * 100}" height="1" />`
+  })
+  return html`<svg viewBox="0 0 100 1" preserveAspectRatio="none" role="img" aria-label="${label}">
+    ${bars}
+  </svg>`
+}
 
-/** On a phone each row becomes a card, whose cells say by themselves what they are. */
-function toTable({ title, head, rows }: AccountTable): Html {
-  const kinds = head.map((_, column) => (rows.every((row) => isNumeric(row[column])) ? 'number' : 'text'))
+/** On a phone each row becomes a card, whose cells carry the name of their column. */
+function toTable({ title, head, rows }: Table): Html {
+  const kinds = numericColumns({ head, rows }).map((isNumeric) => (isNumeric ? 'number' : 'text'))
   return html`<section>
     <h2>${title}</h2>
     <table class="rows">
@@ -116,10 +154,10 @@ function toTable({ title, head, rows }: AccountTable): Html {
   </section>`
 }
 
-function toFacts(facts: Account['facts']): Html | undefined {
+function toFacts(facts: NonNullable<View['facts']>): Html | undefined {
   if (facts.length === 0) return undefined
   return html`<section>
-    <h2>How it was done</h2>
+    <h2>Details</h2>
     <table class="facts">
       <tbody>
         ${facts.map(
@@ -135,7 +173,7 @@ function toFacts(facts: Account['facts']): Html | undefined {
 }
 
 /** Links go only to files beside the page, never anywhere else. */
-function toFiles(files: NonNullable<Account['files']>): Html | undefined {
+function toFiles(files: NonNullable<View['files']>): Html | undefined {
   if (files.length === 0) return undefined
   return html`<section>
     <h2>Files</h2>

@@ -1,7 +1,7 @@
 /** For a phone, a large screen and paper. Nothing is loaded from anywhere. */
 export const style = `
 :root { color-scheme: light; --ink: #1c1e21; --soft: #5b6168; --line: #d9dce0; --paper: #fff; --wash: #f5f6f8;
-  --good: #12703a; --doubtful: #8a5300; --bad: #b3201f; --neutral: #444b54; --plot: #2f5fa8; }
+  --good: #12703a; --doubtful: #8a5300; --bad: #b3201f; --neutral: #444b54; --link: #2f5fa8; }
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; }
 body { margin: 0 auto; max-width: 56rem; padding: 1.25rem 1rem 3rem; background: var(--paper); color: var(--ink);
@@ -24,13 +24,12 @@ li { margin: .35rem 0; }
 .counts div { border: 1px solid var(--line); border-radius: .35rem; padding: .5rem .7rem; }
 .counts dt { color: var(--soft); font-size: .875rem; }
 .counts dd { margin: 0; font-size: 1.25rem; font-variant-numeric: tabular-nums; }
-figure { margin: 0; }
-figcaption { color: var(--soft); margin-bottom: .3rem; }
-svg { display: block; width: 100%; height: 9rem; border-bottom: 1px solid var(--soft); background: var(--wash); }
-polyline { fill: none; stroke: var(--plot); stroke-width: 2; vector-effect: non-scaling-stroke; }
-polygon { fill: var(--plot); opacity: .12; }
-.axis { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 1rem; color: var(--soft);
-  font-size: .875rem; }
+.counts dt[class]:not([class=""])::before { content: "■ "; }
+.counts dt.good { color: var(--good); } .counts dt.doubtful { color: var(--doubtful); }
+.counts dt.bad { color: var(--bad); } .counts dt.neutral { color: var(--neutral); }
+svg { display: block; width: 100%; height: 1.25rem; margin-bottom: .6rem; border-radius: .25rem; }
+rect { fill: currentColor; }
+code { font: .9em/1.4 ui-monospace, "Liberation Mono", Menlo, monospace; background: var(--wash); padding: .1em .3em; }
 table { width: 100%; border-collapse: collapse; font-size: .9375rem; }
 caption { text-align: left; font-weight: 600; padding: .25rem 0; }
 th, td { text-align: left; vertical-align: top; padding: .3rem .5rem .3rem 0; border-bottom: 1px solid var(--line); }
@@ -38,7 +37,7 @@ th { color: var(--soft); font-weight: 600; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
 th + th, td + td { padding-left: .75rem; }
 .facts th { width: 32%; font-weight: 400; }
-a { color: var(--plot); }
+a { color: var(--link); }
 @media screen and (max-width: 34rem) {
   .rows thead { display: none; }
   .rows tr { display: block; padding: .4rem 0; border-bottom: 1px solid var(--line); }
@@ -52,7 +51,7 @@ a { color: var(--plot); }
 @media print {
   @page { margin: 15mm; }
   body { max-width: none; padding: 0; font-size: 10pt; }
-  section, tr, .verdict, figure { break-inside: avoid; }
+  section, tr, .verdict, svg { break-inside: avoid; }
   h2 { break-after: avoid; }
   * { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
 }

@@ -1,45 +1,90 @@
-import type { Point } from './throughput.ts'
+import { countLabels, places, type ReportCounts } from './counts.ts'
+import type { Sentence } from './sentence.ts'
+
+export type Tone = 'good' | 'doubtful' | 'bad' | 'neutral'
 
 /** Something that a person should look at. */
 export interface Problem {
-  /** A sentence: what, and where it is not plain, what to do. */
-  what: string
+  text: Sentence
   /** More of the same: the first rows, the first findings. */
   details?: readonly string[]
 }
 
-export interface AccountTable {
+export interface Table {
   title: string
   head: readonly string[]
-  /** Numbers stand to the right, with separators. */
+  /** Numbers are aligned right, with separators. */
   rows: readonly (readonly (string | number)[])[]
 }
 
+/** One count. Those with a tone share a bar. */
+export interface Count {
+  name: string
+  value: number
+  tone?: Tone
+}
+
+/** What a person can do next, and the command that does it. */
+export interface NextStep {
+  text: string
+  command?: string
+}
+
 /**
- * The account of a run or of one of its exports, in plain words and numbers: all that its page shows, in the order in
- * which it is shown. Every text may hold anything; the page escapes it.
+ * A run, or one published export, in plain words and numbers, in the order in which they are shown. Each job builds
+ * one; the Temporal UI (markdown.ts), the page (html.ts) and the terminal (text.ts) show it and know no job. Texts may
+ * hold anything; the renderers escape them. Plain data, because steps return it: counts and row numbers, no contents.
  */
-export interface Account {
+export interface View {
   /** `Export of customers`, `Import of retentions`. */
   title: string
-  run: string
-  identity: { mode: 'live' | 'test'; workspace: string; baseUrl?: string }
-  verdict: {
-    /** `proven`, `unproven`, `failed`, ... */
+  run?: string | undefined
+  identity?: { mode: 'live' | 'test'; workspace: string; baseUrl?: string } | undefined
+  /** How it ended. */
+  verdict?: {
+    /** `proven`, `unproven`, `failed` ... */
     word: string
-    tone: 'good' | 'doubtful' | 'bad' | 'neutral'
-    /** What follows from it, for somebody who has not read the manual. */
+    tone: Tone
+    /** What this means to someone who has not read the manual. */
     meaning: string
   }
-  problems: readonly Problem[]
-  counts: readonly { name: string; value: number }[]
-  /** How it went over time. */
-  pace?: { unit: string; points: readonly Point[] }
-  tables?: readonly AccountTable[]
-  facts: readonly { name: string; value: string }[]
-  /** Files, by their path relative to the page. */
+  /** All of it in one sentence. */
+  summary?: string
+  /** Where a run is that has not ended. */
+  status?: readonly Sentence[]
+  problems?: readonly Problem[]
+  next?: readonly NextStep[]
+  counts?: readonly Count[]
+  /** What the counts count, in the plural. */
+  unit?: string
+  tables?: readonly Table[]
+  facts?: readonly { name: string; value: string }[]
+  /** Files, by their path relative to the folder. */
   files?: readonly { name: string; about: string }[]
+  /** Where the files are. */
+  folder?: string | undefined
+  /** The path of the page. */
+  page?: string | undefined
+  /** What the buttons of the Temporal UI do. */
+  controls?: readonly Sentence[]
 }
 
 /** The name of the page, beside the manifest or report that it shows. */
 export const pageName = 'report.html'
+
+const tones: Readonly<Record<keyof ReportCounts, Tone>> = {
+  done: 'good',
+  staged: 'neutral',
+  unknown: 'doubtful',
+  rejected: 'bad',
+  parked: 'doubtful',
+  skipped: 'neutral',
+  notTried: 'neutral',
+}
+
+/** The counts of a write run that are not zero. */
+export const toCounts = (counts: ReportCounts | undefined): Count[] =>
+  places.flatMap((place) => {
+    const value = counts?.[place] ?? 0
+    return value === 0 ? [] : [{ name: countLabels[place], value, tone: tones[place] }]
+  })

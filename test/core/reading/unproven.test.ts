@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { Refused, ServiceFault } from '../../../core/billing/errors.ts'
 import type { ListPage } from '../../../core/billing/reply.ts'
 import { toFacts } from '../../../core/exports/read-facts.ts'
-import { toExportAccount } from '../../../core/destinations/manifest-view.ts'
+import { toManifestView } from '../../../core/destinations/manifest-view.ts'
 import { toManifest } from '../../../core/destinations/to-manifest.ts'
 import { newIdState, addResult, toIdOutcome } from '../../../core/reading/id-state.ts'
 import { toTimestamp } from '../../../core/reading/instant.ts'
@@ -178,7 +178,7 @@ function publish(outcome: ReadOutcome | ReturnType<typeof toIdOutcome>, facts = 
     destination: 'csv',
     arrived: { tables: [], rejected: { rows: 0, files: [] } },
   })
-  return { manifest, page: toReportPage(toExportAccount(manifest, [])) }
+  return { manifest, page: toReportPage(toManifestView(manifest)) }
 }
 
 describe('a read that is not proven claims nothing about what it did not see', () => {

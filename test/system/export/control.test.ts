@@ -2,7 +2,7 @@ import type { WorkflowHandle } from '@temporalio/client'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import type { ExportProgress } from '../../../workflows/export-details.ts'
+import type { ExportProgress } from '../../../workflows/export-view.ts'
 import {
   asked,
   connectTemporal,

@@ -56,7 +56,7 @@ describe('an export whose disk takes no more', () => {
       })
       expect(full.ms).toBeLessThan(20_000)
       expect(JSON.parse(full.stdout)).toMatchObject({
-        error: { message: expect.stringContaining('goes on from what was read') },
+        error: { message: expect.stringContaining('resume from what was read') },
       })
       expect(await readdir(join(world.dataDir, 'parts'))).toHaveLength(1)
 

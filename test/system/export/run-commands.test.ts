@@ -107,7 +107,7 @@ describe('Ctrl-C', () => {
     await interruptTwice(command)
     const { code, stderr } = await command.ended
     expect(code).toBe(1)
-    expect(stderr).toContain('goes on. Follow it with: connector watch export-customers-')
+    expect(stderr).toContain('continues. Follow it with: connector watch export-customers-')
   })
 
   test('twice ends everything with --local, and the same command goes on with the run', async () => {
@@ -122,11 +122,11 @@ describe('Ctrl-C', () => {
     await interruptTwice(command)
     const { code, stderr } = await command.ended
     expect(code).toBe(1)
-    expect(stderr).toContain('waits. The same command goes on with it.')
+    expect(stderr).toContain('waits. Run the same command again to resume it.')
     expect(isAlive(server ?? { pid: 0, startTime: '' })).toBe(false)
     world.sandbox.control.setFaults({ faults: [] })
     const again = await startCommand(world, words, { env: local }).ended
-    expect(again.stderr).toContain('Goes on with the unfinished run')
+    expect(again.stderr).toContain('Resumes the unfinished run')
     expect(again.code).toBe(0)
   })
 })

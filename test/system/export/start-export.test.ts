@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { ExportInput } from '../../../core/exports/input.ts'
-import { startExport } from '../../../scripts/runs/start-export.ts'
+import { startExport } from '../../../scripts/runs/run-export.ts'
 import { temporaryFolder } from '../../core/state/temporary-folder.ts'
 import { connectTemporal } from './world.ts'
 

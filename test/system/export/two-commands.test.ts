@@ -58,7 +58,7 @@ describe('two commands on one data folder', () => {
     const first = exportLocally(world, 'customers')
     await first.says('Run export-')
     const second = exportLocally(world, 'customers')
-    await second.says('Goes on with the unfinished run')
+    await second.says('Resumes the unfinished run')
     world.sandbox.control.setFaults({ faults: [] })
     const [one, other] = await Promise.all([first.ended, second.ended])
     expect(one).toMatchObject({ code: 0 })

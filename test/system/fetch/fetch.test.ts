@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { verifyExport } from '../../../core/destinations/csv/verify-export.ts'
 import type { FetchInput } from '../../../core/exports/input.ts'
 import type { RunningWorker } from '../../../worker/start-worker.ts'
-import type { ExportProgress } from '../../../workflows/export-details.ts'
+import type { ExportProgress } from '../../../workflows/export-view.ts'
 import { askDuckDb } from '../../core/destinations/duckdb-file.ts'
 import { startPostgres } from '../destinations/postgres-server.ts'
 import {

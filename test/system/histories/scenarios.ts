@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { ImportInput } from '../../../core/imports/input.ts'
 import type { RecoveryInput } from '../../../core/recoveries/input.ts'
 import type { createSandbox } from '../../../sandbox/sandbox.ts'
-import type { RecoveryProgress } from '../../../workflows/recovery-details.ts'
+import type { RecoveryProgress } from '../../../workflows/recovery-view.ts'
 
 interface Place {
   client: Client
@@ -69,8 +69,8 @@ const recovery = {
   firstWait: '50ms',
 } as const satisfies RecoveryInput
 
-const waitsFor = (run: WorkflowHandle, what: string) =>
-  until(async () => (await run.query<RecoveryProgress>('status')).waitingFor?.what === what)
+const waitsFor = (run: WorkflowHandle, question: string) =>
+  until(async () => (await run.query<RecoveryProgress>('status')).waitingFor?.question === question)
 const setRate = (run: WorkflowHandle, requestsPerSecond: number) =>
   run.executeUpdate('setLimits', { args: [{ requestsPerSecond, ...person }] })
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { ImportInput } from '../../../core/imports/input.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
-import type { ImportProgress } from '../../../workflows/import-details.ts'
+import type { ImportProgress } from '../../../workflows/import-view.ts'
 import type { importFile } from '../../../workflows/import-file.ts'
 import { resolveInImport } from '../../../scripts/runs/update-import.ts'
 import { readSettings } from '../../../worker/settings/settings.ts'
@@ -42,7 +42,8 @@ async function begin(options: { input?: Partial<ImportInput>; rows: string; sand
 const status = (run: Handle) => run.query<ImportProgress>('status')
 const posts = (world: World) =>
   world.sandbox.control.requests().filter(({ method }) => method !== 'GET').length
-const waits = (run: Handle, what: string) => until(async () => (await status(run)).waitingFor?.what === what)
+const waits = (run: Handle, question: string) =>
+  until(async () => (await status(run)).waitingFor?.question === question)
 const person = { by: 'Ana', why: 'the totals are those of the sheet' }
 const failureOf = async (run: Handle) => {
   const error = await run.result().then(
@@ -294,8 +295,8 @@ describe('what is parked', () => {
       { row: 4, exists: 'add_77' },
       { row: 5, drop: true },
     ])
-      await resolveInImport({ settings, run: result.run, said: { ...said, ...person } })
-    const refused = resolveInImport({ settings, run: result.run, said: { row: 2, drop: true, ...person } })
+      await resolveInImport({ settings, run: result.run, input: { ...said, ...person } })
+    const refused = resolveInImport({ settings, run: result.run, input: { row: 2, drop: true, ...person } })
     await expect(refused).rejects.toThrow('row 2 of')
     await client.workflow.getHandle(result.run).result()
     const resolved = JSON.parse(await readFile(result.files.report ?? '', 'utf8')) as object

@@ -225,7 +225,7 @@ describe('import --local that was killed with all it started', () => {
 
       world.sandbox.control.setFaults({ faults: [] })
       const second = await startCommand(world, words, { env }).ended
-      expect(second.stderr).toContain('Goes on with the unfinished run')
+      expect(second.stderr).toContain('Resumes the unfinished run')
       expect({ code: second.code, stderr: second.code === 0 ? '' : second.stderr }).toEqual({
         code: 0,
         stderr: '',

@@ -33,8 +33,11 @@ function backUp({ dataDir }: World): () => void {
 
 type Handle = Awaited<ReturnType<typeof startImport>>
 
-const waitsFor = (run: Pick<Handle, 'query'>, what: string) =>
-  until(async () => (await run.query<{ waitingFor?: { what: string } }>('status')).waitingFor?.what === what)
+const waitsFor = (run: Pick<Handle, 'query'>, question: string) =>
+  until(
+    async () =>
+      (await run.query<{ waitingFor?: { question: string } }>('status')).waitingFor?.question === question,
+  )
 
 /** A worker that the test replaces while the data folder is changed. */
 async function openWorker(world: World) {

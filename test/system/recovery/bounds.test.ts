@@ -107,7 +107,7 @@ describe('the breaker of each reason', () => {
       attended: true,
       breakerWaits: ['50ms'],
     })
-    await until(async () => (await statusOf(run)).waitingFor?.what === 'breaker')
+    await until(async () => (await statusOf(run)).waitingFor?.question === 'breaker')
     const { currentDetails } = await run.query<{ currentDetails: string }>('__temporal_workflow_metadata')
     expect(currentDetails).toContain('Too many resumes failed')
     expect(currentDetails).toMatch(/To approve: .*`approve`.*To end it: .*`stop`/s)

@@ -30,7 +30,7 @@ describe('connector recover', () => {
       code: 0,
       report: {
         run: expect.stringMatching(/^recover-[0-9a-f]{10}$/),
-        summary: '9 of 9 recovered; proven: each that was resumed was seen after it',
+        summary: '9 of 9 recovered; proven: each resumed one was seen afterwards',
         verdict: 'proven',
         counts: { staged: 0, done: 9, rejected: 0, unknown: 0, parked: 0, skipped: 0, notTried: 0 },
         files: { results: expect.stringMatching(/recovery\.csv$/), report: expect.any(String) },
@@ -79,7 +79,7 @@ describe('connector recover', () => {
     const { code, stdout } = await startCommand(world, words, { env: soon }).ended
     expect(code).toBe(3)
     expect(stdout).toMatch(/3 of 5 recovered; 2 need a person/)
-    expect(stdout).toMatch(/For a person: 2 without_usage_records: no usage was reported/)
+    expect(stdout).toMatch(/Needs a person: 2 without_usage_records: no usage was reported/)
   })
 
   test('goes with approve, limits, status and watch', async () => {
@@ -122,7 +122,7 @@ test('recover --local that was killed with all it started goes on by the same co
   await first.ended
   world.sandbox.control.setFaults({ faults: [] })
   const second = await startCommand(world, words, { env }).ended
-  expect(second.stderr).toContain('Goes on with the unfinished run recover-')
+  expect(second.stderr).toContain('Resumes the unfinished run recover-')
   expect({ code: second.code, report: JSON.parse(second.stdout) as object }).toMatchObject({
     code: 0,
     report: { verdict: 'proven', counts: { done: 40 } },

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
-import type { RecoveryProgress } from '../../../workflows/recovery-details.ts'
+import type { RecoveryProgress } from '../../../workflows/recovery-view.ts'
 import { until, type World } from '../export/world.ts'
 import {
   begin,
@@ -21,8 +21,8 @@ import {
 
 const person = { by: 'Ana', why: 'the gateway works again' }
 
-const waits = (run: RecoveryHandle, what: string) =>
-  until(async () => (await statusOf(run)).waitingFor?.what === what)
+const waits = (run: RecoveryHandle, question: string) =>
+  until(async () => (await statusOf(run)).waitingFor?.question === question)
 const detailsOf = async (run: RecoveryHandle) =>
   (await run.query<{ currentDetails: string }>('__temporal_workflow_metadata')).currentDetails
 const active = (world: World, ids: readonly string[]) =>

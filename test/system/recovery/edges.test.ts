@@ -11,8 +11,8 @@ import { begin, breakSome, quick, type RecoveryHandle, resume, resumesAsked, sta
 
 const person = { by: 'Ana', why: 'it is night' }
 
-const waitsFor = (run: RecoveryHandle, what: string) =>
-  until(async () => (await statusOf(run)).waitingFor?.what === what)
+const waitsFor = (run: RecoveryHandle, question: string) =>
+  until(async () => (await statusOf(run)).waitingFor?.question === question)
 /** A decision is being written to the pipe in the place of the file: a thread of the worker waits for its reader. */
 const isBeingNoted = () =>
   until(() =>
@@ -54,7 +54,7 @@ async function reset({ client, run, to }: { client: Client; run: RecoveryHandle;
 test('a stop is heard although a new execution is about to begin and a word is still being noted', async () => {
   const { world, client, start } = await begin({ broken: 8 })
   const run = await start({ ...quick, approval: true, canary: 0, eventsPerExecution: 50 })
-  await until(async () => (await statusOf(run)).waitingFor?.what === 'approval')
+  await until(async () => (await statusOf(run)).waitingFor?.question === 'approval')
   const setRate = (requestsPerSecond: number) =>
     run.executeUpdate('setLimits', { args: [{ requestsPerSecond }] })
   for (let rate = 101; rate <= 106; rate += 1) await setRate(rate)
@@ -97,7 +97,7 @@ test('an approval that is noted late answers no later question, which nobody has
   const reader = await open(pipe, 'r')
   expect(await late).toMatchObject({ message: expect.stringMatching(/^What .* answered is over.*\.$/) })
   await reader.close()
-  expect((await statusOf(run)).waitingFor).toMatchObject({ what: 'breaker' })
+  expect((await statusOf(run)).waitingFor).toMatchObject({ question: 'breaker' })
   expect(resumesAsked(world)).toHaveLength(before)
   await run.executeUpdate('approve', { args: [person] })
   await until(() => resumesAsked(world).length > before)
@@ -202,7 +202,7 @@ test('a rate that is changed while the list is read holds for the reading too', 
 test('refuses more in flight than the memory of a worker holds', async () => {
   const { start } = await begin({ broken: 1 })
   const run = await start({ ...quick, approval: true })
-  await until(async () => (await statusOf(run)).waitingFor?.what === 'approval')
+  await until(async () => (await statusOf(run)).waitingFor?.question === 'approval')
   await expect(run.executeUpdate('setLimits', { args: [{ concurrency: 1e9 }] })).rejects.toMatchObject({
     cause: { message: expect.stringContaining('concurrency: 1000000000') },
   })
@@ -236,7 +236,7 @@ test('goes on where Temporal tries it again with no input', async () => {
   })
   const latest = client.workflow.getHandle(run.workflowId) as RecoveryHandle
   await until(async () => (await latest.describe()).runId !== run.firstExecutionRunId)
-  await until(async () => (await statusOf(latest)).waitingFor?.what === 'approval')
+  await until(async () => (await statusOf(latest)).waitingFor?.question === 'approval')
   expect(resumesAsked(world)).toEqual([])
   await latest.terminate()
 })

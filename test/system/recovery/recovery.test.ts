@@ -25,7 +25,7 @@ describe('a recovery after an incident', () => {
     const result = await run.result()
     expect(result).toMatchObject({
       run: run.workflowId,
-      summary: '20 of 20 recovered; proven: each that was resumed was seen after it',
+      summary: '20 of 20 recovered; proven: each resumed one was seen afterwards',
       verdict: 'proven',
       counts: { done: 20, parked: 0, unknown: 0, notTried: 0 },
       outcomes: { recovered: 20 },
@@ -350,15 +350,13 @@ describe('what an earlier recovery did', () => {
     breakSome(world, { ids, reason: 'gateway_issue' })
     const soon = await (await start({ ...quick, coolDown: '1h' })).result()
     expect(soon).toMatchObject({
-      summary: '0 of 2 recovered; 2 resumed not long ago; proven: each that was resumed was seen after it',
+      summary: '0 of 2 recovered; 2 resumed recently; proven: each resumed one was seen afterwards',
       counts: { done: 0, skipped: 2 },
       outcomes: { coolingDown: 2 },
     })
     const page = await readFile((soon.files.report ?? '').replace(/json$/, 'html'), 'utf8')
-    expect(page).toContain(
-      'Each subscription that was resumed was seen after it, and the list was seen whole.',
-    )
-    expect(page).toContain('2 were resumed not long ago and were neither resumed nor looked at.')
+    expect(page).toContain('Each resumed subscription was seen afterwards, and the list was seen whole.')
+    expect(page).toContain('2 resumed recently and left alone; the next recovery includes them.')
     expect((await recoveryCsv(soon)).get(ids[0] ?? '')?.['words']).toMatch(
       /^resumed at .* by recover-.*; tried again from 20\d\d-.*, or now with a shorter coolDown$/,
     )

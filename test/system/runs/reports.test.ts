@@ -7,7 +7,7 @@ import { putFile, quick, retentionsCsv, startImport } from '../import/world.ts'
 /** What a reader sees of a page, tag by tag. */
 const words = (page: string) => page.replace(/<style>[^]*?<\/style>/, '').replaceAll(/\s*<[^>]*>\s*/g, '\n')
 
-test('every run leaves pages that say what its reports say, with its progress', async () => {
+test('every run leaves pages that show what its reports hold', async () => {
   const world = await createWorld({
     counts: { customers: 1500, subscriptions: 0, plans: 0, retentions: 0 },
     faults: [
@@ -28,8 +28,6 @@ test('every run leaves pages that say what its reports say, with its progress', 
   const page = await readFile(join(folder, 'report.html'), 'utf8')
   expect(words(page)).toMatch(/\nproven\n\s*Every record of customers that was in the list throughout/)
   expect(words(page)).toMatch(/\nrecords\n\s*1,500\n/)
-  expect(words(page)).toMatch(/1,500 records in \d/)
-  expect(page.match(/<polyline points="([^"]*)"/)?.[1]?.split(' ').length).toBeGreaterThan(2)
   const run = await readFile(join(world.dataDir, 'exports/reports', `${report.run}.html`), 'utf8')
   const links = [...run.matchAll(/href="([^"]*)"/g)].map(([, href = '']) => decodeURIComponent(href))
   expect(links).toHaveLength(4)
@@ -47,7 +45,7 @@ test('every run leaves pages that say what its reports say, with its progress', 
   const importPage = await readFile(join(dirname(result.files.report ?? ''), 'report.html'), 'utf8')
   expect(words(importPage)).toMatch(/\ndone\n\s*56\n/)
   expect(words(importPage)).toMatch(/4 rejected: rows \d+, \d+, \d+, \d+\./)
-  expect(words(importPage)).toMatch(/60 changes closed in \d/)
+  expect(importPage).toContain('aria-label="56 done, 4 rejected"')
   expect(words(importPage)).toContain('1860.00')
   expect(importPage).not.toContain('Honorarios')
 })

@@ -126,7 +126,7 @@ test('updates are answered after Request Cancellation, until the run reports', a
   })
   await until(async () => (await eventsOf(run)).includes('sendRecovery completed'))
   await run.cancel()
-  await until(async () => (await phaseOf(run)) === 'looking')
+  await until(async () => (await phaseOf(run)) === 'looking up')
   await run.executeUpdate('setLimits', { args: [{ concurrency: 3, ...person }] })
   expect(await run.executeUpdate('resolve', { args: [resolution] })).toBe('row 2 resolved by Ana')
   expect(told).toHaveLength(2)

@@ -1,28 +1,25 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { basename, join, relative } from 'node:path'
 import { randomUUID } from 'node:crypto'
-import { toFileName } from '../../core/storage/file-name.ts'
 import { copyInput, fingerprintOf } from '../../core/imports/upload.ts'
 import { uploadPrefix, type ImportPlan } from '../../core/imports/plan.ts'
 import { readPlan, readRunNotes } from '../../core/imports/run-files.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import type { ImportOrder } from './import-request.ts'
-
-export const importFolder = ({ dataDir, run }: { dataDir: string; run: string }): string =>
-  join(dataDir, 'imports', toFileName(run))
+import { importFolder } from './run-folders.ts'
 
 export interface HandedIn {
-  /** The name of the run that the order belongs to, and what is known of it. */
+  /** The name of the run that the order belongs to, and its state. */
   run: string
   before: 'nothing' | 'unfinished' | 'finished'
-  /** Where the input lies, relative to the data folder. */
+  /** The input, relative to the data folder. */
   input: { file: string; lines?: string; mapping: string }
   remove(): Promise<void>
 }
 
 /**
  * Copies the files of an order into the data folder, and finds the run that they belong to: the same rows read the
- * same way always have the same one, so that the same command goes on with it.
+ * same way always have the same run, so the same command resumes it.
  */
 export async function handIn({
   settings,
@@ -73,7 +70,7 @@ async function findRun(options: {
     if (plan === undefined) return { run, before: 'nothing' }
     const { ended } = await readRunNotes(folder)
     if (ended?.how !== 'finished') return { run, before: 'unfinished' }
-    // What it left undone is for a run of its own.
+    // The remaining rows get a run of their own.
     if (order.done !== 'skip') return { run, before: 'finished' }
   }
 }

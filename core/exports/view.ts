@@ -1,0 +1,113 @@
+import { dirname, join, relative, sep } from 'node:path'
+import { type NextStep, pageName, type Problem, type View } from '../runs/view/view.ts'
+import { formatTime } from '../runs/view/format.ts'
+import { shell } from '../runs/view/shell.ts'
+import { type ExportReport, publishedOf, type ResourceResult } from './report.ts'
+
+const verdicts: Readonly<Record<ExportReport['verdict'], NonNullable<View['verdict']>>> = {
+  proven: {
+    word: 'proven',
+    tone: 'good',
+    meaning: 'Each read is proven; its own page says of which records, and up to which moment.',
+  },
+  unproven: {
+    word: 'unproven',
+    tone: 'doubtful',
+    meaning: 'Everything that was read is published, but some reads are not proven: records may be missing.',
+  },
+  stopped: { word: 'stopped', tone: 'neutral', meaning: 'A person stopped it. What was read is kept.' },
+  failed: { word: 'failed', tone: 'bad', meaning: 'Something was not published. What was read is kept.' },
+}
+
+/** A whole export, for its page, the Temporal UI and the terminal. */
+export function toExportView(report: ExportReport): View {
+  const { run, exports, identity, startedAt, page } = report
+  const published = exports.flatMap(publishedOf)
+  const folder = page === undefined ? undefined : dirname(page)
+  return {
+    title: `Export of ${exports.map(({ resource }) => resource).join(', ')}`,
+    run,
+    ...(identity && { identity }),
+    verdict: verdicts[report.verdict],
+    problems: [...exports.flatMap(toProblems), ...toMissing(report)],
+    next: toNext(report),
+    tables: [
+      {
+        title: '',
+        head: ['resource', 'to', 'verdict', 'records', 'where'],
+        rows: exports.flatMap(toRows),
+      },
+    ],
+    ...(startedAt !== undefined && { facts: [{ name: 'started', value: formatTime(startedAt) }] }),
+    ...(folder !== undefined && {
+      folder,
+      page,
+      files: published
+        .filter(({ manifest }) => manifest !== '')
+        .map(({ manifest, resource, destination }) => ({
+          name: relative(folder, join(dirname(manifest), pageName))
+            .split(sep)
+            .join('/'),
+          about: `${resource}, ${destination}`,
+        })),
+    }),
+  }
+}
+
+function toRows(result: ResourceResult): (string | number)[][] {
+  const { resource } = result
+  if ('error' in result) return [[resource, '', 'failed', '', '']]
+  if ('stopped' in result) return [[resource, '', 'stopped', '', '']]
+  return [
+    ...result.published.map(({ destination, verdict, records, where }) => [
+      resource,
+      destination,
+      verdict,
+      records,
+      where,
+    ]),
+    ...(result.failed ?? []).map(({ destination }) => [resource, destination, 'failed', '', '']),
+    ...(result.unpublished ?? []).map((destination) => [resource, destination, 'stopped', '', '']),
+  ]
+}
+
+function toProblems(result: ResourceResult): Problem[] {
+  const { resource } = result
+  if ('error' in result) return [{ text: `${resource}: ${result.error}` }]
+  if ('stopped' in result) return [{ text: `${resource}: stopped before it was published.` }]
+  return [
+    ...(result.failed ?? []).map(({ destination, error }) => ({
+      text: `${resource} to ${destination}: ${error}`,
+    })),
+    ...(result.unpublished ?? []).map((destination) => ({
+      text: `${resource} to ${destination}: stopped before it was published.`,
+    })),
+    // The reasons of a read are the same in each of its destinations.
+    ...[...new Set(result.published.flatMap(({ reasons, warnings }) => [...reasons, ...warnings]))].map(
+      (sentence) => ({ text: `${resource}: ${sentence}` }),
+    ),
+  ]
+}
+
+function toMissing({ missing }: ExportReport): Problem[] {
+  if (missing === undefined) return []
+  const { count, first, file } = missing
+  const ids = count === 1 ? '1 id does not exist' : `${count} ids do not exist`
+  return [{ text: `${ids}: ${first.join(', ')}${count > first.length ? ', ...' : ''} (${file})` }]
+}
+
+function toNext({ run, verdict, exports }: ExportReport): NextStep[] {
+  // What was read for a destination that failed is kept: it need not be read again.
+  const failed = exports.flatMap((result) => ('published' in result ? (result.failed ?? []) : []))
+  const destinations = [...new Set(failed.map(({ destination }) => destination))]
+  if (destinations.length > 0)
+    return [
+      {
+        text: 'once that is fixed, publish without reading again',
+        command: shell`connector publish ${run} --to ${destinations.join(',')}`,
+      },
+    ]
+  if (verdict === 'stopped' || verdict === 'failed')
+    return [{ text: 'run the same command again to resume from what was read' }]
+  return []
+}

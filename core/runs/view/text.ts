@@ -1,0 +1,30 @@
+import { formatTable } from './format.ts'
+import { piecesOf, type Sentence } from './sentence.ts'
+import type { Table, View } from './view.ts'
+
+/** A view as the terminal prints it. The page has the rest. */
+export function toText(view: View): string {
+  const { run, summary, problems = [], next = [], counts = [], unit = '', tables = [] } = view
+  const { folder, page } = view
+  const counted = counts.map(({ name, value }) => [name, value])
+  return [
+    ...(summary === undefined ? [] : [`${run}: ${summary}`]),
+    ...(counted.length === 0 ? [] : [formatTable({ head: ['', unit], rows: counted })]),
+    ...(tables.length === 0 ? [] : [toTablesText(tables)]),
+    ...problems.flatMap(({ text, details = [] }) => [toPlain(text), ...details.map((line) => `  ${line}`)]),
+    ...next.map(({ text, command }) => `Next: ${text}${command === undefined ? '' : `: ${command}`}`),
+    ...(page === undefined ? [] : [`Report: ${page}`]),
+    ...(folder === undefined ? [] : [`Folder: ${folder}`]),
+  ].join('\n')
+}
+
+export const toTablesText = (tables: readonly Table[]): string =>
+  tables
+    .filter(({ rows }) => rows.length > 0)
+    .map((table) => `${table.title === '' ? '' : `${table.title}\n`}${formatTable(table)}`)
+    .join('\n')
+
+export const toPlain = (from: Sentence): string =>
+  piecesOf(from)
+    .map((piece) => (typeof piece === 'string' ? piece : 'strong' in piece ? piece.strong : piece.code))
+    .join('')

@@ -1,0 +1,116 @@
+import {
+  type Client,
+  type Workflow,
+  type WorkflowHandle,
+  WorkflowExecutionAlreadyStartedError,
+  WorkflowNotFoundError,
+} from '@temporalio/client'
+import { hashInput } from '../input-hash.ts'
+import { agreedIds } from './agreed-id.ts'
+
+export interface Attached<W extends Workflow> {
+  handle: WorkflowHandle<W>
+  /** Whether the unfinished run of the same command was found instead of starting one. */
+  attached: boolean
+}
+
+export interface Start {
+  client: Client
+  taskQueue: string
+  workflow: string
+  input: object
+  /** Shown beside the run in the Temporal UI. */
+  summary: string
+}
+
+/**
+ * Starts the run of a command, or attaches to the unfinished one: the same command has the same workflow id, so Temporal
+ * itself keeps two commands that start together from becoming two runs.
+ */
+export async function attach<W extends Workflow>(
+  options: Start & { workflowId: string },
+): Promise<Attached<W>> {
+  const { client, workflowId } = options
+  const handle = client.workflow.getHandle<W>(workflowId)
+  return { handle, attached: !(await start({ ...options, isReusable: true })) }
+}
+
+/** A command that has not started its run by then has died; its id stays unused. */
+const startsWithinMs = 60_000
+
+/**
+ * The same for runs whose id has the time of their start, because their folders are sorted by it: the commands of one
+ * data folder agree on the id.
+ */
+export async function attachDated<W extends Workflow>(
+  options: Start & {
+    dataDir: string
+    /** The id without the time. */
+    name: string
+    /** What the command asks for: the same for the same command. */
+    key: object
+  },
+): Promise<Attached<W>> {
+  const { client, taskQueue, workflow, dataDir, name } = options
+  const inputHash = hashInput(options.key)
+  const query = `WorkflowType = '${workflow}' AND ExecutionStatus = 'Running' AND TaskQueue = '${taskQueue}'`
+  for await (const run of client.workflow.list({ query }))
+    if (run.memo?.['inputHash'] === inputHash)
+      return { handle: client.workflow.getHandle<W>(run.workflowId, run.runId), attached: true }
+  const ids = agreedIds({ dataDir, key: hashInput({ taskQueue, workflow, inputHash }) })
+  const propose = (number: number, second: number) =>
+    ids.propose({ number, id: toRunId(name, new Date(Date.now() + second * 1000)) })
+  let agreed = (await ids.last()) ?? (await propose(1, 0))
+  for (let second = 0; ; second += 1) {
+    const { id: workflowId } = agreed
+    const run = await find(client, workflowId)
+    if (run?.status.name === 'RUNNING' && run.memo?.['inputHash'] === inputHash)
+      return { handle: client.workflow.getHandle<W>(workflowId, run.runId), attached: true }
+    if (run === undefined && Date.now() - agreed.agreedAt < startsWithinMs) {
+      const memo = { inputHash }
+      if (await start({ ...options, workflowId, memo }))
+        return { handle: client.workflow.getHandle<W>(workflowId), attached: false }
+      // Another command was first: look whose it is.
+      continue
+    }
+    // That run has ended, or belongs to another input.
+    agreed = await propose(agreed.number + 1, second)
+  }
+}
+
+/** False where a run under this id is active (or, where it is not reusable, was ever started). */
+async function start(
+  options: Start & { workflowId: string; memo?: Record<string, unknown>; isReusable?: boolean },
+): Promise<boolean> {
+  const { client, taskQueue, workflow, input, summary, workflowId, memo, isReusable = false } = options
+  try {
+    await client.workflow.start(workflow, {
+      workflowId,
+      taskQueue,
+      args: [input],
+      workflowIdConflictPolicy: 'FAIL',
+      workflowIdReusePolicy: isReusable ? 'ALLOW_DUPLICATE' : 'REJECT_DUPLICATE',
+      staticSummary: summary,
+      ...(memo && { memo }),
+    })
+    return true
+  } catch (error) {
+    if (error instanceof WorkflowExecutionAlreadyStartedError) return false
+    throw error
+  }
+}
+
+async function find(client: Client, workflowId: string) {
+  try {
+    return await client.workflow.getHandle(workflowId).describe()
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return undefined
+    throw error
+  }
+}
+
+/** `export-customers-20261121-094205`: the name and the time of the start (UTC). */
+function toRunId(name: string, at: Date): string {
+  const time = at.toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')
+  return `${name}-${time}`
+}

@@ -1,0 +1,115 @@
+import { type Client, ServiceError, WorkflowFailedError } from '@temporalio/client'
+import type { ExportReport } from '../../core/exports/report.ts'
+import { shell } from '../../core/runs/view/shell.ts'
+import type { importFile } from '../../workflows/import-file.ts'
+import type { ImportProgress } from '../../workflows/import-view.ts'
+import type { recoverSubscriptions } from '../../workflows/recover-subscriptions.ts'
+import type { RecoveryProgress } from '../../workflows/recovery-view.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import { answerImport, answerRecovery } from './ask.ts'
+import type { ExportHandle } from './find-run.ts'
+import { reportImport, reportRecovery } from './report.ts'
+import type { Following } from './run-to-end.ts'
+import { changesLook, exportLook, type Look, showRun } from './show-run.ts'
+
+/** Temporal went away while a run was followed; the run itself is safe in its database. */
+export class TemporalLostError extends Error {
+  override readonly name = 'TemporalLostError'
+  readonly hint: string
+  constructor({ run, cause }: { run: string; cause: unknown }) {
+    super('Temporal does not answer any more.', { cause })
+    this.hint = `The run continues when Temporal and the worker are back. Follow it with: ${shell`connector watch ${run}`}`
+  }
+}
+
+/**
+ * Shows the progress of a run until it ends, and gives its result.
+ *
+ * @throws the failure of the run, TemporalLostError, or a cancellation if `gone` is aborted
+ */
+async function follow<Result>(options: {
+  client: Client
+  gone: AbortSignal
+  handle: { workflowId: string; result(): Promise<Result> }
+  terminal: Terminal
+  look: (signal: AbortSignal) => Look
+}): Promise<Result> {
+  const { client, gone, handle, terminal, look } = options
+  const ended = new AbortController()
+  const signal = AbortSignal.any([ended.signal, gone])
+  const showing = showRun({ client, look: look(signal), terminal, signal })
+  try {
+    return await client.withAbortSignal(signal, () => handle.result())
+  } catch (cause) {
+    if (!(cause instanceof ServiceError) || gone.aborted) throw cause
+    throw new TemporalLostError({ run: handle.workflowId, cause })
+  } finally {
+    ended.abort()
+    await showing
+  }
+}
+
+export const followExport = ({
+  client,
+  handle,
+  terminal,
+  gone = new AbortController().signal,
+}: {
+  client: Client
+  handle: ExportHandle
+  terminal: Terminal
+  gone?: AbortSignal
+}): Promise<ExportReport> =>
+  follow({ client, gone, handle, terminal, look: () => exportLook({ client, handle }) })
+
+/** Shows an import until it ends, asks its questions, and prints its report. */
+export async function followImport(options: Following<typeof importFile>) {
+  const { handle, terminal, settings } = options
+  const run = await followChanges({
+    ...options,
+    look: (signal) =>
+      changesLook<ImportProgress>({
+        handle,
+        unit: 'rows',
+        nameOf: ({ kind = 'import' }) => kind,
+        onQuestion: (progress) => answerImport({ handle, progress, terminal, settings, signal }),
+      }),
+  })
+  return await reportImport({ run, terminal, settings })
+}
+
+/** Shows a recovery until it ends, asks its questions, and prints its report. */
+export async function followRecovery(options: Following<typeof recoverSubscriptions>) {
+  const { handle, terminal, settings } = options
+  const run = await followChanges({
+    ...options,
+    look: (signal) =>
+      changesLook<RecoveryProgress>({
+        handle,
+        unit: 'subscriptions',
+        nameOf: () => 'recovery',
+        onQuestion: (progress) => answerRecovery({ handle, progress, terminal, signal }),
+      }),
+  })
+  return await reportRecovery({ run, terminal, settings })
+}
+
+async function followChanges({
+  session,
+  handle,
+  terminal,
+  look,
+}: Omit<Following, 'handle' | 'settings'> & {
+  handle: { workflowId: string; result(): Promise<{ run: string }> }
+  look: (signal: AbortSignal) => Look
+}): Promise<string> {
+  try {
+    return (await follow({ ...session, handle, terminal, look })).run
+  } catch (error) {
+    if (error instanceof WorkflowFailedError)
+      terminal.note(
+        `Everything that was sent is in the report: ${shell`connector report ${handle.workflowId}`}`,
+      )
+    throw error
+  }
+}

@@ -1,0 +1,117 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { ExportReport } from '../../core/exports/report.ts'
+import { toExportView } from '../../core/exports/view.ts'
+import { type ImportPlan, runFiles } from '../../core/imports/plan.ts'
+import { writeImportReport } from '../../core/imports/report.ts'
+import { readPlan } from '../../core/imports/run-files.ts'
+import type { FullReport as FullImportReport } from '../../core/imports/view.ts'
+import { writeRecoveryReport } from '../../core/recoveries/report.ts'
+import { readSavedPlan, type SavedPlan } from '../../core/recoveries/run-files.ts'
+import type { FullReport as FullRecoveryReport } from '../../core/recoveries/view.ts'
+import type { EndedNote } from '../../core/runs/run-files.ts'
+import type { ReportCounts } from '../../core/runs/view/counts.ts'
+import { toText } from '../../core/runs/view/text.ts'
+import type { Table } from '../../core/runs/view/view.ts'
+import { openState, type State } from '../../core/state/open.ts'
+import type { Settings } from '../../worker/settings/settings.ts'
+import { exitCodes } from '../terminal/failures.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import { importFolder, recoveryFolder } from './run-folders.ts'
+
+interface RunToReport {
+  run: string
+  terminal: Terminal
+  settings: Settings
+}
+
+/** Enough to see what is wrong; all of them are in the files. */
+const firstErrors = 5
+
+export const planOf = (settings: Settings, run: string): Promise<ImportPlan | undefined> =>
+  readPlan(importFolder({ dataDir: settings.dataDir, run }))
+
+export const savedRecovery = (settings: Settings, run: string): Promise<SavedPlan | undefined> =>
+  readSavedPlan(recoveryFolder({ dataDir: settings.dataDir, run }))
+
+const exportCodes = {
+  proven: exitCodes.proven,
+  unproven: exitCodes.unproven,
+  stopped: exitCodes.unproven,
+  failed: exitCodes.failed,
+} as const
+
+/** Prints the report of an export and sets its exit code. */
+export async function reportExport({
+  report,
+  terminal,
+}: {
+  report: ExportReport
+  terminal: Terminal
+}): Promise<void> {
+  terminal.result({ document: report, text: toText(toExportView(report)) })
+  // A person has to look at ids that do not exist, however proven that is.
+  const isIncomplete = report.verdict === 'proven' && report.missing !== undefined
+  process.exitCode = isIncomplete ? exitCodes.unproven : exportCodes[report.verdict]
+}
+
+/** Writes the report of an import again from the ledger, prints it and sets its exit code. */
+export async function reportImport({ run, terminal, settings }: RunToReport): Promise<FullImportReport> {
+  const { dataDir } = settings
+  const plan = await planOf(settings, run)
+  if (plan === undefined) throw new RangeError(`${run} has no plan`)
+  const state = await openState({ folder: dataDir, readOnly: true })
+  try {
+    const { report, view } = await writeImportReport({ ledger: state.ledger, plan, dataDir })
+    const findings = (report.audit?.first ?? []).slice(0, firstErrors).map(({ words }) => ({ text: words }))
+    const problems = [...(view.problems ?? []), ...findings]
+    const tables = [...(view.tables ?? []), await firstRows({ state, run })]
+    terminal.result({ document: report, text: toText({ ...view, problems, tables }) })
+    if (report.ended?.how === 'finished') await writeFile(join(dataDir, plan.folder, runFiles.shown), '')
+    process.exitCode = exitCodeOf(report)
+    return report
+  } finally {
+    await state.close()
+  }
+}
+
+async function firstRows({ state, run }: { state: State; run: string }): Promise<Table> {
+  const rows: string[][] = []
+  for (const place of ['rejected', 'parked', 'unknown'] as const)
+    for (const { row, error, outcome } of await state.ledger.page({ run, state: place, limit: firstErrors }))
+      rows.push([String(row), place, error ?? outcome ?? ''])
+  return { title: '', head: ['row', 'state', 'reason'], rows }
+}
+
+/** Writes the report of a recovery again from the ledger, prints it and sets its exit code. */
+export async function reportRecovery({ run, terminal, settings }: RunToReport): Promise<FullRecoveryReport> {
+  const { dataDir } = settings
+  const saved = await savedRecovery(settings, run)
+  if (saved === undefined) throw new RangeError(`${run} has no plan`)
+  const state = await openState({ folder: dataDir, readOnly: true })
+  try {
+    const { report, view } = await writeRecoveryReport({ ledger: state.ledger, saved, dataDir })
+    terminal.result({ document: report, text: toText(view) })
+    process.exitCode = exitCodeOf(report)
+    return report
+  } finally {
+    await state.close()
+  }
+}
+
+function exitCodeOf({
+  verdict,
+  counts,
+  ended,
+}: {
+  verdict: 'proven' | 'unproven' | 'dryRun'
+  counts: ReportCounts
+  ended?: EndedNote
+}): number {
+  if (verdict === 'dryRun') return exitCodes.proven
+  if (ended?.how === 'refused') return exitCodes.refused
+  if (ended?.how === 'failed') return exitCodes.failed
+  const { staged, unknown, rejected, parked, notTried } = counts
+  const isWhole = staged + unknown + rejected + parked + notTried === 0
+  return verdict === 'proven' && isWhole ? exitCodes.proven : exitCodes.unproven
+}

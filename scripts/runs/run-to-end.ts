@@ -1,0 +1,123 @@
+import { type Workflow, WorkflowNotFoundError, type WorkflowHandle } from '@temporalio/client'
+import { shell } from '../../core/runs/view/shell.ts'
+import type { Settings } from '../../worker/settings/settings.ts'
+import { openLocalSession } from '../session/local-session.ts'
+import { openSession, resumeOrThrow, type Session } from '../session/session.ts'
+import { exitCodes } from '../terminal/failures.ts'
+import { onInterrupt } from '../terminal/interrupt.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import type { Attached } from './attach.ts'
+import { unprintedNote, unprintedReport } from './unprinted-report.ts'
+
+/** How a command that starts a run was called. */
+export interface Call {
+  settings: Settings
+  terminal: Terminal
+  local: boolean
+  detach: boolean
+}
+
+/** A run as its command follows it. */
+export interface Following<W extends Workflow = Workflow> {
+  session: Pick<Session, 'client' | 'gone'>
+  handle: WorkflowHandle<W>
+  terminal: Terminal
+  settings: Settings
+}
+
+interface RunToEnd<W extends Workflow> extends Call {
+  /** False where the run does not use the service: then it may be down. */
+  needsService?: boolean
+  /** The run whose changes a worker of this command may send. */
+  writes?: string
+  /** The same for the same command in the same workspace; absent where the run itself knows whether its report was printed. */
+  key?: string
+  start(session: Session): Promise<Attached<W>>
+  /** Shows the run until it ends, and prints its report. */
+  follow(following: Following<W>): Promise<unknown>
+  /** What Ctrl-C stops; absent where it only detaches. */
+  stopNote?: string
+}
+
+/**
+ * Starts a run, or resumes the unfinished one of the same command, and follows it to its end. When it used another
+ * command's Temporal server and that command ends first, it continues with a server of its own.
+ */
+export async function runToEnd<W extends Workflow>(options: RunToEnd<W>): Promise<void> {
+  const { settings, terminal, detach, needsService = true, writes, key } = options
+  const unprinted = key === undefined ? undefined : unprintedReport({ dataDir: settings.dataDir, key })
+  const sessionOptions = {
+    settings,
+    terminal,
+    needsService,
+    ...(writes !== undefined && { mayWrite: (run: string) => run === writes }),
+  }
+  const begin = async (session: Session): Promise<WorkflowHandle<W>> => {
+    const ended = detach ? undefined : await unprinted?.find(session.client)
+    if (ended !== undefined) {
+      terminal.note(unprintedNote(ended))
+      return session.client.workflow.getHandle<W>(ended)
+    }
+    const { handle, attached } = await options.start(session)
+    terminal.note(`${attached ? 'Resumes the unfinished run' : 'Run'} ${handle.workflowId}`)
+    return handle
+  }
+  let run: string | undefined
+  for (;;) {
+    const session = await (options.local ? openLocalSession : openSession)(sessionOptions)
+    try {
+      const { client, identity } = session
+      terminal.identity({ workspace: identity.workspace, testMode: identity.mode === 'test' })
+      const handle: WorkflowHandle<W> =
+        run === undefined ? await begin(session) : client.workflow.getHandle<W>(run)
+      run = handle.workflowId
+      if (detach)
+        return terminal.result({
+          document: { run },
+          text: `Follow it with: ${shell`connector watch ${run}`}`,
+        })
+      await unprinted?.follows(run)
+      using _interrupt = stopOnInterrupt({ ...options, session, handle })
+      await options.follow({ session, handle, terminal, settings })
+      return await unprinted?.printed()
+    } catch (error) {
+      resumeOrThrow({ session, error, terminal })
+    } finally {
+      await session.close()
+    }
+  }
+}
+
+/** Ctrl-C asks the run of this command to stop cleanly; a second one detaches from it. */
+export function stopOnInterrupt(options: {
+  session: Pick<Session, 'letGo'>
+  handle: Pick<WorkflowHandle, 'workflowId' | 'signal'>
+  terminal: Terminal
+  stopNote?: string
+}): Disposable {
+  const { session, handle, terminal, stopNote } = options
+  const run = handle.workflowId
+  const detach = async () => {
+    const next = await session.letGo()
+    terminal.note(
+      next === 'waits'
+        ? `The run ${run} waits. Run the same command again to resume it.`
+        : `The run ${run} continues. Follow it with: ${shell`connector watch ${run}`}`,
+    )
+    process.exit(exitCodes.failed)
+  }
+  return onInterrupt({
+    async first() {
+      if (stopNote === undefined) {
+        await detach()
+        return
+      }
+      terminal.note(`Stopping: ${stopNote}. Press Ctrl-C again to detach.`)
+      await handle.signal('stop').catch((error: unknown) => {
+        // The run was quicker than the person.
+        if (!(error instanceof WorkflowNotFoundError)) throw error
+      })
+    },
+    second: detach,
+  })
+}

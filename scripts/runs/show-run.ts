@@ -1,0 +1,161 @@
+import type { Client, WorkflowExecutionDescription, WorkflowHandle } from '@temporalio/client'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { formatDuration } from '../../core/runs/view/format.ts'
+import type { ReportCounts } from '../../core/runs/view/counts.ts'
+import type { WriteProgress } from '../../workflows/write-run/progress.ts'
+import type { Progress } from '../terminal/progress.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import type { ExportHandle } from './find-run.ts'
+import { heartbeatOf } from './heartbeat.ts'
+
+const lookEveryMs = 1_000
+/** A live worker picks up a run in milliseconds; one that was killed is missed after a few seconds. */
+const pickedUpWithinMs = 15_000
+/** The rate shown is that of the last so many looks. */
+const rateLooks = 15
+
+interface Seen {
+  bars: { name: string; unit: string; done: number; total: number | undefined; note: string }[]
+  /** The run and its parts. */
+  descriptions: WorkflowExecutionDescription[]
+  /** An open question, with the time that tells it from the one before. */
+  question?: { until: string; ask: () => Promise<void> }
+}
+
+/** Gives the progress of a run at one moment. */
+export type Look = () => Promise<Seen>
+
+/** Shows the progress of a run, what it waits for, and its questions, until the signal. */
+export async function showRun(options: {
+  client: Client
+  look: Look
+  terminal: Terminal
+  signal: AbortSignal
+}): Promise<void> {
+  const { client, look, terminal, signal } = options
+  const bars = new Map<string, Progress>()
+  const noted = new Set<string>()
+  let asked: string | undefined
+  let pickedUpAt = performance.now()
+  const noteOnce = (line: string) => {
+    if (!noted.has(line)) terminal.note(line)
+    noted.add(line)
+  }
+  const endBars = () => {
+    for (const bar of bars.values()) bar.end()
+    bars.clear()
+  }
+  while (!signal.aborted) {
+    const seen = await client.withAbortSignal(signal, look).catch(() => undefined)
+    for (const { name, unit, ...state } of seen?.bars ?? []) {
+      const bar = bars.get(name) ?? terminal.progress({ name, unit })
+      bars.set(name, bar)
+      bar.update(state)
+    }
+    for (const failure of seen?.descriptions.flatMap(failuresOf) ?? []) noteOnce(`Retrying after: ${failure}`)
+    if (seen?.descriptions.some(waitsForWorker) !== true) pickedUpAt = performance.now()
+    else if (performance.now() - pickedUpAt > pickedUpWithinMs)
+      noteOnce('No worker picks up the run, so it waits: is `connector worker` running?')
+    if (seen?.question !== undefined && asked !== seen.question.until) {
+      asked = seen.question.until
+      endBars()
+      await seen.question.ask()
+    }
+    await sleep(lookEveryMs, undefined, { signal }).catch(() => undefined)
+  }
+  endBars()
+}
+
+/** Each resource of an export with a bar of its own. */
+export function exportLook({ client, handle }: { client: Client; handle: ExportHandle }): Look {
+  return async () => {
+    const whole = await handle.describe()
+    const ids = (whole.raw.pendingChildren ?? []).map(({ workflowId }) => workflowId ?? '')
+    const parts = await Promise.all(ids.map((id) => client.workflow.getHandle(id).describe()))
+    const bars = parts.flatMap((part, at) => {
+      const {
+        records,
+        requests = 0,
+        total,
+      } = heartbeatOf<{
+        records: number
+        requests: number
+        total: number
+      }>(part)
+      const name = ids[at]?.split('/').at(-1) ?? ''
+      return records === undefined
+        ? []
+        : [{ name, unit: 'records', done: records, total, note: `${requests} requests` }]
+    })
+    return { bars, descriptions: [whole, ...parts] }
+  }
+}
+
+/** One bar for all changes of a write run, and its questions. */
+export function changesLook<P extends WriteProgress>(options: {
+  handle: Pick<WorkflowHandle, 'describe' | 'query'>
+  /** What is counted, in the plural. */
+  unit: string
+  /** The name of the bar. */
+  nameOf: (progress: P) => string
+  onQuestion: (progress: P) => Promise<void>
+}): Look {
+  const { handle, unit, nameOf, onQuestion } = options
+  const rate = createRate()
+  return async () => {
+    const description = await handle.describe()
+    const progress = await handle.query<P>('status').catch(() => undefined)
+    const beat = heartbeatOf<ReportCounts>(description)
+    const counts = beat.done === undefined ? progress?.counts : { ...progress?.counts, ...beat }
+    if (progress === undefined) return { bars: [], descriptions: [description] }
+    const { waitingFor } = progress
+    return {
+      bars: counts === undefined ? [] : [{ name: nameOf(progress), unit, ...toState(counts, rate) }],
+      descriptions: [description],
+      ...(waitingFor && { question: { until: waitingFor.until, ask: () => onQuestion(progress) } }),
+    }
+  }
+}
+
+/** Why steps that are retried failed the last time; a worker that was told to end is not a failure. */
+function failuresOf({ raw }: WorkflowExecutionDescription): string[] {
+  return (raw.pendingActivities ?? []).flatMap(({ lastFailure }) => {
+    const isShutdown = lastFailure?.applicationFailureInfo?.type === 'WorkerShutdown'
+    return typeof lastFailure?.message === 'string' && !isShutdown ? [lastFailure.message] : []
+  })
+}
+
+/** Whether a task of the run is in the queue, picked up by nobody. */
+function waitsForWorker({ raw }: WorkflowExecutionDescription): boolean {
+  const { pendingWorkflowTask: task, pendingActivities: activities } = raw
+  const isPickedUp = (startedAt: unknown) => startedAt !== null && startedAt !== undefined
+  const workflowWaits = task !== null && task !== undefined && !isPickedUp(task.startedTime)
+  return workflowWaits || (activities ?? []).some(({ lastStartedTime }) => !isPickedUp(lastStartedTime))
+}
+
+function toState(counts: Partial<ReportCounts>, rate: (count: number) => number) {
+  const { done = 0, rejected = 0, parked = 0, skipped = 0, notTried = 0, staged = 0, unknown = 0 } = counts
+  const ended = done + rejected + parked + skipped + notTried
+  const total = ended + staged + unknown
+  const perSecond = rate(ended)
+  // Before the first change has ended there is no rate.
+  const pace =
+    perSecond > 0
+      ? [`${perSecond.toFixed(1)} a second`, `${formatDuration(((total - ended) / perSecond) * 1000)} left`]
+      : []
+  const others = Object.entries({ rejected, parked, unknown }).filter(([, count]) => count > 0)
+  const note = [...pace, ...others.map(([name, count]) => `${count} ${name}`)].join(', ')
+  return { done: ended, total, note }
+}
+
+function createRate() {
+  const looks: { at: number; count: number }[] = []
+  return (count: number): number => {
+    looks.push({ at: performance.now(), count })
+    if (looks.length > rateLooks) looks.shift()
+    const [first] = looks
+    const last = looks.at(-1)
+    if (first === undefined || last === undefined || last.at === first.at) return 0
+    return (1000 * (last.count - first.count)) / (last.at - first.at)
+  }
+}

@@ -1,0 +1,123 @@
+import * as fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { escapeMarkdown, toMarkdown } from '../../../../core/runs/view/markdown.ts'
+import { sentence, strong } from '../../../../core/runs/view/sentence.ts'
+import type { View } from '../../../../core/runs/view/view.ts'
+import { toLiveExport, toResourceView } from '../../../../workflows/export-view.ts'
+import { toImportText } from '../../../../workflows/import-view.ts'
+import { toRecoveryText } from '../../../../workflows/recovery-view.ts'
+import { toLiveView } from '../../../../workflows/write-run/view.ts'
+
+/** Everything that text of others must not become; what stands behind a backslash is shown. */
+const active = (markdown: string) =>
+  markdown
+    .replaceAll(/\\[!-/:-@[-`{-~]/g, 'x')
+    .match(/[`*[\]<>|~#&!]|:\/\/|\bwww\.|\p{Cc}|(?<![\p{L}\p{N}])_|^\s*([-+=]|\d+[.)])/giu)
+
+test('text of others is shown and means nothing, and plain text stays as it is', () => {
+  const part = fc.constantFrom(
+    '[x](http://evil)',
+    '![](http://evil/p.png)',
+    '<img src=x>',
+    '|',
+    '\n',
+    '# ',
+    '- ',
+    '1. ',
+    '`',
+    '**',
+    '__',
+    '_',
+    '\\',
+    '&amp;',
+    'www.evil.cl',
+    'https://evil',
+    '\u001b[2J',
+    'a',
+    ' ',
+    '~~',
+    '> ',
+  )
+  fc.assert(
+    fc.property(fc.array(part, { maxLength: 6 }), (parts) => {
+      const text = parts.join('')
+      expect(active(escapeMarkdown(text))).toBeNull()
+      const back = escapeMarkdown(text).replaceAll(/\\([!-/:-@[-`{-~])/g, '$1')
+      expect(back).toBe(
+        text
+          .trim()
+          .replaceAll(/\s+/g, ' ')
+          .replaceAll('\u001b', String.raw`\u001b`),
+      )
+    }),
+    { seed: 20261122, numRuns: 500 },
+  )
+  const plain = 'Read acc_12: 2 of 3 lists (customers.csv), 10.5 s; a@b.cl said "no"'
+  expect(escapeMarkdown(plain)).toBe(plain)
+})
+
+const evil = '[pay](http://evil.cl) ![](http://evil.cl/p.png) | <b>\n# x'
+const linked = /(?<!\\)\]\(|(?<!\\)!\[|(?<!\\)<b>|\n# x|(?<!\\):\/\/evil/
+
+/** A view in which every text is this one, but those that stand in code. */
+const viewOf = (text: string): View => ({
+  title: text,
+  run: text,
+  identity: { mode: 'live', workspace: text, baseUrl: 'https://api.example.com' },
+  verdict: { word: text, tone: 'doubtful', meaning: text },
+  summary: text,
+  status: [text, sentence`${text} ${strong(text)}`],
+  problems: [{ text, details: [text] }],
+  next: [{ text }],
+  counts: [{ name: text, value: 1 }],
+  unit: text,
+  tables: [{ title: text, head: [text, text], rows: [[text, 1]] }],
+  facts: [{ name: text, value: text }],
+  files: [{ name: 'results.csv', about: text }],
+  folder: '/data',
+  page: '/data/report.html',
+  controls: [text],
+})
+
+test('a view in the Temporal UI makes no link, image or line of what a service, a file or a person wrote', () => {
+  const shown = toMarkdown(viewOf(evil))
+  expect(shown.match(/evil/g)?.length).toBeGreaterThan(20)
+  expect(shown).not.toMatch(linked)
+})
+
+test('code in a view stays code, whatever is in it', () => {
+  const shown = toMarkdown({ title: '', next: [{ text: 'run', command: 'x `[a](http://evil.cl)` \u001b' }] })
+  expect(shown).toBe("- run: `x '[a](http://evil.cl)' \\u001b`")
+})
+
+test('live views escape names of files and reasons', () => {
+  const staged = { rows: 1, changes: 1, invalid: 0, canary: [], open: 1, tables: [] }
+  const importing = { phase: 'sending', kind: 'addons', file: evil, limits: {}, staged } as never
+  const recovering = {
+    phase: 'sending',
+    limits: {},
+    failedCanaries: [evil],
+    staged: { candidates: 1, proven: false, reasons: [evil], tables: [] },
+  } as never
+  const pages = [
+    toLiveView(importing, toImportText(importing)),
+    toLiveView(recovering, toRecoveryText(recovering)),
+    toLiveExport({
+      name: 'export',
+      phase: 'running',
+      resources: [{ resource: 'plans', state: 'failed', reason: evil }],
+    }),
+    toResourceView({
+      phase: 'ended',
+      resource: 'plans',
+      records: 1,
+      requests: 1,
+      verdict: 'unproven',
+      reasons: [evil],
+    }),
+  ].map(toMarkdown)
+  for (const page of pages) {
+    expect(page).toContain('evil')
+    expect(page).not.toMatch(linked)
+  }
+})

@@ -1,0 +1,39 @@
+import type { RecoveryLimits } from '../core/recoveries/plan.ts'
+import type { Snapshot } from '../core/recoveries/run-files.ts'
+import { sentence, strong } from '../core/runs/view/sentence.ts'
+import type { StagedChanges, WriteProgress } from './write-run/progress.ts'
+import type { ViewText } from './write-run/view.ts'
+
+export type StagedRecovery = Snapshot & StagedChanges
+
+export interface RecoveryProgress extends WriteProgress<StagedRecovery> {
+  limits: RecoveryLimits
+  /** Reasons whose canary failed: the rest of them is not tried. */
+  failedCanaries: readonly string[]
+}
+
+export function toRecoveryText({ failedCanaries, staged }: RecoveryProgress): ViewText {
+  const { candidates = 0, proven = false, reasons = [] } = staged ?? {}
+  const whole = proven ? 'the list was seen whole' : `the list was not seen whole: ${reasons.join('; ')}`
+  return {
+    name: 'recovery',
+    title: 'Recovery of subscriptions',
+    unit: 'subscriptions',
+    rate: 'resumes',
+    notes: [
+      ...failedCanaries.map(
+        (reason) => sentence`All canaries of ${strong(reason)} failed, so no others of it are tried.`,
+      ),
+      ...(staged === undefined ? [] : [`${candidates} need attention; ${whole}.`]),
+    ],
+    questions: {
+      approval: 'Nothing was resumed yet.',
+      canary: 'The first ones were resumed.',
+      breaker:
+        'Too many resumes failed, and so did every trial after that. Approve to try the others anyway; stop to end it here.',
+    },
+    breaker: 'too many resumes of one reason failed.',
+    stop: 'resumes nothing more, waits until the results of the last ones are seen, and ends with a report. A second stop does not wait.',
+    terminate: 'The next recovery first looks up what this one resumed.',
+  }
+}

@@ -1,0 +1,147 @@
+import { CancellationScope, condition, defineUpdate, proxyActivities, setHandler } from '@temporalio/workflow'
+import type { Activities } from '../../activities/index.ts'
+import type { RunRef } from '../../core/runs/known-run.ts'
+import type { Decision } from '../../core/runs/run-files.ts'
+import { operating } from '../run/activity-options.ts'
+import { refOf } from '../run/ref-of.ts'
+import { throwRootFailure } from '../run/unwrap-failure.ts'
+import {
+  type Approval,
+  checkApproval,
+  checkLimits,
+  checkResolution,
+  decisionOf,
+  isOver,
+  type LimitsChange,
+  type Resolution,
+  rowsOf,
+} from './messages.ts'
+import type { OperatorState, Parties } from './operator-state.ts'
+import type { WriteProgress } from './progress.ts'
+
+const { noteDecision, resolveRow } = proxyActivities<Activities>(operating)
+
+const approve = defineUpdate<string, [Approval]>('approve')
+const setLimits = defineUpdate<object, [LimitsChange]>('setLimits')
+const resolve = defineUpdate<string, [Resolution]>('resolve')
+
+type Open = Parties & {
+  operator: OperatorState
+  approval: { given: boolean }
+  /** Throws once the run takes no more updates. */
+  refuseLate: () => void
+}
+
+export function registerUpdates(open: Open): void {
+  registerApprove(open)
+  registerSetLimits(open)
+  registerResolve(open)
+}
+
+/** An update's handler, also after Request Cancellation: the scope that handlers run in is cancelled then. */
+const shielded =
+  <Input, T>(handler: (input: Input) => Promise<T>) =>
+  (input: Input): Promise<T> =>
+    CancellationScope.nonCancellable(() => handler(input))
+
+/** Updates may arrive before the run is open. */
+async function planned(operator: OperatorState): Promise<RunRef> {
+  await condition(() => operator.plan !== undefined)
+  return refOf(operator.plan!)
+}
+
+async function record(operator: OperatorState, decision: Omit<Decision, 'at'>): Promise<void> {
+  const at = new Date().toISOString()
+  const summary = `record the decision of ${decision.by}`
+  const input = { ...(await planned(operator)), decision: { at, ...decision } }
+  await noteDecision.executeWithOptions({ summary }, [input]).catch(throwRootFailure)
+}
+
+function registerApprove({ operator, progress, approval, refuseLate }: Open): void {
+  setHandler(
+    approve,
+    shielded(async ({ by, why }: Approval) => {
+      const question = progress.waitingFor
+      await record(operator, { about: question?.question ?? 'approval', by, why })
+      // It may have been answered or timed out meanwhile, and nobody has seen the one after it.
+      if (progress.waitingFor !== question || question === undefined) throw isOver(by)
+      approval.given = true
+      return `approved by ${by}`
+    }),
+    {
+      description:
+        'Approves the open question: {"by": "your name", "why": "..."}; for deletes also "count", their number. Name and reason go into the report and are not checked.',
+      validator: (input: unknown) => {
+        refuseLate()
+        checkApproval(input, progress)
+      },
+    },
+  )
+}
+
+function registerSetLimits({ operator, progress, show, control, text, refuseLate }: Open): void {
+  const names = Object.keys(text.limits)
+  setHandler(
+    setLimits,
+    shielded(async ({ by = 'someone', why = '', ...limits }: LimitsChange) => {
+      const changes = Object.entries(limits).map(([name, value]) => `${name} ${String(value)}`)
+      await record(operator, {
+        about: 'limits',
+        by,
+        why: [changes.join(', '), why].filter(Boolean).join(': '),
+      })
+      Object.assign(progress.limits, limits)
+      control.interrupt()
+      show()
+      return progress.limits
+    }),
+    {
+      description: `Changes limits of the run: ${JSON.stringify(text.limits)}, any of them.`,
+      validator: (input: unknown) => {
+        refuseLate()
+        checkLimits(input, names)
+      },
+    },
+  )
+}
+
+function registerResolve({ operator, progress, show, refuseLate }: Open): void {
+  setHandler(
+    resolve,
+    shielded(async (resolution: Resolution) => {
+      const { by, why } = resolution
+      const rows = rowsOf(resolution)
+      const name = rows.length === 1 ? `row ${rows[0]}` : `${rows.length} rows`
+      const input = { ...(await planned(operator)), rows, decision: decisionOf(resolution), by, why }
+      await resolveRow.executeWithOptions({ summary: `resolve ${name}` }, [input]).catch(throwRootFailure)
+      operator.resolved += 1
+      countResolved(progress, resolution)
+      show()
+      return `${name} resolved by ${by}`
+    }),
+    {
+      description:
+        'Resolves parked rows: {"row": 17, "exists": "<id>"} or "absent": true (it is sent again) or "drop": true (it is skipped), with "by" and "why". "rows": [17, 18] instead of "row" drops or sends several.',
+      validator: (input: unknown) => {
+        refuseLate()
+        checkResolution(input)
+      },
+    },
+  )
+}
+
+/** Until the next segment counts from the ledger. */
+export function countResolved(
+  { counts, parkedRows }: Pick<WriteProgress, 'counts' | 'parkedRows'>,
+  resolution: Resolution,
+): void {
+  const decision = decisionOf(resolution)
+  const to = 'exists' in decision ? 'done' : 'absent' in decision ? 'staged' : 'skipped'
+  for (const row of rowsOf(resolution)) {
+    const at = parkedRows?.indexOf(row) ?? -1
+    if (counts === undefined || at < 0) continue
+    parkedRows?.splice(at, 1)
+    counts.parked -= 1
+    counts[to] += 1
+  }
+}

@@ -1,0 +1,63 @@
+import { formatTime } from '../../core/runs/view/format.ts'
+import { code, type Sentence, sentence, strong } from '../../core/runs/view/sentence.ts'
+import { toCounts, type View } from '../../core/runs/view/view.ts'
+import { controls, phaseStatus, throughputStatus, waitingStatus } from '../run/status.ts'
+import type { WaitingFor, WriteProgress } from './progress.ts'
+
+/** What the Current Details of one job say that those of the other do not. */
+export interface ViewText {
+  /** `import`. */
+  name: string
+  title: string
+  unit: string
+  /** What the throughput counts. */
+  rate: string
+  /** Below the status: the file, the reasons that are not tried. */
+  notes: readonly Sentence[]
+  questions: Readonly<Record<WaitingFor, string>>
+  breaker: string
+  /** What `stop` and `Terminate` do. */
+  stop: string
+  terminate: Sentence
+}
+
+/** A write run that has not ended, in the Temporal UI. */
+export function toLiveView(progress: WriteProgress, text: ViewText): View {
+  const { run, identity, waitingFor, phase, nextAt, breakerUntil, throughput, counts, staged } = progress
+  const { name, unit } = text
+  return {
+    title: text.title,
+    run,
+    identity,
+    status: [
+      ...(waitingFor === undefined
+        ? [phaseStatus({ name, phase, nextAt })]
+        : waitingStatus({ ...waitingFor, name, why: text.questions[waitingFor.question] })),
+      ...(breakerUntil === undefined
+        ? []
+        : [`The breaker is open: ${text.breaker} It tries one at ${formatTime(breakerUntil)}.`]),
+      ...text.notes,
+      ...parkedStatus(progress),
+      ...throughputStatus(throughput, text.rate),
+    ],
+    counts: toCounts(counts),
+    unit,
+    tables: staged?.tables ?? [],
+    controls: [
+      ...controls({ ...text, between: `two ${text.rate}` }),
+      sentence`${strong('Send an Update')}: ${code('setLimits')} changes rate, concurrency and bounds; ${code('resolve')} settles parked ${unit}.`,
+    ],
+  }
+}
+
+/** Which rows are parked, and how to resolve them. */
+function parkedStatus({ counts, parkedRows = [] }: WriteProgress): Sentence[] {
+  const [first] = parkedRows
+  if (first === undefined) return []
+  const others = (counts?.parked ?? 0) - parkedRows.length
+  const rows = `${parkedRows.length === 1 ? 'row' : 'rows'} ${parkedRows.join(', ')}${others > 0 ? ` and ${others} more` : ''}`
+  const answer = `{"row": ${first}, "exists": "<id>", "by": "your name", "why": "..."}`
+  return [
+    sentence`Parked: ${strong(rows)} (the header is row 1). The service did not answer: look there whether the row was done. Then More Actions, ${strong('Send an Update')}, ${code('resolve')} with ${code(answer)}; instead of ${code('"exists"')}, ${code('"absent": true')} sends it again and ${code('"drop": true')} skips it.`,
+  ]
+}
