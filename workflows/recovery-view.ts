@@ -14,7 +14,9 @@ export interface RecoveryProgress extends WriteProgress<StagedRecovery> {
 
 export function toRecoveryText({ failedCanaries, staged }: RecoveryProgress): ViewText {
   const { candidates = 0, proven = false, reasons = [] } = staged ?? {}
-  const whole = proven ? 'the list was seen whole' : `the list was not seen whole: ${reasons.join('; ')}`
+  const whole = proven
+    ? 'the list was read completely'
+    : `the list was not read completely: ${reasons.join('; ')}`
   return {
     name: 'recovery',
     title: 'Recovery of subscriptions',

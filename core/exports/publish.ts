@@ -64,13 +64,16 @@ export async function publishRead(
     const note = toNote({ plan, manifest, manifestPath })
     await notePublished({ dataDir, published: note })
     await markPublished(folder, { destination, asked: plan.to })
-    const { verdict, reasons, records, missing, warnings = [] } = manifest
+    const { verdict, reasons, records, mode, completeThrough, deletes, missing, warnings = [] } = manifest
     const published = {
       resource,
       destination,
       verdict,
       reasons,
       records,
+      mode,
+      completeThrough,
+      deleted: deletes?.marked ?? null,
       where: location,
       manifest: manifestPath ?? '',
       warnings,

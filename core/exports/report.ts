@@ -1,4 +1,6 @@
+import { dirname, join } from 'node:path'
 import type { DestinationName } from '../destinations/names.ts'
+import { pageName } from '../runs/view/view.ts'
 import type { ExportPlan } from './plan.ts'
 
 type Resource = ExportPlan['resources'][number]
@@ -10,6 +12,11 @@ export interface PublishedExport {
   verdict: 'proven' | 'unproven'
   reasons: string[]
   records: number
+  mode: 'full' | 'incremental' | 'byId'
+  /** The moment up to which every record is there; null where that is not proven. */
+  completeThrough: string | null
+  /** Records marked as deleted; null where the destination marks none, or the read could not tell. */
+  deleted: number | null
   /** For people: a folder, a file or a schema. */
   where: string
   /** The manifest's file; empty where the destination keeps none (a warehouse). */
@@ -110,3 +117,74 @@ const unpublishedOf = (result: ResourceResult) =>
   'published' in result
     ? (result.unpublished ?? []).map((destination) => `${result.resource} to ${destination}`)
     : []
+
+/** The report of an export for programs: one shape for every destination, whatever happened to it. */
+export interface ExportDocument {
+  version: 1
+  run: string
+  verdict: ExportReport['verdict']
+  summary: string
+  /** The page of the run. */
+  report: string | null
+  exports: ExportedItem[]
+  missing?: ExportReport['missing']
+}
+
+interface ExportedItem {
+  resource: Resource
+  /** Null where nothing was published: it was stopped, or failed, before. */
+  destination: DestinationName | null
+  verdict: ExportReport['verdict']
+  mode: PublishedExport['mode'] | null
+  reasons: string[]
+  warnings: string[]
+  records: number | null
+  deleted: number | null
+  completeThrough: string | null
+  /** A folder, a file or a schema. */
+  where: string | null
+  folder: string | null
+  manifest: string | null
+  report: string | null
+}
+
+export function toDocument(report: ExportReport): ExportDocument {
+  const { run, verdict, summary, page = null, exports, missing } = report
+  const items = exports.flatMap(toItems)
+  return { version: 1, run, verdict, summary, report: page, exports: items, ...(missing && { missing }) }
+}
+
+function toItems(result: ResourceResult): ExportedItem[] {
+  const { resource } = result
+  const without = (
+    verdict: 'failed' | 'stopped',
+    destination: DestinationName | null,
+    reasons: string[],
+  ): ExportedItem => ({
+    resource,
+    destination,
+    verdict,
+    mode: null,
+    reasons,
+    warnings: [],
+    records: null,
+    deleted: null,
+    completeThrough: null,
+    where: null,
+    folder: null,
+    manifest: null,
+    report: null,
+  })
+  if ('error' in result) return [without('failed', null, [result.error])]
+  if ('stopped' in result) return [without('stopped', null, [])]
+  return [
+    ...result.published.map(({ manifest: path, missing: _, ...published }): ExportedItem => {
+      const manifest = path === '' ? null : path
+      const folder = manifest === null ? null : dirname(manifest)
+      const page = folder === null ? null : join(folder, pageName)
+      return { ...published, folder, manifest, report: page }
+    }),
+    ...(result.failed ?? []).map(({ destination, error }) => without('failed', destination, [error])),
+    ...(result.unpublished ?? []).map((destination) => without('stopped', destination, [])),
+  ]
+}

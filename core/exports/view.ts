@@ -34,7 +34,7 @@ export function toExportView(report: ExportReport): View {
     tables: [
       {
         title: '',
-        head: ['resource', 'to', 'verdict', 'records', 'where'],
+        head: ['resource', 'to', 'verdict', 'records', 'deleted', 'where'],
         rows: exports.flatMap(toRows),
       },
     ],
@@ -56,18 +56,19 @@ export function toExportView(report: ExportReport): View {
 
 function toRows(result: ResourceResult): (string | number)[][] {
   const { resource } = result
-  if ('error' in result) return [[resource, '', 'failed', '', '']]
-  if ('stopped' in result) return [[resource, '', 'stopped', '', '']]
+  if ('error' in result) return [[resource, '', 'failed', '', '', '']]
+  if ('stopped' in result) return [[resource, '', 'stopped', '', '', '']]
   return [
-    ...result.published.map(({ destination, verdict, records, where }) => [
+    ...result.published.map(({ destination, verdict, records, deleted, where }) => [
       resource,
       destination,
       verdict,
       records,
+      deleted ?? '',
       where,
     ]),
-    ...(result.failed ?? []).map(({ destination }) => [resource, destination, 'failed', '', '']),
-    ...(result.unpublished ?? []).map((destination) => [resource, destination, 'stopped', '', '']),
+    ...(result.failed ?? []).map(({ destination }) => [resource, destination, 'failed', '', '', '']),
+    ...(result.unpublished ?? []).map((destination) => [resource, destination, 'stopped', '', '', '']),
   ]
 }
 

@@ -54,7 +54,7 @@ function toVerdict({ verdict, ended, counts }: FullReport): NonNullable<View['ve
     return { word: 'unproven', tone: 'doubtful', meaning }
   }
   if (counts.parked + counts.rejected === 0) {
-    const meaning = 'Each resumed subscription was seen afterwards, and the list was seen whole.'
+    const meaning = 'Each resumed subscription was seen afterwards, and the list was read completely.'
     return { word: 'proven', tone: 'good', meaning }
   }
   const meaning = 'The outcome of each resumed subscription is known. Some need a person.'

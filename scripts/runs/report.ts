@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { ExportReport } from '../../core/exports/report.ts'
+import { type ExportReport, toDocument } from '../../core/exports/report.ts'
 import { toExportView } from '../../core/exports/view.ts'
 import { type ImportPlan, runFiles } from '../../core/imports/plan.ts'
 import { writeImportReport } from '../../core/imports/report.ts'
@@ -49,7 +49,7 @@ export async function reportExport({
   report: ExportReport
   terminal: Terminal
 }): Promise<void> {
-  terminal.result({ document: report, text: toText(toExportView(report)) })
+  terminal.result({ document: toDocument(report), text: toText(toExportView(report)) })
   // A person has to look at ids that do not exist, however proven that is.
   const isIncomplete = report.verdict === 'proven' && report.missing !== undefined
   process.exitCode = isIncomplete ? exitCodes.unproven : exportCodes[report.verdict]

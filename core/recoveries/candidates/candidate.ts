@@ -68,7 +68,7 @@ export function fromBody(body: Body): Candidate {
 
 export interface CandidateRead {
   candidates: Candidate[]
-  /** Whether the list was seen whole: everything that needed attention throughout is among the candidates. */
+  /** Whether the list was read completely: everything that needed attention throughout is among the candidates. */
   proven: boolean
   /** Why not, in sentences; empty where it was. */
   reasons: string[]

@@ -20,7 +20,7 @@ type Place = keyof ReportCounts
 export const countLabels: Readonly<Record<Place, string>> = {
   done: 'done',
   staged: 'not sent yet',
-  unknown: 'outcome unknown',
+  unknown: 'unknown',
   rejected: 'rejected',
   parked: 'parked: needs a person',
   skipped: 'skipped',

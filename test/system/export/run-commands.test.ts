@@ -68,7 +68,7 @@ describe('a run that was started and left', () => {
     expect(await watching.ended).toMatchObject({ code: 3, stdout: expect.stringContaining('stopped') })
     expect(await tell(world, 'report', run)).toMatchObject({
       code: 3,
-      document: { exports: [{ resource: 'customers', error: 'stopped' }] },
+      document: { exports: [{ resource: 'customers', verdict: 'stopped' }] },
     })
   })
 
@@ -93,7 +93,7 @@ describe('Ctrl-C', () => {
     child.kill('SIGINT')
     const { code, stdout, stderr } = await ended
     expect(code).toBe(3)
-    expect(JSON.parse(stdout)).toMatchObject({ exports: [{ resource: 'customers', error: 'stopped' }] })
+    expect(JSON.parse(stdout)).toMatchObject({ exports: [{ resource: 'customers', verdict: 'stopped' }] })
     expect(stderr).toContain('Stopping: what was read is kept.')
   })
 

@@ -78,7 +78,7 @@ describe('a fetch from the command line', () => {
     const told = await startCommand(world, ['report', report.run]).ended
     expect(told).toMatchObject({ code: 3, stdout: expect.stringContaining('1 id does not exist: 999') })
     const { stdout: status } = await startCommand(world, ['status', report.run, '--json']).ended
-    expect(JSON.parse(status)).toMatchObject({ status: 'completed', what: 'fetch', phase: 'ended' })
+    expect(JSON.parse(status)).toMatchObject({ status: 'completed', name: 'fetch', phase: 'ended' })
     const { stdout: runs } = await startCommand(world, ['runs', '--json']).ended
     expect(JSON.parse(runs)).toMatchObject({ runs: [{ run: report.run, type: 'fetchDocuments' }] })
   })

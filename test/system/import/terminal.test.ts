@@ -206,7 +206,7 @@ describe('a person at a terminal', () => {
     expect(await importAt(world, wary, order(file))).toBe(3)
     expect(stored(world, 'retentions')).toBe(3)
     expect(wary.questions).toEqual(['Send the other 37 retentions? [y/N] '])
-    expect(wary.notes.join('\n')).toMatch(/row +is +sent +stored/)
+    expect(wary.notes.join('\n')).toMatch(/row +state +sent +stored/)
     expect(wary.notes.join('\n')).toContain('"test_mode":false')
 
     const sure = personWho(['y'])

@@ -37,7 +37,7 @@ describe('the canary of each reason', () => {
       biller_issue: { fellBack: 4, notTried: 26 },
     })
     expect(resumed()).toHaveLength(4)
-    expect((await recoveryCsv(result)).get(bad[29] ?? '')?.['words']).toContain('canary')
+    expect((await recoveryCsv(result)).get(bad[29] ?? '')?.['message']).toContain('canary')
   })
 
   test('is another one where all that was to go first has become needless meanwhile', async () => {
@@ -66,7 +66,9 @@ describe('the canary of each reason', () => {
     fallBack({ to: 0 })
     const again = await (await start({ ...quick, canary: 4, attempts: 1 })).result()
     expect(again.byReason['biller_issue']).toEqual({ recovered: 26, attemptsUsedUp: 4 })
-    expect(again.needsPerson).toContainEqual(expect.stringMatching(/^4 .*attempts \(1\).*over all runs/))
+    expect(again.needsPerson).toContainEqual(
+      expect.stringMatching(/^4 .*attempts \(1, counted over all runs\)/),
+    )
     expect(resumed()).toHaveLength(bad.length)
   })
 })
@@ -171,11 +173,11 @@ describe('the bounds of a run', () => {
     expect(stateOf(world, idsOf(world)[299] ?? '').status).toBe('active')
   })
 
-  test('leave a run unproven whose list was not seen whole', async () => {
+  test('leave a run unproven whose list was not read completely', async () => {
     const { world, start } = await begin({ sandbox: { faults: [{ kind: 'ignoreOrdering' }] } })
     const result = await (await start()).result()
     expect(result).toMatchObject({ verdict: 'unproven', counts: { done: 20 }, snapshot: { proven: false } })
-    expect(result.summary).toMatch(/unproven: the list was not seen whole; .*ordering/)
+    expect(result.summary).toMatch(/unproven: the list was not read completely; .*ordering/)
     expect(resumesDone(world)).toHaveLength(20)
   })
 })

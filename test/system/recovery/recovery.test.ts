@@ -110,7 +110,7 @@ describe('a recovery after an incident', () => {
       summary: expect.stringContaining(`6 not tried; unproven: 6 not tried; ${says}`),
       counts: { notTried: 6, done: 0 },
     })
-    expect((await recoveryCsv(result)).get(ids[0] ?? '')?.['words']).toBe(says)
+    expect((await recoveryCsv(result)).get(ids[0] ?? '')?.['message']).toBe(says)
     expect(asked(world), 'nothing is looked at in vain').toBe(before)
   })
 
@@ -228,7 +228,7 @@ describe('what became of one subscription', () => {
       attempts: '3',
       outcome: 'attemptsUsedUp',
       new_reason: 'processing_issue',
-      words: expect.stringContaining('needs_attention: processing_issue'),
+      message: expect.stringContaining('needs_attention: processing_issue'),
     })
     const at = world.sandbox.control
       .requests()
@@ -249,7 +249,7 @@ describe('what became of one subscription', () => {
     expect(resumesAsked(world).filter((id) => id === one)).toHaveLength(1)
     expect((await recoveryCsv(result)).get(one)).toMatchObject({
       outcome: 'needsPerson',
-      words: expect.stringContaining('its reason is without_reference now'),
+      message: expect.stringContaining('its reason is without_reference now'),
     })
   })
 
@@ -286,8 +286,8 @@ describe('what became of one subscription', () => {
     ])
     expect(result.counts).toMatchObject({ done: 3, skipped: 1, parked: 3, notTried: 2 })
     // Each reason has a canary and a breaker of its own: it is for a run that chooses it for this one.
-    expect(rows.get(biller)?.['words']).toMatch(/was gateway_issue .* is biller_issue now: the next run/)
-    expect(rows.get(young)?.['words']).toMatch(/needs attention anew, since 2.*olderThan/)
+    expect(rows.get(biller)?.['message']).toMatch(/was gateway_issue .* is biller_issue now: the next run/)
+    expect(rows.get(young)?.['message']).toMatch(/needs attention again, since 2.*olderThan/)
     // With the same input, as the report says; the one that fell a moment ago has to wait.
     const next = await (await start({ ...quick, olderThan: '1h' })).result()
     expect(next).toMatchObject({
@@ -310,7 +310,7 @@ describe('what an earlier recovery did', () => {
     expect(often()).toBe(2)
     expect((await recoveryCsv(second)).get(bad)).toMatchObject({
       outcome: 'attemptsUsedUp',
-      words: expect.stringMatching(/resumed 2 times.*with attempts above 2/),
+      message: expect.stringMatching(/resumed 2 times.*with attempts above 2/),
     })
     await (await start({ ...quick, canary: 0, attempts: 3 })).result()
     expect(often()).toBe(3)
@@ -355,9 +355,9 @@ describe('what an earlier recovery did', () => {
       outcomes: { coolingDown: 2 },
     })
     const page = await readFile((soon.files.report ?? '').replace(/json$/, 'html'), 'utf8')
-    expect(page).toContain('Each resumed subscription was seen afterwards, and the list was seen whole.')
+    expect(page).toContain('Each resumed subscription was seen afterwards, and the list was read completely.')
     expect(page).toContain('2 resumed recently and left alone; the next recovery includes them.')
-    expect((await recoveryCsv(soon)).get(ids[0] ?? '')?.['words']).toMatch(
+    expect((await recoveryCsv(soon)).get(ids[0] ?? '')?.['message']).toMatch(
       /^resumed at .* by recover-.*; tried again from 20\d\d-.*, or now with a shorter coolDown$/,
     )
     expect(resumesAsked(world)).toHaveLength(2)
