@@ -178,11 +178,11 @@ function toItems(result: ResourceResult): ExportedItem[] {
   if ('error' in result) return [without('failed', null, [result.error])]
   if ('stopped' in result) return [without('stopped', null, [])]
   return [
-    ...result.published.map(({ manifest: path, missing: _, ...published }): ExportedItem => {
-      const manifest = path === '' ? null : path
+    ...result.published.map((published): ExportedItem => {
+      const { missing: _, ...item } = published
+      const manifest = item.manifest === '' ? null : item.manifest
       const folder = manifest === null ? null : dirname(manifest)
-      const page = folder === null ? null : join(folder, pageName)
-      return { ...published, folder, manifest, report: page }
+      return { ...item, folder, manifest, report: folder === null ? null : join(folder, pageName) }
     }),
     ...(result.failed ?? []).map(({ destination, error }) => without('failed', destination, [error])),
     ...(result.unpublished ?? []).map((destination) => without('stopped', destination, [])),
