@@ -1,19 +1,22 @@
+import type { ResultRow } from '../warehouse/session.ts'
 import type { ColumnKind, WarehouseTable } from '../warehouse/layout.ts'
 import { quote } from '../warehouse/sql.ts'
+
+const decimal = 'DECIMAL(26,6)'
+const fineDecimal = 'DECIMAL(38,18)'
 
 /**
  * The types that a kind of column may have, the preferred one first, each able to hold what the one before it can.
  *
- * DuckDB's DECIMAL has 38 digits and rounds in silence what has more of them behind the point than it was declared
- * with; BIGINT and JSON refuse what they can't hold. So no cell becomes a value before it is known to be exact, and
- * a column with one that is not becomes the next type, at last text.
+ * DuckDB rounds silently what has more decimal places than a DECIMAL was declared with. Both DECIMALs here have 20
+ * digits before the point. A product of two DECIMALs of up to 18 digits has 18 again and overflows with ordinary
+ * amounts, so decimals begin with 26 digits: their products have 38.
  */
 export const duckDbTypes: Readonly<Record<ColumnKind, readonly [string, ...string[]]>> = {
   text: ['VARCHAR'],
   integer: ['BIGINT', 'DECIMAL(38,0)', 'VARCHAR'],
   position: ['INTEGER'],
-  // 20 digits before the point and 18 behind it.
-  decimal: ['DECIMAL(38,18)', 'VARCHAR'],
+  decimal: [decimal, fineDecimal, 'VARCHAR'],
   boolean: ['BOOLEAN'],
   date: ['DATE'],
   timestamp: ['TIMESTAMP WITH TIME ZONE'],
@@ -26,65 +29,69 @@ export type ColumnTypes = ReadonlyMap<string, string>
 export const preferredTypes = ({ columns }: WarehouseTable): ColumnTypes =>
   new Map(columns.map(({ name, kind }) => [name, duckDbTypes[kind][0]]))
 
-/** The columns of a table, made from cells. Fails with a conversion error where a cell is not exactly of its type. */
+/** The columns of a table, made from cells that are exactly of these types. */
 export const toValues = ({ columns }: WarehouseTable, types: ColumnTypes): string =>
   columns.map(({ name, cell }) => `${toValue(quote(cell), types.get(name)!)} as ${quote(name)}`).join(', ')
 
 function toValue(cell: string, type: string): string {
   if (type === 'VARCHAR') return cell
-  if (type !== decimal) return `cast(${cell} as ${type})`
-  // From text to a DECIMAL of more than 18 digits takes 16 µs, to a smaller one 0.1 µs (DuckDB 1.5.6).
-  return `case when ${isSmall(cell)} then cast(cast(${cell} as DECIMAL(18,6)) as ${decimal})
-    when ${digitsBehindPoint(cell)} <= 18 then cast(${cell} as ${decimal})
-    else cast('inexact: ' || ${cell} as ${decimal}) end`
+  if (type !== decimal && type !== fineDecimal) return `cast(${cell} as ${type})`
+  // From text to a DECIMAL of more than 18 digits takes 9 to 16 µs, to a smaller one 0.1 µs (DuckDB 1.5.6).
+  return `case when ${isSmall(cell)} then cast(cast(${cell} as DECIMAL(18,6)) as ${type})
+    else cast(${cell} as ${type}) end`
 }
 
-/** For each column and type that may not suit it, how many cells don't: one row, and how to read it. */
-export function toDoubts({ columns }: WarehouseTable) {
-  const doubts = columns.flatMap(({ name, kind, cell }) =>
-    duckDbTypes[kind].flatMap((type) => {
-      const suits = suitsType(quote(cell), type)
-      return suits === undefined ? [] : [{ name, kind, type, suits }]
-    }),
-  )
-  return {
-    counts: [
-      'count(*) as rows',
-      ...doubts.map(({ suits }, at) => `count(case when not (${suits}) then 1 end) as c${at}`),
-    ].join(', '),
-    /** The given types, or wider ones where a cell needs them. */
-    widen(types: ColumnTypes, row: Readonly<Record<string, string | null>> | undefined): ColumnTypes {
-      const wider = new Map(types)
-      for (const [at, { name, kind, type }] of doubts.entries())
-        if (wider.get(name) === type && row?.[`c${at}`] !== '0')
-          wider.set(name, duckDbTypes[kind][duckDbTypes[kind].indexOf(type) + 1]!)
-      return wider
-    },
+/** The cells of a column that may need another type than the first of its kind. */
+const doubtful = ({ columns }: WarehouseTable) => columns.filter(({ kind }) => duckDbTypes[kind].length > 1)
+
+/**
+ * One row over all cells of a table: for each doubtful column, the place among the types of its kind of the first one
+ * that holds every cell exactly. Undefined where no column is doubtful.
+ */
+export function leastTypesQuery(table: WarehouseTable, rows: string): string | undefined {
+  const places = doubtful(table).map(({ name, kind, cell }) => {
+    const fits = duckDbTypes[kind]
+      .slice(0, -1)
+      .map((type, at) => `when ${isExactly(type, quote(cell))} then ${at}`)
+    return `max(case when ${quote(cell)} is null then 0 ${fits.join(' ')} else ${fits.length} end) as ${quote(name)}`
+  })
+  return places.length === 0 ? undefined : `select ${places.join(', ')} from ${rows}`
+}
+
+/** The types that columns have, or wider ones where the row of `leastTypesQuery` says that a cell needs them. */
+export function widenTypes(
+  table: WarehouseTable,
+  types: ColumnTypes,
+  found: ResultRow | undefined,
+): ColumnTypes {
+  const wider = new Map(types)
+  for (const { name, kind } of doubtful(table)) {
+    const ladder = duckDbTypes[kind]
+    const at = Math.max(ladder.indexOf(types.get(name)!), Number(found?.[name] ?? 0))
+    wider.set(name, ladder[at]!)
   }
+  return wider
 }
 
-/** Whether a cell is null or exactly of a type; undefined where each cell of its kind is. */
-function suitsType(cell: string, type: string): string | undefined {
+/** Whether a cell that is not null is exactly of a type. */
+function isExactly(type: string, cell: string): string {
+  const canCast = `try_cast(${cell} as ${type}) is not null`
   switch (type) {
-    case 'BIGINT':
-    case 'DECIMAL(38,0)':
-      return `${cell} is null or try_cast(${cell} as ${type}) is not null`
-    // JSON of ours is JSON; what DuckDB takes for none is half a pair of surrogates, written as an escape.
-    case 'JSON':
-      return `${cell} is null or not contains(${cell}, '\\ud') or json_valid(${cell})`
     case decimal:
-      return `case when ${cell} is null or ${isSmall(cell)} then true
-        else ${digitsBehindPoint(cell)} <= 18 and try_cast(${cell} as ${decimal}) is not null end`
+      return `${isSmall(cell)} or (${decimalPlaces(cell)} <= 6 and ${canCast})`
+    case fineDecimal:
+      return `${decimalPlaces(cell)} <= 18 and ${canCast}`
+    // Our JSON is JSON; DuckDB rejects only half a pair of surrogates, which is written as an escape.
+    case 'JSON':
+      return `not contains(${cell}, '\\ud') or json_valid(${cell})`
     default:
-      return undefined
+      return canCast
   }
 }
 
-const decimal = 'DECIMAL(38,18)'
+const isSmall = (cell: string) => `regexp_full_match(${cell}, '-?[0-9]{1,12}([.][0-9]{1,6}0*)?')`
 
-const isSmall = (cell: string) => `regexp_full_match(${cell}, '-?[0-9]{1,12}([.][0-9]{1,6})?')`
-
-/** Of a number that may have an exponent; an exponent that is no small number makes it too many. */
-const digitsBehindPoint = (cell: string) =>
-  `(length(regexp_extract(${cell}, '[.]([0-9]*)', 1)) - case when regexp_matches(${cell}, '[eE]')
+/** Of a number that may have an exponent, without zeros at the end; an exponent that is too large makes it too many. */
+const decimalPlaces = (cell: string) =>
+  `(length(regexp_extract(${cell}, '[.]([0-9]*?)0*([eE]|$)', 1)) - case when regexp_matches(${cell}, '[eE]')
     then coalesce(try_cast(regexp_extract(${cell}, '[eE](.*)$', 1) as integer), -999999) else 0 end)`

@@ -3,7 +3,7 @@ import type { PartFile } from '../destination.ts'
 import { PartsDamagedError } from '../errors.ts'
 import type { WarehouseTable } from '../warehouse/layout.ts'
 import { literal, quote } from '../warehouse/sql.ts'
-import { toDoubts, toValues, type ColumnTypes } from './exact-types.ts'
+import { leastTypesQuery, toValues, widenTypes, type ColumnTypes } from './exact-types.ts'
 import { reachableParts } from './reachable-parts.ts'
 import { readRows } from './read-rows.ts'
 
@@ -19,10 +19,9 @@ const sizes = [
 ]
 
 /**
- * Hands the rows of parts, as a query with a table's columns, to a statement that takes them all or fails. It does so
- * with the types that are given, which is nearly always right and one pass; if a cell does not suit its type, again
- * with wider types. Not in a transaction, which a failure would end.
- * @returns the types that were taken in the end
+ * Hands the rows of parts, as a query with a table's columns, to a statement that takes them all. One pass over the
+ * cells decides the types of the columns, so that the second converts each of them exactly.
+ * @returns the types that were taken: those given, or wider ones
  * @throws {PartsDamagedError}
  */
 export async function readExactly(options: {
@@ -36,41 +35,34 @@ export async function readExactly(options: {
 }): Promise<ColumnTypes> {
   const { connection, table, parts, folder, take } = options
   const paths = await reachableParts(parts, folder)
-  const doubts = toDoubts(table)
-  let { types } = options
   for (const size of sizes) {
     const rows = toRows(table, paths, size)
     if (size.memory !== undefined) await connection.run(`set memory_limit = '${size.memory}'`)
     try {
-      try {
-        await take(`select ${toValues(table, types)} from ${rows}`)
-      } catch (error) {
-        if (!isConversion(error)) throw error
-        const [counted] = await readRows(connection, `select ${doubts.counts} from ${rows}`)
-        types = doubts.widen(types, counted)
-        await take(`select ${toValues(table, types)} from ${rows}`)
-      }
+      const query = leastTypesQuery(table, rows)
+      const [found] = query === undefined ? [] : await readRows(connection, query)
+      const types = widenTypes(table, options.types, found)
+      await take(`select ${toValues(table, types)} from ${rows}`)
       return types
     } catch (error) {
       if (isTooLong(error) && size !== sizes.at(-1)) continue
       throw toPartsError(error, table)
     }
   }
-  return types
+  return options.types
 }
 
 const textOf = (error: unknown) => (error instanceof Error ? error.message : '')
 
-const isConversion = (error: unknown) =>
-  /^(Conversion|Invalid Input) Error/.test(textOf(error)) && !isCsv(error)
-
-const isCsv = (error: unknown) => /CSV Error/i.test(textOf(error)) || isTooLong(error)
-
 const isTooLong = (error: unknown) => /Maximum line size|Parallel CSV Reader/i.test(textOf(error))
+
+/** What is no row of CSV, or no cell of a kind that has one type only. */
+const isMalformed = (error: unknown) =>
+  isTooLong(error) || /CSV Error|^(Conversion|Invalid Input) Error/i.test(textOf(error))
 
 /** What DuckDB says shows the row, which is nobody's business but the owner's. */
 function toPartsError(error: unknown, { table }: WarehouseTable): unknown {
-  if (!isCsv(error) && !isConversion(error)) return error
+  if (!isMalformed(error)) return error
   const [said] = textOf(error).split(/[\n"']/)
   return new PartsDamagedError(
     `The parts of ${table.name} are no rows of that table (${said}). Run the export again.`,
