@@ -1,15 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { UsageError } from './terminal/failures.ts'
-import { createTerminal } from './terminal/terminal.ts'
-import type { Terminal } from './terminal/terminal.ts'
+import { createTerminal, type Terminal } from './terminal/terminal.ts'
 
 /**
  * The file of a command. `configure` gives the command its arguments, options and action.
  *
  * An action speaks through the terminal, throws what goes wrong (an error's `exitCode`, else 1) and sets
- * `process.exitCode` from `exitCodes` where it ends with less than proven. It closes what it opens: the process
- * ends by itself.
+ * `process.exitCode` from `exitCodes` if it ends with less than proven. It closes what it opens: the process ends by
+ * itself.
  */
 export interface CommandFile {
   configure(command: Command, terminal: Terminal): void
@@ -23,21 +22,34 @@ export interface ListedCommand {
 
 export type Commands = Readonly<Record<string, ListedCommand>>
 
-/** For what a failed command left open to end by itself. */
+interface CommandLine {
+  words: readonly string[]
+  commands: Commands
+}
+
+/** How long a failed command may take to close what it opened. */
 const failedGraceMs = 2_000
 
 /** Carries out one command line in this process and leaves its exit code in `process.exitCode`. */
-export async function runCommandLine({ words, commands }: { words: readonly string[]; commands: Commands }) {
+export async function runCommandLine({ words, commands }: CommandLine): Promise<void> {
   const terminal = createTerminal({
     json: words.includes('--json'),
     debug: words.includes('--debug') || Boolean(process.env['DEBUG']),
   })
   process.on('uncaughtException', (error) => process.exit(terminal.failure(error)))
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    // `connector runs | head`: a reader that has seen enough is no failure. A full disk is.
+    // `connector runs | head`: a reader that has seen enough is not a failure. A full disk is.
     if (error.code === 'EPIPE') process.exit()
     throw error
   })
+  // A command that failed has nothing more to do: what it could not close must not keep it.
+  if (!(await execute({ words, commands, terminal }))) setTimeout(() => process.exit(), failedGraceMs).unref()
+}
+
+/** False if it failed; the exit code is in `process.exitCode`. */
+export async function execute(of: CommandLine & { terminal: Terminal }): Promise<boolean> {
+  const { commands, terminal } = of
+  const words = of.words.length === 0 ? ['--help'] : of.words
   try {
     const program = createProgram(commands)
     const name = chosenName(words)
@@ -45,22 +57,24 @@ export async function runCommandLine({ words, commands }: { words: readonly stri
     const file = await commands[name ?? '']?.load()
     if (command !== undefined) file?.configure(command, terminal)
     await program.parseAsync(words, { from: 'user' })
+    return true
   } catch (error) {
-    if (error instanceof CommanderError && error.exitCode === 0) return
+    if (error instanceof CommanderError && error.exitCode === 0) return true
     process.exitCode = terminal.failure(error instanceof CommanderError ? toUsageError(error) : error)
-    // A command that failed has nothing more to say: what it could not close must not keep it.
-    setTimeout(() => process.exit(), failedGraceMs).unref()
+    return false
   } finally {
     terminal.close()
   }
 }
 
-function createProgram(commands: Commands): Command {
+export function createProgram(commands: Commands): Command {
   const program = new Command('connector')
-    .description('Exports, imports and recoveries for the billing service, each ending in a proof.')
-    .version(versionOfPackage())
-    .option('--json', 'one JSON document on stdout and nothing else')
-    .option('--debug', 'the stack of an error too')
+    .description('Exports, imports and recoveries for the billing service. Each run ends in a proof.')
+    .version(packageVersion(), '-V, --version', 'print the version')
+    .option('--json', 'print one JSON document on stdout and nothing else')
+    .option('--debug', 'print the stack of an error')
+    .helpOption('-h, --help', 'print help')
+    .helpCommand('help [command]', 'print help for a command')
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({ writeErr: () => undefined })
     .exitOverride()
@@ -68,7 +82,7 @@ function createProgram(commands: Commands): Command {
   return program
 }
 
-function versionOfPackage(): string {
+function packageVersion(): string {
   const manifest: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
   return (manifest as { version: string }).version
 }
@@ -78,10 +92,10 @@ function chosenName(words: readonly string[]): string | undefined {
   return first === 'help' ? second : first
 }
 
-/** Commander's words in our form: one line, with what it believes was meant. */
+/** Commander's message as one line, with its guess. */
 function toUsageError({ code, message }: CommanderError): UsageError {
-  if (code === 'commander.help') return new UsageError('No command was given; --help lists them.')
-  const [what = '', ...more] = message.replace(/^error: /, '').split('\n')
+  if (code === 'commander.help') return new UsageError('No command given; --help lists them.')
+  const [problem = '', ...more] = message.replace(/^error: /, '').split('\n')
   const meant = more.join(' ').replace(/^\(Did you mean (.*)\?\)$/, 'did you mean $1?')
-  return new UsageError(`${what.replace(/\.$/, '')}; ${meant === '' ? 'see --help.' : meant}`)
+  return new UsageError(`${problem.replace(/\.$/, '')}; ${meant === '' ? 'see --help.' : meant}`)
 }

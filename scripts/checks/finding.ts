@@ -1,34 +1,33 @@
 import { toFailure } from '../terminal/failures.ts'
 
-/** What one look found: a sentence, and whether all is well. */
+/** The result of one check, in a sentence. */
 export interface Finding {
-  what: string
-  ok: boolean
-  says: string
+  check: string
+  /** `notRunning`: nothing is wrong, but no server runs; commands with `--local` work. */
+  status: 'ok' | 'notRunning' | 'wrong'
+  message: string
 }
 
-export const fine = (what: string, says: string): Finding => ({ what, ok: true, says })
-export const wrong = (what: string, says: string): Finding => ({ what, ok: false, says })
+export const fine = (check: string, message: string): Finding => ({ check, status: 'ok', message })
+export const wrong = (check: string, message: string): Finding => ({ check, status: 'wrong', message })
+export const notRunning = (check: string, message: string): Finding => ({
+  check,
+  status: 'notRunning',
+  message,
+})
 
-/** A look that fails says why in its error's own sentence. */
-export async function look(what: string, see: () => Promise<Finding[]>): Promise<Finding[]> {
+/** Runs a check; one that throws is a finding with the error's own sentence. */
+export async function runCheck(check: string, run: () => Promise<Finding[]>): Promise<Finding[]> {
   try {
-    return await see()
+    return await run()
   } catch (error) {
     const { message, hint } = toFailure(error)
-    return [
-      wrong(
-        what,
-        [message, hint]
-          .filter((part) => part !== null)
-          .map(toSentence)
-          .join(' '),
-      ),
-    ]
+    const sentences = [message, hint].filter((part) => part !== null).map(toSentence)
+    return [wrong(check, sentences.join(' '))]
   }
 }
 
-/** Errors that are told after a colon begin small and end open. */
+/** Error messages after a colon begin in lower case and have no full stop. */
 function toSentence(text: string): string {
   const ended = /[.!?]$/.test(text) ? text : `${text}.`
   return ended.replace(/^[a-z]/, (letter) => letter.toUpperCase())

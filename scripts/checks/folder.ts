@@ -9,13 +9,13 @@ import { shell } from '../../core/runs/view/shell.ts'
 import { findExposed, type AllowedReaders } from '../../worker/settings/permissions.ts'
 import { fine, wrong, type Finding } from './finding.ts'
 
-/** Whether the data folder takes files, has room, and is nobody else's. */
+/** Checks that the data folder is writable and private, has room, and is not in use elsewhere. */
 export async function checkFolder(options: {
   dataDir: string
   taskQueue: string
   /** Whether a worker of this folder answers on the task queue. */
   served: boolean
-  /** Who besides its owner may use it. */
+  /** Users besides its owner who may use it. */
   allowed: AllowedReaders
 }): Promise<Finding[]> {
   const { dataDir, taskQueue, served, allowed } = options
@@ -43,14 +43,14 @@ export async function checkFolder(options: {
     return [
       wrong(
         'data folder',
-        `The data folder ${dataDir} is held by ${holder}, which does not answer on ${taskQueue}: it has other settings, ` +
-          'another Temporal, or is frozen. End it, or give one of the two another CONNECTOR_DATA_DIR.',
+        `The data folder ${dataDir} is in use by ${holder}, which does not answer on ${taskQueue}: it has other settings, ` +
+          'uses another Temporal server, or is frozen. End it, or give one of the two another CONNECTOR_DATA_DIR.',
       ),
     ]
-  return [fine('data folder', `${dataDir} can be written; ${freeMb.toLocaleString('en-US')} MB are free.`)]
+  return [fine('data folder', `${dataDir} is writable; ${freeMb.toLocaleString('en-US')} MB are free.`)]
 }
 
-/** Who has the folder: it is taken for an instant, which fails where someone has it. */
+/** The process that has locked the folder: acquiring the lock for an instant fails if one has. */
 function findHolder(folder: string): string | undefined {
   try {
     acquireLock({ folder, role: 'check' }).release()

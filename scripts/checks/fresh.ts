@@ -5,14 +5,14 @@ import {
   type PublishedNote,
 } from '../../core/exports/publication-log.ts'
 import { formatDuration } from '../../core/runs/view/format.ts'
-import { fine, look, wrong, type Finding } from './finding.ts'
+import { fine, runCheck, wrong, type Finding } from './finding.ts'
 
-/** What claims to be from further ahead than clocks differ by was dated by a wrong clock. */
+/** An export dated further into the future than this was dated by a wrong clock. */
 const mostAheadMs = 300_000
 
 /**
- * Whether each list that is exported has, in each place it goes to, a proven export whose read began no longer ago than
- * so many ms: kept parts may be published at any time.
+ * Checks that each exported list has, in each destination, a proven export whose read began at most `withinMs` ago.
+ * The time of publishing does not count: kept parts may be published at any time.
  */
 export async function checkFresh(options: {
   dataDir: string
@@ -25,24 +25,24 @@ export async function checkFresh(options: {
   const all = await readPublished({ dataDir, testMode })
   const published = all
     .filter((one) => to === undefined || to.includes(one.destination))
-    // What was made once for a person does not grow stale.
+    // Sheets made once for a person do not go stale.
     .filter((one) => isOfList(one) && !one.forExcel)
   if (published.length === 0) {
     const where = to === undefined ? '' : ` to ${to.join(', ')}`
     return [
-      wrong('fresh', `No list was ever exported${where} with the data folder ${dataDir}, but for Excel.`),
+      wrong('fresh', `No list was ever exported${where} from the data folder ${dataDir}, except for Excel.`),
     ]
   }
   const findings = placesOf(published).map((place) => {
     const { resource } = place
-    return look(resource, async () => {
+    return runCheck(resource, async () => {
       const when = (note: PublishedNote) => Date.parse(note.startedAt) < Date.now() + mostAheadMs
       const proven = await findProven({ published, wanted: { ...place, when } })
-      const where = toWords(place)
-      if (proven === undefined) return [wrong(resource, `There is no proven export of it to ${where}.`)]
+      const where = describePlace(place)
+      if (proven === undefined) return [wrong(resource, `There is no proven export to ${where}.`)]
       const age = Date.now() - Date.parse(proven.startedAt)
-      const says = `The last proven export to ${where} is ${formatDuration(age)} old (${proven.run}).`
-      return [age <= withinMs ? fine(resource, says) : wrong(resource, says)]
+      const message = `The last proven export to ${where} is ${formatDuration(age)} old (${proven.run}).`
+      return [age <= withinMs ? fine(resource, message) : wrong(resource, message)]
     })
   })
   return (await Promise.all(findings)).flat()
@@ -53,15 +53,15 @@ interface Place extends Pick<PublishedNote, 'resource' | 'destination' | 'filter
 }
 
 /** `csv (/mnt/share), filtered by status` */
-function toWords({ destination, place, filters }: Place): string {
+function describePlace({ destination, place, filters }: Place): string {
   const where = place === undefined ? destination : `${destination} (${place})`
   const names = Object.keys(filters)
   return names.length === 0 ? where : `${where}, filtered by ${names.join(', ')},`
 }
 
 /**
- * Each list and place once, in the order they first came. Where a list was only ever exported in part, it is the part
- * that was asked for last.
+ * Each list and destination once, in the order of their first export. A list that was only ever exported in part is
+ * judged by its last filters.
  */
 function placesOf(published: readonly PublishedNote[]): Place[] {
   const places = new Map<string, Place>()

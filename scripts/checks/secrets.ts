@@ -3,12 +3,12 @@ import type { Settings } from '../../worker/settings/settings.ts'
 import { fine, type Finding } from './finding.ts'
 
 /**
- * Whether the files that hold secrets are for this user alone.
+ * Checks that files with secrets are readable by this user alone.
  * @throws {ReadableSecretsError} as the worker does when it refuses to start
  */
 export function checkSecrets(settings: Settings): Finding[] {
   refuseReadableSecrets(settings)
   const { secretFiles } = settings
   if (secretFiles.length === 0) return []
-  return [fine('secrets', `Only those who may can read ${secretFiles.join(', ')}.`)]
+  return [fine('secrets', `Nobody else can read ${secretFiles.join(', ')}.`)]
 }

@@ -3,14 +3,14 @@ import { listResources } from '../../core/billing/resources/lists.ts'
 import type { ListResource } from '../../core/billing/resources/resource.ts'
 import { isInOrder } from '../../core/reading/order.ts'
 import { formatDuration } from '../../core/runs/view/format.ts'
-import { fine, look, wrong, type Finding } from './finding.ts'
+import { fine, runCheck, wrong, type Finding } from './finding.ts'
 
-/** Somebody waits for the answer: what does not come in three tries is told. */
+/** A person waits for the answer, so three tries are enough. */
 const tries = 3
 
-/** Whether the service answers to this token and workspace, and what each list lets a read prove. */
+/** Checks that the service accepts token and workspace, and what a read of each list can prove. */
 export async function checkService(options: { billing: Billing; testMode: boolean }): Promise<Finding[]> {
-  const [reached, ...clock] = await look('service', async () => {
+  const [reached, ...clock] = await runCheck('service', async () => {
     const asked = Date.now()
     const { servedAt } = await options.billing.list({
       resource: listResources.plans,
@@ -18,21 +18,21 @@ export async function checkService(options: { billing: Billing; testMode: boolea
       pageSize: 1,
       tries,
     })
-    return [fine('service', 'It answers to this token and workspace.'), ...compareClocks({ asked, servedAt })]
+    return [fine('service', 'It accepts this token and workspace.'), ...compareClocks({ asked, servedAt })]
   })
-  if (reached === undefined || !reached.ok) return reached === undefined ? [] : [reached]
+  if (reached?.status !== 'ok') return reached === undefined ? [] : [reached]
   const lists = await Promise.all(
     Object.values(listResources).map((resource) =>
-      look(resource.name, () => checkList({ ...options, resource })),
+      runCheck(resource.name, () => checkList({ ...options, resource })),
     ),
   )
   return [reached, ...clock, ...lists.flat()]
 }
 
-/** A clock that is kept by NTP is off by milliseconds; the Date of an answer is cut to the second. */
+/** NTP keeps clocks within milliseconds; the Date header has whole seconds. */
 const mostSkewMs = 60_000
 
-/** Says nothing where the clocks agree, or the service does not tell its own. */
+/** No finding if the clocks agree or the service sends no Date. */
 function compareClocks({ asked, servedAt }: { asked: number; servedAt: number | undefined }): Finding[] {
   if (servedAt === undefined) return []
   const answered = Date.now()
@@ -42,7 +42,7 @@ function compareClocks({ asked, servedAt }: { asked: number; servedAt: number | 
   return [
     wrong(
       'clock',
-      `This machine's clock is ${off} the service's. Let NTP set it (timedatectl set-ntp true): schedules, ages and time-outs go by it.`,
+      `This machine's clock is ${off} the service's. Enable NTP (timedatectl set-ntp true): schedules, ages and timeouts depend on it.`,
     ),
   ]
 }
@@ -68,7 +68,7 @@ async function checkList(options: {
       : [
           wrong(
             resource.name,
-            `The test-mode header is not honoured: ${foreign.length} records of the other mode came.`,
+            `The service ignores the test-mode header: it returned ${foreign.length} records of the other mode.`,
           ),
         ]
   const ascending = isInOrder(up, 'created')
@@ -77,9 +77,13 @@ async function checkList(options: {
   if (!ascending)
     return [
       ...findings,
-      wrong(resource.name, 'The order of `created` is not honoured: no read of this list can be proven.'),
+      wrong(resource.name, 'The service does not sort by `created`: no read of this list can be proven.'),
     ]
-  const how = descending ? '' : ' (`-created` is not honoured: the newest are found from the end)'
-  const keepUp = incremental ? '' : ' `updated` is not honoured: incremental exports read the whole list.'
+  const how = descending
+    ? ''
+    : ' (the service does not sort by `-created`: reads find the newest records from the end)'
+  const keepUp = incremental
+    ? ''
+    : ' The service does not sort by `updated`: incremental exports read the whole list.'
   return [...findings, fine(resource.name, `A read of this list can be proven${how}.${keepUp}`)]
 }

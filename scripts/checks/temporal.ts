@@ -1,20 +1,31 @@
 import type { Client } from '@temporalio/client'
 import type { Identity } from '../../core/runs/identity.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { connect, openSession, temporalPlace } from '../session/session.ts'
+import { connect, NoServerError, openSession, temporalPlace } from '../session/session.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { fine, look, wrong, type Finding } from './finding.ts'
+import { fine, notRunning, runCheck, wrong, type Finding } from './finding.ts'
 
 interface Options {
   settings: Settings
   terminal: Terminal
 }
 
-/** Whether a worker of these very settings listens (`served`: one of this folder), and whether runs wait elsewhere. */
+/** Checks that a worker with these settings listens (`served`: one of this data folder), and that no runs wait elsewhere. */
 export async function checkTemporal(options: Options): Promise<{ findings: Finding[]; served: boolean }> {
   let served = false
-  const worker = look('temporal', async () => {
-    const session = await openSession(options)
+  const { environment } = options.settings
+  const isConfigured = 'TEMPORAL_ADDRESS' in environment || 'TEMPORAL_PROFILE' in environment
+  const worker = runCheck('temporal', async () => {
+    const session = await openSession(options).catch((error: unknown) => {
+      if (isConfigured || !(error instanceof NoServerError)) throw error
+    })
+    if (session === undefined)
+      return [
+        notRunning(
+          'temporal',
+          'No Temporal server is running. Start one with `connector up`, or give commands --local.',
+        ),
+      ]
     await session.close()
     served = true
     return [judgeWorker({ identity: session.identity, settings: options.settings })]
@@ -33,22 +44,21 @@ function judgeWorker({ identity, settings }: { identity: Identity; settings: Set
   ].filter(([theirs, ours]) => !theirs?.endsWith(ours ?? ''))
   if (differences.length === 0)
     return fine('temporal', `A worker for ${identity.workspace} listens on ${taskQueue}.`)
-  const told = differences.map(([theirs, ours]) => `${theirs}, not ${ours}`).join(' and ')
+  const both = differences.map(([theirs, ours]) => `${theirs}, not ${ours}`).join(' and ')
   return wrong(
     'temporal',
-    `The worker on ${taskQueue} acts on ${told}. Give this command and the worker the same settings, or each its own CONNECTOR_TASK_QUEUE.`,
+    `The worker on ${taskQueue} uses ${both}. Give this command and the worker the same settings, or each its own CONNECTOR_TASK_QUEUE.`,
   )
 }
 
 const runTypes = ['exportData', 'importFile', 'publishRun', 'recoverSubscriptions', 'fetchDocuments']
 
-/** So many runs tell enough. */
 const mostRuns = 100
 
-/** Runs that were started on a task queue where nobody listens: in the UI's start form it is typed by hand. */
+/** Finds runs on a task queue without a worker: in the UI's start form it is typed by hand. */
 async function checkWaiting({ settings }: Options): Promise<Finding[]> {
   const place = temporalPlace(settings)
-  // Where Temporal can't be reached, the other look says so.
+  // If Temporal cannot be reached, the other check says so.
   const client = await connect(place).catch(() => undefined)
   if (client === undefined) return []
   try {
@@ -56,7 +66,7 @@ async function checkWaiting({ settings }: Options): Promise<Finding[]> {
     return waiting.map(({ run, taskQueue }) =>
       wrong(
         'runs',
-        `The run ${run} waits on the task queue ${taskQueue}, where nobody listens. Terminate it in the Temporal UI ` +
+        `The run ${run} waits on the task queue ${taskQueue}, which has no worker. Terminate it in the Temporal UI ` +
           `and start it again on ${settings.taskQueue}, or start a worker for ${taskQueue}.`,
       ),
     )
@@ -71,12 +81,12 @@ async function findWaiting(options: { client: Client; namespace: string; own: st
   const { client, namespace, own } = options
   const types = runTypes.map((type) => `'${type}'`).join(', ')
   const query = `WorkflowType IN (${types}) AND ExecutionStatus = 'Running' AND TaskQueue != '${own}'`
-  const heard = new Map<string, boolean>()
+  const served = new Map<string, boolean>()
   const waiting: { run: string; taskQueue: string }[] = []
   let seen = 0
   for await (const { workflowId: run, runId, taskQueue } of client.workflow.list({ query })) {
-    if (!heard.has(taskQueue)) heard.set(taskQueue, await hasPollers({ client, namespace, taskQueue }))
-    if (heard.get(taskQueue) === false && (await isUntouched({ client, run, runId })))
+    if (!served.has(taskQueue)) served.set(taskQueue, await hasPollers({ client, namespace, taskQueue }))
+    if (served.get(taskQueue) === false && (await isUntouched({ client, run, runId })))
       waiting.push({ run, taskQueue })
     if (++seen === mostRuns) break
   }
@@ -90,7 +100,7 @@ async function hasPollers(options: { client: Client; namespace: string; taskQueu
   return (pollers ?? []).length > 0
 }
 
-/** Whether no worker ever took it up. One that was, waits for its own worker, which may be on its way. */
+/** Whether no worker ever started it. A started run waits for its own worker, which may be restarting. */
 async function isUntouched({ client, run, runId }: { client: Client; run: string; runId: string }) {
   const { historyLength } = await client.workflow.getHandle(run, runId).describe()
   return historyLength <= 2

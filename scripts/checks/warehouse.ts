@@ -2,12 +2,12 @@ import { literal } from '../../core/destinations/warehouse/sql.ts'
 import { checkStamp } from '../../core/destinations/warehouse/warehouse-owner.ts'
 import { createPostgresDestination } from '../../core/destinations/postgres/postgres.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { fine, look, wrong, type Finding } from './finding.ts'
+import { fine, runCheck, wrong, type Finding } from './finding.ts'
 
-/** Whether the PostgreSQL warehouse lets us in and write, and is that of this workspace and mode. */
+/** Checks that the PostgreSQL warehouse is writable and belongs to this workspace and mode. */
 export async function checkWarehouse({ billing, warehouseUrl }: Settings): Promise<Finding[]> {
   if (warehouseUrl === undefined) return []
-  const [seen] = await look('warehouse', async () => {
+  const [seen] = await runCheck('warehouse', async () => {
     const { engine } = createPostgresDestination({ url: warehouseUrl })
     const { workspace, baseUrl, testMode } = billing
     const where = engine.locate({ testMode })
@@ -18,23 +18,23 @@ export async function checkWarehouse({ billing, warehouseUrl }: Settings): Promi
         `select coalesce((select has_schema_privilege(oid, 'create, usage') from pg_namespace where nspname = ${schema}),
           has_database_privilege(current_database(), 'create'))::text as allowed, current_user::text as name`,
       )
-      if (rights?.['allowed'] === 'true') return [fine('warehouse', `It lets us write to ${where}.`)]
-      const told = `The user ${rights?.['name']} may not make tables in ${where}.`
+      if (rights?.['allowed'] === 'true') return [fine('warehouse', `The warehouse in ${where} is writable.`)]
+      const refused = `The user ${rights?.['name']} may not create tables in ${where}.`
       return [
         wrong(
           'warehouse',
-          `${told} Grant create on the database, or on that schema, or correct WAREHOUSE_URL.`,
+          `${refused} Grant create on the database, or on that schema, or correct WAREHOUSE_URL.`,
         ),
       ]
     })
   })
   if (seen === undefined) return []
-  // Its errors were made for exports, and here there is none.
-  const says = seen.says
+  // The messages of a destination are about an export, and here there is none.
+  const message = seen.message
     .replace(
       / Nothing of this export was published; (?:when .*|publish .*)/,
       ' Start it, or correct WAREHOUSE_URL.',
     )
     .replace(/Nothing of this export was published; c/, 'C')
-  return [{ ...seen, says }]
+  return [{ ...seen, message }]
 }

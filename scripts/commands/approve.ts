@@ -3,22 +3,29 @@ import { personHere } from '../runs/ask.ts'
 import { updateImport } from '../runs/update-import.ts'
 import { processSettings } from '../session/settings.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { addExamples, byOption, toWholeNumber } from './options.ts'
 
 interface Options {
   why: string
   by?: string
-  count?: string
+  count?: number
 }
 
 export function configure(command: Command, terminal: Terminal): void {
   command
-    .argument('<run>', 'the workflow id of the run')
-    .requiredOption('--why <words>', 'why; it goes into the report')
-    .option('--by <name>', 'who (default: the user of this machine)')
-    .option('--count <n>', 'of deletes: how many, typed')
+    .argument('<run>', 'workflow id of the run')
+    .requiredOption('--why <reason>', 'your reason; it goes into the report')
+    .addOption(byOption())
+    .option('--count <n>', 'for deletes: how many there are, typed by you', toWholeNumber)
     .action(async (run: string, { why, by = personHere(), count }: Options) => {
-      const input = { by, why, ...(count !== undefined && { count: Number(count) }) }
+      const input = { by, why, ...(count !== undefined && { count }) }
       const answer = await updateImport<string>({ settings: processSettings(), run, name: 'approve', input })
-      terminal.result({ document: { run, answer }, text: `${run} goes on: ${answer}.` })
+      terminal.result({ document: { run, answer }, text: `${run} continues: ${answer}.` })
     })
+  addExamples(command, 'look', {
+    'approve import-retentions-rows-6a47033b --why "totals match the sheet"':
+      'send what the run has previewed',
+    'approve import-delete-orders-rows-6a47033b --count 12 --why "cancelled by the customer"':
+      'approve 12 deletes',
+  })
 }

@@ -1,90 +1,95 @@
-import { Option, type Command } from 'commander'
+import { InvalidArgumentError, Option, type Command } from 'commander'
 import type { ExportInput } from '../../core/exports/input.ts'
 import { checkFilters } from '../../core/billing/resources/filters.ts'
 import { listResources, listNames, type ListName } from '../../core/billing/resources/lists.ts'
 import { allowedRoot } from '../../core/destinations/allowed-root.ts'
 import { checkPrivacy } from '../../core/tables/privacy.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { addReadOptions, toMaxDeletes, toReadFields, type ReadOptions } from '../runs/publish-options.ts'
 import { processSettings } from '../session/settings.ts'
-import { UsageError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import {
+  addExamples,
+  addReadOptions,
+  choice,
+  toCount,
+  toMaxDeletes,
+  toReadFields,
+  toServer,
+  type ReadOptions,
+} from './options.ts'
 
 interface Options extends ReadOptions {
-  filter: Record<string, string>
+  filter?: Record<string, string>
   maxPages?: number
   mode?: 'full' | 'incremental'
   maxDeletes?: number | 'all'
 }
 
 export function configure(command: Command, terminal: Terminal): void {
-  command.argument('[resources...]', `${listNames.join(', ')}; all of them where none is named`)
-  addReadOptions(command)
-    .addOption(
-      new Option(
-        '--mode <mode>',
-        'the whole list (default), or what changed since the last proven export',
-      ).choices(['full', 'incremental']),
-    )
-    .option('--filter <name=value>', 'a filter of the list; may be given again', toFilter, {})
-    .option('--max-pages <n>', 'the most requests each read may make; cut short, it is not proven', toCount)
+  const modeOption = new Option(
+    '--mode <mode>',
+    'the whole list, or what changed since the last proven export',
+  )
+  command
+    .argument('[resources...]', `${listNames.join(', ')} (default: all)`)
+    .addOption(modeOption.choices(['full', 'incremental']))
+    .option('--filter <name=value>', 'filter of the list, as in status=active; repeatable', toFilter)
+    .option('--max-pages <n>', 'maximum requests of each read; a read cut short is unproven', toCount)
     .option(
       '--max-deletes <n>',
-      'how many records a warehouse may mark as deleted (default: a tenth), or all',
+      'maximum number of records to mark as deleted in a warehouse, or all (default: a tenth)',
       toMaxDeletes,
     )
-    .action((names: string[], options: Options) => act({ names, options, terminal }))
+  addReadOptions(command).action((names: string[], options: Options) => act({ names, options, terminal }))
+  addExamples(command, 'run', {
+    'export --local': 'all lists to CSV, with a Temporal server of its own',
+    'export customers --to duckdb,parquet': 'one list to two destinations',
+    'export subscriptions --to postgres --mode incremental': 'what changed since the last proven export',
+  })
 }
 
 async function act(call: { names: string[]; options: Options; terminal: Terminal }): Promise<void> {
   const { options, terminal } = call
-  const { local = false, detach = false } = options
+  const server = toServer(options)
   const input = toInput(call)
   const settings = processSettings()
-  await checkInput({ input, settings, local })
-  // Temporal's client and worker take a second to load: wrong usage is told before.
+  await checkInput({ input, settings, local: server.local })
+  // Temporal's client and worker take a second to load; wrong usage is reported before.
   const { runExport } = await import('../runs/run-export.ts')
-  await runExport({ settings, terminal, input, local, detach })
+  await runExport({ settings, terminal, input, ...server })
 }
 
 function toInput({ names, options }: { names: string[]; options: Options }): ExportInput {
   const { filter, maxPages, mode, maxDeletes } = options
-  const resources = names.map(toResource)
+  const resources: ListName[] = names.map(choice('resource', listNames))
   return {
     ...toReadFields(options),
     ...(resources.length > 0 && { resources }),
-    ...(Object.keys(filter).length > 0 && { filters: filter }),
+    ...(filter !== undefined && { filters: filter }),
     ...(mode !== undefined && { mode }),
     ...(maxDeletes !== undefined && { maxDeletes }),
     ...(maxPages !== undefined && { maxPages }),
   }
 }
 
-/** What would make the run fail at once is said before any server is started. */
+/** Reports before any server is started what would make the run fail at once. */
 async function checkInput(of: { input: ExportInput; settings: Settings; local: boolean }): Promise<void> {
   const { settings, local } = of
   const { resources = listNames, filters = {}, exclude = [], hash = [], out } = of.input
-  for (const name of resources) checkFilters({ resource: listResources[name], filters })
-  // Another worker has a key and folders of its own, and checks both itself.
+  for (const name of resources) {
+    const { status } = filters
+    const { statuses } = listResources[name]
+    if (status !== undefined && statuses !== undefined) choice(`status of ${name}`, statuses)(status)
+    checkFilters({ resource: listResources[name], filters })
+  }
+  // Another worker has its own key and folders, and checks both itself.
   const hashKey = local ? (settings.hashKey ?? '') : 'of the worker'
   checkPrivacy(Object.values(listResources), { exclude, hash, hashKey })
   if (local && out !== undefined) await allowedRoot({ ...settings, out })
 }
 
-function toResource(name: string): ListName {
-  const known = listNames.find((one) => one === name)
-  if (known === undefined)
-    throw new UsageError(`There is no resource ${name}; choose from ${listNames.join(', ')}.`)
-  return known
-}
-
-function toFilter(text: string, filters: Record<string, string>): Record<string, string> {
+function toFilter(text: string, filters: Record<string, string> = {}): Record<string, string> {
   const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? []
-  if (name === undefined || value === undefined) throw new UsageError(`--filter ${text} is not name=value.`)
+  if (name === undefined || value === undefined) throw new InvalidArgumentError('Write name=value.')
   return { ...filters, [name]: value }
-}
-
-function toCount(text: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new UsageError(`--max-pages ${text} is not a whole number from 1.`)
-  return Number(text)
 }

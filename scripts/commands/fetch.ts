@@ -2,20 +2,24 @@ import type { Command } from 'commander'
 import { stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { FetchInput } from '../../core/exports/input.ts'
-import {
-  documentNames,
-  documentResources,
-  type DocumentName,
-} from '../../core/billing/resources/documents.ts'
+import { documentNames, documentResources } from '../../core/billing/resources/documents.ts'
 import { allowedRoot } from '../../core/destinations/allowed-root.ts'
 import { InvalidFileError, MappingError, UnreadableFileError } from '../../core/imports/errors.ts'
 import { idRule, isId, openIdColumn } from '../../core/imports/read-ids.ts'
 import { checkPrivacy } from '../../core/tables/privacy.ts'
 import { handInIds } from '../runs/upload-ids.ts'
-import { addReadOptions, callersPath, toReadFields, type ReadOptions } from '../runs/publish-options.ts'
 import { processSettings } from '../session/settings.ts'
 import { RefusedError, UsageError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import {
+  addExamples,
+  addReadOptions,
+  callersPath,
+  choice,
+  toReadFields,
+  toServer,
+  type ReadOptions,
+} from './options.ts'
 
 interface Options extends ReadOptions {
   column?: string
@@ -32,27 +36,31 @@ export function configure(command: Command, terminal: Terminal): void {
   command
     .argument('<documents>', documentNames.join(', '))
     .argument('<ids or file...>', 'ids, or a CSV file with a column of them')
-    .option('--column <name>', 'the column of the file that holds the ids (default: id)')
+    .option('--column <name>', 'column of the file that holds the ids (default: id)')
   addReadOptions(command).action((documents: string, names: string[], options: Options) =>
     act({ documents, names, options, terminal }),
   )
+  addExamples(command, 'run', {
+    'fetch creditnotes 501 502': 'two documents to CSV',
+    'fetch cancellations ids.csv --column cancellation_id --to duckdb': 'the ids of a file, to DuckDB',
+  })
 }
 
 async function act(call: Call): Promise<void> {
   const { options, terminal } = call
-  const { local = false, detach = false } = options
-  const documents = toDocuments(call.documents)
+  const server = toServer(options)
+  const documents = choice('document type', documentNames)(call.documents)
   const fields = toReadFields(options)
   const settings = processSettings()
-  // Another worker has a key and folders of its own, and checks both itself.
-  const hashKey = local ? (settings.hashKey ?? '') : 'of the worker'
+  // Another worker has its own key and folders, and checks both itself.
+  const hashKey = server.local ? (settings.hashKey ?? '') : 'of the worker'
   const { exclude = [], hash = [], out } = fields
   checkPrivacy([documentResources[documents]], { exclude, hash, hashKey })
-  if (local && out !== undefined) await allowedRoot({ ...settings, out })
+  if (server.local && out !== undefined) await allowedRoot({ ...settings, out })
   const file = await findFile(call)
   if (file === undefined) checkIds(call)
   else await checkFile(file)
-  // What was wrong is told by now: only then the file is copied to where the worker finds it.
+  // The file is copied to the data folder, where the worker finds it, only after all checks.
   const asked =
     file === undefined
       ? { ids: call.names }
@@ -61,15 +69,9 @@ async function act(call: Call): Promise<void> {
           ...(file.column !== undefined && { column: file.column }),
         }
   const input: FetchInput = { documents, ...asked, ...fields }
-  // Temporal's client and worker take a second to load: wrong usage is told before.
+  // Temporal's client and worker take a second to load; wrong usage is reported before.
   const { runFetch } = await import('../runs/run-export.ts')
-  await runFetch({ settings, terminal, input, local, detach })
-}
-
-function toDocuments(name: string): DocumentName {
-  const known = documentNames.find((one) => one === name)
-  if (known !== undefined) return known
-  throw new UsageError(`There are no documents ${name}; choose from ${documentNames.join(', ')}.`)
+  await runFetch({ settings, terminal, input, ...server })
 }
 
 interface IdFile {
@@ -77,7 +79,7 @@ interface IdFile {
   column: string | undefined
 }
 
-/** One word that is a file, or can only be meant as one. */
+/** The file, if the only argument is one or can only be meant as one. */
 async function findFile({ names, options }: Call): Promise<IdFile | undefined> {
   const [name = ''] = names
   const path = callersPath(name)
@@ -85,8 +87,8 @@ async function findFile({ names, options }: Call): Promise<IdFile | undefined> {
   const isMeant = found?.isFile() === true || /[./\\]/.test(name) || options.column !== undefined
   if (!isMeant) return undefined
   if (found === undefined)
-    throw new RefusedError(`There is no file ${name}.`, { hint: 'Name a CSV file that is there, or ids.' })
-  if (!found.isFile()) throw new RefusedError(`${name} is no file.`, { hint: 'Name a CSV file, or ids.' })
+    throw new RefusedError(`There is no file ${name}.`, { hint: 'Name a CSV file that exists, or ids.' })
+  if (!found.isFile()) throw new RefusedError(`${name} is not a file.`, { hint: 'Name a CSV file, or ids.' })
   if (names.length > 1) throw new UsageError(`Name one file or ids, not both: ${basename(name)} is a file.`)
   return { path, column: options.column }
 }
@@ -96,11 +98,11 @@ function checkIds({ names }: Call): void {
   if (wrong.length > 0) throw new UsageError(`${wrong.join(', ')}: not valid; ${idRule}.`)
 }
 
-/** Reads it once as the run will: a file with a wrong cell is told before anything is started. */
+/** Reads the file once as the run will, so that a wrong cell is reported before anything is started. */
 async function checkFile({ path, column }: IdFile): Promise<void> {
   try {
     const { ids } = await openIdColumn({ path, column })
-    // Only what it throws is of interest.
+    // Only what it throws matters.
     for await (const _ of ids());
   } catch (error) {
     const isOfFile =

@@ -1,12 +1,9 @@
 import type { Command } from 'commander'
 import { configureSignal } from '../runs/signal-run.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { addExamples } from './options.ts'
 
 export function configure(command: Command, terminal: Terminal): void {
-  configureSignal({
-    command,
-    terminal,
-    signal: 'pause',
-    answer: 'will halt between two requests; unpause resumes it.',
-  })
+  configureSignal({ command, terminal, signal: 'pause', answer: 'pauses after the page or row in progress.' })
+  addExamples(command, 'look', { 'pause export-all-20261121-020000': 'resume it with `connector unpause`' })
 }

@@ -1,47 +1,52 @@
 import { Option, type Command } from 'commander'
+import type { DestinationName } from '../../core/destinations/names.ts'
 import { newestExport } from '../runs/newest-run.ts'
-import { refuseDetached, toDestinations, toMaxDeletes, type Destination } from '../runs/publish-options.ts'
 import { processSettings } from '../session/settings.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import {
+  addExamples,
+  addServerOptions,
+  schemaOption,
+  toDestinations,
+  toMaxDeletes,
+  toServer,
+  type ServerOptions,
+} from './options.ts'
 
-interface Options {
-  to?: Destination[]
+interface Options extends ServerOptions {
+  to?: DestinationName[]
   maxDeletes?: number | 'all'
   schema?: string
-  local?: boolean
-  detach?: boolean
 }
 
-/** Publishes what an export has read, from its kept parts: the service is asked nothing. */
+/** Publishes what an export has read, from its kept parts, without any request to the service. */
 export function configure(command: Command, terminal: Terminal): void {
+  const toOption = new Option('--to <destinations>', 'where to publish (default: as the export did)')
   command
-    .argument('<run>', 'the name of the export, or a workflow id: its newest run')
-    .addOption(
-      new Option(
-        '--to <destinations>',
-        'where to publish, with commas (default: where the export did)',
-      ).argParser(toDestinations),
-    )
+    .argument('<run>', 'name of the export, or a workflow id for its newest run')
+    .addOption(toOption.argParser(toDestinations))
     .option(
       '--max-deletes <n>',
-      'how many records a warehouse may mark as deleted, or all (default: as the export said)',
+      'maximum number of records to mark as deleted in a warehouse, or all (default: as in the export)',
       toMaxDeletes,
     )
-    .option('--schema <name>', 'the schema in PostgreSQL (default: as the export said)')
-    .option('--local', 'with a Temporal dev server and a worker of its own')
-    .option('--detach', 'start the run and return')
-    .action(async (name: string, { to, maxDeletes, schema, local = false, detach = false }: Options) => {
-      refuseDetached({ local, detach })
-      const settings = processSettings()
-      const run = newestExport({ dataDir: settings.dataDir, run: name, terminal })
-      const input = {
-        run,
-        ...(to !== undefined && { to }),
-        ...(maxDeletes !== undefined && { maxDeletes }),
-        ...(schema !== undefined && { schema }),
-      }
-      // Temporal's client and worker take a second to load: wrong usage is told before.
-      const { runPublish } = await import('../runs/run-export.ts')
-      await runPublish({ settings, terminal, input, local, detach })
-    })
+    .addOption(schemaOption('as in the export'))
+  addServerOptions(command).action(async (name: string, { to, maxDeletes, schema, ...options }: Options) => {
+    const server = toServer(options)
+    const settings = processSettings()
+    const run = newestExport({ dataDir: settings.dataDir, run: name, terminal })
+    const input = {
+      run,
+      ...(to !== undefined && { to }),
+      ...(maxDeletes !== undefined && { maxDeletes }),
+      ...(schema !== undefined && { schema }),
+    }
+    // Temporal's client and worker take a second to load; wrong usage is reported before.
+    const { runPublish } = await import('../runs/run-export.ts')
+    await runPublish({ settings, terminal, input, ...server })
+  })
+  addExamples(command, 'run', {
+    'publish export-all-20261121-020000 --to postgres': 'publish to another destination',
+    'publish export-all-20261121-020000 --max-deletes all': 'accept the deletes that the export held back',
+  })
 }

@@ -7,11 +7,12 @@ import { planOf, reportExport, reportImport, reportRecovery, savedRecovery } fro
 import { processSettings } from '../session/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { addExamples } from './options.ts'
 
-/** Reads the report from the data folder: it is there without Temporal, also for a run that is long gone. */
+/** Reads the report from the data folder: no Temporal is needed, even for a run that ended long ago. */
 export function configure(command: Command, terminal: Terminal): void {
   command
-    .argument('<run>', 'the name of the run, or a workflow id: its newest run')
+    .argument('<run>', 'name of the run, or a workflow id for its newest run')
     .action(async (name: string) => {
       const settings = processSettings()
       const run = newestRun({ dataDir: settings.dataDir, run: name, terminal })
@@ -27,9 +28,13 @@ export function configure(command: Command, terminal: Terminal): void {
       const text = await readFile(path, 'utf8').catch((cause: unknown) => {
         throw new RefusedError(`There is no report of a run ${run} in ${settings.dataDir}.`, {
           cause,
-          hint: 'A run that has not ended has none yet: see `connector status`.',
+          hint: 'A run in progress has none yet: see `connector status`.',
         })
       })
       await reportExport({ report: JSON.parse(text) as ExportReport, terminal })
     })
+  addExamples(command, 'run', {
+    'report export-all-20261121-020000': 'works without Temporal, also for old runs',
+    'report export-all-20261121-020000 --json': 'the same for programs',
+  })
 }

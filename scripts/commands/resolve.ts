@@ -5,6 +5,7 @@ import { processSettings } from '../session/settings.ts'
 import { UsageError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { shell } from '../../core/runs/view/shell.ts'
+import { addExamples, byOption } from './options.ts'
 
 interface Options {
   row: string
@@ -18,17 +19,14 @@ interface Options {
 
 export function configure(command: Command, terminal: Terminal): void {
   command
-    .argument('<run>', 'the name of the run')
-    .requiredOption(
-      '--row <n>',
-      'the parked row, as parked.csv names it; several as 17,18 with --absent or --drop',
-    )
-    .option('--exists <id>', 'the service has it, under this id')
-    .option('--absent', 'it is not there: send it again')
-    .option('--drop', 'leave it')
-    .requiredOption('--why <words>', 'how you know; it goes into the report')
-    .option('--by <name>', 'who (default: the user of this machine)')
-    .option('--local', 'with a Temporal dev server and a worker of its own, to the end of the run')
+    .argument('<run>', 'name of the run')
+    .requiredOption('--row <n>', 'the parked row, as in parked.csv; several as 17,18 with --absent or --drop')
+    .option('--exists <id>', 'the service has the record under this id')
+    .option('--absent', 'the service does not have it: send it again')
+    .option('--drop', 'do not send it')
+    .requiredOption('--why <reason>', 'how you know; it goes into the report')
+    .addOption(byOption())
+    .option('--local', 'start a Temporal dev server and a worker for this command, until the run ends')
     .action(async (run: string, options: Options) => {
       const { row, exists, absent, drop, why, by = personHere(), local } = options
       const decision = {
@@ -37,13 +35,19 @@ export function configure(command: Command, terminal: Terminal): void {
         ...(drop && { drop }),
       }
       if (Object.keys(decision).length !== 1)
-        throw new UsageError('Say one of --exists <id>, --absent, --drop.')
+        throw new UsageError('Give one of --exists <id>, --absent and --drop.')
       const rows = row.split(',').map(Number)
       const input = { ...(rows.length === 1 ? { row: rows[0] } : { rows }), ...decision, by, why }
       const settings = processSettings()
       if (local === true) return await resolveLocally({ settings, terminal, run, input })
       const answer = await resolveInImport({ settings, run, input })
-      const text = `${answer}. See what becomes of it with: ${shell`connector watch ${run}`}`
+      const text = `${answer}. Follow the run with: ${shell`connector watch ${run}`}`
       terminal.result({ document: { run, answer }, text })
     })
+  addExamples(command, 'run', {
+    'resolve import-retentions-rows-6a47033b --row 17 --exists 5012 --why "found in the UI"':
+      'the service has the record',
+    'resolve import-retentions-rows-6a47033b --row 18,19 --absent --why "not in the list of the day"':
+      'send both rows again',
+  })
 }

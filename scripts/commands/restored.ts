@@ -15,20 +15,20 @@ import { openState } from '../../core/state/open.ts'
 import { acquireLock } from '../../core/state/data-folder-lock.ts'
 import { readPlaces } from '../../worker/settings/settings.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { addExamples } from './options.ts'
 
-/** A run as its folder knows it. */
+/** A run as described by its folder. */
 interface Kept extends ChangeRun {
   kind: ChangeKind
   startedAt: string
   staged: number
 }
 
-/** Fixes the ledger after a backup was restored, before a worker may send. */
 export function configure(command: Command, terminal: Terminal): void {
   command
     .option(
       '--everything',
-      'imports/ and recoveries/ were restored too: all that open runs have not sent becomes unknown',
+      'imports/ and recoveries/ were restored too: everything that open runs have not sent becomes unknown',
     )
     .action(async ({ everything = false }: { everything?: boolean }) => {
       const { dataDir } = readPlaces({ env: process.env, cwd: process.cwd() })
@@ -40,15 +40,19 @@ export function configure(command: Command, terminal: Terminal): void {
         )
         terminal.result({
           document: { runs },
-          text: lines.join('\n') || 'The ledger lacks nothing that the runs know of.',
+          text: lines.join('\n') || 'The ledger has everything that the runs know of.',
         })
       } finally {
         lock.release()
       }
     })
+  addExamples(command, 'look', {
+    restored: 'state.db alone was restored',
+    'restored --everything': 'the whole data folder was restored',
+  })
 }
 
-/** Compares the ledger of every run with what lies beside it. Only while no worker runs. */
+/** Compares the ledger of every run with the files of the run. Only while no worker runs. */
 export async function fixLedger({ dataDir, everything }: { dataDir: string; everything: boolean }) {
   const state = await openState({ folder: dataDir })
   const { ledger } = state

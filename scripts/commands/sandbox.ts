@@ -1,12 +1,11 @@
-import { InvalidArgumentError } from 'commander'
 import type { Command } from 'commander'
 import { readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
 import type { SandboxOptions } from '../../sandbox/options.ts'
 import { createSandbox } from '../../sandbox/sandbox.ts'
 import { UsageError } from '../terminal/failures.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { addExamples, callersPath, toWholeNumber } from './options.ts'
 
 interface Options {
   port?: number
@@ -17,25 +16,24 @@ interface Options {
 
 export function configure(command: Command, terminal: Terminal): void {
   command
-    .option('--port <number>', 'where it serves (default: a free port)', wholeNumber)
+    .option('--port <number>', 'port to listen on (default: a free one)', toWholeNumber)
     .option(
       '--host <address>',
-      'another address than 127.0.0.1, in a network of its own: it asks nobody who they are',
+      'address to listen on (default: 127.0.0.1); it has no access control, so only in a private network',
     )
-    .option('--seed <number>', 'decides its data and all that is left to chance', wholeNumber)
-    .option('--options <file>', 'a JSON file with everything else: counts, faults, drift, what lists honour')
+    .option('--seed <number>', 'seed of its data and of everything random', toWholeNumber)
+    .option('--options <file>', 'JSON file with everything else: counts, faults, drift, what lists honour')
     .action(async (options: Options) => {
       await serve({ options: toSandboxOptions(options), terminal })
     })
-}
-
-function wholeNumber(text: string): number {
-  if (/^\d+$/.test(text)) return Number(text)
-  throw new InvalidArgumentError('Give a whole number.')
+  addExamples(command, 'look', {
+    'sandbox --port 8080': 'prints the settings to connect to it',
+    'sandbox --seed 7 --options sandbox.json': 'the same data every time, with faults of your own',
+  })
 }
 
 function toSandboxOptions({ port, host, seed, options: file }: Options): SandboxOptions {
-  const fromFile = file === undefined ? {} : readOptions(resolve(process.env['INIT_CWD'] ?? '', file))
+  const fromFile = file === undefined ? {} : readOptions(callersPath(file))
   return {
     ...fromFile,
     ...(port === undefined ? {} : { port }),
@@ -61,7 +59,7 @@ async function serve({ options, terminal }: { options: SandboxOptions; terminal:
     document: { url, port, token, workspace },
     text: `BILLING_BASE_URL=${url}\nBILLING_TOKEN=${token}\nBILLING_WORKSPACE=${workspace}`,
   })
-  terminal.note('The sandbox serves until Ctrl-C. Give the connector these settings, in its .env for one.')
+  terminal.note('The sandbox runs until Ctrl-C. Give the connector these settings, in .env for example.')
   await interrupted
   await sandbox.close()
 }

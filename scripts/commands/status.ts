@@ -8,27 +8,28 @@ import { processSettings } from '../session/settings.ts'
 import { formatTable } from '../../core/runs/view/format.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { addExamples } from './options.ts'
 import { shell } from '../../core/runs/view/shell.ts'
 
-/** A worker that lives answers in milliseconds, one that reads a long history anew in a second or two. */
+/** A live worker answers in milliseconds; one that must replay a long history, in a second or two. */
 const answerWithinMs = 5_000
 
 export function configure(command: Command, terminal: Terminal): void {
-  command.argument('<run>', 'the workflow id or the name of the run').action(async (name: string) => {
+  command.argument('<run>', 'workflow id or name of the run').action(async (name: string) => {
     await using client = await openClient(processSettings())
     const id = await workflowIdOf({ client, run: name })
     const ofChanges = await findChanges({ client, run: id })
-    if (ofChanges !== undefined) return await tellChanges({ ...ofChanges, name, client, terminal })
+    if (ofChanges !== undefined) return await showChanges({ ...ofChanges, name, client, terminal })
     const { handle, description } = await findRun({ client, run: id })
     const status = description.status.name.toLowerCase()
-    // The query is answered by a worker, also for a run that has ended.
+    // A worker answers the query, even for a run that has ended.
     const progress = await client
       .withDeadline(Date.now() + answerWithinMs, () => handle.query<ExportProgress>('status'))
       .catch(unlessSilent)
     const run = runOf({ name, id, newest: progress?.run })
     if (progress === undefined) {
-      const says = 'No worker answers, so where it is can not be told.'
-      terminal.result({ document: { run, status, says }, text: `${run} is ${status}. ${says}` })
+      const message = 'No worker answers, so its progress is unknown.'
+      terminal.result({ document: { run, status, message }, text: `${run} is ${status}. ${message}` })
       return
     }
     const rows = progress.resources.map(({ resource, state, records, reason }) => [
@@ -43,9 +44,10 @@ export function configure(command: Command, terminal: Terminal): void {
       text: `${run} is ${status}, ${progress.phase}\n${table}\n${progress.summary ?? ''}`.trim(),
     })
   })
+  addExamples(command, 'look', { 'status export-all-20261121-020000': 'phase and counts of a run' })
 }
 
-async function tellChanges({
+async function showChanges({
   client,
   type,
   handle,
@@ -65,20 +67,20 @@ async function tellChanges({
     .catch(unlessSilent)
   const run = runOf({ name, id: handle.workflowId, newest: progress?.run })
   const { phase, counts, summary = '' } = progress ?? {}
-  const says = phase ?? 'no worker answers'
+  const state = phase ?? 'no worker answers'
   const rows = Object.entries({ ...counts }).filter(([, count]) => count > 0)
   const table =
     rows.length === 0
       ? ''
       : formatTable({ head: ['outcome', type === 'import' ? 'rows' : 'subscriptions'], rows })
-  const text = [`${run} is ${status}, ${says}`, table, summary].filter((line) => line !== '').join('\n')
-  terminal.result({ document: { run, status, says, ...progress }, text })
+  const text = [`${run} is ${status}, ${state}`, table, summary].filter((line) => line !== '').join('\n')
+  terminal.result({ document: { run, status, state, ...progress }, text })
 }
 
-/** Temporal tells of the newest run of a workflow id only. */
+/** Temporal knows only the newest run of a workflow id. */
 function runOf({ name, id, newest = id }: { name: string; id: string; newest?: string | undefined }): string {
   if (name !== id && name !== newest)
-    throw new RefusedError(`The newest run of ${id} is ${newest}; no worker can tell of ${name}.`, {
+    throw new RefusedError(`The newest run of ${id} is ${newest}; Temporal no longer knows ${name}.`, {
       hint: `\`${shell`connector report ${name}`}\` shows how it ended.`,
     })
   return newest

@@ -1,12 +1,16 @@
 import type { Command } from 'commander'
 import { configureSignal } from '../runs/signal-run.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { addExamples } from './options.ts'
 
 export function configure(command: Command, terminal: Terminal): void {
   configureSignal({
     command,
     terminal,
     signal: 'stop',
-    answer: 'will end cleanly, with a report; what was read is kept.',
+    answer: 'stops cleanly and writes its report; nothing that was read is lost.',
+  })
+  addExamples(command, 'look', {
+    'stop export-all-20261121-020000': 'end a run; its report says what is missing',
   })
 }

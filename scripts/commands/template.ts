@@ -4,19 +4,21 @@ import { importKindNames } from '../../core/imports/kinds.ts'
 import { template } from '../../core/imports/mapping/template.ts'
 import { UsageError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { addExamples, choice } from './options.ts'
 
-/** A CSV header of a kind with one example row, on stdout. */
 export function configure(command: Command, terminal: Terminal): void {
   command
     .argument('<kind>', importKindNames.join(', '))
-    .option('--locale <locale>', 'how numbers and dates are written, as es-CL')
+    .option('--locale <locale>', 'notation of numbers and dates, as in es-CL')
     .action((name: string, { locale }: { locale?: string }) => {
-      const kind = importKindNames.find((one) => one === name)
-      if (kind === undefined)
-        throw new UsageError(`There is no kind ${name}; choose from ${importKindNames.join(', ')}.`)
+      const kind = choice('kind', importKindNames)(name)
       const text = toText(() => template({ kind, ...(locale !== undefined && { locale }) }))
       terminal.result({ document: { kind, template: text }, text: text.replace(/\r?\n$/, '') })
     })
+  addExamples(command, 'look', {
+    'template retentions > retentions.csv': 'start a file to fill in',
+    'template addons --locale es-CL': 'with decimal commas and day-first dates',
+  })
 }
 
 function toText(make: () => string): string {

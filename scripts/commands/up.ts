@@ -6,6 +6,7 @@ import type { DevServer } from '../dev-server/start-dev-server.ts'
 import { localPlace, lostServerGraceMs, onServer, startLocalServer } from '../session/local-session.ts'
 import { processSettings } from '../session/settings.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
+import { addExamples } from './options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 export function configure(command: Command, terminal: Terminal): void {
@@ -22,16 +23,19 @@ export function configure(command: Command, terminal: Terminal): void {
       if (monitorUrl !== undefined) terminal.note(`Metrics: ${monitorUrl}/metrics, health: /healthz, /readyz`)
       terminal.note(`Temporal: ${server.address}, task queue ${settings.taskQueue}`)
       terminal.note(
-        'Other commands in this folder find both. Ctrl-C ends them; runs wait and go on at the next start.',
+        'Other commands in this folder connect to both. Ctrl-C stops them; runs resume at the next start.',
       )
       await Promise.race([worker.ended, lost(server)])
     } finally {
       await server.stop()
     }
   })
+  addExamples(command, 'look', {
+    up: 'keep it running in a terminal of its own; other commands connect to it',
+  })
 }
 
-/** Fails when the server is gone for good, after a moment for the requests in flight. */
+/** Rejects when the server is gone for good, after a moment for the requests in flight. */
 async function lost({ lost: signal }: DevServer): Promise<never> {
   await once(signal, 'abort')
   await sleep(lostServerGraceMs)

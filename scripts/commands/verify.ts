@@ -1,5 +1,4 @@
 import { Option, type Command } from 'commander'
-import { resolve } from 'node:path'
 import { verifyExport } from '../../core/destinations/csv/verify-export.ts'
 import type { Manifest } from '../../core/destinations/manifest.ts'
 import { warehouseNames, type WarehouseName } from '../../core/destinations/names.ts'
@@ -12,6 +11,7 @@ import { warehouses } from '../../worker/destinations.ts'
 import { readPlaces } from '../../worker/settings/settings.ts'
 import { exitCodes, RefusedError, UsageError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { addExamples, callersPath, schemaOption } from './options.ts'
 
 interface Options {
   warehouse?: WarehouseName
@@ -20,22 +20,26 @@ interface Options {
 
 export function configure(command: Command, terminal: Terminal): void {
   command
-    .argument('<folder>', 'the folder with the manifest')
+    .argument('<folder>', 'folder with the manifest')
     .addOption(
       new Option(
         '--warehouse <name>',
-        'also compare the tables of a warehouse with the export, id by id and column by column',
+        'compare the tables of this warehouse with the export, id by id and column by column',
       ).choices(warehouseNames),
     )
-    .option('--schema <name>', 'the schema in PostgreSQL (default: billing, in test mode billing_test)')
+    .addOption(schemaOption())
     .action(async (folder: string, options: Options) => {
-      const path = resolve(process.env['INIT_CWD'] ?? process.cwd(), folder)
+      const path = callersPath(folder)
       const { warehouse, schema } = options
       if (warehouse !== undefined) return verifyTables({ path, terminal, warehouse, schema })
       if (schema !== undefined) throw new UsageError('--schema is for --warehouse postgres.')
       const { manifest, problems } = await verifyExport(path)
       tell({ terminal, manifest, problems, path, document: {}, where: 'is whole' })
     })
+  addExamples(command, 'run', {
+    'verify data/exports/customers/latest': 'hashes, counts and columns of the newest export',
+    'verify data/exports/customers/latest --warehouse duckdb': 'compare a warehouse with it, too',
+  })
 }
 
 async function verifyTables(options: {
@@ -59,7 +63,7 @@ async function verifyTables(options: {
 async function openWarehouse(name: WarehouseName, schema: string | undefined): Promise<Warehouse> {
   if (name !== 'postgres' && schema !== undefined)
     throw new UsageError(`--schema is for --warehouse postgres; ${name} has one schema.`)
-  // The engines take tens of megabytes: only the one that is asked for is loaded.
+  // The engines take tens of megabytes: only the one asked for is loaded.
   const open = warehouses[name](readPlaces({ env: process.env, cwd: process.cwd() }))
   if (open === undefined)
     throw new RefusedError('WAREHOUSE_URL is not set.', {

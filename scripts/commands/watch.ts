@@ -7,17 +7,18 @@ import { processSettings } from '../session/settings.ts'
 import { exitCodes } from '../terminal/failures.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { addExamples } from './options.ts'
 
 export function configure(command: Command, terminal: Terminal): void {
-  command.argument('<run>', 'the workflow id of the run').action(async (run: string) => {
+  command.argument('<run>', 'workflow id of the run').action(async (run: string) => {
     const settings = processSettings()
     await using client = await openClient(settings)
-    // Who only looks on does not stop the run: `connector stop` does.
-    const letGo = () => {
-      terminal.note(`The run ${run} goes on.`)
+    // Watching does not stop the run: `connector stop` does.
+    const detach = () => {
+      terminal.note(`The run ${run} continues.`)
       process.exit(exitCodes.failed)
     }
-    using _interrupt = onInterrupt({ first: letGo, second: letGo })
+    using _interrupt = onInterrupt({ first: detach, second: detach })
     const ofChanges = await findChanges({ client, run })
     if (ofChanges !== undefined) {
       const session = { client, gone: new AbortController().signal }
@@ -28,5 +29,8 @@ export function configure(command: Command, terminal: Terminal): void {
     const { handle } = await findRun({ client, run, types: ['exportData', 'fetchDocuments', 'publishRun'] })
     const report = await followExport({ client, handle, terminal })
     await reportExport({ report, terminal })
+  })
+  addExamples(command, 'run', {
+    'watch export-all-20261121-020000': 'Ctrl-C stops watching; the run continues',
   })
 }

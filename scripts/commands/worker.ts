@@ -3,6 +3,7 @@ import { startWorker } from '../../worker/start-worker.ts'
 import { temporalPlace } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
+import { addExamples } from './options.ts'
 
 /** Says everything in its log, from the first line, so that a log collector can read all of it. */
 export function configure(command: Command): void {
@@ -17,4 +18,5 @@ export function configure(command: Command): void {
     logger.info('listening', { workspace, mode, taskQueue: settings.taskQueue, ...metrics })
     await worker.ended
   })
+  addExamples(command, 'look', { worker: 'with TEMPORAL_ADDRESS set to your Temporal server' })
 }

@@ -50,6 +50,7 @@ export async function runToEnd<W extends Workflow>(options: RunToEnd<W>): Promis
     settings,
     terminal,
     needsService,
+    hasLocal: true,
     ...(writes !== undefined && { mayWrite: (run: string) => run === writes }),
   }
   const begin = async (session: Session): Promise<WorkflowHandle<W>> => {

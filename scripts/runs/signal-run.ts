@@ -14,7 +14,7 @@ export function configureSignal(options: {
   answer: string
 }): void {
   const { command, terminal, signal, answer } = options
-  command.argument('<run>', 'the workflow id of the run').action(async (run: string) => {
+  command.argument('<run>', 'workflow id of the run').action(async (run: string) => {
     await using client = await openClient(processSettings())
     try {
       await client.workflow.getHandle(run).signal(signal)

@@ -11,27 +11,27 @@ import { localChannel } from '../dev-server/readiness.ts'
 import { startDevServer, type DevServer } from '../dev-server/start-dev-server.ts'
 import { connect, findWorker, OwnerEnded, type Session, type SessionOptions } from './session.ts'
 
-/** Somebody waits for the first answer: what does not come in three tries is told. */
+/** A person waits for the first answer, so three tries are enough. */
 const firstLook = { resource: listResources.plans, page: 1, pageSize: 1, tries: 3 }
 
-/** A command that has just taken the folder listens within a second or two. */
+/** A command that has just locked the folder listens within a second or two. */
 const workerWithinMs = 5_000
 
-const lookEveryMs = 250
+const checkEveryMs = 250
 
 /** Requests in flight may still be answered. */
 export const lostServerGraceMs = 2_000
 
 export interface LocalSessionOptions extends SessionOptions {
-  /** The runs that may write to the service here; none where it is left out. */
+  /** The runs that may write to the service here (default: none). */
   mayWrite?: (workflowId: string) => boolean
-  /** False where no run of this command asks the service, which may then be away. */
+  /** False if no run of this command needs the service, which may then be down. */
   needsService?: boolean
 }
 
 /**
- * `--local`: a Temporal dev server and a worker for this command, on the data folder. What another command runs for
- * the folder is used, and `gone` tells when that command has ended and left it. Folder and service are looked at
+ * `--local`: a Temporal dev server and a worker for this command, on the data folder. If another command runs them for
+ * the folder already, they are used, and `gone` aborts when that command has ended. Folder and service are checked
  * before anything is started, so that a wrong token costs no minutes.
  */
 export async function openLocalSession(options: LocalSessionOptions): Promise<Session> {
@@ -44,16 +44,16 @@ export async function openLocalSession(options: LocalSessionOptions): Promise<Se
       return await onServer(server, () => openOn({ ...options, server }))
     } catch (error) {
       await server.stop()
-      // When the command whose server it was has ended meanwhile, the next turn starts one.
+      // If the command that ran the server has ended meanwhile, the next turn starts one.
       if (!server.isAbandoned()) throw error
     }
   }
 }
 
 /**
- * Does what needs the server, again when that ended meanwhile: it is started again, and nothing that was connected to
- * it half is worth keeping.
- * @throws {DevServerError} when it cannot be started again, and what `work` throws on a server that lives
+ * Does work that needs the server, and repeats it if the server ended meanwhile: it is restarted, and nothing half
+ * connected to the old one is worth keeping.
+ * @throws {DevServerError} if it cannot be restarted, and what `work` throws on a live server
  */
 export async function onServer<T>(server: DevServer, work: () => Promise<T>): Promise<T> {
   for (;;) {
@@ -85,7 +85,7 @@ async function openOn(options: LocalSessionOptions & { server: DevServer }): Pro
     gone: watch.gone,
     async close() {
       watch.end()
-      // A worker that has lost its server cannot tell it that it stops.
+      // A worker that has lost its server cannot announce that it stops.
       const closed = rest.disposeAsync()
       await (server.lost.aborted ? Promise.race([closed, sleep(lostServerGraceMs)]) : closed)
       await server.stop()
@@ -103,7 +103,7 @@ export async function startLocalServer({ settings, terminal }: SessionOptions): 
   const startTask = (title: string) => terminal.task(title)
   const binary = () => findBinary({ cliPath: temporalCliPath, env: environment, startTask })
   const server = await startDevServer({ dataDir, binary })
-  // Whoever has the server set it so; that it could not be set now is no reason to go without one.
+  // The command that started a shared server has done this; failing here is no reason to go without a server.
   if (server.origin !== 'shared') await keepRuns(server).catch(() => undefined)
   return server
 }
@@ -115,7 +115,7 @@ export const localPlace = (server: DevServer) => ({
   local: { comesBack: () => !server.lost.aborted && !server.isAbandoned() },
 })
 
-/** A worker of this command; where another process has the folder, the one that listens for it on this server. */
+/** A worker of this command; if another process has locked the folder, its worker on this server. */
 async function startOrFindWorker(options: LocalSessionOptions & { client: Client; server: DevServer }) {
   const { settings, terminal, client, server, mayWrite = () => false } = options
   const place = localPlace(server)
@@ -125,20 +125,20 @@ async function startOrFindWorker(options: LocalSessionOptions & { client: Client
   } catch (error) {
     if (!(error instanceof FolderLockedError)) throw error
     for (const until = performance.now() + workerWithinMs; performance.now() < until;) {
-      const look = () => findWorker({ client, settings, place })
-      // A server that goes away meanwhile would be waited for much longer.
-      const identity = await client.withDeadline(Date.now() + lookEveryMs, look).catch(() => undefined)
+      const find = () => findWorker({ client, settings, place })
+      // Without the deadline, a server that goes away meanwhile would be waited for much longer.
+      const identity = await client.withDeadline(Date.now() + checkEveryMs, find).catch(() => undefined)
       if (identity !== undefined)
         return { identity, ended: new Promise<void>(() => undefined), stop: () => Promise.resolve() }
-      await sleep(lookEveryMs)
+      await sleep(checkEveryMs)
     }
-    // It listens to another Temporal, or for another workspace.
+    // It listens on another Temporal server, or for another workspace.
     throw error
   }
   for await (const run of unfinishedWrites({ client, settings }))
     if (!mayWrite(run))
       terminal.note(
-        `The unfinished run ${run} is left as it is. Its own command, or \`connector up\`, goes on with it.`,
+        `The unfinished run ${run} does not resume here. Repeat its own command, or start \`connector up\`, to resume it.`,
       )
   return worker
 }
@@ -156,12 +156,12 @@ async function* unfinishedWrites({
   for await (const { workflowId } of client.workflow.list({ query })) yield workflowId
 }
 
-/** Notices when the server or the worker of a session is gone for good. */
+/** Watches for the server or the worker of a session being gone for good. */
 function watchServer({ server, worker }: { server: DevServer; worker: Pick<RunningWorker, 'ended'> }) {
   const gone = new AbortController()
   const timer = setInterval(() => {
     if (server.isAbandoned()) gone.abort(new OwnerEnded())
-  }, lookEveryMs)
+  }, checkEveryMs)
   server.lost.addEventListener('abort', () => gone.abort(server.lost.reason), { once: true })
   worker.ended.catch((error: unknown) => gone.abort(error))
   return { gone: gone.signal, end: () => clearInterval(timer) }

@@ -19,19 +19,16 @@ import { toTemporalRefusal } from './temporal-refusal.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-/** A way to Temporal and to the worker that serves this data folder. */
+/** A connection to Temporal and to the worker that serves this data folder. */
 export interface Session {
   client: Client
-  /** Whom the worker acts on, in its own words. */
+  /** The workspace and service of the worker, as it reports them. */
   identity: Identity
   uiUrl: string | undefined
-  /**
-   * Aborted when the session cannot go on, with the error that says why: with OwnerEnded a new session resumes what
-   * this one did.
-   */
+  /** Aborted with the reason when the session is lost. After OwnerEnded, a new session can resume the run. */
   gone: AbortSignal
   close(): Promise<void>
-  /** Ends what the session started, at once. What becomes of a run that has not ended. */
+  /** Ends at once what the session started. Whether a run in progress continues or waits. */
   letGo(): Promise<'goes on' | 'waits'>
 }
 
@@ -40,17 +37,19 @@ export class OwnerEnded extends Error {
   override readonly name = 'OwnerEnded'
 }
 
-/** Returns when a new session can resume what one that failed with `error` did. Else throws the reason. */
+/** Returns if a new session can resume the run of one that failed with `error`; throws the reason if not. */
 export function resumeOrThrow(options: { session: Session; error: unknown; terminal: Terminal }): void {
   const { session, error, terminal } = options
   if (!session.gone.aborted) throw error
   if (!(session.gone.reason instanceof OwnerEnded)) throw session.gone.reason
-  terminal.note('The command whose Temporal server this one used has ended: this one starts its own.')
+  terminal.note('The command that ran the Temporal server has ended; this one starts its own.')
 }
 
 export interface SessionOptions {
   settings: Settings
   terminal: Terminal
+  /** Whether the command has `--local`, for hints. */
+  hasLocal?: boolean
 }
 
 export interface TemporalPlace {
@@ -61,7 +60,7 @@ export interface TemporalPlace {
   local?: { comesBack: () => boolean }
 }
 
-/** Where Temporal is: what TEMPORAL_* say, else the living dev server of this data folder. */
+/** The server of TEMPORAL_*; without those, the running dev server of this data folder. */
 export function temporalPlace(settings: Settings): TemporalPlace {
   const { connectionOptions: given, namespace } = loadClientConnectConfig({
     overrideEnvVars: { ...settings.environment },
@@ -78,7 +77,7 @@ export function temporalPlace(settings: Settings): TemporalPlace {
         connectionOptions: { address: local.address, ...localChannel },
         namespace: 'default',
         uiUrl: local.uiUrl,
-        // Its own command knows.
+        // Only its own command knows whether it comes back.
         local: { comesBack: () => false },
       }
 }
@@ -94,12 +93,12 @@ export async function openClient(settings: Settings): Promise<Client & AsyncDisp
   return Object.assign(client, { [Symbol.asyncDispose]: () => client.connection.close() })
 }
 
-/** Opens a session over servers that run already. Refuses where no worker listens or it has another data folder. */
-export async function openSession({ settings }: SessionOptions): Promise<Session> {
+/** @throws {RefusedError} if no server answers, or no worker listens on it with this data folder */
+export async function openSession({ settings, hasLocal = false }: SessionOptions): Promise<Session> {
   const place = temporalPlace(settings)
-  const client = await connect(place)
+  const client = await connect(place, { hasLocal })
   try {
-    const identity = await askWorker({ client, settings, place })
+    const identity = await askWorker({ client, settings, place, hasLocal })
     await refuseOtherFolder({ settings, identity })
     return {
       client,
@@ -115,18 +114,23 @@ export async function openSession({ settings }: SessionOptions): Promise<Session
   }
 }
 
-/** A dev server is back within seconds, on a busy machine within twenty; the client's own tries are up to five seconds apart. */
+/** A dev server is back within seconds, on a busy machine within twenty; the client's own retries are up to five seconds apart. */
 const retryEveryMs = 250
 const mostRetries = { comesBack: 80, unknown: 8 }
 
-/** An abort of a call is heard only between two tries, so that they must end when the server is gone for good. */
+/** Aborting a call takes effect only between two tries, so these must end when the server is gone for good. */
 const localRetries = ({ comesBack }: { comesBack: () => boolean }): GrpcRetryOptions => ({
   delayFunction: () => retryEveryMs,
   retryableDecider: (attempt, status) =>
     attempt < (comesBack() ? mostRetries.comesBack : mostRetries.unknown) && isRetryableError(status),
 })
 
-export async function connect(place: TemporalPlace): Promise<Client> {
+const orLocal = (hasLocal: boolean) => (hasLocal ? ', or add --local' : '')
+
+/** No Temporal server answers. */
+export class NoServerError extends RefusedError {}
+
+export async function connect(place: TemporalPlace, { hasLocal = false } = {}): Promise<Client> {
   try {
     const connection = await Connection.connect({
       ...place.connectionOptions,
@@ -138,20 +142,20 @@ export async function connect(place: TemporalPlace): Promise<Client> {
     const address = addressOf(place)
     const refusal = toTemporalRefusal(cause, { address, namespace: place.namespace })
     if (refusal !== undefined) throw refusal
-    throw new RefusedError(`Temporal does not answer at ${address}.`, {
+    throw new NoServerError(`Temporal does not answer at ${address}.`, {
       cause,
-      hint: 'Start it with `connector up`, set TEMPORAL_ADDRESS, or add --local to run everything in this command.',
+      hint: `Start it with \`connector up\`, set TEMPORAL_ADDRESS${orLocal(hasLocal)}.`,
     })
   }
 }
 
 const addressOf = (place: TemporalPlace) => place.connectionOptions.address ?? 'localhost:7233'
 
-async function askWorker(options: Asked): Promise<Identity> {
+async function askWorker(options: Asked & { hasLocal: boolean }): Promise<Identity> {
   const identity = await findWorker(options)
   if (identity !== undefined) return identity
   throw new RefusedError(`No worker listens on the task queue ${options.settings.taskQueue}.`, {
-    hint: 'Start one with `connector worker` or `connector up`, or add --local to run everything in this command.',
+    hint: `Start one with \`connector worker\` or \`connector up\`${orLocal(options.hasLocal)}.`,
   })
 }
 
@@ -161,7 +165,7 @@ interface Asked {
   place: TemporalPlace
 }
 
-/** Whom the worker that listens on the task queue serves, in its own words; undefined where none does. */
+/** The workspace and service of the worker on the task queue, as it reports them; undefined if there is none. */
 export async function findWorker(options: Asked): Promise<Identity | undefined> {
   const { client, settings, place } = options
   const { namespace } = place
@@ -184,8 +188,8 @@ async function refuseOtherFolder({
   identity: Identity
 }): Promise<void> {
   if ((await storeOf(settings.dataDir)) === identity.store) return
-  throw new RefusedError(`The worker has another data folder than ${settings.dataDir}.`, {
-    hint: 'Give both the same CONNECTOR_DATA_DIR: files pass between them there.',
+  throw new RefusedError(`The worker uses another data folder than ${settings.dataDir}.`, {
+    hint: 'Give both the same CONNECTOR_DATA_DIR: they exchange files there.',
   })
 }
 
@@ -195,7 +199,7 @@ async function storeOf(folder: string): Promise<string | undefined> {
     await state.close()
     return state.storeId
   } catch (error) {
-    // Nothing was ever kept there, so it is no worker's.
+    // An empty folder is no worker's.
     if (error instanceof StateUnreadableError) return undefined
     throw error
   }

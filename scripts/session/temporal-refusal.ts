@@ -6,7 +6,7 @@ const notFound = 5
 const permissionDenied = 7
 const unauthenticated = 16
 
-/** What Temporal's no means, as a sentence; undefined where it is no such no. */
+/** A refusal by Temporal as a sentence; undefined for any other error. */
 export function toTemporalRefusal(
   cause: unknown,
   { address, namespace }: { address: string; namespace: string },
@@ -16,12 +16,12 @@ export function toTemporalRefusal(
   if (code === notFound)
     return new RefusedError(`Temporal at ${address} has no namespace ${namespace}.`, {
       cause,
-      hint: `Set TEMPORAL_NAMESPACE to one it has, or make it: \`temporal operator namespace create --namespace ${namespace}\`.`,
+      hint: `Set TEMPORAL_NAMESPACE to an existing one, or create it: \`temporal operator namespace create --namespace ${namespace}\`.`,
     })
   if (code === permissionDenied || code === unauthenticated)
-    return new RefusedError(`Temporal at ${address} does not let us into the namespace ${namespace}.`, {
+    return new RefusedError(`Temporal at ${address} refuses access to the namespace ${namespace}.`, {
       cause,
-      hint: 'Put a valid key or certificate in place: TEMPORAL_API_KEY, or TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH.',
+      hint: 'Set a valid key or certificate: TEMPORAL_API_KEY, or TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH.',
     })
   return undefined
 }

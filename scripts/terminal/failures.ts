@@ -1,21 +1,21 @@
-/** What a command's end says to the program that called it. */
+/** The exit code of a command. */
 export const exitCodes = {
-  /** All went well and is proven. */
+  /** Done and proven. */
   proven: 0,
   failed: 1,
   /** Wrong usage, or refused before anything was done. */
   refused: 2,
-  /** Finished, but unproven, or with rows rejected, parked or not tried, or with ids that do not exist. */
+  /** Finished, but unproven or stopped, or with rejected, parked, untried or missing rows. */
   unproven: 3,
 } as const
 
-/** The command was called in a way that it does not know. */
+/** Wrong usage of a command. */
 export class UsageError extends Error {
   override name = 'UsageError' as const
   readonly exitCode = exitCodes.refused
 }
 
-/** The command was understood and is not carried out; nothing was changed. */
+/** The command is valid but was refused; nothing was changed. */
 export class RefusedError extends Error {
   override name = 'RefusedError' as const
   readonly exitCode = exitCodes.refused
@@ -29,8 +29,8 @@ export class RefusedError extends Error {
 }
 
 /**
- * The names of other rooms' errors that mean: refused, and nothing was done. By name, because most of them come out
- * of a run, and Temporal passes on no more than that.
+ * Names of errors from other rooms that mean: refused, nothing was done. Names, because most come out of a run, and
+ * Temporal passes on no more.
  */
 const refusals = new Set([
   'InvalidInput',
@@ -45,14 +45,14 @@ const refusals = new Set([
   'WrongWorker',
   'Busy',
   'FolderLockedError',
-  // The settings don't lead into a warehouse: no such file, database, user or right.
+  // The warehouse of the settings is not accessible: no such file, database, user or right.
   'WarehouseRefusedError',
-  // The service's own no to the settings: a token or a workspace that is not the right one.
+  // The service refuses the token or the workspace.
   'Unauthorized',
   'Forbidden',
 ])
 
-/** An error as it is told: to people in one line, with `--json` as a document. */
+/** An error as it is printed: one line for people, a document with `--json`. */
 export interface Failure {
   name: string
   /** One line: what, where, what to do. */
@@ -62,8 +62,8 @@ export interface Failure {
 }
 
 /**
- * Any error as one line. Errors of ours say themselves what they mean, by `exitCode` and `hint`, or by their name
- * (else 1). Temporal's wrappers around a failure ("Workflow execution failed") say nothing; what they wrap does.
+ * Any error as one line. Our errors carry `exitCode` and `hint`, or are known by name; others exit with 1. Temporal's
+ * wrappers ("Workflow execution failed") are replaced by what they wrap.
  */
 export function toFailure(thrown: unknown): Failure {
   const error = unwrapped(thrown)
@@ -87,7 +87,7 @@ function unwrapped(thrown: unknown): Error {
 
 function messageOf(error: Error): string {
   if (error.message !== '') return error.message
-  // Connecting to a name with several addresses fails with one error for each and no word of its own.
+  // Connecting to a name with several addresses fails with one error for each and an empty message.
   if (error instanceof AggregateError) return error.errors.map((one) => messageOf(unwrapped(one))).join('; ')
   return error.name
 }

@@ -4,25 +4,25 @@ import { createBars, createLines, createSilence } from './progress.ts'
 import type { Progress } from './progress.ts'
 import { toFailure } from './failures.ts'
 
-/** Often enough to see that it lives, seldom enough to read the log afterwards. */
+/** Often enough to show that it is alive, seldom enough for a readable log. */
 const lineEveryMs = 5_000
 
-/** How a command speaks: results on stdout, everything else on stderr. Whatever a text holds is shown, not obeyed. */
+/** A command's output: results on stdout, everything else on stderr. Control characters are shown, never obeyed. */
 export interface Terminal {
-  /** Whether a person is there to be asked. */
+  /** Whether there is a person to ask. */
   readonly isInteractive: boolean
   /** `LIVE acc_...` or `TEST acc_...`, before anything is done. */
   identity(of: { workspace: string; testMode: boolean }): void
   note(line: string): void
-  /** Something that is counted; `unit` in the plural. */
+  /** Progress of something counted; `unit` is plural. */
   progress(what: { name: string; unit: string }): Progress
-  /** Something that takes a while and is not counted: said at once, with the time it takes. */
+  /** Progress of something not counted: shown at once, with the time it takes. */
   task(title: string): { end(): void }
-  /** Asks and waits for a line; an end of input is an empty answer. Only where it is interactive. */
+  /** Asks for a line; the end of input is an empty answer. Only if interactive. */
   ask(question: string, options?: { signal?: AbortSignal }): Promise<string>
   /** The result, once: the document with `--json`, else the text. */
   result(result: { document: unknown; text: string }): void
-  /** Tells an error and returns the exit code it earns. */
+  /** Prints an error and returns its exit code. */
   failure(error: unknown): number
   close(): void
 }
@@ -40,7 +40,7 @@ type Stderr = NodeJS.WritableStream & { isTTY?: boolean }
 
 export function createTerminal(options: TerminalOptions): Terminal {
   const { json, stdin = process.stdin, stdout = process.stdout, stderr = process.stderr } = options
-  // On what is no terminal `isTTY` is undefined, whatever its type says.
+  // `isTTY` is undefined on anything else than a terminal, whatever its type says.
   const isInteractive = !json && (stdin.isTTY ?? false) && (stderr.isTTY ?? false)
   const board = json
     ? createSilence(stderr)
@@ -80,7 +80,7 @@ interface Question {
 }
 
 async function ask({ question, stdin, stderr, signal }: Question): Promise<string> {
-  // Not as a terminal: readline would then take Ctrl-C for itself.
+  // Not as a terminal: readline would then handle Ctrl-C itself.
   const lines = createInterface({ input: stdin, output: stderr, terminal: false })
   const ended = new Promise<string>((resolve) => lines.once('close', () => resolve('')))
   try {

@@ -32,7 +32,7 @@ test('every link of README and docs leads to a file and a heading that exist', (
 })
 
 test('docs/commands.md has every command and no other', () => {
-  const known = [...read('scripts/connector.ts').matchAll(/^ {4}(\w+): \{/gm)].map(([, name]) => name)
+  const known = [...read('scripts/commands/commands.ts').matchAll(/^ {2}(\w+): \{/gm)].map(([, name]) => name)
   const [table = ''] = read('docs/commands.md').split('## Exit codes')
   const cells = [...table.matchAll(/^\| (`[^|]+) \|/gm)].map(([, cell]) => cell ?? '')
   const listed = cells.flatMap((cell) => [...cell.matchAll(/`(\w+)/g)].map(([, name]) => name))

@@ -304,7 +304,7 @@ describe('the systemd unit', () => {
       [...unit.matchAll(new RegExp(`^${key}=(.*)$`, 'gm'))].map(([, value]) => value ?? '')
     const [path = '', command = ''] = values('ExecStart')[0]?.split(' ') ?? []
     expect(path).toMatch(/\/billing-connector$/)
-    expect(await read('scripts', 'connector.ts')).toContain(`import('./commands/${command}.ts')`)
+    expect(await read('scripts', 'commands', 'commands.ts')).toContain(`import('./${command}.ts')`)
     for (const one of values('Environment')) expect(known).toContain(one.split('=')[0])
     expect(Number(values('TimeoutStopSec')[0])).toBeGreaterThan(drainSeconds)
     expect(values('RestartPreventExitStatus')).toEqual(['2'])

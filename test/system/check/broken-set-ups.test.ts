@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { callCommand } from '../command-line/call-command.ts'
 import type { RunningWorker } from '../../../worker/start-worker.ts'
 import { mayMount } from '../export/full-disk.ts'
 import { askPostgres, startPostgres, type Postgres } from '../destinations/postgres-server.ts'
@@ -14,24 +15,25 @@ import {
   createWorld,
   openTestWorker,
   openWorld,
-  startCommand,
   startTestWorker,
   type World,
 } from '../export/world.ts'
 
 interface Finding {
-  what: string
-  ok: boolean
-  says: string
+  check: string
+  status: string
+  message: string
 }
 
 /** What `check` finds wrong, each in a sentence, and its exit code. */
 async function check(of: World, env: Record<string, string> = {}) {
-  const { code, stdout, stderr } = await startCommand(of, ['check', '--json'], { env }).ended
+  const { code, stdout, stderr } = await callCommand(of, ['check', '--json'], { env })
   const { findings } = JSON.parse(stdout) as { findings: Finding[] }
-  for (const { says } of findings) expect(says).toMatch(/^[A-Z/].*\S\.$/)
+  for (const { message } of findings) expect(message).toMatch(/^[A-Z/].*\S\.$/)
   for (const text of [stdout, stderr]) expect(text).not.toContain(of.sandbox.token)
-  const wrong = findings.filter(({ ok }) => !ok).map(({ what, says }) => `${what}: ${says}`)
+  const wrong = findings
+    .filter(({ status }) => status === 'wrong')
+    .map(({ check, message }) => `${check}: ${message}`)
   return { code, wrong }
 }
 
@@ -148,7 +150,7 @@ describe('check finds at the service', () => {
       wrong: [
         expect.stringMatching(/^service: Unexpected reply to GET \/plans\/.*check BILLING_BASE_URL/),
         // The worker has the right address.
-        expect.stringMatching(/^temporal: The worker on .* acts on the service at .*, not http/),
+        expect.stringMatching(/^temporal: The worker on .* uses the service at .*, not http/),
       ],
     })
   })
@@ -172,7 +174,7 @@ describe('check finds at the service', () => {
   ])('a clock that is off by %i s', async (clockSkewSeconds, how) => {
     const off = await createWorld({ counts: { plans: 5, customers: 5 }, clockSkewSeconds })
     await startTestWorker(off)
-    expect(await check(off)).toEqual(finding('clock: ', `${how} the service's. Let NTP set it`))
+    expect(await check(off)).toEqual(finding('clock: ', `${how} the service's. Enable NTP`))
   })
 })
 
@@ -186,11 +188,11 @@ describe('check finds at Temporal', () => {
   test('a worker of the same task queue that acts on the other mode', async () => {
     const env = { BILLING_TEST_MODE: 'true', CONNECTOR_TASK_QUEUE: world.taskQueue }
     expect(await check(world, env)).toEqual(
-      finding('temporal: ', 'acts on LIVE data, not TEST data', 'each its own CONNECTOR_TASK_QUEUE'),
+      finding('temporal: ', 'uses LIVE data, not TEST data', 'each its own CONNECTOR_TASK_QUEUE'),
     )
   })
 
-  test('a run that was started in the UI on a task queue where nobody listens', async () => {
+  test('a run that was started in the UI on a task queue without a worker', async () => {
     const client = await connectTemporal()
     const taskQueue = `biling-${world.workspace}`
     const run = await client.workflow.start('exportData', {
@@ -216,7 +218,7 @@ describe('check finds at the data folder', () => {
     expect(wrong).toEqual([
       expect.stringMatching(/^temporal: No worker listens on the task queue/),
       expect.stringMatching(
-        new RegExp(`^data folder: .* is held by the worker with pid ${process.pid}, which does not answer`),
+        new RegExp(`^data folder: .* is in use by the worker with pid ${process.pid}, which does not answer`),
       ),
     ])
   })
@@ -283,7 +285,7 @@ describe('check finds at the warehouse', () => {
     expect(said).not.toMatch(/secret|export/)
   })
 
-  test('a user that may not make tables', async () => {
+  test('a user that may not create tables', async () => {
     const url = await postgres.createDatabase()
     await askPostgres(
       url,
@@ -291,7 +293,7 @@ describe('check finds at the warehouse', () => {
     )
     const database = new URL(url).pathname.slice(1)
     expect(await look(postgres.toUrl(database, 'reader', 'reader'))).toMatch(
-      /^warehouse: The user reader may not make tables in schema billing of .*Grant create/,
+      /^warehouse: The user reader may not create tables in schema billing of .*Grant create/,
     )
   })
 

@@ -87,12 +87,16 @@ describe('the command line', () => {
     )
     expect(await told('act')).toBe("error: missing required argument 'how'; see --help.\n")
     expect(await told('act', 'succeed', 'more')).toMatch(/^error: too many arguments[^\n]*; see --help\.\n$/)
-    expect(await told()).toBe('error: No command was given; --help lists them.\n')
+    expect(await told('--debug')).toBe('error: No command given; --help lists them.\n')
     const { code, stdout } = await run('akt', '--json')
     expect({ code, document: JSON.parse(stdout) }).toMatchObject({
       code: 2,
       document: { error: { name: 'UsageError' } },
     })
+  })
+
+  it('prints the help when it is called alone', async () => {
+    expect(await run()).toEqual({ ...(await run('--help')), ms: expect.any(Number) })
   })
 
   it('lists the commands without loading them, and loads the one whose help is asked', async () => {

@@ -2,27 +2,20 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { callCommand } from '../command-line/call-command.ts'
 import { notePublished, type PublishedNote } from '../../../core/exports/publication-log.ts'
 import { checkFresh } from '../../../scripts/checks/fresh.ts'
 import type { RunningWorker } from '../../../worker/start-worker.ts'
-import {
-  connectTemporal,
-  createWorld,
-  openTestWorker,
-  openWorld,
-  startCommand,
-  startRun,
-  type World,
-} from './world.ts'
+import { connectTemporal, createWorld, openTestWorker, openWorld, startRun, type World } from './world.ts'
 
 interface Findings {
-  findings: { what: string; ok: boolean; says: string }[]
+  findings: { check: string; status: string; message: string }[]
 }
 
 async function check(world: World, env: Record<string, string> = {}, ...words: string[]) {
-  const { code, stdout, ms } = await startCommand(world, ['check', ...words, '--json'], { env }).ended
+  const { code, stdout, ms } = await callCommand(world, ['check', ...words, '--json'], { env })
   const { findings } = JSON.parse(stdout) as Findings
-  return { code, ms, findings, wrong: findings.filter(({ ok }) => !ok) }
+  return { code, ms, findings, wrong: findings.filter(({ status }) => status !== 'ok') }
 }
 
 let world: World
@@ -42,7 +35,7 @@ describe('check', () => {
     const { code, wrong, findings } = await check(world)
     expect(wrong).toEqual([])
     expect(code).toBe(0)
-    expect(findings.map(({ what }) => what)).toEqual([
+    expect(findings.map(({ check }) => check)).toEqual([
       'service',
       'customers',
       'subscriptions',
@@ -51,7 +44,21 @@ describe('check', () => {
       'temporal',
       'data folder',
     ])
-    for (const { says } of findings) expect(says).toMatch(/^[A-Z/].*\.$/)
+    for (const { message } of findings) expect(message).toMatch(/^[A-Z/].*\.$/)
+  })
+
+  test('exits 0 if only a running server is missing, and lists settings only with --all', async () => {
+    const idle = await createWorld({ counts: { plans: 5, customers: 5 } })
+    const { code, findings } = await check(idle, { TEMPORAL_ADDRESS: '' })
+    expect(code).toBe(0)
+    expect(findings).toContainEqual({
+      check: 'temporal',
+      status: 'notRunning',
+      message: 'No Temporal server is running. Start one with `connector up`, or give commands --local.',
+    })
+    const shown = async (...words: string[]) => (await callCommand(idle, ['check', ...words])).stdout
+    expect(await shown()).not.toContain('BILLING_BASE_URL')
+    expect(await shown('--all')).toMatch(/^ok .*[^]*\n\nvariable .*[^]*BILLING_BASE_URL/m)
   })
 
   test.each([
@@ -60,10 +67,14 @@ describe('check', () => {
     ['task queue', { CONNECTOR_TASK_QUEUE: 'nobody' }, 'temporal', 'Start one with `connector worker`'],
     ['Temporal', { TEMPORAL_ADDRESS: '127.0.0.1:1' }, 'temporal', 'Start it with `connector up`'],
     ['address', { BILLING_BASE_URL: 'http://127.0.0.1:1' }, 'service', 'check the address'],
-  ])('names the wrong %s', async (_, env, what, says) => {
+  ])('names the wrong %s', async (_, env, name, message) => {
     const { code, wrong, ms } = await check(world, env)
     expect(code).toBe(1)
-    expect(wrong).toContainEqual({ what, ok: false, says: expect.stringContaining(says) })
+    expect(wrong).toContainEqual({
+      check: name,
+      status: 'wrong',
+      message: expect.stringContaining(message),
+    })
     expect(ms).toBeLessThan(20_000)
   })
 
@@ -73,7 +84,11 @@ describe('check', () => {
     const { code, wrong } = await check(world, { CONNECTOR_DATA_DIR: other })
     expect(code).toBe(1)
     expect(wrong).toEqual([
-      { what: 'temporal', ok: false, says: expect.stringContaining('Give both the same CONNECTOR_DATA_DIR') },
+      {
+        check: 'temporal',
+        status: 'wrong',
+        message: expect.stringContaining('Give both the same CONNECTOR_DATA_DIR'),
+      },
     ])
   })
 
@@ -81,9 +96,9 @@ describe('check', () => {
     const { code, wrong } = await check(world, { CONNECTOR_DATA_DIR: '/dev/null/data' })
     expect(code).toBe(1)
     expect(wrong).toContainEqual({
-      what: 'data folder',
-      ok: false,
-      says: expect.stringMatching(/can't be written: .*CONNECTOR_DATA_DIR/),
+      check: 'data folder',
+      status: 'wrong',
+      message: expect.stringMatching(/can't be written: .*CONNECTOR_DATA_DIR/),
     })
   })
 
@@ -99,21 +114,30 @@ describe('check', () => {
       },
     })
     const live = await check(odd)
-    const says = (what: string) => live.findings.find((finding) => finding.what === what)
-    expect(says('customers')).toMatchObject({ ok: false, says: expect.stringContaining('can be proven') })
-    expect(says('subscriptions')).toMatchObject({ ok: true, says: expect.stringContaining('-created') })
-    expect(says('retentions')).toMatchObject({ ok: true, says: expect.stringContaining('incremental') })
+    const findingOf = (name: string) => live.findings.find((finding) => finding.check === name)
+    expect(findingOf('customers')).toMatchObject({
+      status: 'wrong',
+      message: expect.stringContaining('can be proven'),
+    })
+    expect(findingOf('subscriptions')).toMatchObject({
+      status: 'ok',
+      message: expect.stringContaining('-created'),
+    })
+    expect(findingOf('retentions')).toMatchObject({
+      status: 'ok',
+      message: expect.stringContaining('incremental'),
+    })
     const { wrong } = await check(odd, { BILLING_TEST_MODE: 'true' })
     expect(wrong).toContainEqual({
-      what: 'retentions',
-      ok: false,
-      says: expect.stringContaining('test-mode header is not honoured'),
+      check: 'retentions',
+      status: 'wrong',
+      message: expect.stringContaining('ignores the test-mode header'),
     })
   })
 
   test('--fresh asks only whether what is exported has a young proven export', async () => {
     const never = await check(world, {}, '--fresh', '1h')
-    expect(never).toMatchObject({ code: 1, wrong: [{ what: 'fresh' }] })
+    expect(never).toMatchObject({ code: 1, wrong: [{ check: 'fresh' }] })
     const client = await connectTemporal()
     const run = (maxPages?: number) =>
       startRun({
@@ -127,15 +151,15 @@ describe('check', () => {
     await (await run()).result()
     expect(await check(world, {}, '--fresh', '1h')).toMatchObject({
       code: 0,
-      findings: [{ what: 'plans', ok: true }],
+      findings: [{ check: 'plans', status: 'ok' }],
     })
-    expect(await check(world, {}, '--fresh', '0m')).toMatchObject({ code: 1, wrong: [{ what: 'plans' }] })
+    expect(await check(world, {}, '--fresh', '0m')).toMatchObject({ code: 1, wrong: [{ check: 'plans' }] })
     await (await run(1)).result()
     const { wrong } = await check(world, {}, '--fresh', '1h')
     expect(wrong).toEqual([
-      { what: 'customers', ok: false, says: expect.stringContaining('no proven export') },
+      { check: 'customers', status: 'wrong', message: expect.stringContaining('no proven export') },
     ])
-    const nonsense = await startCommand(world, ['check', '--fresh', 'soon']).ended
+    const nonsense = await callCommand(world, ['check', '--fresh', 'soon'])
     expect(nonsense).toMatchObject({ code: 2, stderr: expect.stringContaining('26h') })
   })
   test('--fresh is not kept from its answer by what was made once, nor by a clock that was ahead', async () => {
@@ -173,7 +197,7 @@ async function checkNotes(...published: PublishedNote[]) {
   onTestFinished(() => rm(dataDir, { recursive: true }))
   for (const one of published) await notePublished({ dataDir, published: one })
   const found = await checkFresh({ dataDir, testMode: false, withinMs: 26 * 3_600_000 })
-  return found.map(({ what, ok, says }) => [what, ok, says])
+  return found.map(({ check, status, message }) => [check, status === 'ok', message])
 }
 
 const note = (more: Partial<PublishedNote> = {}): PublishedNote => ({

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { callCommand } from '../command-line/call-command.ts'
 import { prepareWorkflowBundle } from '../../../worker/workflow-bundle.ts'
 import { mayMount } from './full-disk.ts'
 import { asked, createWorld, local, startCommand } from './world.ts'
@@ -20,7 +21,7 @@ describe('an export whose disk takes no more', () => {
     const through = ['bash', '-c', 'ulimit -f 1800; exec "$0" "$@"']
     const limited = startCommand(world, ['worker'], { through })
     await limited.says('listening')
-    const failed = await startCommand(world, words).ended
+    const failed = await callCommand(world, words)
     expect(failed.code).toBe(1)
     expect(failed.stderr).toMatch(/error: [^\n]*the file would be larger than is allowed \(EFBIG\)[^\n]*\n$/)
     expect(failed.ms).toBeLessThan(20_000)
@@ -32,7 +33,7 @@ describe('an export whose disk takes no more', () => {
     const before = asked(world)
     const worker = startCommand(world, ['worker'])
     await worker.says('listening')
-    const { code, stdout, stderr } = await startCommand(world, words).ended
+    const { code, stdout, stderr } = await callCommand(world, words)
     expect({ code, stderr }).toMatchObject({ code: 0 })
     const [published] = (JSON.parse(stdout) as Printed).exports
     expect(published).toMatchObject({ verdict: 'proven', records: 6000 })

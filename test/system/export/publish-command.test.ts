@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { beforeAll, afterAll, describe, expect, test } from 'vitest'
+import { callCommand } from '../command-line/call-command.ts'
 import type { ExportInput } from '../../../core/exports/input.ts'
 import { askDuckDb } from '../../core/destinations/duckdb-file.ts'
 import {
@@ -9,9 +10,9 @@ import {
   local,
   openTestWorker,
   openWorld,
-  startCommand,
   startRun,
   type World,
+  startCommand,
 } from './world.ts'
 
 type Worker = Awaited<ReturnType<typeof openTestWorker>>
@@ -21,7 +22,7 @@ const fileOf = ({ dataDir }: World) => join(dataDir, 'warehouse.duckdb')
 const ask = (world: World, sql: string) => askDuckDb(fileOf(world), sql)
 
 const publish = (world: World, words: readonly string[], env: Record<string, string> = {}) =>
-  startCommand(world, ['publish', ...words], { env }).ended
+  callCommand(world, ['publish', ...words], { env })
 
 describe('publish', () => {
   let world: World
@@ -65,7 +66,8 @@ describe('publish', () => {
     expect(first.code).toBe(0)
     const state = `select *, (select count(*) from plans) as plans from _exports where run = '${run}'`
     const before = await ask(world, state)
-    const again = await Promise.all([publish(world, words), publish(world, words)])
+    const command = () => startCommand(world, ['publish', ...words]).ended
+    const again = await Promise.all([command(), command()])
     for (const { code, stdout } of again) {
       expect(code).toBe(0)
       expect(JSON.parse(stdout)).toEqual(JSON.parse(first.stdout))

@@ -1,6 +1,7 @@
 import { readFile, readdir, readlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
+import { callCommand } from '../command-line/call-command.ts'
 import type { ExportInput } from '../../../core/exports/input.ts'
 import { setSchema } from '../../../core/destinations/write-set.ts'
 import {
@@ -56,7 +57,7 @@ test('the report and the set of a run lie under its name, whatever someone typed
   ])
   for (const { path, resource } of manifests)
     expect(dirname(join(sets, path))).toBe(folderOf(report, resource))
-  const told = await startCommand(world, ['report', name, '--json']).ended
+  const told = await callCommand(world, ['report', name, '--json'])
   expect(told).toMatchObject({ code: 0 })
   expect(JSON.parse(told.stdout)).toMatchObject({
     run: name,

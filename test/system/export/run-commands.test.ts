@@ -2,14 +2,24 @@ import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
+import { callCommand } from '../command-line/call-command.ts'
 import { isAlive } from '../../../core/state/process-identity.ts'
 import { readServerRecord } from '../../../scripts/dev-server/server-record.ts'
-import { asked, createWorld, local, startCommand, startTestWorker, until, type World } from './world.ts'
+import {
+  asked,
+  createWorld,
+  local,
+  startCommand,
+  startTestWorker,
+  until,
+  type World,
+  workerListens,
+} from './world.ts'
 
 const slow = { counts: { customers: 4000 }, faults: [{ kind: 'latency', ms: 4000, from: 10 }] } as const
 
 async function tell(world: World, ...words: string[]) {
-  const { code, stdout, stderr } = await startCommand(world, [...words, '--json']).ended
+  const { code, stdout, stderr } = await callCommand(world, [...words, '--json'])
   return { code, stderr, document: JSON.parse(stdout) as Record<string, unknown> }
 }
 
@@ -62,7 +72,10 @@ describe('a run that was started and left', () => {
     const [watching, looking] = [startCommand(world, ['watch', run]), startCommand(world, ['watch', run])]
     await Promise.all([watching.says('customers: '), looking.says('customers: ')])
     looking.child.kill('SIGINT')
-    expect(await looking.ended).toMatchObject({ code: 1, stderr: expect.stringContaining(`${run} goes on`) })
+    expect(await looking.ended).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`${run} continues`),
+    })
     expect(watching.child.exitCode).toBeNull()
     expect(await tell(world, 'stop', run)).toMatchObject({ code: 0 })
     expect(await watching.ended).toMatchObject({ code: 3, stdout: expect.stringContaining('stopped') })
@@ -80,7 +93,10 @@ describe('a run that was started and left', () => {
     await worker.stop()
     const { code, document, stderr } = await tell(world, 'status', run)
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    expect(document).toMatchObject({ status: 'running', says: expect.stringContaining('No worker answers') })
+    expect(document).toMatchObject({
+      status: 'running',
+      message: expect.stringContaining('No worker answers'),
+    })
     expect(await tell(world, 'stop', run)).toMatchObject({ code: 0 })
   })
 })
@@ -144,8 +160,9 @@ test('a folder on the command line is the caller’s own', async () => {
   const elsewhere = join(world.dataDir, '..', `${world.workspace}-elsewhere`)
   await mkdir(elsewhere)
   await startTestWorker(world, { CONNECTOR_OUT_DIRS: elsewhere })
+  await workerListens(world)
   const env = { INIT_CWD: elsewhere }
-  const { code } = await startCommand(world, ['export', 'plans', '--out', 'mine'], { env }).ended
+  const { code } = await callCommand(world, ['export', 'plans', '--out', 'mine'], { env })
   expect(code).toBe(0)
   expect(await readdir(join(elsewhere, 'mine'))).toEqual(['plans', 'sets'])
 })

@@ -1,6 +1,7 @@
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { callCommand } from '../command-line/call-command.ts'
 import type { ExportReport } from '../../../core/exports/report.ts'
 import type { ExportInput } from '../../../core/exports/input.ts'
 import { askDuckDb } from '../../core/destinations/duckdb-file.ts'
@@ -36,7 +37,7 @@ describe('a destination that fails', () => {
     const nowhere = { WAREHOUSE_URL: postgres.toUrl('nowhere') }
     await startTestWorker(world, nowhere)
     const words = ['export', 'plans', '--to', 'postgres,csv', '--json']
-    const { code, stdout } = await startCommand(world, words).ended
+    const { code, stdout } = await callCommand(world, words)
     expect(code).toBe(1)
     const { run, summary, exports } = JSON.parse(stdout) as {
       run: string
@@ -52,7 +53,7 @@ describe('a destination that fails', () => {
       },
     ])
     expect(summary).toMatch(/^1 of 2 proven complete, 12 records; plans to postgres failed: /)
-    const told = await startCommand(world, ['report', run]).ended
+    const told = await callCommand(world, ['report', run])
     expect(told.stdout).toContain(`connector publish ${run} --to postgres`)
     // What a destination still lacks is kept for it.
     const note = JSON.parse(
@@ -60,7 +61,7 @@ describe('a destination that fails', () => {
     ) as object
     expect(note).toMatchObject({ destinations: ['csv'], asked: ['postgres', 'csv'] })
 
-    const again = await startCommand(world, ['publish', run, '--to', 'postgres,duckdb', '--json']).ended
+    const again = await callCommand(world, ['publish', run, '--to', 'postgres,duckdb', '--json'])
     expect(again.code).toBe(1)
     expect(JSON.parse(again.stdout)).toMatchObject({
       exports: [
@@ -72,7 +73,7 @@ describe('a destination that fails', () => {
       await askDuckDb(join(world.dataDir, 'warehouse.duckdb'), 'select count(*) as n from plans'),
     ).toEqual([{ n: '12' }])
     // Where nothing at all came through, the run itself has failed.
-    const none = await startCommand(world, ['publish', run, '--to', 'postgres']).ended
+    const none = await callCommand(world, ['publish', run, '--to', 'postgres'])
     expect([none.code, none.stdout]).toEqual([1, ''])
     expect(none.stderr).toMatch(/error: [^\n]*plans failed: [^\n]*"nowhere" does not exist/)
   })
@@ -84,7 +85,7 @@ test('publish takes --schema, and with --detach returns the run', async () => {
   await startTestWorker(world, { WAREHOUSE_URL: url })
   const { run } = await export_(world, {})
   const words = ['publish', run, '--to', 'postgres', '--schema', 'elsewhere', '--detach', '--json']
-  const { code, stdout } = await startCommand(world, words).ended
+  const { code, stdout } = await callCommand(world, words)
   expect([code, JSON.parse(stdout)]).toEqual([0, { run: `publish-${run}-to-postgres-schema-elsewhere` }])
   const client = await connectTemporal()
   await client.workflow.getHandle(`publish-${run}-to-postgres-schema-elsewhere`).result()
@@ -130,7 +131,7 @@ describe('an incremental export reads the whole list', () => {
     const { run, mode } = await next()
     expect(mode).toBe('incremental')
     await rm(file)
-    const again = await startCommand(world, ['publish', run]).ended
+    const again = await callCommand(world, ['publish', run])
     expect(again.code).toBe(0)
     expect(await next()).toMatchObject({ mode: 'full' })
     expect(await askDuckDb(file, 'select count(*) as n from plans')).toEqual([{ n: '20' }])

@@ -9,6 +9,7 @@ import type { ExportInput } from '../../../core/exports/input.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
 import { endProcess } from '../../../core/state/process-identity.ts'
 import { readServerRecord } from '../../../scripts/dev-server/server-record.ts'
+import { findWorker } from '../../../scripts/session/session.ts'
 import { createSandbox } from '../../../sandbox/sandbox.ts'
 import { readSettings } from '../../../worker/settings/settings.ts'
 import { startWorker } from '../../../worker/start-worker.ts'
@@ -62,6 +63,14 @@ export async function openTestWorker({ env }: World, more: Record<string, string
   const settings = readSettings({ env: { ...env, ...more }, cwd: env.CONNECTOR_DATA_DIR })
   const temporal = { connectionOptions: { address: env.TEMPORAL_ADDRESS }, namespace: 'default' }
   return startWorker({ settings, temporal })
+}
+
+/** Until commands find a worker on the task queue. */
+export async function workerListens({ env, dataDir }: World): Promise<void> {
+  const settings = readSettings({ env, cwd: dataDir })
+  const client = await connectTemporal()
+  const place = { connectionOptions: {}, namespace: 'default', uiUrl: undefined }
+  await until(async () => (await findWorker({ client, settings, place })) !== undefined)
 }
 
 /** A command of the connector as a child process in the world's environment. */

@@ -1,7 +1,8 @@
 import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openTestWorker, openWorld, startCommand, type World } from '../export/world.ts'
+import { callCommand } from '../command-line/call-command.ts'
+import { openTestWorker, openWorld, type World } from '../export/world.ts'
 import { idsOf } from './world.ts'
 
 let world: World
@@ -22,7 +23,7 @@ afterAll(async () => {
   await world.close()
 })
 
-const fetch = (...words: string[]) => startCommand(world, ['fetch', ...words], { env: { INIT_CWD: files } })
+const fetch = (...words: string[]) => callCommand(world, ['fetch', ...words], { env: { INIT_CWD: files } })
 
 describe('a fetch from the command line with bad input', () => {
   test.each([
@@ -30,12 +31,12 @@ describe('a fetch from the command line with bad input', () => {
     ['no id', ['creditnotes'], 'missing required argument'],
     ['an id that can be none', ['creditnotes', '501,502'], '501,502: not valid'],
     ['a file that is not there', ['creditnotes', 'ids.csv'], 'There is no file ids.csv'],
-    ['a folder', ['creditnotes', '.'], 'is no file'],
+    ['a folder', ['creditnotes', '.'], 'is not a file'],
     ['a file and ids', ['creditnotes', 'folios.csv', '501'], 'Name one file or ids'],
     ['a file without a column id', ['creditnotes', 'folios.csv'], 'Its columns are Folio, Emisión'],
     ['a mistyped column', ['creditnotes', 'folios.csv', '--column', 'folios'], 'Did you mean Folio?'],
     ['cells that are no id', ['creditnotes', 'wrong.csv'], 'row 3 has 501.0; row 4 has 5 02'],
-    ['a file with a header only', ['creditnotes', 'header.csv'], 'has a header but no rows'],
+    ['a file with a header only', ['creditnotes', 'header.csv'], 'holds no id'],
     ['a workbook', ['creditnotes', 'book.xlsx'], 'book.xlsx'],
     [
       'an unknown column to leave out',
@@ -53,7 +54,7 @@ describe('a fetch from the command line with bad input', () => {
       'connector up',
     ],
   ])('is refused at once where there is %s', async (_, words, says) => {
-    const { code, stdout, stderr } = await fetch(...words).ended
+    const { code, stdout, stderr } = await fetch(...words)
     expect(stderr).toMatch(/^error: [^\n]+\n$/)
     expect(stderr).toContain(says)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
@@ -66,7 +67,7 @@ describe('a fetch from the command line', () => {
     const worker = await openTestWorker(world)
     stop = () => worker.stop()
     await writeFile(join(files, 'more.csv'), 'Folio\n501\n999\n520\n')
-    const { code, stdout } = await fetch('creditnotes', 'more.csv', '--column', 'folio', '--json').ended
+    const { code, stdout } = await fetch('creditnotes', 'more.csv', '--column', 'folio', '--json')
     expect(code).toBe(3)
     const report = JSON.parse(stdout) as { run: string; exports: object[]; missing: { file: string } }
     expect(report).toMatchObject({
@@ -75,23 +76,23 @@ describe('a fetch from the command line', () => {
       exports: [{ mode: 'byId', verdict: 'proven', records: 2 }],
     })
     expect(await readFile(report.missing.file, 'utf8')).toBe('id\n999\n')
-    const told = await startCommand(world, ['report', report.run]).ended
+    const told = await callCommand(world, ['report', report.run])
     expect(told).toMatchObject({ code: 3, stdout: expect.stringContaining('1 id does not exist: 999') })
-    const { stdout: status } = await startCommand(world, ['status', report.run, '--json']).ended
+    const { stdout: status } = await callCommand(world, ['status', report.run, '--json'])
     expect(JSON.parse(status)).toMatchObject({ status: 'completed', name: 'fetch', phase: 'ended' })
-    const { stdout: runs } = await startCommand(world, ['runs', '--json']).ended
+    const { stdout: runs } = await callCommand(world, ['runs', '--json'])
     expect(JSON.parse(runs)).toMatchObject({ runs: [{ run: report.run, type: 'fetchDocuments' }] })
   })
 
   test('of ids ends with 0 where all of them came, and can be followed and published again', async () => {
     const ids = idsOf(world, 'cancellations')
-    const detached = await fetch('cancellations', ...ids, '--detach', '--json').ended
+    const detached = await fetch('cancellations', ...ids, '--detach', '--json')
     const { run } = JSON.parse(detached.stdout) as { run: string }
     expect(run).toMatch(/^fetch-cancellations-\d{8}-\d{6}$/)
-    const watched = await startCommand(world, ['watch', run, '--json']).ended
+    const watched = await callCommand(world, ['watch', run, '--json'])
     expect(watched.code).toBe(0)
     expect(JSON.parse(watched.stdout)).toMatchObject({ exports: [{ records: 8, verdict: 'proven' }] })
-    const again = await startCommand(world, ['publish', run, '--to', 'parquet', '--json']).ended
+    const again = await callCommand(world, ['publish', run, '--to', 'parquet', '--json'])
     expect(again.code).toBe(0)
     expect(JSON.parse(again.stdout)).toMatchObject({
       exports: [{ destination: 'parquet', mode: 'byId', records: 8 }],

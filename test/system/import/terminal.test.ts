@@ -1,9 +1,9 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { callCommand } from '../command-line/call-command.ts'
 import type { ImportOrder } from '../../../scripts/runs/import-request.ts'
 import { runImport } from '../../../scripts/runs/run-import.ts'
-import { findWorker } from '../../../scripts/session/session.ts'
 import type { Terminal } from '../../../scripts/terminal/terminal.ts'
 import { readSettings } from '../../../worker/settings/settings.ts'
 import {
@@ -13,6 +13,7 @@ import {
   startTestWorker,
   until,
   type World,
+  workerListens,
 } from '../export/world.ts'
 import { addonsCsv, once, ordersCsv, retentionsCsv, timesOf } from './world.ts'
 
@@ -24,10 +25,7 @@ const settingsOf = (world: World) => readSettings({ env: { ...world.env, ...soon
 async function openShop(options: Parameters<typeof createWorld>[0] = {}) {
   const world = await createWorld({ counts, ...options })
   await startTestWorker(world, soon)
-  const settings = settingsOf(world)
-  const client = await connectTemporal()
-  const place = { connectionOptions: {}, namespace: 'default', uiUrl: undefined }
-  await until(async () => (await findWorker({ client, settings, place })) !== undefined)
+  await workerListens(world)
   return world
 }
 
@@ -38,7 +36,7 @@ async function fileIn(world: World, text: string, name = 'rows.csv'): Promise<st
 }
 
 const importOf = (world: World, words: readonly string[]) =>
-  startCommand(world, ['import', ...words], { env: soon }).ended
+  callCommand(world, ['import', ...words], { env: soon })
 
 describe('connector import', () => {
   test('proves a file, and tells it with --json', async () => {
@@ -96,14 +94,18 @@ describe('connector import', () => {
     [['plans', 'rows.csv'], /There is no kind plans/],
     [['retentions', 'none.csv'], /none\.csv cannot be read/],
     [['retentions', 'rows.csv', '--send-again'], /--send-again and --rows go together/],
-    [['retentions', 'rows.csv', '--canary', 'x'], /x is not a whole number/],
+    [
+      ['retentions', 'rows.csv', '--canary', 'x'],
+      /'--canary <n>' argument 'x' is invalid. Write a whole number/,
+    ],
     [['retentions', 'rows.csv', '--expect-total', 'total=1'], /has 1 problem/],
-    [['retentions', 'rows.csv', '--local', '--detach'], /--local ends with this command/],
+    [['retentions', 'rows.csv', '--local', '--detach'], /--local and --detach cannot be combined/],
   ])('refuses %j with a sentence', async (words, says) => {
     const world = await createWorld({ counts })
     await fileIn(world, retentionsCsv(2))
-    const run = startCommand(world, ['import', ...words], { env: { INIT_CWD: world.dataDir } })
-    const { code, stderr } = await run.ended
+    const { code, stderr } = await callCommand(world, ['import', ...words], {
+      env: { INIT_CWD: world.dataDir },
+    })
     expect(code).toBe(2)
     expect(stderr).toMatch(says)
   })
@@ -113,7 +115,7 @@ describe('connector import', () => {
       faults: [{ kind: 'reset', effect: 'none', on: 'POST /addons/', requests: [2] }],
     })
     const file = await fileIn(world, addonsCsv(5))
-    const command = (...words: string[]) => startCommand(world, words, { env: soon }).ended
+    const command = (...words: string[]) => callCommand(world, words, { env: soon })
     const words = ['import', 'addons', file, '--wait-for-approval', '--detach', '--json']
     const { run } = JSON.parse((await command(...words)).stdout) as { run: string }
     await until(async () => (await command('status', run)).stdout.includes('waiting for approval'))

@@ -1,19 +1,17 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { findWorker } from '../../../scripts/session/session.ts'
+import { callCommand } from '../command-line/call-command.ts'
 import { nameRecovery, runRecovery } from '../../../scripts/runs/run-recovery.ts'
 import type { RecoveryOrder } from '../../../scripts/commands/recover.ts'
 import type { Terminal } from '../../../scripts/terminal/terminal.ts'
 import { readSettings } from '../../../worker/settings/settings.ts'
-import { createWorld, local, startCommand, until } from '../export/world.ts'
+import { createWorld, local, startCommand, until, workerListens } from '../export/world.ts'
 import { begin, breakSome, idsOf, resumesAsked, resumesDone, well } from './world.ts'
 
 const soon = { BILLING_SETTLE_SECONDS: '0.3' }
 /** As `begin`, with a worker that already listens: the commands refuse where none does. */
 async function open(options: Parameters<typeof begin>[0]) {
-  const { world, client } = await begin(options)
-  const settings = readSettings({ env: { ...world.env, ...soon }, cwd: world.dataDir })
-  const place = { connectionOptions: {}, namespace: 'default', uiUrl: undefined }
-  await until(async () => (await findWorker({ client, settings, place })) !== undefined)
+  const { world } = await begin(options)
+  await workerListens(world)
   return world
 }
 
@@ -22,7 +20,7 @@ const quickWords = ['--verify-after', '50ms', '--first-wait', '100ms', '--cool-d
 describe('connector recover', () => {
   test('proves a recovery and tells it with --json, also afterwards', async () => {
     const world = await open({ broken: 9 })
-    const command = (...words: string[]) => startCommand(world, words, { env: soon }).ended
+    const command = (...words: string[]) => callCommand(world, words, { env: soon })
     const { code, stdout, stderr } = await command('recover', ...quickWords)
     expect(stderr).toContain(`LIVE ${world.workspace}`)
     const report = JSON.parse(stdout) as { run: string }
@@ -66,7 +64,7 @@ describe('connector recover', () => {
     const settings = readSettings({ env: world.env, cwd: world.dataDir })
     expect(nameRecovery({ settings, input: { canary: 2 } }), 'of another input').not.toBe(first.run)
     world.sandbox.control.setFaults({ faults: [] })
-    const { stdout } = await startCommand(world, ['watch', first.run, '--json'], { env: soon }).ended
+    const { stdout } = await callCommand(world, ['watch', first.run, '--json'], { env: soon })
     const { done, staged } = (JSON.parse(stdout) as { counts: Record<string, number> }).counts
     expect({ done, staged, resumed: resumesDone(world).length }).toEqual({ done: 4, staged: 0, resumed: 4 })
     expect(await recover()).toMatchObject({ run: `${first.run}.2`, counts: { done: 0 } })
@@ -76,7 +74,7 @@ describe('connector recover', () => {
     const world = await open({ broken: 3 })
     breakSome(world, { ids: idsOf(world).slice(5, 7), reason: 'without_usage_records' })
     const words = ['recover', ...quickWords.filter((word) => word !== '--json')]
-    const { code, stdout } = await startCommand(world, words, { env: soon }).ended
+    const { code, stdout } = await callCommand(world, words, { env: soon })
     expect(code).toBe(3)
     expect(stdout).toMatch(/3 of 5 recovered; 2 need a person/)
     expect(stdout).toMatch(/Needs a person: 2 without_usage_records: no usage was reported/)
@@ -84,7 +82,7 @@ describe('connector recover', () => {
 
   test('goes with approve, limits, status and watch', async () => {
     const world = await open({ broken: 4 })
-    const command = (...words: string[]) => startCommand(world, words, { env: soon }).ended
+    const command = (...words: string[]) => callCommand(world, words, { env: soon })
     const started = await command('recover', '--wait-for-approval', '--detach', ...quickWords)
     const { run } = JSON.parse(started.stdout) as { run: string }
     await until(async () => (await command('status', run)).stdout.includes('waiting for approval'))
@@ -97,15 +95,15 @@ describe('connector recover', () => {
   })
 
   test.each([
-    [['--reason', 'gatway_issue'], /did you mean gateway_issue\?/],
+    [['--reason', 'gatway_issue'], /Did you mean gateway_issue\?/],
     [['--next-billing', '2027-02-30'], /there is no 2027-02-30 in the calendar/],
-    [['--max-pages', '0'], /maxPages: /],
+    [['--max-pages', '0'], /'--max-pages <n>' argument '0' is invalid\. Write a whole number from 1/],
     [['--older-than', 'long'], /"long" is no length of time/],
-    [['--rate', 'x'], /x is not a number/],
-    [['--local', '--detach'], /--local ends with this command/],
+    [['--rate', 'x'], /'--rate <n>' argument 'x' is invalid. Write a number/],
+    [['--local', '--detach'], /--local and --detach cannot be combined/],
   ])('refuses %j with a sentence, before it starts anything', async (words, says) => {
     const world = await createWorld(well)
-    const { code, stderr } = await startCommand(world, ['recover', ...words]).ended
+    const { code, stderr } = await callCommand(world, ['recover', ...words])
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(says) })
     expect(world.sandbox.control.counters().requests).toBe(0)
   })

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { connectTemporal, createWorld, startCommand, startRun, startTestWorker } from '../export/world.ts'
+import { callCommand } from '../command-line/call-command.ts'
+import { connectTemporal, createWorld, startRun, startTestWorker } from '../export/world.ts'
 import { quick as quickRecovery, startRecovery, well } from '../recovery/world.ts'
 
 const counts = { customers: 5, subscriptions: 0, plans: 3, retentions: 0, orders: 0 }
@@ -13,7 +14,7 @@ describe('a workflow id that was used twice means its newest run', () => {
     await (await startRun({ client, world, name, input: { resources: ['plans'] } })).result()
     await (await startRun({ client, world, name, input: { resources: ['customers'] } })).result()
     const tell = async (...words: string[]) => {
-      const { code, stdout, stderr } = await startCommand(world, [...words, '--json']).ended
+      const { code, stdout, stderr } = await callCommand(world, [...words, '--json'])
       return { code, stderr, document: JSON.parse(stdout) as { run: string; exports: object[] } }
     }
     const [newest, first, second, status] = await Promise.all([
@@ -44,7 +45,7 @@ describe('a workflow id that was used twice means its newest run', () => {
     const name = `recover-typed-${world.workspace}`
     const input = { ...quickRecovery, dryRun: true }
     for (const _ of [1, 2]) await (await startRecovery({ client, world, input, name })).result()
-    const tell = (...words: string[]) => startCommand(world, words).ended
+    const tell = (...words: string[]) => callCommand(world, words)
     const [report, status, named, earlier] = await Promise.all([
       tell('report', name),
       tell('status', name),

@@ -4,20 +4,14 @@ import { randomUUID } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { callCommand } from '../command-line/call-command.ts'
 import { hasFailed } from '../../../activities/schedules/pause-if-failing.ts'
 import { apply as applyChange } from '../../../scripts/schedules/apply.ts'
 import { cronProblem, wallTimes } from '../../../scripts/schedules/cron.ts'
 import { toDefinition } from '../../../scripts/schedules/definition.ts'
 import { toTemporal } from '../../../scripts/schedules/to-temporal.ts'
 import type { RunningWorker } from '../../../worker/start-worker.ts'
-import {
-  connectTemporal,
-  openTestWorker,
-  openWorld,
-  startCommand,
-  until,
-  type World,
-} from '../export/world.ts'
+import { connectTemporal, openTestWorker, openWorld, until, type World } from '../export/world.ts'
 
 let world: World
 let worker: RunningWorker
@@ -43,8 +37,7 @@ const byHand = () =>
 async function apply(text: string, ...words: string[]) {
   const file = join(world.dataDir, 'schedules.yaml')
   await writeFile(file, text)
-  const { code, stdout, stderr } = await startCommand(world, ['schedule', 'apply', file, ...words, '--json'])
-    .ended
+  const { code, stdout, stderr } = await callCommand(world, ['schedule', 'apply', file, ...words, '--json'])
   const document = JSON.parse(stdout) as {
     changes?: { action: string; name: string; differences?: string[] }[]
     warnings?: string[]
@@ -57,7 +50,7 @@ async function apply(text: string, ...words: string[]) {
 }
 
 const schedule = async (...words: string[]) => {
-  const { code, stdout, stderr } = await startCommand(world, ['schedule', ...words, '--json']).ended
+  const { code, stdout, stderr } = await callCommand(world, ['schedule', ...words, '--json'])
   return { code, stderr, document: JSON.parse(stdout) as Record<string, unknown> }
 }
 
@@ -112,7 +105,7 @@ describe('schedule apply', () => {
     expect(unasked).toMatchObject({ code: 2, error: { hint: 'Nothing was applied. Add --yes.' } })
     expect(unasked.stderr).toContain(`+ ${named('nightly')}: exportData, 30 2 * * * in America/Santiago`)
     expect(await list()).toEqual([])
-    const missing = await startCommand(world, ['schedule', 'apply', 'nowhere.yaml', '--yes']).ended
+    const missing = await callCommand(world, ['schedule', 'apply', 'nowhere.yaml', '--yes'])
     expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('does not exist') })
   })
 

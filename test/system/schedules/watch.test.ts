@@ -1,17 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { callCommand } from '../command-line/call-command.ts'
 import { apply } from '../../../scripts/schedules/apply.ts'
 import { toDefinition, type ScheduleEntry } from '../../../scripts/schedules/definition.ts'
 import { ownerMemo, toTemporal } from '../../../scripts/schedules/to-temporal.ts'
 import type { watchSchedules } from '../../../workflows/watch-schedules.ts'
-import {
-  connectTemporal,
-  createWorld,
-  startCommand,
-  startRun,
-  startTestWorker,
-  until,
-} from '../export/world.ts'
+import { connectTemporal, createWorld, startRun, startTestWorker, until } from '../export/world.ts'
 import { openReceiver } from '../notify/receiver.ts'
 
 async function open() {
@@ -93,12 +87,12 @@ describe('the watch', () => {
     })
 
     // `check --fresh` reads the same log.
-    const fresh = await startCommand(world, ['check', '--fresh', '1h', '--json']).ended
+    const fresh = await callCommand(world, ['check', '--fresh', '1h', '--json'])
     expect(fresh.code).toBe(0)
     expect(JSON.parse(fresh.stdout)).toMatchObject({
-      findings: [{ what: 'plans', ok: true, says: expect.stringContaining('to duckdb is') }],
+      findings: [{ check: 'plans', status: 'ok', message: expect.stringContaining('to duckdb is') }],
     })
-    const narrowed = await startCommand(world, ['check', '--fresh', '1h', '--to', 'csv', '--json']).ended
+    const narrowed = await callCommand(world, ['check', '--fresh', '1h', '--to', 'csv', '--json'])
     expect(narrowed.code).toBe(1)
   })
 

@@ -1,0 +1,47 @@
+import type { Commands } from '../command-line.ts'
+
+/** Every command; its file is loaded only when it is chosen. */
+export const commands = {
+  demo: {
+    summary: 'run all three jobs against a sandbox',
+    load: () => import('./demo.ts'),
+  },
+  check: { summary: 'check whether everything is in place', load: () => import('./check.ts') },
+  export: { summary: 'export lists of the service', load: () => import('./export.ts') },
+  fetch: { summary: 'export credit notes or cancellations by id', load: () => import('./fetch.ts') },
+  publish: {
+    summary: 'publish an earlier export again, from its kept parts',
+    load: () => import('./publish.ts'),
+  },
+  verify: { summary: 'check an export against its manifest, offline', load: () => import('./verify.ts') },
+  import: { summary: 'import a CSV file, each row exactly once', load: () => import('./import.ts') },
+  template: { summary: 'print a CSV header with an example row', load: () => import('./template.ts') },
+  recover: {
+    summary: 'resume subscriptions that need attention, within bounds',
+    load: () => import('./recover.ts'),
+  },
+  approve: { summary: 'approve what a run asks', load: () => import('./approve.ts') },
+  resolve: { summary: 'record the outcome of a parked row', load: () => import('./resolve.ts') },
+  limits: {
+    summary: 'change the rate and the bounds of a run in progress',
+    load: () => import('./limits.ts'),
+  },
+  runs: { summary: 'list the latest runs', load: () => import('./runs.ts') },
+  status: { summary: 'show the state of a run', load: () => import('./status.ts') },
+  watch: { summary: 'follow a run to its end', load: () => import('./watch.ts') },
+  report: { summary: 'show the report of a run', load: () => import('./report.ts') },
+  pause: { summary: 'pause a run', load: () => import('./pause.ts') },
+  unpause: { summary: 'resume a paused run', load: () => import('./unpause.ts') },
+  stop: { summary: 'stop a run cleanly, with a report', load: () => import('./stop.ts') },
+  schedule: {
+    summary: 'manage scheduled runs: apply, list, pause, unpause, trigger, delete',
+    load: () => import('./schedule.ts'),
+  },
+  up: { summary: 'run a Temporal dev server and a worker until Ctrl-C', load: () => import('./up.ts') },
+  worker: { summary: 'run a worker until Ctrl-C', load: () => import('./worker.ts') },
+  restored: {
+    summary: 'fix the ledger after a backup was restored, before the worker starts',
+    load: () => import('./restored.ts'),
+  },
+  sandbox: { summary: 'run a stand-in for the billing service', load: () => import('./sandbox.ts') },
+} satisfies Commands
