@@ -33,6 +33,7 @@ describe('a run that was started and left', () => {
   test('is listed, told of, paused, unpaused and watched to its end, and its report stays', async () => {
     const world = await createWorld(slow)
     await startTestWorker(world)
+    await workerListens(world)
     const run = await detach(world)
     await until(() => asked(world) > 8)
     const [paused, runs] = await Promise.all([tell(world, 'pause', run), tell(world, 'runs', '--open')])
@@ -61,12 +62,13 @@ describe('a run that was started and left', () => {
       phase: 'ended',
       summary: expect.any(String),
     })
-    expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('that has not ended') })
+    expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('There is no active run') })
   })
 
   test('ends with its report when it is stopped, exit 3; who only watches does not stop it', async () => {
     const world = await createWorld(slow)
     await startTestWorker(world)
+    await workerListens(world)
     const run = await detach(world)
     await until(() => asked(world) > 8)
     const [watching, looking] = [startCommand(world, ['watch', run]), startCommand(world, ['watch', run])]
@@ -88,6 +90,7 @@ describe('a run that was started and left', () => {
   test('is told of where no worker answers', async () => {
     const world = await createWorld(slow)
     const worker = await startTestWorker(world)
+    await workerListens(world)
     const run = await detach(world)
     await until(() => asked(world) > 8)
     await worker.stop()
@@ -116,6 +119,7 @@ describe('Ctrl-C', () => {
   test('twice lets go of the run, and says how to follow it', async () => {
     const world = await createWorld(slow)
     const worker = await startTestWorker(world)
+    await workerListens(world)
     const command = startCommand(world, ['export', 'customers'])
     await until(() => asked(world) > 8)
     // Without a worker it can not end.

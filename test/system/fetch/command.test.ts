@@ -36,7 +36,7 @@ describe('a fetch from the command line with bad input', () => {
     ['a file without a column id', ['creditnotes', 'folios.csv'], 'Its columns are Folio, Emisión'],
     ['a mistyped column', ['creditnotes', 'folios.csv', '--column', 'folios'], 'Did you mean Folio?'],
     ['cells that are no id', ['creditnotes', 'wrong.csv'], 'row 3 has 501.0; row 4 has 5 02'],
-    ['a file with a header only', ['creditnotes', 'header.csv'], 'holds no id'],
+    ['a file with a header only', ['creditnotes', 'header.csv'], 'has a header but no rows'],
     ['a workbook', ['creditnotes', 'book.xlsx'], 'book.xlsx'],
     [
       'an unknown column to leave out',
