@@ -2,7 +2,14 @@
 import { Authorization, type TokenSource } from './authorization.ts'
 import { createCalls, type CallObserver, type Calls } from './calls.ts'
 import { Lane, RateLimiter, type Share } from './rate-limit.ts'
-import { expectNothing, toListPage, toRecord, type ListPage } from './reply.ts'
+import {
+  expectNothing,
+  type FetchedDocument,
+  type ListPage,
+  toDocument,
+  toListPage,
+  toRecord,
+} from './reply.ts'
 import type { ListResource } from './resources/resource.ts'
 import { fullJitter } from './retry.ts'
 import { createTransport } from './transport.ts'
@@ -82,8 +89,8 @@ export interface Billing {
     options?: WriteOptions,
   ): Promise<Returned>
   deleteOrder(id: string, options?: WriteOptions): Promise<void>
-  getCreditNote(id: string, options?: ReadOptions): Promise<Returned>
-  getCancellation(id: string, options?: ReadOptions): Promise<Returned>
+  getCreditNote(id: string, options?: ReadOptions): Promise<FetchedDocument>
+  getCancellation(id: string, options?: ReadOptions): Promise<FetchedDocument>
   /**
    * The same client, whose requests also stay under a rate of their own (a run's share). The object is read
    * anew for every request: change its number, and the new rate holds within a second.
@@ -124,7 +131,7 @@ export function createBilling(settings: BillingSettings): Billing {
 
 function operations({ read, write }: Calls): Omit<Billing, 'limited'> {
   const get = (operation: string, path: string, options?: ReadOptions) =>
-    read({ operation, path, ...options }, toRecord)
+    read({ operation, path, ...options }, toDocument)
   const send = (operation: string, request: `${'POST' | 'PATCH'} /${string}/`, sent: Sent) => {
     const method = request.startsWith('POST') ? 'POST' : 'PATCH'
     const path = request.slice(method.length + 1)

@@ -53,11 +53,14 @@ function where({ method, path, status, words }: Failure): string {
 interface Answered extends Failure {
   /** Whether the body is the service's own (`isServiceError`); else a gateway in front of it may have answered. */
   byService: boolean
+  /** How long ago a cache had the answer from the service; undefined if no cache says that it answered. */
+  ageMs?: number | undefined
 }
 
 /** What a status below 500 says of a write holds only where the service itself gave it. */
 abstract class AnsweredError extends BillingError {
   readonly byService: boolean
+  readonly ageMs: number | undefined
   readonly effect: Effect
 
   constructor(failure: Answered, { effect, says, hint }: { effect: Effect; says: string; hint: string }) {
@@ -66,6 +69,7 @@ abstract class AnsweredError extends BillingError {
       : 'the reply is not in the form of the service, so a gateway gave it'
     super(failure, (request) => `${says}: ${request}; ${advice}`)
     this.byService = failure.byService
+    this.ageMs = failure.ageMs
     this.effect = failure.byService ? effect : 'unknown'
   }
 }

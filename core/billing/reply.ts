@@ -47,6 +47,7 @@ export function toError(asked: Asked, reply: Reply): BillingError | undefined {
     method: asked.method,
     path: asked.path,
     status,
+    ageMs: ageMsOf(reply),
     // JSON may have written it with escapes.
     words: words.map((sentence) => sentence.replaceAll(asked.token, '***')),
   }
@@ -101,6 +102,12 @@ function ageMsOf(reply: Pick<Reply, 'headers'>): number | undefined {
 /** What a cache says of all that is older; beyond it there are no dates. */
 const oldestAge = 2 ** 31
 
+export interface FetchedDocument {
+  record: Record<string, unknown>
+  /** Undefined if no cache says that it answered. */
+  ageMs: number | undefined
+}
+
 /** The envelope of a list (interface, section 4.1). */
 export function toListPage(asked: Asked, reply: Reply): ListPage {
   const { results, count, next } = toRecord(asked, reply)
@@ -118,6 +125,12 @@ export function toListPage(asked: Asked, reply: Reply): ListPage {
     ...(ageMs !== undefined && { ageMs }),
   }
 }
+
+/** A record, and how long ago a cache had it from the service. */
+export const toDocument = (asked: Asked, reply: Reply): FetchedDocument => ({
+  record: toRecord(asked, reply),
+  ageMs: ageMsOf(reply),
+})
 
 /** The one JSON object that a reply is. */
 export function toRecord(asked: Asked, reply: Reply): Record<string, unknown> {

@@ -10,7 +10,8 @@ import { moveToUnknown } from './ledger-gap.ts'
 /**
  * Reads the list of retentions from its newest record down to before the run's first send. A staged row that is in the
  * list becomes unknown: it was sent, and then ledger, files and Temporal were all restored from an earlier backup.
- * Records that existed at staging, or that belong to other rows of the ledger, are ignored. Returns the number of rows.
+ * Records that existed at staging, or that belong to other rows of the ledger, are ignored. If the list could not be read
+ * completely, every staged row becomes unknown. Returns the number of rows.
  */
 export async function markSeenInList({
   ledger,
@@ -42,6 +43,9 @@ export async function markSeenInList({
       if (await moveToUnknown({ ledger, row, now })) marked += 1
     }
   }
-  await readDown({ ...list, testMode: mode === 'test' }, { bound, take })
+  const { reasons } = await readDown({ ...list, testMode: mode === 'test' }, { bound, take })
+  if (reasons.length > 0)
+    for await (const row of ledger.rows({ run, state: 'staged' }))
+      if (await moveToUnknown({ ledger, row, now })) marked += 1
   return marked
 }

@@ -28,7 +28,7 @@ export function verdictOf({
   /** Of a recovery: whether the snapshot's list was read completely. */
   listProven?: boolean
 }): ChangesVerdict {
-  const reasons = [...unfinished(summary), ...missing(summary), ...doubtful(summary), ...dropped(summary)]
+  const reasons = [...unfinished(summary), ...missing(summary), ...doubtful(summary), ...left(summary)]
   if (kind === 'create-retention')
     return verdict('audit', [...reasons, ...(audit?.reasons ?? ['the audit did not run'])])
   if (kind === 'resume-subscription')
@@ -69,8 +69,13 @@ function doubtful({ outcomes }: ReportSummary): string[] {
   ]
 }
 
-/** Parked changes are in doubt, including resumes that no lookup found again; dropping them resolves nothing. */
-const dropped = ({ outcomes }: ReportSummary) =>
-  count(outcomes['dropped'] ?? 0, 'in doubt and dropped by a person')
+/**
+ * Parked changes are in doubt, including resumes that no lookup found again; dropping them resolves nothing. What another
+ * run took over, only that run's report can prove.
+ */
+const left = ({ outcomes }: ReportSummary) => [
+  ...count(outcomes['dropped'] ?? 0, 'in doubt and dropped by a person'),
+  ...count(outcomes['takenOver'] ?? 0, 'taken over by another run, whose report has their results'),
+]
 
 const count = (number: number, label: string) => (number === 0 ? [] : [`${number} ${label}`])

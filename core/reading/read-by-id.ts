@@ -1,4 +1,5 @@
 import { BillingError, Forbidden, NotFound, Refused, Unauthorized } from '../billing/errors.ts'
+import type { FetchedDocument } from '../billing/reply.ts'
 import {
   newIdState,
   addResult,
@@ -8,7 +9,9 @@ import {
   type IdResult,
 } from './id-state.ts'
 import { TestModeMismatch } from './record-checks.ts'
-import { idOf, type SourceRecord } from './record.ts'
+import { clocksDifferMs } from './reading.ts'
+import { idOf } from './record.ts'
+import { maxTries } from './source.ts'
 import type { Progress } from './state.ts'
 
 export interface ReadByIdOptions {
@@ -19,7 +22,7 @@ export interface ReadByIdOptions {
   /** Total number of ids. */
   asked: number
   /** Fetches one document, with its own retries. */
-  fetchRecord(options: { id: string; signal: AbortSignal }): Promise<SourceRecord>
+  fetchDocument(options: { id: string; signal: AbortSignal }): Promise<FetchedDocument>
   testMode: boolean
   /** Requests in flight, from 1. */
   concurrency: number
@@ -52,13 +55,16 @@ export async function* readById(options: ReadByIdOptions): AsyncGenerator<IdStep
   let state = options.state ?? newIdState({ startedAt: options.now(), asked })
   let made = state.requests.made
   const closed = new AbortController()
+  const { startedAt } = state
   const ask = async (id: string): Promise<IdResult> => {
-    made++
-    return toResult(
-      options,
-      id,
-      await options.fetchRecord({ id, signal: closed.signal }).catch(orNotByService),
-    )
+    for (let time = 1; time <= maxTries; time++) {
+      made++
+      const answer = await options.fetchDocument({ id, signal: closed.signal }).catch(orNotByService)
+      const isStale = (answer.ageMs ?? 0) > options.now() - startedAt + clocksDifferMs
+      if (!isStale) return toResult(options, id, answer)
+    }
+    const why = `its answers were older than the fetch, ${maxTries} times in a row: a cache answers for the service`
+    return { kind: 'open', id, why }
   }
   const prefetched: { id: string; answer: Promise<IdResult> }[] = []
   const source = ids[Symbol.asyncIterator]()
@@ -102,14 +108,15 @@ function orNotByService(error: unknown): NotFound | Refused {
 function toResult(
   { resource, testMode }: ReadByIdOptions,
   id: string,
-  answer: SourceRecord | NotFound | Refused,
+  answer: FetchedDocument | NotFound | Refused,
 ): IdResult {
   if (answer instanceof NotFound) return { kind: 'missing', id }
   if (answer instanceof Refused) return { kind: 'open', id, why: answer.message }
-  const mode = answer['test_mode']
+  const { record } = answer
+  const mode = record['test_mode']
   if (typeof mode === 'boolean' && mode !== testMode) throw new TestModeMismatch({ resource, id, testMode })
-  const got = idOf(answer)
-  if (got === id) return { kind: 'record', id, record: answer }
+  const got = idOf(record)
+  if (got === id) return { kind: 'record', id, record }
   const why = `the service answered with ${got === undefined ? 'a document without an id' : `the document ${got}`}`
   return { kind: 'open', id, why }
 }

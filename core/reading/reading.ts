@@ -7,7 +7,7 @@ import type { PassState, ReadState, ReadStep, SweptGroup } from './state.ts'
 import type { Key } from './window.ts'
 
 /** The maximum difference between the clocks of the service's servers. */
-const clocksDifferMs = 5_000
+export const clocksDifferMs = 5_000
 
 /** The state that all passes of one read share. */
 export class Reading implements Freshness {

@@ -3,8 +3,6 @@ import { jobs, playHistory } from './history.ts'
 import { Random } from './random.ts'
 import { Tally } from './surroundings.ts'
 
-const atOnce = 6
-
 /** Plays random histories for some minutes, and prints what it did and what it found: `npm run chaos -- --help`. */
 const { values } = parseArgs({
   options: {
@@ -12,13 +10,15 @@ const { values } = parseArgs({
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
     job: { type: 'string', multiple: true, default: [] },
     histories: { type: 'string', default: 'Infinity' },
+    // They mostly wait.
+    'at-once': { type: 'string', default: '6' },
     help: { type: 'boolean', default: false },
   },
 })
 
 if (values.help) {
   console.log(
-    'chaos [--minutes 60] [--seed N] [--job NAME ...] [--histories N]\n' +
+    'chaos [--minutes 60] [--seed N] [--job NAME ...] [--histories N] [--at-once 6]\n' +
       `Plays histories with the seeds N, N + 1, ... of the jobs ${jobs.join(', ')}.\n` +
       'A finding names its job and seed: chaos --seed THAT --job JOB --histories 1.',
   )
@@ -47,8 +47,7 @@ async function play(): Promise<number> {
       found.push(...findings)
     }
   }
-  // They mostly wait.
-  await Promise.all(Array.from({ length: atOnce }, playSome))
+  await Promise.all(Array.from({ length: Number(values['at-once']) }, playSome))
   console.log(`${histories} histories in ${Math.round((Date.now() - begun) / 1_000)} s`)
   for (const [name, number] of [...tally.counts].toSorted(([a], [b]) => (a < b ? -1 : 1)))
     console.log(`${String(number).padStart(8)}  ${name}`)

@@ -1,4 +1,4 @@
-import { globSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { parse } from 'csv-parse/sync'
@@ -21,14 +21,20 @@ export class ExportJudge {
     this.#sandbox = sandbox
   }
 
-  /** Published files were put back without the watermarks: the reader begins anew, with a full export. */
-  forget(): void {
-    this.#merged.clear()
-  }
-
   /** Looks at what was published since the last look, whether a report came to tell of it or not. */
-  async judge({ dataDir, report }: { dataDir: string; report: ExportReport | undefined }): Promise<string[]> {
+  async judge({
+    dataDir,
+    report,
+    isRestored,
+  }: {
+    dataDir: string
+    report: ExportReport | undefined
+    /** Whether published files were restored: one that a report tells of may be gone. */
+    isRestored: boolean
+  }): Promise<string[]> {
     const findings: string[] = []
+    // Without the watermarks: the reader begins anew, with a full export.
+    if (isRestored) this.#merged.clear()
     const published = await this.#publishedIn(join(dataDir, 'exports'))
     for (const { path, manifest } of published) {
       const found = (words: string) => findings.push(`${manifest.resource} ${manifest.mode}: ${words}`)
@@ -46,6 +52,7 @@ export class ExportJudge {
       judgeProven({ manifest, rows, sandbox: this.#sandbox, merged: this.#merge(manifest, rows), found })
     }
     for (const { manifest: path, verdict } of report?.exports.flatMap(publishedOf) ?? []) {
+      if (isRestored && !existsSync(path)) continue
       const shown = JSON.parse(await readFile(path, 'utf8')) as Manifest
       if (shown.verdict !== verdict) findings.push(`the report says ${verdict}, and ${path} ${shown.verdict}`)
     }

@@ -234,8 +234,8 @@ async function playExports(play: Play): Promise<string[]> {
     )
     tally.add('commands')
     await world.settle()
-    if (world.log.some((line) => line.startsWith('run files restored'))) judge.forget()
-    const findings = await judge.judge({ dataDir: world.worker().dataDir, report })
+    const isRestored = world.log.some((line) => /^(run files|everything).* restored/.test(line))
+    const findings = await judge.judge({ dataDir: world.worker().dataDir, report, isRestored })
     if (findings.length > 0) return findings
     if (report !== undefined) tally.add(`export ${mode} ${report.verdict}`)
     if (command > stormyCommands && report?.verdict === 'proven') return []

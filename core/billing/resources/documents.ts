@@ -1,5 +1,6 @@
 import type { z } from 'zod'
-import type { Billing, ReadOptions, Returned } from '../client.ts'
+import type { Billing, ReadOptions } from '../client.ts'
+import type { FetchedDocument } from '../reply.ts'
 import { cancellation } from './cancellations.ts'
 import { creditNote } from './credit-notes.ts'
 
@@ -8,7 +9,7 @@ interface DocumentResource<Name extends string = string> {
   name: Name
   /** One record; nothing in it is required but an id. */
   schema: z.ZodObject
-  get(billing: Billing, id: string, options?: ReadOptions): Promise<Returned>
+  get(billing: Billing, id: string, options?: ReadOptions): Promise<FetchedDocument>
 }
 
 const creditnotes: DocumentResource<'creditnotes'> = {

@@ -14,7 +14,7 @@ export async function* readFromIds(setup: SourceSetup & { resource: DocumentName
     resource,
     ids: readAskedIds({ dataDir: deps.dataDir, run: plan.run, skip: state?.processed ?? 0 }),
     asked: ids.asked,
-    fetchRecord: ({ id, signal }) =>
+    fetchDocument: ({ id, signal }) =>
       documents.get(billing, id, { signal: AbortSignal.any([signal, cancelled]) }),
     testMode: plan.identity.mode === 'test',
     concurrency: deps.concurrency,

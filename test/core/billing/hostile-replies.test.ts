@@ -6,7 +6,7 @@ import { createBilling } from '../../../core/billing/client.ts'
 import { parseLossless } from '../../../core/billing/lossless-json.ts'
 import { toListPage } from '../../../core/billing/reply.ts'
 import { listResources } from '../../../core/billing/resources/lists.ts'
-import { type Answer, json, startTinyService } from './tiny-service.ts'
+import { type Answer, json, quickBilling, startTinyService } from './tiny-service.ts'
 
 async function listOf(answer: Answer, { pageSize = 100 } = {}) {
   const service = await startTinyService(answer)
@@ -110,4 +110,16 @@ test.each(['9'.repeat(20), '9'.repeat(400)])('an Age of %s seconds is a time all
     { status: 200, text: '{"results":[]}', headers: { age, date: 'Sun, 22 Nov 2026 05:00:00 GMT' } },
   )
   expect(new Date(page.servedAt ?? Number.NaN).getUTCFullYear()).toBe(1958)
+})
+
+test('a document and a 404 carry the age that a cache gives them', async () => {
+  const aged = { age: '60' }
+  const service = await startTinyService(
+    json(200, { id: 7 }, aged),
+    json(404, { detail: 'Not found.' }, aged),
+  )
+  onTestFinished(() => service[Symbol.asyncDispose]())
+  const billing = quickBilling({ baseUrl: service.baseUrl })
+  expect(await billing.getCreditNote('7')).toEqual({ record: { id: 7 }, ageMs: 60_000 })
+  await expect(billing.getCreditNote('7')).rejects.toMatchObject({ name: 'NotFound', ageMs: 60_000 })
 })

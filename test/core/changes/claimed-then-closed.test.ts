@@ -5,6 +5,8 @@ import { closeGap, markClaimed } from '../../../core/changes/ledger-gap.ts'
 import { closeUntried } from '../../../core/changes/reconcile/close-remaining.ts'
 import { keepStagedChanges } from '../../../core/changes/staged-changes.ts'
 import type { ChangeToStage } from '../../../core/changes/stage-changes.ts'
+import { takeOver } from '../../../core/changes/send/take-over.ts'
+import { verdictOf } from '../../../core/changes/verdict.ts'
 import { summarize } from '../../../core/changes/report.ts'
 import { leaveHeld } from '../../../core/recoveries/ledger-gap.ts'
 import { changeStates } from '../../../core/state/tables.ts'
@@ -156,3 +158,17 @@ test.each([addon, retention])(
     expect([...(await first.rows()), ...(await second.rows())]).toMatchObject([{ state }, { state }])
   },
 )
+
+test('a run whose rows another has taken over is unproven, because it does not know what became of them', async () => {
+  const engine = await startEngine({ kind: addon, sandbox: await startSandbox() })
+  const { ledger, run } = engine
+  await engine.stage(addonRows(3))
+  await takeOver({ ledger, rows: (await engine.rows()).slice(1), by: 'second' })
+  await engine.send()
+  const summary = await summarize({ ledger, run })
+  expect(summary.counts).toMatchObject({ done: 1, skipped: 2 })
+  expect(verdictOf({ kind: addon.name, summary })).toMatchObject({
+    verdict: 'unproven',
+    reasons: ['2 taken over by another run, whose report has their results'],
+  })
+})

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { newestCreated } from '../../../core/changes/audit/audit-retentions.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { markSeenInList } from '../../../core/changes/seen-in-list.ts'
-import { retention, retentionRows, startEngine, startSandbox, workspace } from './engine.ts'
+import { copies, retention, retentionRows, startEngine, startSandbox, workspace } from './engine.ts'
 
 test('after a restore the list is read down to the run’s first send, although one older record is ahead of the clock', async () => {
   const sandbox = await startSandbox()
@@ -18,4 +18,22 @@ test('after a restore the list is read down to the run’s first send, although 
   const { ledger, billing, run } = restored
   const bound = { newestBefore, readLagMs: 1_000, concurrency: 1 }
   expect(await markSeenInList({ ledger, billing, run, workspace, mode: 'live', ...bound })).toBe(250)
+})
+
+test('a list that cannot be read completely shows nothing about staged rows: all are looked up before they are sent', async () => {
+  const sandbox = await startSandbox()
+  const start = () => startEngine({ kind: changeKinds['create-retention'], sandbox })
+  const engine = await start()
+  await engine.stage(retentionRows(20))
+  await engine.send({ rows: [2, 3] })
+  const restored = await start()
+  await restored.stage(retentionRows(20))
+  const { ledger, billing, run } = restored
+  sandbox.control.setFaults({
+    faults: [{ kind: 'shortWindow', drop: 1, on: 'GET /retentions/', requests: [1, 2, 3, 4] }],
+  })
+  const bound = { newestBefore: undefined, readLagMs: 1_000, concurrency: 1 }
+  expect(await markSeenInList({ ledger, billing, run, workspace, mode: 'live', ...bound })).toBe(20)
+  await restored.finish()
+  expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual(Array.from({ length: 20 }, () => 1))
 })

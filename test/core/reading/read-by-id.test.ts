@@ -26,7 +26,7 @@ function openRead(options: {
       yield* ids.slice(state?.processed ?? 0)
     })(),
     asked: ids.length,
-    async fetchRecord({ id }) {
+    async fetchDocument({ id }) {
       asked.push(id)
       flying.now += 1
       flying.most = Math.max(flying.most, flying.now)
@@ -36,7 +36,8 @@ function openRead(options: {
       const said = answers[id] ?? { id: Number(id), test_mode: false }
       const answer = typeof said === 'function' ? said(asked.filter((one) => one === id).length) : said
       if (answer instanceof Error) throw answer
-      return answer
+      const { age: ageMs, ...record } = answer as { age?: number }
+      return { record, ageMs }
     },
     testMode: false,
     concurrency,
@@ -83,6 +84,12 @@ describe('documents by id', () => {
     ['answered with another document', { id: 777 }, 'the document 777'],
     ['answered with a document without an id', { number: 1 }, 'without an id'],
     ['never answered while others are', away('503'), '500'],
+    ['answered by a cache with what was before the fetch', { id: 503, age: 60_000 }, 'a cache answers'],
+    [
+      'missing by what a cache had before the fetch',
+      new NotFound({ ...at('503'), status: 404, byService: true, ageMs: 60_000 }),
+      'a cache answers',
+    ],
     ['answered by a gateway alone', new NotFound({ ...at('503'), status: 404, byService: false }), '404'],
     ['refused by a gateway alone', new Refused({ ...at('503'), status: 400, byService: false }), '400'],
   ])('are not proven where one is %s, and the others come', async (_, answer, says) => {
@@ -99,6 +106,13 @@ describe('documents by id', () => {
     const { read, asked } = openRead({ ids: tenIds, answers: { '501': answer } })
     expect((await toEnd(read)).outcome.verdict).toBe('proven')
     expect(asked.filter((id) => id === '501')).toHaveLength(2)
+  })
+
+  test('are asked for again where a cache answers with what was before the fetch', async () => {
+    const answer = (time: number) => ({ id: 501, ...(time < 3 && { age: 60_000 }) })
+    const { read, asked } = openRead({ ids: tenIds, answers: { '501': answer } })
+    expect((await toEnd(read)).outcome).toMatchObject({ verdict: 'proven', requests: 12 })
+    expect(asked.filter((id) => id === '501')).toHaveLength(3)
   })
 
   test('wait for a service that is away, and go on behind what was settled', async () => {
