@@ -35,8 +35,9 @@ export async function settleLeftovers({
   for (const run of await ledger.unfinishedRuns({ workspace, mode, kind: resumeSubscription.name })) {
     if (run === plan.run) continue
     await markClaimed({ ledger, run, folder: join(deps.dataDir, 'recoveries', toFileName(run)) })
-    const interrupted = { state: 'unknown', outcome: 'interrupted', unknownSince: Date.now() } as const
-    await ledger.moveAll({ run, from: 'sending', patch: interrupted })
+    const at = Date.now()
+    const interrupted = { state: 'unknown', outcome: 'interrupted', unknownSince: at } as const
+    await ledger.becomeSender({ run, at, interrupted })
     for (;;) {
       const { reconciled, nextLookupAt } = await reconcileChanges({
         ledger,

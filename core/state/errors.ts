@@ -127,6 +127,15 @@ export class KeyHeldError extends Error {
   }
 }
 
+/** Another attempt became the sender of the run: this one may claim nothing more. */
+export class SupersededError extends Error {
+  override readonly name = 'SupersededError'
+  readonly retryable = true
+  constructor({ run }: { run: string }) {
+    super(`Another attempt sends the changes of ${run} now; this one has stopped.`)
+  }
+}
+
 /** The ledger has other contents for this run than those being staged. */
 export class RunTakenError extends Error {
   override readonly name = 'RunTakenError'

@@ -11,6 +11,7 @@ import { up as first } from './migrations/0001-first.ts'
 import { up as attemptsBefore } from './migrations/0002-attempts-before.ts'
 import { up as rowKeys } from './migrations/0003-row-keys.ts'
 import { up as names } from './migrations/0004-names.ts'
+import { up as senders } from './migrations/0005-senders.ts'
 import { nodeSqlite } from './node-sqlite.ts'
 import type { StateTables } from './tables.ts'
 import { type Watermarks, createWatermarks } from './watermarks.ts'
@@ -30,6 +31,7 @@ const migrations = {
   '0002-attempts-before': { up: attemptsBefore },
   '0003-row-keys': { up: rowKeys },
   '0004-names': { up: names },
+  '0005-senders': { up: senders },
 }
 
 /** How long a writer waits for a reader's checkpoint or a backup before it fails. */

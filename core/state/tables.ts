@@ -6,6 +6,7 @@ export interface StateTables {
   leases: LeaseTable
   watermarks: WatermarkTable
   changes: ChangeTable
+  senders: SenderTable
 }
 
 export interface StoreTable {
@@ -29,6 +30,13 @@ export interface WatermarkTable {
   at: number
   run: string
   moved_at: number
+}
+
+/** Who may claim changes of a run: see ledger/senders.ts. */
+export interface SenderTable {
+  run: string
+  token: string
+  since: number
 }
 
 export type Mode = 'live' | 'test'

@@ -10,6 +10,7 @@ import {
 import type { Billing, Body, Returned } from '../../billing/client.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
+import type { FencingToken } from '../../state/ledger/senders.ts'
 import { attemptsUsed } from '../attempts.ts'
 import { parseBody } from '../body.ts'
 import type { BreakerEvent } from './breaker.ts'
@@ -23,6 +24,8 @@ import { transition, recordAnswer } from '../transitions.ts'
 
 export interface SendOneOptions {
   ledger: Ledger
+  /** The right to claim changes of the run. */
+  sender: FencingToken
   kind: ChangeKind
   billing: Billing
   journal: Pick<ClaimJournal, 'record'>
@@ -99,7 +102,7 @@ class StaleCheckError extends Error {
 async function claimAndSend(
   options: SendOneOptions & { body: Body; facts: string | undefined; freshUntil: number },
 ): Promise<SendResult | 'lookIsOld'> {
-  const { ledger, kind, billing, journal, row, body, facts, freshUntil, now, stop } = options
+  const { ledger, sender, kind, billing, journal, row, body, facts, freshUntil, now, stop } = options
   let claimed: LedgerRow | undefined
   let mayLeave = false
   const queue = new AbortController()
@@ -112,7 +115,7 @@ async function claimAndSend(
     stop.removeEventListener('abort', leaveQueue)
     const { id, sends } = row
     const at = now()
-    claimed = await ledger.claim({ id, sends, at, ...(facts !== undefined && { before: facts }) })
+    claimed = await ledger.claim({ sender, id, sends, at, ...(facts !== undefined && { before: facts }) })
     if (claimed === undefined) throw new NoLongerStagedError()
     await journal.record({ row: row.row, claims: claimed.claims, at })
     mayLeave = true

@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Billing } from '../../billing/client.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
+import type { FencingToken } from '../../state/ledger/senders.ts'
 import type { ChangeKind } from '../change-kind.ts'
 import type { ClaimJournal } from '../claim-journal.ts'
 import { hasFailed } from '../outcomes.ts'
@@ -74,8 +75,9 @@ export interface RoundResult extends RoundProgress {
  */
 export async function sendRound(options: RoundOptions): Promise<RoundResult> {
   const { ledger, run, limits, breakerWaitsMs, rows, now = Date.now } = options
-  const patch = { state: 'unknown', outcome: 'interrupted', unknownSince: now() } as const
-  await ledger.moveAll({ run, from: 'sending', patch })
+  const at = now()
+  const interrupted = { state: 'unknown', outcome: 'interrupted', unknownSince: at } as const
+  const token = await ledger.becomeSender({ run, at, interrupted })
   const breakers = await Breakers.load({
     ledger,
     run,
@@ -83,7 +85,7 @@ export async function sendRound(options: RoundOptions): Promise<RoundResult> {
     maxFailureShare: () => limits.maxFailureShare,
     ...(breakerWaitsMs && { trialWaitsMs: breakerWaitsMs }),
   })
-  const sender = new Sender({ options, breakers, totals: await totalsOf({ ledger, run }) })
+  const sender = new Sender({ options, token, breakers, totals: await totalsOf({ ledger, run }) })
   const ended = await sender.run()
   const result = { ...sender.progress, breakers: breakers.states, givenUp: breakers.givenUp }
   if (ended === 'breaker') {
@@ -127,6 +129,7 @@ async function totalsOf({ ledger, run }: { ledger: Ledger; run: string }): Promi
 class Sender {
   readonly progress: RoundProgress = { begun: 0, done: 0, failed: 0, unknown: 0 }
   readonly #options: RoundOptions
+  readonly #token: FencingToken
   readonly #breakers: Breakers
   readonly #totals: Totals
   readonly #deadline: number
@@ -137,8 +140,10 @@ class Sender {
   #unreachable = 0
   #error: unknown
 
-  constructor({ options, breakers, totals }: { options: RoundOptions; breakers: Breakers; totals: Totals }) {
+  constructor(given: { options: RoundOptions; token: FencingToken; breakers: Breakers; totals: Totals }) {
+    const { options, token, breakers, totals } = given
     this.#options = options
+    this.#token = token
     this.#breakers = breakers
     this.#now = options.now ?? Date.now
     this.#totals = totals
@@ -209,11 +214,14 @@ class Sender {
     breaker.start()
     this.progress.begun += 1
     if (row.sends === 0) this.#totals.tried += 1
-    const sending = sendOne({ ledger, kind, billing, journal, row, now, stop: signal }).then((sent) => {
-      this.#inFlight.delete(row.id)
-      breaker.record({ event: sent.event, at: now() })
-      this.#count(row, sent)
-    })
+    const sender = this.#token
+    const sending = sendOne({ ledger, sender, kind, billing, journal, row, now, stop: signal }).then(
+      (sent) => {
+        this.#inFlight.delete(row.id)
+        breaker.record({ event: sent.event, at: now() })
+        this.#count(row, sent)
+      },
+    )
     this.#inFlight.set(row.id, sending)
   }
 

@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely'
-import { KeyHeldError } from '../errors.ts'
+import { KeyHeldError, SupersededError } from '../errors.ts'
 import type { StateTables } from '../tables.ts'
 
 type Write<T> = (db: Kysely<StateTables>) => Promise<T>
@@ -52,7 +52,7 @@ async function execute({ write, resolve, reject }: Pending, db: Kysely<StateTabl
     const value = await write(db)
     return () => resolve(value)
   } catch (error) {
-    if (!(error instanceof KeyHeldError)) throw error
+    if (!(error instanceof KeyHeldError || error instanceof SupersededError)) throw error
     return () => reject(error)
   }
 }

@@ -3,6 +3,7 @@ import { GroupCommit } from './group-commit.ts'
 import { type KeyReads, createKeyReads } from './key-queries.ts'
 import { type LedgerRow, type RowPatch, toColumns, toRow } from './row.ts'
 import { type RunReads, createRunReads } from './run-queries.ts'
+import { type BecomeSender, type FencingToken, becomeSender, holdSender } from './senders.ts'
 import { type Stage, createStage } from './stage.ts'
 import type { ChangeState, StateTables } from '../tables.ts'
 
@@ -15,9 +16,12 @@ export interface Ledger extends RunReads, KeyReads {
   /**
    * Claims a staged change: from then on it counts as possibly sent. Undefined if it is no longer staged or was sent since
    * the caller read it, so that of two claims of one change only one succeeds.
+   * @throws {SupersededError} if another attempt became the run's sender
    * @throws {LockLostError} if this process no longer holds the data folder: the change must not be sent
    */
   claim(options: ClaimOptions): Promise<LedgerRow | undefined>
+  /** Gives the caller the right to claim changes of a run, and takes it from whoever had it. */
+  becomeSender(options: BecomeSender): Promise<FencingToken>
   /**
    * Updates one change if it is still in one of the states `from` and, if `sends` is given, was not sent again since.
    * Returns false if nothing was changed.
@@ -49,6 +53,7 @@ export interface MoveAllOptions {
 }
 
 export interface ClaimOptions {
+  sender: FencingToken
   id: number
   /** How often it had been sent when the caller read it. */
   sends: number
@@ -71,6 +76,7 @@ export function createLedger({ db, fence }: { db: Kysely<StateTables>; fence: ()
       fence()
       return claimed
     },
+    becomeSender: (options) => becomeSender({ db, ...options }),
     move: (options) => commits.write((db) => move({ db, ...options })),
     moveAll: (options) => moveAll({ db, ...options }),
   }
@@ -93,7 +99,8 @@ async function moveAll(options: MoveAllOptions & { db: Kysely<StateTables> }) {
   return Number(numUpdatedRows)
 }
 
-async function claim({ db, id, sends, at, before }: ClaimOptions & { db: Kysely<StateTables> }) {
+async function claim({ db, sender, id, sends, at, before }: ClaimOptions & { db: Kysely<StateTables> }) {
+  await holdSender(db, sender)
   const claimed = await db
     .updateTable('changes')
     .set((column) => ({
@@ -106,6 +113,7 @@ async function claim({ db, id, sends, at, before }: ClaimOptions & { db: Kysely<
       ...(before !== undefined && { before }),
     }))
     .where('id', '=', id)
+    .where('run', '=', sender.run)
     .where('state', '=', 'staged')
     .where('sends', '=', sends)
     .returningAll()

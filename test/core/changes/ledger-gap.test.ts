@@ -26,6 +26,7 @@ import {
   temporaryFolder,
   workspace,
 } from './engine.ts'
+import { senderOf } from '../state/sender-of.ts'
 
 type Engine = Awaited<ReturnType<typeof startEngine>>
 const space = { workspace, mode: 'live' } as const
@@ -291,7 +292,7 @@ async function claimedTwice(then: 'staged' | 'unknown') {
   const [row] = await engine.rows()
   const { ledger, run } = engine
   const id = row?.id ?? 0
-  await ledger.claim({ id, sends: 0, at: 1_000 })
+  await ledger.claim({ sender: await senderOf(ledger, run), id, sends: 0, at: 1_000 })
   const patch = { state: then, unknownSince: 1_000, lookups: 2, checkedAt: 2_000 } as const
   await ledger.move({ id, from: ['sending'], patch })
   const claimAgain = async (times: number) => {

@@ -14,6 +14,7 @@ import {
   startSandbox,
   temporaryFolder,
 } from './engine.ts'
+import { senderOf } from '../state/sender-of.ts'
 
 const kind = changeKinds['create-retention']
 const post = 'POST /retentions/'
@@ -290,7 +291,8 @@ test('what an ended process was sending is unknown to the next attempt, and look
   const engine = await startEngine({ kind, sandbox })
   await engine.stage(retentionRows(3))
   const second = await engine.ledger.row({ run: engine.run, row: 2 })
-  await engine.ledger.claim({ id: second?.id ?? 0, sends: second?.sends ?? 0, at: Date.now() })
+  const sender = await senderOf(engine.ledger, engine.run)
+  await engine.ledger.claim({ sender, id: second?.id ?? 0, sends: second?.sends ?? 0, at: Date.now() })
   await engine.finish()
   expect((await engine.rows())[1]).toMatchObject({ state: 'done', outcome: 'created', sends: 2 })
   expect(sandbox.control.requests().filter(({ method }) => method === 'GET').length).toBeGreaterThanOrEqual(3)

@@ -12,7 +12,9 @@ import { summarize } from '../../../core/changes/report.ts'
 import { sendOne } from '../../../core/changes/send/send-one.ts'
 import { transition } from '../../../core/changes/transitions.ts'
 import { verdictOf } from '../../../core/changes/verdict.ts'
+import { SupersededError } from '../../../core/state/errors.ts'
 import type { LedgerRow } from '../../../core/state/ledger/row.ts'
+import { senderOf } from '../state/sender-of.ts'
 import {
   addonRows,
   clientOf,
@@ -227,6 +229,33 @@ test('what was claimed more than two seconds before it could leave is not sent t
   expect(claims).toBe(3)
 })
 
+test('a sender that was superseded while it waited for a connection claims and sends nothing more', async () => {
+  const sandbox = await startSandbox()
+  const engine = await startEngine({ kind: addons, sandbox, limits: { inFlight: 2 } })
+  await engine.stage(addonRows(6))
+  const billing = clientOf(sandbox)
+  let sends = 0
+  const interrupted: Billing = {
+    ...billing,
+    createAddon: (body, options = {}) =>
+      billing.createAddon(body, {
+        ...options,
+        beforeSend: async () => {
+          sends += 1
+          if (sends === 3)
+            await engine.ledger.becomeSender({ run: engine.run, at: 1, interrupted: { state: 'unknown' } })
+          await options.beforeSend?.()
+        },
+      }),
+  }
+  await expect(engine.send({ billing: interrupted })).rejects.toBeInstanceOf(SupersededError)
+  const sent = sandbox.control.requests().length
+  expect(sent).toBeLessThanOrEqual(3)
+  expect((await engine.rows()).filter(({ state }) => state === 'done')).toHaveLength(sent)
+  expect(await engine.send()).toMatchObject({ ended: 'finished' })
+  expect([...copies(sandbox, 'addons', 'name').values()]).toEqual(Array.from({ length: 6 }, () => 1))
+})
+
 test.each([
   [401, Unauthorized],
   [403, Forbidden],
@@ -289,7 +318,8 @@ test('what is stopped before its turn came is never sent', async () => {
   const { ledger, billing } = engine
   const stop = AbortSignal.abort()
   const journal = noJournal
-  const sent = await sendOne({ ledger, kind: addons, billing, journal, row, now: Date.now, stop })
+  const sender = await senderOf(ledger, engine.run)
+  const sent = await sendOne({ ledger, sender, kind: addons, billing, journal, row, now: Date.now, stop })
   expect(sent).toEqual({ event: 'notSent', claimed: false })
   expect(sandbox.control.requests()).toEqual([])
   expect((await engine.rows())[0]).toMatchObject({ state: 'staged', claims: 0 })

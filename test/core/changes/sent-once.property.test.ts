@@ -66,6 +66,7 @@ class World {
   readonly #folder: string
   readonly #billing: Billing
   #ids = 0
+  #sender: FencingToken | undefined
   #now = 1_000_000
 
   constructor({
@@ -151,6 +152,7 @@ class World {
     const before = this.#wire.length
     const ended = sendOne({
       ledger: this.ledger,
+      sender: (this.#sender ??= await this.#becomeSender()),
       kind: this.kind,
       billing: this.#billing,
       journal: noJournal,
@@ -216,8 +218,12 @@ class World {
 
   /** A new attempt finds what an earlier one was sending; that one may still get its answers. */
   async _takeOver() {
-    const patch = { state: 'unknown', outcome: 'interrupted', unknownSince: this.#now } as const
-    await this.ledger.moveAll({ run, from: 'sending', patch })
+    this.#sender = await this.#becomeSender()
+  }
+
+  #becomeSender(): Promise<FencingToken> {
+    const interrupted = { state: 'unknown', outcome: 'interrupted', unknownSince: this.#now } as const
+    return this.ledger.becomeSender({ run, at: this.#now, interrupted })
   }
 
   /** The process ends: nobody waits for the answers any more, and the requests end as they like. */

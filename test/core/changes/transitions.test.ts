@@ -11,6 +11,7 @@ import { resolveChange } from '../../../core/changes/reconcile/resolve.ts'
 import { openState } from '../../../core/state/open.ts'
 import { changeStates } from '../../../core/state/tables.ts'
 import { temporaryFolder } from './engine.ts'
+import { senderOf } from '../state/sender-of.ts'
 
 const causes: Exclude<Trigger, 'claim'>[] = [
   'answer',
@@ -55,7 +56,12 @@ async function stageOne() {
   const stage = (run: string) => ledger.stage({ ...space, run, changes: [{ row: 1, key: 'k', body: '{}' }] })
   await stage('r')
   const staged = await ledger.row({ run: 'r', row: 1 })
-  const first = await ledger.claim({ id: staged?.id ?? 0, sends: 0, at: 1 })
+  const first = await ledger.claim({
+    sender: await senderOf(ledger, 'r'),
+    id: staged?.id ?? 0,
+    sends: 0,
+    at: 1,
+  })
   if (first === undefined) throw new Error('not claimed')
   const answer = (answerId: string) =>
     recordAnswer({ ledger, row: first, outcome: 'created', answerId, answer: null, at: 9 })

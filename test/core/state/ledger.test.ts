@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest'
-import { KeyHeldError, RunTakenError } from '../../../core/state/errors.ts'
+import type { FencingToken } from '../../../core/state/ledger/senders.ts'
+import { KeyHeldError, RunTakenError, SupersededError } from '../../../core/state/errors.ts'
 import type { Ledger } from '../../../core/state/ledger/ledger.ts'
 import { openState } from '../../../core/state/open.ts'
 import type { NewChange, Repeats } from '../../../core/state/ledger/stage.ts'
 import { temporaryFolder } from './temporary-folder.ts'
+import { senderOf } from './sender-of.ts'
 
 const space = { workspace: 'acc_1', mode: 'live', kind: 'create-retention' } as const
 const change = (row: number, key = `k${row}`): NewChange => ({ row, key, body: `{"number":${row}}` })
@@ -17,7 +19,8 @@ const open = async () => (await openState({ folder: await temporaryFolder() })).
 
 const claimRow = async (ledger: Ledger, run: string, row: number, at = 1) => {
   const found = await ledger.row({ run, row })
-  return await ledger.claim({ id: found?.id ?? 0, sends: found?.sends ?? 0, at })
+  const sender = await senderOf(ledger, run)
+  return await ledger.claim({ sender, id: found?.id ?? 0, sends: found?.sends ?? 0, at })
 }
 
 test('staging the same again changes nothing; other contents under the same run are refused', async () => {
@@ -34,15 +37,16 @@ test('a change is claimed once, however many ask at once', async () => {
   const ledger = await open()
   await ledger.stage(of('r', [change(1)]))
   const { id } = (await ledger.row({ run: 'r', row: 1 })) ?? { id: 0 }
+  const sender = await senderOf(ledger, 'r')
   const claims = await Promise.all(
-    Array.from({ length: 5 }, () => ledger.claim({ id, sends: 0, at: 7, before: '{}' })),
+    Array.from({ length: 5 }, () => ledger.claim({ sender, id, sends: 0, at: 7, before: '{}' })),
   )
   expect(claims.filter((claim) => claim !== undefined)).toMatchObject([
     { state: 'sending', sends: 1, claims: 1, sentAt: 7, before: '{}' },
   ])
   await ledger.move({ id, from: ['sending'], patch: { state: 'staged' } })
-  expect(await ledger.claim({ id, sends: 0, at: 8 }), 'sent since it was read').toBeUndefined()
-  expect(await ledger.claim({ id, sends: 1, at: 8 })).toMatchObject({ sends: 2 })
+  expect(await ledger.claim({ sender, id, sends: 0, at: 8 }), 'sent since it was read').toBeUndefined()
+  expect(await ledger.claim({ sender, id, sends: 1, at: 8 })).toMatchObject({ sends: 2 })
 })
 
 test('gives what is due in the order of the rows: staged, asked for, not in hand, not in a closed lane', async () => {
@@ -64,7 +68,7 @@ test('gives what is due in the order of the rows: staged, asked for, not in hand
   const { id } = (await ledger.row({ run: 'r', row: 3 })) ?? { id: 0 }
   expect(await due({ exceptIds: [id] })).toEqual([2, 5])
   expect(await ledger.nextDue({ run: 'r' })).toBe(0)
-  await ledger.claim({ id, sends: 0, at: 1 })
+  await ledger.claim({ sender: await senderOf(ledger, 'r'), id, sends: 0, at: 1 })
   expect(await due({})).toEqual([2, 5])
 })
 
@@ -208,10 +212,11 @@ test('gives all rows page by page while claims are written', async () => {
       Array.from({ length: 1201 }, (_, index) => change(index + 1)),
     ),
   )
+  const sender = await senderOf(ledger, 'r')
   const seen: number[] = []
   for await (const row of ledger.rows({ run: 'r' })) {
     seen.push(row.row)
-    if (row.row % 400 === 0) await ledger.claim({ id: row.id, sends: 0, at: 1 })
+    if (row.row % 400 === 0) await ledger.claim({ sender, id: row.id, sends: 0, at: 1 })
   }
   expect(seen).toEqual(Array.from({ length: 1201 }, (_, index) => index + 1))
   expect(await ledger.claims({ run: 'r' })).toBe(3)
@@ -234,4 +239,34 @@ test('stages 100,000 changes in well under ten seconds', { timeout: 120_000 }, a
   console.log(`staged 100,000 changes in ${seconds.toFixed(2)} s of the processor`)
   expect(await ledger.counts({ run: 'big' })).toMatchObject([{ state: 'staged', number: 100_000 }])
   expect(seconds).toBeLessThan(10)
+})
+
+test('a claim under the right of an earlier sender fails, and changes nothing; one commit may hold both', async () => {
+  const ledger = await open()
+  await ledger.stage(of('r', [change(1), change(2)]))
+  await ledger.stage(of('other', [change(3)]))
+  const take = (run: string) =>
+    ledger.becomeSender({ run, at: 5, interrupted: { state: 'unknown', unknownSince: 5 } })
+  const [first, other] = [await take('r'), await take('other')]
+  const ids = await Promise.all(
+    (['r', 'r', 'other'] as const).map(
+      async (run, index) => (await ledger.row({ run, row: index + 1 }))?.id ?? 0,
+    ),
+  )
+  const claim = (sender: FencingToken, id = 0) => ledger.claim({ sender, id, sends: 0, at: 6 })
+  expect(await claim(first, ids[0])).toMatchObject({ state: 'sending' })
+  const second = await take('r')
+  expect(second.token).not.toBe(first.token)
+  expect(await ledger.row({ run: 'r', row: 1 })).toMatchObject({ state: 'unknown', unknownSince: 5 })
+  const together = await Promise.allSettled([
+    claim(first, ids[1]),
+    claim(other, ids[2]),
+    claim(second, ids[1]),
+  ])
+  expect(together).toMatchObject([
+    { status: 'rejected', reason: expect.any(SupersededError) },
+    { status: 'fulfilled', value: { run: 'other', state: 'sending' } },
+    { status: 'fulfilled', value: { run: 'r', state: 'sending', claims: 1 } },
+  ])
+  expect(await claim(other, ids[1]), 'a change of another run').toBeUndefined()
 })

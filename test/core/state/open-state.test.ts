@@ -44,7 +44,9 @@ test('lets a reader look while the writer works, and keeps the reader from writi
   await writer.ledger.stage(stageOne)
   expect(await reader.ledger.row({ run: 'r', row: 1 })).toMatchObject({ state: 'staged' })
   expect(reader.storeId).toBe(writer.storeId)
-  await expect(reader.ledger.claim({ id: 1, sends: 0, at: 1 })).rejects.toBeInstanceOf(StateReadOnlyError)
+  await expect(
+    reader.ledger.claim({ sender: { run: 'r', token: 't' }, id: 1, sends: 0, at: 1 }),
+  ).rejects.toBeInstanceOf(StateReadOnlyError)
   await reader.close()
   await writer.close()
 })

@@ -1,0 +1,61 @@
+import { randomUUID } from 'node:crypto'
+import type { Kysely } from 'kysely'
+import { SupersededError } from '../errors.ts'
+import type { StateTables } from '../tables.ts'
+import { type RowPatch, toColumns } from './row.ts'
+
+/**
+ * The right to claim changes of a run: held by whoever took it last, one at a time. Random, so that a restored backup
+ * never makes an old one valid again.
+ */
+export interface FencingToken {
+  readonly run: string
+  readonly token: string
+}
+
+export interface BecomeSender {
+  run: string
+  /** Now, in milliseconds since 1970. */
+  at: number
+  /** Applied to what the sender before was sending when it was superseded. */
+  interrupted: RowPatch
+}
+
+/** Makes the caller the run's sender: from this commit on no claim of an earlier one succeeds. */
+export async function becomeSender({
+  db,
+  run,
+  at,
+  interrupted,
+}: BecomeSender & { db: Kysely<StateTables> }): Promise<FencingToken> {
+  const token = randomUUID()
+  await db.transaction().execute(async (transaction) => {
+    await transaction
+      .insertInto('senders')
+      .values({ run, token, since: at })
+      .onConflict((conflict) => conflict.column('run').doUpdateSet({ token, since: at }))
+      .execute()
+    await transaction
+      .updateTable('changes')
+      .set(toColumns(interrupted))
+      .where('run', '=', run)
+      .where('state', '=', 'sending')
+      .execute()
+  })
+  return { run, token }
+}
+
+/**
+ * Ensures, until the transaction ends, that nobody else becomes the run's sender: the update holds its row.
+ *
+ * @throws {SupersededError} if somebody has
+ */
+export async function holdSender(db: Kysely<StateTables>, { run, token }: FencingToken): Promise<void> {
+  const { numUpdatedRows } = await db
+    .updateTable('senders')
+    .set({ token })
+    .where('run', '=', run)
+    .where('token', '=', token)
+    .executeTakeFirstOrThrow()
+  if (numUpdatedRows === 0n) throw new SupersededError({ run })
+}
