@@ -12,6 +12,7 @@ import { resolveChange } from '../../../core/changes/reconcile/resolve.ts'
 import { sendOne } from '../../../core/changes/send/send-one.ts'
 import { reconcileChanges } from '../../../core/changes/reconcile/reconcile.ts'
 import { stageChanges } from '../../../core/changes/stage-changes.ts'
+import type { FencingToken } from '../../../core/state/ledger/senders.ts'
 import { type State, openState } from '../../../core/state/open.ts'
 import { attempts, temporaryFolder, workspace, noJournal } from './engine.ts'
 
