@@ -1,24 +1,36 @@
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startWorker } from '../../worker/start-worker.ts'
+import { freePorts, isFree } from '../dev-server/free-ports.ts'
 import type { DevServer } from '../dev-server/start-dev-server.ts'
+import type { Ports } from '../dev-server/start-process.ts'
 import { localPlace, lostServerGraceMs, onServer, startLocalServer } from '../session/local-session.ts'
 import { processSettings } from '../session/settings.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
-import { addExamples } from './options.ts'
+import { RefusedError } from '../terminal/failures.ts'
+import { addExamples, toCount } from './options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 export function configure(command: Command, terminal: Terminal): void {
-  command.action(async () => {
+  command.addOption(
+    new Option(
+      '--ui-port <port>',
+      `port of the Temporal UI (default: ${usualUiPort}, or a free one if it is taken)`,
+    ).argParser(toPort),
+  )
+  command.action(async ({ uiPort }: { uiPort?: number }) => {
     const settings = processSettings()
-    const server = await startLocalServer({ settings, terminal })
+    const choosePorts = () => portsWith(uiPort)
+    const server = await startLocalServer({ settings, terminal, choosePorts })
     try {
       const start = () => startWorker({ settings, temporal: localPlace(server), standing: true })
       const worker = await onServer(server, start)
       using _interrupt = onInterrupt({ first: () => worker.stop(), second: () => process.exit(1) })
       terminal.identity(settings.billing)
       terminal.note(`Temporal UI: ${server.uiUrl}`)
+      if (server.uiUrl !== undefined)
+        terminal.note(`Start a recovery: ${toStartForm(server.uiUrl, settings.taskQueue)}`)
       const { monitorUrl } = worker
       if (monitorUrl !== undefined) terminal.note(`Metrics: ${monitorUrl}/metrics, health: /healthz, /readyz`)
       terminal.note(`Temporal: ${server.address}, task queue ${settings.taskQueue}`)
@@ -40,4 +52,27 @@ async function lost({ lost: signal }: DevServer): Promise<never> {
   await once(signal, 'abort')
   await sleep(lostServerGraceMs)
   throw signal.reason
+}
+
+/** Where Temporal's own dev server has its UI, so that bookmarks and links survive a restart. */
+const usualUiPort = 8233
+
+/** @throws {RefusedError} if the port that was asked for is taken */
+async function portsWith(uiPort: number | undefined): Promise<Ports> {
+  const [grpc = 0, other = 0] = await freePorts(2)
+  if (await isFree(uiPort ?? usualUiPort)) return { grpc, ui: uiPort ?? usualUiPort }
+  if (uiPort === undefined) return { grpc, ui: other }
+  throw new RefusedError(`Another program uses the port ${uiPort}.`, { hint: 'Choose another --ui-port.' })
+}
+
+function toPort(text: string): number {
+  const port = toCount(text)
+  if (port < 65_536) return port
+  throw new InvalidArgumentError('Write a port from 1 to 65535.')
+}
+
+/** The start form of the UI, filled in for a recovery. */
+function toStartForm(uiUrl: string, taskQueue: string): string {
+  const fields = { workflowId: 'recover-today', taskQueue, workflowType: 'recoverSubscriptions' }
+  return `${uiUrl}/namespaces/default/workflows/start-workflow?${new URLSearchParams(fields).toString()}`
 }

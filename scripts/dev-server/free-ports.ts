@@ -3,16 +3,23 @@ import type { AddressInfo, Server } from 'node:net'
 
 /** Ports of 127.0.0.1 that nothing listens on, all different: held together until the last is known. */
 export async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(Array.from({ length: count }, listen))
+  const servers = await Promise.all(Array.from({ length: count }, () => listen()))
   const ports = servers.map((server) => (server.address() as AddressInfo).port)
   await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
   return ports
 }
 
-function listen(): Promise<Server> {
+/** Whether nothing listens on a port of 127.0.0.1. */
+export async function isFree(port: number): Promise<boolean> {
+  const server = await listen(port).catch(() => undefined)
+  if (server !== undefined) await new Promise((resolve) => server.close(resolve))
+  return server !== undefined
+}
+
+function listen(port = 0): Promise<Server> {
   return new Promise((resolve, reject) => {
     const server = createServer()
     server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => resolve(server))
+    server.listen(port, '127.0.0.1', () => resolve(server))
   })
 }

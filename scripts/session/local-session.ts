@@ -8,6 +8,7 @@ import { startWorker, type RunningWorker } from '../../worker/start-worker.ts'
 import { findBinary } from '../dev-server/find-binary.ts'
 import { keepRuns } from '../dev-server/keep-runs.ts'
 import { localChannel } from '../dev-server/readiness.ts'
+import type { StartDevServer } from '../dev-server/server-place.ts'
 import { startDevServer, type DevServer } from '../dev-server/start-dev-server.ts'
 import { connect, findWorker, OwnerEnded, type Session, type SessionOptions } from './session.ts'
 
@@ -97,12 +98,16 @@ async function openOn(options: LocalSessionOptions & { server: DevServer }): Pro
   }
 }
 
-export async function startLocalServer({ settings, terminal }: SessionOptions): Promise<DevServer> {
+export async function startLocalServer({
+  settings,
+  terminal,
+  choosePorts,
+}: SessionOptions & Pick<StartDevServer, 'choosePorts'>): Promise<DevServer> {
   const { dataDir, temporalCliPath, environment } = settings
   await prepareDataFolder(dataDir)
   const startTask = (title: string) => terminal.task(title)
   const binary = () => findBinary({ cliPath: temporalCliPath, env: environment, startTask })
-  const server = await startDevServer({ dataDir, binary })
+  const server = await startDevServer({ dataDir, binary, ...(choosePorts && { choosePorts }) })
   // The command that started a shared server has done this; failing here is no reason to go without a server.
   if (server.origin !== 'shared') await keepRuns(server).catch(() => undefined)
   return server
