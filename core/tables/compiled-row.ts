@@ -12,43 +12,39 @@ type Source = Readonly<Record<string, unknown>>
 export interface CompiledRow {
   append(source: Source, key: string): void
   /** A row of an item that is no object: its key and, in `_extra`, the item. */
-  appendRest(item: unknown, key: string): void
+  appendLeftover(item: unknown, key: string): void
 }
 
-/** The cells of an object, each with a comma before it. What is left over is in `out.rest`. */
-type EncodeObject = (source: Source, key: string) => string
+/** Cells, each with a comma before it; with what they could not hold, where there is such a thing. */
+type Encoded = string | { cells: string; leftover: unknown }
+
+type EncodeObject = (source: Source, key: string) => Encoded
 
 interface CompiledField {
   key: string
-  /** What is written for null and absent: a comma for each column. */
-  blank: string
-  /** The cells of a value that is not null. What they can't hold goes to `out.rest`. */
-  encode: (value: unknown, key: string) => string
+  /** The cells of null and of an absent value: a comma for each column. */
+  empty: string
+  /** The cells of a value that is not null. */
+  encode: (value: unknown, key: string) => Encoded
 }
 
 export function compileRow(plan: RowPlan, compiling: Compiling): CompiledRow {
-  const { out } = compiling
   const { name, parent, columns } = plan.table
-  const rows = out.rowsOf(name)
+  const rows = compiling.out.rowsOf(name)
   // A record's id is written before its other fields are looked at.
   const encode = compileObject(plan.object, compiling, parent === undefined ? ['id'] : [])
-  const blank = blankOf(plan.object)
+  const empty = emptyOf(plan.object)
   const hasExtra = columns.at(-1)?.name === extraColumn
-  const end = (rest: unknown) => {
-    if (!hasExtra) return '\n'
-    return rest === undefined ? ',\n' : `,${toJsonCell(rest)}\n`
+  const append = (key: string, encoded: Encoded) => {
+    const { cells, leftover } =
+      typeof encoded === 'string' ? { cells: encoded, leftover: undefined } : encoded
+    const extra = !hasExtra ? '' : leftover === undefined ? ',' : `,${toJsonCell(leftover)}`
+    rows.text += `${key}${cells}${extra}\n`
+    rows.rows++
   }
   return {
-    append(source, key) {
-      const cells = encode(source, key)
-      rows.text += key + cells + end(out.rest)
-      rows.rows++
-      out.rest = undefined
-    },
-    appendRest(item, key) {
-      rows.text += key + blank + end(item)
-      rows.rows++
-    },
+    append: (source, key) => append(key, encode(source, key)),
+    appendLeftover: (item, key) => append(key, { cells: empty, leftover: item }),
   }
 }
 
@@ -57,66 +53,57 @@ function compileObject(
   compiling: Compiling,
   handled: readonly string[] = [],
 ): EncodeObject {
-  const { out, hash } = compiling
+  const { hash } = compiling
   const fields = plan.fields.map((field) => compileField(field, compiling))
   const known = new Set([...handled, ...fields.map((field) => field.key)])
-
-  const addUnknown = (source: Source, extra: Record<string, unknown>) => {
-    let found = false
-    for (const key of Object.keys(source)) {
-      if (known.has(key)) continue
-      const value = redact(source[key], plan.rule?.below.get(key), hash)
-      if (value === undefined) continue
-      extra[key] = value
-      found = true
-    }
-    return found
-  }
-
   return (source, key) => {
     let cells = ''
     let met = handled.length
-    let extra: Record<string, unknown> | undefined
+    let leftover: Record<string, unknown> | undefined
     for (const field of fields) {
       const value = source[field.key]
       if (value !== undefined) met++
-      if (value === undefined || value === null) {
-        cells += field.blank
-        continue
+      const encoded = value === undefined || value === null ? field.empty : field.encode(value, key)
+      if (typeof encoded === 'string') cells += encoded
+      else {
+        cells += encoded.cells
+        leftover = withKept(leftover, field.key, encoded.leftover)
       }
-      cells += field.encode(value, key)
-      if (out.rest === undefined) continue
-      extra ??= Object.create(null) as Record<string, unknown>
-      extra[field.key] = out.rest
-      out.rest = undefined
     }
     // JSON has no undefined: a record with as many keys as fields were met has no unknown one.
-    if (Object.keys(source).length !== met) {
-      const unknown = extra ?? (Object.create(null) as Record<string, unknown>)
-      if (addUnknown(source, unknown)) extra = unknown
-    }
-    out.rest = extra
-    return cells
+    if (Object.keys(source).length !== met)
+      for (const name of Object.keys(source))
+        if (!known.has(name))
+          leftover = withKept(leftover, name, redact(source[name], plan.rule?.below.get(name), hash))
+    return leftover === undefined ? cells : { cells, leftover }
   }
+}
+
+/** The leftovers of an object with one more. Without a prototype, because `__proto__` is a field like any other. */
+function withKept(leftover: Record<string, unknown> | undefined, name: string, value: unknown) {
+  if (value === undefined) return leftover
+  const kept = leftover ?? (Object.create(null) as Record<string, unknown>)
+  kept[name] = value
+  return kept
 }
 
 function compileField(plan: FieldPlan, compiling: Compiling): CompiledField {
   const { key } = plan
   switch (plan.shape) {
     case 'cell':
-      return { key, blank: ',', encode: compileCell(plan, compiling) }
+      return { key, empty: ',', encode: compileCell(plan, compiling) }
     case 'object':
-      return { key, blank: blankOf(plan.object), encode: compileNested(plan, compiling) }
+      return { key, empty: emptyOf(plan.object), encode: compileNested(plan, compiling) }
     case 'list':
-      return { key, blank: '', encode: compileList(plan, compiling) }
+      return { key, empty: '', encode: compileList(plan, compiling) }
     default:
-      return { key, blank: '', encode: () => '' }
+      return { key, empty: '', encode: () => '' }
   }
 }
 
-const blankOf = (plan: ObjectPlan): string =>
+const emptyOf = (plan: ObjectPlan): string =>
   plan.fields
-    .map((field) => (field.shape === 'cell' ? ',' : field.shape === 'object' ? blankOf(field.object) : ''))
+    .map((field) => (field.shape === 'cell' ? ',' : field.shape === 'object' ? emptyOf(field.object) : ''))
     .join('')
 
 type Shape<S extends FieldPlan['shape']> = Extract<FieldPlan, { shape: S }>
@@ -132,19 +119,19 @@ function compileCell({ path, kind, rule }: Shape<'cell'>, { out, hash }: Compili
   return (value) => {
     const cell = write(value)
     if (cell !== undefined) return `,${cell}`
-    out.spill(path, value)
-    return ','
+    out.countDrift(path)
+    return { cells: ',', leftover: value }
   }
 }
 
 function compileNested({ path, object }: Shape<'object'>, compiling: Compiling): CompiledField['encode'] {
   const { out } = compiling
   const encode = compileObject(object, compiling)
-  const blank = blankOf(object)
+  const empty = emptyOf(object)
   return (value, key) => {
     if (isRecord(value)) return encode(value, key)
-    out.spill(path, object.rule === undefined ? value : undefined)
-    return blank
+    out.countDrift(path)
+    return { cells: empty, leftover: object.rule === undefined ? value : undefined }
   }
 }
 
@@ -154,16 +141,15 @@ function compileList({ path, row }: Shape<'list'>, compiling: Compiling): Compil
   const { rule } = row.object
   return (value, key) => {
     if (!Array.isArray(value)) {
-      out.spill(path, rule === undefined ? value : undefined)
-      return ''
+      out.countDrift(path)
+      return { cells: '', leftover: rule === undefined ? value : undefined }
     }
-    for (let index = 0; index < value.length; index++) {
-      const item: unknown = value[index]
+    for (const [index, item] of (value as unknown[]).entries()) {
       const itemKey = `${key},${index + 1}`
       if (isRecord(item)) rows.append(item, itemKey)
       else {
-        out.spill(path, undefined)
-        rows.appendRest(rule === undefined ? item : undefined, itemKey)
+        out.countDrift(path)
+        rows.appendLeftover(rule === undefined ? item : undefined, itemKey)
       }
     }
     return ''
@@ -176,17 +162,12 @@ export interface Compiling {
   hash: HashValue
 }
 
-/** Where an encoder's rows gather until they are taken, and what is met on the way. */
+/** Where an encoder's rows gather until they are taken. */
 export interface EncoderOutput {
-  /**
-   * What the value encoded last could not put into cells; whoever takes it sets it back to undefined. Not a
-   * return value beside the text: that would make an object for every object of every record.
-   */
-  rest: unknown
   readonly rejected: Rows
   rowsOf(table: string): Rows
-  /** Counts a value its column can't hold, and leaves what of it may be written to `rest`. */
-  spill(path: string, rest: unknown): void
+  /** Counts a value that its column can't hold. */
+  countDrift(path: string): void
   /** Does the work; if that throws, nothing of it is left among what was gathered. */
   orNothing(work: () => void): void
   /** Everything gathered since the last take. */

@@ -14,12 +14,10 @@ export function createOutput(tables: readonly Table[]): EncoderOutput {
     return taken
   }
   return {
-    rest: undefined,
     rejected,
     rowsOf: (table) => byTable.get(table)!,
-    spill(path, rest) {
+    countDrift(path) {
       drift[path] = (drift[path] ?? 0) + 1
-      this.rest = rest
     },
     orNothing(work) {
       const before = gathered.map(([, rows]) => ({ ...rows }))
@@ -30,7 +28,6 @@ export function createOutput(tables: readonly Table[]): EncoderOutput {
       } catch (error) {
         for (const [at, [, rows]] of gathered.entries()) Object.assign(rows, before[at])
         drift = driftBefore
-        this.rest = undefined
         throw error
       }
     },

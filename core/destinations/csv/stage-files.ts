@@ -9,34 +9,23 @@ import { readParts } from '../read-parts.ts'
 import { dialectOf, toHeader } from './dialect.ts'
 import { toExcel } from './excel.ts'
 import { stageNotes } from './stage-notes.ts'
-import { createSumming, type Summing } from './sum.ts'
 import { writeFile } from './write-file.ts'
-
-/**
- * Writes an export's files into a folder and counts what arrived. Without a folder nothing is written, and the
- * account is what it would be.
- * @throws {RowsMissingError}
- */
-export async function stageFiles(publication: Publication, folder: string | undefined): Promise<StagedFiles> {
-  const dialect = dialectOf(publication.forExcel ?? false)
-  checkTables(publication)
-  const summing = createSumming(publication.parts.reduce((sum, part) => sum + part.bytes, 0))
-  try {
-    return await stageWith({ publication, dialect, folder, summing })
-  } finally {
-    await summing.close()
-  }
-}
 
 interface Stage {
   publication: Publication
   dialect: Dialect
   folder: string | undefined
-  summing: Summing
 }
 
-async function stageWith(stage: Stage): Promise<StagedFiles> {
-  const { publication, dialect } = stage
+/**
+ * Writes an export's files into a folder and counts what arrived. Without a folder nothing is written, and the
+ * result is what it would be.
+ * @throws {RowsMissingError}
+ */
+export async function stageFiles(publication: Publication, folder: string | undefined): Promise<StagedFiles> {
+  const dialect = dialectOf(publication.forExcel ?? false)
+  checkTables(publication)
+  const stage: Stage = { publication, dialect, folder }
   const tables = []
   for (const table of publication.tables) {
     const file = await stageTable(stage, table)
@@ -52,7 +41,7 @@ async function stageWith(stage: Stage): Promise<StagedFiles> {
 }
 
 async function stageTable(stage: Stage, table: Table): Promise<PublishedFile> {
-  const { publication, dialect, folder, summing } = stage
+  const { publication, dialect, folder } = stage
   const { signal } = publication
   const parts = publication.parts.filter((part) => part.table === table.name)
   const path = `${table.name}.csv`
@@ -65,7 +54,6 @@ async function stageTable(stage: Stage, table: Table): Promise<PublishedFile> {
     path: folder && join(folder, path),
     chunks: chunks(),
     counter: createRowCounter(),
-    summing,
   })
   // The header is a row to the counter.
   const rows = written.rows - 1

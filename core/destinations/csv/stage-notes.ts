@@ -4,7 +4,6 @@ import { checkRows, rowsOf } from '../check-parts.ts'
 import type { PartFile, Publication } from '../destination.ts'
 import type { Manifest, PublishedFile } from '../manifest.ts'
 import { readParts } from '../read-parts.ts'
-import type { Summing } from './sum.ts'
 import { writeFile } from './write-file.ts'
 
 /** What `missing.csv` begins with. */
@@ -13,7 +12,6 @@ export const missingHeader = 'id\n'
 interface Stage {
   publication: Publication
   folder: string | undefined
-  summing: Summing
 }
 
 /** Writes what lies beside the tables, if there is any: the lines of what was rejected, and ids that don't exist. */
@@ -28,7 +26,7 @@ export async function stageNotes(stage: Stage): Promise<Pick<Manifest, 'rejected
 }
 
 async function stageLines(
-  { publication, folder, summing }: Stage,
+  { publication, folder }: Stage,
   { path, parts, header }: { path: string; parts: readonly PartFile[]; header: string },
 ): Promise<PublishedFile[]> {
   if (rowsOf(parts) === 0) return []
@@ -40,7 +38,6 @@ async function stageLines(
     path: folder && join(folder, path),
     chunks: chunks(),
     counter: createLineCounter(),
-    summing,
   })
   const rows = written.rows - (header === '' ? 0 : 1)
   checkRows(parts, { table: path, rows, where: path })

@@ -1,6 +1,6 @@
+import { createHash } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import type { RowCounter } from '../../tables/row-scanner.ts'
-import type { Summing } from './sum.ts'
 
 export interface Written {
   bytes: number
@@ -17,9 +17,9 @@ export async function writeFile(options: {
   path: string | undefined
   chunks: AsyncIterable<Buffer>
   counter: RowCounter
-  summing: Summing
 }): Promise<Written> {
-  const { path, chunks, counter, summing } = options
+  const { path, chunks, counter } = options
+  const hash = createHash('sha256')
   const file = path === undefined ? undefined : await open(path, 'wx')
   let bytes = 0
   try {
@@ -27,12 +27,12 @@ export async function writeFile(options: {
       // The disk is busy with a chunk while it is counted.
       const writing = file?.writeFile(chunk)
       counter.add(chunk)
+      hash.update(chunk)
       bytes += chunk.length
       await writing
-      await summing.add(chunk)
     }
     await file?.sync()
-    return { bytes, rows: counter.rows(), sha256: await summing.end() }
+    return { bytes, rows: counter.rows(), sha256: hash.digest('hex') }
   } finally {
     await file?.close()
   }

@@ -1,9 +1,9 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { createHash } from 'node:crypto'
 import { open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { checkRows, checkTables } from '../check-parts.ts'
 import { stageNotes } from '../csv/stage-notes.ts'
-import { createSumming, type Summing } from '../csv/sum.ts'
 import type { Publication } from '../destination.ts'
 import { toDuckDbError } from '../duckdb/duckdb-errors.ts'
 import { openDuckDb } from '../duckdb/open-duckdb.ts'
@@ -23,7 +23,6 @@ interface Stage {
   folder: string
   /** For what lies around meanwhile. */
   beside: string
-  summing: Summing
 }
 
 /** Writes an export's files into a folder and counts what arrived. */
@@ -35,17 +34,13 @@ export async function stageParquet(publication: Publication, folder: string): Pr
   const beside = join(folder, '.beside')
   const database = await openDuckDb({ path: undefined })
   const { connection } = database
-  const summing = createSumming(0)
   const interrupt = () => connection.interrupt()
   signal?.addEventListener('abort', interrupt)
   try {
     await database.spillTo(join(beside, 'spill'))
     const tables = []
     for (const table of publication.tables) {
-      const file = await stageTable(
-        { publication, connection, folder, beside, summing },
-        toWarehouseTable(table),
-      )
+      const file = await stageTable({ publication, connection, folder, beside }, toWarehouseTable(table))
       const parts = sums.get(table.name)!
       tables.push({
         ...table,
@@ -56,7 +51,7 @@ export async function stageParquet(publication: Publication, folder: string): Pr
         parts,
       })
     }
-    return { tables, ...(await stageNotes({ publication, folder, summing })) }
+    return { tables, ...(await stageNotes({ publication, folder })) }
   } catch (error) {
     signal?.throwIfAborted()
     throw toDuckDbError(error, { path: folder })
@@ -90,19 +85,20 @@ async function stageTable(stage: Stage, table: WarehouseTable): Promise<Publishe
   const [counted] = await readRows(connection, `select count(*) as rows from read_parquet(${literal(file)})`)
   const rows = Number(counted?.['rows'])
   checkRows(parts, { table: name, rows, where: path })
-  return { path, rows, ...(await sumFile(file, stage.summing)) }
+  return { path, rows, ...(await sumFile(file)) }
 }
 
-async function sumFile(path: string, summing: Summing): Promise<Pick<PublishedFile, 'bytes' | 'sha256'>> {
+async function sumFile(path: string): Promise<Pick<PublishedFile, 'bytes' | 'sha256'>> {
+  const hash = createHash('sha256')
   const file = await open(path, 'r+')
   try {
     await file.sync()
     let bytes = 0
     for await (const chunk of file.createReadStream({ autoClose: false }) as AsyncIterable<Buffer>) {
       bytes += chunk.length
-      await summing.add(chunk)
+      hash.update(chunk)
     }
-    return { bytes, sha256: await summing.end() }
+    return { bytes, sha256: hash.digest('hex') }
   } finally {
     await file.close()
   }
