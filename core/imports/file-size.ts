@@ -1,11 +1,11 @@
 import { stat } from 'node:fs/promises'
-import { basename } from 'node:path'
 import { UnreadableFileError } from './errors.ts'
+import { shownName } from './file-name.ts'
 
 const megabyte = 1024 ** 2
 
 /** The largest file of each sort that is copied or read: far larger than any that a person made. */
-const sizeLimits = {
+export const sizeLimits = {
   /** A kilobyte for each row that a spreadsheet can show. */
   table: { megabytes: 1_024, advice: 'Split it into several files.' },
   /** Held in memory: a hundred bytes for each of its rows. */
@@ -25,6 +25,6 @@ export async function refuseLarge(path: string, sort: keyof typeof sizeLimits = 
   const shown = (value: number, digits = 0) =>
     value < 1_024 ? `${value.toFixed(digits)} MB` : `${(value / 1_024).toFixed(digits)} GB`
   throw new UnreadableFileError(
-    `${basename(path)} is ${shown(size / megabyte, 1)}; the limit is ${shown(megabytes)}. ${advice}`,
+    `${shownName(path)} is ${shown(size / megabyte, 1)}; the limit is ${shown(megabytes)}. ${advice}`,
   )
 }

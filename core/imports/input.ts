@@ -29,6 +29,11 @@ const importInput = z.strictObject({
   locale: z.string().optional(),
   decimal: z.enum([',', '.']).optional(),
   dates: z.enum(dateOrders).optional(),
+  /** Of a workbook; the first visible sheet by default. */
+  sheet: z.string().optional(),
+  headerRow: z.int().min(1).optional(),
+  /** Rows that are not read; `hidden`: all hidden rows of a workbook. */
+  skipRows: z.array(z.union([z.int().min(1), z.literal('hidden')])).optional(),
   columns: z.array(z.string()).min(1).optional(),
   dryRun: z.boolean().optional(),
   onInvalid: z.enum(['stop', 'skip']).optional(),

@@ -1,8 +1,8 @@
-import { basename } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { CellReader } from './cells/cell.ts'
 import type { SourceRow } from './csv/scanner.ts'
 import { openTable, readTable, type Table } from './csv/table.ts'
+import { shownName } from './file-name.ts'
 import type { ImportKind } from './kinds.ts'
 import { type Column, createColumn } from './mapping/column.ts'
 import { toTarget } from './mapping/field-target.ts'
@@ -43,7 +43,7 @@ export async function openLineSource({
   const header = table.header.map((cell) => cell.trim())
   const parentColumn = `${kind.one}_id`
   const [parentAt, positionAt] = [header.indexOf(parentColumn), header.indexOf('position')]
-  const name = basename(path)
+  const name = shownName(path)
   const store = createRowStore()
   if (parentAt !== -1)
     for await (const row of readTable(path, table))

@@ -1,13 +1,13 @@
-import { basename } from 'node:path'
 import { createCellReader } from './cells/cell.ts'
 import type { Conventions } from './cells/locale.ts'
 import { openTable, readTable, type Table } from './csv/table.ts'
-import { UnreadableFileError } from './errors.ts'
+import { MappingError, UnreadableFileError } from './errors.ts'
+import { shownName } from './file-name.ts'
 import { groupRows, type Unit } from './group-rows.ts'
 import { type ImportKind, type ImportKindName, importKinds } from './kinds.ts'
 import { type LineSource, openLineSource } from './line-source.ts'
 import { type Column, createColumn } from './mapping/column.ts'
-import { type ColumnMapping, mapColumns } from './mapping/column-mapping.ts'
+import { type ColumnMapping, countMapped, mapColumns } from './mapping/column-mapping.ts'
 import { type Lookup, readLookup } from './mapping/lookup.ts'
 import { conventionsIn, type Mapping } from './mapping/mapping.ts'
 import { createChangeParser, type ParsedChange } from './parsed-changes.ts'
@@ -54,10 +54,11 @@ export async function openFile({ kind: name, mapping = {}, ...file }: ImportFile
   const kind = importKinds[name]
   const { path } = file
   const conventions = conventionsIn(mapping)
-  const table = file.tables?.file ?? (await openTable(path))
+  const table = file.tables?.file ?? (await openTable(path, mapping))
   const { header } = table
   const reader = createCellReader({ conventions })
   const columnMapping = columnMappingOf({ ...file, kind, mapping, header })
+  if (columnMapping.problems.length > 0) await refuseTitle({ ...file, kind, mapping, table })
   const lookups = await readLookups({ mapping, columnMapping })
   const idAt = columnMapping.targets.findIndex((target) => target?.name === 'id')
   const joinAt = file.lines === undefined ? -1 : idAt
@@ -79,7 +80,7 @@ export async function openFile({ kind: name, mapping = {}, ...file }: ImportFile
   })
   return {
     kind,
-    name: basename(path),
+    name: shownName(path),
     tables: { file: table, lines: lines?.table },
     columnMapping,
     columns,
@@ -104,7 +105,7 @@ export async function openUnits({ kind: name, mapping = {}, ...file }: ImportFil
 }> {
   const kind = importKinds[name]
   const { path } = file
-  const table = file.tables?.file ?? (await openTable(path))
+  const table = file.tables?.file ?? (await openTable(path, mapping))
   const columnMapping = columnMappingOf({ ...file, kind, mapping, header: table.header })
   return { table, units: unitsOf({ path, table, kind, columnMapping }) }
 }
@@ -113,6 +114,23 @@ type Opening = Omit<ImportFile, 'kind' | 'mapping'> & { kind: ImportKind; mappin
 
 const columnMappingOf = ({ lines, ...file }: Opening & { header: readonly string[] }): ColumnMapping =>
   mapColumns({ ...file, hasLines: lines !== undefined })
+
+/** Rows in which a header is searched, below a title. */
+const mostTitleRows = 20
+
+/** @throws {MappingError} if a later row has the names of the columns */
+async function refuseTitle({ path, table, lines, ...file }: Opening & { table: Table }): Promise<void> {
+  const options = { ...file, header: table.header, hasLines: lines !== undefined }
+  let best = { row: table.headerRow, names: Math.max(1, countMapped(options, table.header)) }
+  for await (const { row, cells } of readTable(path, table)) {
+    if (row > table.headerRow + mostTitleRows) break
+    const names = countMapped(options, cells)
+    if (names > best.names) best = { row, names }
+  }
+  if (best.row === table.headerRow) return
+  const message = `${shownName(path)}: row ${table.headerRow} is not the header. The header seems to be in row ${best.row}; use --header-row ${best.row}.`
+  throw new MappingError(message, { withoutValues: message })
+}
 
 function unitsOf({
   path,
@@ -182,7 +200,7 @@ async function openLines({
   if (path === undefined) return undefined
   const { list } = kind
   if (list === undefined)
-    throw new UnreadableFileError(`${basename(path)} cannot be used: ${kind.one}s have no file of lines.`)
+    throw new UnreadableFileError(`${shownName(path)} cannot be used: ${kind.one}s have no file of lines.`)
   const reader = createCellReader({ conventions })
   return openLineSource({ kind, list, path, reader, table: tables?.lines })
 }

@@ -59,6 +59,16 @@ export function createChangeParser(options: ChangeParserOptions): (unit: Unit) =
     for (const field of required)
       if (isOpen(field) && isMissing(body[field]))
         report(field, { rule: 'required', message: `is required for every ${kind.one}, but empty` })
+    if (problems.length > 0 && looksLikeTotal(first, columns)) {
+      const message = `looks like a total. Skip it with --skip-rows ${first.row}`
+      return {
+        row: first.row,
+        line: first.line,
+        rows: unit.length,
+        body,
+        problems: [problemAt(first, '', '', { rule: 'total', message })],
+      }
+    }
     for (const rule of kind.rules) {
       const found = rule(body)
       if (found === undefined || !isOpen(found.field)) continue
@@ -67,6 +77,18 @@ export function createChangeParser(options: ChangeParserOptions): (unit: Unit) =
     }
     return { row: first.row, line: first.line, rows: unit.length, body, problems }
   }
+}
+
+const totalWord = /^\s*((sub|gran |grand )?total(es)?|suma|sum)\b/i
+
+/** A row below the others has the word, or nothing but amounts. */
+function looksLikeTotal({ cells }: SourceRow, columns: readonly Column[]): boolean {
+  if (cells.some((cell) => totalWord.test(cell))) return true
+  const isAmount = new Set(
+    columns.flatMap(({ index, target }) => (target.meta.kind === 'decimal' ? [index] : [])),
+  )
+  const filled = cells.flatMap((cell, index) => (cell.trim() === '' ? [] : [index]))
+  return filled.length > 0 && filled.every((index) => isAmount.has(index))
 }
 
 const isMissing = (value: unknown) =>

@@ -16,6 +16,10 @@ export type Rule =
   | 'duplicate'
   /** Rows of one change that contradict each other. */
   | 'differs'
+  /** A total below the rows. */
+  | 'total'
+  /** The cell shows an error of the spreadsheet. */
+  | 'error'
   /** The header, or a row of another length than the header. */
   | 'column'
   | 'cells'
@@ -133,6 +137,8 @@ const rules: Readonly<Record<Rule, string>> = {
   required: 'is required, but empty',
   duplicate: 'is the same change as another row',
   differs: 'differs from the first row of the same change',
+  total: 'looks like a total. Skip it with --skip-rows',
+  error: 'is an error of the spreadsheet',
   column: 'is not a column that this import can use, or is missing',
   cells: 'does not have as many cells as the header',
   expected: 'does not match what was expected of the file',

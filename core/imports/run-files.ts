@@ -80,7 +80,10 @@ export async function fileOf({
   dataDir,
   check,
 }: {
-  plan: Pick<ImportPlan, 'kind' | 'file' | 'lines' | 'mapping' | 'columns'>
+  plan: Pick<ImportPlan, 'kind' | 'file' | 'mapping'> & {
+    lines?: string | undefined
+    columns?: readonly string[] | undefined
+  }
   dataDir: string
   /** The check of the same file, so that it is not examined again. */
   check?: FileCheck | undefined

@@ -4,10 +4,12 @@ import { constants, copyFile, mkdir, readFile, writeFile } from 'node:fs/promise
 import { basename, dirname, join, relative } from 'node:path'
 import { syncPath } from '../storage/durable.ts'
 import { UnreadableFileError } from './errors.ts'
+import { workbookRows } from './file-name.ts'
 import { refuseLarge } from './file-size.ts'
 import type { ImportKindName } from './kinds.ts'
-import type { Mapping } from './mapping/mapping.ts'
+import { conventionsIn, type Mapping } from './mapping/mapping.ts'
 import { type ImportPlan, runFiles } from './plan.ts'
+import { convertWorkbook, isWorkbook } from './workbook/convert.ts'
 
 /** The files that an import reads, including the lookup files of the mapping. */
 export interface InputFiles {
@@ -27,22 +29,39 @@ export interface CopiedInput {
 }
 
 /**
- * Copies the files of an import durably into one folder, where nobody changes them. Each file keeps its name, which
- * messages show, and gets a folder of its own: no name from outside decides where anything is written.
+ * Copies the files of an import durably into one folder, where nobody changes them; of a workbook, the rows of its
+ * sheet. Each file keeps its name, which messages show, and gets a folder of its own: no name from outside decides where
+ * anything is written.
+ *
+ * @throws {UnreadableFileError} if a file is too large, or a damaged workbook
+ * @throws {MappingError} if a workbook has no such sheet
  */
 export async function copyInput({ files, to }: { files: InputFiles; to: string }): Promise<CopiedInput> {
-  const copy = async (path: string, folder: string, sort: 'table' | 'lookup' = 'table') => {
-    await refuseLarge(path, sort)
-    const name = join(folder, basename(path))
+  const { lookups, ...mapping } = files.mapping
+  const { sheet, headerRow, skipRows = [] } = mapping
+  const conventions = conventionsIn(mapping)
+  const hiddenRows = skipRows.includes('hidden') ? ('skip' as const) : ('refuse' as const)
+  const readingOf = {
+    file: { sheet, headerRow, hiddenRows },
+    lines: { hiddenRows },
+    lookup: { hiddenRows: 'read' },
+  } as const
+  const copy = async (path: string, role: keyof typeof readingOf, folder: string = role) => {
+    await refuseLarge(path, role === 'lookup' ? 'lookup' : 'table')
     await mkdir(join(to, folder), { recursive: true })
+    const name = join(folder, basename(path))
+    if (await isWorkbook(path)) {
+      const rows = name + workbookRows
+      await convertWorkbook(path, join(to, rows), { conventions, ...readingOf[role] })
+      return rows
+    }
     await copyFile(path, join(to, name), constants.COPYFILE_EXCL)
     return name
   }
-  const { lookups, ...mapping } = files.mapping
   const file = await copy(files.file, 'file')
   const copiedLookups: Record<string, string> = {}
   for (const [index, [field, path]] of Object.entries(lookups ?? {}).entries())
-    copiedLookups[field] = await copy(path, join('lookups', String(index + 1)), 'lookup')
+    copiedLookups[field] = await copy(path, 'lookup', join('lookups', String(index + 1)))
   const names = { file, ...(files.lines !== undefined && { lines: await copy(files.lines, 'lines') }) }
   const stored = lookups === undefined ? mapping : { ...mapping, lookups: copiedLookups }
   await writeFile(join(to, mappingFile), JSON.stringify(stored), { flag: 'wx' })

@@ -36,6 +36,9 @@ interface Options extends ServerOptions {
   locale?: string
   decimal?: string
   dates?: string
+  sheet?: string
+  headerRow?: number
+  skipRows?: (number | 'hidden')[]
   columns?: string[]
   sendAgain?: true
   rows?: number[]
@@ -48,7 +51,7 @@ interface Options extends ServerOptions {
 export function configure(command: Command, terminal: Terminal): void {
   command
     .argument('<kind>', importKindNames.join(', '))
-    .argument('<file>', 'CSV file')
+    .argument('<file>', 'CSV file or .xlsx workbook')
     .option('--dry-run', 'check everything and show the control totals; send nothing')
     .option(
       '--canary <n>',
@@ -83,6 +86,13 @@ export function configure(command: Command, terminal: Terminal): void {
     .option('--locale <locale>', 'notation of numbers and dates, as in es-CL')
     .option('--decimal <mark>', 'decimal mark: , or .')
     .option('--dates <order>', 'order of dates: dmy, mdy or ymd')
+    .option('--sheet <name>', 'the sheet of a workbook (default: the first visible one)')
+    .option('--header-row <n>', 'the row with the names of the columns, below a title', toWholeNumber)
+    .option(
+      '--skip-rows <rows>',
+      'rows to ignore, such as a total, separated by commas; hidden: hidden rows',
+      (text) => toList(text).map((part) => (part === 'hidden' ? ('hidden' as const) : toWholeNumber(part))),
+    )
     .option('--columns <fields>', 'for updates: the only fields to send, separated by commas', toList)
     .option('--send-again', 'send the rows of --rows once more, although they are done')
     .option('--rows <rows>', 'row numbers, separated by commas', (text) => toList(text).map(toWholeNumber))
@@ -119,17 +129,13 @@ async function act(call: {
 
 async function toOrder({ kind, file, options }: Parameters<typeof act>[0]): Promise<ImportOrder> {
   const { sendAgain, rows, map = [], set = [], lookup = [], locale, decimal, dates } = options
-  const { expectTotal = [] } = options
+  const { sheet, headerRow, skipRows, expectTotal = [] } = options
   if ((sendAgain === true) !== (rows !== undefined))
     throw new UsageError('--send-again and --rows go together: --send-again --rows 17,18.')
   const base =
     options.mapping === undefined ? {} : await readMapping(callersPath(options.mapping)).catch(unread)
-  const said = {
-    ...(locale !== undefined && { locale }),
-    ...(decimal !== undefined && { decimal }),
-    ...(dates !== undefined && { dates }),
-  }
-  const mapping = toMapping({ base, map, set, lookup: lookup.map(withCallersPath), ...said })
+  const reading = { locale, decimal, dates, sheet, headerRow, skipRows }
+  const mapping = toMapping({ base, map, set, lookup: lookup.map(withCallersPath), ...reading })
   return {
     kind: choice('kind', importKindNames)(kind),
     file: callersPath(file),

@@ -40,8 +40,9 @@ export async function prepareDemoImport({ settings, terminal }: { settings: Sett
     detach: false,
   }
   terminal.note(`An import of ${file}, in which three rows are bad:`)
-  await previewImport({ order, terminal })
-  return { first, order, handed: await handIn({ settings, order }) }
+  const handed = await handIn({ settings, order })
+  await previewImport({ settings, order, handed, terminal })
+  return { first, order, handed }
 }
 
 /** Imports it while a reply and a request are lost; true where the run proved itself, and the service agrees. */

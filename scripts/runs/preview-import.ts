@@ -1,5 +1,7 @@
 import { checkFile, type FileCheck } from '../../core/imports/check.ts'
-import { InvalidFileError, MappingError, UnreadableFileError } from '../../core/imports/errors.ts'
+import { fileOf } from '../../core/imports/run-files.ts'
+import type { Settings } from '../../worker/settings/settings.ts'
+import { type HandedIn, toRefusal } from './upload-import.ts'
 import { toSentence } from '../../core/imports/problems.ts'
 import type { ImportOrder } from './import-request.ts'
 import { RefusedError } from '../terminal/failures.ts'
@@ -11,27 +13,27 @@ import type { Terminal } from '../terminal/terminal.ts'
 /** Problems that fit on a screen; `check.json` in the run's folder lists up to a thousand. */
 const mostShown = 20
 
-/** Checks the whole file before any server is started, shows its control totals, and refuses it if it cannot be sent. */
+/**
+ * Checks the whole file, as it was copied for the run, before any server is started; shows its control totals, and
+ * refuses it if it cannot be sent.
+ */
 export async function previewImport({
-  order,
+  settings: { dataDir },
+  order: { kind, columns, expect, onInvalid },
+  handed,
   terminal,
 }: {
+  settings: Settings
   order: ImportOrder
+  handed: HandedIn
   terminal: Terminal
 }): Promise<FileCheck> {
-  const { kind, file: path, mapping, columns, lines, expect } = order
-  const check = await checkFile({
-    kind,
-    path,
-    mapping,
-    ...(columns && { columns }),
-    ...(lines !== undefined && { lines }),
-    expect,
-  }).catch((error: unknown) => {
+  const file = await fileOf({ plan: { kind, columns, ...handed.input }, dataDir })
+  const check = await checkFile({ ...file, expect }).catch((error: unknown) => {
     throw toRefusal(error)
   })
   for (const line of describe(check)) terminal.note(line)
-  if (check.problemCount > 0 && (check.stopped || order.onInvalid === 'stop')) {
+  if (check.problemCount > 0 && (check.stopped || onInvalid === 'stop')) {
     const many =
       check.problemCount === 1 ? '1 problem' : `${check.problemCount.toLocaleString('en')} problems`
     throw new RefusedError(`${check.file} has ${many}, so nothing was sent.`, {
@@ -52,10 +54,4 @@ function describe(check: FileCheck): string[] {
   const shown = problems.slice(0, mostShown).map(toSentence)
   const more = problemCount > shown.length ? [`... and ${problemCount - shown.length} more problems`] : []
   return [toTablesText(toTotals(totals)), ...[...left, ...cells, ...shown, ...more].map(toPrintableLine)]
-}
-
-function toRefusal(error: unknown): unknown {
-  const isOurs =
-    error instanceof UnreadableFileError || error instanceof MappingError || error instanceof InvalidFileError
-  return isOurs ? new RefusedError(error.message, { cause: error }) : error
 }

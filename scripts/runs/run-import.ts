@@ -22,14 +22,11 @@ interface Importing extends Pick<Call, 'settings' | 'terminal'> {
 /** Imports a file, or resumes the unfinished import of the same one, and follows it to its end. */
 export async function runImport(importing: Importing): Promise<void> {
   const { settings, terminal, order } = importing
-  await previewImport(importing)
   const handed = await handIn(importing)
-  if (handed.before === 'finished') {
-    await handed.remove()
-    return await reportFinished({ ...importing, run: handed.run })
-  }
   let isStarted = false
   try {
+    await previewImport({ ...importing, handed })
+    if (handed.before === 'finished') return await reportFinished({ ...importing, run: handed.run })
     await runToEnd<typeof importFile>({
       settings,
       terminal,

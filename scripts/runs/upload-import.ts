@@ -1,6 +1,8 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { basename, join, relative } from 'node:path'
 import { randomUUID } from 'node:crypto'
+import { InvalidFileError, MappingError, UnreadableFileError } from '../../core/imports/errors.ts'
+import { RefusedError } from '../terminal/failures.ts'
 import { copyInput, fingerprintOf } from '../../core/imports/upload.ts'
 import { uploadPrefix, type ImportPlan } from '../../core/imports/plan.ts'
 import { readPlan, readRunNotes } from '../../core/imports/run-files.ts'
@@ -34,7 +36,9 @@ export async function handIn({
   const remove = () => rm(folder, { recursive: true, force: true })
   try {
     const { kind, columns, sendAgain } = order
-    const copied = await copyInput({ files: order, to: folder })
+    const copied = await copyInput({ files: order, to: folder }).catch((error: unknown) => {
+      throw toRefusal(error)
+    })
     const mode = billing.testMode ? 'test' : 'live'
     const what = { kind, columns, sendAgain, workspace: billing.workspace, mode } as const
     const fingerprint = await fingerprintOf({ folder, copied, ...what })
@@ -52,6 +56,15 @@ export async function handIn({
     await remove()
     throw error
   }
+}
+
+export function toRefusal(error: unknown): unknown {
+  const { code, path } = error as NodeJS.ErrnoException
+  if (code === 'ENOENT' || code === 'EACCES' || code === 'EISDIR')
+    return new RefusedError(`${path} cannot be read (${code}).`, { cause: error })
+  const isOurs =
+    error instanceof UnreadableFileError || error instanceof MappingError || error instanceof InvalidFileError
+  return isOurs ? new RefusedError(error.message, { cause: error }) : error
 }
 
 async function findRun(options: {

@@ -14,6 +14,7 @@ export type DateReading =
 const yearFirst = /^(\d{4})([-/.])(\d{1,2})\2(\d{1,2})$/
 const yearLast = /^(\d{1,2})([-/.])(\d{1,2})\2(\d{4})$/
 const midnight = /[T ]0{1,2}:00(:00(\.0+)?)?(Z|[+-]\d\d:?\d\d)?$/
+const localTime = /[T ]\d{1,2}:\d\d(:\d\d(\.\d+)?)?$/
 
 /** Reads a calendar date that exists. Without `order`, a text that reads as two days has two readings. */
 export function readDate(cell: string, order?: DateOrder): DateReading {
@@ -21,7 +22,7 @@ export function readDate(cell: string, order?: DateOrder): DateReading {
   const first = yearFirst.exec(text)
   if (first !== null) return existing(toDate(first[1], first[3], first[4]))
   const last = yearLast.exec(text)
-  if (last === null) return explain(text)
+  if (last === null) return explain(text, order)
   const [, day, , month, year] = last
   const days = { dmy: toDate(year, month, day), mdy: toDate(year, day, month) }
   if (order === 'ymd') return { message: 'is not a date that begins with the year' }
@@ -51,10 +52,23 @@ function existing(date: string, swapped = ''): DateReading {
   return isDate(swapped) ? { message: nonexistent, fix: swapped } : { message: nonexistent }
 }
 
-function explain(text: string): Unreadable {
-  const withoutTime = text.replace(midnight, '')
+function explain(text: string, order: DateOrder | undefined): Unreadable {
+  const withoutTime = text.replace(midnight, '').replace(localTime, '')
   if (withoutTime !== text) return { message: 'has a time, but the field is a date', fix: withoutTime }
   if (/^\d{1,2}[-/.]\d{1,2}[-/.]\d{2}$/.test(text))
     return { message: 'has a year of two digits. Write the year with four digits' }
-  return { message: 'is not a date such as 2026-03-25' }
+  const day = dayOf(text)
+  if (day !== undefined)
+    return {
+      message: 'is the number of a day, as spreadsheets store dates',
+      fix: writeDate(day, order ?? 'ymd'),
+    }
+  return { message: `is not a date such as ${writeDate('2026-03-25', order ?? 'ymd')}` }
+}
+
+/** The day of a spreadsheet's day number, for the years 1990 to 2100; other numbers are no typos of dates. */
+function dayOf(text: string): string | undefined {
+  const days = /^\d{5}(?:[.,]0+)?$/.test(text) ? Number.parseInt(text, 10) : 0
+  if (days < 32_874 || days > 73_415) return undefined
+  return new Date(Date.UTC(1899, 11, 30) + days * 86_400_000).toISOString().slice(0, 10)
 }

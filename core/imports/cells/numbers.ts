@@ -61,14 +61,14 @@ const patterns = { ',': patternOf(',', '.'), '.': patternOf('.', ',') }
 export const withMark = (number: string, mark: DecimalMark): string => number.replace('.', mark)
 
 /** Decoration around numbers in spreadsheets. */
-const decoration = /[$€\s'’]|CLP|COP|MXN|USD|UF/giu
+const decoration = /[$€%\s'’]|CLP|COP|MXN|USD|UF/giu
 
 function explain(text: string, decimal: DecimalMark | undefined): Unreadable {
   const accounting = /^\((.+)\)$/.exec(text)?.[1]
   const bare = (accounting === undefined ? text : `-${accounting}`).replace(decoration, '')
   const marks = decimal === undefined ? (['.', ','] as const) : [decimal]
   if (bare !== text && marks.some((mark) => readWith(bare, mark) !== undefined))
-    return { message: 'is not a plain number', fix: bare }
+    return { message: text.includes('%') ? 'has a percent sign' : 'is not a plain number', fix: bare }
   if (decimal !== undefined && readWith(text, other[decimal]) !== undefined)
     return { message: `is not a number with a decimal ${decimal === ',' ? 'comma' : 'point'}` }
   return { message: 'is not a number' }
@@ -83,7 +83,7 @@ export const isScientific = (text: string): boolean => /^\s*[+-]?\d([.,]\d+)?E\+
 export function explainScientific(text: string): Unreadable {
   const reading = new Big(text.trim().replace(',', '.').replace(/^\+/, '')).toFixed()
   return {
-    message: `is in scientific notation: it reads as ${reading}, but its last digits may have been dropped. Format the column as plain numbers in the spreadsheet and save the file again`,
+    message: `is in scientific notation: it reads as ${reading}, but its last digits may have been dropped. Format the column as plain numbers in the spreadsheet (as text, if they have more than 15 digits) and save the file again`,
     ambiguous: true,
   }
 }

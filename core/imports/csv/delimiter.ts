@@ -4,12 +4,12 @@ import { createRowScanner } from './scanner.ts'
 const delimiters = ['\t', ';', '|', ','] as const
 export type Delimiter = (typeof delimiters)[number]
 
-/** Rows that are compared with the header. */
+/** Rows that are compared. */
 const sampleRows = 50
 
 /**
- * The delimiter of a file, from its beginning: the one under which most rows have as many cells as the header, then
- * the one with more columns. A file of one column has none; it gets a comma.
+ * The delimiter of a file, from its beginning: the one under which most rows have the same number of cells, then the
+ * one with more columns. A title above the header may have fewer. A file of one column has none; it gets a comma.
  */
 export function detectDelimiter(start: string): Delimiter {
   const candidates = delimiters
@@ -23,10 +23,16 @@ function measure({ start, delimiter }: { start: string; delimiter: Delimiter }) 
   const scanner = createRowScanner({ delimiter })
   const { rows } = scanner.push(start)
   // A header alone may have no line end.
-  const [columns = 1, ...others] = (rows.length > 0 ? rows : scanner.end().rows)
+  const lengths = (rows.length > 0 ? rows : scanner.end().rows)
     .filter(({ cells }) => cells.length > 1 || cells[0] !== '')
-    .slice(0, sampleRows + 1)
+    .slice(0, sampleRows)
     .map(({ cells }) => cells.length)
-  const alike = others.filter((cells) => cells === columns).length
-  return { columns, share: others.length === 0 ? 1 : alike / others.length }
+  const alike = Map.groupBy(
+    lengths.filter((length) => length > 1),
+    (length) => length,
+  )
+  const [[columns, { length: count }] = [1, { length: 0 }]] = [...alike].toSorted(
+    ([, a], [, b]) => b.length - a.length,
+  )
+  return { columns, share: count / lengths.length }
 }

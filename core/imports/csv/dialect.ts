@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { basename } from 'node:path'
 import { UnreadableFileError } from '../errors.ts'
+import { shownName } from '../file-name.ts'
 import { refuseLarge } from '../file-size.ts'
 import { detectDelimiter, type Delimiter } from './delimiter.ts'
 import { notCsvReason } from './sniff-file-type.ts'
@@ -14,6 +14,8 @@ export interface Dialect {
   encoding: Encoding
   bom: boolean
   lineEnd: '\n' | '\r\n' | '\r'
+  /** The first line is `sep=;`, which spreadsheets obey and do not show. */
+  hasSeparatorLine?: true
 }
 
 /** Enough for the header and some hundred rows, and for the first entries of a zip archive. */
@@ -25,7 +27,7 @@ const startBytes = 65_536
  * @throws {UnreadableFileError} if it is empty or not a CSV file
  */
 export async function detectDialect(path: string): Promise<Dialect> {
-  const name = basename(path)
+  const name = shownName(path)
   const start = await readStart(path)
   const reason = notCsvReason(start)
   if (reason !== undefined) throw new UnreadableFileError(`${name} ${reason}`)
@@ -35,9 +37,13 @@ export async function detectDialect(path: string): Promise<Dialect> {
   const text = new TextDecoder(encoding).decode(start)
   if (text.trim() === '')
     throw new UnreadableFileError(`${name} is empty. It needs a header and at least one row.`)
-  const lineEnd = /\r\n|\n|\r/.exec(text)?.[0] as Dialect['lineEnd'] | undefined
-  return { delimiter: detectDelimiter(text), encoding, bom, lineEnd: lineEnd ?? '\n' }
+  const lineEnd = (/\r\n|\n|\r/.exec(text)?.[0] ?? '\n') as Dialect['lineEnd']
+  const separator = separatorLine.exec(text)?.[1] as Delimiter | undefined
+  if (separator === undefined) return { delimiter: detectDelimiter(text), encoding, bom, lineEnd }
+  return { delimiter: separator, encoding, bom, lineEnd, hasSeparatorLine: true }
 }
+
+const separatorLine = /^"?sep=([,;|\t])"?[\r\n]/i
 
 async function readStart(path: string): Promise<Buffer> {
   try {

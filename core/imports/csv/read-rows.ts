@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { basename } from 'node:path'
 import { UnreadableFileError } from '../errors.ts'
+import { shownName } from '../file-name.ts'
 import type { Dialect } from './dialect.ts'
 import { createRowScanner, type Scanned, type SourceRow } from './scanner.ts'
 
@@ -8,7 +9,8 @@ import { createRowScanner, type Scanned, type SourceRow } from './scanner.ts'
 export const mostRows = 1_048_575
 
 /**
- * The rows of a file, its header included and blank rows left out, one chunk at a time in memory.
+ * The rows of a file, its header included and blank rows left out, one chunk at a time in memory. Rows are counted as
+ * the spreadsheet shows them.
  * @throws {UnreadableFileError} if a row cannot be told from the next, or there are more than `mostRows`
  */
 export async function* readRows({
@@ -18,25 +20,29 @@ export async function* readRows({
   path: string
   dialect: Dialect
 }): AsyncGenerator<SourceRow> {
-  const name = basename(path)
+  const name = shownName(path)
   const decoder = new TextDecoder(dialect.encoding)
   const scanner = createRowScanner({ delimiter: dialect.delimiter })
-  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>)
-    yield* checked(name, scanner.push(decoder.decode(chunk, { stream: true })))
-  yield* checked(name, scanner.push(decoder.decode()))
-  yield* checked(name, scanner.end())
-}
-
-function* checked(name: string, { rows, failed }: Scanned): Generator<SourceRow> {
-  for (const row of rows) {
-    if (row.row > mostRows + 1)
-      throw new UnreadableFileError(
-        `${name} has more than ${mostRows.toLocaleString('en')} rows, the most that a spreadsheet can show. Split it into several files.`,
-      )
-    if (row.cells.some((cell) => cell.trim() !== '')) yield row
+  // The lines of a converted workbook are those of a text that its owner never sees.
+  const hasLines = name === basename(path)
+  const take = function* ({ rows, failed }: Scanned): Generator<SourceRow> {
+    for (const found of rows) {
+      const row = dialect.hasSeparatorLine ? found.row - 1 : found.row
+      if (row === 0) continue
+      if (row > mostRows + 1)
+        throw new UnreadableFileError(
+          `${name} has more than ${mostRows.toLocaleString('en')} rows, the most that a spreadsheet can show. Split it into several files.`,
+        )
+      const { line, cells } = found
+      if (cells.some((cell) => cell.trim() !== '')) yield { row, line: hasLines ? line : row, cells }
+    }
+    if (failed !== undefined)
+      throw new UnreadableFileError(`${name}, ${placeOf(failed)} ${reasons[failed.why]}`)
   }
-  if (failed !== undefined)
-    throw new UnreadableFileError(`${name}, ${placeOf(failed)} ${reasons[failed.why]}`)
+  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>)
+    yield* take(scanner.push(decoder.decode(chunk, { stream: true })))
+  yield* take(scanner.push(decoder.decode()))
+  yield* take(scanner.end())
 }
 
 const reasons: Readonly<Record<NonNullable<Scanned['failed']>['why'], string>> = {

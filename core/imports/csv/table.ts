@@ -1,6 +1,6 @@
-import { basename } from 'node:path'
 import { unguardFormula } from '../../tables/formula-guard.ts'
 import { UnreadableFileError } from '../errors.ts'
+import { shownName } from '../file-name.ts'
 import { type Dialect, detectDialect } from './dialect.ts'
 import { readRows } from './read-rows.ts'
 import type { SourceRow } from './scanner.ts'
@@ -9,7 +9,13 @@ import type { SourceRow } from './scanner.ts'
 export interface Table {
   dialect: Dialect
   header: readonly string[]
-  /** Cells that would run as a formula have a `'` in front, which is removed. */
+  /** As the spreadsheet counts. */
+  headerRow: number
+  skipRows: readonly number[]
+  /**
+   * Cells that would run as a formula have a `'` in front, which is removed: in result files and in exports for
+   * spreadsheets. The latter have `;` and a byte order mark; a spreadsheet that saves one keeps at least the `;`.
+   */
   guarded: boolean
 }
 
@@ -19,43 +25,69 @@ export const resultColumns = ['_row', '_status', '_id', '_error', '_sent_at', '_
 /** Far more than the fields and lines of one change; each column is looked up among all of them. */
 const mostColumns = 2_000
 
+export interface TableOptions {
+  /** By default, the first row that is not blank. Rows above it are not read. */
+  headerRow?: number | undefined
+  skipRows?: readonly (number | 'hidden')[] | undefined
+}
+
 /**
- * Detects how a file is written, and reads its header.
+ * Detects how a file is written, and reads its header. A result file has its header in row 1 and no rows to skip,
+ * whatever the options for the file that it came from.
  * @throws {UnreadableFileError} if it is not a table with a header and at least one row
  */
-export async function openTable(path: string): Promise<Table> {
+export async function openTable(
+  path: string,
+  { headerRow, skipRows = [] }: TableOptions = {},
+): Promise<Table> {
+  const name = shownName(path)
   const dialect = await detectDialect(path)
-  let header: readonly string[] | undefined
-  for await (const { cells } of readRows({ path, dialect })) {
-    if (header !== undefined) {
-      const guarded = isGuarded(dialect, header)
-      return { dialect, guarded, header: guarded ? header.map(unguardFormula) : header }
+  let header: SourceRow | undefined
+  let isResult = false
+  for await (const row of readRows({ path, dialect })) {
+    if (header === undefined) {
+      isResult = isResultFile(row.cells)
+      if (!isResult && row.row < (headerRow ?? 1)) continue
+      if (!isResult && row.row > (headerRow ?? Infinity)) break
+      header = row
+      if (header.cells.length > mostColumns)
+        throw new UnreadableFileError(
+          `${name} has ${header.cells.length.toLocaleString('en')} columns; the limit is ${mostColumns.toLocaleString('en')}. Remove the columns that you do not import.`,
+        )
+      continue
     }
-    header = cells
-    if (header.length > mostColumns)
-      throw new UnreadableFileError(
-        `${basename(path)} has ${header.length.toLocaleString('en')} columns; the limit is ${mostColumns.toLocaleString('en')}. Remove the columns that you do not import.`,
-      )
+    const guarded = dialect.delimiter === ';' || dialect.bom || isResult
+    return {
+      dialect,
+      guarded,
+      header: guarded ? header.cells.map(unguardFormula) : header.cells,
+      headerRow: header.row,
+      skipRows: isResult ? [] : skipRows.filter((row) => row !== 'hidden'),
+    }
   }
+  if (header === undefined && headerRow !== undefined)
+    throw new UnreadableFileError(
+      `${name}: row ${headerRow} is empty, so it cannot be the header. Change --header-row.`,
+    )
   throw new UnreadableFileError(
-    `${basename(path)} has a header but no rows. It needs at least one row below the header.`,
+    `${name} has a header but no rows. It needs at least one row below the header.`,
   )
 }
 
-/**
- * Result files and exports for spreadsheets are guarded against formulas. The latter have `;` and a byte order mark;
- * a spreadsheet that saves one keeps at least the `;`.
- */
-function isGuarded({ delimiter, bom }: Dialect, header: readonly string[]): boolean {
+/** Whether a header is that of a result file. */
+function isResultFile(header: readonly string[]): boolean {
   const names = new Set(header.map((column) => column.trim()))
-  return delimiter === ';' || bom || (names.has('_row') && names.has('_error'))
+  return names.has('_row') && names.has('_error')
 }
 
-/** The rows below the header, without blank ones. */
-export async function* readTable(path: string, { dialect, guarded }: Table): AsyncGenerator<SourceRow> {
-  let isHeader = true
+/** The rows below the header, without blank and skipped ones. */
+export async function* readTable(
+  path: string,
+  { dialect, guarded, headerRow, skipRows }: Table,
+): AsyncGenerator<SourceRow> {
+  const skipped = new Set(skipRows)
   for await (const row of readRows({ path, dialect })) {
-    if (!isHeader) yield guarded ? { ...row, cells: row.cells.map(unguardFormula) } : row
-    isHeader = false
+    if (row.row <= headerRow || skipped.has(row.row)) continue
+    yield guarded ? { ...row, cells: row.cells.map(unguardFormula) } : row
   }
 }

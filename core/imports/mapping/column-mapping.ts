@@ -68,6 +68,13 @@ export function mapColumns(options: ColumnMappingOptions): ColumnMapping {
   }
 }
 
+/** How many cells of a row are names of columns that can be mapped. */
+export const countMapped = ({ kind, mapping }: ColumnMappingOptions, cells: readonly string[]): number => {
+  const mapped = new Set(Object.keys(mapping.columns ?? {}).map(plain))
+  return cells.filter((cell) => mapped.has(plain(cell)) || toTarget({ kind, name: cell }) !== undefined)
+    .length
+}
+
 type Place = { target: FieldTarget } | { ignored: IgnoredColumn } | { problem: Problem } | { unnamed: true }
 
 /** Prepared once for a header: a file may have 2,000 columns, and a mapping as many names. */

@@ -1,8 +1,8 @@
-import { basename } from 'node:path'
 import { createNearestName } from '../../tables/nearest-name.ts'
 import { detectDialect } from '../csv/dialect.ts'
 import { placeOf, readRows } from '../csv/read-rows.ts'
 import { MappingError } from '../errors.ts'
+import { shownName } from '../file-name.ts'
 import { refuseLarge } from '../file-size.ts'
 import type { Fault } from '../problems.ts'
 
@@ -18,7 +18,7 @@ const mostEntries = 100_000
  * @throws {UnreadableFileError} if it is not a CSV file, or too large
  */
 export async function readLookup(path: string): Promise<Lookup> {
-  const name = basename(path)
+  const name = shownName(path)
   await refuseLarge(path, 'lookup')
   const entries = new Map<string, { theirs: string; ours: string }>()
   for await (const { cells, ...place } of readRows({ path, dialect: await detectDialect(path) })) {

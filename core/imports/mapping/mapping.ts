@@ -26,6 +26,12 @@ const mappingSchema = z.strictObject({
   locale: z.string().optional(),
   decimal: z.enum([',', '.']).optional(),
   dates: z.enum(dateOrders).optional(),
+  /** Of a workbook; the first visible sheet by default. */
+  sheet: z.string().optional(),
+  /** The row with the names of the columns; rows above it are not read. */
+  headerRow: z.int().min(1).optional(),
+  /** Rows that are not read, such as a total below the others; `hidden` in a workbook: all hidden rows. */
+  skipRows: z.array(z.union([z.int().min(1), z.literal('hidden')])).optional(),
 })
 export type Mapping = z.infer<typeof mappingSchema>
 
@@ -84,6 +90,9 @@ export interface MappingOptions {
   locale?: string | undefined
   decimal?: string | undefined
   dates?: string | undefined
+  sheet?: string | undefined
+  headerRow?: number | undefined
+  skipRows?: readonly (number | 'hidden')[] | undefined
 }
 
 /** A mapping from the options of a command line. @throws {MappingError} */
@@ -92,14 +101,14 @@ export function toMapping({
   map = [],
   set = [],
   lookup = [],
-  ...conventions
+  ...reading
 }: MappingOptions): Mapping {
   // A locale on the command line overrides a stored mark or order.
-  const stored = conventions.locale === undefined ? base : { ...base, decimal: undefined, dates: undefined }
+  const stored = reading.locale === undefined ? base : { ...base, decimal: undefined, dates: undefined }
   const columns = Object.entries(pairs('--map', map)).map(([theirs, ours]) => [theirs, ours || null])
   return parseMapping({
     ...stored,
-    ...Object.fromEntries(Object.entries(conventions).filter(([, value]) => value !== undefined)),
+    ...Object.fromEntries(Object.entries(reading).filter(([, value]) => value !== undefined)),
     columns: { ...base.columns, ...Object.fromEntries(columns) },
     set: { ...base.set, ...pairs('--set', set) },
     lookups: { ...base.lookups, ...pairs('--lookup', lookup) },

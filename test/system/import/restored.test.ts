@@ -160,7 +160,7 @@ test(
     truncateSync(copy, text.split('\n').slice(0, 21).join('\n').length + 1)
     await expect(run.result()).rejects.toMatchObject({
       cause: {
-        message: expect.stringContaining('is not what it was: it was cut short or changed') as string,
+        message: expect.stringContaining('is damaged: it was truncated or changed') as string,
       },
     })
     expect(timesOf(world, 'retentions', 30)).toEqual(once(30).map(() => 0))
@@ -191,7 +191,7 @@ test(
     const second = await startImport({ client, world, input: { kind: 'addons', ...quick, file: longer } })
     await expect(second.result()).rejects.toMatchObject({
       cause: {
-        message: expect.stringContaining(`5 of 31 rows are in the run ${first.workflowId}`) as string,
+        message: expect.stringContaining(`5 of 31 rows belong to the run ${first.workflowId}`) as string,
       },
     })
     expect(timesOf(world, 'addons', 31).filter((times) => times > 1)).toEqual([])
@@ -249,7 +249,7 @@ test(
     const third = await start(5)
     await expect(third.result()).rejects.toMatchObject({
       cause: {
-        message: expect.stringContaining(`5 of 5 rows are in the run ${second.workflowId}`) as string,
+        message: expect.stringContaining(`5 of 5 rows belong to the run ${second.workflowId}`) as string,
       },
     })
     expect(timesOf(world, 'addons', 7)).toEqual(once(7))

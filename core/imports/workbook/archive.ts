@@ -1,0 +1,61 @@
+import type { Readable } from 'node:stream'
+import { type Entry, openPromise } from 'yauzl'
+import { UnreadableFileError } from '../errors.ts'
+
+/** Far more than any workbook has: a sheet each, and its drawings, comments and images. */
+const mostEntries = 10_000
+
+/** The parts of an .xlsx file, which is a zip archive, by their path in it. */
+export interface Archive {
+  has(path: string): boolean
+  /** Inflates a part. Fails if it becomes larger than `mostBytes`, whatever size the archive claims. */
+  read(path: string, mostBytes: number): AsyncGenerator<Buffer>
+  close(): void
+}
+
+/** @throws {UnreadableFileError} if the archive is damaged */
+export async function openArchive(path: string, name: string): Promise<Archive> {
+  const damaged = (cause: unknown) =>
+    new UnreadableFileError(`${name} is damaged: ${(cause as Error).message}. Save it again as .xlsx.`, {
+      cause,
+    })
+  const zip = await openPromise(path, { autoClose: false, lazyEntries: true }).catch((error: unknown) => {
+    throw damaged(error)
+  })
+  const entries = new Map<string, Entry>()
+  try {
+    for await (const entry of zip.eachEntry()) {
+      entries.set(entry.fileName, entry)
+      if (entries.size > mostEntries) throw new Error('it has too many parts')
+    }
+  } catch (error) {
+    zip.close()
+    throw damaged(error)
+  }
+  return {
+    has: (part) => entries.has(part),
+    async *read(part, mostBytes) {
+      const entry = entries.get(part)
+      if (entry === undefined) throw damaged(new Error(`it has no ${part}`))
+      let bytes = 0
+      const chunks: Readable = await zip.openReadStreamPromise(entry).catch((error: unknown) => {
+        throw damaged(error)
+      })
+      try {
+        for await (const chunk of chunks as AsyncIterable<Buffer>) {
+          bytes += chunk.length
+          if (bytes > mostBytes)
+            throw new UnreadableFileError(
+              `${name} is too large: ${part} has more than ${(mostBytes / 1024 ** 2).toLocaleString('en')} MB. Split the sheet into several files, or save it as "CSV UTF-8".`,
+            )
+          yield chunk
+        }
+      } catch (error) {
+        throw error instanceof UnreadableFileError ? error : damaged(error)
+      } finally {
+        chunks.destroy()
+      }
+    },
+    close: () => zip.close(),
+  }
+}

@@ -1,0 +1,64 @@
+import { SaxesParser } from 'saxes'
+import { UnreadableFileError } from '../errors.ts'
+
+export type Attributes = Readonly<Record<string, string>>
+
+/** Receives the elements of a document, by their names without a namespace prefix. */
+export interface ElementHandler {
+  open?(element: string, attributes: Attributes): void
+  /** `text`: all text directly inside the element. */
+  close?(element: string, text: string): void
+}
+
+/** No tag or text of a workbook is longer; a longer one would have to be held in memory. */
+const longestPiece = 1_000_000
+
+/**
+ * Parses XML as it arrives, and yields what the handler emits. Entities of a document type are never expanded: a
+ * workbook has no document type, and one with it is refused.
+ * @throws {UnreadableFileError}
+ */
+export async function* readXml<T>(
+  chunks: AsyncIterable<Buffer>,
+  name: string,
+  createHandler: (emit: (item: T) => void) => ElementHandler,
+): AsyncGenerator<T> {
+  const refuse = (reason: string): never => {
+    throw new UnreadableFileError(`${name} is damaged: ${reason}. Save it again as .xlsx.`)
+  }
+  let items: T[] = []
+  const handler = createHandler((item) => items.push(item))
+  const parser = new SaxesParser()
+  const texts: string[] = []
+  let sinceLastTag = 0
+  parser.on('error', (error) => refuse(error.message))
+  parser.on('doctype', () => refuse('it has a document type'))
+  parser.on('text', (text) => {
+    if (texts.length > 0) texts[texts.length - 1] += text
+  })
+  parser.on('cdata', (text) => {
+    if (texts.length > 0) texts[texts.length - 1] += text
+  })
+  parser.on('opentag', ({ name: tag, attributes }) => {
+    sinceLastTag = 0
+    texts.push('')
+    handler.open?.(withoutPrefix(tag), attributes)
+  })
+  parser.on('closetag', ({ name: tag }) => {
+    sinceLastTag = 0
+    handler.close?.(withoutPrefix(tag), texts.pop() ?? '')
+  })
+  const decoder = new TextDecoder('utf-8')
+  for await (const chunk of chunks) {
+    sinceLastTag += chunk.length
+    if (sinceLastTag > longestPiece) refuse('a part of it is longer than a million characters')
+    parser.write(decoder.decode(chunk, { stream: true }))
+    const ready = items
+    items = []
+    yield* ready
+  }
+  parser.write(decoder.decode()).close()
+  yield* items
+}
+
+const withoutPrefix = (name: string) => name.slice(name.indexOf(':') + 1)

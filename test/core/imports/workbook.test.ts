@@ -1,0 +1,338 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Zippable, strToU8 } from 'fflate'
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { readDate } from '../../../core/imports/cells/dates.ts'
+import { readNumber } from '../../../core/imports/cells/numbers.ts'
+import { checkFile, type FileCheck } from '../../../core/imports/check.ts'
+import type { ImportFile } from '../../../core/imports/open-file.ts'
+import { toSentence } from '../../../core/imports/problems.ts'
+import { writeResults } from '../../../core/imports/result-sheets.ts'
+import { stageFile } from '../../../core/imports/staging/stage.ts'
+import { copyInput } from '../../../core/imports/upload.ts'
+import { formatOf } from '../../../core/imports/workbook/number-format.ts'
+import { renderNumber } from '../../../core/imports/workbook/render.ts'
+import { bodiesOf, fileOf, temporaryFolder } from './csv-file.ts'
+import { type Cell, dayNumber, xlsxOf } from './xlsx-file.ts'
+
+const seed = 20261122
+
+/** Copies a workbook as an import does; gives the file that is read. */
+async function copied(
+  bytes: Uint8Array,
+  file: Partial<ImportFile> & Pick<ImportFile, 'kind'>,
+): Promise<ImportFile> {
+  const path = await fileOf(bytes, 'planilla.xlsx')
+  const to = await temporaryFolder()
+  const { mapping = {} } = file
+  const input = await copyInput({ files: { file: path, mapping }, to })
+  return { ...file, path: join(to, input.file) }
+}
+
+const check = async (bytes: Uint8Array, file: Partial<ImportFile> & Pick<ImportFile, 'kind'>) =>
+  checkFile(await copied(bytes, file))
+const sentences = ({ problems }: FileCheck) => problems.map(toSentence)
+
+const header = ['supplier', 'document', 'number', 'date', 'lines.1.name', 'lines.1.amount', 'tax_percent']
+const day = { value: dayNumber('2026-03-25'), style: 'date' } as const
+const row = (amount: Cell = 1500.5, rest: Cell[] = []): Cell[] => [
+  'sup_1',
+  7,
+  1,
+  day,
+  'Asesoría',
+  amount,
+  ...rest,
+]
+const body = (amount: string) =>
+  `{"supplier":"sup_1","document":7,"number":1,"date":"2026-03-25","lines":[{"name":"Asesoría","amount":${amount}}]}`
+const retentions = (amount: Cell, mapping = {}) =>
+  copied(xlsxOf([{ rows: [header, row(amount)] }]), { kind: 'retentions', mapping })
+
+describe('a workbook', () => {
+  test.each([[{}], [{ locale: 'es-CL' }], [{ locale: 'en-US' }]])(
+    'needs no locale for its numbers and dates, and any locale means the same: %j',
+    async (mapping) => {
+      for (const [amount, digits] of [
+        [1500.5, '1500.5'],
+        [45_890, '45890'],
+        [-1.5, '-1.5'],
+        ['0.30000000000000004', '0.3'],
+        ['14500.500000000002', '14500.5'],
+        [1e-7, '0.0000001'],
+      ] as const) {
+        const cell = { value: amount, style: 'money' } as const
+        expect(await bodiesOf(await retentions(cell, mapping))).toEqual([body(digits)])
+      }
+      // It has three decimals, so that without a locale a zero is added to what would have two readings.
+      const [written] = await bodiesOf(await retentions(45.123, mapping))
+      expect(JSON.parse(written ?? '')).toEqual(JSON.parse(body('45.123')))
+    },
+  )
+
+  test('has texts, truths, formulas with their results and rich texts', async () => {
+    const rich = '<is><r><t>Ase</t></r><r><t>soría_x000D_</t></r><rPh><t>x</t></rPh></is>'
+    const bytes = xlsxOf([
+      {
+        rows: [
+          [...header, 'lines.1.exempt'],
+          [
+            { xml: '<f>A1&amp;"x"</f><v>sup_1</v>', attributes: 't="str"' },
+            { value: 7, style: 'plain', formula: '3+4' },
+            1,
+            day,
+            { xml: rich, attributes: 't="inlineStr"' },
+            1,
+            undefined,
+            true,
+          ],
+        ],
+      },
+    ])
+    expect(await bodiesOf(await copied(bytes, { kind: 'retentions' }))).toEqual([
+      '{"supplier":"sup_1","document":7,"number":1,"date":"2026-03-25","lines":[{"name":"Asesoría\\r","amount":1,"exempt":true}]}',
+    ])
+  })
+
+  test('keeps its row numbers over blank and missing rows, and names itself in messages', async () => {
+    const bytes = xlsxOf([{ rows: [header, [], row('x'), row('y')], numbers: [1, 2, 5, 9] }])
+    const { file, problems } = await check(bytes, { kind: 'retentions' })
+    expect(file).toBe('planilla.xlsx')
+    expect(problems.map(toSentence)).toEqual([
+      'row 5, lines.1.amount: x is not a number',
+      'row 9, lines.1.amount: y is not a number',
+      'row 9, supplier, document, number: is the same retention as row 5',
+    ])
+  })
+
+  test('may count its days from 1904', async () => {
+    const bytes = xlsxOf(
+      [{ rows: [header, ['s', 7, 1, { value: day.value - 1462, style: 'date' }, 'x', 1]] }],
+      {
+        date1904: true,
+      },
+    )
+    expect(await bodiesOf(await copied(bytes, { kind: 'retentions' }))).toEqual([
+      expect.stringContaining('"date":"2026-03-25"'),
+    ])
+  })
+
+  test('is read from its first visible sheet, or from the one that is named', async () => {
+    const sheets = [
+      { name: 'Oculta', state: 'hidden', rows: [['x']] },
+      { name: 'Marzo', rows: [header, row(1)] },
+      { name: 'Abril', rows: [header, row(2)] },
+    ] as const
+    const bytes = xlsxOf(sheets)
+    expect(await bodiesOf(await copied(bytes, { kind: 'retentions' }))).toEqual([body('1')])
+    const file = { kind: 'retentions', mapping: { sheet: 'abril' } } as const
+    expect(await bodiesOf(await copied(bytes, file))).toEqual([body('2')])
+    await expect(copied(bytes, { ...file, mapping: { sheet: 'Abirl' } })).rejects.toMatchObject({
+      message: 'planilla.xlsx has no sheet Abirl. Did you mean Abril?',
+      withoutValues: 'planilla.xlsx has no sheet with the name given as --sheet.',
+    })
+  })
+
+  test('with 14,5% gets the suggestion 14,5; a day without its format gets the day', async () => {
+    const percent = { value: 0.145, style: 'percent' } as const
+    const bytes = xlsxOf([{ rows: [header, ['s', 7, 1, day.value, 'x', 1, percent]] }])
+    expect(sentences(await check(bytes, { kind: 'retentions', mapping: { locale: 'es-CL' } }))).toEqual([
+      'row 2, date: 46106 is the number of a day, as spreadsheets store dates; did you mean 25-03-2026?',
+      'row 2, tax_percent: 14,5% has a percent sign; did you mean 14,5?',
+    ])
+  })
+
+  test('with errors, uncalculated formulas, times and more digits than a spreadsheet keeps is refused, cell by cell', async () => {
+    const bytes = xlsxOf([
+      {
+        rows: [
+          header,
+          [
+            { xml: '<f>VLOOKUP(1,2)</f><v>#N/A</v>', attributes: 't="e"' },
+            7,
+            12_345_678_901_234_567_000,
+            { value: day.value + 0.6, style: 'dateTime' },
+            { xml: '<f>B1</f>' },
+            '#¡REF!',
+          ],
+        ],
+      },
+    ])
+    expect(sentences(await check(bytes, { kind: 'retentions', mapping: { locale: 'es-CL' } }))).toEqual([
+      'row 2, supplier: #N/A is an error of the spreadsheet. Fix its formula, or enter the value',
+      expect.stringMatching(/^row 2, number: 1,23456789012346E\+19 is in scientific notation/),
+      'row 2, date: 25-03-2026 14:24:00 has a time, but the field is a date; did you mean 25-03-2026?',
+      'row 2, lines.1.name: #NOT CALCULATED is a formula that no spreadsheet has calculated. Open the file in a spreadsheet and save it again',
+      'row 2, lines.1.amount: #¡REF! is an error of the spreadsheet. Fix its formula, or enter the value',
+    ])
+  })
+
+  test('with hidden rows is refused until they are shown or skipped', async () => {
+    const bytes = xlsxOf([{ rows: [header, row(1), ['s', 7, 2, day, 'x', 2], []], hidden: [2, 4] }])
+    await expect(copied(bytes, { kind: 'retentions' })).rejects.toThrow(
+      'planilla.xlsx has hidden rows, perhaps because of a filter (rows 2). Show them in the spreadsheet to import them, or leave them out with --skip-rows hidden.',
+    )
+    const mapping = { skipRows: ['hidden'] as 'hidden'[] }
+    const file = await copied(bytes, { kind: 'retentions', mapping })
+    expect((await checkFile(file)).totals).toMatchObject({ rows: 1, sums: { 'lines.amount': '2' } })
+  })
+
+  test('with cells that are merged over rows is refused; a merged title is none of them', async () => {
+    const rows = [['Retenciones'], header, row(1), row(2)]
+    const mapping = { headerRow: 2 }
+    const title = xlsxOf([{ rows: [['Retenciones'], header, row(1)], merges: ['A1:F1'] }])
+    expect(await bodiesOf(await copied(title, { kind: 'retentions', mapping }))).toEqual([body('1')])
+    await expect(
+      copied(xlsxOf([{ rows, merges: ['A1:F1', 'A3:A4'] }]), { kind: 'retentions', mapping }),
+    ).rejects.toThrow('planilla.xlsx has merged cells below its header (A3:A4). Unmerge them')
+  })
+
+  test('comes back as CSV whose rows mean the same under the same mapping, also behind guards', async () => {
+    const rows: Cell[][] = [
+      header,
+      ['=cmd', 7, 1, day, '-x', 45.123, 14.5],
+      ['sup 2', 7, 2, day, "'=1; 2", 1500.5],
+      ['sup 3', 7, 3, day, 'a\nb', -45_890],
+    ]
+    for (const mapping of [{}, { locale: 'es-CL' }, { locale: 'en-US' }]) {
+      const file = await copied(xlsxOf([{ rows }]), { kind: 'retentions', mapping })
+      const to = join(await temporaryFolder(), 'rejected.csv')
+      const results = [2, 3, 4].map((row) => ({
+        row,
+        status: 'rejected',
+        id: null,
+        error: 'no',
+        sentAt: null,
+        body: '{}',
+      }))
+      await writeResults({ ...file, sheet: 'rejected', results, to })
+      const again = { ...file, path: to }
+      expect(await bodiesOf(again)).toEqual(await bodiesOf(file))
+      expect(await readFile(to, 'utf8')).toMatch(/^\ufeffsupplier[,;]document/)
+    }
+  })
+})
+
+describe('a workbook that is hostile or damaged', () => {
+  const sheet = (xml: string) => ({ 'xl/worksheets/sheet1.xml': strToU8(xml) })
+  const rows = (xml: string) => sheet(`<worksheet><sheetData>${xml}</sheetData></worksheet>`)
+  const bomb = strToU8(`<worksheet><sheetData>${' '.repeat(2_000_000)}`)
+  test.each<[string, Zippable | Uint8Array, RegExp]>([
+    [
+      'no archive behind its first bytes',
+      strToU8('PK\u0003\u0004 and nothing'),
+      /is damaged: .*Save it again/,
+    ],
+    [
+      'no workbook inside',
+      xlsxOf([], { parts: { 'xl/workbook.xml': [strToU8(''), {}] } }),
+      /is damaged|no visible/,
+    ],
+    ['no sheet inside', xlsxOf([]), /has no visible sheet/],
+    ['XML that ends early', rows('<row r="1">').valueOf() as Zippable, /is damaged|has a header/],
+    [
+      'a document type with entities',
+      sheet('<!DOCTYPE x [<!ENTITY a "b">]><worksheet>&a;</worksheet>'),
+      /it has a document type/,
+    ],
+    ['an entity of its own', rows('<row r="1"><c t="str"><v>&a;</v></c></row>'), /undefined entity/],
+    ['a text of two megabytes', { 'xl/worksheets/sheet1.xml': bomb }, /longer than a million characters/],
+    ['rows out of order', rows('<row r="3"/><row r="2"/>'), /row 2 follows row 3/],
+    ['a row beyond the last', rows('<row r="9999999"/>'), /row 9999999 follows row 0/],
+    [
+      'a cell beyond 2,000 columns',
+      rows('<row r="1"><c r="XFD1"><v>1</v></c></row>'),
+      /more than 2,000 columns/,
+    ],
+  ])('with %s is refused with a sentence', async (_, parts, sentence) => {
+    const bytes = parts instanceof Uint8Array ? parts : xlsxOf([{ rows: [header, row()] }], { parts })
+    await expect(copied(bytes, { kind: 'retentions' })).rejects.toMatchObject({
+      name: 'UnreadableFileError',
+      message: expect.stringMatching(sentence) as string,
+    })
+  })
+
+  test('does not grow beyond a gigabyte by one long text in many cells', async () => {
+    const text = 'x'.repeat(32_000)
+    const cells = '<c t="s"><v>0</v></c>'.repeat(2_000)
+    const xml = `<worksheet><sheetData>${`<row>${cells}</row>`.repeat(20)}</sheetData></worksheet>`
+    const parts = {
+      'xl/worksheets/sheet1.xml': strToU8(xml),
+      'xl/sharedStrings.xml': strToU8(`<sst><si><t>${text}</t></si></sst>`),
+    }
+    await expect(copied(xlsxOf([{ rows: [] }], { parts }), { kind: 'retentions' })).rejects.toThrow(
+      'its cells have more than 1 GB',
+    )
+  }, 60_000)
+})
+
+test('a number of a workbook is read as the number that the spreadsheet shows, under any convention', () => {
+  const conventions = fc.constantFrom({}, { decimal: ',' as const }, { decimal: '.' as const })
+  const value = fc.tuple(fc.integer({ min: -(10 ** 9), max: 10 ** 9 }), fc.integer({ min: 0, max: 5 }))
+  fc.assert(
+    fc.property(value, conventions, ([whole, places], given) => {
+      const shown = whole / 10 ** places
+      // Arithmetic leaves noise behind the digits that are shown.
+      for (const stored of [shown, shown * (1 + Number.EPSILON)]) {
+        const text = renderNumber(stored, 'number', { ...given, is1904: false })
+        const reading = readNumber(text, 'decimal' in given ? given.decimal : undefined)
+        expect(reading).toHaveProperty('number')
+        expect('number' in reading && Number(reading.number)).toBe(Number(shown.toPrecision(15)) + 0)
+      }
+    }),
+    { seed },
+  )
+})
+
+test('every day of a workbook is read as that day, in any order', () => {
+  const orders = fc.constantFrom('dmy', 'mdy', 'ymd', undefined)
+  fc.assert(
+    fc.property(fc.integer({ min: 61, max: 2_958_465 }), orders, (number, dates) => {
+      const date = new Date(Date.UTC(1899, 11, 30) + number * 86_400_000).toISOString().slice(0, 10)
+      const text = renderNumber(number, 'date', { ...(dates && { dates }), is1904: false })
+      expect(readDate(text, dates)).toEqual({ date })
+    }),
+    { seed },
+  )
+  expect(renderNumber(1, 'date', { is1904: false })).toBe('1900-01-01')
+  expect(renderNumber(59, 'date', { is1904: false })).toBe('1900-02-28')
+  expect(renderNumber(0, 'date', { is1904: true })).toBe('1904-01-01')
+  expect(renderNumber(0.75, 'time', { is1904: false })).toBe('18:00:00')
+})
+
+test.each([
+  [14, undefined, 'date'],
+  [22, undefined, 'dateTime'],
+  [10, undefined, 'percent'],
+  [2, undefined, 'number'],
+  [164, '[$-340A]d" de "mmmm" de "yyyy', 'date'],
+  [164, 'mmm-yy', 'date'],
+  [164, 'mm:ss', 'time'],
+  [164, '[h]:mm', 'time'],
+  [164, '#,##0.00\\ "días hábiles"', 'number'],
+  [164, '[Red]-#,##0;[Blue]0%', 'number'],
+  [164, '_-[$$-340A]* #,##0_-', 'number'],
+  [164, '0.00%', 'percent'],
+  [164, 'General', 'number'],
+  [164, 'yyyy\\-mm\\-dd\\ hh:mm', 'dateTime'],
+])('the format %i %s shows a %s', (id, code, format) => {
+  expect(formatOf(id, new Map(code === undefined ? [] : [[id, code]]))).toBe(format)
+})
+
+test('a look-up in a workbook is read like one in CSV', async () => {
+  const path = await fileOf('RUT;document;number;date;lines.1.name\n76123456-7;7;1;2026-03-25;x\n')
+  const suppliers = await fileOf(xlsxOf([{ rows: [['76.123.456-7', 'sup_1']], hidden: [1] }]), 'rut.xlsx')
+  const mapping = { columns: { RUT: 'supplier' }, lookups: { supplier: suppliers } }
+  const to = await temporaryFolder()
+  const input = await copyInput({ files: { file: path, mapping }, to })
+  const { lookups } = JSON.parse(await readFile(join(to, input.mapping), 'utf8')) as typeof mapping
+  const file = {
+    kind: 'retentions',
+    path: join(to, input.file),
+    mapping: { ...mapping, lookups: { supplier: join(to, lookups.supplier) } },
+  } as const
+  const found = await checkFile(file)
+  const [change] = await Array.fromAsync(stageFile({ ...file, check: found, onInvalid: 'stop' }))
+  expect(change?.body['supplier']).toBe('sup_1')
+})
