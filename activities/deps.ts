@@ -3,21 +3,23 @@ import type { Billing } from '../core/billing/client.ts'
 import type { Destination } from '../core/destinations/destination.ts'
 import type { Identity } from '../core/runs/identity.ts'
 import type { State } from '../core/state/open.ts'
-import type { Receiver, Ui } from '../core/notifications/notification.ts'
-import type { ActivityObserver } from './activity-event.ts'
+import type { NotificationChannel, Ui } from '../core/notifications/notification.ts'
+import type { ReportCounts } from '../core/runs/view/counts.ts'
+import type { DestinationName } from '../core/destinations/names.ts'
+import type { ExportPlan } from '../core/exports/plan.ts'
 import type { SearchAttributeName } from '../core/runs/search-attributes.ts'
 
-/** What the worker gives its activities: the world, wired once at its start. */
+/** What the worker provides to its activities, wired once when it starts. */
 export interface ActivityDeps {
   billing: Billing
   state: State
-  /** Whom this worker serves; every run is checked against it. */
+  /** What this worker serves; every run is checked against it. */
   identity: Identity
   /** The data folder, absolute. */
   dataDir: string
   /** Other roots that a run may publish to (CONNECTOR_OUT_DIRS), absolute. */
   outDirs: readonly string[]
-  /** Of the whole process (BILLING_REQUESTS_PER_SECOND). */
+  /** Rate of the whole process (BILLING_REQUESTS_PER_SECOND). */
   requestsPerSecond: number
   /** Windows of one read in flight (BILLING_CONCURRENCY). */
   concurrency: number
@@ -25,34 +27,65 @@ export interface ActivityDeps {
   readLagMs: number
   /** How long a lost request may still take effect (BILLING_SETTLE_SECONDS). */
   settleMs: number
-  /** Whether this worker may send changes of a run: one that was started for another command does not wake it. */
+  /** Whether this worker may send changes of a run; a worker of one command may not resume the runs of another. */
   mayWrite: (workflowId: string) => boolean
   /** The secret that `--hash` replaces values with. */
   hashKey: string
-  /** What a manifest says it was made with. */
+  /** Versions for the manifests. */
   versions: Readonly<Record<string, string>>
   destinations: ReadonlyMap<string, Destination>
-  /** Who is told what people should know (NOTIFY_URL). */
-  receivers: readonly Receiver[]
-  /** The search attributes that the server has, asked for each run: it sets no others, and one failed look is only that run's. */
+  /** The channels to notify (NOTIFY_URL). */
+  channels: readonly NotificationChannel[]
+  /** The search attributes that the server has; called for each run, which sets no others. */
   searchAttributes: () => Promise<SearchAttributeName[]>
-  /** Where people see runs. */
+  /** The Temporal UI, for links to runs. */
   ui: Ui
   observer: ActivityObserver
   /**
-   * Waits, where `error` says that the service refuses the token, until its file holds another; whether it does then.
-   * Absent where a refused token ends the run at once.
+   * If `error` says that the service refuses the token, waits until its file has another one; resolves to whether it has.
+   * Absent if a refused token ends the run at once.
    *
-   * @throws the reason of the signal, where that was aborted meanwhile
+   * @throws the signal's reason if it is aborted in the meantime
    */
   awaitToken?:
     | ((error: unknown, options: { signal: AbortSignal; withinMs: number }) => Promise<boolean>)
     | undefined
-  /** The times of a schedule after `from`, up to `to` (ms since 1970), as Temporal reckons them for it as it is now. */
+  /** The times of a schedule after `from`, up to `to` (ms since 1970), as Temporal calculates them for its current definition. */
   scheduleTimes: (range: {
     client: Client
     scheduleId: string
     from: number
     to: number
   }) => Promise<number[]>
+}
+
+type Resource = ExportPlan['resources'][number]
+
+/** An event for metrics and logs: names, counts and verdicts, never a row. */
+export type ActivityEvent =
+  /** A segment of a read ended; `page` counts the responses of the whole read. */
+  | { type: 'read'; run: string; resource: Resource; page: number; records: number; verdict?: string }
+  | PublishedEvent
+  | { type: 'sent'; run: string; kind: string; ended: string; counts: ReportCounts }
+  | { type: 'ended'; run: string; verdict: string }
+
+export interface PublishedEvent {
+  type: 'published'
+  run: string
+  resource: Resource
+  destination: DestinationName
+  verdict: 'proven' | 'unproven'
+  records: number
+  ms: number
+  /** When the read began, in ms since 1970. */
+  readAt: number
+  /** Whether it covers the whole list, or all changes: not filtered, not capped. */
+  whole: boolean
+}
+
+/** Called by the activities for metrics and logs. It must not throw or take long. */
+export interface ActivityObserver {
+  /** Pages of a list were read, and their records written. */
+  onPage(step: { resource: Resource; pages: number; records: number }): void
+  onEvent(event: ActivityEvent): void
 }

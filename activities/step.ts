@@ -1,42 +1,44 @@
 import { Context, type Info } from '@temporalio/activity'
 import type { Client, WorkflowExecutionDescription, WorkflowHandle } from '@temporalio/client'
-import { WorkflowNotFoundError } from '@temporalio/common'
+import { ApplicationFailure, CancelledFailure, WorkflowNotFoundError } from '@temporalio/common'
 import { findExportStep } from '../core/exports/find-run.ts'
 import { findImport } from '../core/imports/run-files.ts'
 import { findRecovery } from '../core/recoveries/find-run.ts'
-import { InvalidInput } from '../core/runs/errors.ts'
+import { InvalidInput, UnwritableFolder } from '../core/runs/errors.ts'
+import { outwardMessage } from '../core/runs/outward-message.ts'
 import { knownRun, type RunRef } from '../core/runs/known-run.ts'
 import { takeLease } from '../core/runs/lease.ts'
 import type { ChangeRun } from '../core/runs/run-files.ts'
+import { toStateError } from '../core/state/errors.ts'
+import { isSystemError, refusalOf } from '../core/storage/system-errors.ts'
 import type { LeaseOwner } from '../core/state/leases.ts'
 import type { ActivityDeps } from './deps.ts'
-import { toFailure } from './failures.ts'
 
-/** How often a step heartbeats, which is also how soon it hears of a stop. */
+/** How often a step sends a heartbeat, which is also how soon it learns of a stop. */
 const heartbeatMs = 1_000
 
-/** One attempt of Temporal at a step: all that a step knows and needs of Temporal. */
+/** One attempt of a step: everything that a step needs from Temporal. */
 export interface StepContext {
-  /** The execution that the step belongs to, as the state knows an owner of leases. */
+  /** The workflow execution that the step belongs to; the owner of its leases. */
   owner: LeaseOwner
-  /** When the step was scheduled (ISO 8601): the same at every attempt. */
+  /** When the step was scheduled (ISO 8601); the same for every attempt. */
   scheduledAt: string
   taskQueue: string
-  /** Aborted when the step has to stop. */
+  /** Aborted when the step must stop. */
   signal: AbortSignal
   client: Client
-  /** The heartbeat of the attempt before this one; undefined at the first. */
+  /** The last heartbeat of the previous attempt; undefined for the first. */
   lastReport: unknown
-  /** Heartbeats with these details now and every second from now on. Until the first call, those of the last attempt are repeated. */
+  /** Sends a heartbeat with these details now and every second. Until the first call, the details of the last attempt are repeated. */
   report: (details: () => unknown) => void
   /**
-   * Takes leases for the execution, or for the run that it is a part of. Every step takes its own again: a run that was
-   * reset is another execution, and the one that took them has ended.
+   * Takes leases for the execution, or for the run that it is part of. Every step takes its leases again, because a run
+   * that was reset is another execution than the one that took them.
    *
-   * @throws {Busy} another run that has not ended holds one
+   * @throws {Busy} if another run that has not ended holds one
    */
   takeLeases: (leases: readonly string[], owner?: LeaseOwner) => Promise<void>
-  /** How a run that is active, this one or the one that it is a part of, learns whether another has ended. */
+  /** Tells whether another run has ended, from the point of view of `asker`: this run, or the one that it is part of. */
   isClosedTo: (asker: LeaseOwner) => (execution: LeaseOwner) => Promise<boolean>
 }
 
@@ -51,7 +53,7 @@ class TokenReplaced extends Error {
 
 type Run<Input> = Omit<Input, 'plan'> & RunRef
 
-/** Wraps the steps: heartbeat, cancellation and errors of each are handled here, and each finds its run here. */
+/** Wraps the steps: handles heartbeats, cancellation and errors, and finds the run of each step. */
 export function createSteps(
   deps: Pick<ActivityDeps, 'dataDir' | 'outDirs' | 'identity' | 'state' | 'awaitToken'>,
 ) {
@@ -59,13 +61,13 @@ export function createSteps(
     <Input extends unknown[], Result>(work: (context: StepContext, ...input: Input) => Promise<Result>) =>
     async (...input: Input): Promise<Result> => {
       try {
-        return await beating(deps, (context) => work(context, ...input))
+        return await withHeartbeat(deps, (context) => work(context, ...input))
       } catch (error) {
         throw toFailure(error, deps)
       }
     }
 
-  /** A step of a run: its input names the run, and the step gets the plan that lies in the run's folder. */
+  /** A step of a run: its input names the run, and the step gets the plan from the run's folder. */
   const ofRun =
     <Plan>(find: (run: string, input: unknown) => Promise<Plan | undefined>) =>
     <Input extends { plan: Plan }, Result>(work: (context: StepContext, input: Input) => Promise<Result>) =>
@@ -79,14 +81,14 @@ export function createSteps(
     ofExport: ofRun((run, input) => findExportStep(deps, { run, input })),
     ofImport: ofRun((run) => findImport(deps, run)),
     ofRecovery: ofRun((run) => findRecovery(deps, run)),
-    /** Of either: no two of them have the same name. */
+    /** For imports and recoveries: their names never collide. */
     ofChanges: ofRun<ChangeRun>(
       async (run) => (await findImport(deps, run)) ?? (await findRecovery(deps, run)),
     ),
   }
 }
 
-async function beating<T>(
+async function withHeartbeat<T>(
   { state, awaitToken }: Pick<ActivityDeps, 'state' | 'awaitToken'>,
   work: (context: StepContext) => Promise<T>,
 ): Promise<T> {
@@ -129,16 +131,17 @@ const remainingMs = ({ startToCloseTimeoutMs, currentAttemptScheduledTimestampMs
   currentAttemptScheduledTimestampMs + startToCloseTimeoutMs - Date.now() - 10_000
 
 function ownerOf({ workflowExecution }: Info): LeaseOwner {
-  // What it keeps would lie under no name at all.
-  if (workflowExecution === undefined) throw new InvalidInput('This step is part of a workflow: start that.')
+  // Without a workflow, its files and leases would have no name.
+  if (workflowExecution === undefined)
+    throw new InvalidInput('This step is part of a workflow. Start the workflow instead.')
   const { workflowId, runId } = workflowExecution
   return { workflowId, runId }
 }
 
 /**
- * Whether a run has ended. One that Temporal has forgotten (retention, a new server) has; one that was reset or
- * continued has not while its successor runs. Of one workflow id a single execution runs at a time: if that is the
- * asker itself, all before it have ended.
+ * Whether a run has ended. A run that Temporal no longer has (retention, a new server) has ended; a run that was reset or
+ * continued has not ended while its successor runs. Only one execution of a workflow id runs at a time: if that is the
+ * asker, all earlier ones have ended.
  */
 export async function hasEnded(options: {
   client: Pick<Client, 'workflow'>
@@ -152,11 +155,11 @@ export async function hasEnded(options: {
   if (workflowId === asker.workflowId) return true
   const last = await describe(client.workflow.getHandle(workflowId))
   if (last === undefined || !isOpen(last)) return true
-  // The first of a long chain may be forgotten while its last one runs: its id is the chain's.
+  // Temporal may have deleted the first execution of a long chain while the last one runs; its run id identifies the chain.
   return chainOf(last) !== (noted === undefined ? runId : chainOf(noted))
 }
 
-/** Undefined where Temporal does not know it. */
+/** Undefined if Temporal does not have it. */
 async function describe(
   handle: Pick<WorkflowHandle, 'describe'>,
 ): Promise<WorkflowExecutionDescription | undefined> {
@@ -171,5 +174,25 @@ async function describe(
 const isOpen = ({ status }: WorkflowExecutionDescription) =>
   status.name === 'RUNNING' || status.name === 'PAUSED'
 
-/** What a reset, a retry and a continuation have in common with the run that they came of. */
+/** The id that a reset, a retry and a continuation share with the original run. */
 const chainOf = ({ raw }: WorkflowExecutionDescription) => raw.workflowExecutionInfo?.firstRunId
+
+/**
+ * Converts a step's error for Temporal. An error with `retryable: false` ends the run with its own message, and so does a
+ * disk that cannot be written, because waiting fixes neither; all others are retried. Only the name and the outward
+ * message leave the worker: no rows, no messages of the service, no token.
+ */
+export function toFailure(thrown: unknown, { dataDir }: { dataDir: string }): Error {
+  if (thrown instanceof ApplicationFailure || thrown instanceof CancelledFailure) return thrown
+  const error = translate(thrown, dataDir)
+  if (!(error instanceof Error))
+    return ApplicationFailure.create({ message: String(error), type: 'Unexpected' })
+  const nonRetryable = 'retryable' in error && error.retryable === false
+  return ApplicationFailure.create({ message: outwardMessage(error), type: error.name, nonRetryable })
+}
+
+function translate(error: unknown, dataDir: string): unknown {
+  if (!isSystemError(error)) return toStateError({ file: dataDir, cause: error })
+  const why = refusalOf(error)
+  return why === undefined ? error : new UnwritableFolder({ dataDir, why, cause: error })
+}

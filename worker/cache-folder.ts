@@ -3,35 +3,35 @@ import { homedir } from 'node:os'
 import { dirname, isAbsolute, join } from 'node:path'
 import { shell } from '../core/runs/view/shell.ts'
 
-/** Other users can write where code that this process would run is kept; nothing was read from it. */
+/** Other users can write to the folder with code that this process would run; nothing was read from it. */
 export class CacheFolderError extends Error {
   override readonly name = 'CacheFolderError'
   readonly exitCode = 2
   readonly hint: string
   constructor({ folder, reason, fix }: { folder: string; reason: string; fix: string }) {
-    super(`The cache folder ${folder} holds code to run, and ${reason}.`)
-    this.hint = `${fix}, or set XDG_CACHE_HOME to a folder that only you can write.`
+    super(`The cache folder ${folder} contains code to run, but ${reason}.`)
+    this.hint = `${fix}, or set XDG_CACHE_HOME to a folder that only you can write to.`
   }
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Where what can be made again is kept: in `XDG_CACHE_HOME` if that is absolute, as its standard demands, else in `~/.cache`. */
+/** The cache folder: in `XDG_CACHE_HOME` if that is absolute, as its standard requires, else in `~/.cache`. */
 export function cacheFolder(env: Environment = process.env): string {
   const given = env['XDG_CACHE_HOME'] ?? ''
   return join(isAbsolute(given) ? given : join(homedir(), '.cache'), 'billing-connector')
 }
 
 /**
- * Makes the cache folder, for this user alone, and checks that nobody else can put anything in it.
- * @throws {CacheFolderError} where another user could
+ * Creates the cache folder for this user only and checks that no other user can write to it.
+ * @throws {CacheFolderError} if another user can
  */
 export function openCacheFolder(env: Environment = process.env): string {
   const named = cacheFolder(env)
   mkdirSync(named, { recursive: true, mode: 0o700 })
-  // What is checked is what is used: a link may be moved.
+  // Use the folder that was checked: a link may change.
   const folder = realpathSync(named)
-  // On Windows owner and mode say nothing of that.
+  // On Windows, owner and mode do not tell.
   if (process.getuid !== undefined) refuseForeign({ folder, uid: process.getuid() })
   return folder
 }
@@ -39,7 +39,7 @@ export function openCacheFolder(env: Environment = process.env): string {
 const writableByOthers = 0o022
 const sticky = 0o1000
 
-/** Whoever can write a folder above it can put another one in its place, unless that folder is sticky, like /tmp. */
+/** Anyone who can write to a parent folder can replace this one, unless the parent is sticky, like /tmp. */
 function refuseForeign({ folder, uid }: { folder: string; uid: number }): void {
   for (const path of withParents(folder)) {
     const { uid: owner, mode } = statSync(path)
@@ -47,8 +47,8 @@ function refuseForeign({ folder, uid }: { folder: string; uid: number }): void {
     const reason =
       owner !== uid && owner !== 0
         ? `another user owns ${path}`
-        : (mode & writableByOthers) !== 0 && !isProtected && `other users can write ${path}`
-    // What lies in the folder itself may have been put there by somebody else.
+        : (mode & writableByOthers) !== 0 && !isProtected && `other users can write to ${path}`
+    // Files in the folder itself may come from another user.
     const fix =
       path === folder
         ? `Remove it with \`${shell`rm -r ${path}`}\``

@@ -1,4 +1,4 @@
-/** What any program may need to run: where things are, and in which language and zone. */
+/** Variables that any program may need: paths, language and time zone. */
 const everyProgram = [
   'PATH',
   'HOME',
@@ -19,8 +19,8 @@ const everyProgram = [
 ]
 
 /**
- * The environment of a program that does not need our settings: an allow-list, so that no secret of ours or of
- * anybody else's reaches code that was downloaded, or its log. `more` names what this program needs besides.
+ * The environment of a program that does not need our settings: an allowlist, so that no secret reaches downloaded code
+ * or its log. `more` names further variables that the program needs.
  */
 export function childEnvironment({
   env = process.env,
@@ -32,7 +32,7 @@ export function childEnvironment({
 
 const anyCase = (name: string) => [name, name.toLowerCase()]
 
-/** For programs that download: the way out of this machine. */
+/** Proxy and certificate variables, for programs that download. */
 export const networkVariables = [
   ...['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY', 'ALL_PROXY'].flatMap(anyCase),
   'NODE_EXTRA_CA_CERTS',

@@ -1,21 +1,24 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { NativeConnection, type Logger, type NativeConnectionOptions } from '@temporalio/worker'
 
-/** What the SDK's native part says where the system has no certificates to hold a server's against. */
+/** The SDK's native error if the system has no root certificates. */
 const withoutRoots = /NativeCertsNotFound/
 
-/** Nothing on this machine tells which certificate authorities are to be trusted; nothing was begun. */
+/** The system has no root certificates; nothing was started. */
 export class NoRootCertificatesError extends Error {
   override readonly name = 'NoRootCertificatesError'
   readonly exitCode = 2
   readonly hint =
-    'Install them (`apt-get install ca-certificates`), or name a file with them in SSL_CERT_FILE. Node brings its own, Temporal takes those of the system.'
+    'Install them (`apt-get install ca-certificates`), or set SSL_CERT_FILE to a file with them. Node has its own; Temporal uses those of the system.'
   constructor(options: ErrorOptions) {
-    super('This system has no root certificates, so that no certificate of Temporal can be checked.', options)
+    super(
+      'This system has no root certificates, so the certificate of the Temporal server cannot be verified.',
+      options,
+    )
   }
 }
 
-/** @throws {NoRootCertificatesError} and what the SDK throws where Temporal does not answer */
+/** @throws {NoRootCertificatesError} or the SDK's error if Temporal does not answer */
 export async function connectTemporal(options: NativeConnectionOptions): Promise<NativeConnection> {
   try {
     return await NativeConnection.connect(options)
@@ -28,8 +31,8 @@ const firstWaitMs = 1_000
 const longestWaitMs = 30_000
 
 /**
- * Tries until Temporal answers, for a worker that may be started before it. Logs each failure with the wait before the
- * next try, which doubles from 1 s to 30 s.
+ * Retries until Temporal answers, for a worker that may start first. Logs each failure with the wait before the next try,
+ * which doubles from 1 s to 30 s.
  *
  * @throws {NoRootCertificatesError}
  */

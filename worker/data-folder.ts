@@ -2,19 +2,19 @@ import { mkdir, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isSystemError, refusalOf } from '../core/storage/system-errors.ts'
 
-/** The data folder takes no files, and nothing was begun. */
+/** The data folder cannot be written; nothing was started. */
 export class DataFolderError extends Error {
   override readonly name = 'DataFolderError'
   readonly exitCode = 2
-  readonly hint = 'Mend that, or set CONNECTOR_DATA_DIR to another folder.'
+  readonly hint = 'Fix this, or set CONNECTOR_DATA_DIR to another folder.'
 }
 
-/** As much as a full disk must not have room for: a file's first block. */
+/** The size of a block, which a full disk has no room for. */
 const probeBytes = 4096
 
 /**
- * Makes the data folder, for this user alone, and writes and removes a small file in it: its rights alone do not tell of a full disk, nor
- * to root of a read-only one.
+ * Creates the data folder for this user only, and writes and removes a small file in it: permissions do not show a full
+ * disk, nor, to root, a read-only one.
  * @throws {DataFolderError}
  */
 export async function prepareDataFolder(dataDir: string): Promise<void> {

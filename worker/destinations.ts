@@ -16,7 +16,7 @@ const fileDestinations: Readonly<Record<FileDestinationName, () => Promise<Desti
   parquet: async () => (await import('../core/destinations/parquet/parquet.ts')).createParquetDestination(),
 }
 
-/** How each warehouse is opened; undefined where a setting that it needs is not set. */
+/** How to open each warehouse; undefined if a required setting is missing. */
 export const warehouses: Readonly<
   Record<WarehouseName, (places: Places) => (() => Promise<Warehouse>) | undefined>
 > = {
@@ -36,8 +36,8 @@ export const warehouses: Readonly<
 }
 
 /**
- * The destinations that this worker can publish to. An engine is loaded when it is first used: DuckDB alone takes tens
- * of megabytes that a worker which writes CSV never needs.
+ * The destinations of this worker. An engine is loaded when first used: DuckDB alone takes tens of megabytes, which a
+ * worker that only writes CSV never needs.
  */
 export function createDestinations(places: Places): ReadonlyMap<string, Destination> {
   const files = fileDestinationNames.map((name): Destination => {

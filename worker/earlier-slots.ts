@@ -3,24 +3,24 @@ import { scheduleMemoOf, type EarlierSlots } from '../core/schedules/memo.ts'
 import { changedAt } from '../core/schedules/slots.ts'
 import { timesOf } from './schedule-times.ts'
 
-/** Slots whose time to be proven ended longer ago than this have been looked at, or nobody watches. */
+/** Slots whose deadline passed longer ago than this were checked by the watch, or nobody watches. */
 const keptMs = 7 * 24 * 3_600_000
-/** The memo goes with every run of the schedule, so it stays small. */
-const mostSlots = 300
+/** The memo is copied to every run of the schedule, so it must stay small. */
+const maxSlots = 300
 
 /**
- * The slots that a schedule has had until now, to be kept in its memo when its definition changes: Temporal knows only
- * the times of the new one, and the watch has yet to judge the old.
+ * The past slots of a schedule, kept in its memo when its definition changes: Temporal knows only the times of the new
+ * definition, and the watch has yet to check the old ones.
  */
-export async function earlierSlots(of: {
+export async function earlierSlots(options: {
   client: Client
   description: ScheduleDescription
   now: number
 }): Promise<EarlierSlots[]> {
-  const { client, description, now } = of
+  const { client, description, now } = options
   const { scheduleId, action, spec } = description
   const { provenWithinMs, earlier = [] } = scheduleMemoOf(action)
-  const kept = earlier.filter((one) => one.until > now - one.provenWithinMs - keptMs)
+  const kept = earlier.filter((earlierSlot) => earlierSlot.until > now - earlierSlot.provenWithinMs - keptMs)
   if (provenWithinMs === undefined) return kept
   const from = Math.max(changedAt(description), now - provenWithinMs - keptMs)
   const times = await timesOf({ client, scheduleId, from, to: now })
@@ -30,11 +30,11 @@ export async function earlierSlots(of: {
 }
 
 function newest(all: readonly EarlierSlots[]): EarlierSlots[] {
-  let left = mostSlots
-  const kept = all.toReversed().map((one) => {
-    const times = left > 0 ? one.times.slice(-left) : []
-    left -= times.length
-    return { ...one, times }
+  let remaining = maxSlots
+  const kept = all.toReversed().map((earlierSlot) => {
+    const times = remaining > 0 ? earlierSlot.times.slice(-remaining) : []
+    remaining -= times.length
+    return { ...earlierSlot, times }
   })
   return kept.toReversed().filter(({ times }) => times.length > 0)
 }

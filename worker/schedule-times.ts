@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client'
 
-/** The times of a schedule after `from`, up to `to` (ms since 1970), as Temporal reckons them for it as it is now. */
+/** The times of a schedule after `from`, up to `to` (ms since 1970), as Temporal calculates them for its current definition. */
 export async function timesOf(range: {
   client: Client
   scheduleId: string
@@ -9,7 +9,7 @@ export async function timesOf(range: {
 }): Promise<number[]> {
   const { client, scheduleId, to } = range
   const times: number[] = []
-  // The server gives so many at once; each answer goes on after the last.
+  // The server returns a limited number at once; each request continues after the last time.
   for (let from = range.from; from < to; from = times.at(-1) ?? to) {
     const { startTime: found } = await client.workflowService.listScheduleMatchingTimes({
       namespace: client.options.namespace,
@@ -29,7 +29,7 @@ type Timestamp = NonNullable<
 >
 
 const toTimestamp = (ms: number): Timestamp => ({
-  // Seconds are a long there, and a number is taken for one.
+  // Seconds are a Long in the type, but a number is accepted.
   seconds: Math.floor(ms / 1000) as unknown as NonNullable<Timestamp['seconds']>,
   nanos: (ms % 1000) * 1e6,
 })

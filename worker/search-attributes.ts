@@ -1,12 +1,12 @@
 import type { NativeConnection } from '@temporalio/worker'
 import type { SearchAttributeName } from '../core/runs/search-attributes.ts'
 
-/** Temporal's own numbers of the types. */
+/** Temporal's numbers of the types. */
 const types: Readonly<Record<SearchAttributeName, number>> = { Verdict: 2, NeedsPerson: 5, Resource: 7 }
 
 /**
- * Which of the search attributes that runs are found by the namespace has, each of its type. A workflow that sets
- * another would hang: if they can't be listed there are none, for the run that asks.
+ * The search attributes of ours that the namespace has, with the right type. A workflow that sets any other would hang, so
+ * if they cannot be listed, the run sets none.
  */
 export async function findSearchAttributes(options: {
   connection: NativeConnection

@@ -13,8 +13,8 @@ import { createDestinations } from './destinations.ts'
 import { findLastProven } from './telemetry/last-proven.ts'
 import { createLogger } from './telemetry/log.ts'
 import { createMetrics } from './telemetry/metrics.ts'
-import { serveMonitor, type Monitor } from './telemetry/health-server.ts'
-import { observeActivities, observeRequests } from './telemetry/observe.ts'
+import { startHealthServer, type HealthServer } from './telemetry/health-server.ts'
+import { activityTelemetry, requestTelemetry } from './telemetry/observe.ts'
 import { checkPolling } from './telemetry/polling.ts'
 import { refuseReadableSecrets } from './settings/permissions.ts'
 import { toReadiness } from './telemetry/readiness.ts'
@@ -30,19 +30,19 @@ import { toWorkerIdentity } from './worker-identity.ts'
 
 const { version } = createRequire(import.meta.url)('../package.json') as { version: string }
 
-/** A request that has left may take BILLING_TIMEOUT_SECONDS to be answered; a drain waits a little longer. */
+/** A request in flight may take BILLING_TIMEOUT_SECONDS; a drain waits a little longer. */
 const drainMarginMs = 5_000
 
 export interface RunningWorker {
   readonly identity: Identity
   readonly logger: Logger
-  /** Where metrics and health are served, if they are. */
-  readonly monitorUrl: string | undefined
-  /** Lets what is in flight end (requests, checkpoints), then stops. */
+  /** The address of metrics and health, if they are served. */
+  readonly healthUrl: string | undefined
+  /** Drains what is in flight (requests, checkpoints), then stops. */
   stop(): Promise<void>
   /**
-   * Settles when the worker has stopped, by itself or because it was told to.
-   * @throws {LockLostError} when somebody removed the folder's lock file, which stops the worker within a second
+   * Settles when the worker has stopped, by itself or because of `stop`.
+   * @throws {LockLostError} if the folder's lock file was removed, which stops the worker within a second
    */
   readonly ended: Promise<void>
 }
@@ -52,27 +52,30 @@ export interface WorkerOptions {
   temporal: {
     connectionOptions: NativeConnectionOptions
     namespace: string
-    /** Of the Temporal UI, where it is known without being told (CONNECTOR_UI_URL). */
+    /** Address of the Temporal UI, used unless CONNECTOR_UI_URL is set. */
     uiUrl?: string | undefined
-    /** Tries until the server answers; otherwise its absence is an error. */
+    /** Retries until the server answers; otherwise an unreachable server is an error. */
     awaitServer?: boolean
   }
   /**
-   * Which runs may send changes to the service through this worker; all of them where it is left out. A worker that
-   * a command starts for itself must not wake what another command left unfinished.
+   * Which runs may send changes to the service through this worker; default: all. A worker that a command starts for
+   * itself must not resume unfinished runs of another command.
    */
   mayWrite?: (workflowId: string) => boolean
   /**
-   * It is there for itself and not for one command: it logs, and serves metrics and health, as the settings say, and
-   * refuses secrets that everybody on the machine can read. Any other prints what the SDK calls an error and nothing else: the command speaks for it.
+   * A standalone worker, not one of a command: it logs and serves metrics and health as configured, and rejects secrets
+   * that other users on the machine can read. The worker of a command prints only the SDK's errors.
    */
   standing?: boolean
 }
 
 /**
- * Starts the one worker process of a data folder: takes the folder's lock, opens the state, wires the activities
- * and polls. Throws DataFolderError where the folder takes no files, FolderLockedError where another process holds
- * it, MetricsAddressError where its metrics can't be served, ReadableSecretsError, NoRootCertificatesError.
+ * Starts the worker process of a data folder: takes the folder's lock, opens the state, wires the activities and polls.
+ * @throws {DataFolderError} if the folder cannot be written
+ * @throws {FolderLockedError} if another process holds it
+ * @throws {MetricsAddressError} if its metrics cannot be served
+ * @throws {ReadableSecretsError}
+ * @throws {NoRootCertificatesError}
  */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   const { settings } = options
@@ -83,7 +86,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   held.defer(() => lock.release())
   const state = held.adopt(
     await openState({ folder: settings.dataDir, isHeld: () => lock.isHeld() }),
-    (one) => one.close(),
+    (resource) => resource.close(),
   )
   const identity: Identity = {
     workspace: settings.billing.workspace,
@@ -94,22 +97,22 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const logger = toLogger(options)
   const instruments = await createInstruments({ settings, identity, state, logger })
   const started: Started = {}
-  const monitor = await openMonitor({ ...options, lock, identity, instruments, started })
-  held.defer(() => monitor?.close())
+  const healthServer = await openHealthServer({ ...options, lock, identity, instruments, started })
+  held.defer(() => healthServer?.close())
   const { level } = settings.log
-  const metrics = monitor !== undefined
+  const metrics = healthServer !== undefined
   const sdkMetrics = await installRuntime({ logger, level: options.standing ? level : 'error', metrics })
   const { connectionOptions, awaitServer } = options.temporal
   const connecting =
     awaitServer === true
       ? connectWithRetries(connectionOptions, { logger })
       : connectTemporal(connectionOptions)
-  const connection = held.adopt(await connecting, (one) => one.close())
+  const connection = held.adopt(await connecting, (resource) => resource.close())
   const worker = await createWorker({ ...options, state, identity, instruments, connection, logger })
   Object.assign(started, { worker, connection, sdkMetrics })
-  const rest = held.move()
+  const resources = held.move()
   const run = async () => {
-    await using _rest = rest
+    await using _resources = resources
     using watch = watchLock({ lock, onLost: () => shutDown(worker) })
     await worker.run()
     if (watch.isLost) throw new LockLostError({ folder: settings.dataDir })
@@ -118,7 +121,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   return {
     identity,
     logger,
-    monitorUrl: monitor?.url,
+    healthUrl: healthServer?.url,
     ended,
     async stop() {
       shutDown(worker)
@@ -131,10 +134,10 @@ function shutDown(worker: Worker): void {
   if (worker.getState() === 'RUNNING') worker.shutdown()
 }
 
-/** As often as a heartbeat. */
+/** The same as the heartbeat. */
 const lockCheckMs = 1_000
 
-/** Calls `onLost`, once, when the lock is no longer held. */
+/** Calls `onLost` once if the lock is no longer held. */
 function watchLock({ lock, onLost }: { lock: WorkerLock; onLost: () => void }) {
   const watch = {
     isLost: false,
@@ -154,7 +157,7 @@ function toLogger({ settings, standing = false }: WorkerOptions): Logger {
   return createLogger({ level, format: format ?? (process.stderr.isTTY ? 'text' : 'json') })
 }
 
-/** The client of the service and those who watch it. */
+/** The client of the service, with metrics and health. */
 async function createInstruments(options: {
   settings: Settings
   identity: Identity
@@ -171,10 +174,10 @@ async function createInstruments(options: {
     proven,
   })
   const health = createServiceHealth({
-    ask: () => billing.list({ resource: listResources.plans, page: 1, pageSize: 1, tries: 1 }),
+    ping: () => billing.list({ resource: listResources.plans, page: 1, pageSize: 1, tries: 1 }),
   })
-  const billing = createService(settings, { onRequest: observeRequests({ metrics, health, logger }) })
-  return { billing, metrics, health, observer: observeActivities({ metrics, logger }) }
+  const billing = createService(settings, { onRequest: requestTelemetry({ metrics, health, logger }) })
+  return { billing, metrics, health, observer: activityTelemetry({ metrics, logger }) }
 }
 
 type Instruments = Awaited<ReturnType<typeof createInstruments>>
@@ -198,7 +201,7 @@ async function createWorker(
       billing: instruments.billing,
       observer: instruments.observer,
       awaitToken:
-        // A command says at once that its token is refused.
+        // A command reports a refused token at once.
         options.standing === true
           ? createTokenWait({ token: settings.billing.token, logger: options.logger })
           : undefined,
@@ -215,39 +218,39 @@ async function createWorker(
       hashKey: settings.hashKey ?? '',
       versions: { connector: version },
       destinations: createDestinations(settings),
-      receivers: settings.receivers,
+      channels: settings.receivers,
       searchAttributes: () => findSearchAttributes({ connection, namespace: temporal.namespace }),
       ui: { url: settings.uiUrl ?? temporal.uiUrl, namespace: temporal.namespace },
     }),
-    // A pause or a stop is heard with a heartbeat, and the SDK sends one only every 4 s of a timeout of 5.
+    // Steps learn of a pause or a stop with a heartbeat, which the SDK by default sends only every 4 s.
     maxHeartbeatThrottleInterval: '1s',
-    // Each workflow in the cache holds memory; more than this many are never running at once here.
+    // Each cached workflow takes memory; no more than this many run at once.
     maxCachedWorkflows: 50,
-    // The default of 10 s is how long a run would wait for a worker that was killed.
+    // With the default of 10 s, a run would wait that long for a worker that was killed.
     stickyQueueScheduleToStartTimeout: '1s',
-    // Activities hear of a shutdown at once and end by themselves: a read at its next checkpoint, a sender when
-    // its requests in flight are answered. What has not ended when a request's own deadline is over never will.
+    // Activities learn of a shutdown at once and end by themselves: a read at its next checkpoint, a sender when its
+    // requests in flight are answered. Anything still active after the request deadline will not end.
     shutdownGraceTime: 0,
     shutdownForceTime: settings.billing.timeoutSeconds * 1000 + drainMarginMs,
   })
 }
 
-/** What the monitor, which comes first, looks at when it is there. */
+/** Set once started; the health server starts earlier. */
 interface Started {
   worker?: Worker
   connection?: NativeConnection
   sdkMetrics?: SdkMetrics | undefined
 }
 
-async function openMonitor(
+async function openHealthServer(
   options: Wiring & { lock: WorkerLock; started: Started },
-): Promise<Monitor | undefined> {
+): Promise<HealthServer | undefined> {
   const { settings, temporal, standing, identity, instruments, lock, started } = options
   const { metricsAddress: address, taskQueue, dataDir } = settings
   if (standing !== true || address === undefined) return undefined
   const { metrics, health } = instruments
   const poller = { namespace: temporal.namespace, taskQueue, identity: toWorkerIdentity(identity) }
-  return await serveMonitor({
+  return await startHealthServer({
     address,
     metrics: async () => `${await metrics.text()}\n${(await started.sdkMetrics?.()) ?? ''}`,
     isAlive: () => !['FAILED', 'STOPPED'].includes(started.worker?.getState() ?? ''),
@@ -256,18 +259,20 @@ async function openMonitor(
         polling: () => checkPolling({ ...started, ...poller }),
         lock: () => Promise.resolve(toLockCheck({ lock, dataDir })),
         disk: () => toDiskCheck(dataDir),
-        service: () => health.look(),
+        service: () => health.check(),
       }),
   })
 }
 
 const toLockCheck = ({ lock, dataDir }: { lock: WorkerLock; dataDir: string }) =>
   lock.isHeld()
-    ? { ok: true, says: `holds ${dataDir}` }
-    : { ok: false, says: `${dataDir} is no longer what it locked: restart the worker` }
+    ? { ok: true, message: `holds ${dataDir}` }
+    : { ok: false, message: `the lock of ${dataDir} was removed or replaced: restart the worker` }
 
 async function toDiskCheck(dataDir: string) {
   const free = await freeBytes(dataDir)
-  const says = `${Math.floor(free / 1e6)} MB are free on the disk of ${dataDir}`
-  return free < leastFreeBytes ? { ok: false, says: `only ${says}: free some` } : { ok: true, says }
+  const message = `${Math.floor(free / 1e6)} MB free on the disk of ${dataDir}`
+  return free < leastFreeBytes
+    ? { ok: false, message: `only ${message}: free some space` }
+    : { ok: true, message }
 }

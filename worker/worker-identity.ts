@@ -2,8 +2,8 @@ import { hostname } from 'node:os'
 import type { Identity } from '../core/runs/identity.ts'
 
 /**
- * What a worker says of itself where Temporal lists who polls a task queue: the command line reads it back to say
- * LIVE or TEST before it does anything, and to see that both look at the same data folder.
+ * The worker's identity as Temporal lists it among the pollers of a task queue: the command line reads it to say LIVE or
+ * TEST first, and to check that both use the same data folder.
  */
 export function toWorkerIdentity(identity: Identity): string {
   const { mode, workspace, baseUrl, store } = identity
@@ -12,7 +12,7 @@ export function toWorkerIdentity(identity: Identity): string {
 
 const form = /^(LIVE|TEST) (\S+) (\S+) (\S+) \d+@\S+$/
 
-/** Undefined where the poller is no worker of this connector. */
+/** Undefined if the poller is not a worker of this connector. */
 export function parseWorkerIdentity(text: string): Identity | undefined {
   const [, mode, workspace, baseUrl, store] = form.exec(text) ?? []
   if (mode === undefined || workspace === undefined || baseUrl === undefined || store === undefined)

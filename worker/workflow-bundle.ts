@@ -9,17 +9,17 @@ import { openCacheFolder } from './cache-folder.ts'
 import { childEnvironment } from './child-environment.ts'
 
 const workflowsFolder = fileURLToPath(new URL('../workflows', import.meta.url))
-/** All code that a bundle can hold: beside their own, workflows import values of these rooms only. */
+/** All code that a bundle may contain: workflows import values only from their own room and this one. */
 const codeFolders = [workflowsFolder, fileURLToPath(new URL('../core/runs/view', import.meta.url))]
-/** The package has the bundle and not the workflows' code, so that a worker needs no cache and makes nothing. */
+/** The package contains the bundle instead of the workflows' code, so its workers need no cache. */
 const packedBundle = join(workflowsFolder, 'bundle.js')
 const bundleScript = fileURLToPath(new URL('./bundle-workflows.ts', import.meta.url))
 
 /**
- * The path of the workflow code as one file, made once for each state of the code and of the SDK.
+ * The path of the workflow code as one file, built once for each version of the code and of the SDK.
  *
- * It is made in a process of its own because the bundler's memory stays with the process that used it: a worker
- * that bundles takes 312 MB at rest, one that loads the file 195 MB.
+ * It is built in a separate process because the bundler's memory is never released: an idle worker that bundles takes
+ * 312 MB, one that loads the file 195 MB.
  */
 export async function prepareWorkflowBundle(): Promise<string> {
   if (await isThere(packedBundle)) return packedBundle
@@ -34,7 +34,7 @@ const isThere = (path: string) =>
     () => false,
   )
 
-/** The name has the hash of what the bundle was made from and of what it holds: one that was cut short or changed is not taken. */
+/** The name has the hashes of the sources and of the content, so a truncated or modified bundle is not used. */
 const nameOf = ({ code, content }: { code: string; content: string }) => `workflows-${code}-${content}.js`
 
 async function findBundle({ folder, code }: { folder: string; code: string }): Promise<string | undefined> {
@@ -47,7 +47,7 @@ async function findBundle({ folder, code }: { folder: string; code: string }): P
 }
 
 async function makeBundle({ folder, code }: { folder: string; code: string }): Promise<string> {
-  // Two workers may make it at once: each writes its own, and the rename is whole.
+  // Two workers may build it at once: each writes its own file, and the rename is atomic.
   const fresh = join(folder, `workflows-${code}.${process.pid}`)
   try {
     await promisify(execFile)(process.execPath, [bundleScript, fresh], { env: childEnvironment() })

@@ -12,11 +12,11 @@ import type { StepContext } from '../step.ts'
 interface CloseInput {
   plan: ExportPlan
   results: ResourceResult[]
-  /** Published again from kept parts: the export's own report stays. */
+  /** Set when kept parts are published again: the export's own report is kept. */
   again?: PublishAgain
 }
 
-/** Ends an export: its report, the note of what belongs together, and its leases released. */
+/** Ends an export: writes its report and releases its leases. */
 export function createCloseExport({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
   return async ({ owner }: StepContext, input: CloseInput): Promise<{ report: ExportReport; view: View }> => {
     const { plan, results, again } = input
@@ -25,7 +25,7 @@ export function createCloseExport({ deps, rates }: { deps: ActivityDeps; rates: 
     for (const name of leasesOf(plan)) await state.leases.release({ name, owner })
     rates.end(plan)
     await pruneParts({ dataDir, now: Date.now() })
-    observer.did({ did: 'ended', run: plan.run, verdict: closed.report.verdict })
+    observer.onEvent({ type: 'ended', run: plan.run, verdict: closed.report.verdict })
     return closed
   }
 }

@@ -13,8 +13,8 @@ import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 
 /**
- * Checks everything about an export that can be known before it begins (input, identity, the service's answer to
- * this token and workspace) and takes the lease of each resource and destination for this run.
+ * Checks everything about an export that can be checked before it begins (input, identity, token and workspace) and takes
+ * the lease of each resource and destination.
  */
 export function createOpenExport(deps: ActivityDeps) {
   return async function openExport(

@@ -18,8 +18,8 @@ import type { StepContext } from '../step.ts'
 import { savePlan } from '../../core/exports/saved-plan.ts'
 
 /**
- * Checks everything about a fetch that can be known before it begins (input, every id, identity, the service's
- * answer for the first of them), keeps the ids, and claims the documents and destinations for this run.
+ * Checks everything about a fetch that can be checked before it begins (input, every id, identity, the service's answer
+ * for the first id), keeps the ids, and takes the leases of the documents and destinations.
  */
 export function createOpenFetch(deps: ActivityDeps) {
   return async function openFetch(
@@ -45,8 +45,8 @@ export function createOpenFetch(deps: ActivityDeps) {
   }
 }
 
-async function openIds(of: { dataDir: string; asked: z.output<typeof fetchInput> }): Promise<IdSource> {
-  const { dataDir, asked } = of
+async function openIds(options: { dataDir: string; asked: z.output<typeof fetchInput> }): Promise<IdSource> {
+  const { dataDir, asked } = options
   const { ids, file, column } = asked
   if ((ids === undefined) === (file === undefined))
     throw new InvalidInput('A fetch takes either ids or a file: {"ids": ["501"]} or {"file": "ids.csv"}.')
@@ -55,8 +55,8 @@ async function openIds(of: { dataDir: string; asked: z.output<typeof fetchInput>
     return await openIdColumn({ path, column }).catch(refuse)
   }
   if (column !== undefined) throw new InvalidInput('column: only a file has columns.')
-  const texts = (ids ?? []).map((one) => String(one).trim())
-  if (texts.length === 0) throw new InvalidInput('ids: it is empty. Name at least one id.')
+  const texts = (ids ?? []).map((id) => String(id).trim())
+  if (texts.length === 0) throw new InvalidInput('ids: empty. Name at least one id.')
   const wrong = texts.filter((text) => !isId(text)).map((text) => JSON.stringify(text))
   if (wrong.length > 0) throw new InvalidInput(`ids: ${wrong.slice(0, 10).join(', ')}: not valid; ${idRule}.`)
   return { ids: () => texts, empty: 0 }
@@ -66,7 +66,7 @@ function refuse(error: unknown): never {
   throw toNonRetryable(error)
 }
 
-/** That there is no such document is an answer too: it shows that token and workspace are right. */
+/** "No such document" is an answer, too: it shows that token and workspace are right. */
 function unlessAnswered(error: unknown): void {
   const isAnswer = (error instanceof Refused || error instanceof NotFound) && error.byService
   if (!isAnswer) throw error

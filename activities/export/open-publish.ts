@@ -10,12 +10,12 @@ import type { StepContext } from '../step.ts'
 
 interface OpenedPublish {
   plan: Opened<ExportPlan>
-  /** What each step is told besides the run's name. */
+  /** Input of each step besides the run's name. */
   again: PublishAgain
   checkpoints: KeptRead[]
 }
 
-/** Finds what an earlier export has read to its end, and takes the leases of its resources and destinations for this run. */
+/** Finds the completed reads of an earlier export and takes the leases of their resources and destinations. */
 export function createOpenPublish(deps: ActivityDeps) {
   return async function openPublish(
     { owner, takeLeases }: StepContext,
@@ -32,13 +32,13 @@ export function createOpenPublish(deps: ActivityDeps) {
     const kept = await findExport(deps, run)
     if (kept === undefined)
       throw new InvalidInput(
-        `The parts of a run ${run} are not kept (14 days, and the last 3 runs always). Export again.`,
+        `The parts of run ${run} are no longer kept (14 days, and always the last 3 runs). Export again.`,
       )
     const plan = { ...kept, ...again, to: [...new Set(again.to ?? kept.to)] }
     for (const name of plan.to) refuseMissing({ ...deps, name })
     const checkpoints = await reserveParts({ dataDir: deps.dataDir, plan, by: owner })
     if (checkpoints.length === 0)
-      throw new InvalidInput(`The run ${plan.run} has read no resource to its end. Export again.`)
+      throw new InvalidInput(`The run ${plan.run} did not finish reading any resource. Export again.`)
     plan.resources = checkpoints.map(({ resource }) => resource)
     const opened = await toOpened(deps, plan)
     await takeLeases(leasesOf(plan))

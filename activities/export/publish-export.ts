@@ -14,9 +14,9 @@ interface PublishInput {
   resource: ExportPlan['resources'][number]
   destination: DestinationName
   checkpoint: string
-  /** Kept parts are published again, as this says. */
+  /** Set when kept parts are published again. */
   again?: PublishAgain
-  /** The run itself, not the part of it that publishes one list. */
+  /** The run itself, not its child that publishes one list. */
   owner: LeaseOwner
 }
 
@@ -30,8 +30,8 @@ export function createPublishExport(deps: ActivityDeps) {
     const startedAt = performance.now()
     const { published, note } = await publishRead({ deps, plan, resource, destination, checkpoint, signal })
     const { verdict, records } = published
-    deps.observer.did({
-      did: 'published',
+    deps.observer.onEvent({
+      type: 'published',
       run: plan.run,
       resource,
       destination,

@@ -16,15 +16,15 @@ import type { StepContext } from '../step.ts'
 interface ReadInput {
   plan: ExportPlan
   resource: ExportPlan['resources'][number]
-  /** How long to read before the workflow is told how far it got. */
+  /** How long to read before reporting back to the workflow. */
   seconds: number
-  /** The run itself, not the part of it that reads one list. */
+  /** The run itself, not its child that reads one list. */
   owner: LeaseOwner
 }
 
 /**
- * Reads from the last checkpoint of the run for some time, or to the end of the list. A retry, a pause and a
- * new run after a failed one all resume the same way.
+ * Reads from the last checkpoint of the run for some time, or to the end of the list. Retries, pauses and new runs after a
+ * failure all resume this way.
  */
 export function createReadSegment({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
   const inProgress = new Map<string, Promise<unknown>>()
@@ -34,7 +34,7 @@ export function createReadSegment({ deps, rates }: { deps: ActivityDeps; rates: 
     context.report(() => ({ resource }))
     await context.takeLeases(leasesOf({ resources: [resource], to: plan.to }), owner)
     const folder = await openRunFolder({ ...deps, plan, resource, isClosed: context.isClosedTo(owner) })
-    // Temporal may have given up on an attempt that this process still has: its request budget is this one's now.
+    // This process may still run an attempt that Temporal has given up on; wait for it, because they share a request budget.
     const before = inProgress.get(folder)
     const read = async () => {
       let segment: ReturnType<typeof openSegment> | undefined
@@ -43,8 +43,8 @@ export function createReadSegment({ deps, rates }: { deps: ActivityDeps; rates: 
         const from = await latestCheckpoint(folder)
         if (from?.outcome !== undefined) return from
         cancelled.throwIfAborted()
-        const billing = rates.of(plan)
-        const onPage = (step: Parameters<typeof deps.observer.took>[0]) => deps.observer.took(step)
+        const billing = rates.forRun(plan)
+        const onPage = (step: Parameters<typeof deps.observer.onPage>[0]) => deps.observer.onPage(step)
         const opened = openSegment({ deps, plan, resource, folder, from, billing, cancelled, onPage })
         segment = opened
         context.report(() => opened.progress())
@@ -58,7 +58,14 @@ export function createReadSegment({ deps, rates }: { deps: ActivityDeps; rates: 
     inProgress.set(folder, reading)
     const result = toResult(await reading)
     const { requests: page, records, verdict } = result
-    deps.observer.did({ did: 'read', run: plan.run, resource, page, records, ...(verdict && { verdict }) })
+    deps.observer.onEvent({
+      type: 'read',
+      run: plan.run,
+      resource,
+      page,
+      records,
+      ...(verdict && { verdict }),
+    })
     return result
   }
 }

@@ -18,7 +18,7 @@ export function createAuditImport({ deps, rates }: { deps: ActivityDeps; rates: 
     return await auditImport({
       deps: { ...deps, ledger: deps.state.ledger },
       plan,
-      billing: rates.of({ run: plan.run, ...limits }),
+      billing: rates.forRun({ run: plan.run, ...limits }),
       signal: context.signal,
       onFinding: () => (findings += 1),
     })

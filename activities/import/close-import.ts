@@ -4,10 +4,10 @@ import type { ImportPlan } from '../../core/imports/plan.ts'
 import type { ImportResult } from '../../core/imports/view.ts'
 import type { RunEnd } from '../../core/runs/run-files.ts'
 import type { View } from '../../core/runs/view/view.ts'
-import type { SendDeps } from '../send-segment.ts'
+import type { SendDeps } from '../changes/send-segment.ts'
 import type { StepContext } from '../step.ts'
 
-/** Ends an import: its report and its files, and the run is free to be started again. */
+/** Ends an import: writes its report and files and releases its lease. */
 export function createCloseImport({ deps, rates, attempts }: SendDeps) {
   return async (
     context: StepContext,
@@ -20,7 +20,7 @@ export function createCloseImport({ deps, rates, attempts }: SendDeps) {
     const closed = await closeImport({ ...input, ledger: state.ledger, dataDir })
     await state.leases.release({ name: leaseOf(plan.run), owner: context.owner })
     rates.end(plan)
-    observer.did({ did: 'ended', run: plan.run, verdict: closed.result.verdict })
+    observer.onEvent({ type: 'ended', run: plan.run, verdict: closed.result.verdict })
     return closed
   }
 }

@@ -7,7 +7,7 @@ import { refuseOther } from '../../core/runs/identity.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 
-/** Decides what an import does; see `openImport`. An execution that has a plan already keeps it. */
+/** Plans an import; see `openImport`. An execution that already has a plan keeps it. */
 export function createOpenImport(deps: ActivityDeps) {
   return async (context: StepContext, input: unknown): Promise<Opened<ImportPlan>> => {
     const { owner: execution, scheduledAt: startedAt, signal, takeLeases } = context

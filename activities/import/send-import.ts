@@ -9,14 +9,14 @@ import type { SendInput, SendStep } from '../../core/changes/send/send-for.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 import { gapOf } from '../../core/imports/ledger-gap.ts'
-import { type SendDeps, sendSegment } from '../send-segment.ts'
+import { type SendDeps, sendSegment } from '../changes/send-segment.ts'
 
 type ImportDeps = SendDeps & {
-  /** The runs that this process has staged, or whose list it has checked since it started. */
+  /** Runs that this process has staged, or whose list it has checked. */
   stagedHere: Set<string>
 }
 
-/** Sends what an import has staged; see `sendSegment`. */
+/** Sends the staged changes of an import; see `sendSegment`. */
 export function createSendImport(options: ImportDeps) {
   return async function sendImport(
     context: StepContext,
@@ -52,7 +52,7 @@ export function createSendImport(options: ImportDeps) {
   }
 }
 
-/** In a process that has not staged the run, `markSeenInList` comes before the first send; see there. */
+/** In a process that has not staged the run, calls `markSeenInList` before the first send; see there. */
 async function checkList(
   options: ImportDeps & {
     plan: ImportPlan

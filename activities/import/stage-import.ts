@@ -10,7 +10,7 @@ import type { StepContext } from '../step.ts'
 interface StageDeps {
   deps: ActivityDeps
   rates: RunRates
-  /** Gets the runs that this process has staged: their rows are as fresh as the service's list. */
+  /** Collects the runs that this process has staged: their rows are as current as the service's list. */
   stagedHere: Set<string>
 }
 
@@ -24,7 +24,7 @@ export function createStageImport({ deps, rates, stagedHere }: StageDeps) {
     const staged = await stageRun({
       deps: { ...deps, owner, isClosed: isClosedTo(owner) },
       plan,
-      billing: rates.of({ run: plan.run, ...plan.limits }),
+      billing: rates.forRun({ run: plan.run, ...plan.limits }),
       signal,
       onPhase: (phase) => context.report(() => ({ phase })),
       onStaged: () => stagedHere.add(plan.run),

@@ -2,72 +2,72 @@ import { ApplicationFailure } from '@temporalio/common'
 import { createHash } from 'node:crypto'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
-import { toBody, wants, type Notification } from '../../core/notifications/notification.ts'
-import { postNotice, type Delivery } from '../../core/notifications/post.ts'
+import { toBody, accepts, type Notification } from '../../core/notifications/notification.ts'
+import { postNotification, type Delivery } from '../../core/notifications/post.ts'
 
-/** How it stands with each receiver, kept from one try to the next. */
-type Stands = Record<string, Stand>
-type Stand = Delivery & {
-  /** It asked to be left alone until then; ms since 1970. */
+/** The delivery state of each channel, kept from one attempt to the next. */
+type DeliveryStates = Record<string, DeliveryState>
+type DeliveryState = Delivery & {
+  /** The channel asked to wait until then; ms since 1970. */
   notBefore?: number
 }
 
 /**
- * Tells every receiver that wants to hear of it, each until it has taken it or refused it. What is repeated after a
- * crash carries the same event id.
+ * Notifies every channel that accepts the kind, until each has accepted or refused the notification. Deliveries repeated
+ * after a crash have the same event id.
  */
 export function createSendNotification(deps: ActivityDeps) {
   return async function sendNotification(
     { signal, lastReport, report }: StepContext,
-    notice: Notification,
+    notification: Notification,
   ): Promise<string> {
-    const { receivers, ui, identity } = deps
-    const body = toBody({ notice, sender: identity, ui })
-    const stands: Stands = { ...(lastReport as Stands | undefined) }
-    const wanting = receivers
-      .filter(({ level }) => wants(level, notice.kind))
-      .map(({ url }) => ({ url, key: keyOf({ url, id: notice.id }) }))
-    // One that hangs, or wants to be left alone, keeps no other waiting.
-    const tells = wanting
-      .filter(({ key }) => isDue(stands[key]))
+    const { channels, ui, identity } = deps
+    const body = toBody({ notification, sender: identity, ui })
+    const states: DeliveryStates = { ...(lastReport as DeliveryStates | undefined) }
+    const accepting = channels
+      .filter(({ level }) => accepts(level, notification.kind))
+      .map(({ url }) => ({ url, key: keyOf({ url, id: notification.id }) }))
+    // A channel that hangs or asks to wait does not delay the others.
+    const posts = accepting
+      .filter(({ key }) => isDue(states[key]))
       .map(async ({ url, key }) => {
-        const delivery = await postNotice({ url, body, id: notice.id, signal })
-        stands[key] = toStand(delivery)
-        // Attached to the failure of this try too, so that the next one tells only the others.
-        report(() => stands)
+        const delivery = await postNotification({ url, body, id: notification.id, signal })
+        states[key] = toState(delivery)
+        // Kept after a failure, too, so that the next attempt notifies only the others.
+        report(() => states)
       })
-    await Promise.all(tells)
-    const now = wanting.flatMap(({ key }) => stands[key] ?? [])
-    const waiting = now.filter((stand) => stand.outcome === 'later')
+    await Promise.all(posts)
+    const current = accepting.flatMap(({ key }) => states[key] ?? [])
+    const waiting = current.filter((state) => state.outcome === 'later')
     if (waiting.length > 0) throw toLater(waiting)
-    const refused = now.filter((stand) => stand.outcome === 'refused')
+    const refused = current.filter((state) => state.outcome === 'refused')
     if (refused.length > 0) {
-      const message = `Not delivered: ${refused.map(({ why }) => why).join('; ')}. Mend NOTIFY_URL.`
-      throw ApplicationFailure.nonRetryable(message, 'NoticeRefused')
+      const message = `Not delivered: ${refused.map(({ why }) => why).join('; ')}. Fix NOTIFY_URL.`
+      throw ApplicationFailure.nonRetryable(message, 'NotificationRefused')
     }
-    return `told ${now.length} of ${receivers.length} receivers`
+    return `notified ${current.length} of ${channels.length} channels`
   }
 }
 
-/** NOTIFY_URL may change between two tries, so its order says nothing; and an address may not leave this worker. */
+/** Identifies a channel without its URL, which must not leave this worker. NOTIFY_URL may change between attempts, so its order is no use. */
 const keyOf = ({ url, id }: { url: string; id: string }): string =>
   createHash('sha256').update(`${id} ${url}`).digest('hex').slice(0, 16)
 
-const isDue = (stand: Stand | undefined): boolean =>
-  stand === undefined || (stand.outcome === 'later' && (stand.notBefore ?? 0) <= Date.now())
+const isDue = (state: DeliveryState | undefined): boolean =>
+  state === undefined || (state.outcome === 'later' && (state.notBefore ?? 0) <= Date.now())
 
-const toStand = (delivery: Delivery): Stand =>
+const toState = (delivery: Delivery): DeliveryState =>
   delivery.outcome === 'later' && delivery.afterMs !== undefined
     ? { ...delivery, notBefore: Date.now() + delivery.afterMs }
     : delivery
 
-function toLater(waiting: readonly (Stand & { outcome: 'later' })[]): ApplicationFailure {
+function toLater(waiting: readonly (DeliveryState & { outcome: 'later' })[]): ApplicationFailure {
   const inMs = waiting.map(({ notBefore = 0 }) => notBefore - Date.now())
   const soonest = Math.min(...inMs)
   return ApplicationFailure.create({
     message: `Not delivered yet: ${waiting.map(({ why }) => why).join('; ')}.`,
-    type: 'NoticeWaits',
-    // Where one of them named no time, the usual growing waits hold.
+    type: 'NotificationDelayed',
+    // If one of them named no time, Temporal's own backoff applies.
     ...(soonest > 0 && { nextRetryDelay: soonest }),
   })
 }

@@ -4,7 +4,7 @@ import { type ChangeRun, changeRunFiles, type Decision } from '../../core/runs/r
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 
-/** Keeps what a person said to a run, for its report: durable before anything is done on the strength of it. */
+/** Records a person's decision for the report, durably, before it takes effect. */
 export function createNoteDecision(deps: ActivityDeps) {
   return async function noteDecision(
     _: StepContext,

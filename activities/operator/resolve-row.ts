@@ -12,7 +12,7 @@ interface ResolveInput {
   why: string
 }
 
-/** Records what a person found out about parked rows. Safe to retry. */
+/** Applies a person's decision to parked rows. Safe to retry. */
 export function createResolveRow(deps: ActivityDeps) {
   return async function resolveRow(_: StepContext, input: ResolveInput): Promise<void> {
     const { plan, rows, ...resolution } = input

@@ -3,10 +3,10 @@ import { leaseOf, type RecoveryPlan } from '../../core/recoveries/plan.ts'
 import type { RecoveryReport } from '../../core/recoveries/view.ts'
 import type { RunEnd } from '../../core/runs/run-files.ts'
 import type { View } from '../../core/runs/view/view.ts'
-import type { SendDeps } from '../send-segment.ts'
+import type { SendDeps } from '../changes/send-segment.ts'
 import type { StepContext } from '../step.ts'
 
-/** Ends a recovery: its report and its files, and the workspace is free for the next one. */
+/** Ends a recovery: writes its report and files and releases the workspace's lease. */
 export function createCloseRecovery({ deps, rates, attempts }: SendDeps) {
   return async (
     context: StepContext,

@@ -9,13 +9,13 @@ import type { StepContext } from '../step.ts'
 
 interface OpenRecoveryInput {
   input: unknown
-  /** The first of the executions that continue each other: it stays the same over a continue-as-new and a Reset. */
+  /** The run id of the first execution; it stays the same across a continue-as-new and a reset. */
   firstRunId: string
 }
 
 /**
- * Decides what a recovery does: checks its input and the service, and that no other recovery is active in the
- * workspace. An execution that has a plan already keeps it.
+ * Plans a recovery: checks its input and the service, and that no other recovery is active in the workspace. An execution
+ * that already has a plan keeps it.
  */
 export function createOpenRecovery(deps: ActivityDeps) {
   return async function openRecovery(

@@ -5,12 +5,12 @@ import { endOf, refusalOf } from '../../core/recoveries/refusal.ts'
 import type { SendInput, SendStep } from '../../core/changes/send/send-for.ts'
 import type { StepContext } from '../step.ts'
 import { recoveryGap } from '../../core/recoveries/ledger-gap.ts'
-import { type SendDeps, sendSegment } from '../send-segment.ts'
+import { type SendDeps, sendSegment } from '../changes/send-segment.ts'
 
-/** Subscriptions that fell back are due one by one: so short a time is waited between two of them here. */
+/** Subscriptions that fell back become due one by one; waits up to this long between two of them are spent here. */
 const shortWaitMs = 10_000
 
-/** Resumes what a recovery has staged, and looks what became of it; see `sendSegment`. */
+/** Resumes the staged subscriptions of a recovery and looks up the outcome; see `sendSegment`. */
 export function createSendRecovery(options: SendDeps) {
   return async function sendRecovery(
     context: StepContext,
@@ -25,7 +25,7 @@ export function createSendRecovery(options: SendDeps) {
     const work = {
       run,
       kind: createResumeKind({
-        refuses: (trouble) => refusalOf({ plan, ...trouble }),
+        refuses: (reasons) => refusalOf({ plan, ...reasons }),
         attempts: plan.attempts,
         ends: () => endOf(plan, Date.now()),
       }),

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { closeRemaining, closeUntried } from '../../core/changes/reconcile/close-remaining.ts'
 import { markClaimed } from '../../core/changes/ledger-gap.ts'
 import type { RecoveryPlan } from '../../core/recoveries/plan.ts'
-import type { SendDeps } from '../send-segment.ts'
+import type { SendDeps } from '../changes/send-segment.ts'
 import type { StepContext } from '../step.ts'
 
 interface SkipInput {
@@ -12,7 +12,7 @@ interface SkipInput {
   why: string
 }
 
-/** Skips a part of a recovery for good: the reasons whose canary failed, or all that was never resumed. */
+/** Skips part of a recovery for good: the reasons whose canary failed, or all subscriptions not yet resumed. */
 export function createSkipRemaining({ deps, attempts }: Pick<SendDeps, 'deps' | 'attempts'>) {
   return async (_: StepContext, input: SkipInput): Promise<void> => {
     const { plan, reasons, why } = input

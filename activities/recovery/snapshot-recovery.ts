@@ -9,22 +9,22 @@ import type { StepContext } from '../step.ts'
 
 interface SnapshotInput {
   plan: RecoveryPlan
-  /** As they are now: people may have changed them since the plan was made. */
+  /** The current limits: people may have changed them since the plan was made. */
   limits?: RecoveryLimits
 }
 
-/** Reads what needs attention and stages it; see `takeSnapshot`. */
+/** Reads the subscriptions that need attention and stages them; see `takeSnapshot`. */
 export function createSnapshotRecovery({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
   return async (context: StepContext, input: SnapshotInput): Promise<Snapshot & { tables: Table[] }> => {
     const { plan, limits = plan.limits } = input
     const { signal } = context
-    let progress = { phase: 'looking for what an earlier recovery left' }
+    let progress = { phase: 'checking what an earlier recovery left open' }
     context.report(() => progress)
     await context.takeLeases(leasesOf(plan), plan.execution)
     const snapshot = await takeSnapshot({
       deps: { ...deps, ledger: deps.state.ledger },
       plan,
-      billing: rates.of({ run: plan.run, requestsPerSecond: limits.requestsPerSecond }),
+      billing: rates.forRun({ run: plan.run, requestsPerSecond: limits.requestsPerSecond }),
       signal,
       onProgress: (now) => (progress = now),
     })

@@ -4,25 +4,25 @@ import type { ExportReport } from '../../core/exports/report.ts'
 import type { ScheduleSlot } from '../../core/schedules/slots.ts'
 
 /** The fate of the run that was due at this slot, for a person, as far as Temporal still knows. */
-export async function explainMissedSlot(of: {
+export async function explainMissedSlot(options: {
   client: Client
   slot: ScheduleSlot
   description: ScheduleDescription
 }): Promise<string> {
-  const { client, slot, description } = of
+  const { client, slot, description } = options
   const { recentActions } = description.info
   const own = recentActions.find(({ scheduledAt }) => Math.abs(scheduledAt.getTime() - slot.at) < 1)
-  if (own !== undefined) return await tellRun(client, own.action.workflow.workflowId)
+  if (own !== undefined) return await explainRun(client, own.action.workflow.workflowId)
   const { paused, note = '' } = description.state
   if (paused) return `the schedule is paused${note === '' ? '' : `: ${note}`}`
   const oldest = recentActions[0]?.scheduledAt.getTime()
   const isForgotten = oldest !== undefined && slot.at < oldest
   return isForgotten
-    ? 'its run is too long ago for Temporal to know'
+    ? 'its run is too old: Temporal no longer has it'
     : 'no run was started for it: the previous run was still active, the schedule was paused then, or Temporal was down for longer than `catchUp`'
 }
 
-async function tellRun(client: Client, workflowId: string): Promise<string> {
+async function explainRun(client: Client, workflowId: string): Promise<string> {
   const handle = client.workflow.getHandle(workflowId)
   try {
     const { status } = await handle.describe()

@@ -50,7 +50,7 @@ export function createFindMissed(deps: ActivityDeps) {
     const missed = found.toSorted((a, b) => (a.at < b.at ? -1 : 1))
     // A check of a past time (a backfill) does not move the next one back there.
     const next = new Date(Math.max(until, since)).toISOString()
-    return { until: next, slots, missed, notifies: kindsFor(deps.receivers) }
+    return { until: next, slots, missed, notifies: kindsFor(deps.channels) }
   }
 }
 

@@ -19,18 +19,18 @@ export interface FailedRun {
 }
 
 const failed = new Set(['FAILED', 'TIMED_OUT'])
-const longestNote = 1_000
-/** Twice as many as a schedule tells of its runs, which is also twice the most that `pauseAfterFailures` takes. */
-const mostNoted = 20
+const maxNoteLength = 1_000
+/** Twice the number of recent runs that a schedule lists, which is also twice the maximum of `pauseAfterFailures`. */
+const maxRecorded = 20
 const noteSchema = z.array(z.object({ firstExecutionRunId: z.string(), scheduledFor: z.string() }))
 
 /**
- * Pauses the schedule of a run that is about to fail, if the runs before it failed too, as many in a row as its memo
- * says. The note says why. Gives that note, or undefined where the schedule goes on.
+ * Pauses the schedule of a run that is about to fail if enough runs before it failed, too, as its memo says. Returns the
+ * note set on the schedule, which says why; undefined if the schedule is not paused.
  */
 export function createPauseIfFailing({ dataDir }: Pick<ActivityDeps, 'dataDir'>) {
   return async function pauseIfFailing({ client }: StepContext, run: FailedRun): Promise<string | undefined> {
-    const noted = await noteFailure({ dataDir, run })
+    const recorded = await recordFailure({ dataDir, run })
     const handle = client.schedule.getHandle(run.schedule)
     const { action, info, state } = await handle.describe()
     const { pauseAfterFailures: most } = scheduleMemoOf(action)
@@ -40,12 +40,12 @@ export function createPauseIfFailing({ dataDir }: Pick<ActivityDeps, 'dataDir'>)
       .filter(({ firstExecutionRunId }) => firstExecutionRunId !== run.firstExecutionRunId)
     let inARow = 1
     for (const workflow of earlier.toReversed()) {
-      if (inARow >= most || !(await hasFailed({ client, noted, ...workflow }))) break
+      if (inARow >= most || !(await hasFailed({ client, recorded, ...workflow }))) break
       inARow += 1
     }
     if (inARow < most) return undefined
     const note = `Paused after ${inARow} failed runs in a row; the last: ${run.why}`
-      .slice(0, longestNote)
+      .slice(0, maxNoteLength)
       .toWellFormed()
     await handle.pause(note)
     return note
@@ -53,40 +53,43 @@ export function createPauseIfFailing({ dataDir }: Pick<ActivityDeps, 'dataDir'>)
 }
 
 /**
- * Notes a failed run in the data folder: Temporal forgets its runs, after a day on a dev server, and a nightly schedule
- * would never fail twice in a row. Gives the runs of the schedule that are noted.
+ * Records a failed run in the data folder: Temporal deletes its runs, after a day on a dev server, so a nightly schedule
+ * would never fail twice in a row. Returns the recorded runs of the schedule.
  */
-export async function noteFailure(of: { dataDir: string; run: FailedRun }): Promise<ReadonlySet<string>> {
-  const { dataDir, run } = of
+export async function recordFailure(options: {
+  dataDir: string
+  run: FailedRun
+}): Promise<ReadonlySet<string>> {
+  const { dataDir, run } = options
   const folder = join(dataDir, 'schedules')
   const file = join(folder, `${toFileName(run.schedule)}.failed.json`)
   const before = await readFile(file, 'utf8')
     .then((text) => noteSchema.parse(JSON.parse(text)))
     .catch(() => [])
   const { firstExecutionRunId, scheduledFor } = run
-  const others = before.filter((one) => one.firstExecutionRunId !== firstExecutionRunId)
-  const noted = [...others, { firstExecutionRunId, scheduledFor }].slice(-mostNoted)
+  const others = before.filter((failure) => failure.firstExecutionRunId !== firstExecutionRunId)
+  const recorded = [...others, { firstExecutionRunId, scheduledFor }].slice(-maxRecorded)
   await mkdir(folder, { recursive: true })
-  await replaceFile(file, JSON.stringify(noted))
-  return new Set(noted.map((one) => one.firstExecutionRunId))
+  await replaceFile(file, JSON.stringify(recorded))
+  return new Set(recorded.map((failure) => failure.firstExecutionRunId))
 }
 
-/** Of a run that Temporal has forgotten, whether it is noted as failed; no other is held against its schedule. */
+/** Whether a run failed; for a run that Temporal no longer has, whether it is recorded as failed. */
 export async function hasFailed(run: {
   client: Client
-  noted: ReadonlySet<string>
+  recorded: ReadonlySet<string>
   workflowId: string
   firstExecutionRunId: string
 }): Promise<boolean> {
-  const { client, noted, workflowId, firstExecutionRunId } = run
+  const { client, recorded, workflowId, firstExecutionRunId } = run
   const statusOf = async (runId?: string) =>
     (await client.workflow.getHandle(workflowId, runId).describe()).status.name
   try {
-    // A night that was tried again has the same id.
+    // A retried run has the same workflow id.
     const first = await statusOf(firstExecutionRunId)
     return failed.has(first === 'CONTINUED_AS_NEW' ? await statusOf() : first)
   } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return noted.has(firstExecutionRunId)
+    if (error instanceof WorkflowNotFoundError) return recorded.has(firstExecutionRunId)
     throw error
   }
 }

@@ -1,5 +1,5 @@
-/** Where the token comes from. `fresh` means: look at the source again, what you gave is not accepted. */
-export type TokenSource = (ask?: { fresh: boolean }) => Promise<string>
+/** Returns the token. `fresh`: read the source again, because the service rejected the previous token. */
+export type TokenSource = (options?: { fresh: boolean }) => Promise<string>
 
 /** The token in use, and how it is renewed. */
 export class Authorization {
@@ -15,7 +15,7 @@ export class Authorization {
     return this.#token
   }
 
-  /** Called with the token that got a 401. Gives the one to try instead, if there is another. */
+  /** Called with the token that got a 401. Returns the token to try instead, if there is another. */
   async renewed(rejected: string): Promise<string | undefined> {
     if (this.#token === rejected) this.#token = toToken(await this.#source({ fresh: true }))
     return this.#token === rejected ? undefined : this.#token
@@ -24,8 +24,6 @@ export class Authorization {
 
 function toToken(token: string): string {
   if (!/^[\u0021-\u007e]+$/.test(token))
-    throw new TypeError(
-      'the token is empty or holds spaces or control characters; put the bare token in place',
-    )
+    throw new TypeError('the token is empty or contains spaces or control characters; use the bare token')
   return token
 }

@@ -1,22 +1,22 @@
-/** How one operation becomes requests: its turn at the rate limit, the token, the reply, the next try. */
-import { setImmediate as nextTurn } from 'node:timers/promises'
+/** Turns an operation into requests: rate limit, token, reply, retries. */
+import { setImmediate as nextEventLoopTurn } from 'node:timers/promises'
 import type { Authorization } from './authorization.ts'
 import { RateLimited, ServiceFault, Unauthorized } from './errors.ts'
-import type { Admission, Lane, RateLimiter } from './rate-limit.ts'
+import type { Admission, Spacing, RateLimiter } from './rate-limit.ts'
 import { retryAfterMs, toError } from './reply.ts'
 import { retryRead } from './retry.ts'
 import type { Reply, Request, Transport } from './transport.ts'
 
-/** One try of one request: `status` is undefined where no whole reply came. */
+/** One try of a request; `status` is undefined if no complete reply came. */
 export interface Try {
   operation: string
   status: number | undefined
-  /** From leaving to the whole reply. */
+  /** Milliseconds from sending to the complete reply. */
   ms: number
   attempt: number
-  /** In the queue of the rate limit. */
+  /** Milliseconds in the queue of the rate limit. */
   waitedMs: number
-  /** Of a list. */
+  /** Page of a list. */
   page?: number
 }
 export type CallObserver = (tried: Try) => void
@@ -27,7 +27,7 @@ interface ReadCall {
   query?: Readonly<Record<string, string>>
   signal?: AbortSignal | undefined
   tries?: number | undefined
-  /** Before each request; of a write once its connection stands. */
+  /** Called before each request; for a write, once its connection is established. */
   beforeSend?: (() => void | Promise<void>) | undefined
 }
 
@@ -37,18 +37,18 @@ interface WriteCall extends ReadCall {
   freshConnection?: boolean
 }
 
-/** Makes the result of a reply that is a success, or throws. */
-type Take<T> = (request: Request, reply: Reply) => T
+/** Turns a successful reply into the result, or throws. */
+type ParseReply<T> = (request: Request, reply: Reply) => T
 
 export interface Calls {
-  read: <T>(call: ReadCall, take: Take<T>) => Promise<T>
-  write: <T>(call: WriteCall, take: Take<T>) => Promise<T>
+  read: <T>(call: ReadCall, parse: ParseReply<T>) => Promise<T>
+  write: <T>(call: WriteCall, parse: ParseReply<T>) => Promise<T>
 }
 
 interface CallsSettings {
   transport: Transport
   limiter: RateLimiter
-  lanes: readonly Lane[]
+  spacings: readonly Spacing[]
   authorization: Authorization
   onRequest: CallObserver | undefined
   readWaitMs: (attempt: number) => number
@@ -58,31 +58,31 @@ export function createCalls(settings: CallsSettings): Calls {
   const { authorization, readWaitMs } = settings
   const send = createSend(settings)
 
-  const withToken = async <T>(call: Omit<Sending, 'token'>, take: Take<T>): Promise<T> => {
+  const withToken = async <T>(call: Omit<Sending, 'token'>, parse: ParseReply<T>): Promise<T> => {
     const token = await authorization.token()
     try {
-      return await send({ ...call, token }, take)
+      return await send({ ...call, token }, parse)
     } catch (error) {
       if (!(error instanceof Unauthorized)) throw error
       const renewed = await authorization.renewed(token)
       if (renewed === undefined) throw error
-      if (call.method === 'GET') return await send({ ...call, token: renewed }, take)
-      // A write has to be claimed again before it leaves again. A gateway's 401 does not say that the service has not
+      if (call.method === 'GET') return await send({ ...call, token: renewed }, parse)
+      // A write must be claimed again before it is sent again. A gateway's 401 does not prove that the service has not
       // acted on it.
       throw error.effect === 'none' ? error.renewed() : error
     }
   }
 
   return {
-    read: (call, take) =>
+    read: (call, parse) =>
       retryRead({
-        read: (attempt) => withToken({ ...call, method: 'GET', attempt }, take),
+        read: (attempt) => withToken({ ...call, method: 'GET', attempt }, parse),
         waitMs: readWaitMs,
         tries: call.tries,
         signal: call.signal,
       }),
-    write: ({ body, ...call }, take) =>
-      withToken({ ...call, attempt: 1, ...(body !== undefined && { body: JSON.stringify(body) }) }, take),
+    write: ({ body, ...call }, parse) =>
+      withToken({ ...call, attempt: 1, ...(body !== undefined && { body: JSON.stringify(body) }) }, parse),
   }
 }
 
@@ -91,18 +91,18 @@ interface Sending extends Request {
   attempt: number
 }
 
-function createSend({ transport, limiter, lanes, onRequest }: CallsSettings) {
-  return async <T>(sending: Sending, take: Take<T>): Promise<T> => {
+function createSend({ transport, limiter, spacings, onRequest }: CallsSettings) {
+  return async <T>(sending: Sending, parse: ParseReply<T>): Promise<T> => {
     const { signal } = sending
-    const { waitedMs, release } = await limiter.admit({ write: sending.method !== 'GET', lanes, signal })
-    const reply = await ask(sending, { sentAt: performance.now(), waitedMs, release })
-    // The request that stood behind this one is to leave before this reply is parsed (2 ms for a page of 100).
-    await nextTurn()
-    return take(sending, reply)
+    const { waitedMs, release } = await limiter.admit({ write: sending.method !== 'GET', spacings, signal })
+    const reply = await exchange(sending, { sentAt: performance.now(), waitedMs, release })
+    // Let the next request leave before this reply is parsed (2 ms for a page of 100).
+    await nextEventLoopTurn()
+    return parse(sending, reply)
   }
 
-  /** Its turn ends with its reply, and what the reply says of the rate holds from then on. */
-  async function ask(
+  /** Sends the request and releases its slot with the reply; applies what the reply says about the rate. */
+  async function exchange(
     sending: Sending,
     { sentAt, waitedMs, release }: Admission & { sentAt: number },
   ): Promise<Reply> {

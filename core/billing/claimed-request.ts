@@ -1,6 +1,6 @@
 /**
- * A request that is claimed after its connection stands and just before it leaves: a connection that fails costs no
- * claim, and what has been claimed leaves at once or never.
+ * A request that is claimed when its connection is established, just before it is sent: a failed connection costs no
+ * claim, and a claimed request leaves at once or never.
  */
 import { once } from 'node:events'
 import { type ClientRequest, request as requestHttp } from 'node:http'
@@ -10,23 +10,23 @@ import type { Options } from 'got'
 import { SentTooLate, Unreachable } from './errors.ts'
 
 /**
- * What has been claimed leaves within so long of the claim's beginning, or never. Whoever takes a run over waits as long
- * before its first lookup, so it is a constant and not a setting: both sides must have the same. A claim takes 2 to 20 ms.
+ * A claimed request leaves within this time of the start of its claim, or never. A sender that takes over a run waits as
+ * long before its first lookup, so this is a constant, not a setting: both must use the same. A claim takes 2 to 20 ms.
  */
 export const sendWithinMs = 2_000
 
 export interface ClaimedRequest {
-  /** For got: opens the connection, claims, and gives got the request to write in the same turn of the event loop. */
+  /** For got: opens the connection, claims, and passes the request to got, which writes it in the same turn of the event loop. */
   open: NonNullable<Options['request']>
   /** Whether got has the request, so that its bytes may have left. */
   readonly left: boolean
-  /** Why it has not. */
+  /** Why it was not sent. */
   readonly refusal: unknown
 }
 
 /**
- * got writes head and body in the turn in which it gets the request: of a process that stops itself when that turn ends,
- * all bytes arrive (0.3 ms later at the median; with and without TLS, bodies of 2 and 60 KB).
+ * Creates a claimed request. got writes head and body in the turn in which it gets the request: if a process stops itself
+ * at the end of that turn, all bytes still arrive (median 0.3 ms later; with and without TLS, bodies of 2 and 60 KB).
  */
 export function claimedRequest(options: {
   method: string
@@ -53,7 +53,7 @@ export function claimedRequest(options: {
       })
       try {
         await connected({ request, method, path, timeoutMs, signal })
-        // The wall clock as well: the monotonic one stands still in a machine that is suspended.
+        // The wall clock, too: the monotonic clock stops while the machine is suspended.
         const begun = { monotonic: performance.now(), wall: Date.now() }
         await claim()
         const ms = Math.max(performance.now() - begun.monotonic, Date.now() - begun.wall)
@@ -72,9 +72,10 @@ export function claimedRequest(options: {
 }
 
 /**
- * Resolves when the request has a connection on which its first byte could leave (over TLS: a secured one).
+ * Resolves when the connection is established (over TLS: secured), so that the first byte could leave.
  *
- * @throws {Unreachable} where none comes about in time, and the signal's reason
+ * @throws {Unreachable} if it is not established in time
+ * @throws the signal's reason if it is aborted
  */
 async function connected(options: {
   request: ClientRequest

@@ -1,7 +1,7 @@
-/** The thirteen operations of the interface (its section 4) as one client. */
+/** A client for the thirteen operations of the API (interface, section 4). */
 import { Authorization, type TokenSource } from './authorization.ts'
 import { createCalls, type CallObserver, type Calls } from './calls.ts'
-import { Lane, RateLimiter, type Share } from './rate-limit.ts'
+import { Spacing, RateLimiter, type Share } from './rate-limit.ts'
 import {
   expectNothing,
   type FetchedDocument,
@@ -19,19 +19,19 @@ export interface BillingSettings {
   workspace: string
   testMode: boolean
   token: TokenSource
-  /** Of the whole process; fractions and Infinity are allowed. Read anew for every request. Default 10. */
+  /** Rate of the whole process; fractions and Infinity are allowed. Read for every request. Default 10. */
   rate?: Readonly<Share>
-  /** Requests on their way at once. Default 4. */
+  /** Requests in flight at once. Default 4. */
   concurrency?: number
-  /** Deadline of one whole request. Default 30. */
+  /** Deadline of a whole request. Default 30. */
   timeoutSeconds?: number
-  /** Default 8 MiB, many times what a page of 100 records takes; measured after decompression. */
+  /** Default 8 MiB, many times the size of a page of 100 records; measured after decompression. */
   maxResponseBytes?: number
   workspaceHeader?: string
   testModeHeader?: string
-  /** Told of every try of every request. */
+  /** Called after every try of every request. */
   onRequest?: CallObserver
-  /** How long to wait after the failed try number n of a read, in ms. Default: full jitter up to 30 s. */
+  /** Milliseconds to wait after the n-th failed try of a read. Default: full jitter up to 30 s. */
   readWaitMs?: (attempt: number) => number
 }
 
@@ -43,10 +43,10 @@ export interface ListQuery {
   pageSize: number
   ordering?: string
   filters?: Readonly<Record<string, string>>
-  /** After how many tries it counts as lost (default 8): a first look that somebody waits for takes fewer. */
+  /** Number of tries before it counts as lost. Default 8; fewer if someone waits for the result. */
   tries?: number
   signal?: AbortSignal
-  /** Called just before each request leaves, those of further tries included; where this throws, it never does. */
+  /** Called just before each request, including retries; if it throws, the request is not sent. */
   beforeSend?: () => void | Promise<void>
 }
 
@@ -58,23 +58,23 @@ export interface ReadOptions {
 
 export interface WriteOptions {
   signal?: AbortSignal
-  /** For a write that can't be looked up later: a closed keep-alive connection must not make it unknown. */
+  /** For writes that cannot be looked up later: a closed keep-alive connection must not make them unknown. */
   freshConnection?: boolean
   /**
-   * Called once, when the write's turn has come and just before it leaves. Until then it has surely not been
-   * sent, however long it waited; where this throws, it never is.
+   * Called once the request has left the queue and its connection is established, just before it is sent. Until then it
+   * has certainly not been sent; if this throws, it never is.
    */
   beforeSend?: () => void | Promise<void>
 }
 
-/** A record as the service returned it; numbers as `parseLossless` gives them. */
+/** A record as the service returned it; numbers as `parseLossless` returns them. */
 export type Returned = Record<string, unknown>
-/** What is sent; `JSON.rawJSON` numbers leave digit for digit. */
+/** The body to send; `JSON.rawJSON` numbers keep all their digits. */
 export type Body = Readonly<Record<string, unknown>>
 
 /**
- * Every method throws one of the classes of errors.ts, or the reason of an aborted signal. Reads are tried up
- * to 8 times; writes are sent once, but for a 401 with a token that has been replaced meanwhile.
+ * Every method throws an error of errors.ts, or the reason of an aborted signal. Reads are tried up to 8 times;
+ * writes are sent once.
  */
 export interface Billing {
   list(query: ListQuery): Promise<ListPage>
@@ -92,8 +92,8 @@ export interface Billing {
   getCreditNote(id: string, options?: ReadOptions): Promise<FetchedDocument>
   getCancellation(id: string, options?: ReadOptions): Promise<FetchedDocument>
   /**
-   * The same client, whose requests also stay under a rate of their own (a run's share). The object is read
-   * anew for every request: change its number, and the new rate holds within a second.
+   * The same client with an additional rate limit (a run's share). The object is read for every request: a changed rate
+   * applies within a second.
    */
   limited(share: Readonly<Share>): Billing
 }
@@ -104,7 +104,7 @@ export function createBilling(settings: BillingSettings): Billing {
     baseUrl: settings.baseUrl,
     headers: {
       [workspaceHeader]: settings.workspace,
-      // Absent means live; a service that takes any text for true must not be sent `false`.
+      // No header means live; `false` is not sent, because a service might take any text for true.
       ...(settings.testMode && { [settings.testModeHeader ?? 'x-service-test-mode']: 'true' }),
     },
     concurrency,
@@ -112,21 +112,21 @@ export function createBilling(settings: BillingSettings): Billing {
     maxResponseBytes: settings.maxResponseBytes ?? 8 * 1024 * 1024,
   })
   const limiter = new RateLimiter({ share: settings.rate ?? { requestsPerSecond: 10 }, concurrency })
-  const callsOn = (lanes: readonly Lane[]) =>
+  const callsWith = (spacings: readonly Spacing[]) =>
     createCalls({
       transport,
       limiter,
-      lanes,
+      spacings,
       authorization,
       onRequest: settings.onRequest,
       readWaitMs: settings.readWaitMs ?? fullJitter,
     })
   const authorization = new Authorization(settings.token)
-  const onLanes = (lanes: readonly Lane[]): Billing => ({
-    ...operations(callsOn(lanes)),
-    limited: (share) => onLanes([...lanes, new Lane(share)]),
+  const createWith = (spacings: readonly Spacing[]): Billing => ({
+    ...operations(callsWith(spacings)),
+    limited: (share) => createWith([...spacings, new Spacing(share)]),
   })
-  return onLanes([])
+  return createWith([])
 }
 
 function operations({ read, write }: Calls): Omit<Billing, 'limited'> {
@@ -143,20 +143,20 @@ function operations({ read, write }: Calls): Omit<Billing, 'limited'> {
       const { path } = resource
       return read({ operation, path, query: toQuery(query), signal, tries, beforeSend }, toListPage)
     },
-    getCreditNote: async (id, options) => get('get credit note', at('creditnotes', id), options),
-    getCancellation: async (id, options) => get('get cancellation', at('cancellations', id), options),
+    getCreditNote: async (id, options) => get('get credit note', recordPath('creditnotes', id), options),
+    getCancellation: async (id, options) => get('get cancellation', recordPath('cancellations', id), options),
     createRetention: (body, options) => send('create retention', 'POST /retentions/', { body, options }),
     createProduct: (body, options) => send('create product', 'POST /products/', { body, options }),
     createAddon: (body, options) => send('create addon', 'POST /addons/', { body, options }),
     updateSubscription: async (id, body, options) =>
-      send('update subscription', `PATCH ${at('subscriptions', id)}`, { body, options }),
+      send('update subscription', `PATCH ${recordPath('subscriptions', id)}`, { body, options }),
     updateContact: async (id, body, options) =>
-      send('update contact', `PATCH ${at('contacts', id)}`, { body, options }),
+      send('update contact', `PATCH ${recordPath('contacts', id)}`, { body, options }),
     resumeSubscription: async (id, body, options) =>
-      send('resume subscription', `POST ${at('subscriptions', id)}resume/`, { body, options }),
+      send('resume subscription', `POST ${recordPath('subscriptions', id)}resume/`, { body, options }),
     deleteOrder: async (id, options) =>
       write(
-        { operation: 'delete order', method: 'DELETE', path: at('orders', id), ...options },
+        { operation: 'delete order', method: 'DELETE', path: recordPath('orders', id), ...options },
         expectNothing,
       ),
   }
@@ -176,8 +176,8 @@ function toQuery(query: Omit<ListQuery, 'resource' | 'signal' | 'tries'>): Recor
   }
 }
 
-/** An id is one part of a path; `..` would address something else. */
-function at(collection: string, id: string): `/${string}/` {
+/** The path of a record. An id is a single path segment; `..` would address something else. */
+function recordPath(collection: string, id: string): `/${string}/` {
   if (id === '' || id === '.' || id === '..')
     throw new TypeError(`"${id}" can't be an id of /${collection}/; name the record`)
   return `/${collection}/${encodeURIComponent(id)}/`

@@ -7,21 +7,25 @@ export interface Connections {
   https: HttpsAgent
 }
 
-/** Whether the address names this machine itself, so that nothing sent there crosses a network. */
+/** Whether the address is this machine, so that requests cross no network. */
 export function isLoopback(url: string): boolean {
   const { hostname } = new URL(url)
   return isIPv4(hostname) ? hostname.startsWith('127.') : ['localhost', '[::1]'].includes(hostname)
 }
 
 /**
- * Connections to the host of `url`, never more than `most` at once. They go through HTTPS_PROXY and HTTP_PROXY unless
- * NO_PROXY names the host, and trust what NODE_EXTRA_CA_CERTS adds (Node reads that itself at its start). To this
- * machine itself they never take a proxy: it would get the token in the clear.
- * With `keepAlive: false` every request has a connection of its own.
+ * Agents for the host of `url`, with at most `maxConnections` connections. They honour HTTPS_PROXY, HTTP_PROXY and
+ * NO_PROXY, and trust the certificates of NODE_EXTRA_CA_CERTS (which Node reads when it starts). Connections to this
+ * machine never use a proxy, which would get the token in the clear.
+ * With `keepAlive: false`, every request uses a new connection.
  */
-export function createConnections(wanted: { url: string; most: number; keepAlive: boolean }): Connections {
-  const { url, most, keepAlive } = wanted
+export function createConnections(options: {
+  url: string
+  maxConnections: number
+  keepAlive: boolean
+}): Connections {
+  const { url, maxConnections, keepAlive } = options
   const proxyEnv = isLoopback(url) ? {} : process.env
-  const options = { keepAlive, maxSockets: most, maxFreeSockets: most, proxyEnv }
-  return { http: new HttpAgent(options), https: new HttpsAgent(options) }
+  const agentOptions = { keepAlive, maxSockets: maxConnections, maxFreeSockets: maxConnections, proxyEnv }
+  return { http: new HttpAgent(agentOptions), https: new HttpsAgent(agentOptions) }
 }

@@ -1,14 +1,14 @@
 /**
- * What can go wrong with a request, one class a meaning.
+ * Errors of a request, one class for each meaning.
  *
- * Two facts are on each of them, because everything else is decided by them: `retryable`, whether the same read
- * may succeed a little later; and `effect`, what a write that ended like this can have done in the service.
- * No error ever holds the token: the causes are the operating system's errors, never a request object.
+ * Each has two properties on which everything else depends: `retryable`, whether the same read may succeed later; and
+ * `effect`, what a write that ended this way may have done in the service. No error contains the token: causes are
+ * errors of the operating system, never request objects.
  */
 
 /**
- * `none`: the service has not acted and the same write may be sent again (never sent, or its own 401, 403, 429).
- * `refused`: the service itself has read it and said no. `unknown`: it may have been done; look before sending again.
+ * `none`: the service has not acted, and the same write may be sent again (never sent, or the service's own 401, 403 or
+ * 429). `refused`: the service itself rejected it. `unknown`: it may have been done; look it up before sending again.
  */
 export type Effect = 'none' | 'refused' | 'unknown'
 
@@ -16,8 +16,8 @@ export interface Failure {
   method: string
   path: string
   status?: number
-  /** What the service said, one sentence each; see `words.ts`. */
-  words?: readonly string[]
+  /** The service's messages; see error-messages.ts. */
+  messages?: readonly string[]
   cause?: unknown
 }
 
@@ -29,109 +29,117 @@ export abstract class BillingError extends Error {
   readonly path: string
   readonly status: number | undefined
   readonly messages: readonly string[]
-  /** The message without the service's words, which may repeat what was sent, and without an id from a file. */
+  /** The message without the service's own messages, which may repeat what was sent, and without ids from a file. */
   readonly withoutValues: string
 
-  /** `toMessage` gets the request with its status and what was said, as `GET /customers/ (404: Invalid page.)`. */
+  /** `toMessage` gets the request with its status and messages, as `GET /customers/ (404: Invalid page.)`. */
   constructor(failure: Failure, toMessage: (request: string) => string) {
-    super(toMessage(where(failure)), failure.cause === undefined ? undefined : { cause: failure.cause })
+    super(
+      toMessage(describeRequest(failure)),
+      failure.cause === undefined ? undefined : { cause: failure.cause },
+    )
     this.method = failure.method
     this.path = failure.path
     this.status = failure.status
-    this.messages = failure.words ?? []
+    this.messages = failure.messages ?? []
     const path = failure.path.replace(/^(\/[^/]+\/)[^/]+/, '$1...')
-    this.withoutValues = toMessage(where({ ...failure, path, words: [] }))
+    this.withoutValues = toMessage(describeRequest({ ...failure, path, messages: [] }))
   }
 }
 
 /** `GET /customers/ (404: Invalid page.)` */
-function where({ method, path, status, words }: Failure): string {
-  const said = [status, words?.length ? words.join('; ') : undefined].filter((part) => part !== undefined)
-  return said.length === 0 ? `${method} ${path}` : `${method} ${path} (${said.join(': ')})`
+function describeRequest({ method, path, status, messages }: Failure): string {
+  const details = [status, messages?.length ? messages.join('; ') : undefined].filter(
+    (part) => part !== undefined,
+  )
+  return details.length === 0 ? `${method} ${path}` : `${method} ${path} (${details.join(': ')})`
 }
 
 interface Answered extends Failure {
-  /** Whether the body is the service's own (`isServiceError`); else a gateway in front of it may have answered. */
+  /** Whether the body is the service's own (`isServiceError`); otherwise a gateway may have answered. */
   byService: boolean
   /** How long ago a cache had the answer from the service; undefined if no cache says that it answered. */
   ageMs?: number | undefined
 }
 
-/** What a status below 500 says of a write holds only where the service itself gave it. */
+/** A status below 500 says something about a write only if the service itself sent it. */
 abstract class AnsweredError extends BillingError {
   readonly byService: boolean
   readonly ageMs: number | undefined
   readonly effect: Effect
 
-  constructor(failure: Answered, { effect, says, hint }: { effect: Effect; says: string; hint: string }) {
+  constructor(
+    failure: Answered,
+    { effect, summary, hint }: { effect: Effect; summary: string; hint: string },
+  ) {
     const advice = failure.byService
       ? hint
-      : 'the reply is not in the form of the service, so a gateway gave it'
-    super(failure, (request) => `${says}: ${request}; ${advice}`)
+      : 'the reply does not have the service’s format, so a gateway sent it'
+    super(failure, (request) => `${summary}: ${request}; ${advice}`)
     this.byService = failure.byService
     this.ageMs = failure.ageMs
     this.effect = failure.byService ? effect : 'unknown'
   }
 }
 
-/** 401, also after the token's source was asked once more. A write may be sent again where that gave a new token. */
+/** 401, also after the token was read again. A write may be sent again if that returned a new token. */
 export class Unauthorized extends AnsweredError {
   override readonly name = 'Unauthorized'
   readonly retryable: boolean
   constructor(failure: Answered, { renewed = false } = {}) {
-    const hint = 'put a valid one in place'
-    super(failure, { effect: 'none', says: 'the service does not accept the token', hint })
+    const hint = 'set a valid one'
+    super(failure, { effect: 'none', summary: 'the service does not accept the token', hint })
     this.retryable = renewed
   }
 
-  /** The same, once the token's source has given another token. */
+  /** The same error, when there is a new token. */
   renewed(): Unauthorized {
-    const { method, path, messages: words, byService } = this
-    return new Unauthorized({ method, path, status: 401, words, byService }, { renewed: true })
+    const { method, path, messages, byService } = this
+    return new Unauthorized({ method, path, status: 401, messages, byService }, { renewed: true })
   }
 }
 
-/** 403: the token is known, but not allowed to do this in this workspace. */
+/** 403: the token is known, but lacks permission for this in this workspace. */
 export class Forbidden extends AnsweredError {
   override readonly name = 'Forbidden'
   readonly retryable = false
   constructor(failure: Answered) {
-    const hint = 'check the workspace and what the token may do'
-    super(failure, { effect: 'none', says: 'not allowed', hint })
+    const hint = 'check the workspace and the permissions of the token'
+    super(failure, { effect: 'none', summary: 'not allowed', hint })
   }
 }
 
-/** 404. A gateway's is as good as a 502. */
+/** 404. One from a gateway counts as a 502. */
 export class NotFound extends AnsweredError {
   override readonly name = 'NotFound'
   readonly retryable: boolean
   constructor(failure: Answered) {
-    // A create asks for no record: the service has no reason to miss one, so something else has answered.
+    // A create does not refer to a record, so the service would not answer 404; something else has.
     const isCreate = failure.method === 'POST' && /^\/[^/]+\/$/.test(failure.path)
     const effect = isCreate ? 'unknown' : 'refused'
-    super(failure, { effect, says: 'not found', hint: 'check the id or the page' })
+    super(failure, { effect, summary: 'not found', hint: 'check the id or the page' })
     this.retryable = !failure.byService
   }
 }
 
-/** 400, 409, 422: the service has read the request and said no, in `words`. A gateway's is as good as a 502. */
+/** 400, 409, 422: the service rejected the request; the reasons are in `words`. One from a gateway counts as a 502. */
 export class Refused extends AnsweredError {
   override readonly name = 'Refused'
   readonly retryable: boolean
   constructor(failure: Answered) {
-    super(failure, { effect: 'refused', says: 'refused', hint: 'change what was sent' })
+    super(failure, { effect: 'refused', summary: 'refused', hint: 'change what was sent' })
     this.retryable = !failure.byService
   }
 }
 
-/** 429: too many requests. The whole process is paused for `retryAfterMs` where the service named a time. */
+/** 429: too many requests. The whole process pauses for `retryAfterMs` if the service named a time. */
 export class RateLimited extends AnsweredError {
   override readonly name = 'RateLimited'
   readonly retryable = true
   readonly retryAfterMs: number | undefined
   constructor(failure: Answered & { retryAfterMs: number | undefined }) {
-    const hint = 'lower BILLING_REQUESTS_PER_SECOND if this stays'
-    super(failure, { effect: 'none', says: 'too many requests', hint })
+    const hint = 'lower BILLING_REQUESTS_PER_SECOND if this persists'
+    super(failure, { effect: 'none', summary: 'too many requests', hint })
     this.retryAfterMs = failure.retryAfterMs
   }
 }
@@ -142,11 +150,11 @@ export class ServiceFault extends BillingError {
   readonly retryable = true
   readonly effect = 'unknown'
   constructor(failure: Failure) {
-    super(failure, (request) => `the service failed: ${request}; it may work again in a while`)
+    super(failure, (request) => `the service failed: ${request}; it may recover`)
   }
 }
 
-/** No connection came about (refused, DNS, TLS, the proxy, a timeout on the way), so nothing was sent. */
+/** No connection was established (refused, DNS, TLS, proxy, timeout), so nothing was sent. */
 export class Unreachable extends BillingError {
   override readonly name = 'Unreachable'
   readonly retryable = true
@@ -159,7 +167,7 @@ export class Unreachable extends BillingError {
   }
 }
 
-/** A claimed write was not sent within `sendWithinMs`, and never will be: the process had stood still. */
+/** A claimed write was not sent within `sendWithinMs` and never will be: the process was suspended. */
 export class SentTooLate extends BillingError {
   override readonly name = 'SentTooLate'
   readonly retryable = true
@@ -168,12 +176,12 @@ export class SentTooLate extends BillingError {
     super(
       failure,
       (request) =>
-        `${request} was not sent: the process stood still for ${Math.round(failure.ms)} ms after claiming it`,
+        `${request} was not sent: the process was suspended for ${Math.round(failure.ms)} ms after claiming it`,
     )
   }
 }
 
-/** The request could have left, but no whole reply came: reset, timeout, cut off. */
+/** The request may have left, but no complete reply came: reset, timeout, cut off. */
 export class LostReply extends BillingError {
   override readonly name = 'LostReply'
   readonly retryable = true
@@ -181,21 +189,21 @@ export class LostReply extends BillingError {
   constructor(failure: Failure & { why: string }) {
     super(
       failure,
-      (request) => `no whole reply to ${request}: ${failure.why}; whether it was done is not known`,
+      (request) => `no complete reply to ${request}: ${failure.why}; it may or may not have been done`,
     )
   }
 }
 
-/** A whole reply that is not what the interface promises; `what` says what it is instead. */
+/** A complete reply that does not match the API; `problem` says how. */
 export class UnexpectedReply extends BillingError {
   override readonly name = 'UnexpectedReply'
-  /** A body that is no JSON may be a gateway's page and pass; the others stay as they are. */
+  /** A body that is not JSON may come from a gateway and be temporary; other problems persist. */
   readonly retryable: boolean
   readonly effect = 'unknown'
-  readonly what: 'redirect' | 'notJson' | 'notTheShape' | 'tooLarge' | 'status'
-  constructor(failure: Failure & { what: UnexpectedReply['what']; why: string }) {
+  readonly problem: 'redirect' | 'notJson' | 'notTheShape' | 'tooLarge' | 'status'
+  constructor(failure: Failure & { problem: UnexpectedReply['problem']; why: string }) {
     super(failure, (request) => `unexpected reply to ${request}: ${failure.why}; check BILLING_BASE_URL`)
-    this.what = failure.what
-    this.retryable = failure.what === 'notJson'
+    this.problem = failure.problem
+    this.retryable = failure.problem === 'notJson'
   }
 }

@@ -1,47 +1,47 @@
 /**
- * The one gate every request of the process goes through.
+ * The rate limiter that every request of the process passes.
  *
- * A request is admitted when its lanes are due (the process's own rate, and the share of its run), when fewer
- * than `concurrency` are on their way, and when the service has not asked for a pause. Writes go before reads.
- * There is no burst: a lane is due one interval after the request that was last sent through it.
+ * A request is admitted when the spacing of each of its rates allows it (the process's own rate and its run's share),
+ * fewer than `concurrency` requests are in flight, and the service has not requested a pause. Writes go before reads.
+ * There are no bursts: the next request is due one interval after the last.
  */
 
-/** A rate that is read anew for every request: change the number, and it holds within a second. */
+/** A rate that is read for every request: a changed number applies within a second. */
 export interface Share {
   requestsPerSecond: number
 }
 
 export interface Admission {
-  /** How long the request stood in the queue. */
+  /** Milliseconds in the queue. */
   waitedMs: number
-  /** Must be called once the reply is there or lost. */
+  /** Must be called when the reply has come or is lost. */
   release: () => void
 }
 
 interface Waiting {
-  lanes: readonly Lane[]
+  spacings: readonly Spacing[]
   since: number
   admit(admission: Admission): void
 }
 
 /**
- * Timers come late, by a millisecond or by a garbage collection. What was lost so is made up for by the next
- * requests, at least half an interval apart, but never more than this.
+ * Timers fire late, by a millisecond or by a garbage collection. The next requests make up for the delay, at least half
+ * an interval apart, but for no more than this.
  */
-const mostCatchUpMs = 100
-/** In so long no more than r requests leave, so that a second of the receiver holds r + 1 at most, 5 ms of jitter in. */
+const maxCatchUpMs = 100
+/** At most r requests leave within this time, so the service sees at most r + 1 in a second, with 5 ms of jitter. */
 const windowMs = 1005
-/** Replies to Retry-After that name a longer time are taken for a mistake. */
-const longestPauseMs = 3_600_000
-/** A queue looks again at least this often, since shares may change while it waits. */
-const lookAgainMs = 1000
-/** The share of the rate that is aimed for, so that without delays the window above is never full. */
+/** A longer Retry-After is considered a mistake. */
+const maxPauseMs = 3_600_000
+/** The queue is checked at least this often, since shares may change while it waits. */
+const recheckMs = 1000
+/** The target share of the rate: without delays the window above is never full. */
 const aim = 0.99
 
 /** The spacing of one rate. */
-export class Lane {
+export class Spacing {
   readonly #share: Readonly<Share>
-  /** When the last request should have left, and when those of the last window did. */
+  /** When the last request should have left, and when those of the last window left. */
   #planned = Number.NEGATIVE_INFINITY
   #sent: number[] = []
 
@@ -56,11 +56,11 @@ export class Lane {
     return Math.max(this.#planned + interval, last + interval / 2, full + windowMs)
   }
 
-  /** `since` is when the request began to wait: who came after it was due has not been delayed by a timer. */
+  /** `since`: when the request began to wait. If it came after it was due, no timer has delayed it. */
   sent({ now, since, factor }: { now: number; since: number; factor: number }): void {
     if (this.#share.requestsPerSecond === Number.POSITIVE_INFINITY) return
     const planned = this.#planned + this.#interval(factor)
-    this.#planned = since <= planned ? Math.max(planned, now - mostCatchUpMs) : now
+    this.#planned = since <= planned ? Math.max(planned, now - maxCatchUpMs) : now
     this.#sent.push(now)
     while ((this.#sent[0] ?? now) <= now - windowMs) this.#sent.shift()
   }
@@ -71,7 +71,7 @@ export class Lane {
 }
 
 export class RateLimiter {
-  readonly #own: Lane
+  readonly #own: Spacing
   readonly #concurrency: number
   readonly #writes: Waiting[] = []
   readonly #reads: Waiting[] = []
@@ -81,12 +81,12 @@ export class RateLimiter {
   #timer: NodeJS.Timeout | undefined
 
   constructor({ share, concurrency }: { share: Readonly<Share>; concurrency: number }) {
-    this.#own = new Lane(share)
+    this.#own = new Spacing(share)
     this.#concurrency = concurrency
   }
 
-  /** Waits for its turn. Rejects with the signal's own reason when that is aborted first. */
-  admit(options: { write: boolean; lanes: readonly Lane[]; signal?: AbortSignal | undefined }) {
+  /** Waits for admission. Rejects with the signal's reason if that is aborted first. */
+  admit(options: { write: boolean; spacings: readonly Spacing[]; signal?: AbortSignal | undefined }) {
     const { signal } = options
     return new Promise<Admission>((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason)
@@ -96,7 +96,7 @@ export class RateLimiter {
         reject(signal?.reason)
       }
       const waiting: Waiting = {
-        lanes: options.lanes,
+        spacings: options.spacings,
         since: performance.now(),
         admit: (admission) => {
           signal?.removeEventListener('abort', leave)
@@ -109,14 +109,14 @@ export class RateLimiter {
     })
   }
 
-  /** The service asked for a pause (Retry-After): nothing leaves until it is over. */
+  /** Pauses all requests, as the service requested (Retry-After). */
   pause(ms: number): void {
-    this.#pausedUntil = Math.max(this.#pausedUntil, performance.now() + Math.min(ms, longestPauseMs))
+    this.#pausedUntil = Math.max(this.#pausedUntil, performance.now() + Math.min(ms, maxPauseMs))
   }
 
   /**
-   * The service said 429 to a request that left at `sentAt`: the rate is halved, down to 1/32, once for all
-   * that were on their way, and grows back by 5 % of the full rate a second.
+   * Slows down after a 429 for a request that left at `sentAt`: the rate is halved, down to 1/32, once for all requests
+   * that were in flight, and grows back by 5 % of the full rate a second.
    */
   slowDown(sentAt: number): void {
     if (sentAt < this.#slowed.at) return
@@ -134,7 +134,7 @@ export class RateLimiter {
     while (this.#inFlight < this.#concurrency && this.#writes.length + this.#reads.length > 0) {
       const now = performance.now()
       const factor = this.#factor(now)
-      // First what holds for all, so that a long queue costs nothing while nobody in it can leave.
+      // Check the common conditions first, so that a long queue costs nothing while no request can leave.
       const openAt = Math.max(this.#pausedUntil, this.#own.dueAt(factor))
       if (openAt > now) return this.#lookAgainIn(openAt - now)
       const next = takeDue(this.#writes, now) ?? takeDue(this.#reads, now)
@@ -145,7 +145,7 @@ export class RateLimiter {
 
   #send(waiting: Waiting, now: number, factor: number): void {
     this.#own.sent({ now, since: waiting.since, factor })
-    for (const lane of waiting.lanes) lane.sent({ now, since: waiting.since, factor: 1 })
+    for (const spacing of waiting.spacings) spacing.sent({ now, since: waiting.since, factor: 1 })
     this.#inFlight += 1
     const release = () => {
       this.#inFlight -= 1
@@ -155,19 +155,19 @@ export class RateLimiter {
   }
 
   #lookAgainIn(ms: number): void {
-    this.#timer = setTimeout(() => this.#dispatch(), Math.min(Math.max(ms, 0), lookAgainMs))
+    this.#timer = setTimeout(() => this.#dispatch(), Math.min(Math.max(ms, 0), recheckMs))
   }
 }
 
 function takeDue(queue: Waiting[], now: number): Waiting | undefined {
-  const index = queue.findIndex(({ lanes }) => dueAt(lanes) <= now)
+  const index = queue.findIndex(({ spacings }) => dueAt(spacings) <= now)
   return index === -1 ? undefined : queue.splice(index, 1)[0]
 }
 
 function earliest(waiting: readonly Waiting[]): number {
-  return waiting.reduce((least, { lanes }) => Math.min(least, dueAt(lanes)), Number.POSITIVE_INFINITY)
+  return waiting.reduce((least, { spacings }) => Math.min(least, dueAt(spacings)), Number.POSITIVE_INFINITY)
 }
 
-function dueAt(lanes: readonly Lane[]): number {
-  return lanes.reduce((latest, lane) => Math.max(latest, lane.dueAt()), Number.NEGATIVE_INFINITY)
+function dueAt(spacings: readonly Spacing[]): number {
+  return spacings.reduce((latest, spacing) => Math.max(latest, spacing.dueAt()), Number.NEGATIVE_INFINITY)
 }

@@ -13,43 +13,43 @@ import {
 } from './errors.ts'
 import { parseLossless } from './lossless-json.ts'
 import type { Reply, Request } from './transport.ts'
-import { toWords } from './words.ts'
+import { toMessages } from './error-messages.ts'
 
-/** One response of a list: exactly what came, nothing repaired. */
+/** One response of a list, unchanged. */
 export interface ListPage {
   records: unknown[]
-  /** A hint only: the service counts in another statement than it lists. */
+  /** A hint only: the service counts in a separate statement. */
   count: number | undefined
   /** A hint only, never followed. */
   next: string | null | undefined
   /**
-   * When the service made this answer, in ms since 1970: its Date less its Age, so that what comes from a cache
-   * shows how old it is.
+   * When the service generated this response, in ms since 1970: its Date minus its Age, so responses from a cache show
+   * their age.
    */
   servedAt: number | undefined
-  /** How long a cache has kept this answer, in ms; absent where none says so. */
+  /** How long a cache has kept this response, in ms; absent without an Age header. */
   ageMs?: number
 }
 
-type Asked = Pick<Request, 'method' | 'path' | 'token' | 'query'>
+type RequestInfo = Pick<Request, 'method' | 'path' | 'token' | 'query'>
 
-/** The error that a reply is, or undefined for a success. */
-export function toError(asked: Asked, reply: Reply): BillingError | undefined {
+/** The error for a reply; undefined for a success. */
+export function toError(request: RequestInfo, reply: Reply): BillingError | undefined {
   const { status } = reply
   if (status >= 200 && status < 300) return undefined
   const parsed = parseOr(reply.text)
-  // Before a long sentence is cut: a part of the token is too much as well.
-  const text = reply.text.replaceAll(asked.token, '***')
+  // Before long sentences are shortened, so that not even a part of the token remains.
+  const text = reply.text.replaceAll(request.token, '***')
   const body = parseOr(text)
-  const words = toWords(body.json ? body.value : text)
+  const messages = toMessages(body.json ? body.value : text)
   const failure = {
     byService: parsed.json && isServiceError({ status, body: parsed.value }),
-    method: asked.method,
-    path: asked.path,
+    method: request.method,
+    path: request.path,
     status,
     ageMs: ageMsOf(reply),
-    // JSON may have written it with escapes.
-    words: words.map((sentence) => sentence.replaceAll(asked.token, '***')),
+    // JSON may contain it with escapes.
+    messages: messages.map((sentence) => sentence.replaceAll(request.token, '***')),
   }
   if (status === 401) return new Unauthorized(failure)
   if (status === 403) return new Forbidden(failure)
@@ -58,28 +58,28 @@ export function toError(asked: Asked, reply: Reply): BillingError | undefined {
   if (status === 429) return new RateLimited({ ...failure, retryAfterMs: retryAfterMs(reply) })
   if (status >= 500) return new ServiceFault(failure)
   if (status >= 300 && status < 400) return toRedirect(failure, reply)
-  return new UnexpectedReply({ ...failure, what: 'status', why: 'no status that the interface knows' })
+  return new UnexpectedReply({ ...failure, problem: 'status', why: 'a status that the API does not define' })
 }
 
 function toRedirect(failure: Failure, reply: Reply): UnexpectedReply {
   const location = [reply.headers['location']].flat()[0]
   return new UnexpectedReply({
     ...failure,
-    what: 'redirect',
-    why: `it points to ${placeOf(location)}, and is not followed`,
+    problem: 'redirect',
+    why: `it points to ${describeLocation(location)} and is not followed`,
   })
 }
 
-/** Without path, query and user: they may repeat the token or what was asked for, and this message goes everywhere. */
-function placeOf(location: string | undefined): string {
+/** Without path, query and user, which may repeat the token or the request: the message is widely visible. */
+function describeLocation(location: string | undefined): string {
   if (location === undefined) return 'nowhere'
   const place = URL.parse(location, `http://${sameHost}`)
   return place === null || place.host === sameHost ? 'another path' : `${place.protocol}//${place.host}`
 }
-/** What an address without a host of its own is read against. */
+/** The base for relative addresses. */
 const sameHost = 'same.invalid'
 
-/** How long the service asks to be left alone: Retry-After in seconds, or as a date on its own clock. */
+/** How long to wait according to Retry-After: in seconds, or as a date by the service's clock. */
 export function retryAfterMs(reply: Pick<Reply, 'headers'>): number | undefined {
   const text = [reply.headers['retry-after']].flat()[0]?.trim()
   if (text === undefined || text === '') return undefined
@@ -94,27 +94,27 @@ function dateOf(reply: Pick<Reply, 'headers'>): number | undefined {
   return Number.isNaN(date) ? undefined : date
 }
 
-/** The Age header: how long ago a cache had this answer from the service. */
+/** The Age header: how long ago a cache got this response from the service. */
 function ageMsOf(reply: Pick<Reply, 'headers'>): number | undefined {
   const text = [reply.headers['age']].flat()[0]?.trim() ?? ''
   return /^\d+$/.test(text) ? Math.min(Number(text), oldestAge) * 1000 : undefined
 }
-/** What a cache says of all that is older; beyond it there are no dates. */
+/** The maximum a cache reports; larger values give no valid date. */
 const oldestAge = 2 ** 31
 
 export interface FetchedDocument {
   record: Record<string, unknown>
-  /** Undefined if no cache says that it answered. */
+  /** Milliseconds since a cache got it from the service; undefined without an Age header. */
   ageMs: number | undefined
 }
 
 /** The envelope of a list (interface, section 4.1). */
-export function toListPage(asked: Asked, reply: Reply): ListPage {
-  const { results, count, next } = toRecord(asked, reply)
-  if (!Array.isArray(results)) throw notTheShape(asked, reply, 'no list with `results`')
-  const most = Number(asked.query?.['page_size'] ?? Infinity)
-  if (results.length > most)
-    throw notTheShape(asked, reply, `${results.length} records, where ${most} were asked for`)
+export function toListPage(request: RequestInfo, reply: Reply): ListPage {
+  const { results, count, next } = toRecord(request, reply)
+  if (!Array.isArray(results)) throw notTheShape(request, reply, 'it is not a list with `results`')
+  const maxRecords = Number(request.query?.['page_size'] ?? Infinity)
+  if (results.length > maxRecords)
+    throw notTheShape(request, reply, `it has ${results.length} records, but ${maxRecords} were requested`)
   const ageMs = ageMsOf(reply)
   const date = dateOf(reply)
   return {
@@ -126,41 +126,41 @@ export function toListPage(asked: Asked, reply: Reply): ListPage {
   }
 }
 
-/** A record, and how long ago a cache had it from the service. */
-export const toDocument = (asked: Asked, reply: Reply): FetchedDocument => ({
-  record: toRecord(asked, reply),
+/** A record, with its age if a cache answered. */
+export const toDocument = (request: RequestInfo, reply: Reply): FetchedDocument => ({
+  record: toRecord(request, reply),
   ageMs: ageMsOf(reply),
 })
 
-/** The one JSON object that a reply is. */
-export function toRecord(asked: Asked, reply: Reply): Record<string, unknown> {
-  if (hasTooManyValues(reply.text)) throw tooLarge(asked, reply)
+/** The reply as one JSON object. */
+export function toRecord(request: RequestInfo, reply: Reply): Record<string, unknown> {
+  if (hasTooManyValues(reply.text)) throw tooLarge(request, reply)
   const body = parseOr(reply.text)
-  if (!body.json) throw notJson(asked, reply)
+  if (!body.json) throw notJson(request, reply)
   const { value } = body
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw notTheShape(asked, reply, 'no JSON object')
+    throw notTheShape(request, reply, 'it is not a JSON object')
   return value as Record<string, unknown>
 }
 
-/** A reply without a body; anything but JSON in its place is a gateway's page. */
-export function expectNothing(asked: Asked, reply: Reply): void {
-  if (reply.text.trim() !== '' && !parseOr(reply.text).json) throw notJson(asked, reply)
+/** Accepts an empty reply or JSON; anything else is a gateway's page. */
+export function expectNothing(request: RequestInfo, reply: Reply): void {
+  if (reply.text.trim() !== '' && !parseOr(reply.text).json) throw notJson(request, reply)
 }
 
 /**
- * Of one reply; a page of 100 records has some ten thousand. What a text becomes in memory goes by its values and
- * not by its bytes: 3 bytes of `{},` become 60.
+ * The maximum number of values in one reply; a page of 100 records has about ten thousand. Memory use depends on values,
+ * not on bytes: 3 bytes of `{},` become 60.
  */
-const mostValues = 500_000
+const maxValues = 500_000
 
-/** Counted by what stands between values, also inside texts: an upper bound, in one pass without parsing. */
+/** Counts separators, also inside strings: an upper bound, in one pass without parsing. */
 function hasTooManyValues(text: string): boolean {
-  if (text.length <= mostValues) return false
+  if (text.length <= maxValues) return false
   let values = 0
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at)
-    if ((code === comma || code === openBrace || code === openBracket) && ++values > mostValues) return true
+    if ((code === comma || code === openBrace || code === openBracket) && ++values > maxValues) return true
   }
   return false
 }
@@ -168,13 +168,13 @@ const comma = 0x2c
 const openBrace = 0x7b
 const openBracket = 0x5b
 
-function tooLarge({ method, path }: Asked, { status }: Reply): UnexpectedReply {
-  const why = `more than ${mostValues} values`
-  return new UnexpectedReply({ method, path, status, what: 'tooLarge', why })
+function tooLarge({ method, path }: RequestInfo, { status }: Reply): UnexpectedReply {
+  const why = `more than ${maxValues} values`
+  return new UnexpectedReply({ method, path, status, problem: 'tooLarge', why })
 }
 
 function parseOr(text: string): { json: true; value: unknown } | { json: false } {
-  // Of an error nothing is lost: its words are bounded, and one that is not read may have been done.
+  // Safe for errors, too: their messages are limited anyway, and an unreadable reply counts as unknown.
   if (hasTooManyValues(text)) return { json: false }
   try {
     return { json: true, value: parseLossless(text) }
@@ -183,29 +183,29 @@ function parseOr(text: string): { json: true; value: unknown } | { json: false }
   }
 }
 
-/** JSON that stops in the middle was cut off; anything else is somebody else's page. */
-function notJson(asked: Asked, reply: Reply): BillingError {
-  const { method, path } = asked
+/** Incomplete JSON was cut off; anything else is a gateway's page. */
+function notJson(request: RequestInfo, reply: Reply): BillingError {
+  const { method, path } = request
   const { status } = reply
   if (/^\s*[[{]/.test(reply.text))
     return new LostReply({
       method,
       path,
       status,
-      why: `${reply.text.length} characters that are no whole JSON`,
+      why: `${reply.text.length} characters of incomplete JSON`,
     })
-  const start = toWords(reply.text)[0]
-  const words = start === undefined ? [] : [start.replaceAll(asked.token, '***')]
+  const start = toMessages(reply.text)[0]
+  const messages = start === undefined ? [] : [start.replaceAll(request.token, '***')]
   const why = start === undefined ? 'an empty body' : 'a body that is not JSON'
-  return new UnexpectedReply({ method, path, status, words, what: 'notJson', why })
+  return new UnexpectedReply({ method, path, status, messages, problem: 'notJson', why })
 }
 
-function notTheShape(asked: Asked, reply: Reply, why: string): UnexpectedReply {
+function notTheShape(request: RequestInfo, reply: Reply, why: string): UnexpectedReply {
   return new UnexpectedReply({
-    method: asked.method,
-    path: asked.path,
+    method: request.method,
+    path: request.path,
     status: reply.status,
-    what: 'notTheShape',
+    problem: 'notTheShape',
     why,
   })
 }

@@ -1,19 +1,19 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { BillingError } from './errors.ts'
 
-/** A read counts as lost after this many tries, unless it says itself. */
-const usualTries = 8
+/** The default number of tries before a read counts as lost. */
+const defaultTries = 8
 const firstWaitMs = 1000
-const longestWaitMs = 30_000
+const maxWaitMs = 30_000
 
 /** The wait after a failed try (1, 2, ...): exponential with full jitter, at most 30 s. */
 export function fullJitter(attempt: number, random: () => number = Math.random): number {
-  return random() * Math.min(longestWaitMs, firstWaitMs * 2 ** (attempt - 1))
+  return random() * Math.min(maxWaitMs, firstWaitMs * 2 ** (attempt - 1))
 }
 
 /**
- * Tries a read until it succeeds, fails for good, or has failed so many times. What the service asks for by
- * Retry-After is waited for at the rate limit, which every try goes through anyway.
+ * Retries a read until it succeeds, fails for good, or has used up its tries. Retry-After is handled by the rate limiter,
+ * which every try passes.
  */
 export async function retryRead<T>(options: {
   read: (attempt: number) => Promise<T>
@@ -21,14 +21,14 @@ export async function retryRead<T>(options: {
   tries?: number | undefined
   signal?: AbortSignal | undefined
 }): Promise<T> {
-  const { read, waitMs, signal, tries = usualTries } = options
+  const { read, waitMs, signal, tries = defaultTries } = options
   for (let attempt = 1; ; attempt++) {
     try {
       return await read(attempt)
     } catch (error) {
       if (!(error instanceof BillingError) || !error.retryable || attempt >= tries) throw error
     }
-    // The signal's own reason goes to the caller, not the timer's error about it.
+    // Throw the signal's own reason, not the timer's error.
     await wait(waitMs(attempt), undefined, { signal }).catch(() => signal?.throwIfAborted())
   }
 }

@@ -1,18 +1,18 @@
 import type { Billing } from './client.ts'
 
-interface Rated {
+interface RunRate {
   run: string
   requestsPerSecond?: number | undefined
 }
 
 /**
- * All activities of one run in this process share the run's own rate, however many read or write at once. The rate
- * asked for last holds from then on.
+ * Rate limits by run: all activities of a run in this process share the run's rate. The rate requested last applies to
+ * all of them.
  */
 export function createRunRates(billing: Billing) {
   const byRun = new Map<string, { share: { requestsPerSecond: number }; billing: Billing }>()
   return {
-    of({ run, requestsPerSecond = Infinity }: Rated): Billing {
+    forRun({ run, requestsPerSecond = Infinity }: RunRate): Billing {
       let rated = byRun.get(run)
       if (rated === undefined) {
         const share = { requestsPerSecond }
@@ -22,7 +22,7 @@ export function createRunRates(billing: Billing) {
       rated.share.requestsPerSecond = requestsPerSecond
       return rated.billing
     },
-    end({ run }: Pick<Rated, 'run'>): void {
+    end({ run }: Pick<RunRate, 'run'>): void {
       byRun.delete(run)
     },
   }

@@ -1,4 +1,4 @@
-/** One request and its whole reply, or an error that says how far it came. Knows HTTP and nothing of billing. */
+/** Sends one request and returns the complete reply, or an error that says how far it got. Knows HTTP only. */
 import type { ClientRequest } from 'node:http'
 import got, { RequestError } from 'got'
 import { createConnections } from './connections.ts'
@@ -21,7 +21,7 @@ export interface Request {
   /** JSON text. */
   body?: string
   token: string
-  /** On a connection that no request has used before. */
+  /** Use a new connection. */
   freshConnection?: boolean
   /**
    * Called once a connection stands, just before the request leaves on it. Where it throws, or takes more than
@@ -40,14 +40,17 @@ export interface Reply {
 export type Transport = (request: Request) => Promise<Reply>
 
 /**
- * Sends over kept-alive connections, follows nothing, retries nothing, and gives up at the deadline or the size
- * limit. Throws Unreachable, LostReply or UnexpectedReply, or the signal's own reason where that is aborted.
+ * Sends over kept-alive connections without following redirects or retrying, with a deadline and a size limit.
+ * @throws {Unreachable}
+ * @throws {LostReply}
+ * @throws {UnexpectedReply}
+ * @throws the signal's reason if it is aborted
  */
 export function createTransport(settings: TransportSettings): Transport {
-  const { concurrency: most, maxResponseBytes } = settings
+  const { concurrency: maxConnections, maxResponseBytes } = settings
   const base = settings.baseUrl.replace(/\/+$/, '')
-  const kept = createConnections({ url: base, most, keepAlive: true })
-  const fresh = createConnections({ url: base, most, keepAlive: false })
+  const kept = createConnections({ url: base, maxConnections, keepAlive: true })
+  const fresh = createConnections({ url: base, maxConnections, keepAlive: false })
   const http = createHttp(settings)
   return async (request) => {
     const { method, path, query, body, token, signal, freshConnection, beforeSend: claim } = request
@@ -62,7 +65,7 @@ export function createTransport(settings: TransportSettings): Transport {
       signal: stop,
       headers: {
         authorization: `Token ${token}`,
-        // A cache on the way must ask the service: an old answer says nothing of a list as it is.
+        // Caches must revalidate: an old response says nothing about the list now.
         ...(method === 'GET' && { 'cache-control': 'no-cache' }),
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
@@ -85,7 +88,7 @@ export function createTransport(settings: TransportSettings): Transport {
         throw new UnexpectedReply({
           method,
           path,
-          what: 'tooLarge',
+          problem: 'tooLarge',
           why: `more than ${maxResponseBytes} bytes`,
         })
       if (!(error instanceof RequestError)) throw error
@@ -105,7 +108,7 @@ function createHttp({ headers, timeoutSeconds }: TransportSettings) {
   })
 }
 
-/** From the moment a connection stands (over TLS: is secured), the first byte could have left. */
+/** From the moment the connection is established (over TLS: secured), the first byte may have left. */
 function watchDeparture(request: ClientRequest, sent: { could: boolean }): void {
   request.once('socket', (socket) => {
     const depart = () => {
@@ -117,7 +120,7 @@ function watchDeparture(request: ClientRequest, sent: { could: boolean }): void 
   })
 }
 
-/** got's own error holds the request with its headers, so only what caused it goes on. */
+/** got's own error contains the request with its headers, so only its cause is passed on. */
 function toLoss(loss: { method: string; path: string; error: RequestError; couldHaveLeft: boolean }) {
   const { method, path, error, couldHaveLeft } = loss
   const cause = error.cause ?? new Error(`${error.code}: ${error.message}`)

@@ -1,7 +1,7 @@
 import { toPrintable } from '../runs/view/printable.ts'
 import { shell } from '../runs/view/shell.ts'
 
-/** What people are told of, in one word. */
+/** The kinds of events that people are notified of. */
 export type NotificationKind =
   | 'failed'
   | 'unproven'
@@ -13,11 +13,11 @@ export type NotificationKind =
   | 'attention'
   | 'ended'
 
-/** How much a receiver wants to hear; each level has all that the one before it has. */
+/** What a channel accepts; each level includes the previous ones. */
 export const notificationLevels = ['problems', 'decisions', 'all'] as const
 export type NotificationLevel = (typeof notificationLevels)[number]
 
-/** The least level that hears of it. */
+/** The lowest level that includes the kind. */
 const levelOf: Readonly<Record<NotificationKind, NotificationLevel>> = {
   failed: 'problems',
   unproven: 'problems',
@@ -30,24 +30,24 @@ const levelOf: Readonly<Record<NotificationKind, NotificationLevel>> = {
   ended: 'all',
 }
 
-/** Where notices go. The address is a secret: whoever knows it can write there. */
-export interface Receiver {
+/** A channel of NOTIFY_URL. The URL is a secret: anyone who knows it can post there. */
+export interface NotificationChannel {
   url: string
   level: NotificationLevel
 }
 
-export const wants = (level: NotificationLevel, kind: NotificationKind): boolean =>
+export const accepts = (level: NotificationLevel, kind: NotificationKind): boolean =>
   notificationLevels.indexOf(levelOf[kind]) <= notificationLevels.indexOf(level)
 
-/** What at least one of the receivers wants to hear of. */
-export function kindsFor(receivers: readonly Receiver[]): NotificationKind[] {
+/** The kinds that at least one channel accepts. */
+export function kindsFor(channels: readonly NotificationChannel[]): NotificationKind[] {
   const kinds = Object.keys(levelOf) as NotificationKind[]
-  return kinds.filter((kind) => receivers.some(({ level }) => wants(level, kind)))
+  return kinds.filter((kind) => channels.some(({ level }) => accepts(level, kind)))
 }
 
-/** Something people should know. It is part of a workflow's history: ids, counts and sentences, no row's data. */
+/** An event to notify people of. It is part of a workflow's history: ids, counts and sentences, no data of rows. */
 export interface Notification {
-  /** The same however often it is sent, and for nothing else. */
+  /** Unique to the event and the same for every delivery attempt. */
   id: string
   kind: NotificationKind
   at: string
@@ -55,13 +55,13 @@ export interface Notification {
     workflowId: string
     runId: string
     type: string
-    /** The schedule that started it, and for when. */
+    /** The schedule that started the run, and the scheduled time. */
     schedule?: string
     scheduledFor?: string
   }
   /** One or two sentences. */
   summary: string
-  /** What to type next; without it, how to look at the run. */
+  /** The command to run next; default: the command that shows the run. */
   command?: string
   /** The run's own report, as its result has it. */
   report?: unknown
@@ -74,8 +74,8 @@ const headlines: Readonly<Record<NotificationKind, (run: string) => string>> = {
   breaker: (run) => `${run}: too many changes failed, the breaker is open`,
   missed: () => 'A scheduled export was missed',
   paused: () => 'A schedule paused itself',
-  approval: (run) => `${run} waits for a person`,
-  attention: (run) => `${run}: look at this`,
+  approval: (run) => `${run} is waiting for a person`,
+  attention: (run) => `${run} needs attention`,
   ended: (run) => `${run} ended`,
 }
 
@@ -84,7 +84,7 @@ export interface Sender {
   mode: 'live' | 'test'
 }
 
-/** Where a run can be seen; undefined where nobody has said where the Temporal UI is. */
+/** The Temporal UI; `url` is undefined if its address is unknown. */
 export interface Ui {
   url: string | undefined
   namespace: string
@@ -97,11 +97,11 @@ export function linkTo({ run, ui }: { run: Notification['run']; ui: Ui }): strin
 }
 
 /**
- * The body of a notice: `text` as Slack, Mattermost and their likes show it, and all of it as fields for a program.
+ * The body of a notification: `text` for Slack, Mattermost and similar services, and all fields for programs.
  */
-export function toBody({ notice, sender, ui }: { notice: Notification; sender: Sender; ui: Ui }) {
-  const { id, kind, at, run, summary, report = null } = notice
-  const command = notice.command ?? shell`connector report ${run.workflowId}`
+export function toBody({ notification, sender, ui }: { notification: Notification; sender: Sender; ui: Ui }) {
+  const { id, kind, at, run, summary, report = null } = notification
+  const command = notification.command ?? shell`connector report ${run.workflowId}`
   const url = linkTo({ run, ui })
   const headline = headlines[kind](run.workflowId)
   const lines = [
@@ -123,8 +123,8 @@ export function toBody({ notice, sender, ui }: { notice: Notification; sender: S
 }
 
 /**
- * The three characters that Slack's text gives a meaning, and a blank where Mattermost's Markdown would make a link or
- * load an image: neither format has an escape that the other does not show.
+ * Escapes the three characters that are special in Slack, and inserts a space where Mattermost's Markdown would make a
+ * link or load an image: neither format has an escape that the other does not display.
  */
 const escape = (text: string): string =>
   toPrintable(text)
@@ -133,7 +133,7 @@ const escape = (text: string): string =>
     .replaceAll('>', '&gt;')
     .replaceAll(/](?=[([:])/g, '] ')
 
-/** Longer texts are cut by the receivers themselves, or refused. */
-const longestSummary = 2_000
+/** Channels shorten or refuse longer texts. */
+const maxSummaryLength = 2_000
 const shorten = (text: string): string =>
-  text.length <= longestSummary ? text : `${text.slice(0, longestSummary).toWellFormed()} ...`
+  text.length <= maxSummaryLength ? text : `${text.slice(0, maxSummaryLength).toWellFormed()} ...`

@@ -1,7 +1,7 @@
-import { kindsFor, type NotificationKind, type Receiver } from './notification.ts'
+import { kindsFor, type NotificationKind, type NotificationChannel } from './notification.ts'
 import type { SearchAttributeName } from '../runs/search-attributes.ts'
 
-/** What a run gets when it opens: its plan, and what its worker offers it. */
+/** What a run gets when it opens: its plan, and the capabilities of its worker. */
 export type Opened<Plan> = Plan & {
   /** The notifications that at least one channel of `NOTIFY_URL` accepts. */
   notifies: NotificationKind[]
@@ -11,10 +11,10 @@ export type Opened<Plan> = Plan & {
 
 export async function toOpened<Plan>(
   {
-    receivers,
+    channels,
     searchAttributes,
-  }: { receivers: readonly Receiver[]; searchAttributes: () => Promise<SearchAttributeName[]> },
+  }: { channels: readonly NotificationChannel[]; searchAttributes: () => Promise<SearchAttributeName[]> },
   plan: Plan,
 ): Promise<Opened<Plan>> {
-  return { ...plan, notifies: kindsFor(receivers), searchAttributes: await searchAttributes() }
+  return { ...plan, notifies: kindsFor(channels), searchAttributes: await searchAttributes() }
 }

@@ -3,52 +3,52 @@ import got, { RequestError, type Response } from 'got'
 import { createConnections } from '../billing/connections.ts'
 import { retryAfterMs } from '../billing/reply.ts'
 
-/** What became of one try to tell one receiver. */
+/** The result of one attempt to deliver to one channel. */
 export type Delivery =
   | { outcome: 'delivered' }
-  /** It understood and does not want it: the same again would be refused again. */
+  /** The channel refused it and would refuse it again. */
   | { outcome: 'refused'; why: string }
   | { outcome: 'later'; why: string; afterMs?: number }
 
 const timeoutMs = 10_000
-const mostWords = 200
-/** Of an answer; only its first words are told. */
-const mostAnswerBytes = 64 * 1024
-/** A receiver that asks for more is asked again by then all the same. */
-const longestAfterMs = 3_600_000
+const maxMessageLength = 200
+/** Of an answer; only its beginning is shown. */
+const maxAnswerBytes = 64 * 1024
+/** The longest wait, even if the channel asks for more. */
+const maxAfterMs = 3_600_000
 
-/** One POST: follows nothing, retries nothing. The address is in no sentence: whoever knows it can write there. */
-export async function postNotice(options: {
+/** Sends one POST without redirects or retries. Messages never include the URL: anyone who knows it can post there. */
+export async function postNotification(options: {
   url: string
   body: unknown
   id: string
   signal: AbortSignal
 }): Promise<Delivery> {
   const { url, body, id, signal } = options
-  const receiver = new URL(url).host
+  const channel = new URL(url).host
   try {
     const reply = await post({ url, body, id, signal })
-    const { statusCode: status, body: words } = reply
+    const { statusCode: status, body: text } = reply
     if (status >= 200 && status < 300) return { outcome: 'delivered' }
-    const why = `${receiver} answered ${status}: ${withoutAddress({ words: oneLine(words), url }).slice(0, mostWords)}`
-    // 408 and 429 are about the moment; every other of the 4xx, and a redirect, about the notice or the address.
-    const isAboutNow = status >= 500 || status === 408 || status === 429
-    if (!isAboutNow) return { outcome: 'refused', why }
+    const why = `${channel} answered ${status}: ${withoutAddress({ text: oneLine(text), url }).slice(0, maxMessageLength)}`
+    // 408 and 429 are temporary; any other 4xx, and a redirect, concerns the notification or the address.
+    const isTemporary = status >= 500 || status === 408 || status === 429
+    if (!isTemporary) return { outcome: 'refused', why }
     const afterMs = retryAfterMs(reply)
     return afterMs === undefined
       ? { outcome: 'later', why }
-      : { outcome: 'later', why, afterMs: Math.min(afterMs, longestAfterMs) }
+      : { outcome: 'later', why, afterMs: Math.min(afterMs, maxAfterMs) }
   } catch (error) {
     signal.throwIfAborted()
     if (!(error instanceof RequestError)) throw error
-    // got's own error holds the request with its address.
-    return { outcome: 'later', why: `${receiver} did not answer (${error.code})` }
+    // got's own error contains the request with its URL.
+    return { outcome: 'later', why: `${channel} did not answer (${error.code})` }
   }
 }
 
 type Answer = Pick<Response<string>, 'statusCode' | 'headers' | 'body'>
 
-/** The answer, without its body where that is too long: the status says what is needed. */
+/** The answer; a body that is too long is left out, because the status is enough. */
 async function post(options: {
   url: string
   body: unknown
@@ -66,37 +66,37 @@ async function post(options: {
     throwHttpErrors: false,
     responseType: 'text',
     timeout: { request: timeoutMs },
-    agent: createConnections({ url, most: 1, keepAlive: false }),
+    agent: createConnections({ url, maxConnections: 1, keepAlive: false }),
     signal: AbortSignal.any([signal, tooLong.signal]),
   })
-  // got tells of a response when it has all of it.
+  // got reports a response only when it is complete.
   void sending.on('request', (request: ClientRequest) =>
     request.once('response', ({ statusCode = 0, headers }) => (head = { statusCode, headers })),
   )
   void sending.on('downloadProgress', ({ transferred }) => {
-    if (transferred > mostAnswerBytes) tooLong.abort()
+    if (transferred > maxAnswerBytes) tooLong.abort()
   })
   try {
     return await sending
   } catch (error) {
     if (!tooLong.signal.aborted || head === undefined) throw error
-    return { ...head, body: `an answer of more than ${mostAnswerBytes} bytes` }
+    return { ...head, body: `an answer of more than ${maxAnswerBytes} bytes` }
   }
 }
 
 const oneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim()
 
-/** Shorter parts of an address are no secret, and may be words. */
-const leastSecret = 6
+/** Shorter parts of a URL are not secret and may be ordinary words. */
+const minSecretLength = 6
 
-/** Many a server repeats in its answer what it was asked for (`Cannot POST /hooks/...`). */
-function withoutAddress({ words, url }: { words: string; url: string }): string {
+/** Many servers repeat the request in the answer (`Cannot POST /hooks/...`). */
+function withoutAddress({ text, url }: { text: string; url: string }): string {
   const { pathname, search, searchParams, username, password } = new URL(url)
   const parts = [pathname, search, username, password, ...pathname.split('/'), ...searchParams.values()]
   return [...parts, ...parts.map(decode)]
-    .filter((part) => part.length >= leastSecret)
+    .filter((part) => part.length >= minSecretLength)
     .toSorted((a, b) => b.length - a.length)
-    .reduce((text, part) => text.replaceAll(part, '...'), words)
+    .reduce((text, part) => text.replaceAll(part, '...'), text)
 }
 
 function decode(part: string): string {

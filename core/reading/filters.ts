@@ -26,7 +26,7 @@ export function createFilters(resource: ListResource, asked: Readonly<Record<str
 function toCheck(check: FilterCheck, asked: string): ((record: SourceRecord) => boolean) | undefined {
   if (check.kind === 'uncheckable') return undefined
   const { field } = check
-  if (check.kind === 'among')
+  if (check.kind === 'listItem')
     return (record) => {
       const items = record[check.list]
       return !Array.isArray(items) || items.some((item) => isRecord(item) && item[field] === asked)
@@ -37,7 +37,7 @@ function toCheck(check: FilterCheck, asked: string): ((record: SourceRecord) => 
 
 /** A predicate for the field's value; undefined if the requested value cannot be compared. */
 function comparison(
-  kind: Exclude<FilterCheck['kind'], 'uncheckable' | 'among'>,
+  kind: Exclude<FilterCheck['kind'], 'uncheckable' | 'listItem'>,
   asked: string,
 ): ((value: unknown) => boolean) | undefined {
   switch (kind) {

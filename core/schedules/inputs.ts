@@ -27,7 +27,7 @@ export const schedulable = {
     check: ({ approval, dryRun }: AskedRecovery) => {
       if (approval === false || dryRun === true) return
       throw new RangeError(
-        'nobody approves a scheduled recovery; set "approval: false" and bounds that you can live with',
+        'a scheduled recovery has nobody to approve it; set "approval: false" and suitable bounds',
       )
     },
   },
@@ -46,12 +46,12 @@ export interface InputIssues {
 }
 
 export function checkRunInput(run: { workflow: SchedulableName; input: unknown }): InputIssues {
-  const { schema, ...more }: Schedulable = schedulable[run.workflow]
+  const { schema, check }: Schedulable = schedulable[run.workflow]
   const fields = Object.keys(schema.shape)
   const parsed = schema.safeParse(run.input)
   if (!parsed.success) return { issues: parsed.error.issues, fields }
   try {
-    more.check?.(parsed.data as never)
+    check?.(parsed.data as never)
     return { issues: [], fields }
   } catch (error) {
     return { issues: [], message: error instanceof Error ? error.message : String(error), fields }

@@ -35,7 +35,9 @@ export async function missingExports(options: {
 }): Promise<Expected[]> {
   const { slot, expected, published } = options
   const when = (note: PublishedNote) => isOfSlot({ note, slot })
-  const found = await Promise.all(expected.map((one) => findProven({ published, wanted: { ...one, when } })))
+  const found = await Promise.all(
+    expected.map((list) => findProven({ published, wanted: { ...list, when } })),
+  )
   return expected.filter((_, index) => found[index] === undefined)
 }
 

@@ -31,8 +31,8 @@ export function configure(command: Command, terminal: Terminal): void {
       terminal.note(`Temporal UI: ${server.uiUrl}`)
       if (server.uiUrl !== undefined)
         terminal.note(`Start a recovery: ${toStartForm(server.uiUrl, settings.taskQueue)}`)
-      const { monitorUrl } = worker
-      if (monitorUrl !== undefined) terminal.note(`Metrics: ${monitorUrl}/metrics, health: /healthz, /readyz`)
+      const { healthUrl } = worker
+      if (healthUrl !== undefined) terminal.note(`Metrics: ${healthUrl}/metrics, health: /healthz, /readyz`)
       terminal.note(`Temporal: ${server.address}, task queue ${settings.taskQueue}`)
       terminal.note(
         'Other commands in this folder connect to both. Ctrl-C stops them; runs resume at the next start.',

@@ -12,9 +12,9 @@ export function configure(command: Command): void {
     const temporal = { ...temporalPlace(settings), awaitServer: true }
     const worker = await startWorker({ settings, temporal, standing: true })
     using _interrupt = onInterrupt({ first: () => worker.stop(), second: () => process.exit(1) })
-    const { logger, identity, monitorUrl } = worker
+    const { logger, identity, healthUrl } = worker
     const { workspace, mode } = identity
-    const metrics = monitorUrl !== undefined && { metrics: `${monitorUrl}/metrics` }
+    const metrics = healthUrl !== undefined && { metrics: `${healthUrl}/metrics` }
     logger.info('listening', { workspace, mode, taskQueue: settings.taskQueue, ...metrics })
     await worker.ended
   })

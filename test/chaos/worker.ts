@@ -64,10 +64,10 @@ export async function openWorker({ sandbox, dataDir, settleMs, readLagMs, client
     hashKey: '',
     versions: { connector: 'chaos' },
     destinations: new Map([['csv', createCsvDestination()]]),
-    receivers: [],
+    channels: [],
     searchAttributes: async () => [],
     ui: { namespace: 'default', url: undefined },
-    observer: { took: () => {}, did: () => {} },
+    observer: { onPage: () => {}, onEvent: () => {} },
     scheduleTimes: async () => [],
   })
   const running = new Set<Promise<unknown>>()

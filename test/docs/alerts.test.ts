@@ -27,8 +27,8 @@ async function ownMetrics(): Promise<Map<string, Set<string>>> {
   })
   const resource = 'plans'
   metrics.request({ operation: 'list plans', status: 200, ms: 1, attempt: 1, waitedMs: 1 })
-  metrics.took({ resource, pages: 1, records: 1 })
-  const run = { did: 'published', run: 'r', resource, destination: 'csv' } as const
+  metrics.page({ resource, pages: 1, records: 1 })
+  const run = { type: 'published', run: 'r', resource, destination: 'csv' } as const
   metrics.published({ ...run, verdict: 'proven', records: 1, ms: 1, readAt: Date.now(), whole: true })
   const labels = new Map<string, Set<string>>()
   for (const sample of parseMetrics(await metrics.text()))

@@ -9,7 +9,7 @@ const RESUME = 'POST /subscriptions/{id}/resume/'
 
 const withFaults = (...faults: Fault[]) => start({ counts: { customers: 250 }, faults })
 
-/** The status, or `lost` where no whole answer came. */
+/** The status, or `lost` if no complete answer came. */
 const outcome = (reply: Promise<{ status: number }>) => reply.then(({ status }) => status).catch(() => 'lost')
 
 describe('when a fault strikes', () => {

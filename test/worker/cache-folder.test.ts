@@ -37,7 +37,7 @@ describe('the cache folder', () => {
   test('is refused where a group or everybody can write it', () => {
     for (const mode of [0o770, 0o707]) {
       chmodSync(open(), mode)
-      expect(open).toThrow(/holds code to run, and other users can write \S+billing-connector\.$/)
+      expect(open).toThrow(/contains code to run, but other users can write to \S+billing-connector\.$/)
       chmodSync(join(place, 'billing-connector'), 0o755)
     }
     expect(open()).toBe(join(place, 'billing-connector'))
@@ -48,7 +48,7 @@ describe('the cache folder', () => {
     mkdirSync(shared)
     chmodSync(shared, 0o777)
     const openShared = () => openCacheFolder({ XDG_CACHE_HOME: join(shared, 'mine') })
-    expect(openShared).toThrow(`other users can write ${shared}.`)
+    expect(openShared).toThrow(`other users can write to ${shared}.`)
     // As in /tmp: only the owner of a folder may rename or remove it.
     chmodSync(shared, 0o1777)
     expect(openShared()).toBe(join(shared, 'mine', 'billing-connector'))
@@ -60,7 +60,7 @@ describe('the cache folder', () => {
     symlinkSync(real, join(place, 'billing-connector'))
     expect(open()).toBe(real)
     chmodSync(real, 0o1777)
-    expect(open).toThrow(`other users can write ${real}.`)
+    expect(open).toThrow(`other users can write to ${real}.`)
   })
 
   test.runIf(process.getuid?.() === 0)('is refused where it belongs to another user', () => {

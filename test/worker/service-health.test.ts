@@ -6,34 +6,34 @@ function health(answers: (number | undefined)[]) {
   let asked = 0
   const made = createServiceHealth({
     now: () => time,
-    ask: async () => {
+    ping: async () => {
       asked += 1
-      made.heard({ status: answers.shift() })
+      made.record({ status: answers.shift() })
     },
   })
   return { ...made, asked: () => asked, wait: (seconds: number) => (time += seconds * 1000) }
 }
 
 test('believes a good answer for a minute, a bad one for five seconds, and asks once for all who look', async () => {
-  const { look, asked, wait } = health([200, 503, undefined, 429])
-  expect(await Promise.all([look(), look(), look()])).toMatchObject([
+  const { check, asked, wait } = health([200, 503, undefined, 429])
+  expect(await Promise.all([check(), check(), check()])).toMatchObject([
     { ok: true },
     { ok: true },
     { ok: true },
   ])
   expect(asked()).toBe(1)
   wait(59)
-  expect(await look()).toEqual({ ok: true, says: 'it answered 200' })
+  expect(await check()).toEqual({ ok: true, message: 'it answered 200' })
   expect(asked()).toBe(1)
   wait(2)
-  expect(await look()).toEqual({ ok: false, says: 'it answered 503' })
+  expect(await check()).toEqual({ ok: false, message: 'it answered 503' })
   wait(4)
-  await look()
+  await check()
   expect(asked()).toBe(2)
   wait(2)
-  expect(await look()).toEqual({ ok: false, says: 'no whole answer came' })
+  expect(await check()).toEqual({ ok: false, message: 'no complete answer came' })
   wait(6)
-  expect(await look()).toMatchObject({ ok: true })
+  expect(await check()).toMatchObject({ ok: true })
 })
 
 test.each([
@@ -45,8 +45,8 @@ test.each([
   [500, false],
   [undefined, false],
 ])('a service that answers %s is well: %s', async (status, ok) => {
-  const { look, heard, asked } = health([])
-  heard({ status })
-  expect((await look()).ok).toBe(ok)
+  const { check, record, asked } = health([])
+  record({ status })
+  expect((await check()).ok).toBe(ok)
   expect(asked()).toBe(0)
 })

@@ -2,15 +2,15 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import type { Readiness } from './readiness.ts'
 
-/** The address for metrics can't be listened on; nothing was begun. */
+/** The metrics address is not available; nothing was started. */
 export class MetricsAddressError extends Error {
   override readonly name = 'MetricsAddressError'
   readonly exitCode = 2
-  readonly hint = 'Give CONNECTOR_METRICS_ADDRESS another host or port, or take it away.'
+  readonly hint = 'Set CONNECTOR_METRICS_ADDRESS to another host or port, or remove it.'
 }
 
-export interface Monitor {
-  /** With the port that was chosen. */
+export interface HealthServer {
+  /** With the actual port. */
   url: string
   close(): Promise<void>
 }
@@ -22,22 +22,22 @@ interface Answer {
 }
 
 /** Serves `/metrics`, `/healthz` and `/readyz`. @throws {MetricsAddressError} */
-export async function serveMonitor(options: {
+export async function startHealthServer(options: {
   address: { host: string; port: number }
   /** In the text format of Prometheus. */
   metrics: () => Promise<string>
-  /** Whether the process is worth keeping. */
+  /** Whether the process is alive. */
   isAlive: () => boolean
   readiness: () => Promise<Readiness>
-}): Promise<Monitor> {
+}): Promise<HealthServer> {
   const { address, metrics, isAlive, readiness } = options
   const pages: Readonly<Record<string, () => Promise<Answer>>> = {
     '/metrics': async () => ({ status: 200, type: 'text/plain; version=0.0.4', text: await metrics() }),
     '/healthz': async () =>
       isAlive() ? toJson(200, { status: 'ok' }) : toJson(503, { status: 'the worker has ended' }),
     '/readyz': async () => {
-      const said = await readiness()
-      return toJson(said.ready ? 200 : 503, said)
+      const result = await readiness()
+      return toJson(result.ready ? 200 : 503, result)
     },
   }
   const server = createServer((request, response) => void answer({ request, response, pages }))
@@ -79,8 +79,9 @@ async function answer(options: {
 }
 
 async function toAnswer(method: string | undefined, page: (() => Promise<Answer>) | undefined) {
-  if (page === undefined) return toJson(404, { error: 'there are /metrics, /healthz and /readyz' })
-  if (method !== 'GET' && method !== 'HEAD') return toJson(405, { error: 'only GET' })
+  if (page === undefined)
+    return toJson(404, { error: 'not found; the paths are /metrics, /healthz and /readyz' })
+  if (method !== 'GET' && method !== 'HEAD') return toJson(405, { error: 'only GET is allowed' })
   try {
     return await page()
   } catch (error) {

@@ -9,8 +9,7 @@ export interface LastProven {
 }
 
 /**
- * When the last read began that proved each resource whole in each destination, by the data folder's account of what
- * was published.
+ * The last proven whole read of each resource in each destination, from the data folder's publication log.
  */
 export async function findLastProven(options: {
   dataDir: string
@@ -19,11 +18,11 @@ export async function findLastProven(options: {
   const { dataDir, identity } = options
   const published = await readPublished({ dataDir, testMode: identity.mode === 'test' })
   const latest = new Map<string, LastProven>()
-  for (const one of published) {
-    if (one.workspace !== identity.workspace || one.verdict !== 'proven' || !isWhole(one)) continue
-    const { resource, destination } = one
+  for (const note of published) {
+    if (note.workspace !== identity.workspace || note.verdict !== 'proven' || !isWhole(note)) continue
+    const { resource, destination } = note
     const key = `${resource} ${destination}`
-    const at = Date.parse(one.startedAt)
+    const at = Date.parse(note.startedAt)
     if (at > (latest.get(key)?.at ?? 0)) latest.set(key, { resource, destination, at })
   }
   return [...latest.values()]

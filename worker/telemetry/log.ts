@@ -14,12 +14,11 @@ interface Line {
   fields: Fields
 }
 
-/** What the SDK adds to a line and nobody looks for. */
+/** Fields of the SDK that nobody needs. */
 const noise = new Set(['taskToken', 'namespace', 'isLocal', 'sdkComponent', 'workflowRunId', 'activityId'])
 
 /**
- * Writes the SDK's lines and ours on stderr, each with the run it belongs to: as a JSON document for machines or as
- * text for people.
+ * Writes the SDK's lines and ours to stderr, each with the run it belongs to, as JSON or as text.
  */
 export function createLogger(options: {
   level: LogLevel
@@ -27,7 +26,7 @@ export function createLogger(options: {
   write?: (text: string) => void
 }): Logger {
   const { format, write = (text) => void process.stderr.write(text) } = options
-  const toText = format === 'json' ? toJson : toWords
+  const toText = format === 'json' ? toJson : toTextLine
   const least = options.level.toUpperCase() as Uppercase<LogLevel>
   return new DefaultLogger(least, ({ level, message, meta, timestampNanos }) => {
     const time = new Date(Number(timestampNanos / 1_000_000n))
@@ -36,7 +35,7 @@ export function createLogger(options: {
   })
 }
 
-/** The run first, as people know it; errors by name and message, because a stack says nothing to an operator. */
+/** Puts the run first; errors have name and message only, because stacks do not help operators. */
 function toFields(meta: Fields): Fields {
   const { workflowId, workflowType } = meta
   const run = typeof workflowId === 'string' ? { run: runOf({ workflowId, workflowType }) } : {}
@@ -51,7 +50,7 @@ function toPlain(value: unknown): unknown {
   return { name, message: outwardMessage(value), ...(cause instanceof Error && { cause: toPlain(cause) }) }
 }
 
-/** JSON knows no circles and no big numbers within an object; a line that can't be written must not end a step. */
+/** JSON cannot hold cycles and nested bigints; a line that cannot be written must not end a step. */
 function isWritable(value: unknown): boolean {
   try {
     JSON.stringify(value)
@@ -61,18 +60,18 @@ function isWritable(value: unknown): boolean {
   }
 }
 
-/** What a line says of itself is no field's to say. */
+/** Fields must not override time, level and message. */
 function toJson({ time, level, message, fields }: Line): string {
   const own = { time: time.toISOString(), level, message }
   return toPrintable(JSON.stringify({ ...own, ...fields, ...own }))
 }
 
 /** `16:20:31 INFO  read  run=export-1 resource=customers page=12` */
-function toWords({ time, level, message, fields }: Line): string {
-  const said = Object.entries(fields).flatMap(([name, value]) =>
+function toTextLine({ time, level, message, fields }: Line): string {
+  const pairs = Object.entries(fields).flatMap(([name, value]) =>
     value === undefined ? [] : [`${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`],
   )
-  const words = [time.toTimeString().slice(0, 8), level.toUpperCase().padEnd(5), message, ...said]
-  // What a service says must neither begin a line of its own nor speak to the terminal.
-  return toPrintableLine(words.join(' '))
+  const parts = [time.toTimeString().slice(0, 8), level.toUpperCase().padEnd(5), message, ...pairs]
+  // Text from the service must not start a new line or control the terminal.
+  return toPrintableLine(parts.join(' '))
 }

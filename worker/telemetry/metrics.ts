@@ -1,6 +1,6 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { destinationNames } from '../../core/destinations/names.ts'
-import type { Published } from '../../activities/activity-event.ts'
+import type { PublishedEvent } from '../../activities/deps.ts'
 import { allResources } from '../../core/billing/resources/all-resources.ts'
 import type { Try } from '../../core/billing/calls.ts'
 import type { LastProven } from './last-proven.ts'
@@ -9,26 +9,26 @@ import { changeStates, type ChangeState } from '../../core/state/tables.ts'
 export interface MetricsOptions {
   /** Labels of `billing_connector_info`. */
   info: Readonly<Record<string, string>>
-  /** How many changes stand where. */
+  /** The number of changes by state. */
   countChanges: () => Promise<readonly { state: ChangeState; number: number }[]>
-  /** On the disk of the data folder. */
+  /** Free bytes on the disk of the data folder. */
   freeBytes: () => Promise<number>
-  /** What was proven last, from before this process. */
+  /** The last proven exports from before this process. */
   proven: readonly LastProven[]
 }
 
 export interface Metrics {
   request(tried: Try): void
-  took(step: { resource: string; pages: number; records: number }): void
-  published(what: Published): void
+  page(step: { resource: string; pages: number; records: number }): void
+  published(event: PublishedEvent): void
   /** In the text format of Prometheus. */
   text(): Promise<string>
 }
 
-/** Of the time between two scrapes, so much at most goes into counting the changes of the ledger. */
+/** The maximum share of time between scrapes spent on counting the changes of the ledger. */
 const countingShare = 0.01
 
-/** What Prometheus is told of this process. Names, counts and times: no row and no secret has a way in here. */
+/** The Prometheus metrics of this process: names, counts and times, never a row or a secret. */
 export function createMetrics({ info, countChanges, freeBytes, proven }: MetricsOptions): Metrics {
   const registers = [new Registry()]
   const [registry] = registers as [Registry]
@@ -39,7 +39,7 @@ export function createMetrics({ info, countChanges, freeBytes, proven }: Metrics
   make.diskFree(freeBytes)
   for (const labels of possibleExports()) make.exports.inc(labels, 0)
   const provenAt = new Map<string, number>()
-  // Kept parts of an older read may be published after those of a later one.
+  // Kept parts of an older read may be published after those of a newer one.
   const prove = ({ resource, destination, at }: LastProven) => {
     const key = `${resource} ${destination}`
     const latest = Math.max(at, provenAt.get(key) ?? 0)
@@ -54,7 +54,7 @@ export function createMetrics({ info, countChanges, freeBytes, proven }: Metrics
       make.requestSeconds.observe({ operation }, ms / 1000)
       make.waitSeconds.observe({ operation }, waitedMs / 1000)
     },
-    took({ resource, pages, records }) {
+    page({ resource, pages, records }) {
       make.pages.inc({ resource }, pages)
       make.records.inc({ resource }, records)
     },
@@ -67,7 +67,7 @@ export function createMetrics({ info, countChanges, freeBytes, proven }: Metrics
   }
 }
 
-/** A counter that is first seen as 1 has not grown for Prometheus: so each begins at 0. */
+/** All label sets start at 0: Prometheus sees no increase in a counter that first appears as 1. */
 function possibleExports() {
   return Object.keys(allResources).flatMap((resource) =>
     destinationNames.flatMap((destination) =>
@@ -76,7 +76,7 @@ function possibleExports() {
   )
 }
 
-/** Counted anew for a scrape, unless that would take more than its share of the time. */
+/** Counts the changes for each scrape, unless that would take more than its share of the time. */
 function createChangesGauge(
   options: { name: string; help: string; registers: Registry[] },
   count: MetricsOptions['countChanges'],
@@ -106,10 +106,14 @@ function instruments(registers: Registry[]) {
   return {
     info: (labels: Readonly<Record<string, string>>) =>
       new Gauge(
-        named('info', 'Always 1; whom this worker serves, and its version.', ...Object.keys(labels)),
+        named(
+          'info',
+          'Always 1; the labels say what this worker serves, and its version.',
+          ...Object.keys(labels),
+        ),
       ).set({ ...labels }, 1),
     changes: (count: MetricsOptions['countChanges']) => {
-      const help = 'Changes of all runs in the ledger of the data folder, by where they stand.'
+      const help = 'Changes of all runs in the ledger of the data folder, by state.'
       return createChangesGauge(named('changes', help), count)
     },
     diskFree: (freeBytes: MetricsOptions['freeBytes']) =>
@@ -122,35 +126,43 @@ function instruments(registers: Registry[]) {
     requests: new Counter(
       named(
         'requests_total',
-        'Tries of requests by the status of the answer; `none` where no whole one came.',
+        'Request attempts by status of the answer; `none` if no complete answer came.',
         'operation',
         'status',
       ),
     ),
     refused: new Gauge(
-      named('refused', '1 while the last answer of the service refused the token or the workspace.'),
+      named('refused', '1 if the last answer of the service refused the token or the workspace.'),
     ),
     requestSeconds: new Histogram({
-      ...named('request_seconds', 'From leaving to the whole answer, or its loss.', 'operation'),
+      ...named(
+        'request_seconds',
+        'Seconds from sending a request to the complete answer, or to its loss.',
+        'operation',
+      ),
       buckets: [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30],
     }),
     waitSeconds: new Histogram({
-      ...named('rate_wait_seconds', 'How long requests stood in the queue of the rate limit.', 'operation'),
+      ...named(
+        'rate_wait_seconds',
+        'Seconds that requests waited in the queue of the rate limit.',
+        'operation',
+      ),
       buckets: [0.01, 0.1, 1, 10, 60, 600],
     }),
-    pages: new Counter(named('pages_total', 'Responses of lists that reads asked for.', 'resource')),
+    pages: new Counter(named('pages_total', 'List pages that reads requested.', 'resource')),
     records: new Counter(named('records_total', 'Records that reads wrote to their parts.', 'resource')),
     exports: new Counter(
       named('exports_total', 'Publications of a resource, by verdict.', 'resource', 'destination', 'verdict'),
     ),
     publishSeconds: new Histogram({
-      ...named('publish_seconds', 'How long publishing took.', 'resource', 'destination'),
+      ...named('publish_seconds', 'Seconds that publishing took.', 'resource', 'destination'),
       buckets: [0.1, 1, 10, 60, 600, 3600],
     }),
     proven: new Gauge(
       named(
         'last_proven_timestamp_seconds',
-        'When the last read began that proved the whole list, or all that changed, and was published.',
+        'Start time of the last published read that proved the whole list, or all its changes.',
         'resource',
         'destination',
       ),

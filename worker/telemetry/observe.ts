@@ -1,20 +1,20 @@
 import type { Logger } from '@temporalio/worker'
-import type { ActivityObserver } from '../../activities/activity-event.ts'
+import type { ActivityObserver } from '../../activities/deps.ts'
 import type { CallObserver } from '../../core/billing/calls.ts'
 import type { Metrics } from './metrics.ts'
 import { currentRun } from './run-id.ts'
 import type { ServiceHealth } from './service-health.ts'
 
-/** Passes what the client tells of its requests on to metrics, health and log, with the run they were made for. */
-export function observeRequests(to: {
+/** Reports the client's requests to metrics, health and log, with the run they belong to. */
+export function requestTelemetry(targets: {
   metrics: Metrics
   health: ServiceHealth
   logger: Logger
 }): CallObserver {
-  const { metrics, health, logger } = to
+  const { metrics, health, logger } = targets
   return (tried) => {
     metrics.request(tried)
-    health.heard(tried)
+    health.record(tried)
     const { operation, status, page, attempt, ms, waitedMs } = tried
     const [verb, list] = operation.split(' ')
     const fields = {
@@ -27,14 +27,14 @@ export function observeRequests(to: {
       ms: Math.round(ms),
       waitedMs: Math.round(waitedMs),
     }
-    if (status === undefined) logger.warn('no whole answer', fields)
+    if (status === undefined) logger.warn('no complete answer', fields)
     else if (status >= 500 || [401, 403, 429].includes(status)) logger.warn('a request failed', fields)
     else logger.debug('request', fields)
   }
 }
 
-/** Passes on what the activities tell of their work. */
-export function observeActivities({
+/** Reports the events of activities to metrics and log. */
+export function activityTelemetry({
   metrics,
   logger,
 }: {
@@ -42,12 +42,12 @@ export function observeActivities({
   logger: Logger
 }): ActivityObserver {
   return {
-    took: (step) => metrics.took(step),
-    did(deed) {
-      if (deed.did === 'published') metrics.published(deed)
-      const { did, ...fields } = deed
+    onPage: (step) => metrics.page(step),
+    onEvent(event) {
+      if (event.type === 'published') metrics.published(event)
+      const { type, ...fields } = event
       const rounded = 'ms' in fields ? { ...fields, ms: Math.round(fields.ms) } : fields
-      logger.info(did, rounded)
+      logger.info(type, rounded)
     },
   }
 }

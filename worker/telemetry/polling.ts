@@ -1,12 +1,12 @@
 import type { NativeConnection, Worker } from '@temporalio/worker'
 import type { Check } from './readiness.ts'
 
-/** A poll waits for up to a minute; one whose poller was not seen for longer has stopped. */
+/** A poll waits for up to a minute; a poller that was not seen for longer has stopped. */
 const seenWithinMs = 90_000
 
-/** Whether the server has this worker among those who poll its task queue: its own word for it is worth little. */
+/** Whether the server lists this worker as a poller of its task queue; the worker's own state is not enough. */
 export async function checkPolling(options: {
-  /** Undefined while it starts. */
+  /** Undefined while the worker starts. */
   worker?: Worker
   connection?: NativeConnection
   namespace: string
@@ -14,9 +14,10 @@ export async function checkPolling(options: {
   identity: string
 }): Promise<Check> {
   const { worker, connection, namespace, taskQueue, identity } = options
-  if (worker === undefined || connection === undefined) return { ok: false, says: 'the worker is starting' }
+  if (worker === undefined || connection === undefined)
+    return { ok: false, message: 'the worker is starting' }
   const state = worker.getState()
-  if (state !== 'RUNNING') return { ok: false, says: `the worker is ${state.toLowerCase()}` }
+  if (state !== 'RUNNING') return { ok: false, message: `the worker is ${state.toLowerCase()}` }
   const ask = () =>
     connection.workflowService.describeTaskQueue({ namespace, taskQueue: { name: taskQueue } })
   const { pollers } = await connection.withDeadline(Date.now() + 2_000, ask)
@@ -24,5 +25,5 @@ export async function checkPolling(options: {
     .filter((poller) => poller.identity === identity)
     .map(({ lastAccessTime }) => Number(lastAccessTime?.seconds ?? 0) * 1000)
   const ok = seen.some((at) => at > Date.now() - seenWithinMs)
-  return { ok, says: ok ? `polls ${taskQueue}` : `the Temporal server sees no poll of ${taskQueue} by it` }
+  return { ok, message: ok ? `polls ${taskQueue}` : `the Temporal server has not seen it poll ${taskQueue}` }
 }

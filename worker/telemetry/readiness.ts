@@ -1,33 +1,33 @@
 export interface Check {
   ok: boolean
-  says: string
+  message: string
 }
 
-/** Whether a worker can do its work now, and if not, what is missing. */
+/** Whether a worker can do its work now, with the result of each check. */
 export interface Readiness {
   ready: boolean
   /** `polling`, `lock`, `disk`, `service`. */
   checks: Record<string, Check>
 }
 
-/** Asks all at once; one that fails or takes too long is not well, in its own words. */
+/** Runs all checks at once; one that throws or takes too long has failed. */
 export async function toReadiness(
   checks: Readonly<Record<string, () => Promise<Check>>>,
   { withinMs = 3_000 } = {},
 ): Promise<Readiness> {
-  const looks = Object.entries(checks).map(async ([name, look]) => {
+  const running = Object.entries(checks).map(async ([name, run]) => {
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<Check>((resolve) => {
-      timer = setTimeout(() => resolve({ ok: false, says: `no answer in ${withinMs / 1000} s` }), withinMs)
+      timer = setTimeout(() => resolve({ ok: false, message: `no answer in ${withinMs / 1000} s` }), withinMs)
     })
     const failed = (error: unknown): Check => ({
       ok: false,
-      says: error instanceof Error ? error.message : String(error),
+      message: error instanceof Error ? error.message : String(error),
     })
-    const check = await Promise.race([look().catch(failed), late])
+    const check = await Promise.race([run().catch(failed), late])
     clearTimeout(timer)
     return [name, check] as const
   })
-  const seen = Object.fromEntries(await Promise.all(looks))
-  return { ready: Object.values(seen).every(({ ok }) => ok), checks: seen }
+  const results = Object.fromEntries(await Promise.all(running))
+  return { ready: Object.values(results).every(({ ok }) => ok), checks: results }
 }

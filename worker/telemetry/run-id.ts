@@ -1,11 +1,11 @@
 import { Context } from '@temporalio/activity'
 
-/** The run as people know it: an export reads each list in a child, `<run>/<resource>`. */
+/** The run id: an export reads each list in a child workflow, `<run>/<resource>`. */
 export function runOf({ workflowId, workflowType }: { workflowId: string; workflowType: unknown }): string {
   return workflowType === 'exportResource' ? workflowId.replace(/\/[^/]*$/, '') : workflowId
 }
 
-/** The run whose activity is at work here; undefined where none is. */
+/** The run of the current activity; undefined outside activities. */
 export function currentRun(): string | undefined {
   try {
     const { workflowExecution, workflowType } = Context.current().info

@@ -8,8 +8,8 @@ export type SdkMetrics = () => Promise<string>
 let installed: Promise<SdkMetrics | undefined> | undefined
 
 /**
- * Sets up the SDK's runtime, once a process: what a second worker of it asks for comes too late. Gives the SDK's
- * metrics where they were asked for.
+ * Sets up the SDK's runtime, once per process: options of a second worker have no effect. Returns the SDK's metrics if
+ * they were requested.
  */
 export function installRuntime(options: {
   logger: Logger
@@ -21,19 +21,19 @@ export function installRuntime(options: {
 }
 
 async function install({ logger, level, metrics }: Parameters<typeof installRuntime>[0]) {
-  // The SDK serves its metrics by itself and tells no port that it chose. Ours are served with them.
+  // The SDK serves its metrics itself but does not report a port it chose. Our server includes them.
   const address = metrics ? `127.0.0.1:${await freePort()}` : undefined
   const least = level.toUpperCase() as Uppercase<LogLevel>
   const telemetryOptions: TelemetryOptions = {
-    // Else the SDK's native part would write to stdout, where only a command's result belongs. It has a line for
-    // each call at the level DEBUG, which nobody of us can read.
+    // Otherwise the SDK's native part would write to stdout, which is for a command's result only. At level DEBUG it
+    // logs every call, which is unreadable.
     logging: { forward: {}, filter: { core: least === 'DEBUG' ? 'INFO' : least, other: 'WARN' } },
     ...(address !== undefined && { metrics: { prometheus: { bindAddress: address } } }),
   }
   Runtime.install({
     logger,
     telemetryOptions,
-    // The command line decides what Ctrl-C and SIGTERM mean; the runtime must not do it a second time.
+    // The command line handles Ctrl-C and SIGTERM; the runtime must not handle them, too.
     shutdownSignals: [],
   })
   return address === undefined ? undefined : () => read(`http://${address}/metrics`)

@@ -1,48 +1,48 @@
 import type { Try } from '../../core/billing/calls.ts'
 
-/** So long a good answer says that the service can be reached. */
+/** How long a good answer shows that the service is reachable. */
 const goodMs = 60_000
-/** So long a bad one says that it can't: what is mended is seen soon. */
+/** How long a bad answer counts; short, so that a recovery is noticed soon. */
 const badMs = 5_000
 
 export interface ServiceHealth {
-  /** Told of every try of every request. */
-  heard: (tried: Pick<Try, 'status'>) => void
-  /** Whether the service was reached lately; where nobody has asked it for a while, it is asked once. */
-  look: () => Promise<{ ok: boolean; says: string }>
+  /** Called after every try of every request. */
+  record: (tried: Pick<Try, 'status'>) => void
+  /** Whether the service was reachable recently; sends one request if there was none for a while. */
+  check: () => Promise<{ ok: boolean; message: string }>
 }
 
-/** Keeps in mind how the service answered last, and asks it by `ask` where that is long ago. */
+/** Remembers the last answer of the service; calls `ping` if it is too old. */
 export function createServiceHealth(options: {
-  ask: () => Promise<unknown>
+  ping: () => Promise<unknown>
   now?: () => number
 }): ServiceHealth {
-  const { ask, now = () => performance.now() } = options
-  let last: { ok: boolean; says: string; at: number } | undefined
+  const { ping, now = () => performance.now() } = options
+  let last: { ok: boolean; message: string; at: number } | undefined
   let asking: Promise<unknown> | undefined
 
   const isFresh = () => last !== undefined && now() - last.at < (last.ok ? goodMs : badMs)
   return {
-    heard({ status }) {
+    record({ status }) {
       last = { ...judge(status), at: now() }
     },
-    async look() {
+    async check() {
       if (!isFresh()) {
-        // What it answers, or does not, is heard as of any other request.
-        asking ??= ask()
+        // The result is recorded like that of any other request.
+        asking ??= ping()
           .catch(() => undefined)
           .finally(() => (asking = undefined))
         await asking
       }
-      const { ok, says } = last ?? { ok: false, says: 'nothing was asked yet' }
-      return { ok, says }
+      const { ok, message } = last ?? { ok: false, message: 'no request has been sent yet' }
+      return { ok, message }
     },
   }
 }
 
-/** 429 and a 404 are answers of a service that works; a token that is refused works for nothing. */
-function judge(status: number | undefined): { ok: boolean; says: string } {
-  if (status === undefined) return { ok: false, says: 'no whole answer came' }
+/** 429 and 404 come from a working service; with a refused token nothing works. */
+function judge(status: number | undefined): { ok: boolean; message: string } {
+  if (status === undefined) return { ok: false, message: 'no complete answer came' }
   const ok = status < 500 && status !== 401 && status !== 403
-  return { ok, says: `it answered ${status}` }
+  return { ok, message: `it answered ${status}` }
 }

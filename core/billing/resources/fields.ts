@@ -1,29 +1,28 @@
 /**
- * The field kinds of the interface (its section 2), as zod schemas.
+ * The field kinds of the API (interface, section 2) as zod schemas.
  *
- * A schema is tolerant: what the service may leave out or send as null is nullish, unknown keys stay.
- * What a field *is* (its kind, whether a client may write it, how long it may be) is said once, here, as the
- * schema's metadata; tables, columns, the docs page and the rules for writes are made from that.
+ * The schemas are tolerant: fields are nullish, and unknown keys are kept. The metadata of each field (kind, write rule,
+ * maximum length) is defined here once; tables, columns, the docs page and the rules for writes derive from it.
  */
 import { z } from 'zod'
 
 /** The kind of a column that holds one value. `json` holds anything, as JSON text. */
 export type Kind = 'text' | 'integer' | 'decimal' | 'boolean' | 'date' | 'timestamp' | 'json'
 
-/** The write rule of the interface: `readOnly` fields are never sent. Absent where the interface shows none. */
+/** The write rule of the API: `readOnly` fields are never sent. Absent if the API documents none. */
 export type WriteRule = 'required' | 'optional' | 'readOnly'
 
 export interface FieldRules {
   write?: WriteRule
-  /** The interface says that the value may be null, so null may be written too. */
+  /** The API says that the value may be null, so null may be written. */
   nullable?: boolean
   /** Longest text in characters (interface, section 8). */
   maxLength?: number
-  /** The least number allowed (interface, section 8). */
+  /** The minimum (interface, section 8). */
   min?: string
-  /** What the service takes where a create leaves the field out. */
+  /** The service's default for a create without the field. */
   default?: string
-  /** The full set of values, where the interface gives one. */
+  /** The full set of values, if the API documents it. */
   values?: readonly string[]
   format?: 'email'
   /** The docs page's sentence about the field. */
@@ -33,9 +32,9 @@ export interface FieldRules {
 export type FieldMeta = FieldRules &
   ({ kind: Kind } | { kind: 'object'; fields: z.ZodObject } | { kind: 'list'; fields: z.ZodObject })
 
-/** A number as the service wrote it, digit for digit; see `lossless-json.ts`. */
+/** A number with all digits as the service wrote them; see `lossless-json.ts`. */
 export type RawNumber = { readonly rawJSON: string }
-/** Django writes decimals as strings by default, so a number may come as text. */
+/** Django sends decimals as strings by default, so a number may be text. */
 export type Numeric = number | string | RawNumber
 
 const rawNumber = z.custom<RawNumber>((value) => JSON.isRawJSON(value))
@@ -49,9 +48,9 @@ export const decimal = (rules: FieldRules = {}) => field(numeric, { kind: 'decim
 export const boolean = (rules: FieldRules = {}) => field(z.boolean(), { kind: 'boolean', ...rules })
 export const date = (rules: FieldRules = {}) => field(z.string(), { kind: 'date', ...rules })
 export const timestamp = (rules: FieldRules = {}) => field(z.string(), { kind: 'timestamp', ...rules })
-/** An object of no known shape, or an array of scalars: one JSON column. */
+/** An object of unknown shape, or an array of scalars: one JSON column. */
 export const json = (rules: FieldRules = {}) => field(z.unknown(), { kind: 'json', ...rules })
-/** One of a closed set of texts. Read tolerantly (a new value must not stop an export), written strictly. */
+/** One of a closed set of texts: new values are accepted in reads (they must not stop an export), but not in writes. */
 export const choice = (values: readonly string[], rules: FieldRules = {}) => text({ ...rules, values })
 /** A nested object: its fields become columns `<field>_<inner>`. */
 export const object = <T extends z.ZodObject>(fields: T, rules: FieldRules = {}) =>

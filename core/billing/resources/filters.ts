@@ -1,14 +1,14 @@
 import type { FilterCheck, ListResource } from './resource.ts'
 
-/** A filter that the list does not have, or a value that it can't take. */
+/** A filter that the list does not have, or an invalid value. */
 export class FilterError extends Error {
   override readonly name = 'FilterError'
   readonly retryable = false
 }
 
 /**
- * Refuses what the service would ignore in silence: a filter the list does not have, or a value of another form.
- * `instant` of the subscriptions (interface, section 4.2) computes billing for the response and filters nothing.
+ * Rejects what the service would silently ignore: a filter that the list does not have, or an invalid value.
+ * `instant` of subscriptions (interface, section 4.2) affects the response and filters nothing.
  * @throws {FilterError}
  */
 export function checkFilters(options: {
@@ -22,21 +22,21 @@ export function checkFilters(options: {
       const known = Object.keys(resource.filters).join(', ')
       throw new FilterError(`${resource.name} can't be filtered by ${name}. Its filters are ${known}.`)
     }
-    const wrong = whatIsWrong(check, value)
-    if (wrong !== undefined)
-      throw new FilterError(`The filter ${name}=${value} of ${resource.name} ${wrong}.`)
+    const problem = problemWith(check, value)
+    if (problem !== undefined)
+      throw new FilterError(`The filter ${name}=${value} of ${resource.name} ${problem}.`)
   }
 }
 
-function whatIsWrong(check: FilterCheck, value: string): string | undefined {
+function problemWith(check: FilterCheck, value: string): string | undefined {
   if (value === '') return 'has no value'
   if (check.kind === 'choice' && !check.values.includes(value))
     return `must be one of ${check.values.join(', ')}`
   if (check.kind === 'integer' && !/^-?\d+$/.test(value)) return 'must be a whole number'
   if (check.kind === 'decimal' && !/^-?\d+(\.\d+)?$/.test(value)) return 'must be a number'
-  if (check.kind === 'date' && !isDate(value)) return 'must be a date that exists, as 2026-11-21'
+  if (check.kind === 'date' && !isDate(value)) return 'must be a valid date such as 2026-11-21'
   const isInstant = check.kind === 'from' || check.kind === 'to' || check.kind === 'timestamp'
-  if (isInstant && !instant.test(value)) return 'must be a time with its offset, as 2026-11-21T00:00:00-03:00'
+  if (isInstant && !instant.test(value)) return 'must be a time with offset such as 2026-11-21T00:00:00-03:00'
   return undefined
 }
 

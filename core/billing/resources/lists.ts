@@ -4,7 +4,7 @@ import type { ListResource } from './resource.ts'
 import { retentions } from './retentions.ts'
 import { subscriptions } from './subscriptions.ts'
 
-/** The table of lists (operations 4, 6, 10 and 11 of the interface); every list of their names comes from it. */
+/** The lists (operations 4, 6, 10 and 11 of the interface). All lists of their names derive from this table. */
 const lists = { customers, subscriptions, plans, retentions }
 
 export type ListName = keyof typeof lists

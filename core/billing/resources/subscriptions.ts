@@ -119,7 +119,7 @@ export const subscriptions: ListResource<'subscriptions'> = {
     next_billing: { kind: 'date', field: 'next_billing' },
     date_start: { kind: 'date', field: 'date_start' },
     document: { kind: 'integer', field: 'document' },
-    lines: { kind: 'among', list: 'lines', field: 'id' },
+    lines: { kind: 'listItem', list: 'lines', field: 'id' },
     // An integer, while the addon ids that records carry are texts: nothing in the record is known to be it.
     addons: { kind: 'uncheckable' },
     coupon: { kind: 'text', field: 'coupon' },

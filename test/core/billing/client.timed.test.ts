@@ -165,11 +165,11 @@ describe('reads', () => {
       json(404, { detail: 'Invalid page.' }),
       { name: 'NotFound', byService: true, messages: ['Invalid page.'] },
     ],
-    ['what is no list', json(200, [1]), { name: 'UnexpectedReply', what: 'notTheShape' }],
+    ['what is no list', json(200, [1]), { name: 'UnexpectedReply', problem: 'notTheShape' }],
     [
       'an envelope without results',
       json(200, { count: 1 }),
-      { name: 'UnexpectedReply', what: 'notTheShape' },
+      { name: 'UnexpectedReply', problem: 'notTheShape' },
     ],
   ])('are not tried again after %s', async (_name, answer, expected) => {
     await using service = await startTinyService(answer)
@@ -429,8 +429,8 @@ describe('the bounds', () => {
     const location = `${elsewhere.baseUrl.replace('//', '//user:pass@')}/login/?next=secret`
     await using service = await startTinyService(json(301, '', { location }))
     const error = await failure(quickBilling({ baseUrl: service.baseUrl }).list(firstPage))
-    expect(error).toMatchObject({ name: 'UnexpectedReply', what: 'redirect', retryable: false })
-    expect(String(error)).toContain(`it points to ${elsewhere.baseUrl},`)
+    expect(error).toMatchObject({ name: 'UnexpectedReply', problem: 'redirect', retryable: false })
+    expect(String(error)).toContain(`it points to ${elsewhere.baseUrl} and`)
     expect(elsewhere.seen).toHaveLength(0)
   })
 
@@ -450,7 +450,7 @@ describe('the bounds', () => {
     const error = await failure(
       quickBilling({ baseUrl: service.baseUrl, maxResponseBytes: 100_000 }).list(firstPage),
     )
-    expect(error).toMatchObject({ name: 'UnexpectedReply', what: 'tooLarge', retryable: false })
+    expect(error).toMatchObject({ name: 'UnexpectedReply', problem: 'tooLarge', retryable: false })
     expect(service.seen).toHaveLength(1)
   })
 

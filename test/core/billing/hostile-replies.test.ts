@@ -58,7 +58,7 @@ test.each([
 ])('a reply of %s is refused at once, in little memory', async (_, answer) => {
   const before = process.memoryUsage().heapUsed
   const { reply, requests } = await listOf(answer)
-  expect(reply).toMatchObject({ name: 'UnexpectedReply', what: 'tooLarge', retryable: false })
+  expect(reply).toMatchObject({ name: 'UnexpectedReply', problem: 'tooLarge', retryable: false })
   expect(requests).toBe(1)
   expect(process.memoryUsage().heapUsed - before).toBeLessThan(64 * MiB)
 })
@@ -73,8 +73,8 @@ test('a page of more records than were asked for is refused', async () => {
   const two = json(200, page('{"id":"a"},{"id":"b"}'))
   expect((await listOf(two, { pageSize: 2 })).reply).toEqual({ records: 2 })
   expect((await listOf(two, { pageSize: 1 })).reply).toMatchObject({
-    what: 'notTheShape',
-    message: expect.stringContaining('2 records, where 1 were asked for'),
+    problem: 'notTheShape',
+    message: expect.stringContaining('2 records, but 1 were requested'),
   })
 })
 
@@ -97,11 +97,11 @@ test('text nested deeper than any stack is parsed, each number as it was written
 test('a redirect shows where it leads and nothing else of what it says', async () => {
   const location = `https://user:pass@elsewhere.example/secret/a@example.org/${'x'.repeat(9_000)}?next=secret`
   const { reply } = await listOf((response) => response.writeHead(302, { location }).end())
-  expect((reply as Error).message).toContain('it points to https://elsewhere.example, and is not followed')
+  expect((reply as Error).message).toContain('it points to https://elsewhere.example and is not followed')
   const local = await listOf((response) =>
     response.writeHead(302, { location: '/secret/a@example.org' }).end(),
   )
-  expect((local.reply as Error).message).toContain('it points to another path, and is not followed')
+  expect((local.reply as Error).message).toContain('it points to another path and is not followed')
 })
 
 test.each(['9'.repeat(20), '9'.repeat(400)])('an Age of %s seconds is a time all the same', async (age) => {

@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createBilling } from '../../../core/billing/client.ts'
-import { Lane, RateLimiter, type Share } from '../../../core/billing/rate-limit.ts'
+import { Spacing, RateLimiter, type Share } from '../../../core/billing/rate-limit.ts'
 import { plans } from '../../../core/billing/resources/plans.ts'
 
 /** Lets a request through and notes when, as soon as its turn has come. */
@@ -10,10 +10,10 @@ function admitter(limiter: RateLimiter) {
   const admitted: { name: string; at: number }[] = []
   const ask = async (
     name: string,
-    options: { write?: boolean; lanes?: Lane[]; signal?: AbortSignal } = {},
+    options: { write?: boolean; spacings?: Spacing[]; signal?: AbortSignal } = {},
   ) => {
-    const { write = false, lanes = [], signal } = options
-    const { release } = await limiter.admit({ write, lanes, signal })
+    const { write = false, spacings = [], signal } = options
+    const { release } = await limiter.admit({ write, spacings, signal })
     admitted.push({ name, at: Math.round(performance.now()) })
     return release
   }
@@ -86,8 +86,8 @@ describe('the rate limit, on a faked clock', () => {
   it('holds a share under its own rate, and lets others use what it leaves', async () => {
     const limiter = new RateLimiter({ share: { requestsPerSecond: 100 }, concurrency: 99 })
     const { admitted, ask } = admitter(limiter)
-    const slow = [new Lane({ requestsPerSecond: 2 })]
-    for (let index = 0; index < 9; index++) void ask('slow', { lanes: slow, write: true })
+    const slow = [new Spacing({ requestsPerSecond: 2 })]
+    for (let index = 0; index < 9; index++) void ask('slow', { spacings: slow, write: true })
     for (let index = 0; index < 50; index++) void ask('free')
     await vi.advanceTimersByTimeAsync(1000)
     expect(admitted.filter(({ name }) => name === 'slow')).toHaveLength(2)
@@ -98,8 +98,8 @@ describe('the rate limit, on a faked clock', () => {
     const limiter = new RateLimiter({ share: { requestsPerSecond: 100 }, concurrency: 99 })
     const { admitted, ask } = admitter(limiter)
     const share: Share = { requestsPerSecond: 0.01 }
-    const lanes = [new Lane(share)]
-    for (let index = 0; index < 5; index++) void ask('a', { lanes })
+    const spacings = [new Spacing(share)]
+    for (let index = 0; index < 5; index++) void ask('a', { spacings })
     await vi.advanceTimersByTimeAsync(10_000)
     expect(admitted).toHaveLength(1)
     share.requestsPerSecond = 50
@@ -187,7 +187,7 @@ describe('the rate limit, where timers come late and replies are jolted', () => 
       const sent: number[] = []
       const seconds = 20
       for (let index = 0; index <= rate * seconds * 2; index++)
-        void limiter.admit({ write: false, lanes: [] }).then(() => sent.push(performance.now()))
+        void limiter.admit({ write: false, spacings: [] }).then(() => sent.push(performance.now()))
       await vi.advanceTimersByTimeAsync(seconds * 1000)
       const arrivals = sent.map((at) => at + 4 * random()).toSorted((a, b) => a - b)
       expect(mostInASecond(arrivals)).toBeLessThanOrEqual(Math.floor(rate + 1))

@@ -64,10 +64,10 @@ describe('the schemas', () => {
     (resource) => {
       for (const check of Object.values(resource.filters)) {
         if (check.kind === 'uncheckable') continue
-        const field = resource.schema.shape[check.kind === 'among' ? check.list : check.field]
+        const field = resource.schema.shape[check.kind === 'listItem' ? check.list : check.field]
         expect(field).toBeDefined()
         const meta = fieldMeta(field as z.ZodType)
-        if (check.kind === 'among')
+        if (check.kind === 'listItem')
           expect(meta.kind === 'list' && meta.fields.shape[check.field]).toBeTruthy()
         if (check.kind === 'choice') expect(meta.values).toEqual(check.values)
         if (['integer', 'decimal', 'date', 'timestamp', 'text'].includes(check.kind))

@@ -141,7 +141,7 @@ test.each([401, 403])('a gateway’s page of %i stops the run, and one row is in
   const sandbox = await startSandbox({ faults })
   const engine = await startEngine({ kind: retentions, sandbox, limits: { inFlight: 1 } })
   await engine.stage(retentionRows(5))
-  await expect(engine.send()).rejects.toThrow('a gateway gave it')
+  await expect(engine.send()).rejects.toThrow('a gateway sent it')
   expect((await engine.rows()).map(({ state }) => state)).toEqual([
     'done',
     'done',

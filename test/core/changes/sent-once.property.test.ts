@@ -204,7 +204,7 @@ class World {
     )
     if (sent === undefined) return
     this.#take(sent, false)
-    await this.#end(sent, new Refused({ ...request, byService: true, status: 400, words: ['No.'] }))
+    await this.#end(sent, new Refused({ ...request, byService: true, status: 400, messages: ['No.'] }))
   }
 
   async _notSent({ pick }: RandomEvent) {

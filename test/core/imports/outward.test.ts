@@ -121,7 +121,7 @@ test('an error of the service is told without its words, and without an id that 
   const failure = { method: 'PATCH', path: `/contacts/${email}/`, status: 400, words: [`${email} is taken.`] }
   for (const error of [
     new Refused({ ...failure, byService: true }),
-    new UnexpectedReply({ ...failure, what: 'notJson', why: 'a body that is not JSON' }),
+    new UnexpectedReply({ ...failure, problem: 'notJson', why: 'a body that is not JSON' }),
   ]) {
     expect(error.message).toContain(`${email} is taken.`)
     expect(outwardMessage(error)).toContain('PATCH /contacts/.../ (400)')

@@ -271,7 +271,7 @@ function notFound(): NotFound {
     method: 'GET',
     path: '/list/',
     status: 404,
-    words: ['Invalid page.'],
+    messages: ['Invalid page.'],
     byService: true,
   })
 }

@@ -78,7 +78,7 @@ describe('documents by id', () => {
   test.each<[string, Answer, string]>([
     [
       'refused',
-      new Refused({ ...at('503'), status: 400, byService: true, words: ['no number'] }),
+      new Refused({ ...at('503'), status: 400, byService: true, messages: ['no number'] }),
       'no number',
     ],
     ['answered with another document', { id: 777 }, 'the document 777'],

@@ -248,7 +248,7 @@ describe('what a service may do', () => {
     const list = listOf({ size: 230 })
     const fetchPage = serving(list, (request, page) => {
       if (request.ordering !== undefined)
-        throw new Refused({ ...failure, status: 400, byService: true, words: ['no such ordering'] })
+        throw new Refused({ ...failure, status: 400, byService: true, messages: ['no such ordering'] })
       return page()
     })
     const { outcome, ids } = await readThrough({ fetchPage })

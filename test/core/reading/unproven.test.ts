@@ -51,7 +51,8 @@ const unproven: Record<string, () => Parameters<typeof readThrough>[0]> = {
   },
   'the list is not ordered': () => ({
     fetchPage: changed((page, { ordering }) => {
-      if (ordering !== undefined) throw new Refused({ ...failure, status: 400, words: ['no such ordering'] })
+      if (ordering !== undefined)
+        throw new Refused({ ...failure, status: 400, messages: ['no such ordering'] })
       return page()
     }),
   }),

@@ -83,7 +83,7 @@ describe.skipIf(process.platform !== 'linux')('a process that is frozen around a
     expect(arrived).toHaveLength(1)
     client.child.kill('SIGCONT')
     expect((await client.ended).stdout).toMatch(
-      /SentTooLate: .*was not sent: the process stood still for 2\d{3} ms/,
+      /SentTooLate: .*was not sent: the process was suspended for 2\d{3} ms/,
     )
     expect(arrived).toHaveLength(1)
   })

@@ -30,7 +30,7 @@ describe('a token that expires while an export reads', () => {
     expect(performance.now() - expiredAt).toBeLessThan(15_000)
     const failures = stderr.split('\n').filter((line) => line.startsWith('error: '))
     expect(failures).toEqual([
-      expect.stringMatching(/does not accept the token.*put a valid one in place.*resume from what was read/),
+      expect.stringMatching(/does not accept the token.*set a valid one.*resume from what was read/),
     ])
     expect(stderr).not.toMatch(/\n\s+at /)
     expect(JSON.parse(stdout)).toMatchObject({ error: { name: 'ExportFailed' } })

@@ -303,12 +303,12 @@ describe('a schedule', () => {
     await apply(none, '--yes')
   })
 
-  test('a run that Temporal has forgotten counts as failed only if its failure is noted', async () => {
+  test('a run that Temporal has forgotten counts as failed only if its failure is recorded', async () => {
     const client = await connectTemporal()
     const forgotten = { workflowId: named('forgotten'), firstExecutionRunId: randomUUID() }
-    expect(await hasFailed({ client, noted: new Set(), ...forgotten })).toBe(false)
-    const noted = new Set([forgotten.firstExecutionRunId])
-    expect(await hasFailed({ client, noted, ...forgotten })).toBe(true)
+    expect(await hasFailed({ client, recorded: new Set(), ...forgotten })).toBe(false)
+    const recorded = new Set([forgotten.firstExecutionRunId])
+    expect(await hasFailed({ client, recorded, ...forgotten })).toBe(true)
   })
 })
 

@@ -2,13 +2,13 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { noteFailure } from '../../../activities/schedules/pause-if-failing.ts'
+import { recordFailure } from '../../../activities/schedules/pause-if-failing.ts'
 
 test('failed runs are noted in the data folder, schedule by schedule, the last 20 of each', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'failures-'))
   onTestFinished(() => rm(dataDir, { recursive: true }))
   const note = (schedule: string, firstExecutionRunId: string) =>
-    noteFailure({ dataDir, run: { schedule, firstExecutionRunId, scheduledFor: '2026-11-21', why: 'no' } })
+    recordFailure({ dataDir, run: { schedule, firstExecutionRunId, scheduledFor: '2026-11-21', why: 'no' } })
   expect(await note('nightly', 'first')).toEqual(new Set(['first']))
   expect(await note('nightly', 'second')).toEqual(new Set(['first', 'second']))
   expect(await note('nightly', 'second')).toEqual(new Set(['first', 'second']))

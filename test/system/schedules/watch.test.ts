@@ -114,7 +114,7 @@ describe('the watch', () => {
           definition,
           differences: [],
           paused: true,
-          note: 'Mended',
+          note: 'Fixed',
         },
       })
     }
@@ -126,7 +126,7 @@ describe('the watch', () => {
     expect(first.missed.length).toBeGreaterThanOrEqual(2)
     for (const { at, reason } of first.missed) {
       expect(Date.parse(at)).toBeLessThan(before)
-      expect(reason).toBe('no proven export of plans to duckdb; the schedule is paused: Mended')
+      expect(reason).toBe('no proven export of plans to duckdb; the schedule is paused: Fixed')
     }
     // Each change keeps what came before it.
     await change({ every: '1d', provenWithin: '2h', input: { resources: ['retentions'] } })

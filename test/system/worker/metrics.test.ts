@@ -181,7 +181,7 @@ describe('the metrics of a worker', () => {
 describe('the readiness of a worker', () => {
   const ready = async (url: string) => {
     const response = await fetch(`${url}/readyz`)
-    const { checks } = (await response.json()) as { checks: Record<string, { ok: boolean; says: string }> }
+    const { checks } = (await response.json()) as { checks: Record<string, { ok: boolean; message: string }> }
     const wrong = Object.entries(checks).flatMap(([name, { ok }]) => (ok ? [] : [name]))
     return { status: response.status, wrong, checks }
   }
@@ -201,7 +201,7 @@ describe('the readiness of a worker', () => {
     await startCommand(world, ['export', 'plans'], { env: local }).ended
     const refused = await ready(url)
     expect(refused).toMatchObject({ status: 503, wrong: ['service'] })
-    expect(refused.checks['service']?.says).toBe('it answered 401')
+    expect(refused.checks['service']?.message).toBe('it answered 401')
 
     const server = readServerRecord(join(world.dataDir, 'dev-server'))
     if (server === undefined) throw new Error('there is no record of the dev server')
@@ -227,7 +227,7 @@ describe('the readiness of a worker', () => {
     })
     const { wrong, checks } = await ready(url)
     expect(wrong).toContain('disk')
-    expect(checks['disk']?.says).toMatch(/^only \d+ MB are free on the disk of/)
+    expect(checks['disk']?.message).toMatch(/^only \d+ MB are free on the disk of/)
     const free = sumOf(await scrape(url), 'billing_connector_disk_free_bytes', {})
     expect(free).toBeGreaterThan(1e6)
     expect(free).toBeLessThanOrEqual(64 * 2 ** 20)

@@ -274,8 +274,8 @@ describe('a receiver', () => {
     const host = new URL(refusing.url).host
     await expect(delivery.result()).rejects.toMatchObject({
       cause: {
-        type: 'NoticeRefused',
-        message: `Not delivered: ${host} answered 400: invalid_payload: Cannot POST .... Mend NOTIFY_URL.`,
+        type: 'NotificationRefused',
+        message: `Not delivered: ${host} answered 400: invalid_payload: Cannot POST .... Fix NOTIFY_URL.`,
       },
     })
     expect(refusing.received).toHaveLength(1)
@@ -309,7 +309,7 @@ describe('a receiver', () => {
     await until(() => flaky.received.length === 2 && other.received.length === 1)
     const { runId } = await run.describe()
     const delivery = client.workflow.getHandle(`${run.workflowId}/unproven/${runId}`)
-    expect(await delivery.result()).toBe('told 3 of 3 receivers')
+    expect(await delivery.result()).toBe('notified 3 of 3 channels')
     expect(told.received).toHaveLength(1)
   })
 
@@ -331,7 +331,7 @@ describe('a receiver', () => {
     await worker.stop()
     await receiver.start()
     await startTestWorker(world, env)
-    expect(await delivery.result()).toBe('told 1 of 1 receivers')
+    expect(await delivery.result()).toBe('notified 1 of 1 channels')
     expect(receiver.kinds()).toEqual(['unproven'])
   })
 
@@ -383,7 +383,7 @@ test('a NOTIFY_URL that can not be meant is refused with a sentence, and is neve
 })
 
 test('a long summary is cut between two letters, not within one', () => {
-  const notice: Notification = {
+  const notification: Notification = {
     id: 'run/failed/1',
     kind: 'failed',
     at: '2026-11-22T05:41:07.123Z',
@@ -391,7 +391,7 @@ test('a long summary is cut between two letters, not within one', () => {
     summary: `${'x'.repeat(1_999)}😀 and more`,
   }
   const sender = { workspace: 'acc_1', mode: 'live' } as const
-  const { text } = toBody({ notice, sender, ui: { url: undefined, namespace: 'default' } })
+  const { text } = toBody({ notification, sender, ui: { url: undefined, namespace: 'default' } })
   expect(text).toContain('xxx')
   expect(text.isWellFormed()).toBe(true)
 })
@@ -399,7 +399,7 @@ test('a long summary is cut between two letters, not within one', () => {
 test('a command to type is one that a shell takes, whatever id somebody typed', () => {
   const commandOf = (workflowId: string) => {
     const run = { workflowId, runId: '1', type: 'importFile' }
-    const notice: Notification = {
+    const notification: Notification = {
       id: 'id',
       kind: 'approval',
       at: '2026-11-22T05:41:07Z',
@@ -407,7 +407,7 @@ test('a command to type is one that a shell takes, whatever id somebody typed', 
       summary: 'It waits.',
     }
     const sender = { workspace: 'acc_1', mode: 'live' } as const
-    return toBody({ notice, sender, ui: { url: undefined, namespace: 'default' } }).command
+    return toBody({ notification, sender, ui: { url: undefined, namespace: 'default' } }).command
   }
   const nightly = 'export-nightly-2026-11-22T05:30:00Z'
   expect(commandOf(nightly)).toBe(`connector report ${nightly}`)

@@ -1,15 +1,15 @@
 import { join } from 'node:path'
-import type { Billing } from '../core/billing/client.ts'
-import type { RunRates } from '../core/billing/run-rates.ts'
-import { openClaimJournal } from '../core/changes/claim-journal.ts'
-import { closeGap, type GapOptions } from '../core/changes/ledger-gap.ts'
-import { showTestMode } from '../core/changes/send/probe-mode.ts'
-import { sendFor, type SendInput, type SendStep, type SendWork } from '../core/changes/send/send-for.ts'
-import { ReservedWorker } from '../core/imports/errors.ts'
-import type { Attempts } from '../core/runs/attempts.ts'
-import type { ChangeRun } from '../core/runs/run-files.ts'
-import type { ActivityDeps } from './deps.ts'
-import type { StepContext } from './step.ts'
+import type { Billing } from '../../core/billing/client.ts'
+import type { RunRates } from '../../core/billing/run-rates.ts'
+import { openClaimJournal } from '../../core/changes/claim-journal.ts'
+import { closeGap, type GapOptions } from '../../core/changes/ledger-gap.ts'
+import { showTestMode } from '../../core/changes/send/probe-mode.ts'
+import { sendFor, type SendInput, type SendStep, type SendWork } from '../../core/changes/send/send-for.ts'
+import { ReservedWorker } from '../../core/imports/errors.ts'
+import type { Attempts } from '../../core/runs/attempts.ts'
+import type { ChangeRun } from '../../core/runs/run-files.ts'
+import type { ActivityDeps } from '../deps.ts'
+import type { StepContext } from '../step.ts'
 
 export interface SendDeps {
   deps: ActivityDeps
@@ -18,10 +18,10 @@ export interface SendDeps {
 }
 
 /**
- * Sends what a run has staged and reconciles what got no answer, for some time or to the end. Safe to retry: every
- * request is claimed in the ledger and in the run's journal before it leaves, and one without an answer is looked up,
- * never repeated. A ledger that was restored from a backup is fixed first. Stopping it takes no more changes and awaits
- * those in flight; so does a later attempt of the run.
+ * Sends the staged changes of a run and reconciles those without an answer, for some time or to the end. Safe to retry:
+ * every request is claimed in the ledger and in the run's journal before it leaves, and one without an answer is looked
+ * up, never repeated. A ledger that was restored from a backup is repaired first. When stopped, or when a later attempt
+ * of the run starts, it sends no more changes and awaits those in flight.
  */
 export async function sendSegment(
   options: SendDeps & {
@@ -31,9 +31,9 @@ export async function sendSegment(
     input: SendInput
     /** The run's share of the process's rate. */
     requestsPerSecond?: number | undefined
-    /** What the ledger is held against. */
+    /** What the ledger is compared with. */
     gap: Pick<GapOptions, 'staged' | 'onHeld'>
-    /** Comes before the first change is sent. */
+    /** Called before the first change is sent. */
     beforeSending?: (options: { billing: Billing; signal: AbortSignal }) => Promise<void>
   },
 ): Promise<SendStep> {
@@ -43,7 +43,7 @@ export async function sendSegment(
   if (!deps.mayWrite(context.owner.workflowId)) throw new ReservedWorker(plan)
   const reportedClaims = claimsReported(context, input)
   context.report(() => ({ claims: reportedClaims }))
-  const billing = rates.of({ run, requestsPerSecond })
+  const billing = rates.forRun({ run, requestsPerSecond })
   const folder = join(deps.dataDir, plan.folder)
   const send = async (signal: AbortSignal) => {
     if (identity.mode === 'test') await showTestMode({ billing, signal })
@@ -51,7 +51,7 @@ export async function sendSegment(
     await beforeSending?.({ billing, signal })
     await using journal = await openClaimJournal(folder)
     let counts = {}
-    // Only claims that are on the disk: more would look like a journal that was restored from a backup.
+    // Only claims that are on disk: a higher number would look like a journal restored from a backup.
     context.report(() => ({ ...counts, claims: journal.recorded }))
     const { seconds, breakers, rows, lookupsOnly } = input
     const place = { ledger, journal, billing, signal }
@@ -68,12 +68,12 @@ export async function sendSegment(
   }
   const step = await attempts.take({ run, signal: context.signal, work: send })
   const { ended, counts } = step
-  deps.observer.did({ did: 'sent', run, kind: work.kind.name, ended, counts })
+  deps.observer.onEvent({ type: 'sent', run, kind: work.kind.name, ended, counts })
   return step
 }
 
-/** How many claims the run's journal had when Temporal last heard of it: from this step's last attempt, or before it. */
+/** The number of claims in the run's journal as last reported to Temporal, by this step's last attempt or before it. */
 function claimsReported({ lastReport }: StepContext, { claims }: SendInput): number {
-  const told = lastReport as { claims?: unknown } | undefined
-  return Math.max(claims, typeof told?.claims === 'number' ? told.claims : 0)
+  const last = lastReport as { claims?: unknown } | undefined
+  return Math.max(claims, typeof last?.claims === 'number' ? last.claims : 0)
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { postNotice } from '../../../core/notifications/post.ts'
+import { postNotification } from '../../../core/notifications/post.ts'
 
 /** A receiver whose answers never end. */
 async function endless(status: number) {
@@ -25,7 +25,7 @@ async function endless(status: number) {
     server.close()
   })
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`
-  const delivery = await postNotice({ url, body: {}, id: 'a', signal: AbortSignal.timeout(5_000) })
+  const delivery = await postNotification({ url, body: {}, id: 'a', signal: AbortSignal.timeout(5_000) })
   return { delivery, sent: () => sent }
 }
 

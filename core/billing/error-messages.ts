@@ -1,0 +1,64 @@
+/** Limits on the messages kept from an error reply, because people read them. */
+const maxSentences = 20
+const maxSentenceLength = 300
+/** Longer than any field name of the API. */
+const maxNameLength = 100
+/** Deeper than any error body of the API, including lists; a hostile body must not exhaust the stack. */
+const maxDepth = 20
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Keys that are not fields: their messages concern the whole request. */
+const fieldless = new Set(['detail', 'non_field_errors'])
+
+/**
+ * The messages of an error body, each with its field: `lines.2.amount: A valid number is required.` Positions in lists
+ * count from 1. `body` is the parsed JSON, or the text if it is not JSON.
+ */
+export function toMessages(body: unknown): string[] {
+  const messages: string[] = []
+  collect({ value: body, path: [], depth: 0, messages })
+  return messages
+}
+
+interface Place {
+  value: unknown
+  path: readonly string[]
+  depth: number
+  messages: string[]
+}
+
+function collect({ value, path, depth, messages }: Place): void {
+  if (messages.length >= maxSentences || depth > maxDepth) return
+  const descend = (item: unknown, within: readonly string[]) =>
+    collect({ value: item, path: within, depth: depth + 1, messages })
+  if (Array.isArray(value)) {
+    for (const [index, item] of value.entries())
+      descend(item, isObject(item) ? [...path, String(index + 1)] : path)
+  } else if (isObject(value)) {
+    for (const [key, item] of Object.entries(value)) descend(item, pathInto(path, key))
+  } else if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') {
+    const sentence = toSentence(String(value))
+    if (sentence !== '') messages.push(path.length === 0 ? sentence : `${path.join('.')}: ${sentence}`)
+  }
+}
+
+/** Errors in a list of scalars come as `{"0": [...]}`, counted from 0. */
+function pathInto(path: readonly string[], key: string): readonly string[] {
+  if (fieldless.has(key)) return path
+  return [...path, /^\d{1,6}$/.test(key) ? String(Number(key) + 1) : shortened(key)]
+}
+
+const shortened = (name: string) =>
+  name.length > maxNameLength ? `${name.slice(0, maxNameLength)}...` : name
+
+/** An unclosed element ends with the page or the next tag; searching further each time would take seconds. */
+const tags = /<(style|script)[^]*?(?:<\/\1>|$)|<[^<>]*>/gi
+
+function toSentence(text: string): string {
+  const markup = /^\s*<(?:!doctype|html|\?xml)/i.test(text)
+  const plain = markup ? text.slice(0, 20_000).replaceAll(tags, ' ') : text
+  const line = plain.slice(0, 5000).replaceAll(/\s+/g, ' ').trim()
+  return line.length > maxSentenceLength ? `${line.slice(0, maxSentenceLength)}...` : line
+}
