@@ -16,11 +16,12 @@ export async function exportLists(
   run: Run,
   { input, seconds }: { input: ExportInput; seconds: number },
 ): Promise<ExportReport | undefined> {
-  const plan = await run.untilStopped<ExportPlan>('openExport', input)
+  const plan = await run.untilStopped('openExport', input)
   if (plan === undefined) return undefined
   const results: ResourceResult[] = []
   for (const resource of plan.resources) results.push(await exportOne(run, { plan, resource, seconds }))
-  return await run.toTheEnd<ExportReport>('closeExport', { ...refOf(plan), results })
+  const closed = await run.toTheEnd('closeExport', { ...refOf(plan), results })
+  return closed.report
 }
 
 const refOf = ({ run, identity }: ExportPlan) => ({ run, identity })
@@ -34,14 +35,14 @@ async function exportOne(
   try {
     let read: SegmentResult | undefined
     while (read?.verdict === undefined) {
-      read = await run.untilStopped<SegmentResult>('readSegment', { ...step, seconds, owner: run.execution })
+      read = await run.untilStopped('readSegment', { ...step, seconds, owner: run.execution })
       if (read === undefined) return stopped
     }
     const published: PublishedExport[] = []
     for (const destination of plan.to) {
       const { checkpoint } = read
       const publish = { ...step, destination, checkpoint, owner: run.execution }
-      const one = await run.untilStopped<PublishedExport>('publishExport', publish)
+      const one = await run.untilStopped('publishExport', publish)
       if (one !== undefined) published.push(one)
     }
     return published.length === 0 ? stopped : { resource, published }

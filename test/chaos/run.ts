@@ -1,6 +1,6 @@
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
 import { ApplicationFailure } from '@temporalio/common'
-import type { Attempt, ChaosWorker, Execution, StepName } from './worker.ts'
+import type { Attempt, ChaosWorker, Execution, StepName, StepResult } from './worker.ts'
 import type { Blow } from './faults.ts'
 
 /** A step failed for good. */
@@ -80,19 +80,22 @@ export class Run {
   }
 
   /** Undefined where the run was stopped meanwhile. @throws {StepFailed} */
-  async untilStopped<T>(name: StepName, input: object): Promise<T | undefined> {
+  async untilStopped<Name extends StepName>(
+    name: Name,
+    input: object,
+  ): Promise<StepResult<Name> | undefined> {
     while (!this.stopping) {
       const event = await this.#next({ name, input, isInterruptible: true })
-      if ('value' in event) return event.value as T
+      if ('value' in event) return event.value as StepResult<Name>
     }
     return undefined
   }
 
   /** A step that nothing interrupts: the report. */
-  async toTheEnd<T>(name: StepName, input: object): Promise<T> {
+  async toTheEnd<Name extends StepName>(name: Name, input: object): Promise<StepResult<Name>> {
     for (;;) {
       const event = await this.#next({ name, input, isInterruptible: false })
-      if ('value' in event) return event.value as T
+      if ('value' in event) return event.value as StepResult<Name>
     }
   }
 

@@ -15,6 +15,7 @@ export interface Execution {
 }
 
 export type StepName = keyof Activities
+export type StepResult<Name extends StepName> = Awaited<ReturnType<Activities[Name]>>
 
 /** One try of a step, as Temporal sees it. */
 export interface Attempt {

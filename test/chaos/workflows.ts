@@ -1,10 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { ImportResult } from '../../core/imports/view.ts'
 import type { ImportPlan } from '../../core/imports/plan.ts'
-import type { Staged } from '../../core/imports/run-files.ts'
 import type { RecoveryReport } from '../../core/recoveries/view.ts'
 import type { RecoveryPlan } from '../../core/recoveries/plan.ts'
-import type { Snapshot } from '../../core/recoveries/run-files.ts'
 import type { SendStep } from '../../core/changes/send/send-for.ts'
 import type { ImportInput } from '../../core/imports/input.ts'
 import type { RecoveryInput } from '../../core/recoveries/input.ts'
@@ -31,7 +29,7 @@ interface Sending {
 async function sendSome(sending: Sending, more: object = {}): Promise<SendStep | undefined> {
   const { run, step, input, seconds, thread } = sending
   for (;;) {
-    const sent = await run.untilStopped<SendStep>(step, { ...input, ...thread, seconds, ...more })
+    const sent = await run.untilStopped(step, { ...input, ...thread, seconds, ...more })
     if (sent === undefined) return undefined
     Object.assign(thread, { breakers: sent.breakers, claims: sent.claims })
     const isOver = sent.ended === 'breaker' && sent.givenUp.length > 0 && sent.nextAt === undefined
@@ -53,9 +51,9 @@ export async function importFile(
   run: Run,
   { input, seconds }: { input: ImportInput; seconds: number },
 ): Promise<ImportResult | undefined> {
-  const plan = await run.untilStopped<ImportPlan>('openImport', input)
+  const plan = await run.untilStopped('openImport', input)
   if (plan === undefined) return undefined
-  const close = (end: End) => run.toTheEnd<ImportResult>('closeImport', { ...refOf(plan), ...end })
+  const close = async (end: End) => (await run.toTheEnd('closeImport', { ...refOf(plan), ...end })).result
   try {
     return await close(await sendAll(run, { plan, seconds }))
   } catch (error) {
@@ -67,7 +65,7 @@ export async function importFile(
 async function sendAll(run: Run, { plan, seconds }: { plan: ImportPlan; seconds: number }): Promise<End> {
   const { limits } = plan
   const stopped = { how: 'stopped', giveUp: false, why: 'stopped' } as const
-  const staged = await run.untilStopped<Staged>('stageImport', refOf(plan))
+  const staged = await run.untilStopped('stageImport', refOf(plan))
   if (staged === undefined) return stopped
   const thread = { breakers: {}, claims: 0 }
   const sending = { run, step: 'sendImport', input: { ...refOf(plan), limits }, seconds, thread } as const
@@ -90,10 +88,10 @@ export async function recoverSubscriptions(
   { input, seconds }: { input: RecoveryInput; seconds: number },
 ): Promise<RecoveryReport | undefined> {
   const { firstRunId } = run
-  const plan = await run.untilStopped<RecoveryPlan>('openRecovery', { input, firstRunId })
+  const plan = await run.untilStopped('openRecovery', { input, firstRunId })
   if (plan === undefined) return undefined
-  const close = (end: Omit<End, 'giveUp'>) =>
-    run.toTheEnd<RecoveryReport>('closeRecovery', { ...refOf(plan), ...end })
+  const close = async (end: Omit<End, 'giveUp'>) =>
+    (await run.toTheEnd('closeRecovery', { ...refOf(plan), ...end })).result
   try {
     return await close(await resumeAll(run, { plan, seconds }))
   } catch (error) {
@@ -108,7 +106,7 @@ async function resumeAll(
 ): Promise<Omit<End, 'giveUp'>> {
   const { limits } = plan
   const stopped = { how: 'stopped', why: 'stopped' } as const
-  const snapshot = await run.untilStopped<Snapshot>('snapshotRecovery', { ...refOf(plan), limits })
+  const snapshot = await run.untilStopped('snapshotRecovery', { ...refOf(plan), limits })
   if (snapshot === undefined) return stopped
   const thread = { breakers: {}, claims: 0 }
   const sending = { run, step: 'sendRecovery', input: { ...refOf(plan), limits }, seconds, thread } as const
@@ -126,7 +124,7 @@ async function resumeAll(
   if ((await finish()) !== undefined) return { how: 'finished' }
   for (let unknown = 1; unknown > 0;) {
     const input = { ...refOf(plan), limits, seconds: 60, breakers: {}, claims: 0, lookupsOnly: true }
-    const step = await run.toTheEnd<SendStep>('sendRecovery', input)
+    const step = await run.toTheEnd('sendRecovery', input)
     unknown = step.counts.unknown
     if (step.nextAt !== undefined) await wait(Math.min(1_000, Math.max(1, step.nextAt - Date.now())))
   }
