@@ -1,5 +1,4 @@
 import type { Problem, View } from '../runs/view/view.ts'
-import { formatTime } from '../runs/view/format.ts'
 import { manifestName, type Manifest } from './manifest.ts'
 
 /** One published export, for the page beside its manifest. */
@@ -80,13 +79,13 @@ function toFacts(manifest: Manifest): NonNullable<View['facts']> {
   const named = (values: Readonly<Record<string, string>>) =>
     Object.entries(values).map(([name, value]) => `${name} ${value}`)
   const countOf = (count: number | null) => (count === null ? 'nothing' : String(count))
-  const facts: [string, string][] = [
+  const facts: [string, NonNullable<View['facts']>[number]['value']][] = [
     ['asked for', askedFor(manifest)],
     ['only where', named(filters).join(', ')],
     ['complete through', completeThrough === null ? '' : `${completeThrough} (${clock} clock)`],
-    ['read from', formatTime(manifest.startedAt)],
-    ['read until', formatTime(manifest.finishedAt)],
-    ['published', formatTime(manifest.publishedAt)],
+    ['read from', { time: manifest.startedAt }],
+    ['read until', { time: manifest.finishedAt }],
+    ['published', { time: manifest.publishedAt }],
     ['count given by the list', `${countOf(countBefore)} before, ${countOf(countAfter)} after (a hint only)`],
     ['ordering', manifest.ordering],
     ['tie groups swept', ties.length === 0 ? '' : String(ties.length)],

@@ -1,6 +1,5 @@
 import { dirname, join, relative, sep } from 'node:path'
 import { type NextStep, pageName, type Problem, type View } from '../runs/view/view.ts'
-import { formatTime } from '../runs/view/format.ts'
 import { shell } from '../runs/view/shell.ts'
 import { type ExportReport, publishedOf, type ResourceResult } from './report.ts'
 
@@ -38,7 +37,7 @@ export function toExportView(report: ExportReport): View {
         rows: exports.flatMap(toRows),
       },
     ],
-    ...(startedAt !== undefined && { facts: [{ name: 'started', value: formatTime(startedAt) }] }),
+    ...(startedAt !== undefined && { facts: [{ name: 'started', value: { time: startedAt } }] }),
     ...(folder !== undefined && {
       folder,
       page,

@@ -63,7 +63,7 @@ export async function checkFile({ expect = {}, onProblem, ...options }: CheckOpt
       for (const problem of [...change.problems, ...duplicates.add(change)]) report(problem)
       if (change.problems.length > 0) invalid.add(change.row)
     }
-    const totals = sums.totals()
+    const totals: ControlTotals = { ...sums.totals(), decimal: file.decimal() }
     const conventions = conventionsIn(options.mapping ?? {})
     for (const problem of findUnmet({ kind: file.kind, expect, totals, conventions })) report(problem)
     for (const row of Object.keys(duplicates.rows)) invalid.add(Number(row))

@@ -3,6 +3,7 @@ import { numberText } from '../billing/lossless-json.ts'
 import type { Numeric } from '../billing/resources/fields.ts'
 import { textOf } from '../changes/compare-fields.ts'
 import { fieldsOf } from '../tables/field-meta.ts'
+import type { DecimalMark } from './cells/numbers.ts'
 import { createExactSum, type ExactSum } from './exact-sum.ts'
 import type { ImportKind } from './kinds.ts'
 
@@ -11,6 +12,8 @@ export interface ControlTotals {
   /** Rows of the file, without the header and blank ones. */
   rows: number
   changes: number
+  /** The decimal mark of the file, if any cell or option shows it; for renderers. */
+  decimal?: DecimalMark | undefined
   /** By column: `total`, `lines.amount`. */
   sums: Record<string, string>
   /** The same for each value of `by.field` (of a retention its document type), where the kind has one. */

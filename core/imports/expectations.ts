@@ -1,4 +1,5 @@
-import { sameDecimal } from '../changes/decimals.ts'
+import { Big } from 'big.js'
+import { formatAmount, formatCount } from '../runs/view/format.ts'
 import { nearestName } from '../tables/nearest-name.ts'
 import type { Conventions } from './cells/locale.ts'
 import { readNumber } from './cells/numbers.ts'
@@ -39,7 +40,7 @@ export function findUnmet(check: Check): Problem[] {
       aboutColumn('--expect-rows', {
         rule: 'expected',
         value: String(expect.rows),
-        message: `rows were expected, but the file has ${totals.rows}`,
+        message: `rows were expected, but the sheet has ${formatCount(totals.rows)}`,
       }),
     )
   for (const [column, value] of Object.entries(expect.totals ?? {})) {
@@ -60,10 +61,14 @@ function unmetReason(
     const near = nearestName(column, known)
     return `was expected, but this column has no total${near === undefined ? '' : `; did you mean ${near}?`}`
   }
-  const reading = readNumber(value, conventions.decimal)
+  const reading = readNumber(value, conventions.decimal ?? totals.decimal)
   if ('message' in reading) return reading.message
   if ('readings' in reading)
     return `could mean ${reading.readings.join(' or ')}. Set --locale, --decimal , or --decimal .`
   const sum = totals.sums[column] ?? '0'
-  return sameDecimal(sum, reading.number) ? undefined : `was expected, but the file adds up to ${sum}`
+  const difference = new Big(sum).minus(reading.number).abs()
+  if (difference.eq(0)) return undefined
+  const places = Math.max(...[sum, reading.number].map((digits) => digits.split('.')[1]?.length ?? 0))
+  const shown = (digits: string) => formatAmount(digits, totals.decimal ?? reading.mark)
+  return `was expected, but the sheet adds up to ${shown(sum)}. The sheet and your total differ by ${shown(difference.toFixed(places))}`
 }

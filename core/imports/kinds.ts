@@ -91,6 +91,8 @@ export const importKinds: Readonly<Record<ImportKindName, ImportKind>> = {
       'lines.1.name': 'Honorarios',
       'lines.1.amount': '45890.50',
       'lines.1.quantity': '1',
+      'lines.1.tax': '6654.12',
+      tax_percent: '14.5',
     },
   },
   addons: {

@@ -1,5 +1,6 @@
 import { createCellReader } from './cells/cell.ts'
 import type { Conventions } from './cells/locale.ts'
+import type { DecimalMark } from './cells/numbers.ts'
 import { openTable, readTable, type Table } from './csv/table.ts'
 import { MappingError, UnreadableFileError } from './errors.ts'
 import { shownName } from './file-name.ts'
@@ -41,6 +42,8 @@ export interface OpenFile {
   /** What is wrong with the file as a whole: its header, its constants, its lookups. */
   problems: readonly Problem[]
   lines: LineSource | undefined
+  /** The decimal mark of the file, as its options or the cells read so far show it. */
+  decimal(): DecimalMark | undefined
   changes(): AsyncGenerator<ParsedChange>
   close(): void
 }
@@ -91,6 +94,7 @@ export async function openFile({ kind: name, mapping = {}, ...file }: ImportFile
       ...(lines?.problems ?? []),
     ],
     lines,
+    decimal: () => reader.decimal(),
     changes: async function* () {
       for await (const unit of unitsOf({ path, table, kind, columnMapping })) yield parse(unit)
     },

@@ -116,7 +116,11 @@ export function toOutwardSentence(problem: Problem): string {
 }
 
 const placeOf = ({ row, line, file }: Problem, column: string) =>
-  [...(file === undefined ? [] : [file]), `row ${row}${row === line ? '' : ` (line ${line})`}`]
+  // An option is in no row.
+  [
+    ...(file === undefined ? [] : [file]),
+    ...(column.startsWith('--') ? [] : [`row ${row}${row === line ? '' : ` (line ${line})`}`]),
+  ]
     .concat(column === '' ? [] : column)
     .join(', ')
 

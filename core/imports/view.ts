@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { countLabels, places, type ReportCounts } from '../runs/view/counts.ts'
-import { formatTime } from '../runs/view/format.ts'
+import { formatAmount } from '../runs/view/format.ts'
 import { pageName, type Problem, type Table, toCounts, type View } from '../runs/view/view.ts'
 import type { ControlTotals } from './control-totals.ts'
 import { runFiles, type ImportPlan } from './plan.ts'
@@ -35,8 +35,8 @@ export function toImportView(report: FullReport): View {
     tables: [...toTotals(totals), ...toDecisions(report)],
     facts: [
       { name: 'file', value: report.file },
-      { name: 'started', value: formatTime(report.startedAt) },
-      ...(ended === undefined ? [] : [{ name: 'ended', value: formatTime(ended.at) }]),
+      { name: 'started', value: { time: report.startedAt } },
+      ...(ended === undefined ? [] : [{ name: 'ended', value: { time: ended.at } }]),
       { name: 'proven by', value: report.by },
     ],
     files: [
@@ -96,7 +96,7 @@ function listRows(rows: readonly number[], all = rows.length): string {
   return more > 0 ? `${shown} and ${more} more` : shown
 }
 
-/** To be compared with the sheet's own sums. */
+/** To be compared with the sheet's own sums, in its notation. */
 export function toTotals(totals: ControlTotals | null): Table[] {
   if (totals === null) return []
   const columns = Object.keys(totals.sums)
@@ -104,7 +104,7 @@ export function toTotals(totals: ControlTotals | null): Table[] {
   const line = (name: string, changes: number, sums: Readonly<Record<string, string>>) => [
     name,
     changes,
-    ...columns.map((column) => sums[column] ?? ''),
+    ...columns.map((column) => formatAmount(sums[column] ?? '', totals.decimal)),
   ]
   return [
     {

@@ -3,7 +3,6 @@ import type { ChangesVerdict } from '../changes/verdict.ts'
 import { type Decided, toDecisions } from '../changes/decisions.ts'
 import type { EndedNote } from '../runs/run-files.ts'
 import { outcomeLabel, type ReportCounts } from '../runs/view/counts.ts'
-import { formatTime } from '../runs/view/format.ts'
 import { pageName, type Problem, type Table, toCounts, type View } from '../runs/view/view.ts'
 import { recoveryFiles, type RecoveryPlan } from './plan.ts'
 import type { Preview } from './preview.ts'
@@ -30,8 +29,8 @@ export function toRecoveryView(report: FullReport): View {
       ...toDecisions(report),
     ],
     facts: [
-      { name: 'started', value: formatTime(report.startedAt) },
-      ...(ended === undefined ? [] : [{ name: 'ended', value: formatTime(ended.at) }]),
+      { name: 'started', value: { time: report.startedAt } },
+      ...(ended === undefined ? [] : [{ name: 'ended', value: { time: ended.at } }]),
     ],
     files: [
       ...(files.results === undefined

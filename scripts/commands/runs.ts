@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { openClient } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'
-import { formatDuration, formatTable } from '../../core/runs/view/format.ts'
+import { formatDuration, formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 const mostRuns = 50
@@ -22,11 +22,11 @@ export function configure(command: Command, terminal: Terminal): void {
     const rows = runs.map(({ run, status, startTime, closeTime }) => [
       run,
       status,
-      startTime.toISOString().slice(0, 19),
+      formatLocalTime(startTime),
       formatDuration((closeTime ?? new Date()).getTime() - startTime.getTime()),
     ])
     const text =
-      rows.length === 0 ? 'No runs.' : formatTable({ head: ['run', 'status', 'started (UTC)', 'took'], rows })
+      rows.length === 0 ? 'No runs.' : formatTable({ head: ['run', 'status', 'started', 'took'], rows })
     terminal.result({ document: { runs }, text })
   })
 }

@@ -1,7 +1,7 @@
 import type { WorkflowHandle } from '@temporalio/client'
 import { userInfo } from 'node:os'
 import { toPreviewTables } from '../../core/recoveries/view.ts'
-import { formatTable } from '../../core/runs/view/format.ts'
+import { formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
 import { shell } from '../../core/runs/view/shell.ts'
 import { toTablesText } from '../../core/runs/view/text.ts'
 import { openState } from '../../core/state/open.ts'
@@ -73,7 +73,7 @@ async function answer({
   if (!terminal.isInteractive || isForOthers) {
     const confirmed = count === undefined ? '' : ` --count ${count}`
     return terminal.note(
-      `The run waits for approval until ${until}. To approve: ${shell`connector approve ${run}`}${confirmed} --why "..."; to end it: ${shell`connector stop ${run}`}`,
+      `The run waits for approval until ${formatLocalTime(until, 'minutes')}. To approve: ${shell`connector approve ${run}`}${confirmed} --why "..."; to end it: ${shell`connector stop ${run}`}`,
     )
   }
   const line = await terminal.ask(text, { signal }).catch(() => '')

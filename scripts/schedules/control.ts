@@ -6,6 +6,7 @@ import { processSettings } from '../session/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { findSchedule } from './plan-changes.ts'
+import { formatLocalTime } from '../../core/runs/view/format.ts'
 import { shell } from '../../core/runs/view/shell.ts'
 
 type Found = NonNullable<Awaited<ReturnType<typeof findSchedule>>>
@@ -63,7 +64,7 @@ export function configureUnpause(command: Command, terminal: Terminal): void {
       await handle.unpause(`Unpaused by ${by}: ${why}`)
       const [next] = (await handle.describe()).info.nextActionTimes
       return {
-        text: `${name} is active again${next === undefined ? '' : `; next run at ${next.toISOString()}`}.`,
+        text: `${name} is active again${next === undefined ? '' : `; next run at ${formatLocalTime(next)}`}.`,
       }
     },
   })

@@ -16,18 +16,22 @@ export interface CellToRead {
 }
 
 /** Reads the cells of one file. Empty cells and `\N` are handled before. */
-export type CellReader = (cell: CellToRead) => CellReading
+export interface CellReader {
+  read(cell: CellToRead): CellReading
+  /** The decimal mark of the file, as its options or its cells so far show it. */
+  decimal(): DecimalMark | undefined
+}
 
 /**
  * All cells of a file must follow one convention: a cell that only reads with a decimal comma, after one that only
  * reads with a point, stops the file; so does a month first after a day first.
  */
 export function createCellReader({ conventions }: { conventions: Conventions }): CellReader {
-  const contradictsMark = createConsistencyCheck<DecimalMark>({
+  const mark = createConsistencyCheck<DecimalMark>({
     ',': 'a decimal comma',
     '.': 'a decimal point',
   })
-  const contradictsOrder = createConsistencyCheck<DateOrder>({
+  const order = createConsistencyCheck<DateOrder>({
     dmy: 'the day first',
     mdy: 'the month first',
     ymd: 'the year first',
@@ -37,7 +41,7 @@ export function createCellReader({ conventions }: { conventions: Conventions }):
     const reading = readNumber(text, conventions.decimal)
     if ('message' in reading) return unread('number', reading)
     if ('readings' in reading) return ambiguous(twoReadings(reading.readings), '--decimal , or --decimal .')
-    const contradiction = contradictsMark(reading.mark, row)
+    const contradiction = mark.contradicts(reading.mark, row)
     if (contradiction !== undefined) return ambiguous(contradiction, '--decimal , or --decimal .')
     const digits = meta.kind === 'integer' ? wholeOf(reading.number) : reading.number
     if (digits === undefined) return unread('number', { message: 'is not a whole number' })
@@ -48,12 +52,12 @@ export function createCellReader({ conventions }: { conventions: Conventions }):
     const reading = readDate(text, conventions.dates)
     if ('message' in reading) return unread('date', reading)
     if ('readings' in reading) return ambiguous(twoReadings(reading.readings), '--dates dmy or --dates mdy')
-    const contradiction = contradictsOrder(reading.order, row)
+    const contradiction = order.contradicts(reading.order, row)
     if (contradiction !== undefined) return ambiguous(contradiction, '--dates dmy or --dates mdy')
     return checked({ text: reading.date, meta, value: reading.date })
   }
 
-  const readers: Readonly<Record<FieldMeta['kind'], CellReader>> = {
+  const readers: Readonly<Record<FieldMeta['kind'], CellReader['read']>> = {
     text: readText,
     timestamp: readText,
     integer: number,
@@ -64,16 +68,22 @@ export function createCellReader({ conventions }: { conventions: Conventions }):
     list: readJsonCell,
     object: readJsonCell,
   }
-  return (cell) => readers[cell.meta.kind](cell)
+  return {
+    read: (cell) => readers[cell.meta.kind](cell),
+    decimal: () => conventions.decimal ?? mark.first(),
+  }
 }
 
 /** Remembers where a file first showed its convention, and describes the contradiction if a later cell differs. */
 function createConsistencyCheck<Way extends string>(names: Readonly<Record<Way, string>>) {
   let first: { way: Way; row: number } | undefined
-  return (way: Way | undefined, row: number): string | undefined => {
-    if (way === undefined) return undefined
-    first ??= { way, row }
-    return first.way === way ? undefined : `has ${names[way]}, but row ${first.row} has ${names[first.way]}`
+  return {
+    first: () => first?.way,
+    contradicts(way: Way | undefined, row: number): string | undefined {
+      if (way === undefined) return undefined
+      first ??= { way, row }
+      return first.way === way ? undefined : `has ${names[way]}, but row ${first.row} has ${names[first.way]}`
+    },
   }
 }
 

@@ -69,7 +69,7 @@ export function createColumn({
       tally.given += 1
       if (spreadsheetError.test(bare)) return { fault: { rule: 'error', message: errorMessage(bare) } }
       const found = lookup === undefined ? { ours: text } : lookup(text)
-      return 'fault' in found ? found : reader({ text: found.ours, meta, row, trimmed })
+      return 'fault' in found ? found : reader.read({ text: found.ours, meta, row, trimmed })
     },
   }
 }

@@ -1,5 +1,5 @@
 import { stringify } from 'csv-stringify/sync'
-import { writeDate } from '../cells/dates.ts'
+import { type DateOrder, readDate, writeDate } from '../cells/dates.ts'
 import { toTarget } from './field-target.ts'
 import { type ImportKind, type ImportKindName, importKinds } from '../kinds.ts'
 import { conventionsOf } from '../cells/locale.ts'
@@ -21,7 +21,7 @@ export function template({
   const conventions = conventionsOf(locale)
   const isComma = conventions.decimal === ','
   const cells = Object.entries(kind.example).map(([field, value]) =>
-    localize({ kind, field, value, conventions }),
+    localize({ kind, field, value, locale, conventions }),
   )
   return stringify([Object.keys(kind.example), cells], { delimiter: isComma ? ';' : ',', bom: isComma })
 }
@@ -30,14 +30,31 @@ function localize({
   kind,
   field,
   value,
+  locale,
   conventions,
 }: {
   kind: ImportKind
   field: string
   value: string
+  locale: string
   conventions: ReturnType<typeof conventionsOf>
 }): string {
   const type = toTarget({ kind, name: field })?.meta.kind
-  if (type === 'date') return writeDate(value, conventions.dates)
+  if (type === 'date') return localDate(value, locale, conventions.dates)
   return type === 'decimal' || type === 'integer' ? withMark(value, conventions.decimal) : value
+}
+
+/** As the people of a locale write a date, if an import reads that back. */
+function localDate(date: string, locale: string, order: DateOrder): string {
+  const format = new Intl.DateTimeFormat(locale, {
+    day: '2-digit',
+    month: '2-digit',
+    year: 'numeric',
+    calendar: 'gregory',
+    numberingSystem: 'latn',
+    timeZone: 'UTC',
+  })
+  const text = format.format(new Date(date))
+  const reading = readDate(text, order)
+  return 'date' in reading && reading.date === date ? text : writeDate(date, order)
 }

@@ -13,6 +13,25 @@ export function formatTime(at: number | string, to: 'seconds' | 'minutes' = 'sec
   return `${date.toISOString().slice(0, end).replace('T', ' ')} UTC`
 }
 
+/** `2026-11-20 23:00:07 -03:00`: in the time zone of this process, for its terminal and the pages that it writes. */
+export function formatLocalTime(at: number | string | Date, to: 'seconds' | 'minutes' = 'seconds'): string {
+  const date = new Date(at)
+  if (Number.isNaN(date.getTime())) return String(at)
+  const offset = -date.getTimezoneOffset()
+  const wall = new Date(date.getTime() + offset * 60_000).toISOString()
+  const digits = (minutes: number) => String(Math.trunc(Math.abs(minutes))).padStart(2, '0')
+  const zone = `${offset < 0 ? '-' : '+'}${digits(offset / 60)}:${digits(offset % 60)}`
+  return `${wall.slice(0, to === 'minutes' ? 16 : 19).replace('T', ' ')} ${zone}`
+}
+
+/** A number of a person's sheet, with its decimal mark and with groups of thousands: `1.883,50`. */
+export function formatAmount(digits: string, mark: ',' | '.' | undefined): string {
+  if (mark === undefined) return digits
+  const [whole = '', fraction] = digits.split('.')
+  const grouped = whole.replaceAll(/\B(?=(\d{3})+$)/g, mark === ',' ? '.' : ',')
+  return fraction === undefined ? grouped : `${grouped}${mark}${fraction}`
+}
+
 /** A duration, with two units at most. */
 export function formatDuration(ms: number): string {
   if (ms < 950) return `${Math.round(ms)} ms`
@@ -24,11 +43,22 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
-type Cell = string | number
+/** A moment (ISO 8601), shown in the time zone of whoever reads it. */
+export interface Time {
+  time: string
+}
+
+export type Cell = string | number | Time
+
+/** `showTime`: local on a terminal and a page, UTC in the Temporal UI, whose readers may be anywhere. */
+export function cellText(cell: Cell, showTime: (at: string) => string = formatLocalTime): string {
+  if (typeof cell === 'number') return formatCount(cell)
+  return typeof cell === 'string' ? cell : showTime(cell.time)
+}
 
 /** Amounts are texts, so that no digit is lost. */
 const isNumeric = (cell: Cell | undefined): boolean =>
-  typeof cell === 'number' || cell === '' || /^-?\d+(\.\d+)?$/.test(cell ?? '')
+  typeof cell === 'number' || cell === '' || (typeof cell === 'string' && /^-?\d[\d.,]*$/.test(cell))
 
 /** Which columns hold numbers only, and are aligned right. */
 export const numericColumns = ({
@@ -46,9 +76,7 @@ export const numericColumns = ({
 export function formatTable(table: { head: readonly string[]; rows: readonly (readonly Cell[])[] }): string {
   const cells = [
     table.head.map(toPrintableLine),
-    ...table.rows.map((row) =>
-      row.map((cell) => (typeof cell === 'number' ? formatCount(cell) : toPrintableLine(cell))),
-    ),
+    ...table.rows.map((row) => row.map((cell) => toPrintableLine(cellText(cell)))),
   ]
   const widths = table.head.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)))
   const isRight = numericColumns(table)

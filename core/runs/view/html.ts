@@ -1,4 +1,4 @@
-import { formatCount, numericColumns } from './format.ts'
+import { cellText, formatCount, numericColumns } from './format.ts'
 import { html, Html } from './html-template.ts'
 import { piecesOf, type Sentence } from './sentence.ts'
 import { style } from './style.ts'
@@ -144,7 +144,7 @@ function toTable({ title, head, rows }: Table): Html {
               ${row.map(
                 (cell, column) =>
                   html`<td class="${kinds[column]}" data-name="${head[column]}">
-                    <span>${typeof cell === 'number' ? formatCount(cell) : cell}</span>
+                    <span>${cellText(cell)}</span>
                   </td>`,
               )}
             </tr>`,
@@ -164,7 +164,7 @@ function toFacts(facts: NonNullable<View['facts']>): Html | undefined {
           ({ name, value }) =>
             html`<tr>
               <th scope="row">${name}</th>
-              <td>${value}</td>
+              <td>${cellText(value)}</td>
             </tr>`,
         )}
       </tbody>

@@ -1,4 +1,4 @@
-import { formatCount, numericColumns } from './format.ts'
+import { type Cell, cellText, formatCount, formatTime, numericColumns } from './format.ts'
 import { toPrintableLine } from './printable.ts'
 import { piecesOf, type Sentence } from './sentence.ts'
 import type { Table, View } from './view.ts'
@@ -54,8 +54,8 @@ function toTable({ title, head, rows }: Table): string {
   // The UI sets columns without a gap.
   const line = (cells: readonly string[]) =>
     `|${cells.map((cell, at) => ` ${at === 0 ? cell : `\u00a0\u00a0${cell}`} `.replace(/^ +$/, ' ')).join('|')}|`
-  const toCell = (cell: string | number) =>
-    typeof cell === 'number' ? formatCount(cell) : escapeMarkdown(cell)
+  const toCell = (cell: Cell) =>
+    typeof cell === 'number' ? formatCount(cell) : escapeMarkdown(cellText(cell, formatTime))
   const table = [
     line(head.map(escapeMarkdown)),
     `| ${head.map((_, at) => (isRight[at] ? '---:' : '---')).join(' | ')} |`,

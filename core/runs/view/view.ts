@@ -1,4 +1,5 @@
 import { countLabels, places, type ReportCounts } from './counts.ts'
+import type { Cell, Time } from './format.ts'
 import type { Sentence } from './sentence.ts'
 
 export type Tone = 'good' | 'doubtful' | 'bad' | 'neutral'
@@ -14,7 +15,7 @@ export interface Table {
   title: string
   head: readonly string[]
   /** Numbers are aligned right, with separators. */
-  rows: readonly (readonly (string | number)[])[]
+  rows: readonly (readonly Cell[])[]
 }
 
 /** One count. Those with a tone share a bar. */
@@ -58,7 +59,7 @@ export interface View {
   /** What the counts count, in the plural. */
   unit?: string
   tables?: readonly Table[]
-  facts?: readonly { name: string; value: string }[]
+  facts?: readonly { name: string; value: string | Time }[]
   /** Files, by their path relative to the folder. */
   files?: readonly { name: string; about: string }[]
   /** Where the files are. */

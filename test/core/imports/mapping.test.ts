@@ -44,7 +44,7 @@ describe('columns', () => {
     const mapping = toMapping({ map: ['Nombre=name'], set: ['unit_label=x'] })
     expect(await problemsOf({ kind: 'products', path, mapping })).toEqual([
       'row 1, Nombre: maps to name, and so does name',
-      'row 1, --set unit_label: maps to unit_label, and so does unit_label',
+      '--set unit_label: maps to unit_label, and so does unit_label',
     ])
   })
 
@@ -79,7 +79,7 @@ describe('an update', () => {
     expect(await bodiesOf({ ...file, columns: ['phone'] })).toEqual(['{"id":"con_1","phone":"+56912345678"}'])
     expect(await problemsOf({ ...file, columns: ['phnoe'] })).toEqual([
       'row 1, id: is the only column that is read, so there is nothing to change',
-      'row 1, --columns phnoe: is not a column of the file; did you mean phone?',
+      '--columns phnoe: is not a column of the file; did you mean phone?',
     ])
   })
 
@@ -108,10 +108,10 @@ describe('a constant', () => {
         mapping: toMapping({ set: ['status=archive', 'nam=x', 'id=1', 'plans='] }),
       }),
     ).toEqual([
-      'row 1, --set nam: is not a field of products; did you mean name?',
-      'row 1, --set id: is a field that only the service writes',
-      'row 1, --set plans: is a field that only the service writes',
-      'row 1, --set status: archive is not one of active, archived; did you mean archived?',
+      '--set nam: is not a field of products; did you mean name?',
+      '--set id: is a field that only the service writes',
+      '--set plans: is a field that only the service writes',
+      '--set status: archive is not one of active, archived; did you mean archived?',
     ])
   })
 })
@@ -161,7 +161,7 @@ describe('a look-up', () => {
   test('for a field that the file does not have stops it', async () => {
     const mapping = { lookups: { status: await fileOf(suppliers) } }
     expect(await problemsOf({ kind: 'products', path: await fileOf(products), mapping })).toEqual([
-      'row 1, --lookup status: is for a field that no column has',
+      '--lookup status: is for a field that no column has',
     ])
   })
 })

@@ -45,13 +45,7 @@ const cases: Case[] = [
     `supplier,document,number,date,line.name\ns,7,1,2026-03-01,x\ns,7,1,${email},y\n`,
     'row 3, date',
   ],
-  [
-    'constant',
-    'update-contacts',
-    `id\ncon_1\n`,
-    'row 1, --set email',
-    { set: { email: `${email} ${phone}` } },
-  ],
+  ['constant', 'update-contacts', `id\ncon_1\n`, '--set email', { set: { email: `${email} ${phone}` } }],
 ]
 
 /** The two messages of the error that a step throws for a file, and the one that Temporal gets. */

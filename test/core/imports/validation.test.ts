@@ -168,6 +168,7 @@ describe('control totals', () => {
     expect(totals).toEqual({
       rows: 3,
       changes: 3,
+      decimal: ',',
       sums: { 'lines.amount': '1.4', total: '300.00' },
       by: {
         field: 'document',
@@ -190,10 +191,10 @@ describe('control totals', () => {
         expect: { rows: 4, totals: { total: '300,01', 'lines.amont': '1', 'lines.amount': '1.400' } },
       }),
     ).toEqual([
-      'row 1, --expect-rows: 4 rows were expected, but the file has 3',
-      'row 1, --expect-total total: 300,01 was expected, but the file adds up to 300.00',
-      'row 1, --expect-total lines.amont: 1 was expected, but this column has no total; did you mean lines.amount?',
-      expect.stringMatching(/--expect-total lines.amount: 1.400 could mean 1.400 or 1400/),
+      '--expect-rows: 4 rows were expected, but the sheet has 3',
+      '--expect-total total: 300,01 was expected, but the sheet adds up to 300,00. The sheet and your total differ by 0,01',
+      '--expect-total lines.amont: 1 was expected, but this column has no total; did you mean lines.amount?',
+      '--expect-total lines.amount: 1.400 was expected, but the sheet adds up to 1,4. The sheet and your total differ by 1.398,6',
     ])
     expect(parseExpectedTotal('lines.amount=1.234,50')).toEqual(['lines.amount', '1.234,50'])
     expect(() => parseExpectedTotal('lines.amount')).toThrow('is not a pair such as lines.amount=1234.56')
@@ -243,7 +244,9 @@ describe('a file with problems', () => {
 describe('a template', () => {
   test.each(
     importKindNames.flatMap((kind) =>
-      ['es-CL', 'es-MX', 'en-US', 'sv-SE'].map((locale) => [kind, locale] as const),
+      ['es-CL', 'es-MX', 'en-US', 'sv-SE', 'de-DE', 'hu-HU', 'ar-EG'].map(
+        (locale) => [kind, locale] as const,
+      ),
     ),
   )('of %s for %s imports as it is', async (kind, locale) => {
     const path = await fileOf(template({ kind, locale }))
@@ -254,8 +257,9 @@ describe('a template', () => {
   test('is written as its people write', () => {
     const [header, row] = template({ kind: 'retentions', locale: 'es-CL' }).split('\n')
     expect(header).toBe(
-      '\ufeffsupplier;document;number;date;total;lines.1.name;lines.1.amount;lines.1.quantity',
+      '\ufeffsupplier;document;number;date;total;lines.1.name;lines.1.amount;lines.1.quantity;lines.1.tax;tax_percent',
     )
-    expect(row).toBe('sup_0001;7;1234;25-03-2026;45890,50;Honorarios;45890,50;1')
+    expect(row).toBe('sup_0001;7;1234;25-03-2026;45890,50;Honorarios;45890,50;1;6654,12;14,5')
+    expect(template({ kind: 'retentions', locale: 'es-MX' })).toContain(',25/03/2026,45890.50,')
   })
 })
