@@ -38,15 +38,6 @@ interface Options extends ServerOptions {
   dryRun?: true
 }
 
-/** A recovery as the command line asks for it, parsed and checked. */
-export interface RecoveryOrder {
-  input: RecoveryInput
-  waitForApproval: boolean
-  yes: boolean
-  local: boolean
-  detach: boolean
-}
-
 export function configure(command: Command, terminal: Terminal): void {
   command
     .option(

@@ -1,13 +1,21 @@
 import type { RecoveryInput } from '../../core/recoveries/input.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import type { recoverSubscriptions } from '../../workflows/recover-subscriptions.ts'
-import type { RecoveryOrder } from '../commands/recover.ts'
 import { hashInput } from '../input-hash.ts'
 import type { Session } from '../session/session.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { attach, type Attached } from './attach.ts'
 import { followRecovery } from './follow.ts'
 import { runToEnd } from './run-to-end.ts'
+
+/** A recovery as the command line asks for it, parsed and checked. */
+export interface RecoveryOrder {
+  input: RecoveryInput
+  waitForApproval: boolean
+  yes: boolean
+  local: boolean
+  detach: boolean
+}
 
 interface Call {
   settings: Settings

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
 import { nameRecovery, runRecovery } from '../../../scripts/runs/run-recovery.ts'
-import type { RecoveryOrder } from '../../../scripts/commands/recover.ts'
+import type { RecoveryOrder } from '../../../scripts/runs/run-recovery.ts'
 import type { Terminal } from '../../../scripts/terminal/terminal.ts'
 import { readSettings } from '../../../worker/settings/settings.ts'
 import { createWorld, local, startCommand, until, workerListens } from '../export/world.ts'
