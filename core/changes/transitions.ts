@@ -27,7 +27,7 @@ interface Transition {
 
 /** Every transition of a change; there are no others. */
 export const transitions: readonly Transition[] = [
-  { from: 'staged', to: 'sending', by: 'claim', rule: 'on the disk before the request leaves' },
+  { from: 'staged', to: 'sending', by: 'claim', rule: 'recorded on disk before the request leaves' },
   {
     from: 'staged',
     to: 'done',
@@ -87,7 +87,7 @@ export const transitions: readonly Transition[] = [
     from: 'unknown',
     to: 'staged',
     by: 'notSent',
-    rule: 'its sender woke too late and knows that nothing left',
+    rule: 'its sender resumed too late and knows that nothing was sent',
   },
   { from: 'sending', to: 'staged', by: 'notSent', rule: 'no request left, or the service did not act on it' },
   {

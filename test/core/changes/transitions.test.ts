@@ -104,10 +104,10 @@ test('a change that was sent is sent again only after its sender says that nothi
   expect(fromSending.map(({ by }) => by)).toEqual(['notSent'])
 })
 
-test('the table for the docs has a line for each move', () => {
+test('the table of transitions in the docs has a line for each transition', () => {
   const lines = transitionsAsMarkdown().trimEnd().split('\n')
   expect(lines).toHaveLength(transitions.length + 2)
-  expect(lines[2]).toBe('| staged | sending | claim | on the disk before the request leaves |')
+  expect(lines[2]).toBe('| staged | sending | claim | recorded on disk before the request leaves |')
 })
 
 test('every outcome has words for people', () => {
