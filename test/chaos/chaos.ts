@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import { jobs, playHistory } from './history.ts'
 import { Random } from './random.ts'
 import { Tally } from './surroundings.ts'
+import { playWithTemporal } from './temporal.ts'
 
 /** Plays random histories for some minutes, and prints what it did and what it found: `npm run chaos -- --help`. */
 const { values } = parseArgs({
@@ -12,15 +13,17 @@ const { values } = parseArgs({
     histories: { type: 'string', default: 'Infinity' },
     // They mostly wait.
     'at-once': { type: 'string', default: '6' },
+    temporal: { type: 'string', default: '0' },
     help: { type: 'boolean', default: false },
   },
 })
 
 if (values.help) {
   console.log(
-    'chaos [--minutes 60] [--seed N] [--job NAME ...] [--histories N] [--at-once 6]\n' +
+    'chaos [--minutes 60] [--seed N] [--job NAME ...] [--histories N] [--at-once 6] [--temporal N]\n' +
       `Plays histories with the seeds N, N + 1, ... of the jobs ${jobs.join(', ')}.\n` +
-      'A finding names its job and seed: chaos --seed THAT --job JOB --histories 1.',
+      'A finding names its job and seed: chaos --seed THAT --job JOB --histories 1.\n' +
+      '--temporal plays N imports first, one after the other, each with a Temporal dev server that is killed with its worker.',
   )
 } else process.exitCode = await play()
 
@@ -34,6 +37,11 @@ async function play(): Promise<number> {
   const found: string[] = []
   let histories = 0
   console.log(`seed ${first}, ${values.minutes} minutes, ${chosen.join(', ')}`)
+  for (let real = 0; real < Number(values.temporal); real += 1) {
+    const findings = await playWithTemporal({ seed: first + real, tally })
+    for (const finding of findings) console.log(`FOUND ${finding}`)
+    found.push(...findings)
+  }
   const playSome = async () => {
     while (Date.now() < until && histories < Number(values.histories)) {
       const seed = first + histories

@@ -4,7 +4,7 @@ import type { Random } from './random.ts'
 /** Half of what a run waits before it looks: a lost request has taken its effect by then, if it ever does. */
 export const lateSeconds = 0.03
 
-const writes = [
+export const writes = [
   'POST /retentions/',
   'POST /addons/',
   'POST /products/',

@@ -1,9 +1,11 @@
 import { createServer } from 'node:net'
+import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { freePorts } from '../../../scripts/dev-server/free-ports.ts'
-import { createWorld, local, startCommand } from '../export/world.ts'
+import { readServerRecord } from '../../../scripts/dev-server/server-record.ts'
+import { connectTemporal, createWorld, local, startCommand } from '../export/world.ts'
 
-test('up serves the UI at the port that was asked for, links to the start form of a recovery, and refuses a port that is taken', async () => {
+test('up keeps runs for 30 days, serves the UI at the port that was asked for, links to the start form of a recovery, and refuses a port that is taken', async () => {
   const world = await createWorld({ counts: { plans: 5 } })
   const [port = 0] = await freePorts(1)
   const up = startCommand(world, ['up', '--ui-port', String(port)], { env: local })
@@ -16,6 +18,10 @@ test('up serves the UI at the port that was asked for, links to the start form o
     workflowType: 'recoverSubscriptions',
   })
   expect((await fetch(new URL(link).origin)).ok).toBe(true)
+  const { address = '' } = readServerRecord(join(world.dataDir, 'dev-server')) ?? {}
+  const { connection } = await connectTemporal(address)
+  const kept = await connection.workflowService.describeNamespace({ namespace: 'default' })
+  expect(Number(kept.config?.workflowExecutionRetentionTtl?.seconds)).toBe(30 * 86_400)
   up.child.kill('SIGINT')
   expect((await up.ended).code).toBe(0)
 

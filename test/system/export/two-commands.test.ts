@@ -64,4 +64,20 @@ describe('two commands on one data folder', () => {
     expect(one).toMatchObject({ code: 0 })
     expect(other).toMatchObject({ code: 0, stdout: one.stdout })
   })
+
+  test('of two exports that have a list in common: the second is refused with one sentence that names the first', async () => {
+    const world = await createWorld(slow)
+    const first = exportLocally(world, 'customers')
+    await first.says('Run export-')
+    await until(() => asked(world) > 8)
+    const both = ['export', 'customers', 'subscriptions', '--local']
+    const { code, stderr } = await startCommand(world, both, { env: local }).ended
+    expect(code).toBe(2)
+    expect(stderr).toMatch(
+      /^error: .*The run export-customers-\S+ is already doing this \(export customers to csv\) and has not ended\. Wait for it, or stop it\.$/m,
+    )
+    expect(stderr.match(/already doing this/g)).toHaveLength(1)
+    world.sandbox.control.setFaults({ faults: [] })
+    expect(await first.ended).toMatchObject({ code: 0 })
+  })
 })
