@@ -32,6 +32,16 @@ const onWrites: Readonly<Record<string, FaultKind>> = {
   refused: { kind: 'refuse', answer: { non_field_errors: ['No.'] } },
 }
 
+/** Connections that break: these open no breaker, whose trials take minutes. */
+const losses = ['lost reply', 'lost request', 'late effect', 'reply cut short'] as const
+
+/** One loss of a third of the writes. */
+export function chooseLoss(random: Random): { name: string; fault: Fault } {
+  const name = random.pick(losses)
+  const kind = onWrites[name] as FaultKind
+  return { name, fault: { ...kind, on: writes, rate: 0.3 } }
+}
+
 const onReads: Readonly<Record<string, FaultKind>> = {
   'read lost': { kind: 'reset' },
   'read failed': { kind: 'error', status: 503, html: true },

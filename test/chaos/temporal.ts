@@ -9,7 +9,7 @@ import type { ImportResult } from '../../core/imports/view.ts'
 import { type Sandbox, createSandbox } from '../../sandbox/sandbox.ts'
 import { fixLedger } from '../../scripts/commands/restored.ts'
 import { readServerRecord } from '../../scripts/dev-server/server-record.ts'
-import { chooseServiceFaults, writes } from './faults.ts'
+import { chooseLoss, writes } from './faults.ts'
 import { makeFolder } from './folders.ts'
 import { doublesOf, judgeImport } from './judge.ts'
 import { Random } from './random.ts'
@@ -65,15 +65,15 @@ export async function playWithTemporal({ seed, tally, job, blows }: RealHistory)
   let hasBackup = false
   try {
     for (const blow of struck) {
-      const { faults, names } = chooseServiceFaults(random)
+      const { name: loss, fault } = chooseLoss(random)
       const slow = { kind: 'latency', ms: 40, on: writes } as const
-      sandbox.control.setFaults({ faults: [slow, ...faults] })
+      sandbox.control.setFaults({ faults: [slow, fault] })
       const command = start()
       await untilWritten({ sandbox, command, more: 1 + random.below(8) })
       if (!hasBackup || random.happens(0.5)) hasBackup = (await backUp({ dataDir, backupDir })) || hasBackup
       await untilWritten({ sandbox, command, more: 1 + random.below(8) })
       await command.kill()
-      log.push(`${blow} (${names.join(', ')})`)
+      log.push(`${blow} (${loss})`)
       await serverGone(dataDir)
       const isRestored = hasBackup && restores[blow].length > 0
       tally.add(isRestored ? `real ${blow}` : 'real kill')
