@@ -28,6 +28,7 @@ export default defineConfig({
         // No Temporal server, no child process, no database server: `npm run test:unit`.
         test: {
           name: 'unit',
+          globalSetup: ['test/temporary-folder.ts'],
           include: ['test/**/*.test.ts'],
           exclude: [system, acceptance, timed],
           testTimeout: 60_000,
@@ -41,6 +42,7 @@ export default defineConfig({
         test: {
           ...withServer,
           name: 'system',
+          isolate: false,
           include: [system],
           exclude: [timed],
           sequence: { groupOrder: 1 },

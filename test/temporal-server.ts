@@ -1,10 +1,10 @@
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 import { findBinary } from '../scripts/dev-server/find-binary.ts'
 import { startDevServer } from '../scripts/dev-server/start-dev-server.ts'
 import { endLeftProcesses } from './left-processes.ts'
+import { openTestsFolder } from './temporary-folder.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -16,17 +16,12 @@ declare module 'vitest' {
 }
 
 /**
- * One real Temporal server for all tests, in a folder that goes away with it. All temporary folders of the run lie in
- * one, by which its processes are known: one that is alive at the end fails the run.
+ * One real Temporal server for all tests of a project, in a folder that is removed with it. A process of the run that is
+ * still alive at the end fails it.
  */
 export default async function setup(project: TestProject) {
   const binary = await findBinary({ cliPath: process.env['TEMPORAL_CLI_PATH'], env: process.env, startTask })
-  // Each project of the run comes here: their folders lie beside each other.
-  const parent = (process.env['TESTS_PARENT'] ??= tmpdir())
-  const folder = mkdtempSync(join(parent, 'tests-'))
-  // Servers that run as a user of their own have to get through.
-  chmodSync(folder, 0o711)
-  process.env['TMPDIR'] = folder
+  const folder = openTestsFolder()
   const dataDir = mkdtempSync(join(folder, 'temporal-'))
   const server = await startDevServer({ dataDir, binary: () => Promise.resolve(binary), ui: false })
   project.provide('temporalAddress', server.address)
