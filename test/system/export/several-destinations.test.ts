@@ -42,14 +42,15 @@ describe('a destination that fails', () => {
     const { run, summary, exports } = JSON.parse(stdout) as {
       run: string
       summary: string
-      exports: { destination: string; error?: string }[]
+      exports: { destination: string }[]
     }
     expect(exports).toMatchObject([
       { destination: 'csv', verdict: 'proven', records: 12 },
       {
         resource: 'plans',
         destination: 'postgres',
-        error: expect.stringContaining('"nowhere" does not exist'),
+        verdict: 'failed',
+        reasons: [expect.stringContaining('"nowhere" does not exist')],
       },
     ])
     expect(summary).toMatch(/^1 of 2 proven complete, 12 records; plans to postgres failed: /)
