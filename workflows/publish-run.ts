@@ -40,7 +40,9 @@ export async function publishRun(input: PublishAgainInput): Promise<ExportReport
   const notifier = createNotifier()
   const attributes = createSearchAttributes()
   return CancellationScope.nonCancellable(async () => {
-    const opened = await control.unlessStopped(() => openPublish(input))
+    const opened = await control.unlessStopped(() =>
+      openPublish.executeWithOptions({ summary: 'check input and retained parts' }, [input]),
+    )
     if (opened === undefined) return stoppedReport('published')
     const { plan, again, checkpoints } = opened
     notifier.allow(plan)
@@ -60,7 +62,9 @@ export async function publishRun(input: PublishAgainInput): Promise<ExportReport
         }),
       ),
     )
-    const { report, view } = await closeExport({ ...refOf(plan), again, results })
+    const { report, view } = await closeExport.executeWithOptions({ summary: 'write the report' }, [
+      { ...refOf(plan), again, results },
+    ])
     setCurrentDetails(toMarkdown(view))
     attributes.set({ verdict: report.verdict, needsPerson: needsPerson(report) })
     if (results.every((result) => 'error' in result))

@@ -2,7 +2,7 @@ import type { RunRates } from '../../core/billing/run-rates.ts'
 import type { ImportPlan } from '../../core/imports/plan.ts'
 import type { Staged } from '../../core/imports/run-files.ts'
 import { stageRun } from '../../core/imports/staging/stage-run.ts'
-import { toTotals } from '../../core/imports/view.ts'
+import { toReceiptTables } from '../../core/imports/receipt.ts'
 import type { Table } from '../../core/runs/view/view.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
@@ -29,6 +29,6 @@ export function createStageImport({ deps, rates, stagedHere }: StageDeps) {
       onPhase: (phase) => context.report(() => ({ phase })),
       onStaged: () => stagedHere.add(plan.run),
     })
-    return { ...staged, tables: toTotals(staged.totals) }
+    return { ...staged, tables: toReceiptTables({ file: staged.totals }) }
   }
 }

@@ -7,6 +7,7 @@ import { toReportPage } from '../runs/view/html.ts'
 import type { View } from '../runs/view/view.ts'
 import { replaceFile } from '../storage/durable.ts'
 import { resolveInside } from '../storage/inside.ts'
+import { exportNextSteps } from './next-steps.ts'
 import { latestCheckpoint } from './parts/checkpoint.ts'
 import { missingPart } from './parts/part-names.ts'
 import { partsFolder } from './parts/read-folder.ts'
@@ -42,6 +43,7 @@ export async function closeExport(options: {
     ...toReport(plan.run, results),
     startedAt,
     identity,
+    next: exportNextSteps({ plan, results }),
     ...(!keepReport && { page }),
     ...(missing && { missing }),
   }

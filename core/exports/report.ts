@@ -1,6 +1,6 @@
 import { dirname, join } from 'node:path'
 import type { DestinationName } from '../destinations/names.ts'
-import { pageName } from '../runs/view/view.ts'
+import { type NextStep, pageName } from '../runs/view/view.ts'
 import type { ExportPlan } from './plan.ts'
 
 type Resource = ExportPlan['resources'][number]
@@ -15,8 +15,12 @@ export interface PublishedExport {
   mode: 'full' | 'incremental' | 'byId'
   /** The moment up to which every record is there; null where that is not proven. */
   completeThrough: string | null
+  /** Whether `maxPages` ended the read before the list. */
+  capped: boolean
   /** Records marked as deleted; null where the destination marks none, or the read could not tell. */
   deleted: number | null
+  /** Deletes that are not marked until a person allows them. */
+  heldBack: number
   /** For people: a folder, a file or a schema. */
   where: string
   /** The manifest's file; empty where the destination keeps none (a warehouse). */
@@ -53,6 +57,8 @@ export interface ExportReport {
   exports: ResourceResult[]
   startedAt?: string
   identity?: ExportPlan['identity']
+  /** What a person does next. */
+  next?: NextStep[]
   /** The page that shows this report. */
   page?: string
   /** Of a fetch by id: the ids that do not exist; `file` has them all. */
@@ -127,6 +133,7 @@ export interface ExportDocument {
   /** The page of the run. */
   report: string | null
   exports: ExportedItem[]
+  next: NextStep[]
   missing?: ExportReport['missing']
 }
 
@@ -149,9 +156,9 @@ interface ExportedItem {
 }
 
 export function toDocument(report: ExportReport): ExportDocument {
-  const { run, verdict, summary, page = null, exports, missing } = report
-  const items = exports.flatMap(toItems)
-  return { version: 1, run, verdict, summary, report: page, exports: items, ...(missing && { missing }) }
+  const { run, verdict, summary, page: path = null, next = [], missing } = report
+  const exports = report.exports.flatMap(toItems)
+  return { version: 1, run, verdict, summary, report: path, exports, next, ...(missing && { missing }) }
 }
 
 function toItems(result: ResourceResult): ExportedItem[] {
@@ -179,7 +186,7 @@ function toItems(result: ResourceResult): ExportedItem[] {
   if ('stopped' in result) return [without('stopped', null, [])]
   return [
     ...result.published.map((published): ExportedItem => {
-      const { missing: _, ...item } = published
+      const { missing: _missing, capped: _capped, heldBack: _heldBack, ...item } = published
       const manifest = item.manifest === '' ? null : item.manifest
       const folder = manifest === null ? null : dirname(manifest)
       return { ...item, folder, manifest, report: folder === null ? null : join(folder, pageName) }

@@ -1,6 +1,6 @@
 import { dirname, join, relative, sep } from 'node:path'
-import { type NextStep, pageName, type Problem, type View } from '../runs/view/view.ts'
-import { shell } from '../runs/view/shell.ts'
+import { sentence, strong } from '../runs/view/sentence.ts'
+import { pageName, type Problem, type View } from '../runs/view/view.ts'
 import { type ExportReport, publishedOf, type ResourceResult } from './report.ts'
 
 const verdicts: Readonly<Record<ExportReport['verdict'], NonNullable<View['verdict']>>> = {
@@ -29,7 +29,11 @@ export function toExportView(report: ExportReport): View {
     ...(identity && { identity }),
     verdict: verdicts[report.verdict],
     problems: [...exports.flatMap(toProblems), ...toMissing(report)],
-    next: toNext(report),
+    next: report.next ?? [],
+    controls:
+      report.verdict === 'proven'
+        ? []
+        : [sentence`In the Temporal UI, ${strong('Start Workflow Like This One')} runs it again.`],
     tables: [
       {
         title: '',
@@ -94,20 +98,4 @@ function toMissing({ missing }: ExportReport): Problem[] {
   const { count, first, file } = missing
   const ids = count === 1 ? '1 id does not exist' : `${count} ids do not exist`
   return [{ text: `${ids}: ${first.join(', ')}${count > first.length ? ', ...' : ''} (${file})` }]
-}
-
-function toNext({ run, verdict, exports }: ExportReport): NextStep[] {
-  // What was read for a destination that failed is kept: it need not be read again.
-  const failed = exports.flatMap((result) => ('published' in result ? (result.failed ?? []) : []))
-  const destinations = [...new Set(failed.map(({ destination }) => destination))]
-  if (destinations.length > 0)
-    return [
-      {
-        text: 'once that is fixed, publish without reading again',
-        command: shell`connector publish ${run} --to ${destinations.join(',')}`,
-      },
-    ]
-  if (verdict === 'stopped' || verdict === 'failed')
-    return [{ text: 'run the same command again to resume from what was read' }]
-  return []
 }

@@ -7,7 +7,9 @@ import type { EndedNote } from '../runs/run-files.ts'
 import { countLabels, places, type ReportCounts, sumOf } from '../runs/view/counts.ts'
 import type { View } from '../runs/view/view.ts'
 import { importKinds } from './kinds.ts'
+import { importNextSteps } from './next-steps.ts'
 import { type ImportPlan, runFiles } from './plan.ts'
+import { createReceipt } from './receipt.ts'
 import { type RowResult, writeResults } from './result-sheets.ts'
 import { fileOf, readRunNotes, type RunNotes, type StagedNote } from './run-files.ts'
 import { type FullReport, type ImportReport, toImportView } from './view.ts'
@@ -32,7 +34,8 @@ export async function writeImportReport(options: ReportOptions): Promise<{ repor
   const notes = await readRunNotes(folder)
   // Without anything sent there are no results.
   const sheets = plan.dryRun || notes.staged === undefined ? [] : (['results', 'rejected', 'parked'] as const)
-  const { rows, resolved } = await readRows({ ledger, run: plan.run })
+  const { rows, resolved, receipt } = await readRows({ ledger, plan })
+  const fileTotals = notes.staged?.totals ?? notes.check?.totals
   const paths = [...sheets, 'report' as const].map((name) => [name, join(folder, runFiles[name])])
   const { kind, file, startedAt, identity } = plan
   const report: FullReport = {
@@ -43,11 +46,14 @@ export async function writeImportReport(options: ReportOptions): Promise<{ repor
     file,
     startedAt,
     identity,
-    totals: notes.staged?.totals ?? notes.check?.totals ?? null,
+    totals: fileTotals === undefined ? null : receipt.receipt(fileTotals),
     decisions: notes.decisions,
     resolved,
     folder,
+    next: [],
   }
+  const { ended, counts } = report
+  report.next = importNextSteps({ plan, dataDir, ended, counts, parkedRow: rows.parked?.[0] })
   const view = toImportView(report)
   await writeReport({
     folder,
@@ -112,16 +118,18 @@ async function* resultsOf({ ledger, run }: { ledger: Ledger; run: string }): Asy
     }
 }
 
-async function readRows({ ledger, run }: { ledger: Ledger; run: string }) {
+async function readRows({ ledger, plan }: { ledger: Ledger; plan: ImportPlan }) {
+  const receipt = createReceipt(importKinds[plan.kind])
   const rows: ImportReport['rows'] = {}
   const resolved: FullReport['resolved'] = []
-  for await (const row of ledger.rows({ run })) {
+  for await (const row of ledger.rows({ run: plan.run })) {
+    receipt.add(row)
     const place = placeOf(row)
     if (place !== 'done' && place !== 'staged' && (rows[place]?.length ?? 0) < mostRows)
       (rows[place] ??= []).push(row.row)
     resolved.push(...toResolved(row))
   }
-  return { rows, resolved }
+  return { rows, resolved, receipt }
 }
 
 function toDrySummary({ plan, notes: { check } }: { plan: ImportPlan; notes: RunNotes }): string {
@@ -145,6 +153,8 @@ function toSummary({
   const others = places
     .filter((place) => place !== 'done' && counts[place] > 0)
     .map((place) => `${counts[place]} ${countLabels[place]}`)
+    // The reasons have it already.
+    .filter((count) => !reasons.includes(count))
   const proof = reasons.length === 0 ? `proven by ${by}` : `unproven: ${reasons.join('; ')}`
   const why = ended?.why === undefined ? [] : [ended.why]
   return [`${counts.done} of ${sumOf(counts)} ${plan.kind} done`, ...others, proof, ...why].join('; ')

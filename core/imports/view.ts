@@ -1,13 +1,13 @@
 import { join } from 'node:path'
 import { countLabels, places, type ReportCounts } from '../runs/view/counts.ts'
-import { formatAmount } from '../runs/view/format.ts'
-import { pageName, type Problem, type Table, toCounts, type View } from '../runs/view/view.ts'
-import type { ControlTotals } from './control-totals.ts'
+import { sentence, strong } from '../runs/view/sentence.ts'
+import { type NextStep, pageName, type Problem, toCounts, type View } from '../runs/view/view.ts'
 import { runFiles, type ImportPlan } from './plan.ts'
 import { type Decided, toDecisions } from '../changes/decisions.ts'
 import type { EndedNote } from '../runs/run-files.ts'
 import type { ChangesVerdict } from '../changes/verdict.ts'
 import type { AuditNote } from './run-files.ts'
+import { type Receipt, toReceiptTables } from './receipt.ts'
 import type { Sheet } from './result-sheets.ts'
 
 const mostRows = 50
@@ -30,9 +30,16 @@ export function toImportView(report: FullReport): View {
     verdict: toVerdict(report),
     summary: report.summary,
     problems: toProblems(report),
+    next: report.next,
+    controls:
+      counts.staged + counts.notTried + counts.unknown === 0
+        ? []
+        : [
+            sentence`In the Temporal UI, ${strong('Start Workflow Like This One')} resumes with the remaining rows.`,
+          ],
     counts: toCounts(counts),
     unit: 'rows',
-    tables: [...toTotals(totals), ...toDecisions(report)],
+    tables: [...toReceiptTables(totals), ...toDecisions(report)],
     facts: [
       { name: 'file', value: report.file },
       { name: 'started', value: { time: report.startedAt } },
@@ -53,14 +60,10 @@ function toVerdict({ verdict, counts, ended }: FullReport): NonNullable<View['ve
     return { word: 'dry run', tone: 'neutral', meaning: 'The file was checked. Nothing was sent.' }
   if (ended === undefined)
     return { word: 'not ended', tone: 'neutral', meaning: 'The run is still active or was cut off.' }
-  if (verdict === 'proven' && counts.rejected === 0)
-    return { word: 'proven', tone: 'good', meaning: 'Every row is in the service once.' }
-  if (verdict === 'proven')
-    return {
-      word: 'proven',
-      tone: 'doubtful',
-      meaning: 'The outcome of every row is known. Rejected rows are not in the service.',
-    }
+  if (verdict === 'proven') {
+    const rejected = counts.rejected === 0 ? '' : ' Rejected rows are not in the service.'
+    return { word: 'proven', tone: 'good', meaning: `The outcome of every row is known.${rejected}` }
+  }
   return {
     word: 'unproven',
     tone: 'doubtful',
@@ -96,35 +99,15 @@ function listRows(rows: readonly number[], all = rows.length): string {
   return more > 0 ? `${shown} and ${more} more` : shown
 }
 
-/** To be compared with the sheet's own sums, in its notation. */
-export function toTotals(totals: ControlTotals | null): Table[] {
-  if (totals === null) return []
-  const columns = Object.keys(totals.sums)
-  const groups = Object.entries(totals.by?.values ?? {})
-  const line = (name: string, changes: number, sums: Readonly<Record<string, string>>) => [
-    name,
-    changes,
-    ...columns.map((column) => formatAmount(sums[column] ?? '', totals.decimal)),
-  ]
-  return [
-    {
-      title: 'Control totals of the file',
-      head: ['', 'changes', ...columns],
-      rows: [
-        ...groups.map(([value, { changes, sums }]) => line(`${totals.by?.field} ${value}`, changes, sums)),
-        line(`all ${totals.rows} rows`, totals.changes, totals.sums),
-      ],
-    },
-  ]
-}
-
 /** The whole report on disk: with decisions and with what was asked for. */
 export interface FullReport extends ImportReport, Decided {
   kind: string
   file: string
   startedAt: string
   identity: ImportPlan['identity']
-  totals: ControlTotals | null
+  totals: Receipt | null
+  /** What a person does next. */
+  next: NextStep[]
   /** Where report and result sheets are. */
   folder: string
 }

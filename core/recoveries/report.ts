@@ -9,8 +9,10 @@ import type { Ledger } from '../state/ledger/ledger.ts'
 import { readJournal } from './candidates/journal.ts'
 import { selectCandidates } from './candidates/select.ts'
 import { outcomeOf, type RecoveryRow, toRecoveryRow, writeRecoveryCsv } from './csv.ts'
+import { recoveryNextSteps } from './next-steps.ts'
 import { type RecoveryPlan, recoveryFiles } from './plan.ts'
 import { becauseOf } from './reasons.ts'
+import { isReportedOnly, type Reported, withoutReported } from './reported-only.ts'
 import { type RecoveryNotes, readRecoveryNotes, type SavedPlan, type SnapshotNote } from './run-files.ts'
 import { toSummary } from './summary.ts'
 import { type FullReport, type RecoveryReport, toRecoveryView } from './view.ts'
@@ -28,18 +30,26 @@ export async function writeRecoveryReport(
   options: ReportOptions,
 ): Promise<{ result: RecoveryReport; report: FullReport; view: View }> {
   const { ledger, saved, dataDir } = options
-  const { run, startedAt, identity } = saved.plan
+  const { startedAt, identity } = saved.plan
   const folder = join(dataDir, saved.plan.folder)
   const notes = await readRecoveryNotes(folder)
-  const { rows, resolved, byReason } = await readRows({ ledger, run })
+  const { rows, resolved, byReason, reported } = await readRows({ ledger, plan: saved.plan })
   const names = notes.snapshot === undefined ? (['report'] as const) : (['results', 'report'] as const)
   const paths = names.map((name) => [name, join(folder, recoveryFiles[name])])
   const result: RecoveryReport = {
-    ...(await toReport({ ...options, notes, byReason })),
+    ...(await toReport({ ...options, notes, byReason, reported })),
     files: Object.fromEntries(paths) as RecoveryReport['files'],
     rows,
   }
-  const report: FullReport = { ...result, startedAt, identity, decisions: notes.decisions, resolved, folder }
+  const report: FullReport = {
+    ...result,
+    startedAt,
+    identity,
+    next: recoveryNextSteps(result, saved.asked),
+    decisions: notes.decisions,
+    resolved,
+    folder,
+  }
   const view = toRecoveryView(report)
   await writeReport({
     folder,
@@ -59,15 +69,18 @@ async function toReport({
   saved,
   notes,
   byReason,
-}: ReportOptions & { notes: RecoveryNotes; byReason: RecoveryReport['byReason'] }): Promise<
-  Omit<RecoveryReport, 'files' | 'rows'>
-> {
+  reported,
+}: ReportOptions & {
+  notes: RecoveryNotes
+  byReason: RecoveryReport['byReason']
+  reported: Reported
+}): Promise<Omit<RecoveryReport, 'files' | 'rows'>> {
   const { plan } = saved
   const { snapshot, ended } = notes
   const summary = await summarize({ ledger, run: plan.run, staged: snapshot?.staged ?? 0 })
   const proof = verdictOf({
     kind: 'resume-subscription',
-    summary,
+    summary: withoutReported(summary, reported),
     ...(snapshot && { listProven: snapshot.proven }),
   })
   // A dry run changes nothing: only the list can be incomplete.
@@ -75,12 +88,13 @@ async function toReport({
   const { counts, outcomes } = summary
   return {
     run: plan.run,
-    summary: toSummary({ plan, counts, outcomes, reasons, snapshot, ended }),
+    summary: toSummary({ plan, counts, outcomes, reasons, reported, snapshot, ended }),
     ...(plan.dryRun ? { verdict: 'dryRun', reasons } : { verdict: proof.verdict, reasons }),
     by: proof.by,
     ...(ended && { ended }),
     counts,
     outcomes,
+    reported: reported.parked + reported.dropped,
     byReason,
     needsPerson: toNeeds({ byReason, snapshot, plan }),
     snapshot: snapshot ?? null,
@@ -120,11 +134,13 @@ async function* rowsOf({
   }
 }
 
-async function readRows({ ledger, run }: { ledger: Ledger; run: string }) {
+async function readRows({ ledger, plan }: { ledger: Ledger; plan: RecoveryPlan }) {
   const rows: RecoveryReport['rows'] = {}
   const resolved: FullReport['resolved'] = []
   const byReason: RecoveryReport['byReason'] = {}
-  for await (const row of ledger.rows({ run })) {
+  const reported: Reported = { parked: 0, dropped: 0 }
+  for await (const row of ledger.rows({ run: plan.run })) {
+    if (isReportedOnly(row, plan)) reported[row.state === 'parked' ? 'parked' : 'dropped'] += 1
     const place = placeOf(row)
     if (place !== 'done' && place !== 'staged' && (rows[place]?.length ?? 0) < mostRows)
       (rows[place] ??= []).push({ row: row.row, subscription: row.key })
@@ -133,7 +149,7 @@ async function readRows({ ledger, run }: { ledger: Ledger; run: string }) {
     const outcome = outcomeOf(row)
     ofReason[outcome] = (ofReason[outcome] ?? 0) + 1
   }
-  return { rows, resolved, byReason }
+  return { rows, resolved, byReason, reported }
 }
 
 const forPerson: Readonly<Record<string, string>> = {

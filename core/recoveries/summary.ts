@@ -1,16 +1,18 @@
-import { outcomeLabel, type ReportCounts } from '../runs/view/counts.ts'
+import { outcomeLabel, type ReportCounts, sumOf } from '../runs/view/counts.ts'
 import type { ReportSummary } from '../changes/report.ts'
 import type { EndedNote } from '../runs/run-files.ts'
 import type { RecoveryPlan } from './plan.ts'
 import { endOf } from './refusal.ts'
+import type { Reported } from './reported-only.ts'
 import type { SnapshotNote } from './run-files.ts'
 
-/** The report of a recovery in one sentence: `188 of 200 recovered; 12 need a person; unproven: 12 parked`. */
+/** The report of a recovery in one sentence: `15 of 15 recovered; proven; 305 others need a person`. */
 export function toSummary({
   plan,
   counts,
   outcomes,
   reasons,
+  reported,
   snapshot,
   ended,
 }: {
@@ -18,6 +20,7 @@ export function toSummary({
   counts: ReportCounts
   outcomes: ReportSummary['outcomes']
   reasons: readonly string[]
+  reported: Reported
   snapshot: SnapshotNote | undefined
   ended: EndedNote | undefined
 }): string {
@@ -31,20 +34,19 @@ export function toSummary({
     return [`dry run: ${preview.toResume} would be resumed`, ...others, ...reasons.slice(0, 1)].join('; ')
   }
   const passed = counts.notTried === 0 || ended === undefined ? undefined : endOf(plan, Date.parse(ended.at))
-  const all = Object.values(counts).reduce((sum, count) => sum + count, 0)
-  const { alreadyFine = 0, refused = 0, gone = 0, coolingDown = 0 } = outcomes
+  const { alreadyFine = 0, gone = 0, coolingDown = 0, dropped = 0 } = outcomes
+  const others = reported.parked + reported.dropped
+  const toResume = sumOf(counts) - others - coolingDown
   return [
-    `${counts.done - alreadyFine} of ${all} recovered`,
+    toResume === 0 ? 'nothing to resume' : `${counts.done - alreadyFine} of ${toResume} recovered`,
     ...count(alreadyFine, 'already fine'),
-    ...count(counts.parked, counts.parked === 1 ? 'needs a person' : 'need a person'),
-    ...count(refused, 'refused'),
-    ...count(counts.unknown, 'unknown'),
-    ...count(counts.staged, 'not resumed yet'),
+    ...count(counts.rejected, 'refused'),
     ...count(gone, 'cancelled or finalized meanwhile'),
-    ...count(coolingDown, 'resumed recently'),
-    ...count(counts.skipped - gone - coolingDown, 'skipped by a person'),
-    ...count(counts.notTried, 'not tried'),
-    reasons.length === 0 ? 'proven: each resumed one was seen afterwards' : `unproven: ${reasons.join('; ')}`,
+    ...count(dropped - reported.dropped, 'dropped by a person'),
+    // The reasons have the counts of what is parked, unknown or not tried.
+    reasons.length === 0 ? 'proven' : `unproven: ${reasons.join('; ')}`,
+    ...count(coolingDown, 'resumed recently and left alone'),
+    ...count(others, others === 1 ? 'other needs a person' : 'others need a person'),
     ...(passed === undefined ? [] : [passed]),
     ...why,
   ].join('; ')

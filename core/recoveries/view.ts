@@ -3,14 +3,15 @@ import type { ChangesVerdict } from '../changes/verdict.ts'
 import { type Decided, toDecisions } from '../changes/decisions.ts'
 import type { EndedNote } from '../runs/run-files.ts'
 import { outcomeLabel, type ReportCounts } from '../runs/view/counts.ts'
-import { pageName, type Problem, type Table, toCounts, type View } from '../runs/view/view.ts'
+import { sentence, strong } from '../runs/view/sentence.ts'
+import { type NextStep, pageName, type Problem, type Table, toCounts, type View } from '../runs/view/view.ts'
 import { recoveryFiles, type RecoveryPlan } from './plan.ts'
 import type { Preview } from './preview.ts'
 import type { SnapshotNote } from './run-files.ts'
 
 /** A recovery, for its page, the Temporal UI and the terminal: counts, no customer. */
 export function toRecoveryView(report: FullReport): View {
-  const { run, identity, ended, continueWith, files, preview, verdict, folder } = report
+  const { run, identity, ended, files, preview, verdict, folder } = report
   const { mode, workspace, baseUrl } = identity
   return {
     title: 'Recovery of subscriptions',
@@ -19,8 +20,11 @@ export function toRecoveryView(report: FullReport): View {
     verdict: toVerdict(report),
     summary: report.summary,
     problems: toProblems(report),
-    next:
-      continueWith === undefined ? [] : [{ text: `the rest continues with ${JSON.stringify(continueWith)}` }],
+    next: report.next,
+    controls:
+      report.next.length === 0
+        ? []
+        : [sentence`In the Temporal UI, ${strong('Start Workflow Like This One')} runs it again.`],
     counts: toCounts(report.counts),
     unit: 'subscriptions',
     tables: [
@@ -43,7 +47,7 @@ export function toRecoveryView(report: FullReport): View {
   }
 }
 
-function toVerdict({ verdict, ended, counts }: FullReport): NonNullable<View['verdict']> {
+function toVerdict({ verdict, ended }: FullReport): NonNullable<View['verdict']> {
   if (verdict === 'dryRun')
     return { word: 'dry run', tone: 'neutral', meaning: 'The list was read. Nothing was resumed.' }
   if (ended === undefined)
@@ -52,12 +56,8 @@ function toVerdict({ verdict, ended, counts }: FullReport): NonNullable<View['ve
     const meaning = 'Some subscriptions were not resumed, or their outcome was not seen.'
     return { word: 'unproven', tone: 'doubtful', meaning }
   }
-  if (counts.parked + counts.rejected === 0) {
-    const meaning = 'Each resumed subscription was seen afterwards, and the list was read completely.'
-    return { word: 'proven', tone: 'good', meaning }
-  }
-  const meaning = 'The outcome of each resumed subscription is known. Some need a person.'
-  return { word: 'proven', tone: 'doubtful', meaning }
+  const meaning = 'The result of each subscription to be resumed was seen, and the list was read completely.'
+  return { word: 'proven', tone: 'good', meaning }
 }
 
 function toProblems({ ended, reasons, needsPerson, outcomes }: FullReport): Problem[] {
@@ -108,6 +108,8 @@ export function toPreviewTables(preview: Preview): Table[] {
 export interface FullReport extends RecoveryReport, Decided {
   startedAt: string
   identity: RecoveryPlan['identity']
+  /** What a person does next. */
+  next: NextStep[]
   /** Where report and recovery.csv are. */
   folder: string
 }
@@ -125,6 +127,8 @@ export interface RecoveryReport {
   ended?: EndedNote
   counts: ReportCounts
   outcomes: Record<string, number>
+  /** How many the run only reports, because it never set out to resume them. They do not affect the verdict. */
+  reported: number
   /** The number of each outcome, by reason. */
   byReason: Record<string, Record<string, number>>
   /** What only a person can do, in sentences. */

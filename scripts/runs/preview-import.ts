@@ -6,7 +6,7 @@ import { toSentence } from '../../core/imports/problems.ts'
 import type { ImportOrder } from './import-request.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { toPrintableLine } from '../../core/runs/view/printable.ts'
-import { toTotals } from '../../core/imports/view.ts'
+import { toReceiptTables } from '../../core/imports/receipt.ts'
 import { toTablesText } from '../../core/runs/view/text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
@@ -53,5 +53,5 @@ function describe(check: FileCheck): string[] {
   )
   const shown = problems.slice(0, mostShown).map(toSentence)
   const more = problemCount > shown.length ? [`... and ${problemCount - shown.length} more problems`] : []
-  return [toTablesText(toTotals(totals)), ...[...left, ...cells, ...shown, ...more].map(toPrintableLine)]
+  return [toTablesText(toReceiptTables({ file: totals })), ...[...left, ...cells, ...shown, ...more].map(toPrintableLine)]
 }

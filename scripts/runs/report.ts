@@ -111,7 +111,6 @@ function exitCodeOf({
   if (verdict === 'dryRun') return exitCodes.proven
   if (ended?.how === 'refused') return exitCodes.refused
   if (ended?.how === 'failed') return exitCodes.failed
-  const { staged, unknown, rejected, parked, notTried } = counts
-  const isWhole = staged + unknown + rejected + parked + notTried === 0
-  return verdict === 'proven' && isWhole ? exitCodes.proven : exitCodes.unproven
+  // Proven means that nothing is open, unknown or parked but what a recovery only reports; rejected rows are still to fix.
+  return verdict === 'proven' && counts.rejected === 0 ? exitCodes.proven : exitCodes.unproven
 }

@@ -24,6 +24,11 @@ test.each([
   expect(() => checkResolution({ ...said, ...person })).toThrow(message)
 })
 
+test('a refused update has a sentence and no stack', () => {
+  const refusal = () => checkResolution({ ...person })
+  expect(refusal).toThrow(expect.objectContaining({ stack: '' }))
+})
+
 test('each row of a resolution is counted', () => {
   const counts = { staged: 0, done: 5, rejected: 0, unknown: 0, parked: 3, skipped: 0, notTried: 0 }
   const parked = { counts, parkedRows: [3, 4, 9] }

@@ -7,7 +7,13 @@ import { ActivityFailure, ApplicationFailure, TemporalFailure } from '@temporali
 export function rootFailure(error: unknown): unknown {
   const cause = error instanceof ActivityFailure ? error.cause : undefined
   if (!(cause instanceof ApplicationFailure)) return error
-  return ApplicationFailure.nonRetryable(cause.message, cause.type ?? 'Unexpected')
+  return withoutStack(ApplicationFailure.nonRetryable(cause.message, cause.type ?? 'Unexpected'))
+}
+
+/** A refusal is a sentence for a person: in the Temporal UI a stack would bury it. */
+export function withoutStack<E extends Error>(error: E): E {
+  error.stack = ''
+  return error
 }
 
 export function throwRootFailure(error: unknown): never {

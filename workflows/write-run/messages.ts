@@ -1,6 +1,7 @@
 import { ApplicationFailure } from '@temporalio/workflow'
 import type { Decision as Resolved } from '../../core/changes/reconcile/resolve.ts'
 import type { ReportCounts } from '../../core/runs/view/counts.ts'
+import { withoutStack } from '../run/unwrap-failure.ts'
 import type { WriteProgress } from './progress.ts'
 
 // The messages that people send to a running write run, and their validation.
@@ -42,7 +43,7 @@ export function decisionOf({ exists, absent }: Resolution): Resolved {
   return absent === true ? { absent } : { drop: true }
 }
 
-const refused = (message: string) => ApplicationFailure.nonRetryable(message, 'InvalidInput')
+const refused = (message: string) => withoutStack(ApplicationFailure.nonRetryable(message, 'InvalidInput'))
 
 export function checkApproval(input: unknown, { waitingFor }: WriteProgress): void {
   const { by, why, count } = namedFields(input, ['by', 'why', 'count'])
@@ -62,9 +63,11 @@ export const isOver = (by: string) =>
 export type RunEnding = 'RunEnding'
 
 export const isEnding = () =>
-  ApplicationFailure.nonRetryable(
-    'The run is writing its report and takes no more updates. Try again once it has ended.',
-    'RunEnding' satisfies RunEnding,
+  withoutStack(
+    ApplicationFailure.nonRetryable(
+      'The run is writing its report and takes no more updates. Try again once it has ended.',
+      'RunEnding' satisfies RunEnding,
+    ),
   )
 
 /** Far more than any service takes; lookups in flight are held in memory together. */

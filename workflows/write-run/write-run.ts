@@ -158,7 +158,8 @@ async function announce(
   if (attention !== undefined) return await notifier.notify({ ...attention, report: result })
   if (counts.parked > 0)
     return await notifier.notify({
-      kind: 'parked',
+      // A recovery is proven beside subscriptions that it only reports.
+      kind: verdict === 'proven' ? 'attention' : 'parked',
       summary,
       command: job.parkedCommand(result),
       report: result,

@@ -55,7 +55,7 @@ function toTable({ title, head, rows }: Table): string {
   const line = (cells: readonly string[]) =>
     `|${cells.map((cell, at) => ` ${at === 0 ? cell : `\u00a0\u00a0${cell}`} `.replace(/^ +$/, ' ')).join('|')}|`
   const toCell = (cell: Cell) =>
-    typeof cell === 'number' ? formatCount(cell) : escapeMarkdown(cellText(cell, formatTime))
+    typeof cell === 'number' ? formatCount(cell) : escapeInline(cellText(cell, formatTime).trim())
   const table = [
     line(head.map(escapeMarkdown)),
     `| ${head.map((_, at) => (isRight[at] ? '---:' : '---')).join(' | ')} |`,

@@ -25,7 +25,7 @@ describe('a recovery after an incident', () => {
     const result = await run.result()
     expect(result).toMatchObject({
       run: run.workflowId,
-      summary: '20 of 20 recovered; proven: each resumed one was seen afterwards',
+      summary: '20 of 20 recovered; proven',
       verdict: 'proven',
       counts: { done: 20, parked: 0, unknown: 0, notTried: 0 },
       outcomes: { recovered: 20 },
@@ -61,7 +61,12 @@ describe('a recovery after an incident', () => {
     const run = await startRecovery({ client, world, input: quick })
     const result = await run.result()
     expect(result.counts).toMatchObject({ done: 12, parked: 12 })
-    expect(result.verdict).toBe('unproven')
+    expect(result).toMatchObject({
+      verdict: 'proven',
+      reasons: [],
+      reported: 12,
+      summary: '12 of 12 recovered; proven; 12 others need a person',
+    })
     for (const reason of reasonNames)
       expect(result.byReason[reason]).toEqual(
         triedReasons.includes(reason) ? { recovered: 4 } : { needsPerson: 4 },
@@ -107,7 +112,7 @@ describe('a recovery after an incident', () => {
     const says = `nextBilling ${nextBilling} has passed; start again with a later one`
     expect(result).toMatchObject({
       verdict: 'unproven',
-      summary: expect.stringContaining(`6 not tried; unproven: 6 not tried; ${says}`),
+      summary: `0 of 6 recovered; unproven: 6 not tried; ${says}`,
       counts: { notTried: 6, done: 0 },
     })
     expect((await recoveryCsv(result)).get(ids[0] ?? '')?.['message']).toBe(says)
@@ -251,6 +256,8 @@ describe('what became of one subscription', () => {
       outcome: 'needsPerson',
       message: expect.stringContaining('its reason is without_reference now'),
     })
+    // It was to be resumed, so it counts.
+    expect(result).toMatchObject({ verdict: 'unproven', reported: 0, counts: { parked: 1 } })
   })
 
   test('is told by a look just before: what has changed since the snapshot is not resumed', async () => {
@@ -284,7 +291,11 @@ describe('what became of one subscription', () => {
       'notTried',
       'recovered',
     ])
-    expect(result.counts).toMatchObject({ done: 3, skipped: 1, parked: 3, notTried: 2 })
+    expect(result).toMatchObject({
+      verdict: 'unproven',
+      reported: 0,
+      counts: { done: 3, skipped: 1, parked: 3, notTried: 2 },
+    })
     // Each reason has a canary and a breaker of its own: it is for a run that chooses it for this one.
     expect(rows.get(biller)?.['message']).toMatch(/was gateway_issue .* is biller_issue now: the next run/)
     expect(rows.get(young)?.['message']).toMatch(/needs attention again, since 2.*olderThan/)
@@ -308,6 +319,8 @@ describe('what an earlier recovery did', () => {
     expect(often()).toBe(2)
     const second = await (await start({ ...quick, canary: 0, attempts: 2 })).result()
     expect(often()).toBe(2)
+    expect(first.verdict).toBe('unproven')
+    expect(second).toMatchObject({ verdict: 'proven', reported: 1, reasons: [] })
     expect((await recoveryCsv(second)).get(bad)).toMatchObject({
       outcome: 'attemptsUsedUp',
       message: expect.stringMatching(/resumed 2 times.*with attempts above 2/),
@@ -350,12 +363,14 @@ describe('what an earlier recovery did', () => {
     breakSome(world, { ids, reason: 'gateway_issue' })
     const soon = await (await start({ ...quick, coolDown: '1h' })).result()
     expect(soon).toMatchObject({
-      summary: '0 of 2 recovered; 2 resumed recently; proven: each resumed one was seen afterwards',
+      summary: 'nothing to resume; proven; 2 resumed recently and left alone',
       counts: { done: 0, skipped: 2 },
       outcomes: { coolingDown: 2 },
     })
     const page = await readFile((soon.files.report ?? '').replace(/json$/, 'html'), 'utf8')
-    expect(page).toContain('Each resumed subscription was seen afterwards, and the list was read completely.')
+    expect(page).toContain(
+      'The result of each subscription to be resumed was seen, and the list was read completely.',
+    )
     expect(page).toContain('2 resumed recently and left alone; the next recovery includes them.')
     expect((await recoveryCsv(soon)).get(ids[0] ?? '')?.['message']).toMatch(
       /^resumed at .* by recover-.*; tried again from 20\d\d-.*, or now with a shorter coolDown$/,

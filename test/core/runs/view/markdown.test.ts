@@ -85,6 +85,11 @@ test('a view in the Temporal UI makes no link, image or line of what a service, 
   expect(shown).not.toMatch(linked)
 })
 
+test('amounts in a table stay as they are', () => {
+  const table = { title: '', head: ['', 'total'], rows: [['file', '1500.10']] }
+  expect(toMarkdown({ title: '', tables: [table] }).replaceAll('\u00a0', '')).toContain('| file | 1500.10 |')
+})
+
 test('code in a view stays code, whatever is in it', () => {
   const shown = toMarkdown({ title: '', next: [{ text: 'run', command: 'x `[a](http://evil.cl)` \u001b' }] })
   expect(shown).toBe("- run: `x '[a](http://evil.cl)' \\u001b`")

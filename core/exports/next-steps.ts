@@ -1,0 +1,90 @@
+import { connectorCommand, shell } from '../runs/view/shell.ts'
+import type { NextStep } from '../runs/view/view.ts'
+import type { ExportPlan } from './plan.ts'
+import { publishedOf, type ResourceResult } from './report.ts'
+
+/** What a person does after an export or a fetch, with its commands filled in. */
+export function exportNextSteps({
+  plan,
+  results,
+}: {
+  plan: ExportPlan
+  results: readonly ResourceResult[]
+}): NextStep[] {
+  const { run } = plan
+  const published = results.flatMap(publishedOf)
+  const unpublished = results.flatMap((result) =>
+    'published' in result
+      ? [...(result.failed ?? []).map(({ destination }) => destination), ...(result.unpublished ?? [])]
+      : [],
+  )
+  const unread = results.filter((result) => !('published' in result)).map(({ resource }) => resource)
+  const unproven = published.filter(({ verdict }) => verdict === 'unproven')
+  const capped = namesOf(unproven.filter(({ capped: isCapped }) => isCapped))
+  const doubtful = namesOf(unproven.filter(({ capped: isCapped }) => !isCapped))
+  const held = published.filter(({ heldBack }) => heldBack > 0)
+  const destinations = [...new Set(unpublished)].join(',')
+  return [
+    ...(destinations === ''
+      ? []
+      : [
+          {
+            text: 'once that is fixed, publish without reading again',
+            command: shell`connector publish ${run} --to ${destinations}`,
+          },
+        ]),
+    ...(unread.length === 0
+      ? []
+      : [{ text: 'to resume from what was read', command: commandOf(plan, unread, { keepCap: true }) }]),
+    ...(capped.length === 0
+      ? []
+      : [
+          {
+            text: `a read of ${capped.join(', ')} that is not cut short by --max-pages ${plan.maxPages} can be proven`,
+            command: commandOf(plan, capped),
+          },
+        ]),
+    ...(doubtful.length === 0
+      ? []
+      : [
+          {
+            text: `another read of ${doubtful.join(', ')} without the reasons above would be proven`,
+            command: commandOf(plan, doubtful),
+          },
+        ]),
+    ...(held.length === 0
+      ? []
+      : [
+          {
+            text: 'if the service is right that these records are gone, mark them as deleted',
+            command: shell`connector publish ${run} --max-deletes all`,
+          },
+        ]),
+  ]
+}
+
+const namesOf = (published: readonly { resource: string }[]): string[] => [
+  ...new Set(published.map(({ resource }) => resource)),
+]
+
+/** The export, or the fetch, of these resources once more. */
+function commandOf(
+  plan: ExportPlan,
+  resources: readonly string[],
+  { keepCap = false }: { keepCap?: boolean } = {},
+): string {
+  const { to, exclude, hash, out, schema, filters, maxPages, forExcel, ids } = plan
+  const options = {
+    to: to.join(',') === 'csv' ? undefined : to,
+    'max-pages': keepCap ? maxPages : undefined,
+    mode: Object.keys(plan.since).length > 0 ? 'incremental' : undefined,
+    exclude,
+    hash,
+    out,
+    schema,
+    for: forExcel ? 'excel' : undefined,
+  }
+  if (ids !== undefined) return connectorCommand(['fetch', ...resources, '<the same ids>'], options)
+  const filtered = Object.entries(filters).flatMap(([name, value]) => ['--filter', `${name}=${value}`])
+  return connectorCommand(['export', ...resources, ...filtered], options)
+}

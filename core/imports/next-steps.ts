@@ -1,0 +1,70 @@
+import { join } from 'node:path'
+import type { EndedNote } from '../runs/run-files.ts'
+import type { ReportCounts } from '../runs/view/counts.ts'
+import { connectorCommand, shell } from '../runs/view/shell.ts'
+import type { NextStep } from '../runs/view/view.ts'
+import { type ImportPlan, runFiles } from './plan.ts'
+
+/** What a person does after an import, or while it is active, with its commands filled in. */
+export function importNextSteps(options: {
+  plan: ImportPlan
+  dataDir: string
+  ended: EndedNote | undefined
+  counts: ReportCounts
+  /** The first parked row. */
+  parkedRow: number | undefined
+}): NextStep[] {
+  const { plan, dataDir, ended, counts, parkedRow } = options
+  const { run } = plan
+  const path = (name: string) => join(dataDir, plan.folder, name)
+  const again = (file: string, extra: Parameters<typeof connectorCommand>[1] = {}) =>
+    connectorCommand(['import', plan.kind, file], { ...filesOf(plan, dataDir), ...extra })
+  const same = (extra: Parameters<typeof connectorCommand>[1] = {}) =>
+    again(join(dataDir, plan.file), { ...decisionsOf(plan), ...extra })
+  if (plan.dryRun) return [{ text: 'to import it', command: same() }]
+  if (ended === undefined) return [{ text: 'to follow the run', command: shell`connector watch ${run}` }]
+  if (ended.how === 'refused') return [{ text: 'fix the file, then import it again', command: same() }]
+  const { staged, notTried, unknown, rejected, parked } = counts
+  const left = staged + notTried + unknown
+  const rejectedFile = path(runFiles.rejected)
+  return [
+    ...(rejected === 0
+      ? []
+      : [
+          {
+            text: `${rejected} ${rows(rejected)} to fix: open ${rejectedFile}, then`,
+            command: again(rejectedFile),
+          },
+        ]),
+    ...(parked === 0
+      ? []
+      : [
+          {
+            text: `${parked} parked ${rows(parked)}: look in the service as ${path(runFiles.parked)} says, then (or --absent, --drop)`,
+            command: `${shell`connector resolve ${run} --row ${parkedRow ?? '<row>'}`} --exists <id> --why "..."`,
+          },
+        ]),
+    ...(left === 0
+      ? []
+      : ended.how === 'finished'
+        ? [{ text: `to send the remaining ${left}`, command: same({ done: 'skip' }) }]
+        : [{ text: `to resume with the remaining ${left}`, command: same() }]),
+  ]
+}
+
+const rows = (count: number) => (count === 1 ? 'row' : 'rows')
+
+/** The files of a plan: the run's own copies, which give the same run as the originals. */
+const filesOf = ({ mapping, lines, columns }: ImportPlan, dataDir: string) => ({
+  mapping: join(dataDir, mapping),
+  lines: lines === undefined ? undefined : join(dataDir, lines),
+  columns,
+})
+
+const decisionsOf = ({ onInvalid, done, existing, sendAgain }: ImportPlan) => ({
+  'on-invalid': onInvalid === 'skip' ? onInvalid : undefined,
+  done: done === 'skip' ? done : undefined,
+  existing: existing === 'refuse' ? undefined : existing,
+  'send-again': sendAgain.length > 0,
+  rows: sendAgain,
+})

@@ -1,0 +1,124 @@
+import { Big } from 'big.js'
+import { parseBody } from '../changes/body.ts'
+import { placeOf } from '../changes/report.ts'
+import { countLabels, places, type ReportCounts } from '../runs/view/counts.ts'
+import { formatAmount } from '../runs/view/format.ts'
+import type { Table } from '../runs/view/view.ts'
+import type { LedgerRow } from '../state/ledger/row.ts'
+import { type ControlTotals, createControlTotals } from './control-totals.ts'
+import type { ImportKind } from './kinds.ts'
+
+type Place = keyof ReportCounts
+type Totals = Pick<ControlTotals, 'changes' | 'sums' | 'by'>
+
+/** The control totals of a file, and of the changes that are done and not done: those two add up to the file's. */
+export interface Receipt {
+  file: ControlTotals
+  /** Absent where nothing was staged. */
+  done?: Totals
+  notDone?: Totals
+  /** What is not done, by state. */
+  states?: Partial<Record<Place, Totals>>
+}
+
+/** Adds up the changes of a run by their state. */
+export function createReceipt(kind: ImportKind) {
+  const byPlace = new Map<Place, ReturnType<typeof createControlTotals>>()
+  return {
+    add(row: LedgerRow): void {
+      const place = placeOf(row)
+      const totals = byPlace.get(place) ?? createControlTotals(kind)
+      byPlace.set(place, totals)
+      totals.add({ body: parseBody(row), rows: 0 })
+    },
+    /** What the ledger does not show as done is not done, also a change that it lacks. */
+    receipt(file: ControlTotals): Receipt {
+      if (byPlace.size === 0) return { file }
+      const done = pad(file, byPlace.get('done')?.totals())
+      const states = places.flatMap((place) => {
+        const totals = place === 'done' ? undefined : byPlace.get(place)?.totals()
+        return totals === undefined ? [] : [[place, pad(file, totals)]]
+      })
+      return {
+        file,
+        done,
+        notDone: combine(file, done, (whole, part) => whole.minus(part)),
+        states: Object.fromEntries(states) as Receipt['states'] & object,
+      }
+    },
+  }
+}
+
+/** Totals with the columns, groups and decimal places of the file's. */
+const pad = (file: ControlTotals, totals: Totals | undefined): Totals =>
+  combine(file, totals, (_, part) => part)
+
+type Combine = (whole: Big, part: Big) => Big
+
+function combine(file: ControlTotals, part: Totals | undefined, by: Combine): Totals {
+  const values = Object.entries(file.by?.values ?? {}).map(([value, whole]) => [
+    value,
+    combineGroup(whole, part?.by?.values[value], by),
+  ])
+  return {
+    ...combineGroup(file, part, by),
+    ...(file.by && {
+      by: {
+        field: file.by.field,
+        values: Object.fromEntries(values) as NonNullable<ControlTotals['by']>['values'],
+      },
+    }),
+  }
+}
+
+type Group = Pick<Totals, 'changes' | 'sums'>
+
+function combineGroup(whole: Group, part: Group | undefined, by: Combine): Group {
+  const sums = Object.entries(whole.sums).map(([column, sum]) => {
+    const places = sum.split('.')[1]?.length ?? 0
+    return [column, by(new Big(sum), new Big(part?.sums[column] ?? '0')).toFixed(places)]
+  })
+  return {
+    changes: by(new Big(whole.changes), new Big(part?.changes ?? 0)).toNumber(),
+    sums: Object.fromEntries(sums) as Record<string, string>,
+  }
+}
+
+/** A receipt to be compared with the sheet's own sums. */
+export function toReceiptTables(receipt: Receipt | null): Table[] {
+  if (receipt === null) return []
+  const { file, done, notDone, states = {} } = receipt
+  const columns = Object.keys(file.sums)
+  const line = (name: string, { changes, sums }: Group) => [
+    name,
+    changes,
+    ...columns.map((column) => formatAmount(sums[column] ?? '', file.decimal)),
+  ]
+  const left = places.flatMap((place) =>
+    states[place] === undefined ? [] : [[place, states[place]] as const],
+  )
+  const [only] = left.length === 1 ? left : []
+  const groups = Object.entries(file.by?.values ?? {}).flatMap(([value, group]) => {
+    const name = `${file.by?.field} ${value}`
+    const [doneOf, leftOf] = [done?.by?.values[value], notDone?.by?.values[value]]
+    if (doneOf === undefined || leftOf === undefined) return [line(name, group)]
+    return [line(`${name}: file`, group), line(`${name}: done`, doneOf), line(`${name}: not done`, leftOf)]
+  })
+  return [
+    {
+      title: 'Control totals',
+      head: ['', 'changes', ...columns],
+      rows: [
+        line(`file (${file.rows} rows)`, file),
+        ...(done === undefined ? [] : [line('done', done)]),
+        ...(notDone === undefined
+          ? []
+          : [line(only === undefined ? 'not done' : `not done: ${countLabels[only[0]]}`, notDone)]),
+        ...(only === undefined ? left : []).map(([place, totals]) =>
+          line(`not done: ${countLabels[place]}`, totals),
+        ),
+        ...groups,
+      ],
+    },
+  ]
+}

@@ -1,0 +1,68 @@
+import type { ReportCounts } from '../runs/view/counts.ts'
+import { connectorCommand, shell } from '../runs/view/shell.ts'
+import type { NextStep } from '../runs/view/view.ts'
+import type { RecoveryReport } from './view.ts'
+
+type Input = Readonly<Record<string, unknown>>
+
+/** What a person does after a recovery, or while it is active, with its commands filled in. */
+export function recoveryNextSteps(
+  report: Pick<RecoveryReport, 'run' | 'verdict' | 'ended' | 'counts' | 'continueWith' | 'snapshot'>,
+  asked: Input,
+): NextStep[] {
+  const { run, verdict, ended, counts, continueWith, snapshot } = report
+  if (verdict === 'dryRun')
+    return [{ text: 'to resume them', command: recoverCommand({ ...asked, dryRun: false }) }]
+  if (ended === undefined) return [{ text: 'to follow the run', command: shell`connector watch ${run}` }]
+  if (continueWith !== undefined)
+    return [
+      {
+        text: `${reasonOf(counts, snapshot?.capped === true)}; to continue`,
+        command: recoverCommand(continueWith),
+      },
+    ]
+  if (verdict === 'unproven')
+    return [{ text: 'the next recovery looks up what is in doubt first', command: recoverCommand(asked) }]
+  return []
+}
+
+function reasonOf({ notTried, staged }: ReportCounts, capped: boolean): string {
+  if (capped) return 'the list has more pages than were read'
+  const left = notTried + staged
+  return left === 0 ? 'some were not tried' : `${left} were not tried`
+}
+
+/** Options of `recover` by the field of the input that they set. */
+const options: Readonly<Record<string, string>> = {
+  maxPages: 'max-pages',
+  maxChanges: 'max-changes',
+  requestsPerSecond: 'rate',
+  concurrency: 'concurrency',
+  attempts: 'attempts',
+  canary: 'canary',
+  nextBilling: 'next-billing',
+  customers: 'customers',
+  exclude: 'exclude',
+  olderThan: 'older-than',
+  firstWait: 'first-wait',
+  coolDown: 'cool-down',
+  verifyAfter: 'verify-after',
+  maxFailureShare: 'max-failure-share',
+  dryRun: 'dry-run',
+}
+
+/** The command that starts a recovery with an input; fields without an option are settings of schedules. */
+function recoverCommand(input: Input): string {
+  const named = Object.entries(options).flatMap(([field, option]) => {
+    const value = input[field]
+    return isOption(value) ? [[option, value] as const] : []
+  })
+  const reasons = Array.isArray(input['reasons']) ? input['reasons'].map(String) : []
+  return connectorCommand(
+    ['recover', ...reasons.flatMap((reason) => ['--reason', reason])],
+    Object.fromEntries(named),
+  )
+}
+
+const isOption = (value: unknown): value is string | number | boolean | string[] =>
+  ['string', 'number', 'boolean'].includes(typeof value) || Array.isArray(value)

@@ -1,0 +1,35 @@
+import type { ReportSummary } from '../changes/report.ts'
+import type { LedgerRow } from '../state/ledger/row.ts'
+import type { RecoveryPlan } from './plan.ts'
+import { isReason } from './reasons.ts'
+
+type Row = Pick<LedgerRow, 'state' | 'outcome' | 'sends' | 'attemptsBefore' | 'breakerKey'>
+
+/**
+ * Whether a run only reports a subscription and never set out to resume it: its reason is not one the run resumes, or
+ * earlier runs used up its attempts. Such rows are closed when they are staged and never sent. Everything else was to
+ * be resumed and counts for the verdict, also where a reason changed on the way or a person asked for another attempt.
+ */
+export function isReportedOnly(row: Row, plan: Pick<RecoveryPlan, 'reasons' | 'attempts'>): boolean {
+  const { state, outcome, sends, attemptsBefore, breakerKey: reason } = row
+  if (sends > 0) return false
+  if (!isReason(reason) || !plan.reasons.includes(reason))
+    return state === 'parked' || (state === 'dropped' && outcome === 'dropped')
+  return state === 'parked' && outcome === 'attemptsUsedUp' && attemptsBefore >= plan.attempts
+}
+
+/** The counts of reported rows, by state. */
+export interface Reported {
+  parked: number
+  dropped: number
+}
+
+/** A summary without the rows that the run only reports. */
+export function withoutReported(summary: ReportSummary, { parked, dropped }: Reported): ReportSummary {
+  const { counts, outcomes } = summary
+  return {
+    ...summary,
+    counts: { ...counts, parked: counts.parked - parked, skipped: counts.skipped - dropped },
+    outcomes: { ...outcomes, dropped: (outcomes['dropped'] ?? 0) - dropped },
+  }
+}

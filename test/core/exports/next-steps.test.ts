@@ -1,0 +1,62 @@
+import { expect, test } from 'vitest'
+import { exportNextSteps } from '../../../core/exports/next-steps.ts'
+import type { PublishedExport, ResourceResult } from '../../../core/exports/report.ts'
+import { createPlan } from '../../system/export/plan.ts'
+
+const plan = {
+  ...createPlan(),
+  run: 'export-1',
+  to: ['csv' as const, 'duckdb' as const],
+  filters: { status: 'active' },
+  maxPages: 3,
+}
+
+const published = (fields: Partial<PublishedExport>) =>
+  ({
+    resource: 'customers',
+    destination: 'csv',
+    verdict: 'proven',
+    reasons: [],
+    capped: false,
+    heldBack: 0,
+    ...fields,
+  }) as PublishedExport
+
+const commands = (...results: ResourceResult[]) =>
+  exportNextSteps({ plan, results }).map(({ command }) => command)
+
+test('a capped read leads to one without the cap', () => {
+  const steps = exportNextSteps({
+    plan,
+    results: [{ resource: 'customers', published: [published({ verdict: 'unproven', capped: true })] }],
+  })
+  expect(steps).toEqual([
+    {
+      text: 'a read of customers that is not cut short by --max-pages 3 can be proven',
+      command: 'connector export customers --filter status=active --to csv,duckdb',
+    },
+  ])
+})
+
+test('an unproven read leads to another one, a failed destination to publish, held-back deletes to --max-deletes', () => {
+  expect(commands({ resource: 'customers', published: [published({ verdict: 'unproven' })] })).toEqual([
+    'connector export customers --filter status=active --to csv,duckdb',
+  ])
+  expect(
+    commands({
+      resource: 'customers',
+      published: [published({})],
+      failed: [{ destination: 'duckdb', error: 'locked' }],
+    }),
+  ).toEqual(['connector publish export-1 --to duckdb'])
+  expect(commands({ resource: 'customers', published: [published({ heldBack: 12 })] })).toEqual([
+    'connector publish export-1 --max-deletes all',
+  ])
+})
+
+test('a stopped or failed read leads to the same command, and a proven export to none', () => {
+  expect(commands({ resource: 'customers', stopped: true }, { resource: 'plans', error: 'x' })).toEqual([
+    'connector export customers plans --filter status=active --to csv,duckdb --max-pages 3',
+  ])
+  expect(commands({ resource: 'customers', published: [published({})] })).toEqual([])
+})

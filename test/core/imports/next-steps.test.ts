@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest'
+import { importNextSteps } from '../../../core/imports/next-steps.ts'
+import type { ImportPlan } from '../../../core/imports/plan.ts'
+import type { ReportCounts } from '../../../core/runs/view/counts.ts'
+
+const plan = {
+  run: 'import-retentions-1',
+  kind: 'retentions',
+  folder: 'imports/import-retentions-1',
+  file: 'imports/import-retentions-1/input/file/March 2026.csv',
+  mapping: 'imports/import-retentions-1/input/mapping.json',
+  onInvalid: 'skip',
+  done: 'refuse',
+  existing: 'refuse',
+  sendAgain: [],
+  dryRun: false,
+} as unknown as ImportPlan
+
+const none = { staged: 0, done: 187, rejected: 0, unknown: 0, parked: 0, skipped: 0, notTried: 0 }
+
+const steps = (counts: Partial<ReportCounts>, how: 'finished' | 'stopped' | 'refused' = 'finished') =>
+  importNextSteps({
+    plan,
+    dataDir: '/data',
+    ended: { how, at: '' },
+    counts: { ...none, ...counts },
+    parkedRow: 17,
+  })
+
+const folder = '/data/imports/import-retentions-1'
+const mapping = `--mapping ${folder}/input/mapping.json`
+const file = `'${folder}/input/file/March 2026.csv'`
+
+test('rejected rows lead to their sheet and to the command that imports it', () => {
+  expect(steps({ rejected: 13 })).toEqual([
+    {
+      text: `13 rows to fix: open ${folder}/rejected.csv, then`,
+      command: `connector import retentions ${folder}/rejected.csv ${mapping}`,
+    },
+  ])
+})
+
+test('parked rows lead to resolve, with the run and the first row', () => {
+  expect(steps({ parked: 2 })).toMatchObject([
+    { command: `connector resolve import-retentions-1 --row 17 --exists <id> --why "..."` },
+  ])
+})
+
+test('remaining rows lead to the same import: as it is after a stop, with --done skip after an end', () => {
+  expect(steps({ staged: 5 }, 'stopped')).toEqual([
+    {
+      text: 'to resume with the remaining 5',
+      command: `connector import retentions ${file} ${mapping} --on-invalid skip`,
+    },
+  ])
+  expect(steps({ notTried: 5 })).toMatchObject([
+    { command: `connector import retentions ${file} ${mapping} --on-invalid skip --done skip` },
+  ])
+})
+
+test('an import that is done has no next step, and one that is active can be followed', () => {
+  expect(steps({})).toEqual([])
+  const active = importNextSteps({
+    plan,
+    dataDir: '/data',
+    ended: undefined,
+    counts: none,
+    parkedRow: undefined,
+  })
+  expect(active).toEqual([{ text: 'to follow the run', command: 'connector watch import-retentions-1' }])
+})

@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest'
+import { createControlTotals } from '../../../core/imports/control-totals.ts'
+import { importKinds } from '../../../core/imports/kinds.ts'
+import { createReceipt, toReceiptTables } from '../../../core/imports/receipt.ts'
+import type { LedgerRow } from '../../../core/state/ledger/row.ts'
+
+const kind = importKinds.retentions
+
+/** Amounts of more digits than a float has. */
+const bodies = [
+  { document: 7, total: '1234567890123456.10' },
+  { document: 7, total: '0.05' },
+  { document: 8, total: '2.5' },
+  { document: 8, total: '0.25' },
+].map(({ document, total }) => `{"document":${document},"total":${total}}`)
+
+const row = (body: string, state: string, outcome: string | null = null) =>
+  ({ body, state, outcome }) as unknown as LedgerRow
+
+function fileTotals() {
+  const totals = createControlTotals(kind)
+  for (const body of bodies) {
+    const parsed = JSON.parse(body, (key, value: unknown, { source }: { source?: string } = {}) =>
+      key === 'total' ? JSON.rawJSON(source ?? '') : value,
+    ) as Record<string, unknown>
+    totals.add({ body: parsed, rows: 1 })
+  }
+  return totals.totals()
+}
+
+test('what is done and what is not add up to the file, to the last digit', () => {
+  const receipt = createReceipt(kind)
+  receipt.add(row(bodies[0]!, 'done', 'created'))
+  receipt.add(row(bodies[1]!, 'rejected', 'refused'))
+  receipt.add(row(bodies[2]!, 'parked', 'lostReply'))
+  // The fourth is missing from the ledger: it is not done.
+  const totals = receipt.receipt(fileTotals())
+  expect(totals).toMatchObject({
+    file: { changes: 4, sums: { total: '1234567890123458.90' } },
+    done: { changes: 1, sums: { total: '1234567890123456.10' } },
+    notDone: { changes: 3, sums: { total: '2.80' } },
+    states: {
+      rejected: { changes: 1, sums: { total: '0.05' } },
+      parked: { changes: 1, sums: { total: '2.50' } },
+    },
+  })
+  expect(totals.notDone?.by?.values['8']).toEqual({ changes: 2, sums: { total: '2.75' } })
+  expect(toReceiptTables(totals)[0]).toEqual({
+    title: 'Control totals',
+    head: ['', 'changes', 'total'],
+    rows: [
+      ['file (4 rows)', 4, '1234567890123458.90'],
+      ['done', 1, '1234567890123456.10'],
+      ['not done', 3, '2.80'],
+      ['not done: rejected', 1, '0.05'],
+      ['not done: parked: needs a person', 1, '2.50'],
+      ['document 7: file', 2, '1234567890123456.15'],
+      ['document 7: done', 1, '1234567890123456.10'],
+      ['document 7: not done', 1, '0.05'],
+      ['document 8: file', 2, '2.75'],
+      ['document 8: done', 0, '0.00'],
+      ['document 8: not done', 2, '2.75'],
+    ],
+  })
+})
+
+test('a file of which nothing was staged has its own totals only', () => {
+  const receipt = createReceipt(kind).receipt(fileTotals())
+  expect(receipt).toEqual({ file: fileTotals() })
+  expect(toReceiptTables(receipt)[0]?.rows[0]).toEqual(['file (4 rows)', 4, '1234567890123458.90'])
+})

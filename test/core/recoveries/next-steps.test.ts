@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest'
+import { recoveryNextSteps } from '../../../core/recoveries/next-steps.ts'
+import type { RecoveryReport } from '../../../core/recoveries/view.ts'
+
+const report = (fields: Partial<RecoveryReport>) =>
+  ({
+    run: 'recover-1',
+    verdict: 'proven',
+    ended: { how: 'finished', at: '' },
+    counts: { staged: 0, done: 1, rejected: 0, unknown: 0, parked: 0, skipped: 0, notTried: 0 },
+    snapshot: null,
+    ...fields,
+  }) as RecoveryReport
+
+const asked = { reasons: ['gateway_issue'], maxChanges: 100, olderThan: '2h', approval: false }
+
+test('a recovery that left some over leads to the command that continues it', () => {
+  const counts = { ...report({}).counts, notTried: 7 }
+  const steps = recoveryNextSteps(report({ verdict: 'unproven', counts, continueWith: asked }), asked)
+  expect(steps).toEqual([
+    {
+      text: '7 were not tried; to continue',
+      command: 'connector recover --reason gateway_issue --max-changes 100 --older-than 2h',
+    },
+  ])
+})
+
+test('a dry run leads to the recovery itself, an active run to watch, a proven one to nothing', () => {
+  expect(recoveryNextSteps(report({ verdict: 'dryRun' }), { dryRun: true })).toEqual([
+    { text: 'to resume them', command: 'connector recover' },
+  ])
+  expect(recoveryNextSteps({ ...report({}), ended: undefined as never }, {})).toMatchObject([
+    { command: 'connector watch recover-1' },
+  ])
+  expect(recoveryNextSteps(report({}), asked)).toEqual([])
+})
