@@ -1,6 +1,6 @@
 import { dirname, join, relative, sep } from 'node:path'
 import { sentence, strong } from '../runs/view/sentence.ts'
-import { pageName, type Problem, type View } from '../runs/view/view.ts'
+import { pageName, type Problem, type Table, type View } from '../runs/view/view.ts'
 import { type ExportReport, publishedOf, type ResourceResult } from './report.ts'
 
 const verdicts: Readonly<Record<ExportReport['verdict'], NonNullable<View['verdict']>>> = {
@@ -34,13 +34,7 @@ export function toExportView(report: ExportReport): View {
       report.verdict === 'proven'
         ? []
         : [sentence`In the Temporal UI, ${strong('Start Workflow Like This One')} runs it again.`],
-    tables: [
-      {
-        title: '',
-        head: ['resource', 'to', 'verdict', 'records', 'deleted', 'where'],
-        rows: exports.flatMap(toRows),
-      },
-    ],
+    tables: [toTable(exports)],
     ...(startedAt !== undefined && { facts: [{ name: 'started', value: { time: startedAt } }] }),
     ...(folder !== undefined && {
       folder,
@@ -57,22 +51,42 @@ export function toExportView(report: ExportReport): View {
   }
 }
 
-function toRows(result: ResourceResult): (string | number)[][] {
+type Cells = Readonly<
+  Record<'resource' | 'to' | 'verdict' | 'records' | 'deleted' | 'where', string | number>
+>
+
+function toCells(result: ResourceResult): Cells[] {
   const { resource } = result
-  if ('error' in result) return [[resource, '', 'failed', '', '', '']]
-  if ('stopped' in result) return [[resource, '', 'stopped', '', '', '']]
+  const without = (verdict: 'failed' | 'stopped', to = ''): Cells => ({
+    resource,
+    to,
+    verdict,
+    records: '',
+    deleted: '',
+    where: '',
+  })
+  if ('error' in result) return [without('failed')]
+  if ('stopped' in result) return [without('stopped')]
   return [
-    ...result.published.map(({ destination, verdict, records, deleted, where }) => [
+    ...result.published.map(({ destination, verdict, records, deleted, where }) => ({
       resource,
-      destination,
+      to: destination,
       verdict,
       records,
-      deleted ?? '',
+      deleted: deleted ?? '',
       where,
-    ]),
-    ...(result.failed ?? []).map(({ destination }) => [resource, destination, 'failed', '', '', '']),
-    ...(result.unpublished ?? []).map((destination) => [resource, destination, 'stopped', '', '', '']),
+    })),
+    ...(result.failed ?? []).map(({ destination }) => without('failed', destination)),
+    ...(result.unpublished ?? []).map((destination) => without('stopped', destination)),
   ]
+}
+
+/** Columns that are empty in every row are omitted. */
+function toTable(exports: readonly ResourceResult[]): Table {
+  const rows = exports.flatMap(toCells)
+  const names = ['resource', 'to', 'verdict', 'records', 'deleted', 'where'] as const
+  const head = names.filter((name) => rows.some((row) => row[name] !== ''))
+  return { title: '', head, rows: rows.map((row) => head.map((name) => row[name])) }
 }
 
 function toProblems(result: ResourceResult): Problem[] {

@@ -46,6 +46,7 @@ interface Options extends ServerOptions {
   expectTotal?: string[]
   maxFailures?: number
   rate?: number
+  show?: 'json'
 }
 
 export function configure(command: Command, terminal: Terminal): void {
@@ -59,6 +60,7 @@ export function configure(command: Command, terminal: Terminal): void {
       toWholeNumber,
     )
     .option('--wait-for-approval', 'send nothing until somebody approves (connector approve)')
+    .addOption(new Option('--show <form>', 'show the canary in full, as JSON').choices(['json']))
     .option('--yes', 'do not ask on a terminal')
     .addOption(
       new Option('--on-invalid <action>', 'if the file has invalid rows (default: stop)').choices([
@@ -156,6 +158,7 @@ async function toOrder({ kind, file, options }: Parameters<typeof act>[0]): Prom
     ...(options.canary !== undefined && { canary: options.canary }),
     ...(options.maxFailures !== undefined && { maxFailures: options.maxFailures }),
     ...(options.rate !== undefined && { requestsPerSecond: options.rate }),
+    ...(options.show !== undefined && { show: options.show }),
     ...toServer(options),
   }
 }

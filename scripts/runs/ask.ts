@@ -1,7 +1,9 @@
 import type { WorkflowHandle } from '@temporalio/client'
 import { userInfo } from 'node:os'
+import { readPlan } from '../../core/imports/run-files.ts'
+import { describeSentRows, readSentRows } from '../../core/imports/sent-rows.ts'
 import { toPreviewTables } from '../../core/recoveries/view.ts'
-import { formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
+import { formatLocalTime } from '../../core/runs/view/format.ts'
 import { shell } from '../../core/runs/view/shell.ts'
 import { toTablesText } from '../../core/runs/view/text.ts'
 import { openState } from '../../core/state/open.ts'
@@ -10,6 +12,7 @@ import type { ImportProgress } from '../../workflows/import-view.ts'
 import type { RecoveryProgress } from '../../workflows/recovery-view.ts'
 import type { WriteProgress } from '../../workflows/write-run/progress.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { importFolder } from './run-folders.ts'
 
 /** The user of this machine. */
 export const personHere = (): string => userInfo().username
@@ -21,11 +24,13 @@ interface Asked<P extends WriteProgress> {
   signal: AbortSignal
 }
 
-export async function answerImport(asked: Asked<ImportProgress> & { settings: Settings }): Promise<void> {
-  const { progress, terminal, settings } = asked
+export async function answerImport(
+  asked: Asked<ImportProgress> & { settings: Settings; show?: 'json' | undefined },
+): Promise<void> {
+  const { progress, terminal, settings, show } = asked
   const { waitingFor, counts, staged, kind } = progress
   if (waitingFor?.question === 'canary' && terminal.isInteractive)
-    terminal.note(await describeSent({ progress, settings }))
+    terminal.note(await describeSent({ progress, settings, show }))
   const left = counts?.staged ?? staged?.open ?? 0
   await answer({
     ...asked,
@@ -36,7 +41,7 @@ export async function answerImport(asked: Asked<ImportProgress> & { settings: Se
         ? `Type ${waitingFor.count} to delete ${waitingFor.count} orders: `
         : waitingFor?.question === 'breaker'
           ? 'Too many rows failed, and so did every trial after that. Try the others anyway? [y/N] '
-          : `Send the other ${left} ${kind}? [y/N] `,
+          : `${staged?.canary.length ?? 0} were sent; send the other ${left} ${kind}? [y/N] `,
     declined: 'Nothing more is sent.',
   })
 }
@@ -93,22 +98,30 @@ async function answer({
 
 const mostShown = 10
 
-/** The rows sent so far, with what the service stored. */
+/** The rows sent so far as the sheet has them, with what the service changed or added. */
 async function describeSent({
   progress: { run = '' },
-  settings,
+  settings: { dataDir },
+  show,
 }: {
   progress: ImportProgress
   settings: Settings
+  show: 'json' | undefined
 }): Promise<string> {
-  const state = await openState({ folder: settings.dataDir, readOnly: true })
+  const plan = await readPlan(importFolder({ dataDir, run }))
+  if (plan === undefined) return 'Nothing was sent yet.'
+  const state = await openState({ folder: dataDir, readOnly: true })
   try {
-    const rows: string[][] = []
-    for await (const row of state.ledger.rows({ run }))
-      if (row.sentAt !== null && rows.length < mostShown)
-        rows.push([String(row.row), row.state, row.body, row.answer ?? row.error ?? ''])
-    if (rows.length === 0) return 'Nothing was sent yet.'
-    return formatTable({ head: ['row', 'state', 'sent', 'stored'], rows })
+    const { ledger } = state
+    if (show !== 'json')
+      return describeSentRows(await readSentRows({ ledger, plan, dataDir, most: mostShown }))
+    const rows: string[] = []
+    for await (const { row, state: at, sentAt, body, answer } of ledger.rows({ run })) {
+      if (sentAt !== null)
+        rows.push(`{"row":${row},"state":"${at}","sent":${body},"answer":${JSON.stringify(answer)}}`)
+      if (rows.length === mostShown) break
+    }
+    return rows.join('\n')
   } finally {
     await state.close()
   }

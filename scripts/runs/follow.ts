@@ -63,8 +63,8 @@ export const followExport = ({
   follow({ client, gone, handle, terminal, look: () => exportLook({ client, handle }) })
 
 /** Shows an import until it ends, asks its questions, and prints its report. */
-export async function followImport(options: Following<typeof importFile>) {
-  const { handle, terminal, settings } = options
+export async function followImport(options: Following<typeof importFile> & { show?: 'json' | undefined }) {
+  const { handle, terminal, settings, show } = options
   const run = await followChanges({
     ...options,
     look: (signal) =>
@@ -72,7 +72,7 @@ export async function followImport(options: Following<typeof importFile>) {
         handle,
         unit: 'rows',
         nameOf: ({ kind = 'import' }) => kind,
-        onQuestion: (progress) => answerImport({ handle, progress, terminal, settings, signal }),
+        onQuestion: (progress) => answerImport({ handle, progress, terminal, settings, signal, show }),
       }),
   })
   return await reportImport({ run, terminal, settings })

@@ -20,6 +20,8 @@ export interface ImportOrder {
   canary?: number
   maxFailures?: number
   requestsPerSecond?: number
+  /** The canary as it was sent and answered, instead of as the sheet has it. */
+  show?: 'json'
   local: boolean
   detach: boolean
 }

@@ -53,5 +53,8 @@ function describe(check: FileCheck): string[] {
   )
   const shown = problems.slice(0, mostShown).map(toSentence)
   const more = problemCount > shown.length ? [`... and ${problemCount - shown.length} more problems`] : []
-  return [toTablesText(toReceiptTables({ file: totals })), ...[...left, ...cells, ...shown, ...more].map(toPrintableLine)]
+  return [
+    toTablesText(toReceiptTables({ file: totals })),
+    ...[...left, ...cells, ...shown, ...more].map(toPrintableLine),
+  ]
 }

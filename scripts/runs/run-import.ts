@@ -38,7 +38,7 @@ export async function runImport(importing: Importing): Promise<void> {
         isStarted = true
         return attached
       },
-      follow: followImport,
+      follow: (following) => followImport({ ...following, show: order.show }),
       stopNote: 'everything that was sent is on record; run the same command again to resume',
     })
   } finally {

@@ -207,9 +207,9 @@ describe('a person at a terminal', () => {
     const wary = personWho(['n'])
     expect(await importAt(world, wary, order(file))).toBe(3)
     expect(stored(world, 'retentions')).toBe(3)
-    expect(wary.questions).toEqual(['Send the other 37 retentions? [y/N] '])
-    expect(wary.notes.join('\n')).toMatch(/row +state +sent +stored/)
-    expect(wary.notes.join('\n')).toContain('"test_mode":false')
+    expect(wary.questions).toEqual(['3 were sent; send the other 37 retentions? [y/N] '])
+    expect(wary.notes.join('\n')).toMatch(/Row \d+: done\n {2}supplier +sup_\d\n[^]*\n\+ id +\S+\n/)
+    expect(wary.notes.join('\n')).not.toContain('{')
 
     const sure = personWho(['y'])
     expect(await importAt(world, sure, order(file))).toBe(0)
