@@ -20,7 +20,7 @@ const row = (body: string, state: string, outcome: string | null = null) =>
 function fileTotals() {
   const totals = createControlTotals(kind)
   for (const body of bodies) {
-    const parsed = JSON.parse(body, (key, value: unknown, { source }: { source?: string } = {}) =>
+    const parsed = JSON.parse(body, (key, value: unknown, { source }: { source?: string }) =>
       key === 'total' ? JSON.rawJSON(source ?? '') : value,
     ) as Record<string, unknown>
     totals.add({ body: parsed, rows: 1 })
