@@ -120,6 +120,8 @@ export const manifestSchema = z.looseObject({
   missing: z.object({ rows: count, first: z.array(z.string()), files: z.array(fileSchema) }).exactOptional(),
   tables: z.array(tableSchema),
   dialect: dialectSchema.exactOptional(),
+  /** Only in a warehouse: records that it did not have, and records with a later `updated` than it had. */
+  changes: z.object({ new: count, changed: count }).exactOptional(),
   /**
    * Only in a warehouse: after a proven read of the whole list, or where a later one, published already, lacks records
    * that this publication brings.

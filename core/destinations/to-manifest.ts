@@ -1,7 +1,10 @@
 import type { Destination, Publication } from './destination.ts'
 import type { Manifest } from './manifest.ts'
 
-type Arrived = Pick<Manifest, 'tables' | 'rejected' | 'missing' | 'dialect' | 'deletes' | 'warnings'>
+type Arrived = Pick<
+  Manifest,
+  'tables' | 'rejected' | 'missing' | 'dialect' | 'changes' | 'deletes' | 'warnings'
+>
 
 /** The account of a publication, from what it was asked to publish and what arrived. */
 export function toManifest(options: {

@@ -74,6 +74,8 @@ export async function publishRead(
       mode,
       completeThrough,
       capped: manifest.capped,
+      new: manifest.changes?.new ?? null,
+      changed: manifest.changes?.changed ?? null,
       deleted: deletes?.marked ?? null,
       heldBack: deletes?.heldBack ?? 0,
       where: location,

@@ -17,6 +17,9 @@ export interface PublishedExport {
   completeThrough: string | null
   /** Whether `maxPages` ended the read before the list. */
   capped: boolean
+  /** Records that a warehouse did not have, and records that have changed there; null for files. */
+  new: number | null
+  changed: number | null
   /** Records marked as deleted; null where the destination marks none, or the read could not tell. */
   deleted: number | null
   /** Deletes that are not marked until a person allows them. */
@@ -146,6 +149,8 @@ interface ExportedItem {
   reasons: string[]
   warnings: string[]
   records: number | null
+  new: number | null
+  changed: number | null
   deleted: number | null
   completeThrough: string | null
   /** A folder, a file or a schema. */
@@ -175,6 +180,8 @@ function toItems(result: ResourceResult): ExportedItem[] {
     reasons,
     warnings: [],
     records: null,
+    new: null,
+    changed: null,
     deleted: null,
     completeThrough: null,
     where: null,

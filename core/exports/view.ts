@@ -51,9 +51,9 @@ export function toExportView(report: ExportReport): View {
   }
 }
 
-type Cells = Readonly<
-  Record<'resource' | 'to' | 'verdict' | 'records' | 'deleted' | 'where', string | number>
->
+const columns = ['resource', 'to', 'verdict', 'records', 'new', 'changed', 'deleted', 'where'] as const
+
+type Cells = Readonly<Record<(typeof columns)[number], string | number>>
 
 function toCells(result: ResourceResult): Cells[] {
   const { resource } = result
@@ -62,17 +62,21 @@ function toCells(result: ResourceResult): Cells[] {
     to,
     verdict,
     records: '',
+    new: '',
+    changed: '',
     deleted: '',
     where: '',
   })
   if ('error' in result) return [without('failed')]
   if ('stopped' in result) return [without('stopped')]
   return [
-    ...result.published.map(({ destination, verdict, records, deleted, where }) => ({
+    ...result.published.map(({ destination, verdict, records, deleted, where, ...counts }) => ({
       resource,
       to: destination,
       verdict,
       records,
+      new: counts.new ?? '',
+      changed: counts.changed ?? '',
       deleted: deleted ?? '',
       where,
     })),
@@ -84,8 +88,7 @@ function toCells(result: ResourceResult): Cells[] {
 /** Columns that are empty in every row are omitted. */
 function toTable(exports: readonly ResourceResult[]): Table {
   const rows = exports.flatMap(toCells)
-  const names = ['resource', 'to', 'verdict', 'records', 'deleted', 'where'] as const
-  const head = names.filter((name) => rows.some((row) => row[name] !== ''))
+  const head = columns.filter((name) => rows.some((row) => row[name] !== ''))
   return { title: '', head, rows: rows.map((row) => head.map((name) => row[name])) }
 }
 

@@ -21,6 +21,8 @@ export interface Merged {
   written: number
   /** Left as they are, because the warehouse has newer ones of the same records. */
   kept: number
+  /** Of the main table: records that the warehouse did not have, and those with a later `updated` than it had. */
+  counted?: { new: number; changed: number }
 }
 
 /**
@@ -39,6 +41,7 @@ export async function mergeRecords(merge: Merge): Promise<ReadonlyMap<string, Me
   merged.set(main.table.table.name, {
     written: await replaceRows(merge, main, source),
     kept: total - won.rows,
+    counted: { new: won.new, changed: won.changed },
   })
   if (won.rows < total) await seeAgain(merge, main)
   for (const child of children) {
@@ -70,7 +73,10 @@ const hasInstant = ({ table, types }: TablePlan, name: string) =>
   types.get(name)?.toLowerCase() === 'timestamp with time zone'
 
 /** How many records won, and whether their rows keep nothing of the old ones. */
-async function findWinners(merge: Merge, main: TablePlan): Promise<{ rows: number; isPlain: boolean }> {
+async function findWinners(
+  merge: Merge,
+  main: TablePlan,
+): Promise<{ rows: number; isPlain: boolean; new: number; changed: number }> {
   const { session, publication } = merge
   const read = instant(publication.facts.startedAt)
   const id = idOf(main)
@@ -83,19 +89,27 @@ async function findWinners(merge: Merge, main: TablePlan): Promise<{ rows: numbe
   await session.run(`create temporary table ${quote(winners)} as
     select ${valueOf(merge, main, main.table.table.key[0]!)} as id,
       greatest(t."_read_at", ${read}) as read_at,
-      case when t."_deleted_at" > ${read} then t."_deleted_at" end as deleted_at
+      case when t."_deleted_at" > ${read} then t."_deleted_at" end as deleted_at,
+      t.${id} is null as is_new, ${updated === undefined ? 'false' : `${updated} > t."updated"`} as is_changed
     from ${stagedName(main.table.table.name)} s
     left join ${inSchema(merge, main)} t on t.${id} = ${valueOf(merge, main, main.table.table.key[0]!)}
     where t.${id} is null or ${isNewer}`)
   const [counted] = await session.all(
     `select count(*) as rows, count(distinct id) as records,
-      count(case when read_at > ${read} or deleted_at is not null then 1 end) as special from ${quote(winners)}`,
+      count(case when read_at > ${read} or deleted_at is not null then 1 end) as special,
+      count(case when is_new then 1 end) as new_records, count(case when is_changed then 1 end) as changed_records
+    from ${quote(winners)}`,
   )
   if (counted?.['rows'] !== counted?.['records'])
     throw new PartsDamagedError(
       `The parts of ${main.table.table.name} hold a record more than once. Nothing was published; run the export again.`,
     )
-  return { rows: Number(counted?.['rows']), isPlain: counted?.['special'] === '0' }
+  return {
+    rows: Number(counted?.['rows']),
+    isPlain: counted?.['special'] === '0',
+    new: Number(counted?.['new_records']),
+    changed: Number(counted?.['changed_records']),
+  }
 }
 
 /**

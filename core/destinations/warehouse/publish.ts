@@ -186,6 +186,7 @@ function toWarehouseManifest(
   const { staged, merged, rejected } = done
   const { deletes, warnings } = done.found
   const { missing } = publication
+  const changes = merged.get(publication.tables[0]?.name ?? '')?.counted
   const tables = publication.tables.map((table) => {
     const { name } = table
     const { kept } = merged.get(name)!
@@ -206,6 +207,7 @@ function toWarehouseManifest(
       tables,
       rejected: { rows: rejected, files: [] },
       ...(missing && { missing: { rows: rowsOf(missing.parts), first: [...missing.first], files: [] } }),
+      ...(changes && { changes }),
       ...(deletes === undefined ? {} : { deletes }),
       ...(warnings.length > 0 ? { warnings } : {}),
     },

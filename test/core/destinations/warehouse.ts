@@ -229,6 +229,21 @@ export function describeWarehouse(
         ])
       })
 
+      test('counts new and changed records, and not those that it replaces as they were', async () => {
+        const first = await publish('first', [{ id: 'a' }, { id: 'b', updated: day(1) }], {
+          facts: readOn(1),
+        })
+        const second = await publish(
+          'second',
+          [{ id: 'a' }, { id: 'b', updated: day(2) }, { id: 'c' }, { id: 'd' }],
+          { facts: readOn(2) },
+        )
+        expect(first.manifest.changes).toEqual({ new: 2, changed: 0 })
+        expect(second.manifest.changes).toEqual({ new: 2, changed: 1 })
+        const late = await publish('late', [{ id: 'b', updated: day(1) }], { facts: readOn(1) })
+        expect(late.manifest.changes).toEqual({ new: 0, changed: 0 })
+      })
+
       test('refuses parts that hold a record twice', async () => {
         await publish('first', [{ id: 'a' }])
         await expect(

@@ -143,7 +143,7 @@ describe('an import that waits for a person', () => {
     expect((await sheetOf(result, 'results')).map(({ number }) => number)).toEqual(['1', '2', '3', '4', '5'])
     expect(JSON.parse(await readFile(result.files.report ?? '', 'utf8'))).toMatchObject({
       decisions: [{ about: 'approval', ...person }],
-      totals: { rows: 5, sums: { total: '17.50' } },
+      totals: { file: { rows: 5, sums: { total: '17.50' } } },
     })
   })
 

@@ -3,9 +3,9 @@ import { expect, test } from 'vitest'
 import { until } from '../export/world.ts'
 import {
   exportPlan,
-  exportReport,
+  closedExport,
   importPlan,
-  importResult,
+  closedRun,
   recoveryPlan,
   sendStep,
   snapshot,
@@ -37,7 +37,7 @@ const jobs: Record<
       openExport: () => exportPlan(),
       readSegment: () => ({ verdict: 'proven', records: 3, requests: 1, checkpoint: '1' }),
       publishExport: () => publication,
-      closeExport: () => exportReport(),
+      closeExport: () => closedExport(),
     },
   },
   publishRun: {
@@ -46,7 +46,7 @@ const jobs: Record<
     steps: {
       openPublish: () => ({ plan: exportPlan(), checkpoints: [{ resource: 'plans', checkpoint: '1' }] }),
       publishExport: () => publication,
-      closeExport: () => exportReport(),
+      closeExport: () => closedExport(),
     },
   },
   importFile: {
@@ -57,7 +57,7 @@ const jobs: Record<
       stageImport: () => staged,
       sendImport: () => sendStep(),
       auditImport: () => ({}),
-      closeImport: () => importResult(),
+      closeImport: () => closedRun(),
     },
   },
   recoverSubscriptions: {
@@ -67,7 +67,7 @@ const jobs: Record<
       openRecovery: () => recoveryPlan,
       snapshotRecovery: () => snapshot,
       sendRecovery: () => sendStep(),
-      closeRecovery: () => importResult(),
+      closeRecovery: () => closedRun(),
     },
   },
   watchSchedules: {

@@ -1,7 +1,7 @@
 import { heartbeat } from '@temporalio/activity'
 import { expect, test } from 'vitest'
 import type { SendInput } from '../../../core/changes/send/send-for.ts'
-import { gate, importPlan, importResult, sendStep, staged, startSteps } from './steps.ts'
+import { gate, importPlan, closedRun, sendStep, staged, startSteps } from './steps.ts'
 
 test(
   'the claims that a worker reported before it froze are kept when the run is paused meanwhile',
@@ -22,7 +22,7 @@ test(
         await thawed.promise
         throw new Error('too late')
       },
-      closeImport: () => importResult(),
+      closeImport: () => closedRun(),
     })
     const workflowId = `heartbeat-details-${process.pid}`
     const run = await client.workflow.start('importFile', { workflowId, taskQueue })

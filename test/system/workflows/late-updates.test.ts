@@ -5,7 +5,7 @@ import {
   countsOf,
   gate,
   importPlan,
-  importResult,
+  closedRun,
   recoveryPlan,
   sendStep,
   snapshot,
@@ -29,7 +29,7 @@ test('an update that arrives while an import reports is refused and changes noth
     sendImport: () => sendStep(),
     closeImport: async () => {
       await closing.promise
-      return importResult()
+      return closedRun()
     },
     resolveRow: (said: unknown) => resolved.push(said),
     noteDecision: () => undefined,
@@ -65,7 +65,7 @@ test('a row that is resolved while the last changes are sent is sent before the 
     },
     closeImport: () => {
       steps.push('close')
-      return importResult()
+      return closedRun()
     },
     resolveRow: async () => {
       await resolving.promise
@@ -94,7 +94,7 @@ test('a recovery refuses updates while it reports', async () => {
     sendRecovery: () => sendStep(),
     closeRecovery: async () => {
       await closing.promise
-      return importResult()
+      return closedRun()
     },
   })
   const run = await client.workflow.start('recoverSubscriptions', { workflowId: idOf('recovery'), taskQueue })
@@ -116,7 +116,7 @@ test('updates are answered after Request Cancellation, until the run reports', a
         nextAt: Date.now() + 3_600_000,
         counts: countsOf({ done: 2, unknown: 1 }),
       }),
-    closeRecovery: () => importResult(),
+    closeRecovery: () => closedRun(),
     noteDecision: (said: unknown) => told.push(said),
     resolveRow: (said: unknown) => told.push(said),
   })

@@ -99,8 +99,16 @@ const preview = {
   notResumed: {},
   toResume: 3,
 }
-export const snapshot = { candidates: 3, open: 3, canary: [], proven: true, reasons: [], preview }
-export const staged = { rows: 3, changes: 3, invalid: 0, open: 3, canary: [], totals: { sums: {} } }
+export const snapshot = { candidates: 3, open: 3, canary: [], proven: true, reasons: [], preview, tables: [] }
+export const staged = {
+  rows: 3,
+  changes: 3,
+  invalid: 0,
+  open: 3,
+  canary: [],
+  totals: { sums: {} },
+  tables: [],
+}
 
 export const sendStep = (step: object = {}) => ({
   ended: 'finished',
@@ -112,15 +120,20 @@ export const sendStep = (step: object = {}) => ({
   ...step,
 })
 
-export const importResult = (more: object = {}) => ({
-  run: importPlan.run,
-  summary: '3 of 3 done; proven',
-  verdict: 'proven',
-  reasons: [],
-  rows: {},
-  files: {},
-  counts: countsOf({ done: 3 }),
-  ...more,
+const view = { title: 'a run' }
+
+export const closedRun = (more: object = {}) => ({
+  view,
+  result: {
+    run: importPlan.run,
+    summary: '3 of 3 done; proven',
+    verdict: 'proven',
+    reasons: [],
+    rows: {},
+    files: {},
+    counts: countsOf({ done: 3 }),
+    ...more,
+  },
 })
 
 export const exportPlan = (more: object = {}) => ({
@@ -133,10 +146,13 @@ export const exportPlan = (more: object = {}) => ({
   ...more,
 })
 
-export const exportReport = (more: object = {}) => ({
-  run: 'export-steps',
-  summary: '1 of 1 proven complete, 3 records',
-  verdict: 'proven',
-  exports: [],
-  ...more,
+export const closedExport = (more: object = {}) => ({
+  view,
+  report: {
+    run: 'export-steps',
+    summary: '1 of 1 proven complete, 3 records',
+    verdict: 'proven',
+    exports: [],
+    ...more,
+  },
 })

@@ -3,7 +3,7 @@ import type { Client } from '@temporalio/client'
 import { expect, test } from 'vitest'
 import type { ExportReport, ResourceResult } from '../../../core/exports/report.ts'
 import { until } from '../export/world.ts'
-import { exportPlan, exportReport, startSteps, type Steps } from './steps.ts'
+import { exportPlan, closedExport, startSteps, type Steps } from './steps.ts'
 
 /** An activity that ends only when it is cancelled. */
 function hanging(begun: string[], name: string) {
@@ -29,7 +29,7 @@ const publication = {
 
 /** Gives what was closed as the report. */
 const closeExport = ({ results }: { results: ResourceResult[] }) =>
-  exportReport({ verdict: 'stopped', exports: results })
+  closedExport({ verdict: 'stopped', exports: results })
 
 const readSegment = () => ({ verdict: 'proven', records: 3, requests: 1, checkpoint: '1' })
 
