@@ -96,6 +96,14 @@ export function judgeRecovery({
       findings.push(`${key} is called ${outcome} (${error}) and was resumed ${times} times`)
   }
   if (new Set(rows.map(({ key }) => key)).size !== rows.length) findings.push('a subscription has two rows')
+  // What was resumed, or was to be, and needs a person now is never only reported.
+  if (verdict === 'proven')
+    for (const { key, state, outcome, sends, breakerKey } of rows)
+      if (
+        state === 'parked' &&
+        (sends > 0 || (breakerKey === 'gateway_issue' && outcome !== 'attemptsUsedUp'))
+      )
+        findings.push(`proven, and ${key} is parked: ${outcome}`)
   const open = counts.unknown + counts.parked + counts.staged + counts.notTried
   if (verdict === 'proven' && counts.unknown + counts.staged > 0)
     findings.push(`proven, and ${open} are open`)
