@@ -112,7 +112,12 @@ test('a refused mapping, locale or column of ids is told without what it holds',
 })
 
 test('an error of the service is told without its words, and without an id that came from a file', () => {
-  const failure = { method: 'PATCH', path: `/contacts/${email}/`, status: 400, messages: [`${email} is taken.`] }
+  const failure = {
+    method: 'PATCH',
+    path: `/contacts/${email}/`,
+    status: 400,
+    messages: [`${email} is taken.`],
+  }
   for (const error of [
     new Refused({ ...failure, byService: true }),
     new UnexpectedReply({ ...failure, problem: 'notJson', why: 'a body that is not JSON' }),
