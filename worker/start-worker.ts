@@ -271,7 +271,7 @@ const toLockCheck = ({ lock, dataDir }: { lock: WorkerLock; dataDir: string }) =
 
 async function toDiskCheck(dataDir: string) {
   const free = await freeBytes(dataDir)
-  const message = `${Math.floor(free / 1e6)} MB free on the disk of ${dataDir}`
+  const message = `${Math.floor(free / 1e6)} MB are free on the disk of ${dataDir}`
   return free < leastFreeBytes
     ? { ok: false, message: `only ${message}: free some space` }
     : { ok: true, message }

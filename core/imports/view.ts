@@ -79,7 +79,7 @@ function toProblems({ reasons, ended, rows, counts, audit }: FullReport): Proble
     ...(ended?.why === undefined ? [] : [{ text: `The run ended early: ${ended.why}.` }]),
     ...reasons.map((reason) => ({ text: `Not proven: ${reason}.` })),
     ...open.map((place) => ({
-      text: `${counts[place]} ${countLabels[place]}: rows ${listRows(rows[place] ?? [], counts[place])}.`,
+      text: `${counts[place]} ${countLabels[place]}: ${counts[place] === 1 ? 'row' : 'rows'} ${listRows(rows[place] ?? [], counts[place])}.`,
     })),
     ...(audit === null || audit.first.length === 0
       ? []

@@ -190,7 +190,7 @@ function toNeeds({
 }
 
 const whyUsedUp = ({ attempts }: RecoveryPlan) =>
-  `fell back each time and have used up their attempts (${attempts}, counted over all runs): find the cause in the service; only a higher --attempts resumes them again`
+  `fell back after every resume and used up their attempts (${attempts} across all runs): find the cause in the service; only a higher --attempts resumes them again`
 
 /** Each run takes its own snapshot, so the same input continues; a list that was not read completely needs more pages. */
 function toContinueWith({

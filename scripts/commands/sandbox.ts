@@ -59,7 +59,7 @@ async function serve({ options, terminal }: { options: SandboxOptions; terminal:
     document: { url, port, token, workspace },
     text: `BILLING_BASE_URL=${url}\nBILLING_TOKEN=${token}\nBILLING_WORKSPACE=${workspace}`,
   })
-  terminal.note('The sandbox runs until Ctrl-C. Give the connector these settings, in .env for example.')
+  terminal.note('The sandbox runs until Ctrl-C. Use these settings for the connector, for example in .env.')
   await interrupted
   await sandbox.close()
 }

@@ -34,7 +34,7 @@ export function configure(command: Command, terminal: Terminal): void {
       if (warehouse !== undefined) return verifyTables({ path, terminal, warehouse, schema })
       if (schema !== undefined) throw new UsageError('--schema is for --warehouse postgres.')
       const { manifest, problems } = await verifyExport(path)
-      tell({ terminal, manifest, problems, path, document: {}, where: 'is whole' })
+      tell({ terminal, manifest, problems, path, document: {}, where: 'matches its manifest' })
     })
   addExamples(command, 'run', {
     'verify data/exports/customers/latest': 'hashes, counts and columns of the newest export',
@@ -77,7 +77,7 @@ function toWords({ tables, where }: VerifiedWarehouse): string {
     const others = newer === 0 ? '' : `, ${newer} by other runs`
     return `${name} ${compared} ${compared === 1 ? 'row' : 'rows'} compared${others}`
   })
-  return `is whole, and ${where} holds the same (${counts.join('; ')})`
+  return `matches its manifest, and ${where} has the same rows (${counts.join('; ')})`
 }
 
 function tell(options: {

@@ -12,7 +12,7 @@ import { startImport } from '../runs/run-import.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 /** More than go without a canary. */
-const goodRows = 24
+const validRows = 24
 const post = 'POST /retentions/'
 
 /** Ready to be sent: the file is checked and in the data folder, so that its run has a name. */
@@ -39,13 +39,13 @@ export async function prepareDemoImport({ settings, terminal }: { settings: Sett
     local: true,
     detach: false,
   }
-  terminal.note(`An import of ${file}, in which three rows are bad:`)
+  terminal.note(`Importing ${file}, which has three invalid rows:`)
   const handed = await handIn({ settings, order })
   await previewImport({ settings, order, handed, terminal })
   return { first, order, handed }
 }
 
-/** Imports it while a reply and a request are lost; true where the run proved itself, and the service agrees. */
+/** Imports it while a reply and a request are lost; true if the run is proven and the sandbox agrees. */
 export async function runDemoImport({
   demo: { first, order, handed },
   sandbox,
@@ -59,12 +59,12 @@ export async function runDemoImport({
   settings: Settings
   terminal: Terminal
 }): Promise<boolean> {
-  // Other clients go on making retentions, but none deletes ours.
+  // Other clients keep creating retentions, but none deletes ours.
   sandbox.control.setDrift({ drift: { retentions: { perSecond: { inserts: 10, updates: 10 } } } })
   sandbox.control.addFault({ fault: { kind: 'reset', effect: 'done', on: post, requests: [8] } })
   sandbox.control.addFault({ fault: { kind: 'reset', effect: 'none', on: post, requests: [12] } })
   terminal.note(
-    'Two connections break: one after the service made the retention, one before. Both look the same from here.',
+    'Two connections break: one after the service created the retention, one before. To the client, both look the same.',
   )
   const { handle } = await startImport({ settings, terminal, order, session, handed })
   const stopNote = 'everything that was sent is on record'
@@ -73,23 +73,23 @@ export async function runDemoImport({
   const times = timesOf(sandbox, first)
   const once = times.filter((count) => count === 1).length
   terminal.note(
-    `The stand-in service itself holds ${once} of the ${goodRows} good rows once, and ${times.length - once} otherwise.`,
+    `The sandbox has ${once} of the ${validRows} valid rows exactly once, and ${times.length - once} not once.`,
   )
-  return verdict === 'proven' && once === goodRows
+  return verdict === 'proven' && once === validRows
 }
 
 function toCsv(first: number): string {
   const header = 'supplier,document,number,date,total,lines.1.name,lines.1.amount,lines.1.quantity'
   const row = (index: number, date = `2026-03-${String(1 + index).padStart(2, '0')}`) =>
     `sup_${index % 5},${index % 3 === 0 ? 8 : 7},${first + index},${date},${100 + index}.50,Honorarios,${100 + index}.50,1`
-  const good = Array.from({ length: goodRows }, (_, index) => row(index))
-  const bad = [row(goodRows, '2026-02-30'), row(goodRows + 1), row(goodRows + 1)]
+  const good = Array.from({ length: validRows }, (_, index) => row(index))
+  const bad = [row(validRows, '2026-02-30'), row(validRows + 1), row(validRows + 1)]
   return [header, ...good, ...bad, ''].join('\n')
 }
 
 /** How often the service has each of the good rows. */
 function timesOf(sandbox: Sandbox, first: number): number[] {
-  const times = Array.from({ length: goodRows }, () => 0)
+  const times = Array.from({ length: validRows }, () => 0)
   for (const text of sandbox.control.records({ resource: 'retentions' })) {
     const { number } = JSON.parse(text) as { number: number }
     const index = number - first

@@ -41,7 +41,7 @@ export async function runDemoRecovery({
   sandbox.control.addFault({ fault: { kind: 'fallBack', on: resume, ids: hopeless } })
   sandbox.control.addFault({ fault: { kind: 'reset', effect: 'done', on: resume, requests: [9] } })
   terminal.note(
-    `A payment gateway failed: ${broken} more subscriptions need attention. It works again, but for ${stuck} cards. A recovery resumes them:`,
+    `A payment gateway failed, so ${broken} more subscriptions need attention. It works again, except for ${stuck} cards. A recovery resumes them:`,
   )
   const { handle } = await startRecovery({ settings, session, run, input: demoRecovery })
   const stopNote = 'nothing more is resumed'
@@ -49,7 +49,7 @@ export async function runDemoRecovery({
   const { outcomes, counts } = await followRecovery({ session, handle, terminal, settings })
   const active = ids.filter((id) => statusOf(sandbox, id) === 'active').length
   terminal.note(
-    `The stand-in service itself holds ${active} of the ${broken} as active, and ${broken - active} in need of attention.`,
+    `In the sandbox, ${active} of the ${broken} are active, and ${broken - active} still need attention.`,
   )
   return active === broken - stuck && outcomes['attemptsUsedUp'] === stuck && counts.unknown === 0
 }

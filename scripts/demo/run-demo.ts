@@ -25,7 +25,9 @@ export async function runDemo({ terminal, keep }: { terminal: Terminal; keep: bo
   const counts = { customers: 5_000, subscriptions: 2_000, plans: 60, retentions: 1_000 }
   const drift = { customers: listDrift, subscriptions: listDrift, retentions: listDrift }
   const sandbox = await createSandbox({ token, workspace, counts, drift })
-  terminal.note(`A sandbox for the billing service runs at ${sandbox.url} and keeps changing its records.`)
+  terminal.note(
+    `A sandbox of the billing service is running at ${sandbox.url} and keeps changing its records.`,
+  )
   const settings = demoSettings(sandbox.url)
   await using closing = new AsyncDisposableStack()
   closing.defer(() => sandbox.close())

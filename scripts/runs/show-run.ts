@@ -141,7 +141,10 @@ function toState(counts: Partial<ReportCounts>, rate: (count: number) => number)
   // Before the first change has ended there is no rate.
   const pace =
     perSecond > 0
-      ? [`${perSecond.toFixed(1)} a second`, `${formatDuration(((total - ended) / perSecond) * 1000)} left`]
+      ? [
+          `${perSecond.toFixed(1)} a second`,
+          ...(ended < total ? [`${formatDuration(((total - ended) / perSecond) * 1000)} left`] : []),
+        ]
       : []
   const others = Object.entries({ rejected, parked, unknown }).filter(([, count]) => count > 0)
   const note = [...pace, ...others.map(([name, count]) => `${count} ${name}`)].join(', ')

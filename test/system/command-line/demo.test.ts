@@ -44,8 +44,8 @@ test('the demo exports, imports and recovers while records move and connections 
   // Only the cards that fail again and again are left.
   expect(told.recovery.outcomes).toMatchObject({ attemptsUsedUp: 3 })
   expect(told.recovery.outcomes['recovered']).toBeGreaterThanOrEqual(57)
-  expect(told.recovery.needsPerson).toEqual([expect.stringMatching(/^3 fell back each time/)])
-  expect(stderr).toContain('holds 57 of the 60 as active, and 3 in need of attention')
-  expect(stderr).toContain('holds 24 of the 24 good rows once, and 0 otherwise')
+  expect(told.recovery.needsPerson).toEqual([expect.stringMatching(/^3 fell back after every resume/)])
+  expect(stderr).toContain('57 of the 60 are active, and 3 still need attention')
+  expect(stderr).toContain('has 24 of the 24 valid rows exactly once, and 0 not once')
   expect(JSON.parse(await readFile(told.import.files.report, 'utf8'))).toMatchObject({ verdict: 'proven' })
 })

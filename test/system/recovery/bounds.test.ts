@@ -66,9 +66,7 @@ describe('the canary of each reason', () => {
     fallBack({ to: 0 })
     const again = await (await start({ ...quick, canary: 4, attempts: 1 })).result()
     expect(again.byReason['biller_issue']).toEqual({ recovered: 26, attemptsUsedUp: 4 })
-    expect(again.needsPerson).toContainEqual(
-      expect.stringMatching(/^4 .*attempts \(1, counted over all runs\)/),
-    )
+    expect(again.needsPerson).toContainEqual(expect.stringMatching(/^4 .*attempts \(1 across all runs\)/))
     expect(resumed()).toHaveLength(bad.length)
   })
 })
