@@ -81,7 +81,7 @@ test(
 )
 
 test(
-  'an operator pauses an export in the middle, nothing is asked meanwhile, and it is proven',
+  'an operator pauses an export in the middle, nothing is asked in the meantime, and it is proven',
   patient,
   async () => {
     const { world, client } = console

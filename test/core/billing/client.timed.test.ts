@@ -559,7 +559,7 @@ describe('the bounds', () => {
   })
 })
 
-it('every try is told to the observer', async () => {
+it('the observer is called for every try', async () => {
   await using service = await startTinyService(html(502), page())
   const tries: Try[] = []
   await quickBilling({ baseUrl: service.baseUrl, onRequest: (tried) => tries.push(tried) }).list(firstPage)

@@ -32,7 +32,7 @@ it.each([
   ['opening brackets', '<'],
   ['styles without an end', '<style'],
   ['scripts without an end', '<script>'],
-])('a page of %s is read in a moment, for everything else waits meanwhile', (_, piece) => {
+])('a page of %s is read in a moment, for everything else waits in the meantime', (_, piece) => {
   const page = `<html>${piece.repeat((8 * 1024 * 1024) / piece.length)}`
   const before = process.threadCpuUsage().user
   toMessages(page)

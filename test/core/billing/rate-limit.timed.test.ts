@@ -138,7 +138,7 @@ describe('the rate limit, on a faked clock', () => {
     expect(await during(1000)).toBeGreaterThan(93)
   })
 
-  it('gives the signal’s own reason to who stops waiting, and goes on with the others', async () => {
+  it('a caller that stops waiting gets the signal’s own reason, and the others continue', async () => {
     const limiter = new RateLimiter({ share: { requestsPerSecond: 1 }, concurrency: 9 })
     const { ask, names } = admitter(limiter)
     const stop = new AbortController()

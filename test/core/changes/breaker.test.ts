@@ -42,7 +42,7 @@ test('429, lost replies and what was never sent are no failures', () => {
   expect(breaker.isOpen).toBe(false)
 })
 
-test('opens on ten server errors in a row, and an answer between them starts the count anew', () => {
+test('opens on ten server errors in a row; an answer between them resets the count', () => {
   const breaker = start()
   feed(breaker, 'xxxxxxxxxs')
   feed(breaker, 'xxxxxxxxx')

@@ -44,7 +44,7 @@ test('an open lane does not hold up another one', async () => {
   expect(await send()).toMatchObject({ ended: 'breaker', failed: 10, done: 10 })
 })
 
-test('one change is tried after 1, 2 and 4 minutes; when one succeeds the rest goes on', async () => {
+test('one change is tried after 1, 2 and 4 minutes; when one succeeds, the others continue', async () => {
   const { engine, clock, send } = await startSends()
   const rows = refusedFrom(1, retentionRows(60)).map((row) =>
     row.row < 12 || row.row === 13 ? row : { ...row, body: retentionRows(60)[row.row - 1]?.body ?? row.body },

@@ -159,7 +159,7 @@ test.each([addon, retention])(
   },
 )
 
-test('a run whose rows another has taken over is unproven, because it does not know what became of them', async () => {
+test('a run whose rows another has taken over is unproven, because it does not know their outcome', async () => {
   const engine = await startEngine({ kind: addon, sandbox: await startSandbox() })
   const { ledger, run } = engine
   await engine.stage(addonRows(3))

@@ -22,7 +22,7 @@ async function restoredRun({ listed, blind = false }: { listed: number; blind?: 
   return { finish }
 }
 
-test('restored retentions that are absent are sent once, because the look-up finds a record that the list shows', async () => {
+test('restored retentions that are absent are sent once, because the lookup finds a record that the list shows', async () => {
   const { posts, rows } = await (await restoredRun({ listed: 3 })).finish()
   expect(posts).toBe(6)
   expect(rows.map(({ state }) => state)).toEqual(Array.from({ length: 6 }, () => 'done'))

@@ -19,7 +19,7 @@ test('a sender whose folder is no longer its own sends nothing more, and the run
   expect((await engine.rows()).map(({ state }) => state)).toEqual(['done', 'staged', 'staged', 'staged'])
 })
 
-test('a sender that lost its folder while it wrote the claim does not send it; the next one checks what became of it', async () => {
+test('a sender that lost its folder while it wrote the claim does not send it; the next one looks up its outcome', async () => {
   const sandbox = await startSandbox()
   let checks = 0
   const engine = await startEngine({ kind, sandbox, isHeld: () => ++checks < 2, limits: { inFlight: 1 } })

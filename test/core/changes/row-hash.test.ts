@@ -74,7 +74,7 @@ test('a row that an older version has done is known again when its file was save
   expect(result).toMatchObject({ staged: 0, held: [{ row: 1, by: { run: 'old', state: 'done' } }] })
 })
 
-test('rows of an older version that are one row now all stay, and the first goes on to hold the key', async () => {
+test('rows of an older version that are now the same row are all kept, and the first still holds the key', async () => {
   const body = (amount: string) => JSON.stringify(addon({ amount: raw(amount) }))
   const amounts = ['10', '10.0', '10.00', '10.000', '1e1']
   const changes = amounts.map((amount, index) => ({ row: index + 1, key: amount, body: body(amount) }))

@@ -80,7 +80,7 @@ test('no more are on their way at once than the bound says', async () => {
   expect(Math.max(...atOnce)).toBe(2)
 })
 
-test('what the service refuses is rejected with its words; the others go on', async () => {
+test('what the service refuses is rejected with its words; the others continue', async () => {
   const sandbox = await startSandbox()
   const engine = await startEngine({ kind: retentions, sandbox, limits: { inFlight: 1 } })
   const rows = retentionRows(3)
@@ -161,7 +161,7 @@ test('a gateway that answers every request with its own page opens the breaker, 
   expect(await engine.send()).toMatchObject({ ended: 'breaker', failed: 0, unknown: 10 })
 })
 
-test('what was never sent stays to be sent: 429 goes on by itself', async () => {
+test('a change that was never sent stays staged, and sending continues by itself after a 429', async () => {
   const sandbox = await startSandbox({
     faults: [{ kind: 'throttle', perSecond: 10, burst: 2, retryAfter: 'none' }],
   })
@@ -390,7 +390,7 @@ test('a create that is answered without an id is looked up, or left to a person'
   expect((await parked.rows()).map(({ state }) => state)).toEqual(['done', 'parked', 'done'])
 })
 
-test('an answer that shows other values than were sent is told, and proves nothing', async () => {
+test('an answer with other values than were sent is reported and proves nothing', async () => {
   const on = 'PATCH /contacts/{id}/'
   const sandbox = await startSandbox({
     counts: { customers: 5 },

@@ -46,14 +46,14 @@ async function resumeLate({ lateLooks, meanwhile }: { lateLooks: number; meanwhi
   return { checks, resumed: resumed.length, row: (await rows())[0] }
 }
 
-test('a resume that was held up after its look is looked at again, and not sent where it was cancelled meanwhile', async () => {
+test('a resume that is delayed after its check is checked again, and not sent if it was cancelled in the meantime', async () => {
   const { checks, resumed, row } = await resumeLate({ lateLooks: 1, meanwhile: { status: 'cancelled' } })
   expect(resumed).toBe(0)
   expect(row).toMatchObject({ state: 'dropped', outcome: 'gone', sends: 0 })
   expect(checks).toBe(1)
 })
 
-test('a resume whose turn always comes late is sent after its third look', async () => {
+test('a resume that is always delayed is sent after its third check', async () => {
   const { checks, resumed, row } = await resumeLate({ lateLooks: Infinity, meanwhile: {} })
   expect({ checks, resumed }).toEqual({ checks: 3, resumed: 1 })
   expect(row).toMatchObject({ state: 'unknown', outcome: 'resumed', sends: 1 })

@@ -70,7 +70,7 @@ describe('what an ended run has read', () => {
     expect(await goesOn(dataDir, { plan: { run: 'export-3' } })).toBe(true)
   })
 
-  test('is read anew where the read began more than an hour ago, however late it last wrote', async () => {
+  test('is read from the start where the read began more than an hour ago, however late it last wrote', async () => {
     const old = await createFolder({}, { startedAt: Date.now() - 61 * minute })
     expect(await goesOn(old.dataDir)).toBe(false)
     const young = await createFolder({}, { startedAt: Date.now() - 59 * minute })
@@ -86,7 +86,7 @@ describe('what an ended run has read', () => {
     expect(await goesOn(young.dataDir, again)).toBe(true)
   })
 
-  test('is read anew by a scheduled run where the read began before its slot', async () => {
+  test('is read from the start by a scheduled run where the read began before its slot', async () => {
     const scheduledFor = (at: number) => ({ plan: { scheduledFor: new Date(at).toISOString() } })
     const { dataDir } = await createFolder({}, { startedAt: Date.now() - 10 * minute })
     expect(await goesOn(dataDir, scheduledFor(Date.now() - 9 * minute))).toBe(false)
@@ -94,13 +94,13 @@ describe('what an ended run has read', () => {
     expect(await goesOn(dataDir, { plan: { ...plan, run: 'export-3' } })).toBe(true)
   })
 
-  test('is read anew where it was hashed with another key', async () => {
+  test('is read from the start where it was hashed with another key', async () => {
     const { dataDir } = await createFolder(hashed)
     expect(await goesOn(dataDir, { plan: hashed, hashKey: 'another' })).toBe(false)
     expect(await goesOn(dataDir, { plan: { ...hashed, run: 'export-3' } })).toBe(true)
   })
 
-  test('is read anew after it was published, and where it turned out to be damaged', async () => {
+  test('is read from the start after it was published, and where it turned out to be damaged', async () => {
     const published = await createFolder()
     await markPublished(published.folder, { destination: 'csv', asked: ['csv', 'postgres'] })
     expect(await goesOn(published.dataDir)).toBe(false)
@@ -118,12 +118,12 @@ describe('what an ended run has read', () => {
   })
 })
 
-test('a read whose worker comes back with another hash key begins anew, instead of mixing two kinds of hashes', async () => {
+test('a read whose worker comes back with another hash key starts over, instead of mixing two kinds of hashes', async () => {
   const { dataDir } = await createFolder(hashed)
   expect(await goesOn(dataDir, { plan: { ...hashed, run: 'export-1' }, hashKey: 'another' })).toBe(false)
 })
 
-test('parts are of the tables that the version which read them laid out; another one reads the list anew', async () => {
+test('parts are of the tables that the version which read them laid out; another one reads the list from the start', async () => {
   const { dataDir, folder } = await createFolder()
   const path = join(folder, 'read.json')
   const note = JSON.parse(await readFile(path, 'utf8')) as { fingerprint: string; tables: Table[] }

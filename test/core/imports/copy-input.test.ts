@@ -21,14 +21,14 @@ const copy = (mapping: object, file = 'rows.csv') =>
   copyInput({ files: { file: join(world, file), mapping }, to: join(world, 'run/input') })
 
 test.each(['../../..', '/etc/x', '..', 'a/b', 'a\0b', '', 'x'.repeat(3_000)])(
-  'a look-up for the field %j is refused before anything is copied',
+  'a lookup for the field %j is refused before anything is copied',
   (field) => {
     expect(() => parseMapping({ lookups: { [field]: 'suppliers.csv' } })).toThrow(/not the name of a field/)
   },
 )
 
 test.each(['supplier', ' Supplier ', 'lines.2.name', 'line.amount', 'next_billing'])(
-  'a look-up for the field %j is taken',
+  'a lookup for the field %j is taken',
   (field) => {
     expect(parseMapping({ lookups: { [field]: 'suppliers.csv' } }).lookups).toEqual({
       [field]: 'suppliers.csv',
@@ -36,7 +36,7 @@ test.each(['supplier', ' Supplier ', 'lines.2.name', 'line.amount', 'next_billin
   },
 )
 
-test('the name of a field decides nothing about where its look-up is copied to', async () => {
+test('the name of a field decides nothing about where its lookup is copied to', async () => {
   const lookups = { '../../..': join(world, 'suppliers.csv'), supplier: join(world, 'suppliers.csv') }
   const { all } = await copy({ lookups })
   expect(all).toEqual(['file/rows.csv', 'mapping.json', 'lookups/1/suppliers.csv', 'lookups/2/suppliers.csv'])
@@ -61,7 +61,7 @@ test('what was copied before is never overwritten', async () => {
   await expect(copy({})).rejects.toMatchObject({ code: 'EEXIST' })
 })
 
-test('a message about a copied look-up names the file as its owner knows it', async () => {
+test('a message about a copied lookup names the file as its owner knows it', async () => {
   const copied = await copy({ lookups: { supplier: join(world, 'suppliers.csv') } })
   const { lookups } = await readMapping(join(world, 'run/input', copied.mapping))
   const lookup = await readLookup(lookups!['supplier']!)

@@ -153,8 +153,8 @@ describe('no file holds the event loop', () => {
   })
 })
 
-describe('what an import is told by files of its own is bounded', () => {
-  test('a look-up file of more than 10 MB or 100,000 rows is refused with a sentence', async () => {
+describe('the files of an import are limited in size', () => {
+  test('a lookup file of more than 10 MB or 100,000 rows is refused with a sentence', async () => {
     const path = await fileOf(rows(1, () => retention(1, {})))
     const suppliers = await fileOf('', 'suppliers.csv')
     const mapping = { lookups: { supplier: suppliers } }

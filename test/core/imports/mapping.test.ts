@@ -116,7 +116,7 @@ describe('a constant', () => {
   })
 })
 
-describe('a look-up', () => {
+describe('a lookup', () => {
   const header = 'RUT;document;number;date;lines.1.name\n'
   const rows = ['76123456-k;7;1', '76.123.456-K;7;2', '9.999.999-9;7;3', '9.999.999-9;7;4', 'otro;7;5']
   const text = header + rows.map((row) => `${row};2026-03-25;x\n`).join('')
@@ -167,7 +167,7 @@ describe('a look-up', () => {
 })
 
 describe('a stored mapping', () => {
-  test('finds its look-ups beside it, and what is said on the command line takes precedence', async () => {
+  test('finds its lookup files beside it, and options of the command line take precedence', async () => {
     const folder = await temporaryFolder()
     const path = join(folder, 'mapping.json')
     await writeFile(

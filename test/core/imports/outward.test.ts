@@ -72,7 +72,7 @@ test.each(cases)(
   },
 )
 
-test('a refused look-up names the row, and neither the tax id that was not found nor one that is near', async () => {
+test('a refused lookup names the row, and neither the tax id that was not found nor one that is near', async () => {
   const path = await fileOf(`${retention}\n76.123.456-7,7,1,2026-03-01,x\n`)
   const suppliers = join(dirname(path), 'suppliers.csv')
   await writeFile(suppliers, 'theirs,ours\n76.123.457-7,sup_1\n')
@@ -89,7 +89,7 @@ test('a refused look-up names the row, and neither the tax id that was not found
   expect(clash.outside).not.toMatch(/76.123|sup_/)
 })
 
-test('a refused mapping, locale or column of ids is told without what it holds', async () => {
+test('a refused mapping, locale or column of ids is reported without its contents', async () => {
   const mapping = await fileOf(JSON.stringify({ columns: { [email]: 5 }, [phone]: 1 }), 'mapping.json')
   const wrong = await refusalOf(() => readMapping(mapping))
   expect(wrong.inside).toContain(email)
@@ -111,7 +111,7 @@ test('a refused mapping, locale or column of ids is told without what it holds',
   expect(column.outside).not.toContain(email)
 })
 
-test('an error of the service is told without its words, and without an id that came from a file', () => {
+test('an error of the service is reported without its messages, and without an id that came from a file', () => {
   const failure = {
     method: 'PATCH',
     path: `/contacts/${email}/`,

@@ -31,7 +31,7 @@ async function write(options: {
 }
 
 describe('results', () => {
-  test('are the file’s own rows, to the byte in its own dialect, with what became of them', async () => {
+  test('are the file’s own rows, byte for byte in its own dialect, with their outcomes', async () => {
     const text = 'name;unit_label\r\n"Año; ""uno""";mes\r\n\r\nDos€;a\r\nTres;b\r\n'
     const path = await fileOf(createEncoder('windows-1252')(text))
     const results = [
@@ -48,7 +48,7 @@ describe('results', () => {
     )
   })
 
-  test('that were rejected can be mended and imported again, and again', async () => {
+  test('that were rejected can be fixed and imported again, repeatedly', async () => {
     const path = await fileOf('\ufeffname;unit_label\na;x\nb;y\nc;z\n')
     const rejected = result(3, 'rejected', { error: 'unit_label: no' })
     const first = await write({ path, sheet: 'rejected', results: [result(2, 'done'), rejected] })
@@ -133,7 +133,7 @@ test('no cell of a sheet runs as a formula, and a sheet that is imported again m
   )
 })
 
-test('a number, a look-up and a key that a guard stood before are read as without it', async () => {
+test('a number, a lookup and a key that a guard stood before are read as without it', async () => {
   const path = await fileOf("name,description,currency,amount\n=a,-b,CLP,'-1\n=c,d,CLP,-1.234.567,50\n")
   expect(await problemsOf({ kind: 'addons', path, mapping: { decimal: ',' } })).not.toEqual([])
   const other = await fileOf('name;description;currency;amount\n=a;-b;CLP;+1.234.567,50\n')

@@ -320,7 +320,7 @@ test.each([
   expect(formatOf(id, new Map(code === undefined ? [] : [[id, code]]))).toBe(format)
 })
 
-test('a look-up in a workbook is read like one in CSV', async () => {
+test('a lookup in a workbook is read like one in CSV', async () => {
   const path = await fileOf('RUT;document;number;date;lines.1.name\n76123456-7;7;1;2026-03-25;x\n')
   const suppliers = await fileOf(xlsxOf([{ rows: [['76.123.456-7', 'sup_1']], hidden: [1] }]), 'rut.xlsx')
   const mapping = { columns: { RUT: 'supplier' }, lookups: { supplier: suppliers } }

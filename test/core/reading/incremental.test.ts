@@ -42,7 +42,7 @@ describe('reading what was updated since', () => {
     expect(outcome.requests).toBeLessThan(20)
   })
 
-  test('misses nothing whose update did not change meanwhile, however many others move to the top', async () => {
+  test('misses nothing whose update did not change in the meantime, however many others move to the top', async () => {
     for (let seed = 1; seed <= 20; seed++) {
       const random = createRandom(seed)
       const list = createList(3000)

@@ -115,7 +115,7 @@ describe('documents by id', () => {
     expect(asked.filter((id) => id === '501')).toHaveLength(3)
   })
 
-  test('wait for a service that is away, and go on behind what was settled', async () => {
+  test('wait for a service that is away, and continue behind what was settled', async () => {
     let isAway = true
     const moody = (id: string) => () => (isAway ? away(id) : { id: Number(id) })
     const answers = Object.fromEntries(tenIds.slice(4).map((id) => [id, moody(id)]))

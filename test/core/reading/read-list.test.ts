@@ -440,7 +440,7 @@ describe('requests that are lost', () => {
     expect(new Set(ids).size).toBe(ids.length)
   })
 
-  test('a service that is away ends the read with its error, and the last state goes on', async () => {
+  test('an unreachable service ends the read with its error, and the read resumes from the last state', async () => {
     const list = listOf({ size: 2000 })
     let away = false
     const fetchPage = serving(list, (_, page) => {
@@ -512,7 +512,7 @@ describe('leaving the loop', () => {
     expect(unhandled).toEqual([])
   })
 
-  test('a state is small, and goes on after it was JSON', async () => {
+  test('a state is small, and a read resumes from it after it was JSON', async () => {
     const list = listOf({ size: 3000, ties: 0.6, shuffledTies: true })
     const read = readList({ ...options, fetchPage: list.fetchPage })
     let longest = 0

@@ -72,7 +72,7 @@ test.each<[string, number, Partial<KeyHistory>, number]>([
   expect(becomes(since, { attempts: 2, ...past })).toEqual({ attempts, outcome: undefined, words: undefined })
 })
 
-test('a service that charges slowly is not asked for ever: what falls after each look uses up its attempts', () => {
+test('a service that charges slowly is not tried endlessly: a subscription that falls back after each lookup uses up its attempts', () => {
   const past = { attempts: 3, lastSentAt: now - 24 * hourMs, answer: lasted }
   expect(becomes(-22, past)).toMatchObject({
     outcome: 'attemptsUsedUp',

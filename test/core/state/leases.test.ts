@@ -32,7 +32,7 @@ test('takes over from an owner that is closed, and asks about that owner', async
   await state.close()
 })
 
-test('a start of the same workflow id anew is another owner', async () => {
+test('a new start of the same workflow id is another owner', async () => {
   const state = await openState({ folder: await temporaryFolder() })
   await state.leases.take({ name, owner: a, isClosed: never })
   const again = { ...a, runId: 'another start' }

@@ -110,7 +110,7 @@ describe('the binary of the dev server', () => {
     expect(module).toContain(`require github.com/temporalio/cli v${cliVersion}\n`)
   })
 
-  it('is not half there when a build fails, and the reason is told', async () => {
+  it('is not left incomplete when a build fails, and the reason is reported', async () => {
     const go = program('go-that-fails', 'go')
     writeFileSync(
       go,

@@ -8,7 +8,7 @@ import { runProgram } from './run-program.ts'
 const start = (...words: string[]) =>
   runProgram({ program: 'scripts/connector.ts', words: ['sandbox', ...words] })
 
-it('serves a list to whoever has the settings that it prints, until Ctrl-C', async () => {
+it('the sandbox serves a list to clients with the settings that it prints, until Ctrl-C', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sandbox-'))
   writeFileSync(join(folder, 'options.json'), JSON.stringify({ counts: { plans: 7 }, token: 'mine' }))
   const { child, ended, says, texts } = start('--options', join(folder, 'options.json'))

@@ -163,7 +163,7 @@ describe('verify', () => {
     expect(await failureOf(workplace.folder, ...words)).toEqual([2, expect.stringContaining(says)])
   })
 
-  test('looks into the schema it is told', async () => {
+  test('checks the schema that --schema names', async () => {
     const publication = await toPublication({ schema: 'mine' })
     await warehouses.postgres().destination.publish(publication)
     const folder = await toCsv(publication)

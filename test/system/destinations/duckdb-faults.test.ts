@@ -73,7 +73,7 @@ describe('a DuckDB file', () => {
     expect(await ids()).toHaveLength(12_001)
   })
 
-  test('that another process holds is not waited for: a sentence says who holds it', async () => {
+  test('that another process has locked is not waited for: a message names the process', async () => {
     await publish(await before())
     const holder = spawn(
       process.execPath,
@@ -102,7 +102,7 @@ describe('a DuckDB file', () => {
     expect(await ids()).toHaveLength(11)
   })
 
-  test('that needs more than its memory keeps the rest on disk meanwhile, and leaves nothing there', async () => {
+  test('that needs more than its memory keeps the rest on disk in the meantime, and leaves nothing there', async () => {
     const database = await openDuckDb({ path: join(workplace.folder, 'large.duckdb') })
     const { connection } = database
     try {

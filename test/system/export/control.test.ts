@@ -48,7 +48,7 @@ describe('an export that people steer', () => {
   })
 
   test.each(['stop', 'Request Cancellation'])(
-    'ends with a report on %s, and the next run of the same input goes on from what was read',
+    'ends with a report on %s, and the next run of the same input resumes from what was read',
     async (how) => {
       const world = await createWorld(slow)
       await startTestWorker(world)
@@ -72,7 +72,7 @@ describe('an export that people steer', () => {
     },
   )
 
-  test('that was terminated leaves its claim to the next run, which goes on from what was read', async () => {
+  test('that was terminated leaves its lease to the next run, which resumes from what was read', async () => {
     const world = await createWorld(slow)
     await startTestWorker(world)
     const client = await connectTemporal()

@@ -68,7 +68,7 @@ describe('an export whose processes are killed', () => {
     expect(await verifyExport(folderOf(report, 'customers'))).toMatchObject({ problems: [] })
   })
 
-  test('goes on under the same command after a SIGKILL of everything under --local', async () => {
+  test('resumes under the same command after a SIGKILL of everything under --local', async () => {
     const world = await createWorld({ ...quiet, faults: [{ kind: 'latency', ms: 200 }] })
     const words = ['export', 'customers', '--local', '--json']
     const local = { TEMPORAL_ADDRESS: '' }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { connectTemporal, createWorld, folderOf, rowsOf, startRun, startTestWorker } from './world.ts'
 
-test('parts that turn out damaged fail one run with a sentence, and the next reads the list anew', async () => {
+test('parts that turn out damaged fail one run with a sentence, and the next reads the list from the start', async () => {
   const world = await createWorld({ counts: { customers: 150 } })
   await startTestWorker(world)
   const client = await connectTemporal()

@@ -14,7 +14,7 @@ interface Printed {
 }
 
 describe('an export whose disk takes no more', () => {
-  test('ends at once where a file may not grow, and the same command goes on from what was read', async () => {
+  test('ends at once where a file may not grow, and the same command resumes from what was read', async () => {
     const world = await createWorld({ counts: { customers: 6000 }, faults: [{ kind: 'latency', ms: 150 }] })
     await prepareWorkflowBundle()
     // In blocks of 1,024 bytes: two thirds of the customers, which takes them longer than a checkpoint's second.
@@ -42,7 +42,7 @@ describe('an export whose disk takes no more', () => {
   })
 
   test.runIf(mayMount())(
-    'ends at once where it is full or read-only, under --local, and goes on when there is room',
+    'ends at once where it is full or read-only, under --local, and continues when there is room',
     async () => {
       const world = await createWorld({ counts: { customers: 8000 } })
       // Temporal's database takes 5 MB of it.

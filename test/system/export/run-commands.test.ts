@@ -87,7 +87,7 @@ describe('a run that was started and left', () => {
     })
   })
 
-  test('is told of where no worker answers', async () => {
+  test('is reported if no worker answers', async () => {
     const world = await createWorld(slow)
     const worker = await startTestWorker(world)
     await workerListens(world)
@@ -130,7 +130,7 @@ describe('Ctrl-C', () => {
     expect(stderr).toContain('continues. Follow it with: connector watch export-customers-')
   })
 
-  test('twice ends everything with --local, and the same command goes on with the run', async () => {
+  test('twice ends everything with --local, and the same command resumes the run', async () => {
     const world = await createWorld(slow)
     const words = ['export', 'customers', '--local', '--json']
     const command = startCommand(world, words, { env: local })

@@ -99,7 +99,7 @@ test('publish takes --schema, and with --detach returns the run', async () => {
 describe('an incremental export reads the whole list', () => {
   const incremental = { mode: 'incremental', lookbackSeconds: 0 } as const
 
-  test('where another database is named, and goes on from where it was when the first one is named again', async () => {
+  test('where another database is named, and continues from where it was when the first one is named again', async () => {
     const [first, second] = [await postgres.createDatabase(), await postgres.createDatabase()]
     const world = await createWorld({ counts: { plans: 20 } })
     const modeIn = async (url: string) => {
@@ -152,7 +152,7 @@ describe('an incremental export reads the whole list', () => {
   })
 })
 
-test('csv every hour and DuckDB every night each go on from their own last export', async () => {
+test('csv every hour and DuckDB every night each continue from their own last export', async () => {
   const world = await createWorld({ counts: { plans: 20 } })
   await startTestWorker(world, { BILLING_READ_LAG_SECONDS: '0' })
   const modes: string[] = []

@@ -18,7 +18,7 @@ const slow = { counts: { customers: 4000 }, faults: [{ kind: 'latency', ms: 100 
 const input = { resources: ['customers' as const] }
 
 describe('a token that expires while an export reads', () => {
-  test('ends the command within seconds, in one line; the same command goes on from what was read', async () => {
+  test('ends the command within seconds, in one line; the same command resumes from what was read', async () => {
     const world = await createWorld(slow)
     const words = ['export', 'customers', '--local', '--json']
     const first = startCommand(world, words, { env: local })

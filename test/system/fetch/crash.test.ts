@@ -22,7 +22,7 @@ async function startWorkerProcess(world: World) {
   return worker.child
 }
 
-test('a fetch goes on from its checkpoint, with each document once, after SIGKILLs of the worker', async () => {
+test('a fetch resumes from its checkpoint, with each document once, after SIGKILLs of the worker', async () => {
   console.log(`seed ${seed}`)
   const chance = new Chance(seed, 1)
   const world = await createWorld({

@@ -124,7 +124,7 @@ describe('a fetch of documents', () => {
     expect(JSON.parse(rejected)).toMatchObject({ record: { id: '502' } })
   })
 
-  test('asks no more often than it is told to', async () => {
+  test('a fetch sends no more requests per second than --rate allows', async () => {
     const client = await connectTemporal()
     const ids = idsOf(world, 'creditnotes').slice(0, 12)
     const input = { documents: 'creditnotes' as const, ids, requestsPerSecond: 5 }
@@ -136,7 +136,7 @@ describe('a fetch of documents', () => {
     expect(performance.now() - began).toBeGreaterThan((11 / 5) * 1000)
   })
 
-  test('asks nothing while it is paused, and ends with a report on stop; the same fetch goes on from there', async () => {
+  test('asks nothing while it is paused, and ends with a report on stop; the same fetch resumes from there', async () => {
     const client = await connectTemporal()
     const ids = idsOf(world, 'creditnotes')
     const input = { documents: 'creditnotes' as const, ids, requestsPerSecond: 40 }

@@ -73,7 +73,7 @@ describe('an import that people steer', () => {
   })
 
   test.each(['stop', 'Request Cancellation'])(
-    'ends with a report on %s, and the same start goes on from there',
+    'ends with a report on %s, and the same start resumes from there',
     async (how) => {
       const { world, run, start } = await begin({
         rows: retentionsCsv(300),
@@ -98,7 +98,7 @@ describe('an import that people steer', () => {
     },
   )
 
-  test('that was terminated goes on under its own name, and is refused to another', async () => {
+  test('that was terminated resumes under its own name, and is refused to another', async () => {
     const { world, run, start } = await begin({
       rows: retentionsCsv(200),
       sandbox: slowly,
@@ -229,7 +229,7 @@ describe('the brakes of an import', () => {
     expect(posts(world)).toBeLessThan(20)
   })
 
-  test('wait for a person who is there, and go on when they say so', async () => {
+  test('wait for a person who is there, and continue when they say so', async () => {
     const { world, run } = await begin({
       rows: retentionsCsv(60),
       input: { canary: 0, attended: true, maxFailureShare: 0.5, breakerWaits: [0.1] },
@@ -254,7 +254,7 @@ describe('the brakes of an import', () => {
     expect((await capped.run.result()).counts).toMatchObject({ done: 12, notTried: 18 })
   })
 
-  test('stop it with a sentence on a 401, and the same start goes on with a valid token', async () => {
+  test('stop it with a sentence on a 401, and the same start resumes with a valid token', async () => {
     const { world, run, start } = await begin({
       rows: retentionsCsv(30),
       sandbox: { faults: [{ kind: 'error', status: 401, on: 'POST /retentions/', from: 8 }] },
@@ -274,7 +274,7 @@ describe('what is parked', () => {
     faults: [{ kind: 'reset', effect: 'none', on: 'POST /addons/', requests: [2, 3, 4] }],
   } as const
 
-  test('is resolved by a person, also after the run has ended, and the report says who and why', async () => {
+  test('is resolved by a person, also after the run has ended, and the report says by whom and why', async () => {
     const { world, client, run } = await begin({
       rows: addonsCsv(8),
       input: { kind: 'addons', concurrency: 1 },
@@ -330,7 +330,7 @@ describe('a file that was imported before', () => {
     expect(timesOf(world, 'retentions', 4)).toEqual([1, 2, 2, 1])
   })
 
-  test('and stopped before the end leaves its unsent rows to a mended one, while one that goes on keeps them', async () => {
+  test('and stopped before the end leaves its unsent rows to a fixed file, while a run in progress keeps them', async () => {
     const { world, start, run } = await begin({
       rows: retentionsCsv(30),
       input: { confirmCanary: true },

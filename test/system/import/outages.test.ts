@@ -97,7 +97,7 @@ async function reset({ client, workflowId }: { client: Client; workflowId: strin
 }
 
 describe('the Reset button', () => {
-  test('of a run that is sending goes on from the ledger, and of one that has ended sends nothing', async () => {
+  test('of a run that is sending continues from the ledger, and of one that has ended sends nothing', async () => {
     const world = await createWorld({ counts, faults: [slowly] })
     await startTestWorker(world)
     const client = await connectTemporal()

@@ -137,7 +137,7 @@ describe('connector import', () => {
   })
 })
 
-test('Ctrl-C ends an import cleanly, and the same command goes on from there', async () => {
+test('Ctrl-C ends an import cleanly, and the same command resumes from there', async () => {
   const world = await openShop({ faults: [{ kind: 'latency', ms: 80 }] })
   const file = await fileIn(world, retentionsCsv(300))
   const first = startCommand(world, ['import', 'retentions', file, '--canary', '0', '--json'], { env: soon })

@@ -19,7 +19,7 @@ async function deliveryOf(client: Awaited<ReturnType<typeof connectTemporal>>, i
   return client.workflow.getHandle(id).describe()
 }
 
-describe('people are told', () => {
+describe('people are notified', () => {
   test('of an unproven export, with its report, what to type and where to look', async () => {
     const receiver = await openReceiver()
     const world = await createWorld(unprovable)
@@ -247,7 +247,7 @@ describe('people are told', () => {
 })
 
 describe('a receiver', () => {
-  test('that fails at first is told again with the same event id, and one beside it only once', async () => {
+  test('that fails at first is notified again with the same event id, and another channel only once', async () => {
     const flaky = await openReceiver((request) => [503, 500][request - 1] ?? 200)
     const steady = await openReceiver()
     const world = await createWorld(unprovable)
@@ -262,7 +262,7 @@ describe('a receiver', () => {
     expect(steady.received).toHaveLength(1)
   })
 
-  test('that answers 400 is told once, and only its delivery fails, in words without the address', async () => {
+  test('that answers 400 is notified once, and only its delivery fails, with a message without its address', async () => {
     const refusing = await openReceiver(() => 400)
     const world = await createWorld(unprovable)
     await startTestWorker(world, { NOTIFY_URL: refusing.url })
@@ -294,7 +294,7 @@ describe('a receiver', () => {
     expect(busy.received).toHaveLength(1)
   })
 
-  test('is told although one before it was taken out of NOTIFY_URL meanwhile, and one that was told is not told again', async () => {
+  test('is notified although the one before it was removed from NOTIFY_URL, and no channel is notified twice', async () => {
     const told = await openReceiver()
     const flaky = await openReceiver((request) => (request === 1 ? 503 : 200), { retryAfter: '1' })
     const world = await createWorld(unprovable)
@@ -313,7 +313,7 @@ describe('a receiver', () => {
     expect(told.received).toHaveLength(1)
   })
 
-  test('that is down holds up no run, and is told when it is back, also by another worker', async () => {
+  test('that is down delays no run, and is notified when it is back, also by another worker', async () => {
     const receiver = await openReceiver()
     await receiver.stop()
     const world = await createWorld(unprovable)
@@ -335,7 +335,7 @@ describe('a receiver', () => {
     expect(receiver.kinds()).toEqual(['unproven'])
   })
 
-  test('is told of one event once, also when the run that tells it is reset', async () => {
+  test('is notified of an event once, also when the run that sends it is reset', async () => {
     const receiver = await openReceiver()
     const world = await createWorld(unprovable)
     await startTestWorker(world, { NOTIFY_URL: receiver.url })

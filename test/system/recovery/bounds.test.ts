@@ -40,7 +40,7 @@ describe('the canary of each reason', () => {
     expect((await recoveryCsv(result)).get(bad[29] ?? '')?.['message']).toContain('canary')
   })
 
-  test('is another one where all that was to go first has become needless meanwhile', async () => {
+  test('is another one where all that was to go first has become needless in the meantime', async () => {
     const { world, ids, start } = await begin({ broken: 15 })
     world.sandbox.control.setFaults({ faults: [{ kind: 'fallBack', on: resume }] })
     const run = await start({ ...quick, canary: 2, approval: true })
@@ -98,7 +98,7 @@ describe('the breaker of each reason', () => {
     expect(resumed()).toHaveLength(bad.length + 12)
   })
 
-  test('waits for a person who is there, says why and what each button would do, and goes on', async () => {
+  test('waits for an attending person, says why and what each button does, and continues', async () => {
     const { resumed, start, fallBack } = await beginTwo()
     const run = await start({
       ...closing,
@@ -121,7 +121,7 @@ describe('the breaker of each reason', () => {
 })
 
 describe('the bounds of a run', () => {
-  test('hold it to so many subscriptions, the longest broken first; the same input goes on with the rest', async () => {
+  test('limit it to a number of subscriptions, the longest broken first; the same input continues with the others', async () => {
     const { world, ids, start } = await begin({ broken: 12 })
     const old = breakSome(world, {
       ids: ids.slice(7),

@@ -109,7 +109,7 @@ describe('connector recover', () => {
   })
 })
 
-test('recover --local that was killed with all it started goes on by the same command', async () => {
+test('recover --local that was killed with everything it started resumes with the same command', async () => {
   const world = await createWorld({ ...well, faults: [{ kind: 'latency', ms: 80 }] })
   const ids = breakSome(world, { ids: idsOf(world).slice(0, 40), reason: 'gateway_issue' })
   const words = ['recover', '--local', '--canary', '0', '--rate', '400', ...quickWords]

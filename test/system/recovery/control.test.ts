@@ -113,7 +113,7 @@ describe('a recovery that people steer', () => {
     },
   )
 
-  test('keeps to a rate that was changed while it ran, and says who changed it', async () => {
+  test('follows a rate that was changed while it ran, and says who changed it', async () => {
     const { world, start } = await begin({ broken: 30 })
     const run = await start({ ...quick, requestsPerSecond: 4 })
     await until(() => resumesAsked(world).length > 2)
@@ -128,7 +128,7 @@ describe('a recovery that people steer', () => {
     expect(report).toMatchObject({ decisions: [{ about: 'limits', by: 'Ana' }] })
   })
 
-  test('goes on in executions that continue each other where its history grows long', async () => {
+  test('continues as new when its history grows long', async () => {
     const { world, client, ids, start } = await begin({ broken: 40, sandbox: slowly })
     const run = await start({ ...quick, concurrency: 1, eventsPerExecution: 50 })
     for (let time = 1; time <= 3; time += 1) {

@@ -107,7 +107,7 @@ test('an approval that is noted late answers no later question, which nobody has
   await run.result()
 })
 
-test('a question is told again where a Reset asks it again, and once where it goes on waiting', async () => {
+test('people are notified again of a question that a Reset repeats, and only once if it keeps waiting', async () => {
   const receiver = await openReceiver()
   const { client, start } = await beginToFail({ NOTIFY_URL: receiver.url })
   const told = (number: number) =>
@@ -227,7 +227,7 @@ test('refuses to be a cron with a sentence, because its second run would do noth
   expect(asked(world)).toBe(0)
 })
 
-test('goes on where Temporal tries it again with no input', async () => {
+test('a recovery without input resumes when Temporal retries it', async () => {
   const { world, client } = await begin({ broken: 2 })
   const run = await client.workflow.start('recoverSubscriptions', {
     workflowId: `by retry ${world.workspace}`,

@@ -63,7 +63,7 @@ test('a list that failed at first is read whole within maxPages', async () => {
   expect(ended.candidates).toHaveLength(400)
 })
 
-test('a request whose token was renewed meanwhile counts twice, because two requests left', async () => {
+test('a request whose token was renewed in the meantime counts twice, because two requests left', async () => {
   const { sandbox, read, asked } = await openSnapshot([{ kind: 'expireToken', next: 'renewed' }], {
     token: async () => tokens.shift() ?? 'renewed',
   })

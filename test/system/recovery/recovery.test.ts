@@ -53,7 +53,7 @@ describe('a recovery after an incident', () => {
     expect(page).not.toContain(ids[0])
   })
 
-  test('tries what a resume can mend, and says of the other reasons what a person has to do', async () => {
+  test('resumes the reasons that a resume can fix, and says what a person must do about the others', async () => {
     const { world, client } = await begin({ broken: 0 })
     const all = idsOf(world)
     for (const [at, reason] of reasonNames.entries())
@@ -187,7 +187,7 @@ describe('a recovery after an incident', () => {
   })
 })
 
-describe('what became of one subscription', () => {
+describe('the outcome of one subscription', () => {
   test.each<[string, Fault, string]>([
     ['is recovered where only the reply was lost', { kind: 'reset', effect: 'done' }, 'active'],
     [
@@ -260,7 +260,7 @@ describe('what became of one subscription', () => {
     expect(result).toMatchObject({ verdict: 'unproven', reported: 0, counts: { parked: 1 } })
   })
 
-  test('is told by a look just before: what has changed since the snapshot is not resumed', async () => {
+  test('is checked just before: a subscription that changed since the snapshot is not resumed', async () => {
     const { world, ids, start } = await begin({ broken: 9 })
     const [fine = '', gone = '', paused = '', other = '', deleted = '', same = '', ...changed] = ids
     const [biller = '', young = '', old = ''] = changed
@@ -309,7 +309,7 @@ describe('what became of one subscription', () => {
 })
 
 describe('what an earlier recovery did', () => {
-  test('is remembered: attempts count on, until the subscription is in trouble anew', async () => {
+  test('is remembered: attempts keep counting until the subscription needs attention for a new reason', async () => {
     const { world, ids, start } = await begin({ broken: 3 })
     const [bad = ''] = ids
     world.sandbox.control.setFaults({ faults: [{ kind: 'fallBack', on: resume, ids: [bad] }] })
@@ -333,7 +333,7 @@ describe('what an earlier recovery did', () => {
     expect(often()).toBe(5)
   })
 
-  test('ends where each resume lasts to its look and falls after it: a slow charge is not asked for ever', async () => {
+  test('ends when each resume lasts until its lookup and falls back after it: a slow charge is not retried endlessly', async () => {
     const { world, ids, start } = await begin({ broken: 1 })
     const night = async () => {
       breakSome(world, { ids, reason: 'gateway_issue', since: new Date().toISOString() })

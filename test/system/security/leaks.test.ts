@@ -215,7 +215,7 @@ async function refuseEverySort(of: {
   await imports({ kind: 'update-contacts', file: skipped, onInvalid: 'skip', canary: 0, ...quick })
 }
 
-test('a worker refuses secrets that a group or everybody on the machine can read, unless it is told otherwise', async () => {
+test('a worker refuses secrets that a group or everybody on the machine can read, unless a setting allows them', async () => {
   const world = await createWorld()
   const file = join(world.dataDir, 'token')
   await writeFile(file, world.sandbox.token)

@@ -4,7 +4,7 @@ import { createWorld, startCommand } from '../export/world.ts'
 import { inject, onTestFinished, test, expect } from 'vitest'
 import { connectTemporal, NoRootCertificatesError } from '../../../worker/connect-temporal.ts'
 
-test('a system without root certificates is told what to install, in words of its own', async () => {
+test('a system without root certificates gets a message that says what to install', async () => {
   const { SSL_CERT_FILE, SSL_CERT_DIR } = process.env
   onTestFinished(() => {
     for (const [name, value] of Object.entries({ SSL_CERT_FILE, SSL_CERT_DIR })) {

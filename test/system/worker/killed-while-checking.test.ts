@@ -11,7 +11,7 @@ const kinds = {
 }
 
 test.each(Object.entries(kinds))(
-  '%s whose worker is killed while it checks the service goes on within seconds, and a slow check is not given up',
+  '%s whose worker is killed while it checks the service continues within seconds, and a slow check is not given up',
   { timeout: 60_000 },
   async (_kind, start) => {
     const world = await createWorld({

@@ -4,7 +4,7 @@ import type { SendInput } from '../../../core/changes/send/send-for.ts'
 import { gate, importPlan, closedRun, sendStep, staged, startSteps } from './steps.ts'
 
 test(
-  'the claims that a worker reported before it froze are kept when the run is paused meanwhile',
+  'the claims that a worker reported before it froze are kept when the run is paused in the meantime',
   { timeout: 30_000 },
   async () => {
     const frozen = gate()

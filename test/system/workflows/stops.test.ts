@@ -64,7 +64,7 @@ test.each(ways)('an export that is publishing ends on %s, and publishes nothing 
   expect(begun).toEqual(['duckdb'])
 })
 
-test('an export that is paused while it publishes publishes anew after it was unpaused', async () => {
+test('an export that is paused while it publishes starts publishing again after it is unpaused', async () => {
   const begun: string[] = []
   const steps = {
     openExport: () => exportPlan(),
