@@ -18,7 +18,7 @@ export interface RequestEntry {
   answeredAt?: number
 }
 
-/** One change of a record, whoever made it. */
+/** One change of a record, by a client, a fault or drift. */
 export interface EffectEntry {
   /** Counts every effect from 1; marks are such numbers. */
   sequence: number

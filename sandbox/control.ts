@@ -4,7 +4,7 @@ import type { DriftStep } from './drift.ts'
 import type { EffectEntry, RequestEntry } from './audit.ts'
 import type { Fault } from './faults.ts'
 import { addFault, type Service, setFaults } from './service.ts'
-import type { Cause, Collection } from './store/collection.ts'
+import type { ChangeSource, Collection } from './store/collection.ts'
 import type { Fields, RecordId } from './store/stored-record.ts'
 
 /** Which record. */
@@ -44,7 +44,7 @@ export interface Counters {
   records: Record<Mode, Partial<Record<ResourceName, number>>>
 }
 
-const cause: Cause = { by: 'control' }
+const cause: ChangeSource = { by: 'control' }
 
 /**
  * The hand behind the stand-in: sets faults and drift, changes records as another client would, and tells the truth

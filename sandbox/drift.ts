@@ -2,7 +2,7 @@ import type { DriftAmounts, Drift } from './options.ts'
 import { Chance } from './data/random.ts'
 import { SECOND } from './data/times.ts'
 import type { ListName, Mode } from './options.ts'
-import type { Cause, Collection } from './store/collection.ts'
+import type { ChangeSource, Collection } from './store/collection.ts'
 import type { Fields, RecordId, StoredRecord } from './store/stored-record.ts'
 import type { World } from './world.ts'
 
@@ -14,7 +14,7 @@ export interface DriftStep extends DriftAmounts {
 
 const kinds = ['deletes', 'inserts', 'updates', 'lateCommits', 'restores'] as const
 const TICK_MS = 20
-const cause: Cause = { by: 'drift' }
+const cause: ChangeSource = { by: 'drift' }
 
 /** What an update by drift changes: a field of each list that readers can see. */
 const updates: Record<ListName, (count: number) => Fields> = {

@@ -30,7 +30,7 @@ interface Effect {
 
 /** What goes wrong. Everything can be said in JSON, so that a fault can be set from another process. */
 export type FaultKind =
-  /** Waits before the effect (default) or between effect and answer; what is asked is done even if nobody waits. */
+  /** Waits before the effect (default) or between effect and answer; the effect happens even if the client is gone. */
   | { kind: 'latency'; ms: number; jitterMs?: number; where?: 'before' | 'after' }
   /** 429 from a token bucket, full at first; `burst` is its size (default: one second's worth). */
   | { kind: 'throttle'; perSecond: number; burst?: number; retryAfter?: 'seconds' | 'date' | 'none' }

@@ -20,7 +20,7 @@ export type Mode = 'live' | 'test'
 export interface ListManners {
   /** The values of `ordering` that are honoured; any other is ignored in silence. */
   orderings: readonly string[]
-  /** The order where none is asked for, or an ignored one. */
+  /** The order if the request has none, or one that is ignored. */
   defaultOrdering: string
 }
 
@@ -28,7 +28,7 @@ export interface ListManners {
 export interface SandboxOptions {
   /** 0, the default: any free one. */
   port?: number
-  /** 127.0.0.1, the default: nobody else. Another address only in a network of its own: it asks nobody who they are. */
+  /** Default 127.0.0.1. Use another address only in a private network: there is no authentication. */
   host?: string
   /** Decides data, drift and faults. */
   seed?: number

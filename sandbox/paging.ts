@@ -17,7 +17,7 @@ export function pageSizeOf(
   return Math.min(size, MOST, limit?.cap ?? MOST)
 }
 
-/** The page asked for; undefined where there is none such. Page 1 of an empty list exists. */
+/** The requested page; undefined if it does not exist. Page 1 of an empty list exists. */
 export function pageOf(query: URLSearchParams, pages: number): number | undefined {
   const asked = lastParam(query, 'page') ?? '1'
   if (asked === 'last') return pages

@@ -5,7 +5,7 @@ import { createService } from './service.ts'
 
 /** A running stand-in of the billing service. */
 export interface Sandbox {
-  /** `http://127.0.0.1:<port>`, unless another host was asked for: the base address to give a client. */
+  /** `http://127.0.0.1:<port>`, unless another host is set: the base address for clients. */
   url: string
   port: number
   /** What a client has to send. */

@@ -23,13 +23,13 @@ export function createHttpServer(service: Service, control: Control): Server {
   }
   const server = createServer((request, response) => {
     serve(request, response).catch(async (error: unknown) => {
-      // Whoever went away while sending has nothing to hear; anything else is a mistake of the sandbox or its options.
+      // A client that disconnected needs no answer; any other error is a bug of the sandbox or its options.
       if (request.destroyed && !request.complete) return
       const outcome = detail(500, `sandbox: ${String(error)}`)
       if (!response.headersSent) await send({ response, outcome, cut: undefined, date: Date.now() })
     })
   })
-  // As nginx has it: an idle connection that ends too early would be a fault that nobody planned.
+  // As in nginx: closing idle connections too early would be an unplanned fault.
   server.keepAliveTimeout = 75_000
   return server
 }

@@ -7,7 +7,7 @@ import { type Fault, faultKinds } from './faults.ts'
 import { Later } from './later.ts'
 import { type Mode, type SandboxOptions, type Settings, toSettings } from './options.ts'
 import { Replicas } from './replicas.ts'
-import type { Cause } from './store/collection.ts'
+import type { ChangeSource } from './store/collection.ts'
 import type { TokenBucket } from './throttle.ts'
 import { createWorld, type World } from './world.ts'
 
@@ -36,14 +36,14 @@ export interface Call {
   world: World
   /** The id in the path. */
   id: string
-  /** The path, as it was asked for. */
+  /** The requested path. */
   path: string
   query: URLSearchParams
   /** Scheme and host under which the client reached the service. */
   base: string
   body: unknown
   struck: Struck
-  cause: Cause
+  cause: ChangeSource
 }
 
 export function createService(options: SandboxOptions): Service {

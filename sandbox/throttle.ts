@@ -27,7 +27,7 @@ export class TokenBucket {
   }
 }
 
-/** The header's value, rounded up to whole seconds: whoever waits that long finds a token. */
+/** The header's value, rounded up to whole seconds: after that long a token is available. */
 export function retryAfter(options: { seconds: number; form: 'seconds' | 'date'; nowMs: number }): string {
   if (options.form === 'seconds') return String(Math.ceil(options.seconds))
   return new Date(Math.ceil((options.nowMs + options.seconds * 1000) / 1000) * 1000).toUTCString()

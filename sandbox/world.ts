@@ -56,7 +56,7 @@ export function createWorld(options: {
     const seed = mix(settings.seed, number * 2 + (mode === 'test' ? 1 : 0))
     const generator = generators(settings, mode, seed)[name]
     const source = new RecordSource({ generator, seed, write })
-    // Groups are asked for to fit the live lists; the test-mode ones are small.
+    // Group sizes are chosen for the live lists; those in test mode are small.
     const ties = (mode === 'live' && isList(name) && settings.ties[name]) || {}
     const records = createHistory({ count: settings.counts[mode][name], seed, ties, source })
     const tell = (change: Change) => options.tell(mode, name, change)

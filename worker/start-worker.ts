@@ -218,7 +218,7 @@ async function createWorker(
       hashKey: settings.hashKey ?? '',
       versions: { connector: version },
       destinations: createDestinations(settings),
-      channels: settings.receivers,
+      channels: settings.channels,
       searchAttributes: () => findSearchAttributes({ connection, namespace: temporal.namespace }),
       ui: { url: settings.uiUrl ?? temporal.uiUrl, namespace: temporal.namespace },
     }),

@@ -3,10 +3,10 @@ import type { ActivityDeps } from '../activities/deps.ts'
 import { Unauthorized } from '../core/billing/errors.ts'
 import { TokenFileError, type Token } from './settings/token.ts'
 
-/** Long enough for whoever rotates a token in the service first and in its file afterwards. */
+/** Long enough to rotate a token in the service first and in its file afterwards. */
 const limitMs = 5 * 60_000
 
-/** The wait of a step for a new token (`ActivityDeps.awaitToken`); undefined where the token comes from no file. */
+/** Waits for a new token (`ActivityDeps.awaitToken`); undefined if the token does not come from a file. */
 export function createTokenWait(options: { token: Token; logger: Logger }): ActivityDeps['awaitToken'] {
   const { token, logger } = options
   const { replaced } = token

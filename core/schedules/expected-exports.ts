@@ -5,7 +5,7 @@ import { placeOf } from '../exports/watermark.ts'
 
 /**
  * The lists that an export with this input must publish, by destination; undefined if the input is not valid, which
- * happens when somebody changes a schedule in the Temporal UI.
+ * happens when a schedule is changed in the Temporal UI.
  */
 export function toExpected(input: unknown): Expected[] | undefined {
   const parsed = exportInput.safeParse(input ?? {})

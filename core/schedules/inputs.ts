@@ -13,7 +13,7 @@ interface Schedulable {
 }
 
 /** The workflows that a schedule may start, each with the worker's own check of its input. */
-export const schedulable = {
+export const schedulableWorkflows = {
   exportData: {
     schema: exportInput,
     check: ({ resources = [...listNames], filters = {}, exclude = [], hash = [] }: ExportInput) => {
@@ -34,8 +34,8 @@ export const schedulable = {
   watchSchedules: { schema: watchInput },
 } as const satisfies Record<string, Schedulable>
 
-export type SchedulableName = keyof typeof schedulable
-export const schedulableNames = Object.keys(schedulable) as [SchedulableName, ...SchedulableName[]]
+export type SchedulableName = keyof typeof schedulableWorkflows
+export const schedulableNames = Object.keys(schedulableWorkflows) as [SchedulableName, ...SchedulableName[]]
 
 export interface InputIssues {
   /** Paths begin at the input. */
@@ -46,7 +46,7 @@ export interface InputIssues {
 }
 
 export function checkRunInput(run: { workflow: SchedulableName; input: unknown }): InputIssues {
-  const { schema, check }: Schedulable = schedulable[run.workflow]
+  const { schema, check }: Schedulable = schedulableWorkflows[run.workflow]
   const fields = Object.keys(schema.shape)
   const parsed = schema.safeParse(run.input)
   if (!parsed.success) return { issues: parsed.error.issues, fields }

@@ -23,7 +23,7 @@ export interface ScheduleMemo {
   earlier?: readonly EarlierSlots[]
   /** The schedule as the file defined it. */
   definition?: Readonly<Record<string, unknown>>
-  /** A hash of the schedule as `apply` left it: with another one, somebody has changed it since. */
+  /** A hash of the schedule as `apply` left it; a different hash shows that it was changed since. */
   fingerprint?: string
 }
 

@@ -20,7 +20,7 @@ function hoursFromUtc(ms: number): number {
 }
 
 const twoDigits = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, '0'))
-/** The text of each day met so far: writing a Date anew for every timestamp was a sixth of making a record. */
+/** Caches the text of each day: formatting a Date for every timestamp took a sixth of the time to create a record. */
 const days = new Map<number, string>()
 
 function dayText(day: number): string {

@@ -98,7 +98,7 @@ function toJson(name: ListName, call: Call, rows: readonly StoredRecord[]): Buff
 const COMMA = 44
 const END = Buffer.from(']}')
 
-/** Copies the records' kept JSON behind each other: nothing is written anew for a page. */
+/** Concatenates the records' cached JSON, so a page needs no serialization. */
 function toEnvelope(options: {
   count: number
   links: { next: string; previous: string }

@@ -5,7 +5,7 @@ import { RecordView } from './record-view.ts'
 import type { Fields, RecordId, StoredRecord } from './stored-record.ts'
 
 /** Why something changed: who did it and, where a request did, which one. */
-export interface Cause {
+export interface ChangeSource {
   by: 'request' | 'late effect' | 'other client' | 'drift' | 'control'
   request?: number
   /** What the change is called in the audit where it has a name of its own: `resume`. */
@@ -18,7 +18,7 @@ export interface Change {
   kind: 'create' | 'update' | 'delete' | 'restore'
   before: StoredRecord | undefined
   after: StoredRecord | undefined
-  cause: Cause
+  cause: ChangeSource
 }
 
 function idIn(fields: Fields | undefined): RecordId | undefined {
@@ -73,7 +73,7 @@ export class Collection {
   }
 
   /** A new record: generated where no fields are given; `created` may lie in the past (a late commit). */
-  create(options: { cause: Cause; fields?: Fields; created?: number }): StoredRecord {
+  create(options: { cause: ChangeSource; fields?: Fields; created?: number }): StoredRecord {
     const { cause, fields } = options
     const index = this.#nextIndex++
     const created = options.created ?? this.#now()
@@ -85,7 +85,12 @@ export class Collection {
   }
 
   /** Another record in place of this one, with `fields` changed and, unless told otherwise, `updated` moved. */
-  update(options: { id: RecordId; fields: Fields; cause: Cause; touch?: boolean }): StoredRecord | undefined {
+  update(options: {
+    id: RecordId
+    fields: Fields
+    cause: ChangeSource
+    touch?: boolean
+  }): StoredRecord | undefined {
     const before = this.get(options.id)
     if (before === undefined) return undefined
     const updated = options.touch === false ? before.updated : this.#now()
@@ -95,7 +100,7 @@ export class Collection {
     return this.#put({ kind: 'update', record, before, cause: options.cause })
   }
 
-  remove(id: RecordId, cause: Cause): StoredRecord | undefined {
+  remove(id: RecordId, cause: ChangeSource): StoredRecord | undefined {
     const before = this.get(id)
     if (before === undefined) return undefined
     this.#byId.delete(String(id))
@@ -105,7 +110,7 @@ export class Collection {
   }
 
   /** A deleted record comes back where it was. */
-  restore(id: RecordId, cause: Cause): StoredRecord | undefined {
+  restore(id: RecordId, cause: ChangeSource): StoredRecord | undefined {
     if (this.get(id) !== undefined) return undefined
     const gone = this.#left.findLast(({ record }) => String(record.id) === String(id))
     return gone && this.#put({ kind: 'restore', record: gone.record, before: undefined, cause })
@@ -130,7 +135,7 @@ export class Collection {
     kind: Change['kind']
     record: Omit<StoredRecord, 'entered'>
     before: StoredRecord | undefined
-    cause: Cause
+    cause: ChangeSource
   }): StoredRecord {
     const { kind, before, cause } = options
     const after = { ...options.record, entered: before?.entered ?? 0 }

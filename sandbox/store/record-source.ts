@@ -23,7 +23,7 @@ export interface Generator {
 
 /** A prime, so that variants never walk in step with groups of equal `created`. */
 const VARIANTS = 499
-/** 400,000 customers of 1.1 KB; records beyond it are written anew each time they are asked for. */
+/** 400,000 customers of 1.1 KB; records beyond it are created again for each request. */
 const KEPT_BYTES = 450_000_000
 
 /** Turns stored records into fields and JSON. */

@@ -2,7 +2,7 @@ import { EqualityIndex, type KeysOf } from './equality-index.ts'
 import { compares, OrderedList, type OrderField } from './ordered-list.ts'
 import type { StoredRecord } from './stored-record.ts'
 
-/** One condition of a look-up. */
+/** One condition of a lookup. */
 export interface Term {
   /** Tells this condition from every other one, value included. */
   key: string
@@ -25,7 +25,7 @@ export class RecordView {
     return this.ordered('created').length
   }
 
-  /** The whole list in ascending order; kept up from the first time it is asked for. */
+  /** The whole list in ascending order; maintained from the first request on. */
   ordered(field: OrderField): OrderedList {
     let order = this.#orders.get(field)
     if (order === undefined) {

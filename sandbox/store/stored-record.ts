@@ -5,7 +5,7 @@ export type RecordId = string | number
 
 /**
  * One record of a collection at one moment. It never changes: an update puts another one in its place, so that a
- * replica may go on holding the old one.
+ * replica may keep the old one.
  */
 export interface StoredRecord {
   readonly id: RecordId

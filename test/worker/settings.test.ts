@@ -52,7 +52,7 @@ describe('settings', () => {
       dataDir: join(cwd, 'data'),
       outDirs: [],
       taskQueue: 'billing-acc_1',
-      receivers: [],
+      channels: [],
       log: { level: 'info' },
       secretFiles: [],
       allowReadableSecrets: 'false',

@@ -97,7 +97,7 @@ function toSettings(values: z.output<typeof variables>, environment: Environment
     hashKey: values.CONNECTOR_HASH_KEY,
     warehouseUrl: values.WAREHOUSE_URL,
     /** The channels of notifications. Secrets. */
-    receivers: values.NOTIFY_URL ?? [],
+    channels: values.NOTIFY_URL ?? [],
     uiUrl: values.CONNECTOR_UI_URL,
     temporalCliPath: values.TEMPORAL_CLI_PATH,
     metricsAddress: values.CONNECTOR_METRICS_ADDRESS,

@@ -20,7 +20,7 @@ export interface Ledger extends RunReads, KeyReads {
    * @throws {LockLostError} if this process no longer holds the data folder: the change must not be sent
    */
   claim(options: ClaimOptions): Promise<LedgerRow | undefined>
-  /** Gives the caller the right to claim changes of a run, and takes it from whoever had it. */
+  /** Gives the caller the right to claim changes of a run and takes it from the previous holder. */
   becomeSender(options: BecomeSender): Promise<FencingToken>
   /**
    * Updates one change if it is still in one of the states `from` and, if `sends` is given, was not sent again since.

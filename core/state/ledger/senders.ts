@@ -5,7 +5,7 @@ import type { StateTables } from '../tables.ts'
 import { type RowPatch, toColumns } from './row.ts'
 
 /**
- * The right to claim changes of a run: held by whoever took it last, one at a time. Random, so that a restored backup
+ * The right to claim changes of a run: one holder at a time, the one that took it last. Random, so that a restored backup
  * never makes an old one valid again.
  */
 export interface FencingToken {
@@ -46,9 +46,9 @@ export async function becomeSender({
 }
 
 /**
- * Ensures, until the transaction ends, that nobody else becomes the run's sender: the update holds its row.
+ * Ensures that no one else becomes the run's sender until the transaction ends: the update locks its row.
  *
- * @throws {SupersededError} if somebody has
+ * @throws {SupersededError} if another sender has taken over
  */
 export async function holdSender(db: Kysely<StateTables>, { run, token }: FencingToken): Promise<void> {
   const { numUpdatedRows } = await db

@@ -8,7 +8,7 @@ import type { publishRun } from '../../../workflows/publish-run.ts'
 import type { recoverSubscriptions } from '../../../workflows/recover-subscriptions.ts'
 import { begin, breakSome, idsOf, quick, resumesAsked } from '../recovery/world.ts'
 import { toBody, type Notification } from '../../../core/notifications/notification.ts'
-import { openReceiver } from './receiver.ts'
+import { openChannel } from './receiver.ts'
 
 const plans = { resources: ['plans' as const] }
 /** Lists that do not honour any order can't be proven. */
@@ -21,7 +21,7 @@ async function deliveryOf(client: Awaited<ReturnType<typeof connectTemporal>>, i
 
 describe('people are notified', () => {
   test('of an unproven export, with its report, what to type and where to look', async () => {
-    const receiver = await openReceiver()
+    const receiver = await openChannel()
     const world = await createWorld(unprovable)
     await startTestWorker(world, { NOTIFY_URL: receiver.url, CONNECTOR_UI_URL: 'http://127.0.0.1:8080' })
     const run = await startRun({ client: await connectTemporal(), world, input: plans })
@@ -50,7 +50,7 @@ describe('people are notified', () => {
   })
 
   test('of a failed run that began, and not of one that was refused to the person who started it', async () => {
-    const receiver = await openReceiver()
+    const receiver = await openChannel()
     const world = await createWorld({
       counts: { plans: 5 },
       faults: [{ kind: 'error', status: 403, from: 2 }],
@@ -69,7 +69,7 @@ describe('people are notified', () => {
   })
 
   test('of an export that was published again, and of documents that were fetched', async () => {
-    const receiver = await openReceiver()
+    const receiver = await openChannel()
     const world = await createWorld({ counts: { plans: 5 } })
     await startTestWorker(world, { NOTIFY_URL: `all=${receiver.url}` })
     const client = await connectTemporal()
@@ -99,7 +99,7 @@ describe('people are notified', () => {
   })
 
   test('of deletes that were held back, although the export is proven', async () => {
-    const receiver = await openReceiver()
+    const receiver = await openChannel()
     const world = await createWorld({ counts: { plans: 40 } })
     await startTestWorker(world, { NOTIFY_URL: receiver.url, BILLING_READ_LAG_SECONDS: '0' })
     const client = await connectTemporal()
@@ -120,7 +120,7 @@ describe('people are notified', () => {
   })
 
   test('of parked rows, with the command that resolves the first', async () => {
-    const receiver = await openReceiver()
+    const receiver = await openChannel()
     const world = await createWorld({
       faults: [{ kind: 'reset', effect: 'done', on: 'POST /addons/', requests: [2] }],
     })
@@ -142,7 +142,7 @@ describe('people are notified', () => {
   })
 
   test('of what waits for an approval, once, and of a breaker that opened, once for all its trials', async () => {
-    const receiver = await openReceiver()
+    const receiver = await openChannel()
     const world = await createWorld({
       faults: [{ kind: 'refuse', status: 400, answer: { detail: 'No.' }, on: 'POST /retentions/' }],
     })
@@ -170,7 +170,7 @@ describe('people are notified', () => {
   })
 
   test('of more subscriptions that need attention than a dry run may find, and of fewer not', async () => {
-    const receiver = await openReceiver()
+    const receiver = await openChannel()
     const world = await createWorld({
       counts: { customers: 5, subscriptions: 20, plans: 3 },
       needsAttention: 0,
@@ -197,7 +197,7 @@ describe('people are notified', () => {
   })
 
   test('how a recovery ended, and not that its history grew long and it went on in another execution', async () => {
-    const receiver = await openReceiver()
+    const receiver = await openChannel()
     const { world, client, start } = await begin({
       broken: 40,
       sandbox: { faults: [{ kind: 'latency', ms: 150 }] },
@@ -218,7 +218,7 @@ describe('people are notified', () => {
   })
 
   test('of a run with the longest id that people type', async () => {
-    const receiver = await openReceiver()
+    const receiver = await openChannel()
     const world = await createWorld(unprovable)
     await startTestWorker(world, { NOTIFY_URL: receiver.url })
     const name = `${world.workspace} ${'é'.repeat(480)}`
@@ -230,7 +230,7 @@ describe('people are notified', () => {
   })
 
   test('each as much as they asked for', async () => {
-    const [quiet, usual, all] = [await openReceiver(), await openReceiver(), await openReceiver()]
+    const [quiet, usual, all] = [await openChannel(), await openChannel(), await openChannel()]
     const world = await createWorld({ counts: { plans: 5 } })
     await startTestWorker(world, { NOTIFY_URL: `problems=${quiet.url} ${usual.url}\n all=${all.url}` })
     const client = await connectTemporal()
@@ -248,8 +248,8 @@ describe('people are notified', () => {
 
 describe('a receiver', () => {
   test('that fails at first is notified again with the same event id, and another channel only once', async () => {
-    const flaky = await openReceiver((request) => [503, 500][request - 1] ?? 200)
-    const steady = await openReceiver()
+    const flaky = await openChannel((request) => [503, 500][request - 1] ?? 200)
+    const steady = await openChannel()
     const world = await createWorld(unprovable)
     await startTestWorker(world, { NOTIFY_URL: `${steady.url} ${flaky.url}` })
     const run = await startRun({ client: await connectTemporal(), world, input: plans })
@@ -263,7 +263,7 @@ describe('a receiver', () => {
   })
 
   test('that answers 400 is notified once, and only its delivery fails, with a message without its address', async () => {
-    const refusing = await openReceiver(() => 400)
+    const refusing = await openChannel(() => 400)
     const world = await createWorld(unprovable)
     await startTestWorker(world, { NOTIFY_URL: refusing.url })
     const client = await connectTemporal()
@@ -283,8 +283,8 @@ describe('a receiver', () => {
   })
 
   test('that asks to be left alone for long keeps no other waiting, and is left alone', async () => {
-    const busy = await openReceiver(() => 429, { retryAfter: new Date(Date.now() + 3_600_000).toUTCString() })
-    const flaky = await openReceiver((request) => (request === 1 ? 503 : 200))
+    const busy = await openChannel(() => 429, { retryAfter: new Date(Date.now() + 3_600_000).toUTCString() })
+    const flaky = await openChannel((request) => (request === 1 ? 503 : 200))
     const world = await createWorld(unprovable)
     await startTestWorker(world, { NOTIFY_URL: `${busy.url} ${flaky.url}` })
     const run = await startRun({ client: await connectTemporal(), world, input: plans })
@@ -295,8 +295,8 @@ describe('a receiver', () => {
   })
 
   test('is notified although the one before it was removed from NOTIFY_URL, and no channel is notified twice', async () => {
-    const told = await openReceiver()
-    const flaky = await openReceiver((request) => (request === 1 ? 503 : 200), { retryAfter: '1' })
+    const told = await openChannel()
+    const flaky = await openChannel((request) => (request === 1 ? 503 : 200), { retryAfter: '1' })
     const world = await createWorld(unprovable)
     const worker = await startTestWorker(world, { NOTIFY_URL: `${told.url} ${flaky.url}` })
     const client = await connectTemporal()
@@ -304,7 +304,7 @@ describe('a receiver', () => {
     await run.result()
     await until(() => flaky.received.length === 1)
     await worker.stop()
-    const other = await openReceiver()
+    const other = await openChannel()
     await startTestWorker(world, { NOTIFY_URL: `${flaky.url} ${told.url} ${other.url}` })
     await until(() => flaky.received.length === 2 && other.received.length === 1)
     const { runId } = await run.describe()
@@ -314,7 +314,7 @@ describe('a receiver', () => {
   })
 
   test('that is down delays no run, and is notified when it is back, also by another worker', async () => {
-    const receiver = await openReceiver()
+    const receiver = await openChannel()
     await receiver.stop()
     const world = await createWorld(unprovable)
     const env = { NOTIFY_URL: receiver.url }
@@ -336,7 +336,7 @@ describe('a receiver', () => {
   })
 
   test('is notified of an event once, also when the run that sends it is reset', async () => {
-    const receiver = await openReceiver()
+    const receiver = await openChannel()
     const world = await createWorld(unprovable)
     await startTestWorker(world, { NOTIFY_URL: receiver.url })
     const client = await connectTemporal()

@@ -23,7 +23,7 @@ export interface Received {
  * A real receiver of notices. `answer` gives the status of each request, counted from 1. What it does not take it
  * repeats the address of, as many servers do.
  */
-export async function openReceiver(
+export async function openChannel(
   answer: (request: number) => number = () => 200,
   { retryAfter }: { retryAfter?: string } = {},
 ) {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { Client } from '@temporalio/client'
 import { asked, until } from '../export/world.ts'
-import { openReceiver } from '../notify/receiver.ts'
+import { openChannel } from '../notify/receiver.ts'
 import { once, putFile, quick as soon, retentionsCsv, startImport, timesOf } from '../import/world.ts'
 import { begin, breakSome, quick, type RecoveryHandle, resume, resumesAsked, statusOf } from './world.ts'
 
@@ -108,7 +108,7 @@ test('an approval that is noted late answers no later question, which nobody has
 })
 
 test('people are notified again of a question that a Reset repeats, and only once if it keeps waiting', async () => {
-  const receiver = await openReceiver()
+  const receiver = await openChannel()
   const { client, start } = await beginToFail({ NOTIFY_URL: receiver.url })
   const told = (number: number) =>
     until(() => receiver.kinds().filter((kind) => kind === 'approval').length === number)

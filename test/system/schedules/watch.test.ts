@@ -6,10 +6,10 @@ import { toDefinition, type ScheduleEntry } from '../../../scripts/schedules/def
 import { ownerMemo, toTemporal } from '../../../scripts/schedules/to-temporal.ts'
 import type { watchSchedules } from '../../../workflows/watch-schedules.ts'
 import { connectTemporal, createWorld, startRun, startTestWorker, until } from '../export/world.ts'
-import { openReceiver } from '../notify/receiver.ts'
+import { openChannel } from '../notify/receiver.ts'
 
 async function open() {
-  const receiver = await openReceiver()
+  const receiver = await openChannel()
   const world = await createWorld({ counts: { plans: 5 } })
   await startTestWorker(world, { NOTIFY_URL: receiver.url })
   const client = await connectTemporal()

@@ -9,7 +9,7 @@ import { endProcess, identify } from '../../../core/state/process-identity.ts'
 import { startDevServer } from '../../../scripts/dev-server/start-dev-server.ts'
 import type { watchSchedules } from '../../../workflows/watch-schedules.ts'
 import { createWorld, startCommand, until } from '../export/world.ts'
-import { openReceiver } from '../notify/receiver.ts'
+import { openChannel } from '../notify/receiver.ts'
 
 /** A whole week, and longer nights, on a machine that has the minutes for it. */
 const nights = Number(process.env['CONNECTOR_TEST_NIGHTS'] ?? 6)
@@ -21,7 +21,7 @@ const disturbances: Disturbance[] = ['nothing', 'worker', 'prevented', 'temporal
 const disturbanceOf = (night: number) => disturbances[night % disturbances.length]!
 
 async function openHouse() {
-  const receiver = await openReceiver()
+  const receiver = await openChannel()
   const options = { counts: { plans: 5 } }
   const world = await createWorld(options)
   const [grpc = 0, ui = 0] = await freePorts(2)
