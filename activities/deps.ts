@@ -4,6 +4,7 @@ import type { Destination } from '../core/destinations/destination.ts'
 import type { Identity } from '../core/runs/identity.ts'
 import type { State } from '../core/state/open.ts'
 import type { NotificationChannel, Ui } from '../core/notifications/notification.ts'
+import type { Heartbeats } from '../core/notifications/opened.ts'
 import type { ReportCounts } from '../core/runs/view/counts.ts'
 import type { DestinationName } from '../core/destinations/names.ts'
 import type { ExportPlan } from '../core/exports/plan.ts'
@@ -38,6 +39,10 @@ export interface ActivityDeps {
   channels: readonly NotificationChannel[]
   /** The search attributes that the server has; called for each run, which sets no others. */
   searchAttributes: () => Promise<SearchAttributeName[]>
+  /** Whether what Temporal keeps is encrypted (CONNECTOR_PAYLOAD_KEY). */
+  encrypts: boolean
+  /** How often steps heartbeat (CONNECTOR_HEARTBEATS). */
+  heartbeats: Heartbeats
   /** The Temporal UI, for links to runs. */
   ui: Ui
   observer: ActivityObserver

@@ -11,7 +11,8 @@ const inWorkflows = (name: string) => fileURLToPath(new URL(`../workflows/${name
 const { code } = await bundleWorkflowCode({
   workflowsPath,
   payloadConverterPath: inWorkflows('run/payload-converter'),
-  workflowInterceptorModules: [inWorkflows('run/refuse-unreadable')],
+  failureConverterPath: inWorkflows('run/failure-converter'),
+  workflowInterceptorModules: [inWorkflows('run/refuse-unreadable'), inWorkflows('run/heartbeats')],
   logger: quiet,
 })
 await writeFile(path, code)

@@ -7,9 +7,12 @@ import { LockLostError } from '../core/state/errors.ts'
 import { openState, type State } from '../core/state/open.ts'
 import { acquireLock, type WorkerLock } from '../core/state/data-folder-lock.ts'
 import { freeBytes, leastFreeBytes } from '../core/storage/free-space.ts'
+import { followApiKey } from './api-key.ts'
+import { toDataConverter } from './codec/data-converter.ts'
 import { connectTemporal, connectWithRetries } from './connect-temporal.ts'
 import { prepareDataFolder } from './data-folder.ts'
 import { createDestinations } from './destinations.ts'
+import { heartbeatsAt } from './heartbeats.ts'
 import { findLastProven } from './telemetry/last-proven.ts'
 import { createLogger } from './telemetry/log.ts'
 import { createMetrics } from './telemetry/metrics.ts'
@@ -25,7 +28,7 @@ import { createService } from './service.ts'
 import { timesOf } from './schedule-times.ts'
 import type { Settings } from './settings/settings.ts'
 import { createTokenWait } from './token-wait.ts'
-import { prepareWorkflowBundle } from './workflow-bundle.ts'
+import { loadWorkflowBundle } from './workflow-bundle.ts'
 import { toWorkerIdentity } from './worker-identity.ts'
 
 const { version } = createRequire(import.meta.url)('../package.json') as { version: string }
@@ -108,6 +111,8 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
       ? connectWithRetries(connectionOptions, { logger })
       : connectTemporal(connectionOptions)
   const connection = held.adopt(await connecting, (resource) => resource.close())
+  if (settings.temporalApiKeyFile !== undefined && connectionOptions.apiKey !== undefined)
+    held.use(followApiKey({ file: settings.temporalApiKeyFile, connection, logger }))
   const worker = await createWorker({ ...options, state, identity, instruments, connection, logger })
   Object.assign(started, { worker, connection, sdkMetrics })
   const resources = held.move()
@@ -191,12 +196,14 @@ async function createWorker(
   options: Wiring & { state: State; connection: NativeConnection; logger: Logger },
 ): Promise<Worker> {
   const { settings, temporal, state, identity, instruments, connection } = options
+  const heartbeats = settings.heartbeats ?? heartbeatsAt(temporal.connectionOptions.address)
   return await Worker.create({
     connection,
     namespace: temporal.namespace,
     taskQueue: settings.taskQueue,
-    identity: toWorkerIdentity(identity),
-    workflowBundle: { codePath: await prepareWorkflowBundle() },
+    identity: toWorkerIdentity(identity, settings.payloadKeys),
+    workflowBundle: await loadWorkflowBundle({ encodesFailures: settings.payloadKeys.length > 0 }),
+    dataConverter: toDataConverter(settings.payloadKeys),
     activities: createActivities({
       billing: instruments.billing,
       observer: instruments.observer,
@@ -220,10 +227,12 @@ async function createWorker(
       destinations: createDestinations(settings),
       channels: settings.channels,
       searchAttributes: () => findSearchAttributes({ connection, namespace: temporal.namespace }),
+      heartbeats,
+      encrypts: settings.payloadKeys.length > 0,
       ui: { url: settings.uiUrl ?? temporal.uiUrl, namespace: temporal.namespace },
     }),
     // Steps learn of a pause or a stop with a heartbeat, which the SDK by default sends only every 4 s.
-    maxHeartbeatThrottleInterval: '1s',
+    maxHeartbeatThrottleInterval: heartbeats === 'remote' ? '10s' : '1s',
     // Each cached workflow takes memory; no more than this many run at once.
     maxCachedWorkflows: 50,
     // With the default of 10 s, a run would wait that long for a worker that was killed.
@@ -249,7 +258,8 @@ async function openHealthServer(
   const { metricsAddress: address, taskQueue, dataDir } = settings
   if (standing !== true || address === undefined) return undefined
   const { metrics, health } = instruments
-  const poller = { namespace: temporal.namespace, taskQueue, identity: toWorkerIdentity(identity) }
+  const worker = toWorkerIdentity(identity, settings.payloadKeys)
+  const poller = { namespace: temporal.namespace, taskQueue, identity: worker }
   return await startHealthServer({
     address,
     metrics: async () => `${await metrics.text()}\n${(await started.sdkMetrics?.()) ?? ''}`,

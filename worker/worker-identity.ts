@@ -1,21 +1,33 @@
 import { hostname } from 'node:os'
 import type { Identity } from '../core/runs/identity.ts'
+import type { PayloadKey } from './codec/payload-key.ts'
+
+/** A worker as Temporal lists it. */
+export interface ListedWorker {
+  identity: Identity
+  /** The ids of its payload keys; it encrypts with the first. */
+  keyIds: readonly string[]
+}
 
 /**
  * The worker's identity as Temporal lists it among the pollers of a task queue: the command line reads it to say LIVE or
- * TEST first, and to check that both use the same data folder.
+ * TEST first, and to check that both use the same data folder and can read what the other encrypts.
  */
-export function toWorkerIdentity(identity: Identity): string {
+export function toWorkerIdentity(identity: Identity, keys: readonly PayloadKey[]): string {
   const { mode, workspace, baseUrl, store } = identity
-  return `${mode.toUpperCase()} ${workspace} ${baseUrl} ${store} ${process.pid}@${hostname()}`
+  const keyIds = keys.length === 0 ? '' : ` keys:${keys.map(({ id }) => id).join(',')}`
+  return `${mode.toUpperCase()} ${workspace} ${baseUrl} ${store} ${process.pid}@${hostname()}${keyIds}`
 }
 
-const form = /^(LIVE|TEST) (\S+) (\S+) (\S+) \d+@\S+$/
+const form = /^(LIVE|TEST) (\S+) (\S+) (\S+) \d+@\S+?(?: keys:(\S+))?$/
 
 /** Undefined if the poller is not a worker of this connector. */
-export function parseWorkerIdentity(text: string): Identity | undefined {
-  const [, mode, workspace, baseUrl, store] = form.exec(text) ?? []
+export function parseWorkerIdentity(text: string): ListedWorker | undefined {
+  const [, mode, workspace, baseUrl, store, keyIds] = form.exec(text) ?? []
   if (mode === undefined || workspace === undefined || baseUrl === undefined || store === undefined)
     return undefined
-  return { mode: mode === 'LIVE' ? 'live' : 'test', workspace, baseUrl, store }
+  return {
+    identity: { mode: mode === 'LIVE' ? 'live' : 'test', workspace, baseUrl, store },
+    keyIds: keyIds?.split(',') ?? [],
+  }
 }

@@ -16,6 +16,17 @@ const packedBundle = join(workflowsFolder, 'bundle.js')
 const bundleScript = fileURLToPath(new URL('./bundle-workflows.ts', import.meta.url))
 
 /**
+ * The workflow code for a worker.
+ * @param encodesFailures - whether the messages of failures are payloads, so that the codec encrypts them
+ */
+export async function loadWorkflowBundle({ encodesFailures }: { encodesFailures: boolean }) {
+  const codePath = await prepareWorkflowBundle()
+  if (!encodesFailures) return { codePath }
+  // On the first line of the bundle, so that the lines of its source map stay.
+  return { code: `globalThis.connectorEncodesFailures = true; ${await readFile(codePath, 'utf8')}` }
+}
+
+/**
  * The path of the workflow code as one file, built once for each version of the code and of the SDK.
  *
  * It is built in a separate process because the bundler's memory is never released: an idle worker that bundles takes

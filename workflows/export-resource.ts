@@ -10,6 +10,7 @@ import {
 import type { ResourceResult } from '../core/exports/report.ts'
 import { toMarkdown } from '../core/runs/view/markdown.ts'
 import type { Activities } from '../activities/index.ts'
+import { allowHeartbeats } from './run/heartbeats.ts'
 import { publishing, reading } from './run/activity-options.ts'
 import type { Opened } from '../core/notifications/opened.ts'
 import type { ExportPlan } from '../core/exports/plan.ts'
@@ -60,6 +61,7 @@ export async function exportResource(input: {
   })
   const attributes = createSearchAttributes()
   attributes.allow(plan)
+  allowHeartbeats(plan)
   attributes.set({ resources: [resource] })
   setHandler(status, () => progress, {
     description: 'The progress of this read: phase, records, requests, verdict.',

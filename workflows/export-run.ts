@@ -11,6 +11,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow'
 import type { Activities } from '../activities/index.ts'
+import { allowHeartbeats } from './run/heartbeats.ts'
 import { closing } from './run/activity-options.ts'
 import type { Opened } from '../core/notifications/opened.ts'
 import type { ExportPlan } from '../core/exports/plan.ts'
@@ -67,6 +68,7 @@ export async function exportRun(options: {
     }
     notifier.allow(plan)
     attributes.allow(plan)
+    allowHeartbeats(plan)
     attributes.set({ resources: plan.resources })
     progress.phase = control.stopping ? 'stopping' : control.paused ? 'paused' : 'running'
     progress.run = plan.run

@@ -7,6 +7,7 @@ import {
 } from '@temporalio/workflow'
 import type { ExportReport } from '../core/exports/report.ts'
 import type { Activities } from '../activities/index.ts'
+import { allowHeartbeats } from './run/heartbeats.ts'
 import { republishing } from './run/activity-options.ts'
 import type { PublishAgainInput } from '../core/exports/input.ts'
 import { createSearchAttributes } from './run/search-attributes.ts'
@@ -47,6 +48,7 @@ export async function publishRun(input: PublishAgainInput): Promise<ExportReport
     const { plan, again, checkpoints } = opened
     notifier.allow(plan)
     attributes.allow(plan)
+    allowHeartbeats(plan)
     attributes.set({ resources: plan.resources })
     const results = await Promise.all(
       checkpoints.map(({ resource, checkpoint }) =>

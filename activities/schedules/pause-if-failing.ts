@@ -25,10 +25,10 @@ const maxRecorded = 20
 const noteSchema = z.array(z.object({ firstExecutionRunId: z.string(), scheduledFor: z.string() }))
 
 /**
- * Pauses the schedule of a run that is about to fail if enough runs before it failed, too, as its memo says. Returns the
- * note set on the schedule, which says why; undefined if the schedule is not paused.
+ * Pauses the schedule of a run that is about to fail if enough runs before it failed, too, as its memo says. Returns a
+ * note that says why, for the notification; undefined if the schedule is not paused.
  */
-export function createPauseIfFailing({ dataDir }: Pick<ActivityDeps, 'dataDir'>) {
+export function createPauseIfFailing({ dataDir, encrypts }: Pick<ActivityDeps, 'dataDir' | 'encrypts'>) {
   return async function pauseIfFailing({ client }: StepContext, run: FailedRun): Promise<string | undefined> {
     const recorded = await recordFailure({ dataDir, run })
     const handle = client.schedule.getHandle(run.schedule)
@@ -44,11 +44,11 @@ export function createPauseIfFailing({ dataDir }: Pick<ActivityDeps, 'dataDir'>)
       inARow += 1
     }
     if (inARow < most) return undefined
-    const note = `Paused after ${inARow} failed runs in a row; the last: ${run.why}`
-      .slice(0, maxNoteLength)
-      .toWellFormed()
-    await handle.pause(note)
-    return note
+    const note = `Paused after ${inARow} failed runs in a row`
+    const reason = `${note}; the last: ${run.why}`.slice(0, maxNoteLength).toWellFormed()
+    // Temporal keeps a schedule's note unencrypted.
+    await handle.pause(encrypts ? note : reason)
+    return reason
   }
 }
 

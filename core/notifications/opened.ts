@@ -7,14 +7,20 @@ export type Opened<Plan> = Plan & {
   notifies: NotificationKind[]
   /** The search attributes that the server has. */
   searchAttributes: SearchAttributeName[]
+  /** Whether the worker is near Temporal or far: how often a step heartbeats. */
+  heartbeats: Heartbeats
 }
 
-export async function toOpened<Plan>(
-  {
-    channels,
-    searchAttributes,
-  }: { channels: readonly NotificationChannel[]; searchAttributes: () => Promise<SearchAttributeName[]> },
-  plan: Plan,
-): Promise<Opened<Plan>> {
-  return { ...plan, notifies: kindsFor(channels), searchAttributes: await searchAttributes() }
+export type Heartbeats = 'local' | 'remote'
+
+interface Offer {
+  channels: readonly NotificationChannel[]
+  searchAttributes: () => Promise<SearchAttributeName[]>
+  heartbeats: Heartbeats
+}
+
+export async function toOpened<Plan>(offer: Offer, plan: Plan): Promise<Opened<Plan>> {
+  const { channels, heartbeats } = offer
+  const searchAttributes = await offer.searchAttributes()
+  return { ...plan, notifies: kindsFor(channels), searchAttributes, heartbeats }
 }

@@ -7,6 +7,7 @@ import type { Settings } from '../../worker/settings/settings.ts'
 import { runCheck, wrong, type Finding } from '../checks/finding.ts'
 import { checkFolder } from '../checks/folder.ts'
 import { checkFresh } from '../checks/fresh.ts'
+import { checkReplay } from '../checks/replay.ts'
 import { checkSecrets } from '../checks/secrets.ts'
 import { checkService } from '../checks/service.ts'
 import { checkTemporal } from '../checks/temporal.ts'
@@ -21,18 +22,25 @@ interface Options {
   fresh?: number
   to?: DestinationName[]
   all?: true
+  replay?: true
 }
 
 export function configure(command: Command, terminal: Terminal): void {
   command
     .option('--fresh <age>', 'check only that every exported list has a proven export this recent', toMs)
     .option('--to <destinations>', 'with --fresh: only these, separated by commas', toDestinations)
+    .option('--replay', 'check only that every open run can resume with this version')
     .option('--all', 'show every setting and where it comes from')
-    .action(async ({ fresh, to, all }: Options) => {
+    .action(async ({ fresh, to, replay, all }: Options) => {
       if (to !== undefined && fresh === undefined) throw new UsageError('--to needs --fresh.')
-      const findings =
-        fresh === undefined ? await checkAll(terminal) : await findFresh({ withinMs: fresh, to })
-      const settings = fresh === undefined ? listSettings({ env: process.env, cwd: process.cwd() }) : []
+      if (replay && fresh !== undefined) throw new UsageError('--replay and --fresh cannot be combined.')
+      const isWhole = !replay && fresh === undefined
+      const findings = replay
+        ? await checkReplay(processSettings())
+        : fresh === undefined
+          ? await checkAll(terminal)
+          : await findFresh({ withinMs: fresh, to })
+      const settings = isWhole ? listSettings({ env: process.env, cwd: process.cwd() }) : []
       const text = [toTable(findings), ...(all ? [toSettingsTable(settings)] : [])].join('\n\n')
       terminal.result({ document: { findings, settings }, text })
       const problems = findings.filter(({ status }) => status === 'wrong')

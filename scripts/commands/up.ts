@@ -24,7 +24,7 @@ export function configure(command: Command, terminal: Terminal): void {
     const choosePorts = () => portsWith(uiPort)
     const server = await startLocalServer({ settings, terminal, choosePorts })
     try {
-      const start = () => startWorker({ settings, temporal: localPlace(server), standing: true })
+      const start = () => startWorker({ settings, temporal: localPlace(server, settings), standing: true })
       const worker = await onServer(server, start)
       using _interrupt = onInterrupt({ first: () => worker.stop(), second: () => process.exit(1) })
       terminal.identity(settings.billing)

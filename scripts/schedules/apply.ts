@@ -27,7 +27,7 @@ export function configureApply(command: Command, terminal: Terminal): void {
         const { client, identity } = session
         terminal.identity({ workspace: identity.workspace, testMode: identity.mode === 'test' })
         const place = { client, taskQueue: settings.taskQueue }
-        const plan = await planChanges({ ...place, wanted })
+        const plan = await planChanges({ ...place, wanted, keyId: settings.payloadKeys[0]?.id })
         const changes = plan.changes.filter(({ action }) => action !== 'keep')
         if (changes.length > 0) await agree({ plan, terminal, yes })
         for (const change of changes) await apply({ ...place, change })

@@ -1,6 +1,7 @@
 import { ScheduleNotFoundError, type Client, type ScheduleDescription } from '@temporalio/client'
 import { isDeepStrictEqual } from 'node:util'
 import { isOwn, scheduleMemoOf } from '../../core/schedules/memo.ts'
+import { keyIdOf } from '../../worker/codec/payload-codec.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { clockWarnings } from './cron.ts'
 import type { Definition } from './definition.ts'
@@ -28,6 +29,8 @@ export interface Plan {
 interface Place {
   client: Client
   taskQueue: string
+  /** The key that inputs are encrypted with. */
+  keyId?: string | undefined
 }
 
 /** Names of the schedules that `apply` created for this task queue. */
@@ -101,7 +104,7 @@ function warningsOf(name: string, { cron = [], timezone }: Definition): string[]
 function toChange(
   of: Omit<Place, 'client'> & { name: string; definition: Definition; present: ScheduleDescription },
 ): Change {
-  const { name, definition, present, taskQueue } = of
+  const { name, definition, present, taskQueue, keyId } = of
   const differences = compare(definitionOf(present), definition)
   const isAsApplied =
     scheduleMemoOf(present.action).fingerprint ===
@@ -109,6 +112,8 @@ function toChange(
   // The file never undoes a pause by a person or after failures.
   const paused = definition.paused || (present.state.paused && !wasPausedByFile(present))
   if (differences.length === 0 && !isAsApplied) differences.push('changed outside the file; restored')
+  const [input] = present.raw.schedule?.action?.startWorkflow?.input?.payloads ?? []
+  if (keyIdOf(input ?? {}) !== keyId) differences.push('encrypted with the key in use')
   if (differences.length === 0 && paused && !present.state.paused) differences.push('paused: false → true')
   if (differences.length === 0) return { action: 'keep', name, definition }
   const note = paused ? (present.state.note ?? '') : ''

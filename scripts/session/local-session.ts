@@ -4,13 +4,21 @@ import { listResources } from '../../core/billing/resources/lists.ts'
 import { FolderLockedError } from '../../core/state/errors.ts'
 import { prepareDataFolder } from '../../worker/data-folder.ts'
 import { createService } from '../../worker/service.ts'
+import type { Settings } from '../../worker/settings/settings.ts'
 import { startWorker, type RunningWorker } from '../../worker/start-worker.ts'
 import { findBinary } from '../dev-server/find-binary.ts'
 import { keepRuns } from '../dev-server/keep-runs.ts'
 import { localChannel } from '../dev-server/readiness.ts'
 import type { StartDevServer } from '../dev-server/server-place.ts'
 import { startDevServer, type DevServer } from '../dev-server/start-dev-server.ts'
-import { connect, findWorker, OwnerEnded, type Session, type SessionOptions } from './session.ts'
+import {
+  connect,
+  findWorker,
+  OwnerEnded,
+  refuseOtherKeys,
+  type Session,
+  type SessionOptions,
+} from './session.ts'
 
 /** A person waits for the first answer, so three tries are enough. */
 const firstLook = { resource: listResources.plans, page: 1, pageSize: 1, tries: 3 }
@@ -71,7 +79,9 @@ export async function onServer<T>(server: DevServer, work: () => Promise<T>): Pr
 async function openOn(options: LocalSessionOptions & { server: DevServer }): Promise<Session> {
   const { terminal, server } = options
   await using opened = new AsyncDisposableStack()
-  const client = opened.adopt(await connect(localPlace(server)), (one) => one.connection.close())
+  const client = opened.adopt(await connect(localPlace(server, options.settings)), (one) =>
+    one.connection.close(),
+  )
   const worker = opened.adopt(await startOrFindWorker({ ...options, client }), (one) =>
     // `gone` says why a worker ended by itself.
     one.stop().catch(() => undefined),
@@ -113,17 +123,18 @@ export async function startLocalServer({
   return server
 }
 
-export const localPlace = (server: DevServer) => ({
+export const localPlace = (server: DevServer, { payloadKeys }: Pick<Settings, 'payloadKeys'>) => ({
   connectionOptions: { address: server.address, ...localChannel },
   namespace: 'default',
   uiUrl: server.uiUrl,
+  payloadKeys,
   local: { comesBack: () => !server.lost.aborted && !server.isAbandoned() },
 })
 
 /** A worker of this command; if another process has locked the folder, its worker on this server. */
 async function startOrFindWorker(options: LocalSessionOptions & { client: Client; server: DevServer }) {
   const { settings, terminal, client, server, mayWrite = () => false } = options
-  const place = localPlace(server)
+  const place = localPlace(server, settings)
   let worker: RunningWorker
   try {
     worker = await startWorker({ settings, temporal: place, mayWrite })
@@ -132,9 +143,12 @@ async function startOrFindWorker(options: LocalSessionOptions & { client: Client
     for (const until = performance.now() + workerWithinMs; performance.now() < until;) {
       const find = () => findWorker({ client, settings, place })
       // Without the deadline, a server that goes away meanwhile would be waited for much longer.
-      const identity = await client.withDeadline(Date.now() + checkEveryMs, find).catch(() => undefined)
-      if (identity !== undefined)
+      const found = await client.withDeadline(Date.now() + checkEveryMs, find).catch(() => undefined)
+      if (found !== undefined) {
+        refuseOtherKeys({ worker: found, own: settings.payloadKeys })
+        const { identity } = found
         return { identity, ended: new Promise<void>(() => undefined), stop: () => Promise.resolve() }
+      }
       await sleep(checkEveryMs)
     }
     // It listens on another Temporal server, or for another workspace.

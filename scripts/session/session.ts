@@ -11,8 +11,11 @@ import { isLoopback } from '../../core/billing/connections.ts'
 import { StateUnreadableError } from '../../core/state/errors.ts'
 import type { Identity } from '../../core/runs/identity.ts'
 import { openState } from '../../core/state/open.ts'
+import { readApiKey } from '../../worker/api-key.ts'
+import { toDataConverter } from '../../worker/codec/data-converter.ts'
+import type { PayloadKey } from '../../worker/codec/payload-key.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { parseWorkerIdentity } from '../../worker/worker-identity.ts'
+import { parseWorkerIdentity, type ListedWorker } from '../../worker/worker-identity.ts'
 import { localChannel } from '../dev-server/readiness.ts'
 import { readServerRecord } from '../dev-server/server-record.ts'
 import { toTemporalRefusal } from './temporal-refusal.ts'
@@ -56,6 +59,9 @@ export interface TemporalPlace {
   connectionOptions: { address?: string }
   namespace: string
   uiUrl: string | undefined
+  payloadKeys: readonly PayloadKey[]
+  /** Is read again when it changes. */
+  apiKeyFile?: string | undefined
   /** A dev server on this machine; whether it is started again when it ends. */
   local?: { comesBack: () => boolean }
 }
@@ -66,20 +72,20 @@ export function temporalPlace(settings: Settings): TemporalPlace {
     overrideEnvVars: { ...settings.environment },
   })
   const connectionOptions = isOnThisMachine(given) ? { ...given, ...localChannel } : given
-  const { environment, dataDir } = settings
-  if (environment['TEMPORAL_ADDRESS'] !== undefined || environment['TEMPORAL_PROFILE'] !== undefined) {
-    return { connectionOptions, namespace: namespace ?? 'default', uiUrl: undefined }
+  const { environment, dataDir, payloadKeys, temporalApiKeyFile: apiKeyFile } = settings
+  const isNamed =
+    environment['TEMPORAL_ADDRESS'] !== undefined || environment['TEMPORAL_PROFILE'] !== undefined
+  const local = isNamed ? undefined : readServerRecord(join(dataDir, 'dev-server'))
+  if (local === undefined)
+    return { connectionOptions, namespace: namespace ?? 'default', uiUrl: undefined, payloadKeys, apiKeyFile }
+  return {
+    connectionOptions: { address: local.address, ...localChannel },
+    namespace: 'default',
+    uiUrl: local.uiUrl,
+    payloadKeys,
+    // Only its own command knows whether it comes back.
+    local: { comesBack: () => false },
   }
-  const local = readServerRecord(join(dataDir, 'dev-server'))
-  return local === undefined
-    ? { connectionOptions, namespace: namespace ?? 'default', uiUrl: undefined }
-    : {
-        connectionOptions: { address: local.address, ...localChannel },
-        namespace: 'default',
-        uiUrl: local.uiUrl,
-        // Only its own command knows whether it comes back.
-        local: { comesBack: () => false },
-      }
 }
 
 function isOnThisMachine({ address = 'localhost:7233' }: { address?: string }): boolean {
@@ -87,9 +93,17 @@ function isOnThisMachine({ address = 'localhost:7233' }: { address?: string }): 
   return URL.canParse(url) && isLoopback(url)
 }
 
-/** A client alone, for commands that need no worker; closed by `await using`. */
+/** A client alone, for commands that need no worker; closed by `await using`. Refuses a worker with other keys. */
 export async function openClient(settings: Settings): Promise<Client & AsyncDisposable> {
-  const client = await connect(temporalPlace(settings))
+  const place = temporalPlace(settings)
+  const client = await connect(place)
+  try {
+    const worker = await findWorker({ client, settings, place })
+    if (worker !== undefined) refuseOtherKeys({ worker, own: settings.payloadKeys })
+  } catch (error) {
+    await client.connection.close()
+    throw error
+  }
   return Object.assign(client, { [Symbol.asyncDispose]: () => client.connection.close() })
 }
 
@@ -135,9 +149,11 @@ export async function connect(place: TemporalPlace, { hasLocal = false } = {}): 
     const connection = await Connection.connect({
       ...place.connectionOptions,
       connectTimeout: '5s',
+      ...(place.apiKeyFile !== undefined && { apiKey: readApiKey(place.apiKeyFile) }),
       ...(place.local && { interceptors: [makeGrpcRetryInterceptor(localRetries(place.local))] }),
     })
-    return new Client({ connection, namespace: place.namespace })
+    const dataConverter = toDataConverter(place.payloadKeys)
+    return new Client({ connection, namespace: place.namespace, dataConverter })
   } catch (cause) {
     const address = addressOf(place)
     const refusal = toTemporalRefusal(cause, { address, namespace: place.namespace })
@@ -149,24 +165,42 @@ export async function connect(place: TemporalPlace, { hasLocal = false } = {}): 
   }
 }
 
-const addressOf = (place: TemporalPlace) => place.connectionOptions.address ?? 'localhost:7233'
+const addressOf = (place: Pick<TemporalPlace, 'connectionOptions'>) =>
+  place.connectionOptions.address ?? 'localhost:7233'
 
 async function askWorker(options: Asked & { hasLocal: boolean }): Promise<Identity> {
-  const identity = await findWorker(options)
-  if (identity !== undefined) return identity
+  const worker = await findWorker(options)
+  if (worker !== undefined) {
+    refuseOtherKeys({ worker, own: options.settings.payloadKeys })
+    return worker.identity
+  }
   throw new RefusedError(`No worker listens on the task queue ${options.settings.taskQueue}.`, {
     hint: `Start one with \`connector worker\` or \`connector up\`${orLocal(options.hasLocal)}.`,
   })
 }
 
+/** @throws {RefusedError} if this command or the worker could not read what the other encrypts */
+export function refuseOtherKeys(of: { worker: ListedWorker; own: readonly PayloadKey[] }): void {
+  const { worker, own } = of
+  const [theirs] = worker.keyIds
+  const [ours] = own.map(({ id }) => id)
+  const isRead = theirs === undefined || own.some(({ id }) => id === theirs)
+  if (isRead && (ours === undefined || worker.keyIds.includes(ours))) return
+  const keyOf = (id: string | undefined) => (id === undefined ? 'no key' : `the key ${id}`)
+  throw new RefusedError(
+    `The worker encrypts what Temporal keeps with ${keyOf(theirs)}, and this command with ${keyOf(ours)}.`,
+    { hint: 'Give both the same CONNECTOR_PAYLOAD_KEY_FILE. Nothing was started.' },
+  )
+}
+
 interface Asked {
   client: Client
   settings: Settings
-  place: TemporalPlace
+  place: Pick<TemporalPlace, 'connectionOptions' | 'namespace'>
 }
 
-/** The workspace and service of the worker on the task queue, as it reports them; undefined if there is none. */
-export async function findWorker(options: Asked): Promise<Identity | undefined> {
+/** The worker on the task queue, as it reports itself; undefined if there is none. */
+export async function findWorker(options: Asked): Promise<ListedWorker | undefined> {
   const { client, settings, place } = options
   const { namespace } = place
   const { pollers } = await client.workflowService

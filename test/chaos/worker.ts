@@ -67,6 +67,8 @@ export async function openWorker({ sandbox, dataDir, settleMs, readLagMs, client
     destinations: new Map([['csv', createCsvDestination()]]),
     channels: [],
     searchAttributes: async () => [],
+    heartbeats: 'local',
+    encrypts: false,
     ui: { namespace: 'default', url: undefined },
     observer: { onPage: () => {}, onEvent: () => {} },
     scheduleTimes: async () => [],

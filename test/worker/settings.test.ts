@@ -53,6 +53,7 @@ describe('settings', () => {
       outDirs: [],
       taskQueue: 'billing-acc_1',
       channels: [],
+      payloadKeys: [],
       log: { level: 'info' },
       secretFiles: [],
       allowReadableSecrets: 'false',

@@ -75,7 +75,8 @@ function findSlips(environment: Environment): string[] {
 
 function toSettings(values: z.output<typeof variables>, environment: Environment) {
   const { BILLING_WORKSPACE: workspace, BILLING_TEST_MODE: testMode } = values
-  const tokenFile = environment.has('BILLING_TOKEN_FILE') ? environment.get('BILLING_TOKEN')?.from : undefined
+  const fileOf = (name: string) => (environment.has(`${name}_FILE`) ? environment.get(name)?.from : undefined)
+  const tokenFile = fileOf('BILLING_TOKEN')
   return {
     billing: {
       baseUrl: values.BILLING_BASE_URL,
@@ -99,6 +100,10 @@ function toSettings(values: z.output<typeof variables>, environment: Environment
     /** The channels of notifications. Secrets. */
     channels: values.NOTIFY_URL ?? [],
     uiUrl: values.CONNECTOR_UI_URL,
+    /** Encrypt what Temporal keeps: the first key encrypts, all decrypt. */
+    payloadKeys: values.CONNECTOR_PAYLOAD_KEY ?? [],
+    heartbeats: values.CONNECTOR_HEARTBEATS,
+    temporalApiKeyFile: fileOf('TEMPORAL_API_KEY'),
     temporalCliPath: values.TEMPORAL_CLI_PATH,
     metricsAddress: values.CONNECTOR_METRICS_ADDRESS,
     log: { level: values.CONNECTOR_LOG_LEVEL, format: values.CONNECTOR_LOG_FORMAT },

@@ -1,6 +1,7 @@
 import { delimiter } from 'node:path'
 import { z } from 'zod'
 import { notificationLevels } from '../../core/notifications/notification.ts'
+import { payloadKeys } from '../codec/payload-key.ts'
 import {
   address,
   flag,
@@ -159,6 +160,26 @@ export const variables = z.object({
     form: '`https://temporal.example.com`',
     otherwise: 'the UI of `up`, otherwise no links',
   }),
+  CONNECTOR_PAYLOAD_KEY: text.pipe(payloadKeys).optional().meta({
+    meaning:
+      'The key that the worker and the commands encrypt with what they keep in Temporal: inputs, results, answers, failures (AES-256-GCM). Several keys, one a line: the first encrypts, all decrypt. See deployment.md.',
+    form: '32 bytes in base64, as from `openssl rand -base64 32`',
+    otherwise: 'Temporal keeps plain JSON',
+    secret: true,
+  }),
+  CONNECTOR_HEARTBEATS: oneOf(['local', 'remote']).optional().meta({
+    meaning:
+      'How often steps report to Temporal that they are alive. `local`: every second; a run resumes 7 s after its worker was killed. `remote`: every 10 s, because Temporal Cloud bills each one; a run resumes after a minute, and a pause or stop takes up to 10 s.',
+    form: '`local` or `remote`',
+    otherwise: '`local` if TEMPORAL_ADDRESS is this machine or a name without a dot, otherwise `remote`',
+  }),
+  TEMPORAL_API_KEY: headerValue.optional().meta({
+    meaning:
+      'The API key for Temporal Cloud. In a file, you can replace it at any time: the worker and the commands use the new one within a second.',
+    form: 'the API key',
+    otherwise: 'none, or that of `TEMPORAL_PROFILE`',
+    secret: true,
+  }),
   TEMPORAL_CLI_PATH: path.optional().meta({
     meaning: 'The Temporal CLI binary, for the dev server of `up`, `demo` and `--local`.',
     form: 'a path',
@@ -201,7 +222,7 @@ export function shownText(variable: Variable, text: string): string {
 
 /** Variables that other programs read: listed to complete the page, never read here. */
 export const foreignVariables = {
-  'TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS, TEMPORAL_PROFILE, ...':
+  'TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_TLS, TEMPORAL_PROFILE, ...':
     "Temporal's own: the address of its server and the credentials. Also from `.env`.",
   'HTTPS_PROXY, NO_PROXY':
     'The proxy between this machine and the service; not used for the loopback address. From the real environment only, not from `.env`.',

@@ -2,6 +2,7 @@ import {
   ApplicationFailure,
   type WorkflowInboundCallsInterceptor,
   type WorkflowInterceptorsFactory,
+  type WorkflowOutboundCallsInterceptor,
 } from '@temporalio/workflow'
 import { isUnreadable } from './unreadable.ts'
 
@@ -26,4 +27,28 @@ class RefusingInterceptor implements WorkflowInboundCallsInterceptor {
   }
 }
 
-export const interceptors: WorkflowInterceptorsFactory = () => ({ inbound: [new RefusingInterceptor()] })
+/** Fails the workflow task, which Temporal retries until a worker can read the result. */
+class RefusingOutboundInterceptor implements WorkflowOutboundCallsInterceptor {
+  scheduleActivity: NonNullable<WorkflowOutboundCallsInterceptor['scheduleActivity']> = async (input, next) =>
+    readable(`step ${input.activityType}`, await next(input))
+
+  startChildWorkflowExecution: NonNullable<WorkflowOutboundCallsInterceptor['startChildWorkflowExecution']> =
+    async (input, next) => {
+      const [started, ended] = await next(input)
+      const result = ended.then((given) => readable(`run ${input.workflowType}`, given))
+      // As the SDK does for its own: nobody may wait for it.
+      result.catch(() => undefined)
+      return [started, result]
+    }
+}
+
+function readable<T>(source: string, result: T): T {
+  // Not a TemporalFailure: that would end the run.
+  if (isUnreadable(result)) throw new Error(`The result of the ${source} cannot be read as JSON.`)
+  return result
+}
+
+export const interceptors: WorkflowInterceptorsFactory = () => ({
+  inbound: [new RefusingInterceptor()],
+  outbound: [new RefusingOutboundInterceptor()],
+})

@@ -7,6 +7,7 @@ import {
   setCurrentDetails,
 } from '@temporalio/workflow'
 import type { RunEnd } from '../../core/runs/run-files.ts'
+import { allowHeartbeats } from '../run/heartbeats.ts'
 import { controlRun, stoppedBefore } from '../run/control.ts'
 import { createNotifier } from '../run/notify.ts'
 import { refOf } from '../run/ref-of.ts'
@@ -61,6 +62,7 @@ export async function writeRun<
     operator.plan = plan
     if (!job.stage.isRefusal) notifier.allow(plan)
     attributes.allow(plan)
+    allowHeartbeats(plan)
     attributes.set({ resources: job.resourcesOf(plan) })
     const working = { job, plan, progress, show, control, operator, notifier, attributes }
     return (await runPlan(working)) as Result

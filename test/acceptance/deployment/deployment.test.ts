@@ -127,7 +127,7 @@ describe('docker-compose.yml', () => {
 
   test('lets Prometheus scrape where the worker serves, with rules that are there', async () => {
     const {
-      scrape_configs: [scrape],
+      scrape_configs: [scrape, ofServer],
       rule_files: rules,
     } = parse(await read('docs', 'deployment', 'prometheus.yml')) as {
       scrape_configs: { job_name: string; static_configs: { targets: string[] }[] }[]
@@ -135,7 +135,10 @@ describe('docker-compose.yml', () => {
     }
     const served = String(model.services['worker']?.environment?.['CONNECTOR_METRICS_ADDRESS'])
     expect(scrape?.static_configs[0]?.targets).toEqual([served.replace('0.0.0.0', 'worker')])
-    expect(await read('docs', 'alerts.yml')).toContain(`up{job="${scrape?.job_name}"}`)
+    const endpoint = String(model.services['temporal']?.environment?.['PROMETHEUS_ENDPOINT'])
+    expect(ofServer?.static_configs[0]?.targets).toEqual([endpoint.replace('0.0.0.0', 'temporal')])
+    for (const job of [scrape, ofServer])
+      expect(await read('docs', 'alerts.yml')).toContain(`up{job="${job?.job_name}"}`)
     const mounted = model.services['prometheus']?.volumes?.map(({ target }) => target)
     for (const rule of rules) expect(mounted).toContain(rule)
   })

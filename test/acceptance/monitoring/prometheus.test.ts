@@ -1,7 +1,12 @@
+import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { mkdtemp } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
+import { freePorts } from '../../../scripts/dev-server/free-ports.ts'
 import { connectTemporal, createWorld, startCommand, startRun, until } from '../../system/export/world.ts'
 import { promtool, startPrometheus } from './prometheus.ts'
 
@@ -94,4 +99,32 @@ describe('Prometheus with the configuration of the docs', () => {
     await again.result()
     await until(async () => (await prometheus.query('max(billing_connector_refused) == 0')).length === 1)
   })
+})
+
+test('a real Temporal server serves the metrics that its alerts ask for', async () => {
+  const [port = 0, ui = 0, metrics = 0] = await freePorts(3)
+  const folder = await mkdtemp(join(tmpdir(), 'server-metrics-'))
+  const where = [
+    '--ip',
+    '127.0.0.1',
+    '--port',
+    `${port}`,
+    '--ui-port',
+    `${ui}`,
+    '--metrics-port',
+    `${metrics}`,
+  ]
+  const words = ['server', 'start-dev', '--headless', '--db-filename', join(folder, 'temporal.db'), ...where]
+  const server = spawn(inject('temporalBinary'), words, { stdio: 'ignore' })
+  onTestFinished(() => void server.kill('SIGKILL'))
+  const read = async () =>
+    await fetch(`http://127.0.0.1:${metrics}/metrics`).then(
+      (response) => response.text(),
+      () => '',
+    )
+  await until(async () => (await read()).includes('persistence_error_with_type'))
+  const text = await read()
+  // The counter of missed slots, with the label namespace, appears with the first.
+  expect(text).toMatch(/^persistence_error_with_type\{error_type="serviceerror_NotFound"/m)
+  expect(text).toMatch(/^persistence_requests\{/m)
 })

@@ -1,4 +1,5 @@
 import type { Client } from '@temporalio/client'
+import type { DataConverter } from '@temporalio/common'
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker'
 import { readFile } from 'node:fs/promises'
 import { inject, onTestFinished } from 'vitest'
@@ -20,7 +21,10 @@ export const workflowCode = async (): Promise<string> => readFile(await prepareW
 let queues = 0
 
 /** The real workflows on a real server, with stand-ins for their activities. */
-export async function startSteps(steps: Steps, options: { code?: string; taskQueue?: string } = {}) {
+export async function startSteps(
+  steps: Steps,
+  options: { code?: string; taskQueue?: string; dataConverter?: DataConverter } = {},
+) {
   queues += 1
   const { code = await workflowCode(), taskQueue = `steps-${process.pid}-${queues}` } = options
   const client: Client = await connectTemporal()
@@ -29,6 +33,7 @@ export async function startSteps(steps: Steps, options: { code?: string; taskQue
     connection,
     taskQueue,
     workflowBundle: { code },
+    dataConverter: options.dataConverter ?? {},
     activities: steps,
     maxHeartbeatThrottleInterval: '100ms',
     stickyQueueScheduleToStartTimeout: '1s',

@@ -1,0 +1,35 @@
+import type { Client } from '@temporalio/client'
+import { replayHistories } from '../../worker/replay.ts'
+import type { Settings } from '../../worker/settings/settings.ts'
+import { openClient } from '../session/session.ts'
+import { fine, wrong, type Finding } from './finding.ts'
+
+/** Whether each open run of the task queue could resume with this version of the workflow code. */
+export async function checkReplay(settings: Settings): Promise<Finding[]> {
+  const { taskQueue, payloadKeys } = settings
+  await using client = await openClient(settings)
+  const findings: Finding[] = []
+  const results = replayHistories({ runs: openRuns({ client, taskQueue }), payloadKeys })
+  for await (const { workflowId, error } of results) findings.push(toFinding(workflowId, error))
+  return findings.length === 0 ? [fine('replay', `No run is open on ${taskQueue}.`)] : findings
+}
+
+async function* openRuns(of: { client: Client; taskQueue: string }) {
+  const { client, taskQueue } = of
+  const query = `TaskQueue = '${taskQueue}' AND ExecutionStatus = 'Running'`
+  for await (const { workflowId, runId } of client.workflow.list({ query }))
+    yield { workflowId, history: await client.workflow.getHandle(workflowId, runId).fetchHistory() }
+}
+
+function toFinding(run: string, error: Error | undefined): Finding {
+  if (error === undefined) return fine('replay', `The run ${run} can resume with this version.`)
+  return wrong(
+    'replay',
+    `The run ${run} cannot resume with this version. Let it end, or stop it, before you upgrade. ` +
+      `Its history departs from the code: ${detailOf(error)}`,
+  )
+}
+
+/** What the SDK says of the first difference, without its words around it. */
+const detailOf = ({ message }: Error) =>
+  (/Nondeterminism\("(.*)"\)/s.exec(message)?.[1] ?? message).slice(0, 300)

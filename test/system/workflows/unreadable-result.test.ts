@@ -1,0 +1,49 @@
+import type { Payload, PayloadCodec } from '@temporalio/common'
+import { expect, test } from 'vitest'
+import { until } from '../export/world.ts'
+import { exportPlan, exportReport, startSteps } from './steps.ts'
+
+const bytes = (text: string) => new TextEncoder().encode(text)
+
+test.each(['openExport', 'readSegment'] as const)(
+  'a result of %s that cannot be read fails the task and not the run, which ends once it can be read',
+  async (step) => {
+    const broken = { metadata: { encoding: bytes('json/unknown') }, data: bytes('{}') }
+    let isBroken = true
+    const mark = `result of ${step}`
+    const codec: PayloadCodec = {
+      encode: async (payloads) => payloads,
+      decode: async (payloads) =>
+        payloads.map((payload: Payload) =>
+          isBroken && Buffer.from(payload.data ?? []).includes(mark) ? broken : payload,
+        ),
+    }
+    const { client, taskQueue } = await startSteps(
+      {
+        openExport: () => exportPlan({ mark: step === 'openExport' ? mark : '' }),
+        readSegment: () => ({ records: 1, requests: 1, verdict: 'proven', checkpoint: mark }),
+        publishExport: () => ({ destination: 'csv', verdict: 'proven', reasons: [], warnings: [] }),
+        closeExport: () => exportReport(),
+      },
+      { dataConverter: { payloadCodecs: [codec] } },
+    )
+    const run = await client.workflow.start('exportData', { workflowId: taskQueue, taskQueue, args: [] })
+    const failures = async () => {
+      const runs = client.workflow.list({ query: `TaskQueue = '${taskQueue}'` })
+      const messages: string[] = []
+      for await (const { workflowId } of runs) {
+        const { events = [] } = await client.workflow.getHandle(workflowId).fetchHistory()
+        for (const event of events ?? []) {
+          const message = event.workflowTaskFailedEventAttributes?.failure?.message
+          if (message) messages.push(message)
+        }
+      }
+      return messages
+    }
+    await until(async () => (await failures()).length > 0)
+    expect((await failures())[0]).toBe(`The result of the step ${step} cannot be read as JSON.`)
+    expect((await run.describe()).status.name).toBe('RUNNING')
+    isBroken = false
+    expect(await run.result()).toMatchObject({ verdict: 'proven' })
+  },
+)
