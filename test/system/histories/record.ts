@@ -1,10 +1,11 @@
-// Records a history of every workflow from real runs: npm run histories. They lie in recorded/, and replay.test.ts
+// Records a history of every workflow from real runs: npm run histories. They are in recorded/<version>/, and replay.test.ts
 // holds the workflows to them.
 import { Client, Connection } from '@temporalio/client'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
+import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -18,6 +19,10 @@ import { scenarios } from './scenarios.ts'
 import { withoutPlaces } from './without-places.ts'
 
 const workspace = 'acc_recorded'
+
+const { version } = createRequire(import.meta.url)('../../../package.json') as { version: string }
+const folder = new URL(`recorded/${version}/`, import.meta.url)
+await mkdir(folder, { recursive: true })
 
 const dataDir = await mkdtemp(join(tmpdir(), 'histories-'))
 const receiver = createServer((_, response) => response.end('ok')).listen(0, '127.0.0.1')
@@ -62,7 +67,7 @@ try {
       [receiverUrl]: 'https://receiver.example/',
     }
     const history = withoutPlaces({ history: JSON.parse(stdout) as object, places })
-    const path = new URL(`recorded/${name}.json`, import.meta.url)
+    const path = new URL(`${name}.json`, folder)
     await writeFile(path, `${JSON.stringify(history, null, 1)}\n`)
     console.log(`${name}: ${(history as { events: unknown[] }).events.length} events`)
   }
