@@ -30,6 +30,6 @@ function toFinding(run: string, error: Error | undefined): Finding {
   )
 }
 
-/** What the SDK says of the first difference, without its words around it. */
+/** The first difference, without the SDK's text around it. */
 const detailOf = ({ message }: Error) =>
-  (/Nondeterminism\("(.*)"\)/s.exec(message)?.[1] ?? message).slice(0, 300)
+  (/Nondeterminism error: (.*?)", source:/s.exec(message)?.[1] ?? message).slice(0, 300)

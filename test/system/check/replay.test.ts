@@ -49,7 +49,7 @@ test('check --replay says of each open run whether it can resume with the code t
     check: 'replay',
     status: 'wrong',
     message: expect.stringMatching(
-      /^The run other-\S+ cannot resume with this version\. Let it end, or stop it, before you upgrade\. Its history departs from the code: .*beginExport/,
+      /^The run other-\S+ cannot resume with this version\. Let it end, or stop it, before you upgrade\. Its history departs from the code: Activity type of scheduled event 'beginExport' does not match activity type of activity command 'openExport'$/,
     ),
   })
 })
