@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { heartbeatsAt } from '../../../worker/heartbeats.ts'
-import { exportPlan, exportReport, startSteps } from './steps.ts'
+import { exportPlan, closedExport, startSteps } from './steps.ts'
 
 test('steps heartbeat as the plan of their own run says, in its child runs too', async () => {
   const { client, taskQueue } = await startSteps({
@@ -8,7 +8,7 @@ test('steps heartbeat as the plan of their own run says, in its child runs too',
       exportPlan({ heartbeats: input.to?.[0] === 'parquet' ? 'remote' : 'local' }),
     readSegment: () => ({ records: 1, requests: 1, verdict: 'proven', checkpoint: 'c' }),
     publishExport: () => ({ destination: 'csv', verdict: 'proven', reasons: [], warnings: [] }),
-    closeExport: () => exportReport(),
+    closeExport: () => closedExport(),
   })
   const timeoutsOf = async (workflowId: string) => {
     const { events = [] } = await client.workflow.getHandle(workflowId).fetchHistory()

@@ -1,7 +1,7 @@
 import type { Payload, PayloadCodec } from '@temporalio/common'
 import { expect, test } from 'vitest'
 import { until } from '../export/world.ts'
-import { exportPlan, exportReport, startSteps } from './steps.ts'
+import { exportPlan, closedExport, startSteps } from './steps.ts'
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 
@@ -23,7 +23,7 @@ test.each(['openExport', 'readSegment'] as const)(
         openExport: () => exportPlan({ mark: step === 'openExport' ? mark : '' }),
         readSegment: () => ({ records: 1, requests: 1, verdict: 'proven', checkpoint: mark }),
         publishExport: () => ({ destination: 'csv', verdict: 'proven', reasons: [], warnings: [] }),
-        closeExport: () => exportReport(),
+        closeExport: () => closedExport(),
       },
       { dataConverter: { payloadCodecs: [codec] } },
     )
