@@ -101,9 +101,9 @@ const openings = [
   ['exportData', 'openExport', 'Stopped before anything was read'],
   ['fetchDocuments', 'openFetch', 'Stopped before anything was read'],
   ['publishRun', 'openPublish', 'Stopped before anything was published'],
-  ['importFile', 'openImport', 'Stopped before the file was looked at; nothing was sent.'],
+  ['importFile', 'openImport', 'Stopped before the file was read; nothing was sent.'],
   ['recoverSubscriptions', 'openRecovery', 'Stopped before anything was read; nothing was resumed.'],
-  ['watchSchedules', 'findMissed', 'Stopped before it had looked; the next look covers the same time.'],
+  ['watchSchedules', 'findMissed', 'Stopped before its check; the next one covers the same time.'],
 ] as const
 
 test.each(openings.flatMap((one) => ways.map((how) => [...one, how] as const)))(
