@@ -46,6 +46,6 @@ test('every run leaves pages that show what its reports hold', async () => {
   expect(words(importPage)).toMatch(/\ndone\n\s*56\n/)
   expect(words(importPage)).toMatch(/4 rejected: rows \d+, \d+, \d+, \d+\./)
   expect(importPage).toContain('aria-label="56 done, 4 rejected"')
-  expect(words(importPage)).toContain('1860.00')
+  expect(words(importPage)).toContain('1,860.00')
   expect(importPage).not.toContain('Honorarios')
 })
