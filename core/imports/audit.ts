@@ -40,7 +40,7 @@ export async function auditImport(options: {
       signal,
       onFinding(finding) {
         onFinding()
-        if (first.length < mostNamed) first.push({ row: finding.row, words: finding.message })
+        if (first.length < mostNamed) first.push({ row: finding.row, message: finding.message })
         findings.write(`${JSON.stringify(finding)}\n`)
       },
     })

@@ -30,7 +30,7 @@ export interface StagedNote {
 
 /** The first findings of an audit; `findings.jsonl` has all of them. */
 export interface AuditNote extends RetentionAudit {
-  first: { row: number; words: string }[]
+  first: { row: number; message: string }[]
 }
 
 /** What is known of a run besides its rows, which are in the ledger. Any part may be missing: runs die. */

@@ -60,12 +60,12 @@ export async function takeSnapshot(
     signal,
     onProgress: (now) => onProgress({ phase: 'reading the list', ...now }),
   })
-  const { candidates, ...of } = read
+  const { candidates, ...outcome } = read
   const { rows, leftOut } = await select({ deps, plan, candidates })
   const staged = plan.dryRun ? 0 : await stageAll({ deps, plan, rows })
   const takenAt = new Date().toISOString()
   const preview = toPreview({ rows }, Date.now())
-  const note = { takenAt, ...of, candidates: candidates.length, leftOut, staged, preview, settledBefore }
+  const note = { takenAt, ...outcome, candidates: candidates.length, leftOut, staged, preview, settledBefore }
   await replaceFile(join(folder, recoveryFiles.snapshot), JSON.stringify(note, null, 2))
   return await withOpen({ deps, plan, note })
 }

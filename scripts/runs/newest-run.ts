@@ -5,6 +5,11 @@ import { reportFile } from '../../core/exports/report-files.ts'
 import { importFolder, recoveryFolder } from './run-folders.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
+interface Run {
+  dataDir: string
+  run: string
+}
+
 /**
  * The run that a name on the command line means. A workflow id that was started several times has several runs:
  * `<id>`, `<id>.2`, `<id>.3`. The id means the newest of them, and a note says so; `<id>.1` means the first.
@@ -14,7 +19,7 @@ export function newestRun(options: {
   run: string
   terminal: Pick<Terminal, 'note'>
   /** Whether there is such a run. Default: the data folder has anything of it. */
-  isThere?: (of: { dataDir: string; run: string }) => boolean
+  isThere?: (run: Run) => boolean
 }): string {
   const { dataDir, run, terminal, isThere = isInDataFolder } = options
   const first = run.endsWith('.1') && !isThere({ dataDir, run }) ? run.slice(0, -'.1'.length) : undefined
@@ -25,12 +30,12 @@ export function newestRun(options: {
   return newest
 }
 
-const isInDataFolder = (of: { dataDir: string; run: string }): boolean =>
-  existsSync(importFolder(of)) || existsSync(recoveryFolder(of)) || isExport(of)
+const isInDataFolder = (run: Run): boolean =>
+  existsSync(importFolder(run)) || existsSync(recoveryFolder(run)) || isExport(run)
 
-const isExport = (of: { dataDir: string; run: string }): boolean =>
-  existsSync(join(of.dataDir, 'parts', toFileName(of.run))) ||
-  existsSync(reportFile({ ...of, ending: '.json' }))
+const isExport = (run: Run): boolean =>
+  existsSync(join(run.dataDir, 'parts', toFileName(run.run))) ||
+  existsSync(reportFile({ ...run, ending: '.json' }))
 
 /** The newest export or fetch under a name. */
 export const newestExport = (options: Omit<Parameters<typeof newestRun>[0], 'isThere'>): string =>

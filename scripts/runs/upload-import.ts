@@ -40,8 +40,8 @@ export async function handIn({
       throw toRefusal(error)
     })
     const mode = billing.testMode ? 'test' : 'live'
-    const what = { kind, columns, sendAgain, workspace: billing.workspace, mode } as const
-    const fingerprint = await fingerprintOf({ folder, copied, ...what })
+    const reading = { kind, columns, sendAgain, workspace: billing.workspace, mode } as const
+    const fingerprint = await fingerprintOf({ folder, copied, ...reading })
     const at = (name: string) => relative(dataDir, join(folder, name))
     return {
       ...(await findRun({ dataDir, order, fingerprint, mode })),
@@ -74,10 +74,10 @@ async function findRun(options: {
   mode: 'live' | 'test'
 }): Promise<Pick<HandedIn, 'run' | 'before'>> {
   const { dataDir, order, fingerprint, mode } = options
-  const what = [order.kind, ...(mode === 'test' ? ['test'] : []), toWord(order.file)].join('-')
-  if (order.dryRun) return { run: `dry-run-${what}-${toTime(new Date())}`, before: 'nothing' }
+  const name = [order.kind, ...(mode === 'test' ? ['test'] : []), toWord(order.file)].join('-')
+  if (order.dryRun) return { run: `dry-run-${name}-${toTime(new Date())}`, before: 'nothing' }
   for (let use = 1; ; use += 1) {
-    const run = `import-${what}-${fingerprint.slice(0, 8)}${use === 1 ? '' : `-${use}`}`
+    const run = `import-${name}-${fingerprint.slice(0, 8)}${use === 1 ? '' : `-${use}`}`
     const folder = importFolder({ dataDir, run })
     const plan: ImportPlan | undefined = await readPlan(folder)
     if (plan === undefined) return { run, before: 'nothing' }

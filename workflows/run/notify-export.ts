@@ -2,14 +2,19 @@ import type { ExportReport } from '../../core/exports/report.ts'
 import type { Notifier } from './notify.ts'
 
 /** Notifies people of the end of an export that did not fail as a whole. */
-export async function notifyOfExport(of: { notifier: Notifier; report: ExportReport }): Promise<void> {
-  const { notifier, report } = of
+export async function notifyOfExport({
+  notifier,
+  report,
+}: {
+  notifier: Notifier
+  report: ExportReport
+}): Promise<void> {
   const { verdict, summary } = report
   // Some lists may have failed beside others that did not: then the run completes.
   if (verdict === 'failed' || verdict === 'unproven')
     return await notifier.notify({ kind: verdict, summary, report })
-  const published = report.exports.flatMap((one) => ('published' in one ? one.published : []))
-  const warnings = published.flatMap((one) => one.warnings)
+  const published = report.exports.flatMap((result) => ('published' in result ? result.published : []))
+  const warnings = published.flatMap(({ warnings: own }) => own)
   if (warnings.length === 0) return await notifier.notify({ kind: 'ended', summary, report })
   // Proven, and yet a person has to decide: deletes that were held back.
   await notifier.notify({ kind: 'attention', summary: [summary, ...warnings].join('; '), report })

@@ -6,10 +6,10 @@ import {
 } from '@temporalio/workflow'
 import { isUnreadable } from './unreadable.ts'
 
-const refuse = (what: string, args: readonly unknown[]): void => {
+const refuse = (name: string, args: readonly unknown[]): void => {
   if (!args.some(isUnreadable)) return
   const how = 'give one JSON object, with the encoding json/plain.'
-  throw ApplicationFailure.nonRetryable(`The ${what} can't be read as JSON: ${how}`, 'InvalidInput')
+  throw ApplicationFailure.nonRetryable(`The ${name} can't be read as JSON: ${how}`, 'InvalidInput')
 }
 
 class RefusingInterceptor implements WorkflowInboundCallsInterceptor {

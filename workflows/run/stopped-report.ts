@@ -2,8 +2,8 @@ import { setCurrentDetails, workflowInfo } from '@temporalio/workflow'
 import type { ExportReport } from '../../core/exports/report.ts'
 
 /** The report of a run that was stopped while it checked its input: no step has run that could write one. */
-export function stoppedReport(what: 'read' | 'published'): ExportReport {
-  const summary = `Stopped before anything was ${what}`
+export function stoppedReport(step: 'read' | 'published'): ExportReport {
+  const summary = `Stopped before anything was ${step}`
   setCurrentDetails(summary)
   return { summary, run: workflowInfo().workflowId, verdict: 'stopped', exports: [] }
 }

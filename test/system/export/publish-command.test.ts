@@ -84,7 +84,7 @@ describe('publish', () => {
   })
 
   test.each([
-    ['a run that is not there', ['export-nothing'], 'export-nothing are not kept'],
+    ['a run that is not there', ['export-nothing'], 'run export-nothing are no longer kept'],
     ['a destination that is none', ['export-nothing', '--to', 'oracle'], 'no destination oracle'],
   ])('refuses %s in one line, with 2', async (_, words, says) => {
     const { code, stderr, stdout } = await publish(world, words)
