@@ -63,7 +63,9 @@ export async function reportImport({ run, terminal, settings }: RunToReport): Pr
   const state = await openState({ folder: dataDir, readOnly: true })
   try {
     const { report, view } = await writeImportReport({ ledger: state.ledger, plan, dataDir })
-    const findings = (report.audit?.first ?? []).slice(0, firstErrors).map(({ message }) => ({ text: message }))
+    const findings = (report.audit?.first ?? [])
+      .slice(0, firstErrors)
+      .map(({ message }) => ({ text: message }))
     const problems = [...(view.problems ?? []), ...findings]
     const tables = [...(view.tables ?? []), await firstRows({ state, run })]
     terminal.result({ document: report, text: toText({ ...view, problems, tables }) })
