@@ -5,6 +5,8 @@ export type TokenSource = (options?: { fresh: boolean }) => Promise<string>
 export class Authorization {
   readonly #source: TokenSource
   #token: string | undefined
+  /** The token that replaced a rejected one, until the service accepts it. */
+  #replacement: string | undefined
 
   constructor(source: TokenSource) {
     this.#source = source
@@ -18,7 +20,25 @@ export class Authorization {
   /** Called with the token that got a 401. Returns the token to try instead, if there is another. */
   async renewed(rejected: string): Promise<string | undefined> {
     if (this.#token === rejected) this.#token = toToken(await this.#source({ fresh: true }))
-    return this.#token === rejected ? undefined : this.#token
+    this.#replacement = this.#token === rejected ? undefined : this.#token
+    return this.#replacement
+  }
+
+  /**
+   * Like `renewed`, for a request that others repeat: also undefined if the rejected token is itself the replacement of
+   * a rejected one. A source that has another token each time would never let such a request end.
+   */
+  async renewedOnce(rejected: string): Promise<string | undefined> {
+    const isReplacement = rejected === this.#replacement
+    const token = await this.renewed(rejected)
+    if (!isReplacement) return token
+    this.#replacement = undefined
+    return undefined
+  }
+
+  /** Called with a token that the service has accepted. */
+  accepted(token: string): void {
+    if (token === this.#replacement) this.#replacement = undefined
   }
 }
 

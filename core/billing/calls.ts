@@ -64,12 +64,15 @@ export function createCalls(settings: CallsSettings): Calls {
       return await send({ ...call, token }, parse)
     } catch (error) {
       if (!(error instanceof Unauthorized)) throw error
-      const renewed = await authorization.renewed(token)
-      if (renewed === undefined) throw error
-      if (call.method === 'GET') return await send({ ...call, token: renewed }, parse)
+      if (call.method === 'GET') {
+        const renewed = await authorization.renewed(token)
+        if (renewed === undefined) throw error
+        return await send({ ...call, token: renewed }, parse)
+      }
       // A write must be claimed again before it is sent again. A gateway's 401 does not prove that the service has not
       // acted on it.
-      throw error.effect === 'none' ? error.renewed() : error
+      const renewed = await authorization.renewedOnce(token)
+      throw renewed !== undefined && error.effect === 'none' ? error.renewed() : error
     }
   }
 
@@ -91,7 +94,7 @@ interface Sending extends Request {
   attempt: number
 }
 
-function createSend({ transport, limiter, spacings, onRequest }: CallsSettings) {
+function createSend({ transport, limiter, spacings, authorization, onRequest }: CallsSettings) {
   return async <T>(sending: Sending, parse: ParseReply<T>): Promise<T> => {
     const { signal } = sending
     const { waitedMs, release } = await limiter.admit({ write: sending.method !== 'GET', spacings, signal })
@@ -112,6 +115,7 @@ function createSend({ transport, limiter, spacings, onRequest }: CallsSettings) 
       if (isRead) await sending.beforeSend?.()
       const reply = await transport(isRead ? { ...sending, beforeSend: undefined } : sending)
       status = reply.status
+      if (status !== 401) authorization.accepted(sending.token)
       const error = toError(sending, reply)
       if (error instanceof RateLimited) limiter.slowDown(sentAt)
       if (error instanceof RateLimited || error instanceof ServiceFault)

@@ -20,8 +20,13 @@ export interface ClaimedRequest {
   open: NonNullable<Options['request']>
   /** Whether got has the request, so that its bytes may have left. */
   readonly left: boolean
-  /** Why it was not sent. */
+  /** Why it was not sent; undefined if it was sent or given up. */
   readonly refusal: unknown
+  /**
+   * Gives it up unless it has left: it never leaves then. Resolves when its claim, if it has begun, has ended, so that
+   * nobody claims for a request that has failed.
+   */
+  giveUp(): Promise<void>
 }
 
 /**
@@ -32,11 +37,40 @@ export function claimedRequest(options: {
   method: string
   path: string
   claim: () => void | Promise<void>
-  timeoutMs: number
-  signal: AbortSignal
 }): ClaimedRequest {
-  const { method, path, claim, timeoutMs, signal } = options
+  const { method, path, claim } = options
   const state = { left: false, refusal: undefined as unknown }
+  const givenUp = new AbortController()
+  let opened: Promise<ClientRequest> | undefined
+  const open = async (...[url, requestOptions]: Parameters<ClaimedRequest['open']>) => {
+    const send = url.protocol === 'https:' ? requestHttps : requestHttp
+    const request = send(url, requestOptions)
+    const closed: { error?: Error } = {}
+    request.once('error', (error) => {
+      closed.error = error
+    })
+    // Not a reply to this request. got would wait for another one until its timeout.
+    const endEarly = () => request.destroy()
+    request.once('response', endEarly)
+    try {
+      await connected({ request, method, path, signal: givenUp.signal })
+      // The wall clock, too: the monotonic clock stops while the machine is suspended.
+      const begun = { monotonic: performance.now(), wall: Date.now() }
+      await claim()
+      const ms = Math.max(performance.now() - begun.monotonic, Date.now() - begun.wall)
+      if (ms > sendWithinMs) throw new SentTooLate({ method, path, ms })
+      givenUp.signal.throwIfAborted()
+      if (closed.error !== undefined || request.destroyed)
+        throw new Unreachable({ method, path, why: 'the connection was closed before the request left' })
+      request.off('response', endEarly)
+      state.left = true
+      return request
+    } catch (error) {
+      if (error !== givenUp.signal.reason) state.refusal = error
+      request.destroy()
+      throw error
+    }
+  }
   return {
     get left() {
       return state.left
@@ -44,29 +78,13 @@ export function claimedRequest(options: {
     get refusal() {
       return state.refusal
     },
-    async open(url, requestOptions, onResponse) {
-      const send = url.protocol === 'https:' ? requestHttps : requestHttp
-      const request = send(url, requestOptions, onResponse)
-      const closed: { error?: Error } = {}
-      request.once('error', (error) => {
-        closed.error = error
-      })
-      try {
-        await connected({ request, method, path, timeoutMs, signal })
-        // The wall clock, too: the monotonic clock stops while the machine is suspended.
-        const begun = { monotonic: performance.now(), wall: Date.now() }
-        await claim()
-        const ms = Math.max(performance.now() - begun.monotonic, Date.now() - begun.wall)
-        if (ms > sendWithinMs) throw new SentTooLate({ method, path, ms })
-        if (closed.error !== undefined || request.destroyed)
-          throw new Unreachable({ method, path, why: 'the connection was closed before the request left' })
-        state.left = true
-        return request
-      } catch (error) {
-        state.refusal = error
-        request.destroy()
-        throw error
-      }
+    open(url, requestOptions) {
+      opened = open(url, requestOptions)
+      return opened
+    },
+    async giveUp() {
+      givenUp.abort()
+      await opened?.catch(() => undefined)
     },
   }
 }
@@ -74,26 +92,23 @@ export function claimedRequest(options: {
 /**
  * Resolves when the connection is established (over TLS: secured), so that the first byte could leave.
  *
- * @throws {Unreachable} if it is not established in time
+ * @throws {Unreachable} if it is not established
  * @throws the signal's reason if it is aborted
  */
 async function connected(options: {
   request: ClientRequest
   method: string
   path: string
-  timeoutMs: number
   signal: AbortSignal
 }): Promise<void> {
-  const { request, method, path, timeoutMs, signal } = options
-  const limited = { signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]) }
+  const { request, method, path, signal } = options
   try {
-    const [socket] = (await once(request, 'socket', limited)) as [Socket & { secureConnecting?: boolean }]
-    if (socket.secureConnecting === true) await once(socket, 'secureConnect', limited)
-    else if (socket.connecting) await once(socket, 'connect', limited)
+    const [socket] = (await once(request, 'socket', { signal })) as [Socket & { secureConnecting?: boolean }]
+    if (socket.secureConnecting === true) await once(socket, 'secureConnect', { signal })
+    else if (socket.connecting) await once(socket, 'connect', { signal })
   } catch (cause) {
     signal.throwIfAborted()
-    const why = limited.signal.aborted ? `none within ${timeoutMs / 1000} s` : sentenceOf(cause)
-    throw new Unreachable({ method, path, why, cause })
+    throw new Unreachable({ method, path, why: sentenceOf(cause), cause })
   }
 }
 

@@ -167,7 +167,7 @@ export class Unreachable extends BillingError {
   }
 }
 
-/** A claimed write was not sent within `sendWithinMs` and never will be: the process was suspended. */
+/** A claimed write was not sent within `sendWithinMs` and never will be: the process was suspended, or its disk was slow. */
 export class SentTooLate extends BillingError {
   override readonly name = 'SentTooLate'
   readonly retryable = true
@@ -176,7 +176,7 @@ export class SentTooLate extends BillingError {
     super(
       failure,
       (request) =>
-        `${request} was not sent: the process was suspended for ${Math.round(failure.ms)} ms after claiming it`,
+        `${request} was not sent: claiming it took ${Math.round(failure.ms)} ms; the process was suspended, or its disk is slow`,
     )
   }
 }

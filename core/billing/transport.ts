@@ -56,8 +56,7 @@ export function createTransport(settings: TransportSettings): Transport {
     const { method, path, query, body, token, signal, freshConnection, beforeSend: claim } = request
     const tooLarge = new AbortController()
     const stop = signal === undefined ? tooLarge.signal : AbortSignal.any([signal, tooLarge.signal])
-    const timeoutMs = settings.timeoutSeconds * 1000
-    const claimed = claim && claimedRequest({ method, path, claim, timeoutMs, signal: stop })
+    const claimed = claim && claimedRequest({ method, path, claim })
     const search = query === undefined ? '' : `?${new URLSearchParams(query).toString()}`
     const sending = http(`${base}${path}${search}`, {
       method,
@@ -82,6 +81,7 @@ export function createTransport(settings: TransportSettings): Transport {
       const { statusCode, body: text, headers } = await sending
       return { status: statusCode, text, headers }
     } catch (error) {
+      await claimed?.giveUp()
       if (claimed?.refusal !== undefined) throw claimed.refusal
       signal?.throwIfAborted()
       if (tooLarge.signal.aborted)

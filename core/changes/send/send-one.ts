@@ -3,6 +3,7 @@ import {
   Forbidden,
   LostReply,
   NotFound,
+  SentTooLate,
   Unauthorized,
   Unreachable,
   UnexpectedReply,
@@ -35,12 +36,13 @@ export interface SendOneOptions {
   stop: AbortSignal
 }
 
-/** The result of one send. `error` ends the sending of the run, `unreachable` slows it down. */
+/** The result of one send. `error` ends the sending of the run, `notLeft` slows it down. */
 export interface SendResult {
   event: BreakerEvent
   claimed: boolean
   error?: unknown
-  unreachable?: Unreachable
+  /** Why the request did not leave; another one may. */
+  notLeft?: Unreachable | SentTooLate
 }
 
 /** Characters. Enough for a person to recognise the answer, and small in a ledger of 100,000 rows. */
@@ -131,7 +133,7 @@ async function claimAndSend(
     if (claimed !== undefined) return await closeFailed({ ...options, claimed, error })
     if (error instanceof StaleCheckError) return 'lookIsOld'
     if (error instanceof NoLongerStagedError) return { event: 'notSent', claimed: false }
-    if (error instanceof Unreachable) return { event: 'notSent', claimed: false, unreachable: error }
+    if (error instanceof Unreachable) return { event: 'notSent', claimed: false, notLeft: error }
     throw error
   } finally {
     stop.removeEventListener('abort', leaveQueue)
@@ -232,7 +234,7 @@ async function closeNotSent({
   const patch = { error: isFirst ? messageOf(error) : row.error, sends }
   await transition({ ledger, row: claimed, to: 'staged', by: 'notSent', outcome, patch })
   const sent = { event: 'notSent', claimed: true } as const
-  if (error instanceof Unreachable) return { ...sent, unreachable: error }
+  if (error instanceof Unreachable || error instanceof SentTooLate) return { ...sent, notLeft: error }
   return error instanceof BillingError && error.retryable ? sent : { ...sent, error }
 }
 

@@ -70,8 +70,8 @@ export interface RoundResult extends RoundProgress {
  * Sends the staged changes of a run that are due, in row order, several at a time, each claimed on disk before its
  * request leaves. Changes that an earlier attempt was sending when it ended become unknown; nothing is sent blindly
  * twice.
- * @throws errors that must stop a run: Unauthorized, Forbidden, WrongModeError, Unreachable after eight tries, errors
- * of the state; always after the requests in flight have ended
+ * @throws errors that must stop a run: Unauthorized, Forbidden, WrongModeError, Unreachable or SentTooLate for the eighth
+ * time in a row, errors of the state; always after the requests in flight have ended
  */
 export async function sendRound(options: RoundOptions): Promise<RoundResult> {
   const { ledger, run, limits, breakerWaitsMs, rows, now = Date.now } = options
@@ -107,7 +107,7 @@ export const earliest = (...times: (number | undefined)[]): number | undefined =
 
 /** Rows per fetch: a fetch costs about as much as one claim. */
 const feedRows = 64
-const maxUnreachable = 8
+const maxNotLeft = 8
 const longestPauseMs = 30_000
 
 /** Counts for the bounds of the whole run. */
@@ -137,7 +137,7 @@ class Sender {
   readonly #now: () => number
   #feed: LedgerRow[] = []
   #pausedUntil = 0
-  #unreachable = 0
+  #notLeft = 0
   #error: unknown
 
   constructor(given: { options: RoundOptions; token: FencingToken; breakers: Breakers; totals: Totals }) {
@@ -225,7 +225,7 @@ class Sender {
     this.#inFlight.set(row.id, sending)
   }
 
-  #count(row: LedgerRow, { event, claimed, error, unreachable }: SendResult) {
+  #count(row: LedgerRow, { event, claimed, error, notLeft }: SendResult) {
     if (event === 'success') this.progress.done += 1
     if (event === 'failure') {
       this.progress.failed += 1
@@ -233,16 +233,16 @@ class Sender {
     }
     if (event === 'fault' || event === 'pending') this.progress.unknown += 1
     if (event === 'notSent' && row.sends === 0) this.#totals.tried -= 1
-    if (unreachable !== undefined) this.#unreachable += 1
-    else if (claimed) this.#unreachable = 0
-    if (this.#unreachable > 0)
-      this.#pausedUntil = performance.now() + Math.min(longestPauseMs, 500 * 2 ** this.#unreachable)
+    if (notLeft !== undefined) this.#notLeft += 1
+    else if (claimed) this.#notLeft = 0
+    if (this.#notLeft > 0)
+      this.#pausedUntil = performance.now() + Math.min(longestPauseMs, 500 * 2 ** this.#notLeft)
     if (error !== undefined) this.#error ??= error
-    if (this.#unreachable >= maxUnreachable) this.#error ??= unreachable
+    if (this.#notLeft >= maxNotLeft) this.#error ??= notLeft
     this.#options.onProgress?.({ ...this.progress })
   }
 
-  /** Waits before the next try while the service is unreachable: 1, 2, 4 ... 30 s. */
+  /** Waits before the next try while no request can leave: 1, 2, 4 ... 30 s. */
   async #pause(): Promise<void> {
     const ms = Math.min(this.#pausedUntil, this.#deadline) - performance.now()
     if (ms > 0) await wait(ms, undefined, { signal: this.#options.signal }).catch(() => {})
