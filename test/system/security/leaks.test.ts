@@ -71,15 +71,20 @@ test('no token, password or personal data gets into Temporal, logs, reports or m
   const exports = (input: ExportInput) => start('exportData', input)
   const imports = async (input: ImportInput) => (await startImport({ client, world, input })).result()
 
-  // Exports: to everywhere, what changed, again, hashed, cut short, and one whose token is refused.
+  // Exports: to everywhere, what changed, again, hashed, cut short, one whose token is refused and one that may not read.
   await exports({ to: ['csv', 'parquet', 'duckdb', 'postgres'] })
   await exports({ to: ['csv', 'postgres'], mode: 'incremental' })
   await start('publishRun', { run: 'run-1', to: ['csv', 'postgres'] })
   await exports({ resources: ['customers'], hash: ['customers.email'], exclude: ['customers.tax_id'] })
   await exports({ resources: ['customers'], maxPages: 1 })
   world.sandbox.control.adjust({ tokens: [renewed] })
-  await expect(exports({ resources: ['customers'] })).rejects.toThrow('failed')
+  const refused = exports({ resources: ['customers'] })
+  await up.says('waiting for a new token')
   await writeFile(tokenFile, renewed)
+  await refused
+  world.sandbox.control.setFaults({ faults: [{ kind: 'error', status: 403 }] })
+  await expect(exports({ resources: ['customers'] })).rejects.toThrow('failed')
+  world.sandbox.control.setFaults({ faults: [] })
 
   // A recovery: reads who needs attention, resumes, looks.
   const recovered = (await start('recoverSubscriptions', {
