@@ -49,7 +49,7 @@ export function createActivities(deps: ActivityDeps) {
     skipRemaining: ofRecovery(createSkipRemaining({ deps, attempts })),
     closeRecovery: ofRecovery(createCloseRecovery({ deps, rates, attempts })),
     noteDecision: ofChanges(createNoteDecision(deps)),
-    resolveRow: ofChanges(createResolveRow(deps)),
+    resolveRow: ofChanges(createResolveRow({ deps, rates })),
     sendNotification: step(createSendNotification(deps)),
     findMissed: step(createFindMissed(deps)),
     pauseIfFailing: step(createPauseIfFailing(deps)),

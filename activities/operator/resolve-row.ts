@@ -1,26 +1,55 @@
-import { type Decision, resolveChange } from '../../core/changes/reconcile/resolve.ts'
-import type { ChangeRun } from '../../core/runs/run-files.ts'
+import { join } from 'node:path'
+import type { RunRates } from '../../core/billing/run-rates.ts'
+import { type Decision as Resolved, resolveChange } from '../../core/changes/reconcile/resolve.ts'
+import { toNonRetryable } from '../../core/imports/errors.ts'
+import { type ChangeRun, type Decision, recordDecisions } from '../../core/runs/run-files.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
-import { toNonRetryable } from '../../core/imports/errors.ts'
 
 interface ResolveInput {
   plan: ChangeRun
   rows: readonly number[]
-  decision: Decision
+  decision: Resolved
   by: string
   why: string
 }
 
-/** Applies a person's decision to parked rows. Safe to retry. */
-export function createResolveRow(deps: ActivityDeps) {
-  return async function resolveRow(_: StepContext, input: ResolveInput): Promise<void> {
+/**
+ * Applies a person's decision to rows and records it for the report, beside any earlier one. Returns what the service
+ * says of the id that the person gave. Safe to retry.
+ */
+export function createResolveRow({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
+  return async function resolveRow(
+    { signal }: StepContext,
+    input: ResolveInput,
+  ): Promise<string | undefined> {
     const { plan, rows, ...resolution } = input
+    const { run, folder } = plan
+    const { decision, by, why } = resolution
+    const { ledger } = deps.state
+    const billing = rates.forRun({ run })
+    const decisions: Decision[] = []
     try {
-      const { ledger } = deps.state
-      for (const row of rows) await resolveChange({ ledger, run: plan.run, row, ...resolution })
+      for (const row of rows) {
+        const confirmation = await resolveChange({ ledger, billing, run, row, signal, ...resolution })
+        const at = new Date().toISOString()
+        decisions.push({
+          at,
+          about: 'row',
+          row,
+          ...decision,
+          ...(confirmation && { confirmed: confirmation.confirmed }),
+          by,
+          why,
+        })
+        if (confirmation?.confirmed === true) return 'the service has it under this id'
+        if (confirmation !== undefined) return `not confirmed: ${confirmation.reason}`
+      }
     } catch (error) {
       throw toNonRetryable(error)
+    } finally {
+      await recordDecisions(join(deps.dataDir, folder), decisions)
     }
+    return undefined
   }
 }

@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import type { Billing, Body, Returned, WriteOptions } from '../billing/client.ts'
 import type { Repeats } from '../state/ledger/stage.ts'
 import type { Outcome } from './outcomes.ts'
+import type { FoundRecords } from './reconcile/find-records.ts'
 
 export const changeKindNames = [
   'create-retention',
@@ -47,6 +48,10 @@ export interface ChangeKind {
   checkBefore?(context: LookupContext & { last: string | null; attempts: number }): Promise<CheckResult>
   /** Looks up the outcome of a request; required for kinds whose `whenUnknown` returns `lookUp`. */
   lookUp?(context: LookupRequest): Promise<LookupResult>
+  /** All records under the key of a body, for kinds whose list can be filtered by it. */
+  findUnderKey?(context: LookupContext): Promise<FoundRecords>
+  /** Ids of its records are numbers. */
+  readonly hasNumericIds?: true
   /** Looks up a record that the list shows, in the same way as `lookUp`; undefined if the list is empty. */
   findListed?(
     options: Pick<LookupContext, 'billing' | 'signal'>,

@@ -44,7 +44,16 @@ export class RunFilesLostError extends Error {
   }
 }
 
-/** Only parked changes can be resolved by a person. */
+/** The id that a person gave for a parked change cannot be that of its record. */
+export class WrongIdError extends Error {
+  override readonly name = 'WrongIdError'
+  readonly retryable = false
+  constructor({ row, id, reason }: { row: number; id: string; reason: string }) {
+    super(`Row ${row} cannot exist as ${id}: ${reason}. Nothing was changed.`)
+  }
+}
+
+/** Only parked changes, and those that a person resolved as existing, can be resolved by a person. */
 export class NotParkedError extends Error {
   override readonly name = 'NotParkedError'
   readonly retryable = false

@@ -112,6 +112,14 @@ export const transitions: readonly Transition[] = [
   { from: 'parked', to: 'done', by: 'person', rule: 'a person found it there' },
   { from: 'parked', to: 'staged', by: 'person', rule: 'a person says that it is not there' },
   { from: 'parked', to: 'dropped', by: 'person', rule: 'a person drops it' },
+  { from: 'done', to: 'done', by: 'person', rule: 'a person corrects the id under which they found it' },
+  {
+    from: 'done',
+    to: 'staged',
+    by: 'person',
+    rule: 'a person corrects that they found it: it does not exist',
+  },
+  { from: 'done', to: 'dropped', by: 'person', rule: 'a person corrects that they found it, and drops it' },
 
   // An answer always wins, however late it comes.
   { from: 'unknown', to: 'done', by: 'answer', rule: 'a late answer: the service has done it' },
@@ -129,6 +137,8 @@ interface TransitionOptions {
   by: Exclude<Trigger, 'claim'>
   outcome: Outcome
   patch?: Omit<RowPatch, 'state' | 'outcome'>
+  /** Only from this outcome. */
+  fromOutcome?: string | null
   /** Only if it was not sent again since the caller read `row`. An answer to any send proves that it is done. */
   sameSend?: boolean
 }
@@ -144,6 +154,7 @@ export async function transition({
   by,
   outcome,
   patch,
+  fromOutcome,
   sameSend = true,
 }: TransitionOptions): Promise<boolean> {
   const from = transitions
@@ -154,6 +165,7 @@ export async function transition({
     id: row.id,
     from,
     ...(sameSend && { sends: row.sends }),
+    ...(fromOutcome && { outcome: fromOutcome }),
     patch: { ...patch, state: to, outcome },
   })
 }

@@ -1,4 +1,4 @@
-import { NotParkedError } from '../changes/errors.ts'
+import { NotParkedError, WrongIdError } from '../changes/errors.ts'
 import { InvalidInput } from '../runs/errors.ts'
 import { outwardMessage } from '../runs/outward-message.ts'
 
@@ -58,7 +58,7 @@ export class ReservedWorker extends Error {
 export function toNonRetryable(error: unknown): unknown {
   if (error instanceof InvalidFileError || error instanceof UnreadableFileError)
     return new InvalidFile(outwardMessage(error), { cause: error })
-  if (error instanceof MappingError || error instanceof NotParkedError)
+  if (error instanceof MappingError || error instanceof NotParkedError || error instanceof WrongIdError)
     return new InvalidInput(outwardMessage(error), { cause: error })
   return error
 }

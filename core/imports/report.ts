@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { explain, toResolved } from '../changes/decisions.ts'
+import { explain } from '../changes/decisions.ts'
 import { placeOf, summarize } from '../changes/report.ts'
 import { type ChangesVerdict, verdictOf } from '../changes/verdict.ts'
 import { writeReport } from '../changes/write-report.ts'
@@ -34,7 +34,7 @@ export async function writeImportReport(options: ReportOptions): Promise<{ repor
   const notes = await readRunNotes(folder)
   // Without anything sent there are no results.
   const sheets = plan.dryRun || notes.staged === undefined ? [] : (['results', 'rejected', 'parked'] as const)
-  const { rows, resolved, receipt } = await readRows({ ledger, plan })
+  const { rows, receipt } = await readRows({ ledger, plan })
   const fileTotals = notes.staged?.totals ?? notes.check?.totals
   const paths = [...sheets, 'report' as const].map((name) => [name, join(folder, runFiles[name])])
   const { kind, file, startedAt, identity } = plan
@@ -48,7 +48,6 @@ export async function writeImportReport(options: ReportOptions): Promise<{ repor
     identity,
     totals: fileTotals === undefined ? null : receipt.receipt(fileTotals),
     decisions: notes.decisions,
-    resolved,
     folder,
     next: [],
   }
@@ -121,15 +120,13 @@ async function* resultsOf({ ledger, run }: { ledger: Ledger; run: string }): Asy
 async function readRows({ ledger, plan }: { ledger: Ledger; plan: ImportPlan }) {
   const receipt = createReceipt(importKinds[plan.kind])
   const rows: ImportReport['rows'] = {}
-  const resolved: FullReport['resolved'] = []
   for await (const row of ledger.rows({ run: plan.run })) {
     receipt.add(row)
     const place = placeOf(row)
     if (place !== 'done' && place !== 'staged' && (rows[place]?.length ?? 0) < mostRows)
       (rows[place] ??= []).push(row.row)
-    resolved.push(...toResolved(row))
   }
-  return { rows, resolved, receipt }
+  return { rows, receipt }
 }
 
 function toDrySummary({ plan, notes: { check } }: { plan: ImportPlan; notes: RunNotes }): string {

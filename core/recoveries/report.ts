@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import { toResolved } from '../changes/decisions.ts'
 import { placeOf, summarize } from '../changes/report.ts'
 import { verdictOf } from '../changes/verdict.ts'
 import { writeReport } from '../changes/write-report.ts'
@@ -33,7 +32,7 @@ export async function writeRecoveryReport(
   const { startedAt, identity } = saved.plan
   const folder = join(dataDir, saved.plan.folder)
   const notes = await readRecoveryNotes(folder)
-  const { rows, resolved, byReason, reported } = await readRows({ ledger, plan: saved.plan })
+  const { rows, byReason, reported } = await readRows({ ledger, plan: saved.plan })
   const names = notes.snapshot === undefined ? (['report'] as const) : (['results', 'report'] as const)
   const paths = names.map((name) => [name, join(folder, recoveryFiles[name])])
   const result: RecoveryReport = {
@@ -47,7 +46,6 @@ export async function writeRecoveryReport(
     identity,
     next: recoveryNextSteps(result, saved.asked),
     decisions: notes.decisions,
-    resolved,
     folder,
   }
   const view = toRecoveryView(report)
@@ -136,7 +134,6 @@ async function* rowsOf({
 
 async function readRows({ ledger, plan }: { ledger: Ledger; plan: RecoveryPlan }) {
   const rows: RecoveryReport['rows'] = {}
-  const resolved: FullReport['resolved'] = []
   const byReason: RecoveryReport['byReason'] = {}
   const reported: Reported = { parked: 0, dropped: 0 }
   for await (const row of ledger.rows({ run: plan.run })) {
@@ -144,12 +141,11 @@ async function readRows({ ledger, plan }: { ledger: Ledger; plan: RecoveryPlan }
     const place = placeOf(row)
     if (place !== 'done' && place !== 'staged' && (rows[place]?.length ?? 0) < mostRows)
       (rows[place] ??= []).push({ row: row.row, subscription: row.key })
-    resolved.push(...toResolved(row))
     const ofReason = (byReason[row.breakerKey] ??= {})
     const outcome = outcomeOf(row)
     ofReason[outcome] = (ofReason[outcome] ?? 0) + 1
   }
-  return { rows, resolved, byReason, reported }
+  return { rows, byReason, reported }
 }
 
 const forPerson: Readonly<Record<string, string>> = {

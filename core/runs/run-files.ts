@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pageName } from './view/view.ts'
 import type { Identity } from './identity.ts'
@@ -11,12 +11,19 @@ export interface ChangeRun {
   identity: Identity
 }
 
-/** A decision of a person about a run. Name and reason are not checked. */
+/** A decision of a person about a run or one of its rows. Name and reason are not checked. */
 export interface Decision {
   at: string
-  about: 'approval' | 'canary' | 'breaker' | 'limits'
+  about: 'approval' | 'canary' | 'breaker' | 'limits' | 'row'
   by: string
   why: string
+  row?: number
+  /** The id under which the person says that the row exists. */
+  exists?: string
+  /** Whether the service showed that id. */
+  confirmed?: boolean
+  absent?: true
+  drop?: true
 }
 
 /** How a run ended. */
@@ -48,6 +55,20 @@ export const changeRunFiles = {
   /** The report for people. */
   page: pageName,
 } as const
+
+/** Adds decisions to those of a run, durably. One that is recorded already, at any time, is not added again. */
+export async function recordDecisions(folder: string, decisions: readonly Decision[]): Promise<void> {
+  const withoutTime = (decision: Decision) => JSON.stringify({ ...decision, at: '', confirmed: undefined })
+  const known = new Set((await readDecisions(folder)).map(withoutTime))
+  const added = decisions.filter((decision) => decision.about !== 'row' || !known.has(withoutTime(decision)))
+  const file = await open(join(folder, changeRunFiles.decisions), 'a')
+  try {
+    await file.writeFile(added.map((decision) => `${JSON.stringify(decision)}\n`).join(''))
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+}
 
 export async function readDecisions(folder: string): Promise<Decision[]> {
   const text = await readText(join(folder, changeRunFiles.decisions))

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { idRule, isId } from '../../core/imports/read-ids.ts'
 import { personHere } from '../runs/ask.ts'
 import { resolveInImport, resolveLocally } from '../runs/update-import.ts'
 import { processSettings } from '../session/settings.ts'
@@ -21,7 +22,10 @@ export function configure(command: Command, terminal: Terminal): void {
   command
     .argument('<run>', 'name of the run')
     .requiredOption('--row <n>', 'the parked row, as in parked.csv; several as 17,18 with --absent or --drop')
-    .option('--exists <id>', 'the service has the record under this id')
+    .option(
+      '--exists <id>',
+      'the service has the record under this id; it is asked, and a later --exists corrects it',
+    )
     .option('--absent', 'the service does not have it: send it again')
     .option('--drop', 'do not send it')
     .requiredOption('--why <reason>', 'how you know; it goes into the report')
@@ -36,6 +40,8 @@ export function configure(command: Command, terminal: Terminal): void {
       }
       if (Object.keys(decision).length !== 1)
         throw new UsageError('Give one of --exists <id>, --absent and --drop.')
+      if (exists !== undefined && !isId(exists))
+        throw new UsageError(`${exists} is not a valid id; ${idRule}.`)
       const rows = row.split(',').map(Number)
       const input = { ...(rows.length === 1 ? { row: rows[0] } : { rows }), ...decision, by, why }
       const settings = processSettings()

@@ -109,6 +109,8 @@ export function checkResolution(input: unknown): void {
   const decisions = [typeof exists === 'string' && exists !== '', absent === true, drop === true]
   if (decisions.filter(Boolean).length !== 1)
     throw refused('Give exactly one of "exists": "<id>", "absent": true and "drop": true.')
+  if (typeof exists === 'string' && !/^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$/.test(exists))
+    throw refused(`${exists} is not a valid id; ids consist of letters, digits, _ and -.`)
   if (exists !== undefined && named.length > 1)
     throw refused('Give one row with "exists": each record has its own id.')
 }

@@ -113,15 +113,17 @@ function registerResolve({ operator, progress, show, refuseLate }: Open): void {
       const rows = rowsOf(resolution)
       const name = rows.length === 1 ? `row ${rows[0]}` : `${rows.length} rows`
       const input = { ...(await planned(operator)), rows, decision: decisionOf(resolution), by, why }
-      await resolveRow.executeWithOptions({ summary: `resolve ${name}` }, [input]).catch(throwRootFailure)
+      const confirmation = await resolveRow
+        .executeWithOptions({ summary: `resolve ${name}` }, [input])
+        .catch(throwRootFailure)
       operator.resolved += 1
       countResolved(progress, resolution)
       show()
-      return `${name} resolved by ${by}`
+      return [`${name} resolved by ${by}`, ...(confirmation ? [confirmation] : [])].join('; ')
     }),
     {
       description:
-        'Resolves parked rows: {"row": 17, "exists": "<id>"} or "absent": true (it is sent again) or "drop": true (it is skipped), with "by" and "why". "rows": [17, 18] instead of "row" drops or sends several.',
+        'Resolves parked rows: {"row": 17, "exists": "<id>"} or "absent": true (it is sent again) or "drop": true (it is skipped), with "by" and "why". "rows": [17, 18] instead of "row" drops or sends several. A row that was resolved as existing can be corrected.',
       validator: (input: unknown) => {
         refuseLate()
         checkResolution(input)

@@ -18,6 +18,8 @@ export const createRetention: ChangeKind = {
   send: ({ billing, body, options }) => billing.createRetention(body, options),
   whenUnknown: () => 'lookUp',
   lookUp,
+  findUnderKey: findRetentions,
+  hasNumericIds: true,
   findListed,
   traitsOf: (body) => ({
     signature: textOf(body['document']),

@@ -1,6 +1,11 @@
+import type { Billing } from '../../billing/client.ts'
+import type { LedgerRow } from '../../state/ledger/row.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import { NotParkedError } from '../errors.ts'
+import type { ChangeKind } from '../change-kind.ts'
+import { changeKinds } from '../kinds.ts'
 import { transition } from '../transitions.ts'
+import { confirmId, type Confirmation } from './confirm-id.ts'
 
 export type Decision =
   /** It exists under this id. */
@@ -10,52 +15,83 @@ export type Decision =
   /** Drop it. */
   | { drop: true }
 
-/**
- * Applies a person's decision on a parked change; `by` and `why` go into the report. Repeating the same decision changes
- * nothing.
- * @throws {NotParkedError}
- * @throws {KeyHeldError} if another run has staged the same key in the meantime
- */
-export async function resolveChange({
-  ledger,
-  run,
-  row,
-  decision,
-  by,
-  why,
-  now = Date.now,
-}: {
+export interface Resolution {
   ledger: Ledger
+  billing: Billing
+  /** Given by tests that send changes of their own. */
+  kinds?: Readonly<Record<string, ChangeKind>>
   run: string
   row: number
   decision: Decision
   by: string
   why: string
+  signal?: AbortSignal | undefined
   now?: () => number
-}): Promise<void> {
+}
+
+/**
+ * Applies a person's decision on a parked change, or corrects an earlier decision that it exists; `by` and `why` go into
+ * the report. Repeating the same decision changes nothing. Returns whether the service confirms the id.
+ * @throws {NotParkedError}
+ * @throws {WrongIdError}
+ * @throws {KeyHeldError} if another run has staged the same key in the meantime
+ */
+export async function resolveChange(resolution: Resolution): Promise<Confirmation | undefined> {
+  const { ledger, billing, run, row, decision, by, why, signal } = resolution
+  const { kinds = changeKinds, now = Date.now } = resolution
   const change = await ledger.row({ run, row })
   if (change === undefined) throw new NotParkedError({ run, row, state: undefined })
-  const person = { resolvedBy: by, resolvedWhy: why }
+  const isCorrection = change.state === 'done' && change.outcome === 'resolved'
+  const isSame = change.resolvedBy === by && change.resolvedWhy === why
   const target = targetOf(decision)
-  const patch = { ...person, ...target.patch, ...(target.to !== 'staged' && { closedAt: now() }) }
+  // A change declared absent may have been sent since.
+  const isRepeated =
+    isSame &&
+    ('absent' in decision ||
+      (change.outcome === target.outcome && (!('exists' in decision) || change.answerId === decision.exists)))
+  const isOpen = change.state === 'parked' || (isCorrection && !isRepeated)
+  if (!isOpen) {
+    if (isRepeated) return undefined
+    throw new NotParkedError({ run, row, state: change.state })
+  }
+  const confirmation =
+    'exists' in decision
+      ? await confirmId({ kind: kindOf(kinds, change), row: change, id: decision.exists, billing, signal })
+      : undefined
   const moved = await transition({
     ledger,
     row: change,
     by: 'person',
     to: target.to,
     outcome: target.outcome,
-    patch,
+    patch: {
+      resolvedBy: by,
+      resolvedWhy: why,
+      ...target.patch,
+      closedAt: target.to === 'staged' ? null : now(),
+    },
+    // An answer that arrives meanwhile wins.
+    fromOutcome: change.outcome,
   })
-  const isSame = change.resolvedBy === by && change.resolvedWhy === why
-  // A change declared absent may have been sent since.
-  const isRepeated = isSame && ('absent' in decision || change.outcome === target.outcome)
-  if (!moved && !isRepeated) throw new NotParkedError({ run, row, state: change.state })
+  if (moved) return confirmation
+  const current = await ledger.row({ run, row })
+  throw new NotParkedError({ run, row, state: current?.state })
+}
+
+function kindOf(kinds: Readonly<Record<string, ChangeKind>>, { kind }: LedgerRow): ChangeKind {
+  const found = kinds[kind]
+  if (found === undefined) throw new RangeError(`no kind of change is called ${kind}`)
+  return found
 }
 
 function targetOf(decision: Decision) {
   if ('exists' in decision)
     return { to: 'done', outcome: 'resolved', patch: { answerId: decision.exists, holdsKey: true } } as const
   if ('absent' in decision)
-    return { to: 'staged', outcome: 'absent', patch: { holdsKey: true, notBefore: 0 } } as const
-  return { to: 'dropped', outcome: 'dropped', patch: {} } as const
+    return {
+      to: 'staged',
+      outcome: 'absent',
+      patch: { holdsKey: true, notBefore: 0, answerId: null },
+    } as const
+  return { to: 'dropped', outcome: 'dropped', patch: { answerId: null } } as const
 }

@@ -36,6 +36,7 @@ export interface MoveOptions {
   id: number
   from: readonly ChangeState[]
   sends?: number
+  outcome?: string
   patch: RowPatch
 }
 
@@ -121,9 +122,10 @@ async function claim({ db, sender, id, sends, at, before }: ClaimOptions & { db:
   return claimed && toRow(claimed)
 }
 
-async function move({ db, id, from, sends, patch }: MoveOptions & { db: Kysely<StateTables> }) {
+async function move({ db, id, from, sends, outcome, patch }: MoveOptions & { db: Kysely<StateTables> }) {
   let update = db.updateTable('changes').set(toColumns(patch)).where('id', '=', id).where('state', 'in', from)
   if (sends !== undefined) update = update.where('sends', '=', sends)
+  if (outcome !== undefined) update = update.where('outcome', '=', outcome)
   const { numUpdatedRows } = await update.executeTakeFirstOrThrow()
   return numUpdatedRows === 1n
 }

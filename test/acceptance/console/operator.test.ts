@@ -140,7 +140,7 @@ test(
     expect(result).toMatchObject({ verdict: 'proven', counts: { done: 25, parked: 0 } })
     expect(timesOf(world, 'addons', 25)).toEqual(once(25))
     const report = await readFile(result.files.report ?? '', 'utf8')
-    expect(JSON.parse(report)).toMatchObject({ resolved: [{ row, by: 'Ana', why: word.why }] })
+    expect(JSON.parse(report)).toMatchObject({ decisions: [{ about: 'row', row, by: 'Ana', why: word.why }] })
   },
 )
 

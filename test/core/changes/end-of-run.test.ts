@@ -4,7 +4,7 @@ import { changeKinds } from '../../../core/changes/kinds.ts'
 import { summarize } from '../../../core/changes/report.ts'
 import { resolveChange } from '../../../core/changes/reconcile/resolve.ts'
 import { verdictOf } from '../../../core/changes/verdict.ts'
-import { addonRows, copies, retentionRows, startEngine, startSandbox } from './engine.ts'
+import { addonRows, clientOf, copies, retentionRows, startEngine, startSandbox } from './engine.ts'
 
 const kind = changeKinds['create-retention']
 
@@ -44,7 +44,7 @@ async function parkThree() {
   await engine.stage(addonRows(4))
   await engine.finish()
   const { ledger, run } = engine
-  const who = { ledger, run, by: 'Ana', why: 'looked in the dashboard' }
+  const who = { ledger, run, billing: clientOf(sandbox), by: 'Ana', why: 'looked in the dashboard' }
   return { engine, who, sandbox }
 }
 

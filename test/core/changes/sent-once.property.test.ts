@@ -268,7 +268,16 @@ class World {
     const id = this.made.get(row.row)?.[0]
     const decision =
       id !== undefined ? { exists: id } : pick % 2 === 0 ? { absent: true as const } : { drop: true as const }
-    await resolveChange({ ledger: this.ledger, run, row: row.row, decision, by: 'Ana', why: 'looked' })
+    await resolveChange({
+      ledger: this.ledger,
+      billing: this.#billing,
+      kinds: { [this.kind.name]: this.kind },
+      run,
+      row: row.row,
+      decision,
+      by: 'Ana',
+      why: 'looked',
+    })
   }
 
   /** The same start again, and another run with the same rows: a key is held unless it is rejected or dropped. */

@@ -10,7 +10,7 @@ import { outcomes } from '../../../core/changes/outcomes.ts'
 import { resolveChange } from '../../../core/changes/reconcile/resolve.ts'
 import { openState } from '../../../core/state/open.ts'
 import { changeStates } from '../../../core/state/tables.ts'
-import { temporaryFolder } from './engine.ts'
+import { clientOf, startSandbox, temporaryFolder } from './engine.ts'
 import { senderOf } from '../state/sender-of.ts'
 
 const causes: Exclude<Trigger, 'claim'>[] = [
@@ -99,7 +99,7 @@ test('an answer to what was dropped, and is held by another run by now, is kept 
 
 test('a change that was sent is sent again only after its sender says that nothing left, a lookup, a harmless repeat or a decision of a person', () => {
   const back = transitions.filter(({ to, from }) => to === 'staged' && from !== 'sending')
-  expect(back.map(({ by }) => by)).toEqual(['notSent', 'lookup', 'repeat', 'person'])
+  expect(back.map(({ by }) => by)).toEqual(['notSent', 'lookup', 'repeat', 'person', 'person'])
   const fromSending = transitions.filter(({ from, to }) => from === 'sending' && to === 'staged')
   expect(fromSending.map(({ by }) => by)).toEqual(['notSent'])
 })
@@ -117,7 +117,16 @@ test('every outcome has words for people', () => {
 test('a decision that is said again in the same words changes nothing, and another one is refused', async () => {
   const { ledger, first, now } = await stageOne()
   await ledger.move({ id: first.id, from: ['sending'], patch: { state: 'parked', outcome: 'lostReply' } })
-  const drop = { ledger, run: 'r', row: 1, decision: { drop: true }, by: 'Ana', why: 'looked' } as const
+  const billing = clientOf(await startSandbox())
+  const drop = {
+    ledger,
+    billing,
+    run: 'r',
+    row: 1,
+    decision: { drop: true },
+    by: 'Ana',
+    why: 'looked',
+  } as const
   await resolveChange(drop)
   await resolveChange(drop)
   expect(await now()).toMatchObject({ state: 'dropped', resolvedBy: 'Ana' })

@@ -274,7 +274,7 @@ describe('what is parked', () => {
     faults: [{ kind: 'reset', effect: 'none', on: 'POST /addons/', requests: [2, 3, 4] }],
   } as const
 
-  test('is resolved by a person, also after the run has ended, and the report says by whom and why', async () => {
+  test('is resolved by a person, also after the run has ended and corrected, and the report keeps ids, times, names and reasons', async () => {
     const { world, client, run } = await begin({
       rows: addonsCsv(8),
       input: { kind: 'addons', concurrency: 1 },
@@ -294,6 +294,7 @@ describe('what is parked', () => {
       { row: 3, absent: true },
       { row: 4, exists: 'add_77' },
       { row: 5, drop: true },
+      { row: 4, exists: 'add_78' },
     ])
       await resolveInImport({ settings, run: result.run, input: { ...said, ...person } })
     const refused = resolveInImport({ settings, run: result.run, input: { row: 2, drop: true, ...person } })
@@ -302,12 +303,14 @@ describe('what is parked', () => {
     const resolved = JSON.parse(await readFile(result.files.report ?? '', 'utf8')) as object
     expect(resolved).toMatchObject({
       counts: { done: 7, parked: 0, skipped: 1 },
-      resolved: [
-        { row: 3, ...person },
-        { row: 4, ...person },
-        { row: 5, ...person },
+      decisions: [
+        { about: 'row', row: 3, absent: true, ...person },
+        { about: 'row', row: 4, exists: 'add_77', confirmed: false, at: expect.any(String), ...person },
+        { about: 'row', row: 5, drop: true, ...person },
+        { about: 'row', row: 4, exists: 'add_78', confirmed: false, ...person },
       ],
     })
+    expect(await readFile(result.files.results ?? '', 'utf8')).toContain('add_78')
     expect(timesOf(world, 'addons', 3)).toEqual([1, 1, 0])
   })
 })

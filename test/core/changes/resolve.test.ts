@@ -1,0 +1,126 @@
+import { expect, test } from 'vitest'
+import type { ChangeKind } from '../../../core/changes/change-kind.ts'
+import { changeKinds } from '../../../core/changes/kinds.ts'
+import { resolveChange } from '../../../core/changes/reconcile/resolve.ts'
+import { recordAnswer } from '../../../core/changes/transitions.ts'
+import { clientOf, copies, retentionRows, startEngine, startSandbox } from './engine.ts'
+
+const person = { by: 'Ana', why: 'seen in the dashboard' }
+
+/** Three retentions that were stored, although their replies were lost, and that nobody could look up. */
+async function parkRetentions() {
+  const sandbox = await startSandbox({
+    counts: { retentions: 3 },
+    faults: [{ kind: 'reset', effect: 'done', on: 'POST /retentions/', requests: [1, 2, 3] }],
+  })
+  const engine = await startEngine({ kind: changeKinds['create-retention'], sandbox })
+  await engine.stage(retentionRows(3))
+  await engine.send()
+  const { ledger, run } = engine
+  for (const { id } of await engine.rows())
+    await ledger.move({ id, from: ['unknown'], patch: { state: 'parked', outcome: 'controlFailed' } })
+  const stored = [...sandbox.control.records({ resource: 'retentions' })].map(
+    (text) => JSON.parse(text) as { id: number; number: number; supplier: string },
+  )
+  const { body } = retentionRows(1)[0]!
+  const ofFirst = stored.find(
+    ({ number, supplier }) => number === body['number'] && supplier === body['supplier'],
+  )
+  const options = { ledger, billing: clientOf(sandbox), run, row: 1, ...person }
+  return {
+    sandbox,
+    engine,
+    options,
+    id: String(ofFirst?.id),
+    others: stored.filter((one) => one !== ofFirst),
+  }
+}
+
+test('the service is asked for the id that a person gives: it confirms the right one, and a wrong one is refused', async () => {
+  const { engine, options, id, others } = await parkRetentions()
+  for (const [exists, reason] of [
+    ['4821 3', 'ids consist of letters, digits, _ and -'],
+    ['ret_1', 'ids of these records are numbers'],
+    [String(others[0]?.id), `the service has ${id} under the key of this row`],
+  ] as const)
+    await expect(resolveChange({ ...options, decision: { exists } })).rejects.toMatchObject({
+      name: 'WrongIdError',
+      message: `Row 1 cannot exist as ${exists}: ${reason}. Nothing was changed.`,
+    })
+  expect((await engine.rows())[0]).toMatchObject({ state: 'parked', resolvedBy: null })
+  expect(await resolveChange({ ...options, decision: { exists: id } })).toEqual({ confirmed: true })
+  expect((await engine.rows())[0]).toMatchObject({ state: 'done', outcome: 'resolved', answerId: id })
+})
+
+test('a service that does not answer or does not filter confirms nothing and refuses nothing', async () => {
+  const { sandbox, engine, options, id } = await parkRetentions()
+  sandbox.control.setFaults({ faults: [{ kind: 'reset', effect: 'none', on: 'GET /retentions/' }] })
+  const asked = await resolveChange({ ...options, decision: { exists: '999999' } })
+  expect(asked).toMatchObject({ confirmed: false })
+  expect((await engine.rows())[0]).toMatchObject({ answerId: '999999' })
+  sandbox.control.setFaults({ faults: [] })
+  // It is corrected; the same decision again changes nothing.
+  for (const confirmed of [{ confirmed: true }, undefined])
+    expect(await resolveChange({ ...options, decision: { exists: id } })).toEqual(confirmed)
+  expect((await engine.rows())[0]).toMatchObject({ state: 'done', answerId: id })
+})
+
+test('a correction may say that the row does not exist: it is sent, once', async () => {
+  const sandbox = await startSandbox({
+    faults: [{ kind: 'reset', effect: 'none', on: 'POST /addons/', requests: [1] }],
+  })
+  const engine = await startEngine({ kind: changeKinds['create-addon'], sandbox })
+  const body = { name: 'Addon 1', description: 'x', currency: 'CLP', amount: 1 }
+  await engine.stage([{ row: 1, body }])
+  await engine.finish()
+  const { ledger, run } = engine
+  const options = { ledger, billing: clientOf(sandbox), run, row: 1, ...person }
+  expect(await resolveChange({ ...options, decision: { exists: 'add_77' } })).toEqual({
+    confirmed: false,
+    reason: 'the service has no list of these records',
+  })
+  await resolveChange({ ...options, decision: { absent: true }, why: 'add_77 is another one' })
+  expect((await engine.rows())[0]).toMatchObject({ state: 'staged', answerId: null, closedAt: null })
+  await engine.finish()
+  expect((await engine.rows())[0]).toMatchObject({ state: 'done', outcome: 'created' })
+  expect(copies(sandbox, 'addons', 'name').get('Addon 1')).toBe(1)
+  // What the service itself answered is no one's to correct.
+  await expect(resolveChange({ ...options, decision: { exists: 'add_78' } })).rejects.toThrow(
+    'is done, not parked',
+  )
+})
+
+test('an update exists under the id of its own record only', async () => {
+  const sandbox = await startSandbox({ counts: { customers: 1 } })
+  const engine = await startEngine({ kind: changeKinds['update-contact'], sandbox })
+  await engine.stage([{ row: 1, body: { id: 'con_1', phone: '1' } }])
+  const { ledger, run } = engine
+  for (const { id } of await engine.rows())
+    await ledger.move({ id, from: ['staged'], patch: { state: 'parked', outcome: 'sentTooOften' } })
+  const options = { ledger, billing: clientOf(sandbox), run, row: 1, ...person }
+  await expect(resolveChange({ ...options, decision: { exists: 'con_2' } })).rejects.toThrow(
+    'the row is about con_1',
+  )
+  expect(await resolveChange({ ...options, decision: { exists: 'con_1' } })).toMatchObject({
+    confirmed: false,
+  })
+})
+
+test('an answer that arrives while the service is asked wins over the person', async () => {
+  const { engine, options, id } = await parkRetentions()
+  const kind = changeKinds['create-retention']
+  const answering: ChangeKind = {
+    ...kind,
+    async findUnderKey() {
+      const [row] = await engine.rows()
+      const answer = { answerId: id, answer: '{}', at: 1 }
+      await recordAnswer({ ledger: options.ledger, row: row!, outcome: 'created', ...answer })
+      return { records: [], honoured: false }
+    },
+  }
+  const kinds = { [kind.name]: answering }
+  await expect(resolveChange({ ...options, kinds, decision: { exists: '999999' } })).rejects.toThrow(
+    'is done, not parked',
+  )
+  expect((await engine.rows())[0]).toMatchObject({ state: 'done', outcome: 'created', answerId: id })
+})
