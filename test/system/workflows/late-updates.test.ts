@@ -31,7 +31,7 @@ test('an update that arrives while an import reports is refused and changes noth
       await closing.promise
       return closedRun()
     },
-    resolveRow: (said: unknown) => resolved.push(said),
+    resolveRow: (said: unknown) => void resolved.push(said),
     noteDecision: () => undefined,
   })
   const run = await client.workflow.start('importFile', { workflowId: idOf('import'), taskQueue, args: [{}] })
