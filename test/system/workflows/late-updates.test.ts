@@ -118,7 +118,7 @@ test('updates are answered after Request Cancellation, until the run reports', a
       }),
     closeRecovery: () => closedRun(),
     noteDecision: (said: unknown) => told.push(said),
-    resolveRow: (said: unknown) => told.push(said),
+    resolveRow: (said: unknown) => void told.push(said),
   })
   const run = await client.workflow.start('recoverSubscriptions', {
     workflowId: idOf('cancelled'),
