@@ -11,7 +11,7 @@ import { createTerminal, type Terminal } from './terminal/terminal.ts'
  * itself.
  */
 export interface CommandFile {
-  configure(command: Command, terminal: Terminal): void
+  configure(command: Command, terminal: Terminal, all: Commands): void
 }
 
 /** A command as it is listed; its file is loaded only when it is chosen. */
@@ -55,7 +55,7 @@ export async function execute(of: CommandLine & { terminal: Terminal }): Promise
     const name = chosenName(words)
     const command = program.commands.find((one) => one.name() === name)
     const file = await commands[name ?? '']?.load()
-    if (command !== undefined) file?.configure(command, terminal)
+    if (command !== undefined) file?.configure(command, terminal, commands)
     await program.parseAsync(words, { from: 'user' })
     return true
   } catch (error) {

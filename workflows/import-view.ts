@@ -29,7 +29,7 @@ export function toImportText({ kind, file, staged }: ImportProgress): ViewText {
       breaker:
         'Too many changes failed, so the breaker is open, and its trials failed too. Approve to try the others anyway.',
     },
-    breaker: 'too many changes failed.',
+    failed: 'rows failed',
     stop: 'ends the run cleanly, with a report.',
     terminate: sentence`${strong('Start Workflow Like This One')} resumes with the remaining rows, also after a stop. Nothing is ever sent twice.`,
   }

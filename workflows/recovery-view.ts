@@ -34,7 +34,7 @@ export function toRecoveryText({ failedCanaries, staged }: RecoveryProgress): Vi
       breaker:
         'Too many resumes failed, and so did every trial after that. Approve to try the others anyway; stop to end it here.',
     },
-    breaker: 'too many resumes of one reason failed.',
+    failed: 'resumes fell back',
     stop: 'resumes nothing more, waits until the results of the last ones are seen, and ends with a report. A second stop does not wait.',
     terminate: 'The next recovery first looks up what this one resumed.',
   }

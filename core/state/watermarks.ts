@@ -17,7 +17,13 @@ export interface Watermark {
   run: string
 }
 
+export interface StoredWatermark extends WatermarkKey, Watermark {}
+
 export interface Watermarks {
+  /** Every watermark, by resource and destination. */
+  all(): Promise<StoredWatermark[]>
+  /** Forgets one, by a person: the next incremental read is a whole one. */
+  remove(key: WatermarkKey): Promise<void>
   get(key: WatermarkKey): Promise<Watermark | undefined>
   /** Moves it forward, never back. Called after a proven run was published. */
   move(options: { key: WatermarkKey; to: number; run: string }): Promise<void>
@@ -25,6 +31,24 @@ export interface Watermarks {
 
 export function createWatermarks({ db }: { db: Kysely<StateTables> }): Watermarks {
   return {
+    all: () =>
+      db
+        .selectFrom('watermarks')
+        .select(['workspace', 'mode', 'resource', 'filter', 'destination', 'at', 'run'])
+        .orderBy('resource')
+        .orderBy('destination')
+        .orderBy('filter')
+        .execute(),
+    remove: async (key) => {
+      await db
+        .deleteFrom('watermarks')
+        .where('workspace', '=', key.workspace)
+        .where('mode', '=', key.mode)
+        .where('resource', '=', key.resource)
+        .where('filter', '=', key.filter)
+        .where('destination', '=', key.destination)
+        .execute()
+    },
     get: (key) =>
       db
         .selectFrom('watermarks')

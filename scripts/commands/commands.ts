@@ -6,7 +6,9 @@ export const commands = {
     summary: 'run all three jobs against a sandbox',
     load: () => import('./demo.ts'),
   },
+  init: { summary: 'set up: three questions, then .env and schedules.yaml', load: () => import('./init.ts') },
   check: { summary: 'check whether everything is in place', load: () => import('./check.ts') },
+  preview: { summary: 'print some records of a list', load: () => import('./preview.ts') },
   export: { summary: 'export lists of the service', load: () => import('./export.ts') },
   fetch: { summary: 'export credit notes or cancellations by id', load: () => import('./fetch.ts') },
   publish: {
@@ -30,6 +32,7 @@ export const commands = {
   status: { summary: 'show the state of a run', load: () => import('./status.ts') },
   watch: { summary: 'follow a run to its end', load: () => import('./watch.ts') },
   report: { summary: 'show the report of a run', load: () => import('./report.ts') },
+  open: { summary: 'open the report page of a run', load: () => import('./open.ts') },
   pause: { summary: 'pause a run', load: () => import('./pause.ts') },
   unpause: { summary: 'resume a paused run', load: () => import('./unpause.ts') },
   stop: { summary: 'stop a run cleanly, with a report', load: () => import('./stop.ts') },
@@ -39,9 +42,15 @@ export const commands = {
   },
   up: { summary: 'run a Temporal dev server and a worker until Ctrl-C', load: () => import('./up.ts') },
   worker: { summary: 'run a worker until Ctrl-C', load: () => import('./worker.ts') },
+  state: {
+    summary: 'show and reset the watermarks of incremental exports',
+    load: () => import('./state.ts'),
+  },
+  prune: { summary: 'remove old exports that nothing needs', load: () => import('./prune.ts') },
   restored: {
     summary: 'fix the ledger after a backup was restored, before the worker starts',
     load: () => import('./restored.ts'),
   },
+  completion: { summary: 'print a completion script for your shell', load: () => import('./completion.ts') },
   sandbox: { summary: 'run a stand-in for the billing service', load: () => import('./sandbox.ts') },
 } satisfies Commands

@@ -1,6 +1,5 @@
-import { InvalidArgumentError, Option, type Command } from 'commander'
+import { Option, type Command } from 'commander'
 import type { ExportInput } from '../../core/exports/input.ts'
-import { checkFilters } from '../../core/billing/resources/filters.ts'
 import { listResources, listNames, type ListName } from '../../core/billing/resources/lists.ts'
 import { allowedRoot } from '../../core/destinations/allowed-root.ts'
 import { checkPrivacy } from '../../core/tables/privacy.ts'
@@ -10,8 +9,10 @@ import type { Terminal } from '../terminal/terminal.ts'
 import {
   addExamples,
   addReadOptions,
+  checkListFilters,
   choice,
   toCount,
+  toFilter,
   toMaxDeletes,
   toReadFields,
   toServer,
@@ -76,20 +77,9 @@ function toInput({ names, options }: { names: string[]; options: Options }): Exp
 async function checkInput(of: { input: ExportInput; settings: Settings; local: boolean }): Promise<void> {
   const { settings, local } = of
   const { resources = listNames, filters = {}, exclude = [], hash = [], out } = of.input
-  for (const name of resources) {
-    const { status } = filters
-    const { statuses } = listResources[name]
-    if (status !== undefined && statuses !== undefined) choice(`status of ${name}`, statuses)(status)
-    checkFilters({ resource: listResources[name], filters })
-  }
+  for (const name of resources) checkListFilters({ resource: listResources[name], filters })
   // Another worker has its own key and folders, and checks both itself.
   const hashKey = local ? (settings.hashKey ?? '') : 'of the worker'
   checkPrivacy(Object.values(listResources), { exclude, hash, hashKey })
   if (local && out !== undefined) await allowedRoot({ ...settings, out })
-}
-
-function toFilter(text: string, filters: Record<string, string> = {}): Record<string, string> {
-  const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? []
-  if (name === undefined || value === undefined) throw new InvalidArgumentError('Write name=value.')
-  return { ...filters, [name]: value }
 }

@@ -1,5 +1,7 @@
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { resolve } from 'node:path'
+import { checkFilters } from '../../core/billing/resources/filters.ts'
+import type { ListResource } from '../../core/billing/resources/resource.ts'
 import { destinationNames, type DestinationName } from '../../core/destinations/names.ts'
 import { nearestName } from '../../core/tables/nearest-name.ts'
 import { UsageError } from '../terminal/failures.ts'
@@ -45,6 +47,26 @@ export const toRate = (text: string): number => {
   const rate = toNumber(text)
   if (rate > 0) return rate
   throw new InvalidArgumentError('Write a number above 0.')
+}
+
+export function toFilter(text: string, filters: Record<string, string> = {}): Record<string, string> {
+  const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? []
+  if (name === undefined || value === undefined) throw new InvalidArgumentError('Write name=value.')
+  return { ...filters, [name]: value }
+}
+
+/**
+ * Checks the filters of a list before anything is started.
+ * @throws {UsageError | FilterError}
+ */
+export function checkListFilters(options: {
+  resource: ListResource
+  filters: Readonly<Record<string, string>>
+}): void {
+  const { name, statuses } = options.resource
+  const { status } = options.filters
+  if (status !== undefined && statuses !== undefined) choice(`status of ${name}`, statuses)(status)
+  checkFilters(options)
 }
 
 /** `csv,duckdb`: each once, in the order given. */

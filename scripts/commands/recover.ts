@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import { Option, type Command } from 'commander'
 import { parseRecoveryInput, type RecoveryInput } from '../../core/recoveries/input.ts'
 import { reasonNames, triedReasons, type Reason } from '../../core/recoveries/reasons.ts'
 import { processSettings } from '../session/settings.ts'
@@ -39,12 +39,12 @@ interface Options extends ServerOptions {
 }
 
 export function configure(command: Command, terminal: Terminal): void {
+  const reason = new Option(
+    '--reason <reason>',
+    `resume subscriptions with this reason; repeatable (default: ${triedReasons.join(', ')})`,
+  )
   command
-    .option(
-      '--reason <reason>',
-      `resume subscriptions with this reason; repeatable (default: ${triedReasons.join(', ')}; all: ${reasonNames.join(', ')})`,
-      collect(choice('reason', reasonNames)),
-    )
+    .addOption(reason.choices(reasonNames).argParser(collect(choice('reason', reasonNames))))
     .option('--max-pages <n>', 'maximum requests for the list (default: 50)', toCount)
     .option('--max-changes <n>', 'maximum subscriptions to resume (default: 500)', toCount)
     .addOption(rateOption())

@@ -1,32 +1,124 @@
-import type { Command } from 'commander'
+import { isGrpcServiceError, type WorkflowExecutionInfo } from '@temporalio/client'
+import { InvalidArgumentError, Option, type Command } from 'commander'
+import { formatDuration, formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
 import { openClient } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'
-import { formatDuration, formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
+import { RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { addExamples, choice } from './options.ts'
 
 const mostRuns = 50
+// gRPC's own number (https://grpc.io/docs/guides/status-codes).
+const invalidArgument = 3
+
+const kinds = {
+  exportData: 'export',
+  fetchDocuments: 'fetch',
+  importFile: 'import',
+  publishRun: 'publish',
+  recoverSubscriptions: 'recovery',
+} as const
+const verdicts = ['proven', 'unproven', 'stopped', 'failed', 'dryRun'] as const
+
+interface Options {
+  open?: true
+  verdict?: (typeof verdicts)[number]
+  needsPerson?: true
+  since?: Date
+}
 
 export function configure(command: Command, terminal: Terminal): void {
-  command.option('--open', 'only those that have not ended').action(async (options: { open?: true }) => {
-    const settings = processSettings()
-    await using client = await openClient(settings)
-    const types =
-      "WorkflowType IN ('exportData', 'fetchDocuments', 'importFile', 'publishRun', 'recoverSubscriptions')"
-    const query = `${types} AND TaskQueue = '${settings.taskQueue}'${options.open ? " AND ExecutionStatus = 'Running'" : ''}`
-    const runs = []
-    for await (const run of client.workflow.list({ query })) {
-      const { workflowId, type, status, startTime, closeTime } = run
-      runs.push({ run: workflowId, type, status: status.name.toLowerCase(), startTime, closeTime })
-      if (runs.length === mostRuns) break
-    }
-    const rows = runs.map(({ run, status, startTime, closeTime }) => [
-      run,
-      status,
-      formatLocalTime(startTime),
-      formatDuration((closeTime ?? new Date()).getTime() - startTime.getTime()),
-    ])
-    const text =
-      rows.length === 0 ? 'No runs.' : formatTable({ head: ['run', 'status', 'started', 'took'], rows })
-    terminal.result({ document: { runs }, text })
+  const verdict = new Option('--verdict <verdict>', 'only runs with this verdict').choices(verdicts)
+  command
+    .option('--open', 'only runs in progress')
+    .addOption(verdict.argParser(choice('verdict', verdicts)))
+    .option('--needs-person', 'only runs that need a person')
+    .option('--since <time>', 'only runs started since then, as in 12h, 7d or 2026-11-21', toTime)
+    .action(async (options: Options) => {
+      const settings = processSettings()
+      await using client = await openClient(settings)
+      const runs = []
+      const query = toQuery(options, settings.taskQueue)
+      for await (const run of refuseUnknown(client.workflow.list({ query }))) {
+        runs.push(toRun(run))
+        if (runs.length === mostRuns) break
+      }
+      const rows = runs.map(({ run, kind, status, verdict, needsPerson, startTime, closeTime }) => [
+        run,
+        kind,
+        verdict ?? status,
+        needsPerson ? 'needs a person' : '',
+        formatLocalTime(startTime),
+        formatDuration((closeTime ?? new Date()).getTime() - startTime.getTime()),
+      ])
+      const head = ['run', 'kind', 'verdict', '', 'started', 'took']
+      terminal.result({
+        document: { runs },
+        text: rows.length === 0 ? 'No runs.' : formatTable({ head, rows }),
+      })
+    })
+  addExamples(command, 'look', {
+    'runs --open': 'runs in progress',
+    'runs --needs-person --since 7d': 'what needs a person, this week',
+    'runs --verdict unproven': 'runs that ended unproven',
   })
+}
+
+function toRun({
+  workflowId,
+  type,
+  status,
+  startTime,
+  closeTime,
+  typedSearchAttributes,
+}: WorkflowExecutionInfo) {
+  const found = new Map<string, unknown>(
+    typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]),
+  )
+  const verdict = found.get('Verdict')
+  return {
+    run: workflowId,
+    kind: kinds[type as keyof typeof kinds],
+    type,
+    status: status.name.toLowerCase(),
+    /** Null while it runs, and on a server without our search attributes. */
+    verdict: typeof verdict === 'string' ? verdict : null,
+    needsPerson: found.get('NeedsPerson') === true,
+    startTime,
+    closeTime,
+  }
+}
+
+function toQuery({ open, verdict, needsPerson, since }: Options, taskQueue: string): string {
+  const types = Object.keys(kinds).map((type) => `'${type}'`)
+  return [
+    `WorkflowType IN (${types.join(', ')})`,
+    `TaskQueue = '${taskQueue}'`,
+    ...(open ? ["ExecutionStatus = 'Running'"] : []),
+    ...(verdict === undefined ? [] : [`Verdict = '${verdict}'`]),
+    ...(needsPerson ? ['NeedsPerson = true'] : []),
+    ...(since === undefined ? [] : [`StartTime >= '${since.toISOString()}'`]),
+  ].join(' AND ')
+}
+
+/** @throws {RefusedError} if the server has no such search attributes */
+async function* refuseUnknown<T>(runs: AsyncIterable<T>): AsyncGenerator<T> {
+  try {
+    yield* runs
+  } catch (error) {
+    if (!isGrpcServiceError(error) || (error.code as number) !== invalidArgument) throw error
+    throw new RefusedError('This Temporal server has no search attributes Verdict and NeedsPerson.', {
+      cause: error,
+      hint: 'Create them as docs/deployment.md describes, or drop --verdict and --needs-person.',
+    })
+  }
+}
+
+const unitMs: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+function toTime(text: string): Date {
+  const [, count, unit = ''] = /^(\d{1,6})([mhd])$/.exec(text) ?? []
+  const at = count === undefined ? new Date(text) : new Date(Date.now() - Number(count) * (unitMs[unit] ?? 0))
+  if (Number.isNaN(at.getTime())) throw new InvalidArgumentError('Write 12h, 7d or 2026-11-21.')
+  return at
 }

@@ -5,7 +5,8 @@ import type { WriteProgress } from '../../workflows/write-run/progress.ts'
 import { findChanges, findRun, workflowIdOf } from '../runs/find-run.ts'
 import { openClient } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'
-import { formatTable } from '../../core/runs/view/format.ts'
+import { describeBreaker } from '../../core/runs/view/breaker.ts'
+import { formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { addExamples } from './options.ts'
@@ -73,7 +74,13 @@ async function showChanges({
     rows.length === 0
       ? ''
       : formatTable({ head: ['outcome', type === 'import' ? 'rows' : 'subscriptions'], rows })
-  const text = [`${run} is ${status}, ${state}`, table, summary].filter((line) => line !== '').join('\n')
+  const failed = type === 'import' ? 'rows failed' : 'resumes fell back'
+  const breakers = (progress?.openBreakers ?? []).map(
+    (open) => `The breaker is open: ${describeBreaker(open, failed, formatLocalTime)}.`,
+  )
+  const text = [`${run} is ${status}, ${state}`, ...breakers, table, summary]
+    .filter((line) => line !== '')
+    .join('\n')
   terminal.result({ document: { run, status, state, ...progress }, text })
 }
 

@@ -11,7 +11,7 @@ import type { Settings } from '../../worker/settings/settings.ts'
 import type { ImportProgress } from '../../workflows/import-view.ts'
 import type { RecoveryProgress } from '../../workflows/recovery-view.ts'
 import type { WriteProgress } from '../../workflows/write-run/progress.ts'
-import type { Terminal } from '../terminal/terminal.ts'
+import { isYes, type Terminal } from '../terminal/terminal.ts'
 import { importFolder } from './run-folders.ts'
 
 /** The user of this machine. */
@@ -83,8 +83,8 @@ async function answer({
   }
   const line = await terminal.ask(text, { signal }).catch(() => '')
   if (signal.aborted) return
-  const isYes = count === undefined ? /^(y|yes|s|si|sí)$/i.test(line) : line === String(count)
-  if (!isYes) {
+  const isGiven = count === undefined ? isYes(line) : line === String(count)
+  if (!isGiven) {
     terminal.note(declined)
     return await handle.signal('stop')
   }

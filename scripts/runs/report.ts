@@ -67,7 +67,7 @@ export async function reportImport({ run, terminal, settings }: RunToReport): Pr
       .slice(0, firstErrors)
       .map(({ message }) => ({ text: message }))
     const problems = [...(view.problems ?? []), ...findings]
-    const tables = [...(view.tables ?? []), await firstRows({ state, run })]
+    const tables = [...(view.tables ?? []), await firstRows({ state, run, counts: report.counts })]
     terminal.result({ document: report, text: toText({ ...view, problems, tables }) })
     if (report.ended?.how === 'finished') await writeFile(join(dataDir, plan.folder, runFiles.shown), '')
     process.exitCode = exitCodeOf(report)
@@ -77,11 +77,25 @@ export async function reportImport({ run, terminal, settings }: RunToReport): Pr
   }
 }
 
-async function firstRows({ state, run }: { state: State; run: string }): Promise<Table> {
+/** The sheet with all rows of a state. */
+const sheets = { rejected: 'rejected.csv', parked: 'parked.csv', unknown: 'results.csv' } as const
+
+async function firstRows({
+  state,
+  run,
+  counts,
+}: {
+  state: State
+  run: string
+  counts: ReportCounts
+}): Promise<Table> {
   const rows: string[][] = []
-  for (const place of ['rejected', 'parked', 'unknown'] as const)
+  for (const [place, file] of Object.entries(sheets) as [keyof typeof sheets, string][]) {
     for (const { row, error, outcome } of await state.ledger.page({ run, state: place, limit: firstErrors }))
       rows.push([String(row), place, error ?? outcome ?? ''])
+    if (counts[place] > firstErrors)
+      rows.push(['', place, `and ${counts[place] - firstErrors} more in ${file}`])
+  }
   return { title: '', head: ['row', 'state', 'reason'], rows }
 }
 

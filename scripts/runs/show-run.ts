@@ -1,6 +1,7 @@
 import type { Client, WorkflowExecutionDescription, WorkflowHandle } from '@temporalio/client'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { formatDuration } from '../../core/runs/view/format.ts'
+import { describeBreaker } from '../../core/runs/view/breaker.ts'
+import { formatDuration, formatLocalTime } from '../../core/runs/view/format.ts'
 import type { ReportCounts } from '../../core/runs/view/counts.ts'
 import type { WriteProgress } from '../../workflows/write-run/progress.ts'
 import type { Progress } from '../terminal/progress.ts'
@@ -18,6 +19,8 @@ interface Seen {
   bars: { name: string; unit: string; done: number; total: number | undefined; note: string }[]
   /** The run and its parts. */
   descriptions: WorkflowExecutionDescription[]
+  /** Lines that are shown once each. */
+  notes?: string[]
   /** An open question, with the time that tells it from the one before. */
   question?: { until: string; ask: () => Promise<void> }
 }
@@ -52,6 +55,7 @@ export async function showRun(options: {
       bars.set(name, bar)
       bar.update(state)
     }
+    for (const note of seen?.notes ?? []) noteOnce(note)
     for (const failure of seen?.descriptions.flatMap(failuresOf) ?? []) noteOnce(`Retrying after: ${failure}`)
     if (seen?.descriptions.some(waitsForWorker) !== true) pickedUpAt = performance.now()
     else if (performance.now() - pickedUpAt > pickedUpWithinMs)
@@ -108,10 +112,14 @@ export function changesLook<P extends WriteProgress>(options: {
     const beat = heartbeatOf<ReportCounts>(description)
     const counts = beat.done === undefined ? progress?.counts : { ...progress?.counts, ...beat }
     if (progress === undefined) return { bars: [], descriptions: [description] }
-    const { waitingFor } = progress
+    const { waitingFor, openBreakers = [] } = progress
+    const failed = unit === 'rows' ? 'rows failed' : 'resumes fell back'
     return {
       bars: counts === undefined ? [] : [{ name: nameOf(progress), unit, ...toState(counts, rate) }],
       descriptions: [description],
+      notes: openBreakers.map(
+        (open) => `The breaker is open: ${describeBreaker(open, failed, formatLocalTime)}.`,
+      ),
       ...(waitingFor && { question: { until: waitingFor.until, ask: () => onQuestion(progress) } }),
     }
   }

@@ -5,7 +5,7 @@ import { earlierSlots } from '../../worker/earlier-slots.ts'
 import { openSession } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
-import type { Terminal } from '../terminal/terminal.ts'
+import { isYes, type Terminal } from '../terminal/terminal.ts'
 import type { ScheduleMemo } from '../../core/schedules/memo.ts'
 import type { Definition } from './definition.ts'
 import { findSchedule, planChanges, type Change, type Plan } from './plan-changes.ts'
@@ -53,7 +53,7 @@ async function agree(options: { plan: Plan; terminal: Terminal; yes: boolean }):
     })
   }
   const answer = await terminal.ask('Apply this? [y/N] ')
-  if (!/^(y|yes|s|si|sí)$/i.test(answer)) throw new RefusedError('Nothing was applied.')
+  if (!isYes(answer)) throw new RefusedError('Nothing was applied.')
 }
 
 export async function apply(options: { client: Client; taskQueue: string; change: Change }): Promise<void> {

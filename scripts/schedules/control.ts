@@ -4,7 +4,7 @@ import { personHere } from '../runs/ask.ts'
 import { openClient } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
-import type { Terminal } from '../terminal/terminal.ts'
+import { isYes, type Terminal } from '../terminal/terminal.ts'
 import { findSchedule } from './plan-changes.ts'
 import { formatLocalTime } from '../../core/runs/view/format.ts'
 import { shell } from '../../core/runs/view/shell.ts'
@@ -115,7 +115,7 @@ export function configureDelete(command: Command, terminal: Terminal): void {
             hint: 'Add --yes.',
           })
         const answer = await terminal.ask(`Delete the schedule ${name}? [y/N] `)
-        if (!/^(y|yes|s|si|sí)$/i.test(answer)) throw new RefusedError('Nothing was deleted.')
+        if (!isYes(answer)) throw new RefusedError('Nothing was deleted.')
       }
       await handle.delete()
       return { text: `${name} is deleted.` }

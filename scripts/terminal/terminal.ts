@@ -27,6 +27,9 @@ export interface Terminal {
   close(): void
 }
 
+/** The answer to a question with [y/N], in English or Spanish. */
+export const isYes = (answer: string): boolean => /^(y|yes|s|si|sí)$/i.test(answer)
+
 export interface TerminalOptions {
   json: boolean
   /** Adds the stack to a failure. */

@@ -1,3 +1,4 @@
+import type { OpenBreaker } from '../../core/runs/view/breaker.ts'
 import type { ReportCounts } from '../../core/runs/view/counts.ts'
 import type { Identity } from '../../core/runs/identity.ts'
 import type { Table } from '../../core/runs/view/view.ts'
@@ -42,8 +43,7 @@ export interface WriteProgress<Staged = StagedChanges> {
     /** The number of deletes, to be confirmed. */ count?: number
     until: string
   }
-  /** When an open breaker tries again. */
-  breakerUntil?: string
+  openBreakers?: readonly OpenBreaker[]
   /** When the next lookup or the next attempt is due. */
   nextAt?: string
   /** Of the last segment, while changes are left to send. */

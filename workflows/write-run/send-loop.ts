@@ -117,6 +117,7 @@ function showStep(sending: Sending, segment: { step: SendStep; ms: number; isCan
   if (throughput !== undefined) progress.throughput = throughput
   if (step.nextAt !== undefined) progress.nextAt = new Date(step.nextAt).toISOString()
   progress.counts = step.counts
+  progress.openBreakers = step.openBreakers
   progress.parkedRows = step.parkedRows ?? []
   show()
 }
@@ -134,7 +135,7 @@ async function notifyOfBreaker({ state, notifier }: Sending, { ended, counts }: 
 
 /** What a reached bound or a breaker that has given up means: an end, or a question to a person. */
 async function endAfter(sending: Sending, step: SendStep): Promise<RunEnd | 'continue' | undefined> {
-  const { job, plan, operator, control, state } = sending
+  const { job, plan, progress, operator, control, state } = sending
   if (step.ended === 'maxChanges' || step.ended === 'maxFailures')
     return await job.onBound(sending, step.ended)
   if (step.ended !== 'breaker' || step.givenUp.length === 0 || step.nextAt !== undefined) return undefined
@@ -146,14 +147,14 @@ async function endAfter(sending: Sending, step: SendStep): Promise<RunEnd | 'con
       : giveUp('the breaker is open, and nobody closed it in time')
   const closed = step.givenUp.map((key) => [key, { clearedAt: Date.now(), trials: 0 }] as const)
   state.breakers = { ...state.breakers, ...Object.fromEntries(closed) }
+  progress.openBreakers = []
   return 'continue'
 }
 
 async function waitUntilDue(sending: Sending, { ended, nextAt }: SendStep): Promise<void> {
-  const { job, plan, progress, show, control, operator } = sending
+  const { job, plan, show, control, operator } = sending
   if (nextAt === undefined) return
   const ms = Math.max(job.leastWaitMs?.(plan) ?? 1, nextAt - Date.now())
-  if (ended === 'breaker') progress.breakerUntil = new Date(Date.now() + ms).toISOString()
   show()
   // A stop, a pause and a resolved row end the wait.
   const { resolved } = operator
@@ -161,7 +162,6 @@ async function waitUntilDue(sending: Sending, { ended, nextAt }: SendStep): Prom
     ended === 'breaker' ? 'waits for the next trial of the breaker' : 'waits until the next change is due'
   const isInterrupted = () => control.stopping || control.paused || operator.resolved > resolved
   await condition(isInterrupted, ms, { summary })
-  delete progress.breakerUntil
 }
 
 /** Where the history is long, a new execution continues the run here. */

@@ -1,4 +1,4 @@
-import { formatTime } from '../../core/runs/view/format.ts'
+import { describeBreaker } from '../../core/runs/view/breaker.ts'
 import { code, type Sentence, sentence, strong } from '../../core/runs/view/sentence.ts'
 import { toCounts, type View } from '../../core/runs/view/view.ts'
 import { controls, phaseStatus, throughputStatus, waitingStatus } from '../run/status.ts'
@@ -15,7 +15,8 @@ export interface ViewText {
   /** Below the status: the file, the reasons that are not tried. */
   notes: readonly Sentence[]
   questions: Readonly<Record<WaitingFor, string>>
-  breaker: string
+  /** Follows a count of changes: `resumes fell back`. */
+  failed: string
   /** What `stop` and `Terminate` do. */
   stop: string
   terminate: Sentence
@@ -23,7 +24,7 @@ export interface ViewText {
 
 /** A write run that has not ended, in the Temporal UI. */
 export function toLiveView(progress: WriteProgress, text: ViewText): View {
-  const { run, identity, waitingFor, phase, nextAt, breakerUntil, throughput, counts, staged } = progress
+  const { run, identity, waitingFor, phase, nextAt, openBreakers = [], throughput, counts, staged } = progress
   const { name, unit } = text
   return {
     title: text.title,
@@ -33,9 +34,7 @@ export function toLiveView(progress: WriteProgress, text: ViewText): View {
       ...(waitingFor === undefined
         ? [phaseStatus({ name, phase, nextAt })]
         : waitingStatus({ ...waitingFor, name, why: text.questions[waitingFor.question] })),
-      ...(breakerUntil === undefined
-        ? []
-        : [`The breaker is open: ${text.breaker} It tries one at ${formatTime(breakerUntil)}.`]),
+      ...openBreakers.map((open) => `The breaker is open: ${describeBreaker(open, text.failed)}.`),
       ...text.notes,
       ...parkedStatus(progress),
       ...throughputStatus(throughput, text.rate),

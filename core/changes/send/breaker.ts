@@ -1,3 +1,5 @@
+import type { OpenBreaker } from '../../runs/view/breaker.ts'
+
 /**
  * A circuit breaker. It opens when more than a given share of its last changes failed, or when the service failed on
  * many in a row. Then it admits one trial after 1, 2 and 4 minutes, and closes when one succeeds.
@@ -69,6 +71,18 @@ export class Breaker {
     const wait = this.#trialWaitsMs[this.#state.trials]
     if (this.#state.openedAt === undefined || wait === undefined || this.#onTrial) return undefined
     return this.#state.openedAt + wait
+  }
+
+  /** Its outcomes and trials, as a run shows them while it is open. */
+  get account(): Omit<OpenBreaker, 'key'> {
+    const { nextTrialAt } = this
+    return {
+      failed: this.#window.filter(Boolean).length,
+      of: this.#window.length,
+      trial: this.#state.trials + 1,
+      trials: this.#trialWaitsMs.length,
+      ...(nextTrialAt !== undefined && { nextTrialAt }),
+    }
   }
 
   admits(at: number): boolean {

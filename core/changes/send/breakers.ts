@@ -1,3 +1,4 @@
+import type { OpenBreaker } from '../../runs/view/breaker.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
 import { hasFailed } from '../outcomes.ts'
@@ -39,6 +40,12 @@ export class Breakers {
   /** Keys of breakers whose trials all failed: they stay open until a person closes them. */
   get givenUp(): string[] {
     return [...this.#byLane].flatMap(([key, breaker]) => (breaker.hasGivenUp ? [key] : []))
+  }
+
+  get open(): OpenBreaker[] {
+    return [...this.#byLane].flatMap(([key, breaker]) =>
+      breaker.isOpen ? [{ key, ...breaker.account }] : [],
+    )
   }
 
   /** When the next trial of any breaker may be sent. */

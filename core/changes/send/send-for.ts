@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import type { OpenBreaker } from '../../runs/view/breaker.ts'
 import type { ReportCounts } from '../../runs/view/counts.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { ClaimJournal } from '../claim-journal.ts'
@@ -37,6 +38,7 @@ export interface SendStep {
   /** Keys of breakers that have given up: only a person closes them. */
   givenUp: string[]
   breakers: BreakerStates
+  openBreakers: OpenBreaker[]
   claims: number
   counts: ReportCounts
   /** The first rows that need a person; absent if there are none. */
@@ -79,6 +81,7 @@ export async function sendFor(ms: number, options: SendForOptions): Promise<Send
       toStep(options, {
         ended,
         breakers,
+        openBreakers: sent?.open ?? [],
         givenUp: sent?.givenUp ?? [],
         ...(nextAt !== undefined && { nextAt }),
       })
@@ -142,7 +145,7 @@ async function reconcile(options: SendForOptions, msLeft: number) {
 
 async function toStep(
   { ledger, run, kind, journal, rows = [] }: SendForOptions,
-  end: Pick<SendStep, 'ended' | 'nextAt' | 'givenUp' | 'breakers'>,
+  end: Pick<SendStep, 'ended' | 'nextAt' | 'givenUp' | 'breakers' | 'openBreakers'>,
 ): Promise<SendStep> {
   const { counts } = await summarize({ ledger, run })
   const next = end.ended === 'finished' ? await nextCanary({ ledger, run, kind, rows }) : []

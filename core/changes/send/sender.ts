@@ -6,6 +6,7 @@ import type { FencingToken } from '../../state/ledger/senders.ts'
 import type { ChangeKind } from '../change-kind.ts'
 import type { ClaimJournal } from '../claim-journal.ts'
 import { hasFailed } from '../outcomes.ts'
+import type { OpenBreaker } from '../../runs/view/breaker.ts'
 import { Breakers, type BreakerStates } from './breakers.ts'
 import type { Limits } from './limits.ts'
 import { type SendResult, sendOne } from './send-one.ts'
@@ -60,6 +61,7 @@ export interface RoundResult extends RoundProgress {
   ended: SendEnd
   /** For the next round. A person closes a breaker by `{ clearedAt: now, trials: 0 }`. */
   breakers: BreakerStates
+  open: OpenBreaker[]
   /** Keys of breakers that have given up: only a person closes them. */
   givenUp: string[]
   /** When the next staged change may be sent, or the next trial of an open breaker; ms since 1970. */
@@ -87,7 +89,12 @@ export async function sendRound(options: RoundOptions): Promise<RoundResult> {
   })
   const sender = new Sender({ options, token, breakers, totals: await totalsOf({ ledger, run }) })
   const ended = await sender.run()
-  const result = { ...sender.progress, breakers: breakers.states, givenUp: breakers.givenUp }
+  const result = {
+    ...sender.progress,
+    breakers: breakers.states,
+    open: breakers.open,
+    givenUp: breakers.givenUp,
+  }
   if (ended === 'breaker') {
     // Changes of other breakers may become due while this one is open.
     const due = await ledger.nextDue({ run, exceptBreakerKeys: breakers.closedKeys(now()) })

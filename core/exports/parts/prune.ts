@@ -33,7 +33,7 @@ const changedAt = (folder: string) =>
     () => Infinity,
   )
 
-async function isWhollyPublished(run: string): Promise<boolean> {
+export async function isWhollyPublished(run: string): Promise<boolean> {
   const entries = await readdir(run, { withFileTypes: true })
   const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(run, name))
   const notes = await Promise.all(folders.map(loadPublishNote))

@@ -29,6 +29,26 @@ async function detach(world: World): Promise<string> {
   return String(document['run'])
 }
 
+test('runs lists kind, verdict and what needs a person, and filters by them and by time', async () => {
+  const world = await createWorld({ counts: { plans: 7 } })
+  await startTestWorker(world)
+  await workerListens(world)
+  const { document: done } = await tell(world, 'export', 'plans')
+  const { document: cut } = await tell(world, 'export', 'plans', 'customers', '--max-pages', '1')
+  const listed = async (...words: string[]) =>
+    (await tell(world, 'runs', ...words)).document as unknown as {
+      runs: { run: string; kind: string; verdict: string; needsPerson: boolean }[]
+    }
+  const both = [String(done['run']), String(cut['run'])].toSorted()
+  await until(async () => (await listed()).runs.every(({ verdict }) => verdict !== null))
+  expect((await listed('--since', '1h')).runs.map(({ run }) => run).toSorted()).toEqual(both)
+  expect((await listed('--since', '2100-01-01')).runs).toEqual([])
+  expect((await listed('--verdict', 'proven')).runs).toMatchObject([{ run: done['run'], kind: 'export' }])
+  expect((await listed('--needs-person')).runs.every(({ needsPerson }) => needsPerson)).toBe(true)
+  const mistyped = await callCommand(world, ['runs', '--verdict', 'provn'])
+  expect(mistyped).toMatchObject({ code: 2, stderr: expect.stringContaining('Did you mean proven?') })
+})
+
 describe('a run that was started and left', () => {
   test('is listed, told of, paused, unpaused and watched to its end, and its report stays', async () => {
     const world = await createWorld(slow)

@@ -67,7 +67,7 @@ describe('a destination that fails', () => {
     expect(JSON.parse(again.stdout)).toMatchObject({
       exports: [
         { destination: 'duckdb', verdict: 'proven' },
-        { destination: 'postgres', error: expect.stringContaining('nowhere') },
+        { destination: 'postgres', verdict: 'failed', reasons: [expect.stringContaining('nowhere')] },
       ],
     })
     expect(

@@ -90,6 +90,21 @@ describe('connector import', () => {
     expect(world.sandbox.control.counters().requests).toBe(0)
   })
 
+  test('prints the first five rejected rows, and how many more are in rejected.csv', async () => {
+    const requests = [5, 12, 19, 26, 33, 40, 47, 54]
+    const refused = {
+      kind: 'refuse',
+      answer: { number: ['No.'] },
+      on: 'POST /retentions/',
+      requests,
+    } as const
+    const world = await openShop({ faults: [refused] })
+    const { code, stdout } = await importOf(world, ['retentions', await fileIn(world, retentionsCsv(60))])
+    expect(code).toBe(3)
+    expect(stdout.match(/^ *\d+ +rejected /gm)).toHaveLength(5)
+    expect(stdout).toMatch(/rejected +and 3 more in rejected\.csv/)
+  })
+
   test.each([
     [['plans', 'rows.csv'], /There is no kind plans/],
     [['retentions', 'none.csv'], /none\.csv cannot be read/],

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { callCommand } from '../command-line/call-command.ts'
 import { until } from '../export/world.ts'
 import {
   begin,
@@ -96,6 +97,19 @@ describe('the breaker of each reason', () => {
     const later = await (await start({ ...input, attempts: 2 })).result()
     expect(later.byReason).toEqual({ biller_issue: { recovered: 12 } })
     expect(resumed()).toHaveLength(bad.length + 12)
+  })
+
+  test('is shown by status and in Current Details while it is open, with its next trial', async () => {
+    const { world, start } = await beginTwo()
+    const run = await start({ ...closing, breakerWaits: ['1h', '2h'] })
+    await until(async () => ((await statusOf(run)).openBreakers ?? []).length > 0)
+    const { stdout } = await callCommand(world, ['status', run.workflowId])
+    expect(stdout).toMatch(
+      /The breaker is open: \d+ of the last \d+ biller_issue resumes fell back; next trial at \S+ \S+ \S+, the first of 2\./,
+    )
+    const { currentDetails } = await run.query<{ currentDetails: string }>('__temporal_workflow_metadata')
+    expect(currentDetails).toMatch(/biller_issue resumes fell back; next trial at .* UTC, the first of 2/)
+    await run.terminate()
   })
 
   test('waits for an attending person, says why and what each button does, and continues', async () => {

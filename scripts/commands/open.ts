@@ -1,0 +1,58 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Command } from 'commander'
+import { reportFile } from '../../core/exports/report-files.ts'
+import { pageName } from '../../core/runs/view/view.ts'
+import { shell } from '../../core/runs/view/shell.ts'
+import { readPlaces } from '../../worker/settings/settings.ts'
+import { newestRun } from '../runs/newest-run.ts'
+import { importFolder, recoveryFolder } from '../runs/run-folders.ts'
+import { RefusedError } from '../terminal/failures.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import { addExamples } from './options.ts'
+
+/** The program that opens a file as a double click would. */
+const openers: Partial<Record<NodeJS.Platform, [string, ...string[]]>> = {
+  darwin: ['open'],
+  win32: ['cmd', '/c', 'start', ''],
+}
+
+export function configure(command: Command, terminal: Terminal): void {
+  command
+    .argument('<run>', 'name of the run, or a workflow id for its newest run')
+    .action(async (name: string) => {
+      const { dataDir } = readPlaces({ env: process.env, cwd: process.cwd() })
+      const run = newestRun({ dataDir, run: name, terminal })
+      const pages = [
+        join(importFolder({ dataDir, run }), pageName),
+        join(recoveryFolder({ dataDir, run }), pageName),
+        reportFile({ dataDir, run, ending: '.html' }),
+      ]
+      const page = pages.find(existsSync)
+      if (page === undefined)
+        throw new RefusedError(`There is no report page of a run ${run} in ${dataDir}.`, {
+          hint: `A run in progress has none yet: see \`${shell`connector status ${run}`}\`.`,
+        })
+      const opened = await openPage(page)
+      terminal.result({ document: { run, page, opened }, text: opened ? `Opened ${page}` : page })
+    })
+  addExamples(command, 'look', { 'open import-retentions-rows-6a47033b': 'report.html in your browser' })
+}
+
+/** False if there is no program for it: on a server, say. */
+async function openPage(page: string): Promise<boolean> {
+  const [program, ...args] = openers[process.platform] ?? ['xdg-open']
+  const child = spawn(program, [...args, page], { stdio: 'ignore', detached: true, env: process.env })
+  const failed = once(child, 'error').then(
+    () => false,
+    () => false,
+  )
+  const started = once(child, 'spawn').then(
+    () => true,
+    () => false,
+  )
+  child.unref()
+  return await Promise.race([failed, started])
+}

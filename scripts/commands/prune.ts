@@ -1,0 +1,63 @@
+import { InvalidArgumentError, type Command } from 'commander'
+import { findOldExports, removeOldExport } from '../../core/exports/prune-exports.ts'
+import { formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
+import { readPlaces } from '../../worker/settings/settings.ts'
+import { RefusedError } from '../terminal/failures.ts'
+import { isYes, type Terminal } from '../terminal/terminal.ts'
+import { addExamples } from './options.ts'
+
+const dayMs = 86_400_000
+
+interface Options {
+  keepDays: number
+  dryRun?: boolean
+  yes?: boolean
+}
+
+export function configure(command: Command, terminal: Terminal): void {
+  command
+    .requiredOption('--keep-days <n>', 'keep exports of the last n days', toDays)
+    .option('--dry-run', 'list what would be removed; remove nothing')
+    .option('--yes', 'remove without asking')
+    .action(async ({ keepDays, dryRun = false, yes = false }: Options) => {
+      const { dataDir } = readPlaces({ env: process.env, cwd: process.cwd() })
+      const old = await findOldExports({ dataDir, before: Date.now() - keepDays * dayMs })
+      if (!dryRun && old.length > 0) {
+        if (!yes) await confirm({ terminal, text: toTable(old) })
+        for (const one of old) await removeOldExport(one)
+      }
+      const megabytes = (old.reduce((sum, { bytes }) => sum + bytes, 0) / 1e6).toFixed(1)
+      const summary = `${dryRun ? 'Would remove' : 'Removed'} ${old.length} exports, ${megabytes} MB.`
+      const text = old.length === 0 ? 'Nothing to remove.' : `${toTable(old)}\n${summary}`
+      terminal.result({ document: { dryRun, removed: old }, text })
+    })
+  addExamples(command, 'look', {
+    'prune --keep-days 30 --dry-run': 'list the exports that are older and that nothing needs',
+    'prune --keep-days 30 --yes': 'remove them, in cron',
+  })
+}
+
+async function confirm({ terminal, text }: { terminal: Terminal; text: string }): Promise<void> {
+  terminal.note(text)
+  if (!terminal.isInteractive)
+    throw new RefusedError('Removing exports needs a confirmation, and this is not a terminal.', {
+      hint: 'Nothing was removed. Add --yes, or --dry-run.',
+    })
+  if (!isYes(await terminal.ask('Remove these? [y/N] '))) throw new RefusedError('Nothing was removed.')
+}
+
+const toTable = (old: Awaited<ReturnType<typeof findOldExports>>): string =>
+  formatTable({
+    head: ['resource', 'started', 'MB', 'folder'],
+    rows: old.map(({ resource, startedAt, bytes, folder }) => [
+      resource,
+      formatLocalTime(startedAt, 'minutes'),
+      (bytes / 1e6).toFixed(1),
+      folder,
+    ]),
+  })
+
+function toDays(text: string): number {
+  if (/^[1-9]\d{0,4}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('Write a whole number of days from 1.')
+}

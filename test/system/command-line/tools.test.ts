@@ -1,0 +1,233 @@
+import { execFileSync } from 'node:child_process'
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { init } from '../../../scripts/commands/init.ts'
+import { parseSchedules } from '../../../scripts/schedules/read-file.ts'
+import type { Terminal } from '../../../scripts/terminal/terminal.ts'
+import { readSettings } from '../../../worker/settings/settings.ts'
+import {
+  connectTemporal,
+  createWorld,
+  openTestWorker,
+  startRun,
+  startTestWorker,
+  until,
+  type World,
+} from '../export/world.ts'
+import { callCommand } from './call-command.ts'
+
+async function temporary(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'tools-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}
+
+const nowhere = { env: {} } as unknown as World
+
+describe('connector completion', () => {
+  test('completes commands, resources, options and their values in bash', async () => {
+    const { stdout } = await callCommand(nowhere, ['completion', 'bash'])
+    const complete = (...words: string[]) => {
+      const list = words.map((word) => `'${word}'`).join(' ')
+      const tail = `COMP_WORDS=(${list}); COMP_CWORD=${words.length - 1}; _connector; echo "\${COMPREPLY[@]}"`
+      return execFileSync('bash', ['-c', `${stdout}\n${tail}`], { encoding: 'utf8' }).trim()
+    }
+    expect(complete('connector', 'expo')).toBe('export')
+    expect(complete('connector', 'export', 'cust')).toBe('customers')
+    expect(complete('connector', 'export', '--max-p')).toBe('--max-pages')
+    expect(complete('connector', 'export', '--to', 'p')).toBe('parquet postgres')
+    expect(complete('connector', 'recover', '--reason', 'gate')).toBe('gateway_issue')
+    expect(complete('connector', 'schedule', 'tri')).toBe('trigger')
+    expect(complete('connector', 'import', 'delete')).toBe('delete-orders')
+  })
+
+  test('has every command for fish and zsh, too', async () => {
+    const fish = (await callCommand(nowhere, ['completion', 'fish'])).stdout
+    expect(fish).toContain('complete -c billing-connector -n __fish_use_subcommand -a recover')
+    expect(fish).toContain("-n '__fish_seen_subcommand_from export' -l mode -x -a 'full incremental'")
+    const zsh = (await callCommand(nowhere, ['completion', 'zsh'])).stdout
+    expect(zsh).toMatch(/^autoload -U \+X bashcompinit && bashcompinit\n/)
+    expect(await callCommand(nowhere, ['completion', 'bsh'])).toMatchObject({
+      code: 2,
+      stderr: 'error: There is no shell bsh. Did you mean bash? Choose from bash, zsh, fish.\n',
+    })
+  })
+})
+
+describe('connector init', () => {
+  /** A person who answers the questions in turn. */
+  function person(...answers: string[]) {
+    const printed: string[] = []
+    const terminal = {
+      isInteractive: true,
+      ask: () => Promise.resolve(answers.shift() ?? ''),
+      result: ({ text }: { text: string }) => printed.push(text),
+    } as unknown as Terminal
+    return { terminal, printed }
+  }
+
+  test('writes settings that this user alone can read, and schedules that are valid; never over a file', async () => {
+    const folder = await temporary()
+    const { terminal, printed } = person('https://billing.example.com', 'secret-token', 'acc_1')
+    await init({ folder, terminal })
+    expect((await stat(join(folder, '.env'))).mode & 0o777).toBe(0o600)
+    const settings = readSettings({ env: {}, cwd: folder })
+    expect(settings.billing).toMatchObject({ baseUrl: 'https://billing.example.com', workspace: 'acc_1' })
+    const path = join(folder, 'schedules.yaml')
+    const schedules = parseSchedules({ text: await readFile(path, 'utf8'), path })
+    expect([...schedules.keys()]).toEqual(['export-nightly', 'watch-exports'])
+    expect(printed.join()).toContain('connector check')
+    expect(printed.join()).not.toContain('secret-token')
+    await expect(init({ folder, terminal })).rejects.toThrow('.env exists')
+  })
+
+  test('writes nothing after a wrong answer, or without a person', async () => {
+    const folder = await temporary()
+    const { terminal } = person('billing', 'secret-token', 'acc_1')
+    await expect(init({ folder, terminal })).rejects.toThrow('not valid for BILLING_BASE_URL')
+    await expect(init({ folder, terminal: { ...terminal, isInteractive: false } })).rejects.toThrow(
+      'not a terminal',
+    )
+    await expect(stat(join(folder, '.env'))).rejects.toThrow('ENOENT')
+  })
+})
+
+describe('connector preview', () => {
+  test('prints some records of a list, with one request and nothing kept', async () => {
+    const world = await createWorld({ counts: { plans: 30 } })
+    const { code, stdout, stderr } = await callCommand(world, ['preview', 'plans', '--limit', '4'])
+    expect(code).toBe(0)
+    expect(stderr).toContain(`LIVE ${world.workspace}`)
+    expect(stdout.trim().split('\n')).toHaveLength(5)
+    expect(world.sandbox.control.counters().requests).toBe(1)
+    const { stdout: json } = await callCommand(world, ['preview', 'plans', '--limit', '2', '--json'])
+    expect((JSON.parse(json) as { records: object[] }).records).toHaveLength(2)
+    const columns = await callCommand(world, ['preview', 'plans', '--columns', 'id,name'])
+    expect(columns.stdout.split('\n')[0]).toMatch(/^id +name$/)
+    expect(await callCommand(world, ['preview', 'plnas'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('Did you mean plans?'),
+    })
+    expect(await callCommand(world, ['preview', 'plans', '--limit', '101'])).toMatchObject({ code: 2 })
+  })
+
+  test('names the status that was probably meant', async () => {
+    const world = await createWorld({ counts: { subscriptions: 3 } })
+    const words = ['preview', 'subscriptions', '--filter', 'status=activ']
+    expect(await callCommand(world, words)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('Did you mean active?'),
+    })
+  })
+})
+
+test('connector open opens the report page of a run, and prints its path where nothing can open it', async () => {
+  const world = await createWorld({ counts: { plans: 3 } })
+  await startTestWorker(world)
+  const client = await connectTemporal()
+  const { run } = await (await startRun({ client, world, input: { resources: ['plans'] } })).result()
+  const bin = await temporary()
+  const PATH = process.platform === 'darwin' ? '/nowhere' : bin
+  const without = await callCommand(world, ['open', run, '--json'], { env: { PATH } })
+  const { page, opened } = JSON.parse(without.stdout) as { page: string; opened: boolean }
+  expect(opened).toBe(false)
+  expect(await readFile(page, 'utf8')).toContain('<!doctype html>')
+  const seen = join(bin, 'seen')
+  const opener = join(bin, process.platform === 'darwin' ? 'open' : 'xdg-open')
+  await writeFile(opener, `#!/bin/sh\necho "$1" > ${seen}\n`)
+  await chmod(opener, 0o755)
+  const env = { PATH: `${bin}:${process.env['PATH']}` }
+  expect((await callCommand(world, ['open', run], { env })).stdout).toBe(`Opened ${page}\n`)
+  await until(async () => (await readFile(seen, 'utf8').catch(() => '')) === `${page}\n`)
+  expect(await callCommand(world, ['open', 'nothing'])).toMatchObject({ code: 2 })
+})
+
+test('connector state shows the watermarks, and resets one with a reason while no worker runs', async () => {
+  const world = await createWorld({ counts: { plans: 5 } })
+  const env = { BILLING_READ_LAG_SECONDS: '0' }
+  const worker = await openTestWorker(world, env)
+  const client = await connectTemporal()
+  const input = { resources: ['plans' as const], to: ['csv' as const, 'duckdb' as const] }
+  const { run } = await (await startRun({ client, world, input })).result()
+  const shown = async () =>
+    JSON.parse((await callCommand(world, ['state', '--json'])).stdout) as {
+      watermarks: { resource: string; destination: string; run: string; readUpTo: string }[]
+    }
+  const before = await shown()
+  expect(before.watermarks.map(({ resource, destination }) => [resource, destination.split(' ')[0]])).toEqual(
+    [
+      ['plans', 'csv'],
+      ['plans', 'duckdb'],
+    ],
+  )
+  expect(before.watermarks[0]).toMatchObject({ run })
+  const reset = ['state', 'reset', 'plans', '--to', 'duckdb', '--why', 'restored', '--by', 'Ana']
+  expect(await callCommand(world, reset)).toMatchObject({ code: 2 })
+  await worker.stop()
+  expect(await callCommand(world, ['state', 'reset', 'plans'])).toMatchObject({ code: 2 })
+  expect(await callCommand(world, reset)).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('Reset 1'),
+  })
+  expect((await shown()).watermarks).toHaveLength(1)
+  const log = await readFile(join(world.dataDir, 'exports', 'watermark-resets.jsonl'), 'utf8')
+  expect(JSON.parse(log)).toMatchObject({ by: 'Ana', why: 'restored', watermarks: [{ resource: 'plans' }] })
+  expect(await callCommand(world, reset)).toMatchObject({ code: 2 })
+  // The next incremental export reads the whole list for DuckDB.
+  const again = await openTestWorker(world, env)
+  onTestFinished(() => again.stop())
+  const incremental = { resources: ['plans' as const], to: ['duckdb' as const], mode: 'incremental' as const }
+  const report = await (await startRun({ client, world, input: incremental })).result()
+  expect(report.exports).toMatchObject([{ published: [{ mode: 'full' }] }])
+})
+
+test('connector prune removes old exports, but none that a link, a proof or a publication still needs', async () => {
+  const world = await createWorld({ counts: { plans: 5, customers: 20 } })
+  await startTestWorker(world, { BILLING_READ_LAG_SECONDS: '0' })
+  const client = await connectTemporal()
+  const run = async (input: object) => (await (await startRun({ client, world, input })).result()).run
+  const plans = { resources: ['plans' as const] }
+  const first = await run(plans)
+  const waiting = await run(plans)
+  const filtered = await run({ resources: ['customers'], filters: { email: 'one@example.com' } })
+  const proven = await run(plans)
+  const capped = await run({ resources: ['customers'], maxPages: 1 })
+  // One was asked to go elsewhere, and has not arrived.
+  await mkdir(join(world.dataDir, 'parts', waiting, 'plans', 'x'), { recursive: true })
+  await rm(join(world.dataDir, 'parts', waiting, 'plans', 'published.json'))
+  const log = join(world.dataDir, 'exports', 'published.jsonl')
+  const text = await readFile(log, 'utf8')
+  const month = 40 * 86_400_000
+  const old = text.replaceAll(
+    /"startedAt":"([^"]+)"/g,
+    (_, at: string) => `"startedAt":"${new Date(Date.parse(at) - month).toISOString()}"`,
+  )
+  expect((await callCommand(world, ['prune', '--keep-days', '30', '--yes'])).stdout).toBe(
+    'Nothing to remove.\n',
+  )
+  await writeFile(log, old)
+  const dry = await callCommand(world, ['prune', '--keep-days', '30', '--dry-run', '--json'])
+  const { removed } = JSON.parse(dry.stdout) as { removed: { run: string; folder: string }[] }
+  expect(removed.map((one) => one.run)).toEqual([first, capped])
+  const { folder } = removed[0]!
+  // A link of one's own counts, too.
+  const link = join(dirname(folder), 'mine')
+  await symlink(basename(folder), link)
+  const linked = await callCommand(world, ['prune', '--keep-days', '30', '--dry-run', '--json'])
+  expect(JSON.parse(linked.stdout)).toMatchObject({ removed: [{ run: capped }] })
+  await rm(link)
+  expect(await callCommand(world, ['prune', '--keep-days', '30'])).toMatchObject({ code: 2 })
+  expect((await stat(folder)).isDirectory()).toBe(true)
+  expect(await callCommand(world, ['prune', '--keep-days', '30', '--yes'])).toMatchObject({ code: 0 })
+  await expect(stat(folder)).rejects.toThrow('ENOENT')
+  for (const kept of [waiting, filtered, proven]) expect(old).toContain(kept)
+  const again = await callCommand(world, ['prune', '--keep-days', '30', '--dry-run'])
+  expect(again.stdout).toBe('Nothing to remove.\n')
+  const verified = await callCommand(world, [
+    'verify',
+    join(world.dataDir, 'exports', 'plans', 'latest-proven'),
+  ])
+  expect(verified).toMatchObject({ code: 0 })
+})
