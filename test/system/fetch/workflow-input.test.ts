@@ -31,7 +31,7 @@ describe('the input of a fetch, as the Temporal UI can send it', () => {
     ['an unknown field', [{ ...credit, id: '501' }], fields],
     ['neither ids nor a file', [credit], 'either ids or a file'],
     ['ids and a file', [{ ...credit, ids: ['1'], file: 'a.csv' }], 'either ids or a file'],
-    ['no id at all', [{ ...credit, ids: [] }], 'ids: it is empty'],
+    ['no id at all', [{ ...credit, ids: [] }], 'ids: empty'],
     ['an empty id', [{ ...credit, ids: ['501', ' '] }], 'not valid; ids consist'],
     ['a way out of the path', [{ ...credit, ids: ['..'] }], '"..": not valid'],
     ['half an id', [{ ...credit, ids: [501.5] }], fields],
