@@ -1,6 +1,7 @@
 import { allResources } from '../core/billing/resources/all-resources.ts'
 import { listResources } from '../core/billing/resources/lists.ts'
 import { runColumns, toWarehouseTable } from '../core/destinations/warehouse/layout.ts'
+import { aboutTable, liveColumns, liveName } from '../core/destinations/warehouse/live-views.ts'
 import { toTables } from '../core/tables/to-tables.ts'
 
 /** The columns of `_exports` that people query; its manifest has the rest. */
@@ -41,7 +42,11 @@ export function dbtSources(): string {
   const tables = Object.values(allResources).flatMap((resource) =>
     toTables(resource).flatMap((table) => [
       `      - name: ${table.name}`,
+      `        description: ${JSON.stringify(aboutTable(table))}`,
       ...toColumns([...toWarehouseTable(table).columns, ...runColumns]),
+      `      - name: ${liveName(table)}`,
+      `        description: "${table.name} without the records that are gone"`,
+      ...toColumns(liveColumns(table)),
     ]),
   )
   const notes = Object.entries(exportColumns).map(([name, note]) => ({ name, note }))
@@ -57,8 +62,9 @@ export function dbtSources(): string {
     'version: 2',
     'sources:',
     '  - name: billing',
-    '    # In DuckDB: main. For test data in PostgreSQL: billing_test.',
-    '    schema: billing',
+    '    # In DuckDB: main, and the database that it is attached as. For test data in PostgreSQL: billing_test.',
+    `    database: "{{ var('billing_database', target.database) }}"`,
+    `    schema: "{{ var('billing_schema', 'billing') }}"`,
     '    tables:',
     ...exports,
     ...tables,

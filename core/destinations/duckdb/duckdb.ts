@@ -4,8 +4,8 @@ import { dirname, join, resolve } from 'node:path'
 import { removeTemporaries, temporaryName } from '../../storage/durable.ts'
 import { WarehouseRefusedError } from '../warehouse/errors.ts'
 import { createWarehouse, type Warehouse } from '../warehouse/publish.ts'
-import type { Scope, TypeSystem, WarehouseEngine, WarehouseSession } from '../warehouse/session.ts'
-import { quote, stagedName } from '../warehouse/sql.ts'
+import type { Scope, WarehouseEngine, WarehouseSession } from '../warehouse/session.ts'
+import { stagedName } from '../warehouse/sql.ts'
 import { duckDbTypes } from './exact-types.ts'
 import { toDuckDbError } from './duckdb-errors.ts'
 import { openDuckDb } from './open-duckdb.ts'
@@ -76,22 +76,13 @@ async function transact<T>(options: {
   }
 }
 
-const typeSystem: TypeSystem = {
-  types: duckDbTypes,
-  // An index would have to fit in memory, whatever the table's size.
-  hasKeys: false,
-  keyType: (type) => type,
-  stagedValue: ({ name }) => `s.${quote(name)}`,
-  microseconds: (instant) => `epoch_us(${instant})`,
-}
-
 function createSession(
   connection: DuckDBConnection,
   folder: string,
 ): WarehouseSession & { commit(): Promise<void> } {
   let begun = false
   return {
-    typeSystem,
+    typeSystem: duckDbTypes,
     schema: 'main',
     run: async (sql) => (await connection.run(sql)).rowsChanged,
     all: (sql) => readRows(connection, sql),
@@ -100,7 +91,8 @@ function createSession(
       const rows = await readRows(
         connection,
         `select table_name, column_name, data_type from duckdb_columns()
-        where database_name = current_database() and schema_name = 'main' and not internal`,
+        where database_name = current_database() and schema_name = 'main' and not internal
+        order by table_name, column_index`,
       )
       const tables = new Map<string, Map<string, string>>()
       for (const { table_name: table, column_name: column, data_type: type } of rows) {
@@ -112,6 +104,7 @@ function createSession(
     stage: (staging) =>
       readExactly({
         ...staging,
+        has: staging.types,
         connection,
         folder,
         take: (query) =>
@@ -124,6 +117,9 @@ function createSession(
       if (!begun) await connection.run('begin')
       begun = true
     },
+    // DuckDB reads the text of a view anew each time, and knows no rights.
+    othersViews: () => Promise.resolve([]),
+    grantsOn: () => Promise.resolve([]),
     async commit() {
       if (begun) await connection.run('commit')
     },

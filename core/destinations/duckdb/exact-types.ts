@@ -1,5 +1,5 @@
-import type { ResultRow } from '../warehouse/session.ts'
-import type { ColumnKind, WarehouseTable } from '../warehouse/layout.ts'
+import type { ColumnTypes, TypeSystem } from '../warehouse/column-types.ts'
+import type { WarehouseTable } from '../warehouse/layout.ts'
 import { quote } from '../warehouse/sql.ts'
 
 const decimal = 'DECIMAL(26,6)'
@@ -12,7 +12,7 @@ const fineDecimal = 'DECIMAL(38,18)'
  * digits before the point. A product of two DECIMALs of up to 18 digits has 18 again and overflows with ordinary
  * amounts, so decimals begin with 26 digits: their products have 38.
  */
-export const duckDbTypes: Readonly<Record<ColumnKind, readonly [string, ...string[]]>> = {
+const types: TypeSystem['types'] = {
   text: ['VARCHAR'],
   integer: ['BIGINT', 'DECIMAL(38,0)', 'VARCHAR'],
   position: ['INTEGER'],
@@ -22,12 +22,6 @@ export const duckDbTypes: Readonly<Record<ColumnKind, readonly [string, ...strin
   timestamp: ['TIMESTAMP WITH TIME ZONE'],
   json: ['JSON', 'VARCHAR'],
 }
-
-/** The type of each column, by name. */
-export type ColumnTypes = ReadonlyMap<string, string>
-
-export const preferredTypes = ({ columns }: WarehouseTable): ColumnTypes =>
-  new Map(columns.map(({ name, kind }) => [name, duckDbTypes[kind][0]]))
 
 /** The columns of a table, made from cells that are exactly of these types. */
 export const toValues = ({ columns }: WarehouseTable, types: ColumnTypes): string =>
@@ -41,40 +35,9 @@ function toValue(cell: string, type: string): string {
     else cast(${cell} as ${type}) end`
 }
 
-/** The cells of a column that may need another type than the first of its kind. */
-const doubtful = ({ columns }: WarehouseTable) => columns.filter(({ kind }) => duckDbTypes[kind].length > 1)
-
-/**
- * One row over all cells of a table: for each doubtful column, the place among the types of its kind of the first one
- * that holds every cell exactly. Undefined where no column is doubtful.
- */
-export function leastTypesQuery(table: WarehouseTable, rows: string): string | undefined {
-  const places = doubtful(table).map(({ name, kind, cell }) => {
-    const fits = duckDbTypes[kind]
-      .slice(0, -1)
-      .map((type, at) => `when ${isExactly(type, quote(cell))} then ${at}`)
-    return `max(case when ${quote(cell)} is null then 0 ${fits.join(' ')} else ${fits.length} end) as ${quote(name)}`
-  })
-  return places.length === 0 ? undefined : `select ${places.join(', ')} from ${rows}`
-}
-
-/** The types that columns have, or wider ones where the row of `leastTypesQuery` says that a cell needs them. */
-export function widenTypes(
-  table: WarehouseTable,
-  types: ColumnTypes,
-  found: ResultRow | undefined,
-): ColumnTypes {
-  const wider = new Map(types)
-  for (const { name, kind } of doubtful(table)) {
-    const ladder = duckDbTypes[kind]
-    const at = Math.max(ladder.indexOf(types.get(name)!), Number(found?.[name] ?? 0))
-    wider.set(name, ladder[at]!)
-  }
-  return wider
-}
-
-/** Whether a cell that is not null is exactly of a type. */
-function isExactly(type: string, cell: string): string {
+/** As `TypeSystem.isExactly`. */
+function isExactly(type: string, value: string): string {
+  const cell = `cast(${value} as VARCHAR)`
   const canCast = `try_cast(${cell} as ${type}) is not null`
   switch (type) {
     case decimal:
@@ -95,3 +58,15 @@ const isSmall = (cell: string) => `regexp_full_match(${cell}, '-?[0-9]{1,12}([.]
 const decimalPlaces = (cell: string) =>
   `(length(regexp_extract(${cell}, '[.]([0-9]*?)0*([eE]|$)', 1)) - case when regexp_matches(${cell}, '[eE]')
     then coalesce(try_cast(regexp_extract(${cell}, '[eE](.*)$', 1) as integer), -999999) else 0 end)`
+
+export const duckDbTypes: TypeSystem = {
+  types,
+  isExactly,
+  // An index would have to fit in memory, whatever the table's size.
+  hasKeys: false,
+  keyType: (type) => type,
+  stagedValue: ({ name }) => `s.${quote(name)}`,
+  microseconds: (instant) => `epoch_us(${instant})`,
+  retype: (table, types) =>
+    [...types].map(([name, type]) => `alter table ${table} alter column ${quote(name)} type ${type}`),
+}

@@ -3,7 +3,8 @@ import type { PartFile } from '../destination.ts'
 import { PartsDamagedError } from '../errors.ts'
 import type { WarehouseTable } from '../warehouse/layout.ts'
 import { literal, quote } from '../warehouse/sql.ts'
-import { leastTypesQuery, toValues, widenTypes, type ColumnTypes } from './exact-types.ts'
+import { leastTypes, leastTypesQuery, type ColumnTypes } from '../warehouse/column-types.ts'
+import { duckDbTypes as typeSystem, toValues } from './exact-types.ts'
 import { reachableParts } from './reachable-parts.ts'
 import { readRows } from './read-rows.ts'
 
@@ -21,27 +22,33 @@ const sizes = [
 /**
  * Hands the rows of parts, as a query with a table's columns, to a statement that takes them all. One pass over the
  * cells decides the types of the columns, so that the second converts each of them exactly.
- * @returns the types that were taken: those given, or wider ones
+ * @returns the types that were taken
  * @throws {PartsDamagedError}
  */
 export async function readExactly(options: {
   connection: DuckDBConnection
   table: WarehouseTable
   parts: readonly PartFile[]
-  types: ColumnTypes
+  /** The types that the columns have in the warehouse. */
+  has: ColumnTypes
   /** For what DuckDB can't read in its place. */
   folder: string
   take: (query: string) => Promise<unknown>
 }): Promise<ColumnTypes> {
-  const { connection, table, parts, folder, take } = options
+  const { connection, table, parts, has, folder, take } = options
   const paths = await reachableParts(parts, folder)
   for (const size of sizes) {
     const rows = toRows(table, paths, size)
     if (size.memory !== undefined) await connection.run(`set memory_limit = '${size.memory}'`)
     try {
-      const query = leastTypesQuery(table, rows)
+      const { columns } = table
+      const query = leastTypesQuery({ typeSystem, columns, rows })
       const [found] = query === undefined ? [] : await readRows(connection, query)
-      const types = widenTypes(table, options.types, found)
+      const least = leastTypes({ typeSystem, columns, found })
+      // A column that has become text takes every cell as it is written.
+      const types = new Map(
+        [...least].map(([name, type]) => [name, has.get(name) === 'VARCHAR' ? 'VARCHAR' : type]),
+      )
       await take(`select ${toValues(table, types)} from ${rows}`)
       return types
     } catch (error) {
@@ -49,7 +56,7 @@ export async function readExactly(options: {
       throw toPartsError(error, table)
     }
   }
-  return options.types
+  return has
 }
 
 const textOf = (error: unknown) => (error instanceof Error ? error.message : '')

@@ -9,7 +9,6 @@ import { toDuckDbError } from '../duckdb/duckdb-errors.ts'
 import { openDuckDb } from '../duckdb/open-duckdb.ts'
 import { readRows } from '../duckdb/read-rows.ts'
 import { readExactly } from '../duckdb/read-exactly.ts'
-import { preferredTypes } from '../duckdb/exact-types.ts'
 import type { StagedFiles } from '../folder-destination.ts'
 import type { PublishedFile } from '../manifest.ts'
 import { sumParts } from '../sum-parts.ts'
@@ -75,7 +74,7 @@ async function stageTable(stage: Stage, table: WarehouseTable): Promise<Publishe
     connection,
     table,
     parts,
-    types: preferredTypes(table),
+    has: new Map(),
     folder: beside,
     take: (query) =>
       connection.run(

@@ -113,7 +113,8 @@ function createSession(client: Client, scope: Scope): WarehouseSession {
           format_type(a.atttypid, a.atttypmod) as data_type
         from pg_attribute a join pg_class c on c.oid = a.attrelid join pg_namespace n on n.oid = c.relnamespace
         where n.nspname = ${literal(schema)} and c.relkind in ('r', 'p', 'v', 'm', 'f') and a.attnum > 0
-          and not a.attisdropped`)
+          and not a.attisdropped
+        order by c.relname, a.attnum`)
       const tables = new Map<string, Map<string, string>>()
       for (const { table_name: table, column_name: column, data_type: type } of rows) {
         const columns = tables.get(table ?? '') ?? new Map<string, string>()
@@ -121,10 +122,7 @@ function createSession(client: Client, scope: Scope): WarehouseSession {
       }
       return tables
     },
-    async stage(staging) {
-      await stageCopy({ ...staging, client, signal: scope.signal })
-      return staging.types
-    },
+    stage: (staging) => stageCopy({ ...staging, client, signal: scope.signal }),
     async lock() {
       await client.query(
         `select pg_advisory_xact_lock(hashtextextended(${literal(`billing-connector ${schema}`)}, 0))`,
@@ -132,6 +130,27 @@ function createSession(client: Client, scope: Scope): WarehouseSession {
       // With `if not exists` PostgreSQL asks for the right to create it even where it is there.
       const [found] = await all(`select 1 from pg_namespace where nspname = ${literal(schema)}`)
       if (found === undefined) await client.query(`create schema ${quote(schema)}`)
+    },
+    async othersViews(relations) {
+      const names = relations.map((name) => literal(`${quote(schema)}.${quote(name)}`)).join(', ')
+      const rows =
+        await all(`with own as (select to_regclass(name)::oid as oid from unnest(array[${names}]) name)
+        select distinct r.ev_class::regclass::text as name
+        from pg_depend d join pg_rewrite r on r.oid = d.objid join own on own.oid = d.refobjid
+        where d.classid = 'pg_rewrite'::regclass and d.refclassid = 'pg_class'::regclass
+          and not exists (select 1 from own where own.oid = r.ev_class)
+        order by 1`)
+      return rows.map((row) => row['name'] ?? '')
+    },
+    async grantsOn(view) {
+      const rows = await all(`select privilege_type as privilege, is_grantable::text as grantable,
+          case when grantee = 0 then 'public' else grantee::regrole::text end as role
+        from pg_class, aclexplode(relacl)
+        where oid = to_regclass(${literal(`${quote(schema)}.${quote(view)}`)}) and grantee <> relowner`)
+      return rows.map(
+        ({ privilege, role, grantable }) =>
+          `grant ${privilege} on ${quote(schema)}.${quote(view)} to ${role}${grantable === 'true' ? ' with grant option' : ''}`,
+      )
     },
   }
 }

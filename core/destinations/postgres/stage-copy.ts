@@ -5,12 +5,15 @@ import { from } from 'pg-copy-streams'
 import type { PartFile } from '../destination.ts'
 import { PartsDamagedError } from '../errors.ts'
 import { readParts } from '../read-parts.ts'
+import { leastTypes, leastTypesQuery, type ColumnTypes } from '../warehouse/column-types.ts'
 import type { WarehouseTable } from '../warehouse/layout.ts'
 import { quote, stagedName } from '../warehouse/sql.ts'
-import { postgresTypes, stagedType } from './type-system.ts'
+import type { ResultRow } from '../warehouse/session.ts'
+import { postgresTypes as typeSystem, stagedType } from './type-system.ts'
 
 /**
  * Copies parts into a table of the session as they are: PostgreSQL reads our CSV, NULL apart from the empty text.
+ * @returns the least types that hold every cell exactly
  * @throws {PartsDamagedError}
  */
 export async function stageCopy(options: {
@@ -18,15 +21,14 @@ export async function stageCopy(options: {
   table: WarehouseTable
   parts: readonly PartFile[]
   signal: AbortSignal | undefined
-}): Promise<void> {
+}): Promise<ColumnTypes> {
   const { client, table, parts, signal } = options
   const { name, key } = table.table
-  const cells = table.columns
-    .filter((column) => column.name === column.cell)
-    .map((column) => {
-      const type = stagedType(column.kind)
-      return `${quote(column.name)} ${key.includes(column.name) ? postgresTypes.keyType(type) : type}`
-    })
+  const columns = table.columns.filter((column) => column.name === column.cell)
+  const cells = columns.map((column) => {
+    const type = stagedType(column.kind)
+    return `${quote(column.name)} ${key.includes(column.name) ? typeSystem.keyType(type) : type}`
+  })
   await client.query(`create temporary table ${stagedName(name)} (${cells.join(', ')}) on commit drop`)
   const copy = client.query(from(`copy ${stagedName(name)} from stdin (format csv)`))
   try {
@@ -39,4 +41,7 @@ export async function stageCopy(options: {
       )
     throw error
   }
+  const query = leastTypesQuery({ typeSystem, columns, rows: stagedName(name) })
+  const { rows } = query === undefined ? { rows: [] } : await client.query<ResultRow>(query)
+  return leastTypes({ typeSystem, columns: table.columns, found: rows[0] })
 }

@@ -2,8 +2,9 @@ import { crc32 } from 'node:zlib'
 import type { Kind } from '../../tables/table.ts'
 import type { PublishedTable } from '../manifest.ts'
 import { textColumnOf } from './layout.ts'
-import { toPlainNumber } from './plain-number.ts'
-import type { ResultRow, TypeSystem } from './session.ts'
+import { toPlainJson, toPlainNumber } from './plain-value.ts'
+import type { TypeSystem } from './column-types.ts'
+import type { ResultRow } from './session.ts'
 import { quote } from './sql.ts'
 
 /** The name under which a query gives a timestamp's instant beside its text. */
@@ -70,8 +71,11 @@ export function createColumnSums({ columns }: PublishedTable): ColumnSums {
   }
 }
 
-const toEqual = (kind: Kind, cell: string) =>
-  kind === 'integer' || kind === 'decimal' ? toPlainNumber(cell) : cell
+/** A cell as it is compared: warehouses write numbers and JSON in notations of their own. */
+function toEqual(kind: Kind, cell: string): string {
+  if (kind === 'integer' || kind === 'decimal') return toPlainNumber(cell)
+  return kind === 'json' ? toPlainJson(cell) : cell
+}
 
 /** Digits behind the microseconds are kept in the text only, and each warehouse rounds them in its own way. */
 const hasFinerDigits = (timestamp: string) => /\.\d{7}/.test(timestamp)

@@ -5,10 +5,13 @@ import { isSameRead, type Manifest, type PartsSum } from '../manifest.ts'
 import { isSameParts, sumParts } from '../sum-parts.ts'
 import { toManifest } from '../to-manifest.ts'
 import { findDeletes, markDeletes, type FoundDeletes } from './deletes.ts'
+import type { ColumnTypes } from './column-types.ts'
 import { findCoverage } from './coverage.ts'
 import { findExport, writeExport } from './export-row.ts'
 import { toWarehouseTable, type WarehouseTable } from './layout.ts'
+import { changeTable } from './live-views.ts'
 import { mergeRecords, type Merged } from './merge.ts'
+import { migrate } from './migrate.ts'
 import { keepRejected } from './rejected.ts'
 import { findTables, planTable, type TablePlan } from './schema-change.ts'
 import type { WarehouseEngine, WarehouseSession } from './session.ts'
@@ -105,7 +108,7 @@ async function releaseDeletes(way: Way, session: WarehouseSession, existing: Man
 interface Staged {
   rows: number
   /** The least types that hold it. */
-  types: ReadonlyMap<string, string>
+  types: ColumnTypes
 }
 
 async function stageTables(way: Way, session: WarehouseSession, plans: readonly TablePlan[]) {
@@ -129,10 +132,11 @@ async function merge(
   staged: ReadonlyMap<string, Staged>,
 ): Promise<Manifest> {
   const { publication } = way
-  const plans = await changeTables(way, session, staged)
+  const { plans, indexes } = await changeTables(way, session, staged)
   const rows = new Map([...staged].map(([name, table]) => [name, table.rows]))
   const merged = await mergeRecords({ session, publication, plans, staged: rows })
   checkMerged(way, rows, merged)
+  for (const statement of indexes) await session.run(statement)
   const found = await findDeletes({ session, publication, plans })
   const rejected = await keepRejected({ session, publication, where: way.location })
   const manifest = toWarehouseManifest(way, { staged: rows, merged, found, rejected })
@@ -149,16 +153,18 @@ async function changeTables(
   way: Way,
   session: WarehouseSession,
   staged: ReadonlyMap<string, Staged>,
-): Promise<TablePlan[]> {
+): Promise<{ plans: TablePlan[]; indexes: string[] }> {
   const { publication, tables, location } = way
   const stamp = await checkStamp({ session, owner: publication, where: location })
   if (stamp === 'new') await writeStamp(session, publication)
+  else await migrate(session)
   const found = await findTables(session, 'ours')
   const plans = tables.map((table) =>
     planTable({ session, found, table, needed: staged.get(table.table.name)!.types }),
   )
-  for (const { statements } of plans) if (statements.length > 0) await session.run(statements.join(';\n'))
-  return plans
+  const indexes: string[] = []
+  for (const plan of plans) indexes.push(...(await changeTable({ session, found, plan })))
+  return { plans, indexes }
 }
 
 function checkMerged(

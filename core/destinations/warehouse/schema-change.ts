@@ -1,6 +1,7 @@
 import { ChangedTableError } from './errors.ts'
+import type { ColumnTypes, TypeSystem } from './column-types.ts'
 import { runColumns, type WarehouseColumn, type WarehouseTable } from './layout.ts'
-import type { TypeSystem, WarehouseSession } from './session.ts'
+import type { WarehouseSession } from './session.ts'
 import { literal, quote } from './sql.ts'
 import { columnsTable } from './warehouse-owner.ts'
 
@@ -14,11 +15,17 @@ export interface Found {
 export interface TablePlan {
   table: WarehouseTable
   /** Each column's type in the warehouse. */
-  types: ReadonlyMap<string, string>
+  types: ColumnTypes
   statements: readonly string[]
+  /** Whether columns that are there change their types. */
+  isRetyped: boolean
 }
 
 const inRegistry = (table: string, column: string) => `${table}\0${column}`
+
+/** Whether a column of a table or view was made by this connector. */
+export const isOurs = ({ ours }: Found, table: string, column: string): boolean =>
+  ours.has(inRegistry(table, column))
 
 export async function findTables(session: WarehouseSession, stamp: 'new' | 'ours'): Promise<Found> {
   const columns = await session.describe()
@@ -37,7 +44,7 @@ interface Planning {
   found: Found
   table: WarehouseTable
   /** The least type each column needs; a column that is not named needs the first of its kind. */
-  needed?: ReadonlyMap<string, string>
+  needed?: ColumnTypes
 }
 
 /**
@@ -54,23 +61,27 @@ export function planTable(planning: Planning): TablePlan {
   const columns = [...table.columns, ...runColumns]
   if (existing === undefined) {
     const types = new Map(columns.map((column) => [column.name, least(column)]))
-    const statements = [toCreate(planning, types), ...toNotes(planning, columns)]
-    return { table, types, statements }
+    const statements = [toCreate(planning, types), ...toComments(planning, columns)]
+    return { table, types, statements, isRetyped: false }
   }
   refuseForeign({ found, table, target, existing })
   const types = new Map<string, string>()
+  const retyped = new Map<string, string>()
   const statements: string[] = []
   for (const column of columns) {
     const is = existing.get(column.name)
     const type =
       is === undefined ? least(column) : widen({ typeSystem, column, is, least: least(column), target })
     types.set(column.name, type)
-    const name = quote(column.name)
     if (is === undefined)
-      statements.push(`alter table ${target} add column ${name} ${type}`, ...toNotes(planning, [column]))
-    else if (is !== type) statements.push(`alter table ${target} alter column ${name} type ${type}`)
+      statements.push(
+        `alter table ${target} add column ${quote(column.name)} ${type}`,
+        ...toComments(planning, [column]),
+      )
+    else if (is !== type) retyped.set(column.name, type)
   }
-  return { table, types, statements }
+  if (retyped.size > 0) statements.push(...typeSystem.retype(target, retyped))
+  return { table, types, statements, isRetyped: retyped.size > 0 }
 }
 
 type TableColumn = Pick<WarehouseColumn, 'name' | 'kind' | 'note'>
@@ -87,18 +98,30 @@ function toCreate(planning: Planning, types: ReadonlyMap<string, string>): strin
   return `create table ${toTarget(planning)} (${columns.join(', ')})`
 }
 
-/** What columns are, said to people (comments) and to later publications (they are ours). */
-function toNotes(planning: Planning, columns: readonly TableColumn[]): string[] {
-  const registry = `${quote(planning.session.schema)}.${quote(columnsTable)}`
-  const table = planning.table.table.name
+/** What columns are, for people (comments) and for later publications (they are ours). */
+function toComments(planning: Planning, columns: readonly TableColumn[]): string[] {
+  const { session, table } = planning
+  return [
+    ...toNotes({ session, name: table.table.name, columns }),
+    ...columns.map(
+      ({ name, note }) => `comment on column ${toTarget(planning)}.${quote(name)} is ${literal(note)}`,
+    ),
+  ]
+}
+
+/** Notes columns of a table or view as ours. */
+export function toNotes(options: {
+  session: Pick<WarehouseSession, 'schema'>
+  name: string
+  columns: readonly TableColumn[]
+}): string[] {
+  const { session, name: table, columns } = options
+  const registry = `${quote(session.schema)}.${quote(columnsTable)}`
   const names = columns.map(({ name }) => literal(name))
   const rows = columns.map(({ name, kind, note }) => `(${[table, name, kind, note].map(literal).join(', ')})`)
   return [
     `delete from ${registry} where table_name = ${literal(table)} and column_name in (${names.join(', ')})`,
     `insert into ${registry} values ${rows.join(', ')}`,
-    ...columns.map(
-      ({ name, note }) => `comment on column ${toTarget(planning)}.${quote(name)} is ${literal(note)}`,
-    ),
   ]
 }
 
@@ -110,8 +133,7 @@ function refuseForeign(options: {
 }): void {
   const { found, table, target, existing } = options
   const { name } = table.table
-  const isOurs = (column: string) => found.ours.has(inRegistry(name, column))
-  const strange = [...existing.keys()].filter((column) => !isOurs(column))
+  const strange = [...existing.keys()].filter((column) => !isOurs(found, name, column))
   if (strange.length === 0) return
   if (strange.length === existing.size)
     throw new ChangedTableError(

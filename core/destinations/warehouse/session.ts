@@ -1,32 +1,16 @@
 import type { PartFile, Publication } from '../destination.ts'
 import type { WarehouseName } from '../names.ts'
-import type { ColumnKind, WarehouseColumn, WarehouseTable } from './layout.ts'
+import type { ColumnTypes, TypeSystem } from './column-types.ts'
+import type { WarehouseTable } from './layout.ts'
 
 /** A row of a result, as text by column. */
 export type ResultRow = Record<string, string | null>
 
-/** How a warehouse's types differ from another's. */
-export interface TypeSystem {
-  /**
-   * The types that a kind of column may have, the preferred one first, each able to hold what the one before it
-   * can. No value is ever rounded or cut: a column has the first type that holds every value exactly.
-   */
-  readonly types: Readonly<Record<ColumnKind, readonly [string, ...string[]]>>
-  /** Whether tables are made with primary keys. */
-  readonly hasKeys: boolean
-  /** A type as a key's column is declared with, in `create table`. */
-  keyType(type: string): string
-  /** A column's value of a staged row `s`, as a type that holds it. */
-  stagedValue(column: WarehouseColumn, type: string): string
-  /** An instant as microseconds since 1970. */
-  microseconds(instant: string): string
-}
-
 export interface Staging {
   table: WarehouseTable
   parts: readonly PartFile[]
-  /** The type that each column is thought to have, by name. */
-  types: ReadonlyMap<string, string>
+  /** The types that the columns have in the warehouse. */
+  types: ColumnTypes
 }
 
 /** One transaction in a warehouse. Nothing of it is seen from outside before it is over. */
@@ -39,19 +23,23 @@ export interface WarehouseSession {
   all(sql: string): Promise<ResultRow[]>
   /** The rows of any number, a few at a time. */
   stream(sql: string): AsyncIterable<ResultRow>
-  /** The types of the columns of every table in the schema, by table and column. */
+  /** The types of the columns of every table and view in the schema, by table and column, in their order. */
   describe(): Promise<ReadonlyMap<string, ReadonlyMap<string, string>>>
   /**
    * Copies parts into a table of this session (see `stagedName`), from which `stagedValue` gives each column.
-   * @returns the least types that hold what is staged: those given, or wider ones
+   * @returns the least types that hold what is staged exactly
    * @throws {PartsDamagedError}
    */
-  stage(staging: Staging): Promise<ReadonlyMap<string, string>>
+  stage(staging: Staging): Promise<ColumnTypes>
   /**
    * Waits until no one else merges here, and keeps it so to the end of the transaction. To be taken before anything
    * is written but what is staged.
    */
   lock(): Promise<void>
+  /** Views that others made on tables and views of the schema, by name: they keep types from being changed. */
+  othersViews(relations: readonly string[]): Promise<string[]>
+  /** Statements that give again the rights that others have on a view, after it was dropped and made again. */
+  grantsOn(view: string): Promise<string[]>
 }
 
 /** Which warehouse a publication goes to. */

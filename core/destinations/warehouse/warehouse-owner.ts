@@ -9,6 +9,9 @@ export const columnsTable = '_columns'
 export const exportsTable = '_exports'
 export const rejectedTable = '_rejected'
 
+/** The number of the tables' layout; `migrate` brings older ones to it. */
+export const newestLayout = 2
+
 type Owner = Pick<Publication, 'workspace' | 'baseUrl' | 'testMode'>
 
 /**
@@ -61,7 +64,9 @@ export async function writeStamp(session: WarehouseSession, owner: Owner): Promi
   await session.run(`create table ${inSchema(stampTable)} (workspace text not null, base_url text not null,
     mode text not null, layout integer not null, created_at timestamptz not null)`)
   const stamp = Object.values(toStamp(owner)).map(literal)
-  await session.run(`insert into ${inSchema(stampTable)} values (${stamp.join(', ')}, 1, current_timestamp)`)
+  await session.run(
+    `insert into ${inSchema(stampTable)} values (${stamp.join(', ')}, ${newestLayout}, current_timestamp)`,
+  )
   await session.run(`create table ${inSchema(columnsTable)} (table_name text not null, column_name text not null,
     kind text not null, note text not null, primary key (table_name, column_name))`)
   await session.run(`create table ${inSchema(exportsTable)} (run text not null, resource text not null,

@@ -1,3 +1,4 @@
+import { toPlainJson } from '../../../core/destinations/warehouse/plain-value.ts'
 import { truncate } from 'node:fs/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Destination, Publication, PublishStep } from '../../../core/destinations/destination.ts'
@@ -106,12 +107,12 @@ export function describeDestination(name: string, open: (workplace: Workplace) =
       await publish(publication)
       expect(await main(publication)).toMatchObject([
         { state_id: digits.slice(1), _extra: null },
-        {
-          state_id: null,
-          aggregations_sales: null,
-          _extra: `{"state":{"id":${digits}},"aggregations":{"sales":1e10000}}`,
-        },
+        { state_id: null, aggregations_sales: null },
       ])
+      const [, row] = (await main(publication)) ?? []
+      expect(toPlainJson(row?.['_extra'] ?? '')).toBe(
+        toPlainJson(`{"state":{"id":${digits}},"aggregations":{"sales":1e10000}}`),
+      )
     })
 
     test.each(['2020-10-15T13:26:15.356289-03:00', '2020-10-15T13:26:15Z', '0999-01-01T00:00:00.1+05:30'])(
@@ -139,9 +140,11 @@ export function describeDestination(name: string, open: (workplace: Workplace) =
         [`{"id":"1","metadata":${metadata},"nick":0.10,"name":"a\\u0000b","sources":[]}`],
       ])
       await publish(publication)
-      expect(await main(publication)).toMatchObject([
-        { metadata, sources: '[]', name: null, _extra: '{"name":"a\\u0000b","nick":0.10}' },
-      ])
+      const [row] = (await main(publication)) ?? []
+      expect(row).toMatchObject({ sources: '[]', name: null, _extra: '{"name":"a\\u0000b","nick":0.10}' })
+      // A warehouse may write JSON in a notation of its own, but keeps every digit.
+      expect(toPlainJson(row?.['metadata'] ?? '')).toBe(toPlainJson(metadata))
+      expect(row?.['metadata']).toContain('1.50')
     })
 
     test.each([

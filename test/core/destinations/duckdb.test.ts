@@ -21,6 +21,7 @@ describeWarehouse('duckdb', async ({ folder }) => {
   return {
     destination: createDuckDbDestination({ folder }),
     schema: 'main',
+    oldTypes: [['aggregations_sales', 'DECIMAL(38,18)']],
     ask: (sql) => askDuckDb(path, sql),
     close: async () => {},
   }

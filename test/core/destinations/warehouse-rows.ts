@@ -17,7 +17,7 @@ export const toSeen = (row: Record<string, unknown>): SeenRow =>
     ]),
   )
 
-/** Decimals without the zeros that a column's scale adds. */
+/** Decimals without the zeros that a column's scale adds, JSON without the spaces and the order of jsonb. */
 export const withoutScale = (table: Table, rows: readonly SeenRow[] | undefined): SeenRow[] | undefined => {
   const decimals = table.columns.filter(({ kind }) => kind === 'decimal').map(({ name }) => name)
   return rows?.map((row) => {

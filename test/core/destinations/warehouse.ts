@@ -14,6 +14,8 @@ export interface WarehouseHarness {
   destination: Warehouse
   /** Where its tables lie. */
   schema: string
+  /** Columns of customers whose types were others in the first layout, and those types. */
+  oldTypes: readonly (readonly [column: string, type: string])[]
   /** Asks or changes something from outside, as a person would; undefined where there is no such table. */
   ask(sql: string): Promise<SeenRow[] | undefined>
   close(): Promise<void>
@@ -698,6 +700,7 @@ export function describeWarehouse(
         'are refused with a sentence, and left as they are, where someone %s them',
         async (_title, sql, words) => {
           await publish('first', [{ id: 'a' }], { facts: readOn(1) })
+          await harness.ask(`drop view ${harness.schema}.live_customers`)
           await harness.ask(sql.replace('table customers', `table ${harness.schema}.customers`))
           await expect(publish('second', [{ id: 'b' }], { facts: readOn(2) })).rejects.toMatchObject({
             name: 'ChangedTableError',
@@ -745,6 +748,115 @@ export function describeWarehouse(
           from ${harness.schema}.customers order by id`)
         expect(rows.map(({ state }) => state)).toEqual(numbers)
         expect(rows.map(({ sales }) => sales!.replace(/\.0+$/, ''))).toEqual(numbers)
+        // The view of live records follows its table.
+        expect(
+          await ask(`select cast(state_id as varchar) as state from ${harness.schema}.live_customers
+          order by id`),
+        ).toEqual(numbers.map((state) => ({ state })))
+      })
+    })
+
+    describe('the views of live records', () => {
+      const idsIn = async (table: string) =>
+        (await ask(`select id from ${harness.schema}.${table} order by id`)).map(({ id }) => id)
+
+      test('leave out the records that are gone, and their child rows', async () => {
+        const all = many(20).map((customer) => ({ ...customer, contacts: [{ id: `of ${customer.id}` }] }))
+        await publish('first', all, { facts: readOn(1) })
+        await publish('second', all.slice(2), { facts: readOn(2) })
+        expect(await idsIn('customers')).toHaveLength(20)
+        expect(await idsIn('live_customers')).toEqual(all.slice(2).map(({ id }) => id))
+        expect(await idsIn('live_customer_contacts')).toEqual(all.slice(2).map(({ id }) => `of ${id}`))
+        await expect(harness.ask(`select _deleted_at from ${harness.schema}.live_customers`)).rejects.toThrow(
+          '_deleted_at',
+        )
+      })
+
+      test('have the columns that the connector has learned', async () => {
+        const [main, ...children] = (await toPublication('first', [{ id: 'a' }])).tables
+        const columns = main!.columns.filter(({ name }) => name !== 'website')
+        await publish('first', [{ id: 'a' }], { tables: [{ ...main!, columns }, ...children], parts: [] })
+        await harness.destination.publish(
+          await workplace.toPublication('customers', [[`{"id":"b","website":"w"}`]], {
+            run: 'second',
+            facts: readOn(2),
+          }),
+        )
+        expect(await ask(`select id, website from ${harness.schema}.live_customers`)).toEqual([
+          { id: 'b', website: 'w' },
+        ])
+      })
+
+      test("are not made in place of someone else's, which is left alone", async () => {
+        if (harness.schema !== 'main') await harness.ask(`create schema ${harness.schema}`)
+        await harness.ask(`create table ${harness.schema}.live_customers (id integer)`)
+        await expect(publish('first', [{ id: 'a' }])).rejects.toMatchObject({
+          name: 'ChangedTableError',
+          message: expect.stringMatching(/live_customers.*did not make/),
+        })
+        expect(await ask(`select * from ${harness.schema}.live_customers`)).toEqual([])
+      })
+    })
+
+    describe('a warehouse of the first layout', () => {
+      const typeOf = async (column: string) => {
+        const [row] = await ask(`select lower(data_type) as type from information_schema.columns
+          where table_schema = '${harness.schema}' and table_name = 'customers' and column_name = '${column}'`)
+        return row?.['type']
+      }
+      const record = (id: string, more: string) =>
+        `{"id":"${id}","updated":"${day(1)}","metadata":{"a":[1.50]},${more}}`
+      const publishTexts = async (run: string, date: number, records: string[]) =>
+        harness.destination.publish(
+          await workplace.toPublication('customers', [records], {
+            run,
+            mode: 'incremental',
+            facts: readOn(date),
+          }),
+        )
+      /** Makes of a warehouse what the first layout had: older types, no views. */
+      async function makeOld() {
+        const table = `${harness.schema}.customers`
+        for (const view of ['live_customers', 'live_customer_contacts'])
+          await harness.ask(`drop view ${harness.schema}.${view}`)
+        await harness.ask(`delete from ${harness.schema}._columns where table_name like 'live%'`)
+        await harness.ask(`update ${harness.schema}._warehouse set layout = 1`)
+        for (const [column, type] of harness.oldTypes)
+          await harness.ask(`alter table ${table} alter column ${column} type ${type}`)
+      }
+
+      test('gets the types of today where every value is exactly of them', async () => {
+        await publishTexts('first', 1, [record('a', '"state":{"id":7},"aggregations":{"sales":1500.50}')])
+        const today = await Promise.all(harness.oldTypes.map(([column]) => typeOf(column)))
+        await makeOld()
+        expect(await Promise.all(harness.oldTypes.map(([column]) => typeOf(column)))).not.toEqual(today)
+        await publishTexts('second', 2, [record('b', '"state":{"id":8}')])
+        expect(await Promise.all(harness.oldTypes.map(([column]) => typeOf(column)))).toEqual(today)
+        expect(
+          (
+            await ask(`select id, cast(state_id as varchar) as state, cast(aggregations_sales as varchar) as sales
+            from ${harness.schema}.live_customers order by id`)
+          ).map(({ id, state, sales }) => [id, state, sales && Number(sales)]),
+        ).toEqual([
+          ['a', '7', 1500.5],
+          ['b', '8', null],
+        ])
+      })
+
+      test('keeps a type that a value needs, and the value', async () => {
+        const sales = '0.000000000000000001'
+        const state = '9223372036854775808'
+        await publishTexts('first', 1, [
+          record('a', `"state":{"id":${state}},"aggregations":{"sales":${sales}}`),
+        ])
+        const needed = [await typeOf('state_id'), await typeOf('aggregations_sales')]
+        await makeOld()
+        await publishTexts('second', 2, [record('b', '"state":{"id":8}')])
+        expect([await typeOf('state_id'), await typeOf('aggregations_sales')]).toEqual(needed)
+        expect(
+          await ask(`select cast(state_id as varchar) as state, cast(aggregations_sales as varchar) as sales
+            from ${harness.schema}.customers where id = 'a'`),
+        ).toEqual([{ state, sales }])
       })
     })
 

@@ -118,6 +118,7 @@ describe.each(['duckdb', 'postgres'] as const)('verify --warehouse %s', (name) =
     const publication = await toPublication()
     const { destination, ask } = warehouses[name]()
     await destination.publish(publication)
+    await ask('drop view live_customers')
     await ask('alter table customers drop column name')
     const { code, stdout } = await verify(await toCsv(publication), '--warehouse', name)
     expect([code, stdout]).toEqual([1, 'customers has no column name.\n'])

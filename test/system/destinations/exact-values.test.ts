@@ -8,7 +8,7 @@ import { createDuckDbDestination } from '../../../core/destinations/duckdb/duckd
 import { exportsRoot, folderName } from '../../../core/destinations/export-folder.ts'
 import { createParquetDestination } from '../../../core/destinations/parquet/parquet.ts'
 import { createPostgresDestination } from '../../../core/destinations/postgres/postgres.ts'
-import { toPlainNumber } from '../../../core/destinations/warehouse/plain-number.ts'
+import { toPlainJson, toPlainNumber } from '../../../core/destinations/warehouse/plain-value.ts'
 import { textColumnOf } from '../../../core/destinations/warehouse/layout.ts'
 import { readCell } from '../../../core/tables/csv-text.ts'
 import type { Column, Table } from '../../../core/tables/table.ts'
@@ -172,7 +172,9 @@ const comparable = ({ columns }: Table, row: SeenRow): SeenRow =>
   Object.fromEntries(
     columns.map((column) => {
       const cell = row[column.name] ?? null
-      return [column.name, cell !== null && isNumber(column) ? toPlainNumber(cell) : cell]
+      if (cell === null) return [column.name, null]
+      if (column.kind === 'json') return [column.name, toPlainJson(cell)]
+      return [column.name, isNumber(column) ? toPlainNumber(cell) : cell]
     }),
   )
 

@@ -1,5 +1,7 @@
-import { afterAll, beforeAll } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { createPostgresDestination } from '../../../core/destinations/postgres/postgres.ts'
+import { toPlainJson } from '../../../core/destinations/warehouse/plain-value.ts'
+import { createWorkplace, type Workplace } from '../../core/destinations/publication.ts'
 import { describeDestination } from '../../core/destinations/contract.ts'
 import { askPostgres, startPostgres, type Postgres } from './postgres-server.ts'
 import { describeWarehouse } from '../../core/destinations/warehouse.ts'
@@ -33,7 +35,133 @@ describeWarehouse('postgres', async () => {
   return {
     destination: createPostgresDestination({ url }),
     schema: 'billing',
+    oldTypes: [
+      ['state_id', 'numeric'],
+      ['metadata', 'json'],
+    ],
     ask: (sql) => askPostgres(url, sql),
     close: async () => {},
   }
+})
+
+describe('tables in PostgreSQL', () => {
+  let workplace: Workplace
+  let url: string
+  beforeEach(async () => {
+    workplace = await createWorkplace()
+    url = await postgres.createDatabase()
+  })
+  afterEach(() => workplace.close())
+
+  const ask = (sql: string) => askPostgres(url, sql)
+  const publish = async (
+    run: string,
+    records: string[],
+    resource: 'customers' | 'subscriptions' = 'customers',
+  ) =>
+    createPostgresDestination({ url }).publish(
+      await workplace.toPublication(resource, [records], { run, mode: 'incremental' }),
+    )
+  const typeOf = async (column: string) =>
+    (
+      await ask(`select format_type(atttypid, atttypmod) as type from pg_attribute
+        where attrelid = 'billing.customers'::regclass and attname = '${column}'`)
+    )?.[0]?.['type']
+
+  test.each([
+    ['{"a":[1.50,12345678901234567.89],"b":"1e12345"}', 'jsonb'],
+    ['{"a":1e9999}', 'jsonb'],
+    ['{"a":1e99999}', 'json'],
+    [`{"a":${'7'.repeat(6_001)}}`, 'json'],
+    [`{"a":"${'7'.repeat(20_000)}"}`, 'jsonb'],
+    ['{"a":"\\u0000"}', 'json'],
+    ['{"a":"\\ud83d"}', 'json'],
+    ['{"\\\\":"\\"1e99999"}', 'jsonb'],
+  ])('keep the JSON %.40s as %2$s', async (metadata, type) => {
+    await publish('first', ['{"id":"0","metadata":{"a":1}}', `{"id":"1","metadata":${metadata}}`])
+    expect(await typeOf('metadata')).toBe(type)
+    const [row] =
+      (await ask(`select metadata::text as text from billing.live_customers where id = '1'`)) ?? []
+    expect(toPlainJson(row?.['text'] ?? '')).toBe(toPlainJson(metadata))
+  })
+
+  test('hold integers as bigint until one does not fit', async () => {
+    await publish('first', [
+      '{"id":"1","state":{"id":9223372036854775807}}',
+      '{"id":"2","state":{"id":-9223372036854775808}}',
+    ])
+    expect(await typeOf('state_id')).toBe('bigint')
+    await publish('second', ['{"id":"3","state":{"id":9223372036854775808}}'])
+    expect(await typeOf('state_id')).toBe('numeric')
+    expect(await ask('select state_id::text as state from billing.live_customers order by id')).toEqual([
+      { state: '9223372036854775807' },
+      { state: '-9223372036854775808' },
+      { state: '9223372036854775808' },
+    ])
+  })
+
+  test('have comments, and an index on each id of another record', async () => {
+    await publish('first', ['{"id":"1"}'], 'subscriptions')
+    const comments = await ask(`select obj_description('billing.subscriptions'::regclass) as main,
+      obj_description('billing.subscription_lines'::regclass) as child`)
+    expect(comments).toEqual([
+      {
+        main: expect.stringContaining('live_subscriptions') as string,
+        child: expect.stringContaining('Rows of subscriptions') as string,
+      },
+    ])
+    const indexes = await ask(
+      `select indexname from pg_indexes where schemaname = 'billing' and indexname not like '%pkey' order by 1`,
+    )
+    expect(indexes?.map(({ indexname }) => indexname)).toEqual(
+      expect.arrayContaining(['subscriptions_customer', 'subscription_lines_plan']),
+    )
+    expect(indexes?.map(({ indexname }) => indexname)).not.toContain('subscriptions_document')
+  })
+
+  test('keep rights on a live view when a type changes', async () => {
+    await publish('first', ['{"id":"1","state":{"id":7}}'])
+    const role = `reader_${process.pid}`
+    await ask(
+      `create role ${role}; grant usage on schema billing to ${role}; grant select on billing.live_customers to ${role}`,
+    )
+    onTestFinished(async () => {
+      await ask(`drop owned by ${role}; drop role ${role}`)
+    })
+    await publish('second', ['{"id":"2","state":{"id":9223372036854775808}}'])
+    expect(
+      await ask(`set role ${role}; select count(*)::text as rows from billing.live_customers`),
+    ).toBeDefined()
+    expect(
+      await ask(`select has_table_privilege('${role}', 'billing.live_customers', 'select')::text as may`),
+    ).toEqual([{ may: 'true' }])
+  })
+
+  test('that views of others read keep their types, and say which views, where a value needs another', async () => {
+    await publish('first', ['{"id":"1","state":{"id":7}}'])
+    await ask('create schema marts; create view marts.states as select state_id from billing.live_customers')
+    await publish('second', ['{"id":"2","state":{"id":8}}'])
+    await expect(publish('third', ['{"id":"3","state":{"id":9223372036854775808}}'])).rejects.toMatchObject({
+      name: 'ChangedTableError',
+      message: expect.stringContaining('marts.states') as string,
+    })
+    await ask('drop view marts.states')
+    await publish('third', ['{"id":"3","state":{"id":9223372036854775808}}'])
+    expect(await typeOf('state_id')).toBe('numeric')
+  })
+
+  test('of the first layout that views of others read keep their types, and take what comes', async () => {
+    await publish('first', ['{"id":"1","state":{"id":7}}'])
+    await ask(`drop view billing.live_customers; drop view billing.live_customer_contacts;
+      delete from billing._columns where table_name like 'live%'; update billing._warehouse set layout = 1;
+      alter table billing.customers alter column state_id type numeric;
+      create view public.states as select state_id from billing.customers`)
+    await publish('second', ['{"id":"2","state":{"id":8}}'])
+    expect(await typeOf('state_id')).toBe('numeric')
+    expect(await ask('select state_id::text as state from public.states order by 1')).toEqual([
+      { state: '7' },
+      { state: '8' },
+    ])
+    expect(await ask('select layout::text as layout from billing._warehouse')).toEqual([{ layout: '2' }])
+  })
 })

@@ -1,3 +1,4 @@
+import { toPlainJson } from '../../../core/destinations/warehouse/plain-value.ts'
 import type { Column, Table } from '../../../core/tables/table.ts'
 import type { World } from './world.ts'
 
@@ -66,6 +67,8 @@ function cellOf(column: Column, item: Fields, depth: number): string | null {
   return comparable(column, typeof value === 'string' ? value : JSON.stringify(value))
 }
 
-/** Decimals without the zeros that a column's scale adds or that were sent. */
-export const comparable = ({ kind }: Column, text: string | null) =>
-  kind === 'decimal' && text !== null ? text.replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, '') : text
+/** Decimals without the zeros that a column's scale adds or that were sent; JSON in one notation. */
+export function comparable({ kind }: Column, text: string | null): string | null {
+  if (kind === 'json' && text !== null) return toPlainJson(text)
+  return kind === 'decimal' && text !== null ? text.replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, '') : text
+}

@@ -1,0 +1,91 @@
+import type { Table } from '../../tables/table.ts'
+import { ChangedTableError } from './errors.ts'
+import { toWarehouseTable, runColumns } from './layout.ts'
+import { isOurs, toNotes, type Found, type TablePlan } from './schema-change.ts'
+import type { WarehouseSession } from './session.ts'
+import { literal, quote } from './sql.ts'
+
+/** The view of a table without the records that are gone. */
+export const liveName = ({ name }: Pick<Table, 'name'>): string => `live_${name}`
+
+/** The columns of a live view: those of its table but for `_deleted_at`, which is null in all its rows. */
+export const liveColumns = (table: Table) =>
+  [...toWarehouseTable(table).columns, ...runColumns].filter(({ name }) => name !== '_deleted_at')
+
+interface Changing {
+  session: WarehouseSession
+  found: Found
+  plan: TablePlan
+}
+
+/**
+ * Makes a table what its plan says, with its live view, its comment and its indexes, which a bulk load is faster
+ * without: their statements are returned.
+ * @throws {ChangedTableError} where views that others made keep a type from being changed
+ */
+export async function changeTable({ session, found, plan }: Changing): Promise<string[]> {
+  const { table } = plan.table
+  const view = liveName(table)
+  refuseForeignView({ session, found, plan })
+  const isThere = found.columns.has(view)
+  if (isThere && plan.statements.length === 0) return []
+  const isDropped = isThere && plan.isRetyped
+  if (plan.isRetyped) await refuseOthersViews(session, [table.name, view])
+  const grants = isDropped ? await session.grantsOn(view) : []
+  const inSchema = (name: string) => `${quote(session.schema)}.${quote(name)}`
+  // A view may get further columns, but only behind those that it has.
+  const names = new Set([
+    ...(isDropped ? [] : (found.columns.get(view)?.keys() ?? [])),
+    ...liveColumns(table).map(({ name }) => name),
+  ])
+  const statements = [
+    ...(isDropped ? [`drop view ${inSchema(view)}`] : []),
+    ...plan.statements,
+    `create or replace view ${inSchema(view)} as select ${[...names].map(quote).join(', ')}
+      from ${inSchema(table.name)} where "_deleted_at" is null`,
+    ...toNotes({ session, name: view, columns: liveColumns(table) }),
+    `comment on table ${inSchema(table.name)} is ${literal(aboutTable(table))}`,
+    `comment on view ${inSchema(view)} is ${literal(`${table.name} without the records that are gone`)}`,
+    ...grants,
+  ]
+  await session.run(statements.join(';\n'))
+  return session.typeSystem.hasKeys ? toIndexes(table, inSchema) : []
+}
+
+/** A sentence about a table, for people who browse the warehouse. */
+export const aboutTable = ({ name, resource, parent }: Table): string =>
+  parent === undefined
+    ? `The newest state of each of the ${resource}. Those that are gone have _deleted_at; ${liveName({ name })} leaves them out.`
+    : `Rows of ${parent}, which the key leads back to. Those of records that are gone have _deleted_at; ${liveName({ name })} leaves them out.`
+
+/** One for each column that holds the id of another record ("customer id", "plan id"). */
+function toIndexes(table: Table, inSchema: (name: string) => string): string[] {
+  const ids = table.columns.filter(
+    ({ name, kind, note = '' }) =>
+      !table.key.includes(name) && kind !== 'json' && /(?<!\btype )\bid\b/.test(note),
+  )
+  return ids.map(
+    ({ name }) =>
+      `create index if not exists ${quote(`${table.name}_${name}`)} on ${inSchema(table.name)} (${quote(name)})`,
+  )
+}
+
+function refuseForeignView({ session, found, plan }: Changing): void {
+  const view = liveName(plan.table.table)
+  const columns = [...(found.columns.get(view)?.keys() ?? [])]
+  if (columns.every((column) => isOurs(found, view, column))) return
+  throw new ChangedTableError(
+    `There is ${quote(session.schema)}.${quote(view)}, which this connector did not make. Nothing was written: rename it, or` +
+      ' name another schema.',
+  )
+}
+
+async function refuseOthersViews(session: WarehouseSession, relations: readonly string[]): Promise<void> {
+  const views = await session.othersViews(relations)
+  if (views.length === 0) return
+  throw new ChangedTableError(
+    `A column of ${quote(session.schema)}.${quote(relations[0]!)} needs another type to hold what the service sends, and` +
+      ` PostgreSQL does not change it while views read it: ${views.join(', ')}. Nothing was written: drop these views,` +
+      ' publish the run again, and create them again.',
+  )
+}

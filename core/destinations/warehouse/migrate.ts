@@ -1,0 +1,49 @@
+import { leastTypes, leastTypesQuery } from './column-types.ts'
+import type { ColumnKind } from './layout.ts'
+import type { WarehouseSession } from './session.ts'
+import { quote } from './sql.ts'
+import { columnsTable, newestLayout, stampTable } from './warehouse-owner.ts'
+
+/**
+ * Gives the tables of an earlier layout the column types of today, where every value is exactly of them: a DECIMAL of
+ * DuckDB with fewer digits, bigint and jsonb in PostgreSQL. A table that others read through views keeps its types,
+ * which are still good for everything. Views, comments and indexes come with the next publication of each table.
+ */
+export async function migrate(session: WarehouseSession): Promise<void> {
+  const { schema, typeSystem } = session
+  const stamp = `${quote(schema)}.${quote(stampTable)}`
+  const [row] = await session.all(`select layout from ${stamp}`)
+  if (Number(row?.['layout']) >= newestLayout) return
+  const there = await session.describe()
+  const ours = await session.all(
+    `select table_name, column_name, kind from ${quote(schema)}.${quote(columnsTable)}`,
+  )
+  for (const [table, types] of there) {
+    const columns = ours.flatMap((column) => {
+      const { table_name: of, column_name: name = null, kind } = column
+      const is = of === table && name !== null ? types.get(name) : undefined
+      if (name === null || is === undefined || !isKind(session, kind) || !isNarrowable(session, kind, is))
+        return []
+      return [{ name, kind, cell: name }]
+    })
+    const rows = `${quote(schema)}.${quote(table)}`
+    const query = leastTypesQuery({ typeSystem, columns, rows })
+    if (query === undefined || (await session.othersViews([table])).length > 0) continue
+    const [found] = await session.all(query)
+    const narrower = [...leastTypes({ typeSystem, columns, found })].filter(
+      ([name, type]) => type !== types.get(name),
+    )
+    for (const statement of narrower.length > 0 ? typeSystem.retype(rows, new Map(narrower)) : [])
+      await session.run(statement)
+  }
+  await session.run(`update ${stamp} set layout = ${newestLayout}`)
+}
+
+const isKind = ({ typeSystem }: WarehouseSession, kind: string | null | undefined): kind is ColumnKind =>
+  kind !== null && kind !== undefined && Object.hasOwn(typeSystem.types, kind)
+
+/** Whether a column has a type of its kind behind the first one. What has become text stays text. */
+function isNarrowable({ typeSystem }: WarehouseSession, kind: ColumnKind, is: string): boolean {
+  const { types } = typeSystem
+  return types[kind].indexOf(is) > 0 && is !== types.text[0]
+}
