@@ -2,13 +2,8 @@ import type { ExportReport } from '../../core/exports/report.ts'
 import type { Notifier } from './notify.ts'
 
 /** Notifies people of the end of an export that did not fail as a whole. */
-export async function notifyOfExport({
-  notifier,
-  report,
-}: {
-  notifier: Notifier
-  report: ExportReport
-}): Promise<void> {
+export async function notifyOfExport(ended: { notifier: Notifier; report: ExportReport }): Promise<void> {
+  const { notifier, report } = ended
   const { verdict, summary } = report
   // Some lists may have failed beside others that did not: then the run completes.
   if (verdict === 'failed' || verdict === 'unproven')

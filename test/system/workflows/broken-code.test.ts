@@ -32,7 +32,7 @@ const jobs: Record<
 > = {
   exportData: {
     input: {},
-    breaks: 'async function notifyOfExport(of) {',
+    breaks: 'async function notifyOfExport(ended) {',
     steps: {
       openExport: () => exportPlan(),
       readSegment: () => ({ verdict: 'proven', records: 3, requests: 1, checkpoint: '1' }),
