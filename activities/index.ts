@@ -1,4 +1,4 @@
-import { createAttempts } from '../core/runs/attempts.ts'
+import { createAttempts } from '../core/runs/sending-attempts.ts'
 import { createAuditImport } from './import/audit-import.ts'
 import { createCloseExport } from './export/close-export.ts'
 import { createCloseImport } from './import/close-import.ts'

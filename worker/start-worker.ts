@@ -27,7 +27,7 @@ import { findSearchAttributes } from './search-attributes.ts'
 import { createService } from './service.ts'
 import { timesOf } from './schedule-times.ts'
 import type { Settings } from './settings/settings.ts'
-import { createTokenWait } from './token-wait.ts'
+import { createTokenWait } from './await-token.ts'
 import { loadWorkflowBundle } from './workflow-bundle.ts'
 import { toWorkerIdentity } from './worker-identity.ts'
 

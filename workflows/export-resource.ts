@@ -19,7 +19,7 @@ import { type ResourceProgress, toResourceView } from './export-view.ts'
 import { createSearchAttributes } from './run/search-attributes.ts'
 import { toThroughput } from './run/throughput.ts'
 import { publishEach } from './run/publish-each.ts'
-import { refOf } from './run/ref-of.ts'
+import { refOf } from './run/run-ref.ts'
 import { controlRun } from './run/control.ts'
 
 type Resource = ExportPlan['resources'][number]

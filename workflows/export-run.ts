@@ -24,7 +24,7 @@ import { createSearchAttributes } from './run/search-attributes.ts'
 import { createNotifier } from './run/notify.ts'
 import { controlRun, type RunControl } from './run/control.ts'
 import { rethrowBug } from './run/unwrap-failure.ts'
-import { refOf } from './run/ref-of.ts'
+import { refOf } from './run/run-ref.ts'
 import { stoppedReport } from './run/stopped-report.ts'
 import { notifyOfExport } from './run/notify-export.ts'
 

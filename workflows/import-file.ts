@@ -7,7 +7,7 @@ import type { RunEnd } from '../core/runs/run-files.ts'
 import { shell } from '../core/runs/view/shell.ts'
 import { type ImportProgress, type StagedImport, toImportText } from './import-view.ts'
 import { openingWrite, sending, wholeRun } from './run/activity-options.ts'
-import { refOf } from './run/ref-of.ts'
+import { refOf } from './run/run-ref.ts'
 import type { WriteJob, WriteRun } from './write-run/job.ts'
 import { writeRun } from './write-run/write-run.ts'
 

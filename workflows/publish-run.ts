@@ -16,7 +16,7 @@ import { createNotifier } from './run/notify.ts'
 import { publishEach } from './run/publish-each.ts'
 import { controlRun } from './run/control.ts'
 import { toMarkdown } from '../core/runs/view/markdown.ts'
-import { refOf } from './run/ref-of.ts'
+import { refOf } from './run/run-ref.ts'
 import { stoppedReport } from './run/stopped-report.ts'
 import { notifyOfExport } from './run/notify-export.ts'
 

@@ -13,7 +13,7 @@ import type { RecoveryReport } from '../core/recoveries/view.ts'
 import { shell } from '../core/runs/view/shell.ts'
 import { type RecoveryProgress, type StagedRecovery, toRecoveryText } from './recovery-view.ts'
 import { openingWrite, sending, skipping, wholeRun } from './run/activity-options.ts'
-import { refOf } from './run/ref-of.ts'
+import { refOf } from './run/run-ref.ts'
 import type { Continued, WriteJob, WriteRun } from './write-run/job.ts'
 import { writeRun } from './write-run/write-run.ts'
 

@@ -1,5 +1,5 @@
 import { closeImport } from '../../core/imports/close.ts'
-import { leaseOf } from '../../core/imports/ledger-gap.ts'
+import { leaseOf } from '../../core/imports/restored-ledger.ts'
 import type { ImportPlan } from '../../core/imports/plan.ts'
 import type { ImportResult } from '../../core/imports/view.ts'
 import type { RunEnd } from '../../core/runs/run-files.ts'

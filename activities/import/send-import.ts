@@ -8,7 +8,7 @@ import { readRunNotes } from '../../core/imports/run-files.ts'
 import type { SendInput, SendStep } from '../../core/changes/send/send-for.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
-import { gapOf } from '../../core/imports/ledger-gap.ts'
+import { gapOf } from '../../core/imports/restored-ledger.ts'
 import { type SendDeps, sendSegment } from '../changes/send-segment.ts'
 
 type ImportDeps = SendDeps & {

@@ -4,7 +4,7 @@ import { leasesOf, type RecoveryLimits, type RecoveryPlan, waitsOf } from '../..
 import { endOf, refusalOf } from '../../core/recoveries/refusal.ts'
 import type { SendInput, SendStep } from '../../core/changes/send/send-for.ts'
 import type { StepContext } from '../step.ts'
-import { recoveryGap } from '../../core/recoveries/ledger-gap.ts'
+import { recoveryGap } from '../../core/recoveries/restored-ledger.ts'
 import { type SendDeps, sendSegment } from '../changes/send-segment.ts'
 
 /** Subscriptions that fell back become due one by one; waits up to this long between two of them are spent here. */

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { closeRemaining, closeUntried } from '../../core/changes/reconcile/close-remaining.ts'
-import { markClaimed } from '../../core/changes/ledger-gap.ts'
+import { markClaimed } from '../../core/changes/restored-ledger.ts'
 import type { RecoveryPlan } from '../../core/recoveries/plan.ts'
 import type { SendDeps } from '../changes/send-segment.ts'
 import type { StepContext } from '../step.ts'

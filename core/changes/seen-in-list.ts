@@ -5,7 +5,7 @@ import { type AuditOptions } from './audit/finding.ts'
 import { type ListRead, lowerBound, readDown } from './audit/audit-retentions.ts'
 import { textOf } from './compare-fields.ts'
 import { createRetention, idsBefore, retentionKey } from './kinds/create-retention.ts'
-import { moveToUnknown } from './ledger-gap.ts'
+import { moveToUnknown } from './restored-ledger.ts'
 
 /**
  * Reads the list of retentions from its newest record down to before the run's first send. A staged row that is in the

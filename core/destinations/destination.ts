@@ -1,5 +1,5 @@
 import type { Table } from '../tables/table.ts'
-import type { Manifest, ReadFacts } from './manifest.ts'
+import type { Manifest, ReadFacts } from './manifest/manifest.ts'
 
 /**
  * A file with rows of one table: CSV as the row encoder writes it, without a header. Its first `bytes` bytes count

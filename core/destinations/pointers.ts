@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path'
 import type { Publication } from './destination.ts'
 import { replaceLink } from '../storage/durable.ts'
 import { pointersOf, type PointerName } from './export-folder.ts'
-import { readManifest } from './read-manifest.ts'
+import { readManifest } from './manifest/read-manifest.ts'
 import { ForeignWarehouseError } from './warehouse/errors.ts'
 
 /** Moves the links that stand for a whole list to a run's folder; never back to an older read. */

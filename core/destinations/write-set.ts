@@ -4,7 +4,7 @@ import { refuseLinkOut } from './allowed-root.ts'
 import { replaceFile } from '../storage/durable.ts'
 import { toFileName } from '../storage/file-name.ts'
 import { exportsRoot } from './export-folder.ts'
-import type { Manifest } from './manifest.ts'
+import type { Manifest } from './manifest/manifest.ts'
 
 /** `exports/sets/<run>.json`: which manifests of one run belong together. */
 export const setSchema = z.object({

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { missingHeader } from '../destinations/csv/stage-notes.ts'
-import { readParts } from '../destinations/read-parts.ts'
+import { readParts } from '../destinations/parts/read-parts.ts'
 import { writeSet } from '../destinations/write-set.ts'
 import { InvalidInput } from '../runs/errors.ts'
 import { toReportPage } from '../runs/view/html.ts'

@@ -1,6 +1,6 @@
 import { lstat, readdir, readlink, rm } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
-import { readManifest } from '../destinations/read-manifest.ts'
+import { readManifest } from '../destinations/manifest/read-manifest.ts'
 import { toFileName } from '../storage/file-name.ts'
 import { findProven, type PublishedNote, readPublished } from './publication-log.ts'
 import { isWhollyPublished } from './parts/prune.ts'

@@ -2,7 +2,7 @@ import { mkdir, open, readFile } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
 import { z } from 'zod'
 import { toFileName } from '../storage/file-name.ts'
-import { readManifest } from '../destinations/read-manifest.ts'
+import { readManifest } from '../destinations/manifest/read-manifest.ts'
 
 const publishedSchema = z.object({
   resource: z.string(),

@@ -1,12 +1,12 @@
 import type { ListPage } from '../billing/reply.ts'
-import { Frontier } from './frontier.ts'
+import { Frontier } from './chain/frontier.ts'
 import { createRecordChecks, type Batch, type RecordChecks } from './record-checks.ts'
 import type { Reading } from './reading.ts'
 import { toInstant } from './instant.ts'
 import { idOf, identityOf, isRecord } from './record.ts'
 import { Source } from './source.ts'
 import type { PassState, ReadStep } from './state.ts'
-import { oldestOf, type Window } from './window.ts'
+import { oldestOf, type Window } from './chain/window.ts'
 
 /** With more records without a key than this, the list is read page by page. */
 export const maxUndated = 1000

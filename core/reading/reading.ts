@@ -4,7 +4,7 @@ import type { ReadOptions, IdSet } from './options.ts'
 import { identityOf } from './record.ts'
 import { maxTries, type Freshness, type Requests } from './source.ts'
 import type { PassState, ReadState, ReadStep, SweptGroup } from './state.ts'
-import type { Key } from './window.ts'
+import type { Key } from './chain/window.ts'
 
 /** The maximum difference between the clocks of the service's servers. */
 export const clocksDifferMs = 5_000

@@ -1,7 +1,7 @@
 import { BillingError, NotFound, Refused } from '../billing/errors.ts'
 import type { ListPage } from '../billing/reply.ts'
-import { usualSizes, type Sizes } from './page-choice.ts'
-import { lowOf, toKeys, type PageChoice, type Key, type Window } from './window.ts'
+import { usualSizes, type Sizes } from './pages/page-choice.ts'
+import { lowOf, toKeys, type PageChoice, type Key, type Window } from './chain/window.ts'
 
 /** A request for one page; the caller retries it until it succeeds or is lost. */
 export interface PageRequest {

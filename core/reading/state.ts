@@ -1,5 +1,5 @@
-import type { Sizes } from './page-choice.ts'
-import type { FrontierState } from './frontier.ts'
+import type { Sizes } from './pages/page-choice.ts'
+import type { FrontierState } from './chain/frontier.ts'
 import type { Seen } from './record-checks.ts'
 import type { Instant } from './instant.ts'
 import type { SourceRecord } from './record.ts'

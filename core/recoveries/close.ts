@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { closeRemaining } from '../changes/reconcile/close-remaining.ts'
-import { markClaimed } from '../changes/ledger-gap.ts'
+import { markClaimed } from '../changes/restored-ledger.ts'
 import type { EndedNote, RunEnd } from '../runs/run-files.ts'
 import type { View } from '../runs/view/view.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'

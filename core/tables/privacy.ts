@@ -1,7 +1,7 @@
 import { toPlace, UnknownFieldError } from './redaction-path.ts'
 import { nearestName } from './nearest-name.ts'
 import { PrivacyRefusedError, type PrivateField } from './private-field.ts'
-import { tablesOf, toRowPlan } from './row-plan.ts'
+import { tablesOf, toRowPlan } from './encoder/row-plan.ts'
 import type { TableSource } from './table.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { isRecord } from './json-value.ts'
 import { redact, type HashValue } from './private-field.ts'
-import { extraColumn, type FieldPlan, type ObjectPlan } from './row-plan.ts'
+import { extraColumn, type FieldPlan, type ObjectPlan } from './encoder/row-plan.ts'
 
 /**
  * A record that gets no row, without what is private in it. What has another shape than its schema says is left

@@ -3,7 +3,7 @@ import type { FieldMeta } from '../billing/resources/fields.ts'
 import { fieldsOf } from './field-meta.ts'
 import { nearestName } from './nearest-name.ts'
 import { PrivacyRefusedError } from './private-field.ts'
-import { extraColumn } from './row-plan.ts'
+import { extraColumn } from './encoder/row-plan.ts'
 import type { Table, TableSource } from './table.ts'
 
 /** A name that no table has: likely a slip, and then private data would be written. */

@@ -1,5 +1,5 @@
 import { toPrivateFields, type Privacy } from './privacy.ts'
-import { tablesOf, toRowPlan } from './row-plan.ts'
+import { tablesOf, toRowPlan } from './encoder/row-plan.ts'
 import type { Table, TableSource } from './table.ts'
 
 /** The main table of a resource and, after it, a child table for each array of objects in its schema. */

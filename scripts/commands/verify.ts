@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander'
 import { verifyExport } from '../../core/destinations/csv/verify-export.ts'
-import type { Manifest } from '../../core/destinations/manifest.ts'
+import type { Manifest } from '../../core/destinations/manifest/manifest.ts'
 import { warehouseNames, type WarehouseName } from '../../core/destinations/names.ts'
 import type { Warehouse } from '../../core/destinations/warehouse/publish.ts'
 import {

@@ -8,7 +8,7 @@ import {
 import type { SendStep } from '../../core/changes/send/send-for.ts'
 import type { RunEnd } from '../../core/runs/run-files.ts'
 import { shell } from '../../core/runs/view/shell.ts'
-import { refOf } from '../run/ref-of.ts'
+import { refOf } from '../run/run-ref.ts'
 import { toThroughput } from '../run/throughput.ts'
 import type { SendState, Working } from './job.ts'
 import type { StagedChanges } from './progress.ts'

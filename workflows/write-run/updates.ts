@@ -3,7 +3,7 @@ import type { Activities } from '../../activities/index.ts'
 import type { RunRef } from '../../core/runs/known-run.ts'
 import type { Decision } from '../../core/runs/run-files.ts'
 import { operating } from '../run/activity-options.ts'
-import { refOf } from '../run/ref-of.ts'
+import { refOf } from '../run/run-ref.ts'
 import { throwRootFailure } from '../run/unwrap-failure.ts'
 import {
   type Approval,

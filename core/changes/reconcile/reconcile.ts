@@ -4,11 +4,11 @@ import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
 import type { ChangeKind, LookupResult } from '../change-kind.ts'
 import { controlFailure } from './positive-control.ts'
-import { attemptsUsed } from '../attempts.ts'
+import { attemptsUsed } from '../attempts-used.ts'
 import { parseBody } from '../body.ts'
 import { lookUp } from './lookup.ts'
 import { transition } from '../transitions.ts'
-import { holdersOfKey } from '../ledger-gap.ts'
+import { holdersOfKey } from '../restored-ledger.ts'
 import { type Outcome, outcomes } from '../outcomes.ts'
 
 export interface ReconcileOptions {

@@ -6,7 +6,7 @@ import type { ClaimJournal } from '../claim-journal.ts'
 import { hasFailed } from '../outcomes.ts'
 import { reconcileChanges, type ReconcileOptions } from '../reconcile/reconcile.ts'
 import { summarize } from '../report.ts'
-import type { BreakerStates } from './breakers.ts'
+import type { BreakerStates } from './run-breakers.ts'
 import { failedCanaries, nextCanary } from './canary.ts'
 import { earliest, type RoundOptions, type RoundResult, type SendEnd, sendRound } from './sender.ts'
 

@@ -7,7 +7,7 @@ import type { ChangeKind } from '../change-kind.ts'
 import type { ClaimJournal } from '../claim-journal.ts'
 import { hasFailed } from '../outcomes.ts'
 import type { OpenBreaker } from '../../runs/view/breaker.ts'
-import { Breakers, type BreakerStates } from './breakers.ts'
+import { Breakers, type BreakerStates } from './run-breakers.ts'
 import type { Limits } from './limits.ts'
 import { type SendResult, sendOne } from './send-one.ts'
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { join } from 'node:path'
-import type { PublishedFile } from '../manifest.ts'
+import type { PublishedFile } from '../manifest/manifest.ts'
 
 /** Looks at the rows of a file as its bytes go by. */
 export interface RowCheck {

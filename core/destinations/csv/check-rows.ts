@@ -1,7 +1,7 @@
-import { createKeyScanner } from '../../tables/key-scanner.ts'
-import { createLineCounter } from '../../tables/row-scanner.ts'
+import { createKeyScanner } from '../../tables/encoder/key-scanner.ts'
+import { createLineCounter } from '../../tables/encoder/row-scanner.ts'
 import type { DiskSet } from '../../storage/disk-set.ts'
-import type { PublishedTable } from '../manifest.ts'
+import type { PublishedTable } from '../manifest/manifest.ts'
 import type { RowCheck } from './check-file.ts'
 
 /** Lines are only counted, but for those of a header. */

@@ -1,4 +1,4 @@
-import type { Dialect } from '../manifest.ts'
+import type { Dialect } from '../manifest/manifest.ts'
 
 const machine: Dialect = {
   delimiter: ',',

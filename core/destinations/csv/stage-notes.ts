@@ -1,9 +1,9 @@
 import { join } from 'node:path'
-import { createLineCounter } from '../../tables/row-scanner.ts'
-import { checkRows, rowsOf } from '../check-parts.ts'
+import { createLineCounter } from '../../tables/encoder/row-scanner.ts'
+import { checkRows, rowsOf } from '../parts/check-parts.ts'
 import type { PartFile, Publication } from '../destination.ts'
-import type { Manifest, PublishedFile } from '../manifest.ts'
-import { readParts } from '../read-parts.ts'
+import type { Manifest, PublishedFile } from '../manifest/manifest.ts'
+import { readParts } from '../parts/read-parts.ts'
 import { writeFile } from './write-file.ts'
 
 /** What `missing.csv` begins with. */

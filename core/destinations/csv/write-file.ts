@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { open } from 'node:fs/promises'
-import type { RowCounter } from '../../tables/row-scanner.ts'
+import type { RowCounter } from '../../tables/encoder/row-scanner.ts'
 
 export interface Written {
   bytes: number

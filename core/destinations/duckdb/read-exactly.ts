@@ -4,7 +4,7 @@ import { PartsDamagedError } from '../errors.ts'
 import type { WarehouseTable } from '../warehouse/layout.ts'
 import { literal, quote } from '../warehouse/sql.ts'
 import { leastTypes, leastTypesQuery, type ColumnTypes } from '../warehouse/column-types.ts'
-import { duckDbTypes as typeSystem, toValues } from './exact-types.ts'
+import { duckDbTypes as typeSystem, toValues } from './column-types.ts'
 import { reachableParts } from './reachable-parts.ts'
 import { readRows } from './read-rows.ts'
 

@@ -2,7 +2,7 @@ import type { Destination } from '../destination.ts'
 import { join } from 'node:path'
 import { exportsRoot } from '../export-folder.ts'
 import { createFolderDestination } from '../folder-destination.ts'
-import { isSameParts, sumParts } from '../sum-parts.ts'
+import { isSameParts, sumParts } from '../parts/sum-parts.ts'
 import { stageParquet } from './stage-parquet.ts'
 
 /**

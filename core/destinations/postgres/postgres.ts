@@ -6,7 +6,7 @@ import { literal, quote } from '../warehouse/sql.ts'
 import { parseAddress, type Address } from './address.ts'
 import { toPostgresError } from './postgres-errors.ts'
 import { stageCopy } from './stage-copy.ts'
-import { postgresTypes } from './type-system.ts'
+import { postgresTypes } from './column-types.ts'
 
 /**
  * A schema of a PostgreSQL database (14 or newer, UTF-8): `billing`, and `billing_test` for test data, unless a

@@ -4,12 +4,12 @@ import { DatabaseError, type Client } from 'pg'
 import { from } from 'pg-copy-streams'
 import type { PartFile } from '../destination.ts'
 import { PartsDamagedError } from '../errors.ts'
-import { readParts } from '../read-parts.ts'
+import { readParts } from '../parts/read-parts.ts'
 import { leastTypes, leastTypesQuery, type ColumnTypes } from '../warehouse/column-types.ts'
 import type { WarehouseTable } from '../warehouse/layout.ts'
 import { quote, stagedName } from '../warehouse/sql.ts'
 import type { ResultRow } from '../warehouse/session.ts'
-import { postgresTypes as typeSystem, stagedType } from './type-system.ts'
+import { postgresTypes as typeSystem, stagedType } from './column-types.ts'
 
 /**
  * Copies parts into a table of the session as they are: PostgreSQL reads our CSV, NULL apart from the empty text.

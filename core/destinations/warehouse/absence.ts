@@ -1,4 +1,4 @@
-import type { Manifest } from '../manifest.ts'
+import type { Manifest } from '../manifest/manifest.ts'
 
 /** What a read says of itself that tells whether a record it does not hold is gone. */
 export type WholeRead = Pick<Manifest, 'verdict' | 'mode' | 'filters' | 'capped' | 'clock'> & {

@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib'
 import type { Kind } from '../../tables/table.ts'
-import type { PublishedTable } from '../manifest.ts'
+import type { PublishedTable } from '../manifest/manifest.ts'
 import { textColumnOf } from './layout.ts'
 import { toPlainJson, toPlainNumber } from './plain-value.ts'
 import type { TypeSystem } from './column-types.ts'

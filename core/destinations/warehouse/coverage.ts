@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Publication } from '../destination.ts'
-import { manifestSchema, type Manifest } from '../manifest.ts'
+import { manifestSchema, type Manifest } from '../manifest/manifest.ts'
 import type { WarehouseSession } from './session.ts'
 import { literal, quote } from './sql.ts'
 import { exportsTable } from './warehouse-owner.ts'

@@ -1,6 +1,6 @@
-import { rowsOf } from '../check-parts.ts'
+import { rowsOf } from '../parts/check-parts.ts'
 import type { Publication } from '../destination.ts'
-import type { Deletes } from '../manifest.ts'
+import type { Deletes } from '../manifest/manifest.ts'
 import { doubtOf, doubtOfIds, isOfAll, type WholeRead } from './absence.ts'
 import type { TablePlan } from './schema-change.ts'
 import type { WarehouseSession } from './session.ts'

@@ -1,5 +1,5 @@
 import type { Publication } from '../destination.ts'
-import { manifestSchema, type Manifest } from '../manifest.ts'
+import { manifestSchema, type Manifest } from '../manifest/manifest.ts'
 import type { WarehouseSession } from './session.ts'
 import { instant, literal, quote } from './sql.ts'
 import { exportsTable } from './warehouse-owner.ts'

@@ -1,6 +1,6 @@
 import type { Publication } from '../destination.ts'
-import { checkRows } from '../check-parts.ts'
-import { readParts } from '../read-parts.ts'
+import { checkRows } from '../parts/check-parts.ts'
+import { readParts } from '../parts/read-parts.ts'
 import type { WarehouseSession } from './session.ts'
 import { literal, quote } from './sql.ts'
 import { rejectedTable } from './warehouse-owner.ts'

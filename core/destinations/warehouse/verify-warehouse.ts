@@ -1,6 +1,6 @@
 import { verifyExport } from '../csv/verify-export.ts'
 import { createDiskSet } from '../../storage/disk-set.ts'
-import type { Manifest } from '../manifest.ts'
+import type { Manifest } from '../manifest/manifest.ts'
 import { doubtOf, isOfAll } from './absence.ts'
 import { compareTable, type Compared } from './compare-table.ts'
 import type { Warehouse } from './publish.ts'

@@ -2,7 +2,7 @@ import type { Billing } from '../../billing/client.ts'
 import { allResources } from '../../billing/resources/all-resources.ts'
 import { isDocumentName } from '../../billing/resources/documents.ts'
 import type { Progress } from '../../reading/state.ts'
-import { createRowEncoder } from '../../tables/row-encoder.ts'
+import { createRowEncoder } from '../../tables/encoder/row-encoder.ts'
 import {
   nextCheckpointName,
   saveCheckpoint,

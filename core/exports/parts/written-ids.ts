@@ -4,7 +4,7 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline, Readable } from 'node:stream'
 import type { PartFile } from '../../destinations/destination.ts'
-import { readParts } from '../../destinations/read-parts.ts'
+import { readParts } from '../../destinations/parts/read-parts.ts'
 import type { IdSet } from '../../reading/options.ts'
 import { createDiskSet } from '../../storage/disk-set.ts'
 

@@ -1,6 +1,6 @@
-import { takeOver } from '../../changes/send/take-over.ts'
+import { takeOver } from '../../changes/send/release-rows.ts'
 import { takeLease } from '../../runs/lease.ts'
-import { type ImportGapDeps, leaseOf, learnClaims } from '../ledger-gap.ts'
+import { type ImportGapDeps, leaseOf, learnClaims } from '../restored-ledger.ts'
 import type { ImportPlan } from '../plan.ts'
 import type { LedgerMatches } from './match-ledger.ts'
 

@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely'
-import { inValues } from '../in-values.ts'
+import { inValues } from '../sql-list.ts'
 import { type LedgerRow, toRow } from './row.ts'
 import type { Mode, StateTables } from '../tables.ts'
 

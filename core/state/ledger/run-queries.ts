@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely'
-import { inValues } from '../in-values.ts'
+import { inValues } from '../sql-list.ts'
 import { type LedgerRow, toRow } from './row.ts'
 import type { ChangeState, StateTables } from '../tables.ts'
 

@@ -1,6 +1,6 @@
 import type { Insertable, Kysely } from 'kysely'
 import { RunTakenError } from '../errors.ts'
-import { inValues } from '../in-values.ts'
+import { inValues } from '../sql-list.ts'
 import { type KeySpace, createKeyReads } from './key-queries.ts'
 import type { LedgerRow } from './row.ts'
 import type { ChangeTable, StateTables } from '../tables.ts'

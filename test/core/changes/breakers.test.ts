@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { BreakerStates } from '../../../core/changes/send/breakers.ts'
+import type { BreakerStates } from '../../../core/changes/send/run-breakers.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { defaultLimits } from '../../../core/changes/send/limits.ts'
 import { sendRound } from '../../../core/changes/send/sender.ts'

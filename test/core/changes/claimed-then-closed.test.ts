@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { openClaimJournal, readClaims } from '../../../core/changes/claim-journal.ts'
-import { closeGap, markClaimed } from '../../../core/changes/ledger-gap.ts'
+import { closeGap, markClaimed } from '../../../core/changes/restored-ledger.ts'
 import { closeUntried } from '../../../core/changes/reconcile/close-remaining.ts'
 import { keepStagedChanges } from '../../../core/changes/staged-changes.ts'
 import type { ChangeToStage } from '../../../core/changes/stage-changes.ts'
-import { takeOver } from '../../../core/changes/send/take-over.ts'
+import { takeOver } from '../../../core/changes/send/release-rows.ts'
 import { verdictOf } from '../../../core/changes/verdict.ts'
 import { summarize } from '../../../core/changes/report.ts'
-import { leaveHeld } from '../../../core/recoveries/ledger-gap.ts'
+import { leaveHeld } from '../../../core/recoveries/restored-ledger.ts'
 import { changeStates } from '../../../core/state/tables.ts'
 import {
   addonRows,

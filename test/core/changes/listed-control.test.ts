@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import { markOpen } from '../../../core/changes/ledger-gap.ts'
+import { markOpen } from '../../../core/changes/restored-ledger.ts'
 import type { Billing } from '../../../core/billing/client.ts'
 import { clientOf, retentionRows, startEngine, startSandbox } from './engine.ts'
 

@@ -1,4 +1,4 @@
-import { createAttempts } from '../../../core/runs/attempts.ts'
+import { createAttempts } from '../../../core/runs/sending-attempts.ts'
 import { createServer } from 'node:net'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'

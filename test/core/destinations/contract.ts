@@ -2,7 +2,7 @@ import { toPlainJson } from '../../../core/destinations/warehouse/plain-value.ts
 import { truncate } from 'node:fs/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Destination, Publication, PublishStep } from '../../../core/destinations/destination.ts'
-import { manifestSchema } from '../../../core/destinations/manifest.ts'
+import { manifestSchema } from '../../../core/destinations/manifest/manifest.ts'
 import { createWorkplace, facts, type Workplace } from './publication.ts'
 
 /** A row as a reader of the destination sees it: texts by column, null where there is none. */

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createCsvDestination } from '../../../core/destinations/csv/csv.ts'
 import { verifyExport } from '../../../core/destinations/csv/verify-export.ts'
-import type { Manifest } from '../../../core/destinations/manifest.ts'
+import type { Manifest } from '../../../core/destinations/manifest/manifest.ts'
 import { createWorkplace, type Workplace } from './publication.ts'
 
 describe('an export held against its manifest', () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { openIdSet } from '../../../core/exports/parts/written-ids.ts'
 import { customers } from '../../../core/billing/resources/customers.ts'
-import { createRowEncoder } from '../../../core/tables/row-encoder.ts'
+import { createRowEncoder } from '../../../core/tables/encoder/row-encoder.ts'
 
 const ids = ['plain', 'a,b', 'say "hi"', 'two\nlines', 'carriage\rreturn', '007', "' quoted '"]
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Forbidden, NotFound, Refused, ServiceFault } from '../../../core/billing/errors.ts'
-import type { IdOutcome, IdState } from '../../../core/reading/id-state.ts'
-import { readById, type IdStep } from '../../../core/reading/read-by-id.ts'
+import type { IdOutcome, IdState } from '../../../core/reading/by-id/id-state.ts'
+import { readById, type IdStep } from '../../../core/reading/by-id/read-by-id.ts'
 import type { SourceRecord } from '../../../core/reading/record.ts'
 
 type Answer = SourceRecord | Error | ((time: number) => SourceRecord | Error)

@@ -1,11 +1,11 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { choosePageAround, choosePageBelow, usualSizes } from '../../../core/reading/page-choice.ts'
-import { Frontier } from '../../../core/reading/frontier.ts'
-import { toLink } from '../../../core/reading/link.ts'
-import { OverlapMargin } from '../../../core/reading/overlap-margin.ts'
-import { BorderSearch } from '../../../core/reading/border-search.ts'
-import { lowOf, type Window } from '../../../core/reading/window.ts'
+import { choosePageAround, choosePageBelow, usualSizes } from '../../../core/reading/pages/page-choice.ts'
+import { Frontier } from '../../../core/reading/chain/frontier.ts'
+import { toLink } from '../../../core/reading/chain/link.ts'
+import { OverlapMargin } from '../../../core/reading/chain/overlap-margin.ts'
+import { BorderSearch } from '../../../core/reading/chain/border-search.ts'
+import { lowOf, type Window } from '../../../core/reading/chain/window.ts'
 import { seed } from './any-list.ts'
 
 const place = fc.integer({ min: 0, max: 2_000_000 })

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { listResources } from '../../../core/billing/resources/lists.ts'
 import { checkPrivacy, type Privacy } from '../../../core/tables/privacy.ts'
-import { createRowEncoder } from '../../../core/tables/row-encoder.ts'
+import { createRowEncoder } from '../../../core/tables/encoder/row-encoder.ts'
 import { toTables } from '../../../core/tables/to-tables.ts'
 import { parseLossless, readTable } from './csv.ts'
 

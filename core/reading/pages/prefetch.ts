@@ -1,7 +1,7 @@
 import { choosePageBelow } from './page-choice.ts'
-import { OverlapMargin } from './overlap-margin.ts'
-import type { Answer, Source } from './source.ts'
-import { lowOf } from './window.ts'
+import { OverlapMargin } from '../chain/overlap-margin.ts'
+import type { Answer, Source } from '../source.ts'
+import { lowOf } from '../chain/window.ts'
 
 /** A window in flight, and the place it should contain. */
 export interface PrefetchedWindow {

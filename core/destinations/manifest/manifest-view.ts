@@ -1,4 +1,4 @@
-import type { Problem, View } from '../runs/view/view.ts'
+import type { Problem, View } from '../../runs/view/view.ts'
 import { manifestName, type Manifest } from './manifest.ts'
 
 /** One published export, for the page beside its manifest. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { Kind } from '../tables/table.ts'
-import { destinationNames } from './names.ts'
+import type { Kind } from '../../tables/table.ts'
+import { destinationNames } from '../names.ts'
 
 const count = z.int().min(0)
 const kinds = ['text', 'integer', 'decimal', 'boolean', 'date', 'timestamp', 'json'] as const satisfies Kind[]

@@ -1,4 +1,4 @@
-import type { Sizes } from './page-choice.ts'
+import type { Sizes } from '../pages/page-choice.ts'
 
 /**
  * Searches a moving list for a border: the place where the keys rise above (or reach) a value.

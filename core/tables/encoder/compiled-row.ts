@@ -1,9 +1,9 @@
-import { toCell, type ToCell } from './cell.ts'
-import { isRecord } from './json-value.ts'
-import { toJsonCell } from './json-cell.ts'
-import { redact } from './private-field.ts'
+import { toCell, type ToCell } from '../cell.ts'
+import { isRecord } from '../json-value.ts'
+import { toJsonCell } from '../json-cell.ts'
+import { redact } from '../private-field.ts'
 import { extraColumn, type FieldPlan, type ObjectPlan, type RowPlan } from './row-plan.ts'
-import type { HashValue } from './private-field.ts'
+import type { HashValue } from '../private-field.ts'
 import type { Rows, EncodedRows } from './encoded-rows.ts'
 
 type Source = Readonly<Record<string, unknown>>

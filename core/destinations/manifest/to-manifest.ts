@@ -1,4 +1,4 @@
-import type { Destination, Publication } from './destination.ts'
+import type { Destination, Publication } from '../destination.ts'
 import type { Manifest } from './manifest.ts'
 
 type Arrived = Pick<

@@ -1,8 +1,8 @@
-import { BillingError, NotFound, Refused } from '../billing/errors.ts'
-import type { ListPage } from '../billing/reply.ts'
-import type { Pass } from './pass.ts'
-import type { Reading } from './reading.ts'
-import type { ReadStep } from './state.ts'
+import { BillingError, NotFound, Refused } from '../../billing/errors.ts'
+import type { ListPage } from '../../billing/reply.ts'
+import type { Pass } from '../pass.ts'
+import type { Reading } from '../reading.ts'
+import type { ReadStep } from '../state.ts'
 
 type PageAnswer =
   | { kind: 'page'; page: ListPage }

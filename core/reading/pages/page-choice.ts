@@ -1,4 +1,4 @@
-import type { PageChoice } from './window.ts'
+import type { PageChoice } from '../chain/window.ts'
 
 /** The page sizes to use. The API allows up to 100; a service may have a lower cap. */
 export interface Sizes {

@@ -1,4 +1,4 @@
-import { choosePageAround } from './page-choice.ts'
+import { choosePageAround } from '../pages/page-choice.ts'
 import {
   describeGroup,
   lookUpWindow,
@@ -8,12 +8,12 @@ import {
   type TieGroup,
   type WindowLookup,
 } from './tie-extent.ts'
-import { toTimestamp } from './instant.ts'
-import type { Pass } from './pass.ts'
-import type { Reading } from './reading.ts'
-import { identityOf } from './record.ts'
-import type { ReadStep } from './state.ts'
-import { newestOf, placeAbove, type Window } from './window.ts'
+import { toTimestamp } from '../instant.ts'
+import type { Pass } from '../pass.ts'
+import type { Reading } from '../reading.ts'
+import { identityOf } from '../record.ts'
+import type { ReadStep } from '../state.ts'
+import { newestOf, placeAbove, type Window } from '../chain/window.ts'
 
 /** `swept`: the whole group was taken without a single window that holds all of it. */
 export type GroupEnd = Decided | { kind: 'swept' }

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { RunFilesLostError } from '../changes/errors.ts'
-import { closeGap, type GapOptions } from '../changes/ledger-gap.ts'
+import { closeGap, type GapOptions } from '../changes/restored-ledger.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
 import { readNote } from '../runs/run-files.ts'
 import type { OnKeyHeld } from '../changes/staged-changes.ts'

@@ -1,9 +1,9 @@
-import { toTimestamp } from './instant.ts'
-import type { PrefetchedWindow } from './prefetch.ts'
+import { toTimestamp } from '../instant.ts'
+import type { PrefetchedWindow } from '../pages/prefetch.ts'
 import type { Link } from './link.ts'
-import type { Pass } from './pass.ts'
+import type { Pass } from '../pass.ts'
 import { BorderSearch } from './border-search.ts'
-import type { Answer } from './source.ts'
+import type { Answer } from '../source.ts'
 import { placeAbove, type Window } from './window.ts'
 
 const maxTries = 30

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { NotFound, Unauthorized } from '../../core/billing/errors.ts'
 import { fixedToken, tokenFromFile } from '../../worker/settings/token.ts'
 import { createLogger } from '../../worker/telemetry/log.ts'
-import { createTokenWait } from '../../worker/token-wait.ts'
+import { createTokenWait } from '../../worker/await-token.ts'
 
 const logger = createLogger({ level: 'error', format: 'text' })
 const failure = { method: 'GET', path: '/plans/', byService: true }

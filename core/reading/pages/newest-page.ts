@@ -1,7 +1,7 @@
 import { choosePageBelow } from './page-choice.ts'
-import type { Pass } from './pass.ts'
-import { identityOf } from './record.ts'
-import type { Answer, Source } from './source.ts'
+import type { Pass } from '../pass.ts'
+import { identityOf } from '../record.ts'
+import type { Answer, Source } from '../source.ts'
 
 /**
  * Fetches the window that starts the chain: the newest records of the list, in one slice. It needs no link above it.

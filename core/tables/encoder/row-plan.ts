@@ -1,8 +1,8 @@
 import type { z } from 'zod'
-import type { FieldMeta } from '../billing/resources/fields.ts'
-import { fieldsOf } from './field-meta.ts'
-import type { PrivateField } from './private-field.ts'
-import type { Column, Kind, Table, TableSource } from './table.ts'
+import type { FieldMeta } from '../../billing/resources/fields.ts'
+import { fieldsOf } from '../field-meta.ts'
+import type { PrivateField } from '../private-field.ts'
+import type { Column, Kind, Table, TableSource } from '../table.ts'
 
 /** How one field of an object is laid out. `path` is its place in the record, for people: `customers.country.id`. */
 export type FieldPlan =

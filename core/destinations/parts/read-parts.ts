@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs'
-import { PartsDamagedError } from './errors.ts'
-import type { PartFile } from './destination.ts'
+import { PartsDamagedError } from '../errors.ts'
+import type { PartFile } from '../destination.ts'
 
 /** Large enough that the calls cost nothing beside the bytes, small enough that a worker stays responsive. */
 const chunkBytes = 1 << 20

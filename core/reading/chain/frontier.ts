@@ -1,4 +1,4 @@
-import type { Instant } from './instant.ts'
+import type { Instant } from '../instant.ts'
 
 export interface FrontierState {
   at: Instant

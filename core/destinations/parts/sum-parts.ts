@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib'
-import type { Publication } from './destination.ts'
-import type { PartsSum } from './manifest.ts'
+import type { Publication } from '../destination.ts'
+import type { PartsSum } from '../manifest/manifest.ts'
 import { readParts } from './read-parts.ts'
 
 /**

@@ -1,9 +1,9 @@
-import { choosePageBelow } from './page-choice.ts'
-import { toTimestamp } from './instant.ts'
-import { toLink } from './link.ts'
-import type { Pass } from './pass.ts'
-import { BorderSearch } from './border-search.ts'
-import type { PageChoice, Window } from './window.ts'
+import { choosePageBelow } from '../pages/page-choice.ts'
+import { toTimestamp } from '../instant.ts'
+import { toLink } from '../chain/link.ts'
+import type { Pass } from '../pass.ts'
+import { BorderSearch } from '../chain/border-search.ts'
+import type { PageChoice, Window } from '../chain/window.ts'
 
 /** A tie group that extends past the end of a window, and the order in which its places are counted. */
 export interface TieGroup {

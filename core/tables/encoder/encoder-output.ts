@@ -1,6 +1,6 @@
 import type { Rows } from './encoded-rows.ts'
 import type { EncoderOutput } from './compiled-row.ts'
-import type { Table } from './table.ts'
+import type { Table } from '../table.ts'
 
 export function createOutput(tables: readonly Table[]): EncoderOutput {
   const gathered = tables.map((table) => [table.name, { text: '', rows: 0 }] as const)

@@ -1,14 +1,14 @@
 import type { EncodedRows } from './encoded-rows.ts'
-import { toCell } from './cell.ts'
-import { TooDeepError } from './json-cell.ts'
-import { isRecord, toScalarText } from './json-value.ts'
+import { toCell } from '../cell.ts'
+import { TooDeepError } from '../json-cell.ts'
+import { isRecord, toScalarText } from '../json-value.ts'
 import { compileRow } from './compiled-row.ts'
 import { createOutput } from './encoder-output.ts'
-import { toPrivateFields, type Privacy } from './privacy.ts'
-import { createHash } from './private-field.ts'
-import { redactRecord } from './redact-record.ts'
+import { toPrivateFields, type Privacy } from '../privacy.ts'
+import { createHash } from '../private-field.ts'
+import { redactRecord } from '../redact-record.ts'
 import { tablesOf, toRowPlan } from './row-plan.ts'
-import type { Table, TableSource } from './table.ts'
+import type { Table, TableSource } from '../table.ts'
 
 export interface RowEncoder {
   readonly tables: readonly Table[]

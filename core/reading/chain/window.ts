@@ -1,5 +1,5 @@
-import { isRecord } from './record.ts'
-import { toInstant, type Instant } from './instant.ts'
+import { isRecord } from '../record.ts'
+import { toInstant, type Instant } from '../instant.ts'
 
 /** The field by which the list is ordered and the chain proceeds. */
 export type Key = 'created' | 'updated'

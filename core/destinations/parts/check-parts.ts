@@ -1,5 +1,5 @@
-import type { PartFile, Publication } from './destination.ts'
-import { PartsDamagedError, RowsMissingError } from './errors.ts'
+import type { PartFile, Publication } from '../destination.ts'
+import { PartsDamagedError, RowsMissingError } from '../errors.ts'
 
 /**
  * Whether each part is of a table that is published.
