@@ -21,7 +21,7 @@ export function configure(command: Command, terminal: Terminal): void {
     using _interrupt = onInterrupt({ first: detach, second: detach })
     const ofChanges = await findChanges({ client, run })
     if (ofChanges !== undefined) {
-      const session = { client, gone: new AbortController().signal }
+      const session = { client, serverLost: new AbortController().signal }
       if (ofChanges.type === 'import') await followImport({ session, ...ofChanges, terminal, settings })
       else await followRecovery({ session, ...ofChanges, terminal, settings })
       return

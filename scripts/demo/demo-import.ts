@@ -11,16 +11,16 @@ import type { Session } from '../session/session.ts'
 import { startImport } from '../runs/run-import.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-/** More than go without a canary. */
+/** Enough rows for a canary. */
 const validRows = 24
 const post = 'POST /retentions/'
 
-/** Ready to be sent: the file is checked and in the data folder, so that its run has a name. */
+/** An import ready to be sent: its file is checked and in the data folder, and its run has a name. */
 export type DemoImport = Awaited<ReturnType<typeof prepareDemoImport>>
 
-/** A file as people send it: good rows, a day that no calendar has, and a row that stands there twice. */
+/** A file as people send it: good rows, a date that does not exist, and a duplicate row. */
 export async function prepareDemoImport({ settings, terminal }: { settings: Settings; terminal: Terminal }) {
-  // Numbers that no demo on this data folder had before: the ledger would refuse to send them again.
+  // Numbers that no earlier demo on this data folder has used: the ledger would refuse to send them again.
   const first = Math.floor(Date.now() / 1000)
   const file = join(settings.dataDir, 'retentions.csv')
   await writeFile(file, toCsv(first))
@@ -87,7 +87,7 @@ function toCsv(first: number): string {
   return [header, ...good, ...bad, ''].join('\n')
 }
 
-/** How often the service has each of the good rows. */
+/** How often the service has each of the valid rows. */
 function timesOf(sandbox: Sandbox, first: number): number[] {
   const times = Array.from({ length: validRows }, () => 0)
   for (const text of sandbox.control.records({ resource: 'retentions' })) {

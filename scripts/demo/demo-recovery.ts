@@ -8,7 +8,7 @@ import type { Session } from '../session/session.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 const broken = 60
-/** Their cards are refused again and again: for a person. */
+/** Their cards are refused every time, so they need a person. */
 const stuck = 3
 const resume = 'POST /subscriptions/{id}/resume/'
 
@@ -18,11 +18,11 @@ export const demoRecovery: RecoveryInput = {
   attempts: 2,
   firstWait: '1s',
   verifyAfter: '500ms',
-  // Whatever an earlier demo did: these are new incidents.
+  // New incidents, whatever an earlier demo did.
   coolDown: 0,
 }
 
-/** Breaks subscriptions as a gateway does, and recovers them; true where the service agrees with the report. */
+/** Breaks subscriptions like a gateway failure, and recovers them; true if the service agrees with the report. */
 export async function runDemoRecovery({
   run,
   sandbox,
@@ -54,7 +54,7 @@ export async function runDemoRecovery({
   return active === broken - stuck && outcomes['attemptsUsedUp'] === stuck && counts.unknown === 0
 }
 
-/** The first that are active, as the gateway's failure leaves them. */
+/** Puts the first active ones into the state that a gateway failure leaves. */
 function breakGateway(sandbox: Sandbox): string[] {
   const all = sandbox.control.ids({ resource: 'subscriptions' }).map(String)
   const ids = all.filter((id) => statusOf(sandbox, id) === 'active').slice(0, broken)

@@ -7,17 +7,17 @@ import type { Obtain } from './obtain.ts'
 
 const moduleFolder = fileURLToPath(new URL('./temporal-cli/', import.meta.url))
 
-/** Where modules come from and are kept. */
+/** Environment variables of the Go toolchain. */
 const goVariables =
   'GOPROXY GOSUMDB GONOSUMDB GONOPROXY GOPRIVATE GOINSECURE GOFLAGS GOENV GOROOT GOPATH GOCACHE GOMODCACHE GOTMPDIR GOTOOLCHAIN GOMAXPROCS'.split(
     ' ',
   )
 
-/** Builds the command line from its Go modules, at the versions and checksums of temporal-cli/. */
+/** Builds the Temporal CLI from its Go modules, at the versions and checksums of temporal-cli/. */
 export const buildBinary: Obtain = async ({ file, startTask }) => {
   const fresh = `${file}.${process.pid}`
-  // 4 minutes on two idle cores, modules included; 7 where they did other work beside it.
-  const task = startTask('Building the Temporal dev server from its Go modules, once; about 4 minutes')
+  // 4 minutes on two idle cores, modules included; 7 on busy ones.
+  const task = startTask('Building the Temporal dev server from its Go modules (once, about 4 minutes)')
   try {
     const args = [
       'build',
@@ -45,7 +45,7 @@ export const buildBinary: Obtain = async ({ file, startTask }) => {
 
 function whyNot(error: unknown): string {
   const { code, stderr } = error as { code?: unknown; stderr?: string }
-  if (code === 'ENOENT') return 'Go, to build it, is not installed'
+  if (code === 'ENOENT') return 'Go, which builds it, is not installed'
   const words = stderr?.trim().split('\n').at(-1) || String(error)
   return `the build with Go failed (${words})`
 }

@@ -7,17 +7,17 @@ import { childEnvironment, networkVariables } from '../../worker/child-environme
 import type { Obtain } from './obtain.ts'
 
 const downloader = fileURLToPath(new URL('./sdk-download.ts', import.meta.url))
-/** Longer than a slow line is silent, shorter than people are patient where nothing can be reached. */
+/** Longer than a slow connection stalls, shorter than a person waits for a network that is down. */
 const silenceMs = 10_000
 
 /**
- * Lets the SDK download the command line, in a process of its own: the SDK's download cannot be called off, and
- * where nothing answers it would take minutes to say so.
+ * Downloads the Temporal CLI with the SDK, in a process of its own: the SDK's download cannot be cancelled, and without
+ * a network it takes minutes to fail.
  */
 export const downloadBinary: Obtain = async ({ file, startTask }) => {
   const folder = mkdtempSync(join(dirname(file), 'download-'))
   const task = startTask(
-    'Downloading the Temporal dev server from temporal.download, once; its checksum is not checked',
+    'Downloading the Temporal dev server from temporal.download (once; its checksum is not verified)',
   )
   try {
     const reason = await download(folder)

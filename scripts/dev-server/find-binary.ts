@@ -12,11 +12,11 @@ import { downloadBinary } from './download-binary.ts'
 export const cliVersion = '1.8.2'
 
 export interface FindBinary {
-  /** TEMPORAL_CLI_PATH: used, or refused, but never passed over. */
+  /** TEMPORAL_CLI_PATH: used or refused, never ignored. */
   cliPath?: string | undefined
   env: Readonly<Record<string, string | undefined>>
   startTask: StartTask
-  /** In the order they are tried; default: the SDK's download, then a build with Go. */
+  /** Tried in this order (default: the SDK's download, then a build with Go). */
   ways?: readonly Obtain[]
 }
 
@@ -26,15 +26,15 @@ export class NoBinaryError extends Error {
 }
 
 /**
- * The Temporal command line, which holds the dev server: TEMPORAL_CLI_PATH, else `temporal` on PATH, else one kept
- * from an earlier download or build, else downloaded, else built. Two processes never get it at once.
+ * The Temporal CLI, which contains the dev server: TEMPORAL_CLI_PATH, else `temporal` on PATH, else one kept from an
+ * earlier download or build, else downloaded, else built. Two processes never download or build at once.
  */
 export async function findBinary(options: FindBinary): Promise<string> {
   const { cliPath, env } = options
   if (cliPath !== undefined) {
     if (isExecutable(cliPath)) return cliPath
     throw new NoBinaryError(
-      `TEMPORAL_CLI_PATH names ${cliPath}, which is no file that can be run; mend or unset it.`,
+      `TEMPORAL_CLI_PATH names ${cliPath}, which is not an executable file; correct or unset it.`,
     )
   }
   const onPath = (env['PATH'] ?? '')
@@ -67,7 +67,7 @@ async function obtainOnce(options: FindBinary & { file: string }): Promise<strin
   }
 }
 
-/** The lock, or undefined where the one who had it has put the binary there. */
+/** The lock, or undefined if its previous holder has provided the binary. */
 async function waitForLock({
   folder,
   file,
@@ -85,7 +85,7 @@ async function waitForLock({
         return acquireLock({ folder, role: 'command that builds the Temporal dev server' })
       } catch (error) {
         if (!(error instanceof FolderLockedError)) throw error
-        task ??= startTask('Waiting for another command that gets the Temporal dev server')
+        task ??= startTask('Waiting for another command that downloads or builds the Temporal dev server')
         await sleep(250)
       }
     }
@@ -107,6 +107,6 @@ async function obtain({
   }
   throw new NoBinaryError(
     `No Temporal dev server: TEMPORAL_CLI_PATH is not set, there is no \`temporal\` on PATH; ${reasons.join('; ')}. ` +
-      'Install the Temporal command line or Go 1.26.4, or set TEMPORAL_CLI_PATH.',
+      'Install the Temporal CLI or Go 1.26.4, or set TEMPORAL_CLI_PATH.',
   )
 }

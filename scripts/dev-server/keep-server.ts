@@ -11,9 +11,9 @@ import type { Ports, ServerProcess } from './start-process.ts'
 
 /** It ends in 1.2 s when asked. */
 const stopGraceMs = 5_000
-/** Other processes that take a port between its choice and its use come one at a time. */
+/** Another process may take a port between its choice and its use. */
 const mostPortChoices = 5
-/** A server that ends more often than this within a minute will not stay up. */
+/** A server that ends more often than this within a minute is lost. */
 const mostRestarts = 5
 
 type KeepServer = StartDevServer &
@@ -24,7 +24,7 @@ type KeepServer = StartDevServer &
     startTimeoutMs: number
   }
 
-/** Starts a server and keeps it up, on the same ports and database, until it is stopped or lost. */
+/** Starts a server and restarts it on the same ports and database until it is stopped or lost. */
 export async function keepServer(options: KeepServer) {
   const { folder, lock } = options
   const lost = new AbortController()
@@ -54,7 +54,7 @@ export async function keepServer(options: KeepServer) {
     isStopping = true
     await endProcess({ identity: server.record, graceMs })
     await keeping
-    // It may just have been started again.
+    // It may just have been restarted.
     await endProcess({ identity: server.record, graceMs })
     removeServerRecord(folder)
     lock.release()
@@ -76,7 +76,7 @@ export async function keepServer(options: KeepServer) {
   }
 }
 
-/** @throws {DevServerError} where another start would not help */
+/** @throws {DevServerError} if another start would not help */
 function refuseFutile({ folder, lock, restarts }: RefuseFutile): void {
   const logFile = join(folder, 'temporal.log')
   if (!lock.isHeld()) {
@@ -121,7 +121,7 @@ async function startOnce(
     const what = `did not start: another program uses its port ${ports.grpc} or ${ports.ui}`
     return new PortTakenError({ logFile, what })
   }
-  // Another server there would answer in the place of this one.
+  // Another server on this port would answer instead of this one.
   if (await isOpen(`127.0.0.1:${ports.grpc}`)) throw portTaken()
   const server = await startProcess({ binary: await binary(), database, logFile, ports, ui })
   const { record } = server
@@ -139,10 +139,10 @@ async function startOnce(
   throw new DevServerError({ logFile, what: `ended at its start: ${whyEnded({ log, database })}` })
 }
 
-/** The server's own log lines are for developers of Temporal: what they mean, as far as it is known. */
+/** The meaning of known log lines of the server, which are written for developers of Temporal. */
 function whyEnded({ log, database }: { log: string; database: string }): string {
   if (/not a database|malformed/i.test(log))
-    return `its database ${database} is damaged. Move that file aside and start again; runs that had not ended are then started anew by their own commands, and what they sent is still known`
+    return `its database ${database} is damaged. Move that file aside and start again; unfinished runs are then started again by their own commands, and what they sent is still recorded`
   if (/no space left|disk is full/i.test(log)) return `no space is left for its database ${database}`
   if (/readonly|read-only|permission denied|unable to open database/i.test(log))
     return `it may not write its database ${database}`

@@ -1,5 +1,5 @@
-/** Something that takes a while, told to people while it does. */
+/** A slow step, shown to people while it runs. */
 export type StartTask = (title: string) => { end(): void }
 
-/** A way to get the binary into a file; the sentence says why it could not. */
+/** A way to get the binary into a file; returns the reason if it failed. */
 export type Obtain = (options: { file: string; startTask: StartTask }) => Promise<string | undefined>

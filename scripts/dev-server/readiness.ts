@@ -2,15 +2,15 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Connection } from '@temporalio/client'
 
-/** Kept with each run where the server knows them: made at its start. */
+/** The search attributes of runs, created when the server starts. */
 export const searchAttributes = { Verdict: 'Keyword', NeedsPerson: 'Bool', Resource: 'KeywordList' } as const
 
-/** For every connection to a server on this machine: a proxy of the environment is not for it. */
+/** For connections to a server on this machine, which must not use a proxy. */
 export const localChannel = { channelArgs: { 'grpc.enable_http_proxy': 0 } } as const
 
 /**
- * Waits until the server at the address answers and has the namespace and the search attributes. False where it
- * ended or did not do so in time.
+ * Waits until the server answers and has the namespace and the search attributes. False if it ended or did not do so in
+ * time.
  */
 export async function becomesReady(server: {
   address: string
@@ -19,7 +19,7 @@ export async function becomesReady(server: {
 }): Promise<boolean> {
   const deadline = performance.now() + server.timeoutMs
   const goesOn = () => server.isAlive() && performance.now() < deadline
-  // The bare port first: a gRPC channel that was refused once waits a second before it tries again.
+  // Probe the port first: a refused gRPC channel waits a second before it retries.
   while (goesOn() && !(await isOpen(server.address))) await sleep(10)
   while (goesOn()) {
     if (await answers(server.address)) return server.isAlive()
@@ -28,7 +28,7 @@ export async function becomesReady(server: {
   return false
 }
 
-/** Whether anything listens there. */
+/** Whether anything listens on the port. */
 export function isOpen(address: string): Promise<boolean> {
   const [host, port] = address.split(':')
   return new Promise((resolve) => {

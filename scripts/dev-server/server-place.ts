@@ -1,19 +1,19 @@
 import type { Ports } from './start-process.ts'
 
 export interface StartDevServer {
-  /** The server's database is `temporal.db` in it; its lock, note and log are in `dev-server/`. */
+  /** Contains the server's database, `temporal.db`, and its lock, record and log in `dev-server/`. */
   dataDir: string
-  /** Asked for only when a server has to be started. */
+  /** Called only if a server has to be started. */
   binary: () => Promise<string>
-  /** Default: free ones, others when another process takes them first. */
+  /** Default: free ones. */
   ports?: Ports | undefined
   /** Default: true. */
   ui?: boolean
-  /** How free ports are found. */
+  /** Finds free ports. */
   choosePorts?: () => Promise<Ports>
 }
 
-/** Where a server's files are. */
+/** The paths of a server's files. */
 export interface Place {
   folder: string
   database: string

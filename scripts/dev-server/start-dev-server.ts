@@ -16,33 +16,33 @@ import type { Ports } from './start-process.ts'
 
 /** Another command's server takes 0.4 to 1.2 s to start on two idle cores; a minute is for a busy machine. */
 const startTimeoutMs = 60_000
-/** A server that has long been up and does not answer soon is stuck. */
+/** A server that has been up for long and does not answer soon is stuck. */
 const answerTimeoutMs = 5_000
 
 export interface DevServer {
-  /** host:port of gRPC; stays the same when the server is started again. */
+  /** host:port of gRPC; stays the same across restarts. */
   address: string
   uiUrl: string | undefined
-  /** Of the process that serves now. */
+  /** The current process. */
   readonly pid: number
-  /** By this call, or by another command that still has it. */
+  /** Started by this call, or shared with another command that still runs it. */
   origin: 'started' | 'shared'
-  /** Aborted, with a DevServerError as its reason, when the server ended and could not be started again. */
+  /** Aborted with a DevServerError when the server ended and could not be restarted. */
   lost: AbortSignal
-  /** Whether it is shared, and the command that had it has ended: nobody keeps it any more. */
+  /** Whether it is shared and the command that ran it has ended: nothing restarts it any more. */
   isAbandoned(): boolean
-  /** Resolves when the server is up, again if it just ended. @throws {DevServerError} when it is lost */
+  /** Resolves when the server is up, after a restart if it just ended. @throws {DevServerError} if it is lost */
   ready(): Promise<void>
-  /** Ends the server and waits until it is gone, unless it is shared: then its own command does. */
+  /** Ends the server and waits until it is gone. A shared server is left to its own command. */
   stop(options?: { graceMs?: number }): Promise<void>
 }
 
 /**
- * A Temporal dev server on the data folder's own database, ready to serve: the living one of this folder, or a new
- * one. Never two on one database: they damage each other. The process that starts one holds the folder's lock until
- * it is stopped, starts it again on the same port if it ends by itself, and takes it with it however it ends.
+ * A ready Temporal dev server on the data folder's own database: the running one of this folder, or a new one. Two
+ * servers on one database would damage it, so the process that starts one holds the folder's lock until it is stopped.
+ * It restarts the server on the same port if it ends, and the server ends with the process, however that ends.
  *
- * @throws {DevServerError} when none comes up
+ * @throws {DevServerError} if none comes up
  */
 export async function startDevServer(options: StartDevServer): Promise<DevServer> {
   const dataDir = resolve(options.dataDir)
@@ -99,7 +99,7 @@ function lockOf(folder: string): WorkerLock | undefined {
   }
 }
 
-/** The server of the note, if it lives and is this folder's. */
+/** The recorded server, if it runs and belongs to this folder. */
 function noted({ folder, database }: Place): ServerRecord | undefined {
   const record = readServerRecord(folder)
   return record?.database === database && isAlive(record) ? record : undefined
@@ -116,7 +116,7 @@ function answersSoon(record: ServerRecord): Promise<boolean> {
 async function serve(options: StartDevServer & Place & { lock: WorkerLock }): Promise<DevServer> {
   const { lock, ui = true, choosePorts = twoPorts } = options
   try {
-    // Its owner is gone, and it is about to follow.
+    // Its owner is gone, and it ends in a moment.
     const orphan = noted(options)
     if (orphan !== undefined) await endProcess({ identity: orphan, graceMs: 0 })
     const kept = await keepServer({ ...options, ui, choosePorts, startTimeoutMs })

@@ -11,7 +11,7 @@ export interface Ports {
   ui: number
 }
 
-/** No dev server came up, or it ended and could not be started again. */
+/** No dev server came up, or it ended and could not be restarted. */
 export class DevServerError extends Error {
   override name = 'DevServerError' as const
   constructor({ logFile, what, cause }: { logFile: string; what: string; cause?: unknown }) {
@@ -20,9 +20,9 @@ export class DevServerError extends Error {
 }
 
 /**
- * Ten activities in turn take 0.2 s with these and 1.05 s without: by default the server looks 20 times a second
- * for what to do next, and waits for the disk at each step. A write-ahead log loses nothing to a killed server;
- * what a power cut can take from its end are steps that are then taken again.
+ * Ten activities in turn take 0.2 s with these and 1.05 s without: by default the server polls 20 times a second for
+ * new tasks, and waits for the disk at each step. A write-ahead log loses nothing if the server is killed; a power cut can
+ * cost its last steps, which are then repeated.
  */
 const quick = [
   '--dynamic-config-value=history.transferProcessorMaxPollRPS=1000',
@@ -39,8 +39,8 @@ export interface StartProcess {
 }
 
 /**
- * Becomes the server and leaves a watcher beside it, which kills it as soon as the pipe to its owner closes without a
- * word: however the owner ended, its server ends with it. A line on the pipe sends the watcher home instead.
+ * Becomes the server and leaves a watcher beside it, which kills it as soon as the pipe to its owner closes: however the
+ * owner ended, its server ends with it. A line on the pipe ends the watcher instead.
  */
 const endingWithOwner = 'exec 3<&0 </dev/null; { read -r _ <&3 || kill -KILL $$; } & exec "$@" 3<&-'
 
@@ -51,8 +51,8 @@ export interface ServerProcess {
 }
 
 /**
- * Starts the server and says at once which process it is, before it is ready. It gets a session of its own, so that
- * a Ctrl-C in the terminal reaches only the command, which still needs it to end its run. It ends with this process.
+ * Starts the server and returns its process before it is ready. It gets a session of its own, so that Ctrl-C in the
+ * terminal reaches only the command, which still needs the server to end its run. It ends with this process.
  */
 export async function startProcess({
   binary,
@@ -81,7 +81,7 @@ export async function startProcess({
     env: childEnvironment(),
   })
   closeSync(log)
-  // Somebody who ends the watcher too leaves nobody to read.
+  // If the watcher is killed too, nothing reads the pipe.
   child.stdin?.on('error', () => undefined)
   const ended = new Promise<void>((resolve) => {
     child.once('error', () => resolve())
@@ -101,7 +101,7 @@ export async function startProcess({
   return { record, ended }
 }
 
-/** Flags that only newer command lines know. */
+/** Flags that only newer versions of the CLI know. */
 async function optionalFlags(binary: string): Promise<string[]> {
   const { stdout } = await promisify(execFile)(binary, ['server', 'start-dev', '--help'], {
     env: childEnvironment(),

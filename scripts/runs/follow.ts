@@ -25,23 +25,23 @@ export class TemporalLostError extends Error {
 /**
  * Shows the progress of a run until it ends, and gives its result.
  *
- * @throws the failure of the run, TemporalLostError, or a cancellation if `gone` is aborted
+ * @throws the failure of the run, TemporalLostError, or a cancellation if `serverLost` is aborted
  */
 async function follow<Result>(options: {
   client: Client
-  gone: AbortSignal
+  serverLost: AbortSignal
   handle: { workflowId: string; result(): Promise<Result> }
   terminal: Terminal
   look: (signal: AbortSignal) => Look
 }): Promise<Result> {
-  const { client, gone, handle, terminal, look } = options
+  const { client, serverLost, handle, terminal, look } = options
   const ended = new AbortController()
-  const signal = AbortSignal.any([ended.signal, gone])
+  const signal = AbortSignal.any([ended.signal, serverLost])
   const showing = showRun({ client, look: look(signal), terminal, signal })
   try {
     return await client.withAbortSignal(signal, () => handle.result())
   } catch (cause) {
-    if (!(cause instanceof ServiceError) || gone.aborted) throw cause
+    if (!(cause instanceof ServiceError) || serverLost.aborted) throw cause
     throw new TemporalLostError({ run: handle.workflowId, cause })
   } finally {
     ended.abort()
@@ -53,14 +53,14 @@ export const followExport = ({
   client,
   handle,
   terminal,
-  gone = new AbortController().signal,
+  serverLost = new AbortController().signal,
 }: {
   client: Client
   handle: ExportHandle
   terminal: Terminal
-  gone?: AbortSignal
+  serverLost?: AbortSignal
 }): Promise<ExportReport> =>
-  follow({ client, gone, handle, terminal, look: () => exportLook({ client, handle }) })
+  follow({ client, serverLost, handle, terminal, look: () => exportLook({ client, handle }) })
 
 /** Shows an import until it ends, asks its questions, and prints its report. */
 export async function followImport(options: Following<typeof importFile> & { show?: 'json' | undefined }) {

@@ -19,7 +19,7 @@ export interface Call {
 
 /** A run as its command follows it. */
 export interface Following<W extends Workflow = Workflow> {
-  session: Pick<Session, 'client' | 'gone'>
+  session: Pick<Session, 'client' | 'serverLost'>
   handle: WorkflowHandle<W>
   terminal: Terminal
   settings: Settings
@@ -91,7 +91,7 @@ export async function runToEnd<W extends Workflow>(options: RunToEnd<W>): Promis
 
 /** Ctrl-C asks the run of this command to stop cleanly; a second one detaches from it. */
 export function stopOnInterrupt(options: {
-  session: Pick<Session, 'letGo'>
+  session: Pick<Session, 'detach'>
   handle: Pick<WorkflowHandle, 'workflowId' | 'signal'>
   terminal: Terminal
   stopNote?: string
@@ -99,7 +99,7 @@ export function stopOnInterrupt(options: {
   const { session, handle, terminal, stopNote } = options
   const run = handle.workflowId
   const detach = async () => {
-    const next = await session.letGo()
+    const next = await session.detach()
     terminal.note(
       next === 'waits'
         ? `The run ${run} waits. Run the same command again to resume it.`

@@ -40,7 +40,7 @@ export interface LocalSessionOptions extends SessionOptions {
 
 /**
  * `--local`: a Temporal dev server and a worker for this command, on the data folder. If another command runs them for
- * the folder already, they are used, and `gone` aborts when that command has ended. Folder and service are checked
+ * the folder already, they are used, and `serverLost` aborts when that command has ended. Folder and service are checked
  * before anything is started, so that a wrong token costs no minutes.
  */
 export async function openLocalSession(options: LocalSessionOptions): Promise<Session> {
@@ -83,7 +83,7 @@ async function openOn(options: LocalSessionOptions & { server: DevServer }): Pro
     one.connection.close(),
   )
   const worker = opened.adopt(await startOrFindWorker({ ...options, client }), (one) =>
-    // `gone` says why a worker ended by itself.
+    // `serverLost` says why a worker ended by itself.
     one.stop().catch(() => undefined),
   )
   terminal.note(`Temporal UI: ${server.uiUrl}`)
@@ -93,7 +93,7 @@ async function openOn(options: LocalSessionOptions & { server: DevServer }): Pro
     client,
     identity: worker.identity,
     uiUrl: server.uiUrl,
-    gone: watch.gone,
+    serverLost: watch.serverLost,
     async close() {
       watch.end()
       // A worker that has lost its server cannot announce that it stops.
@@ -101,9 +101,9 @@ async function openOn(options: LocalSessionOptions & { server: DevServer }): Pro
       await (server.lost.aborted ? Promise.race([closed, sleep(lostServerGraceMs)]) : closed)
       await server.stop()
     },
-    async letGo() {
+    async detach() {
       await server.stop({ graceMs: 0 })
-      return server.origin === 'shared' ? 'goes on' : 'waits'
+      return server.origin === 'shared' ? 'continues' : 'waits'
     },
   }
 }
@@ -175,13 +175,13 @@ async function* unfinishedWrites({
   for await (const { workflowId } of client.workflow.list({ query })) yield workflowId
 }
 
-/** Watches for the server or the worker of a session being gone for good. */
+/** Watches for the server or the worker of a session being lost for good. */
 function watchServer({ server, worker }: { server: DevServer; worker: Pick<RunningWorker, 'ended'> }) {
-  const gone = new AbortController()
+  const serverLost = new AbortController()
   const timer = setInterval(() => {
-    if (server.isAbandoned()) gone.abort(new OwnerEnded())
+    if (server.isAbandoned()) serverLost.abort(new OwnerEnded())
   }, checkEveryMs)
-  server.lost.addEventListener('abort', () => gone.abort(server.lost.reason), { once: true })
-  worker.ended.catch((error: unknown) => gone.abort(error))
-  return { gone: gone.signal, end: () => clearInterval(timer) }
+  server.lost.addEventListener('abort', () => serverLost.abort(server.lost.reason), { once: true })
+  worker.ended.catch((error: unknown) => serverLost.abort(error))
+  return { serverLost: serverLost.signal, end: () => clearInterval(timer) }
 }

@@ -29,10 +29,10 @@ export interface Session {
   identity: Identity
   uiUrl: string | undefined
   /** Aborted with the reason when the session is lost. After OwnerEnded, a new session can resume the run. */
-  gone: AbortSignal
+  serverLost: AbortSignal
   close(): Promise<void>
   /** Ends at once what the session started. Whether a run in progress continues or waits. */
-  letGo(): Promise<'goes on' | 'waits'>
+  detach(): Promise<'continues' | 'waits'>
 }
 
 /** The command whose Temporal server this one used has ended. */
@@ -43,8 +43,8 @@ export class OwnerEnded extends Error {
 /** Returns if a new session can resume the run of one that failed with `error`; throws the reason if not. */
 export function resumeOrThrow(options: { session: Session; error: unknown; terminal: Terminal }): void {
   const { session, error, terminal } = options
-  if (!session.gone.aborted) throw error
-  if (!(session.gone.reason instanceof OwnerEnded)) throw session.gone.reason
+  if (!session.serverLost.aborted) throw error
+  if (!(session.serverLost.reason instanceof OwnerEnded)) throw session.serverLost.reason
   terminal.note('The command that ran the Temporal server has ended; this one starts its own.')
 }
 
@@ -118,9 +118,9 @@ export async function openSession({ settings, hasLocal = false }: SessionOptions
       client,
       identity,
       uiUrl: place.uiUrl,
-      gone: new AbortController().signal,
+      serverLost: new AbortController().signal,
       close: () => client.connection.close(),
-      letGo: () => Promise.resolve('goes on' as const),
+      detach: () => Promise.resolve('continues' as const),
     }
   } catch (error) {
     await client.connection.close()

@@ -1,9 +1,9 @@
-/** Under npm one keystroke can come twice, from the terminal and passed on by npm (where its shell hands over to us). */
+/** Under npm, one keystroke can arrive twice: from the terminal, and passed on by npm. */
 const sameKeystrokeMs = 300
 
 /**
- * What Ctrl-C does from here on, until released: `first` is asked to end things cleanly, `second` to let go of them.
- * A third one ends the process at once. SIGTERM counts as Ctrl-C. An error in either is an uncaught one.
+ * Handles Ctrl-C until released: the first calls `first` (end cleanly), the second calls `second` (detach), a third ends
+ * the process at once. SIGTERM counts as Ctrl-C. An error in either is an uncaught exception.
  */
 export function onInterrupt(handlers: {
   first: () => void | Promise<void>

@@ -6,23 +6,23 @@ import { formatCount, formatDuration } from '../../core/runs/view/format.ts'
 export interface ProgressState {
   done: number
   total?: number | undefined
-  /** A few words after the numbers. */
+  /** Shown after the numbers. */
   note?: string | undefined
 }
 
-/** How far one thing is. */
+/** The progress of one thing. */
 export interface Progress {
   update(state: ProgressState): void
-  /** Its last state stays to be read. */
+  /** Its last state stays visible. */
   end(): void
 }
 
-/** Where progress is shown. */
+/** Shows progress. */
 export interface ProgressBoard {
   start(what: { name: string; unit: string }): Progress
   /** A line that is not progress, kept apart from it. */
   write(line: string): void
-  /** Nothing of it goes on afterwards. */
+  /** Ends all progress. */
   close(): void
 }
 
@@ -42,7 +42,7 @@ function describe(shown: Shown): string {
   return toPrintableLine(`${name}: ${[...words, ...(note === undefined ? [] : [note])].join(', ')}`)
 }
 
-/** Bars that move, for a person at a terminal. */
+/** Progress bars, for a person at a terminal. */
 export function createBars(stream: NodeJS.WritableStream): ProgressBoard {
   let bars: MultiBar | undefined
   const running = new Set<SingleBar>()
@@ -60,7 +60,7 @@ export function createBars(stream: NodeJS.WritableStream): ProgressBoard {
         barsize: 20,
         fps: 5,
         forceRedraw: true,
-        // It would otherwise take Ctrl-C for itself.
+        // Otherwise it would handle Ctrl-C itself.
         gracefulExit: false,
       })
       const shown: Shown = { ...what, done: 0, startedAt: performance.now() }
@@ -92,7 +92,7 @@ function barLine(shown: Shown, progress: number, size: number): string {
   return `${'█'.repeat(full)}${'░'.repeat(size - full)} ${describe(shown)}`
 }
 
-/** A line every few seconds where there is news, for a log. */
+/** A line every few seconds if anything changed, for a log. */
 export function createLines({
   stream,
   everyMs,
@@ -124,7 +124,7 @@ export function createLines({
   }
 }
 
-/** None at all: a program reads the result. */
+/** No progress: a program reads the result. */
 export function createSilence(stream: NodeJS.WritableStream): ProgressBoard {
   return {
     start: () => ({ update: () => undefined, end: () => undefined }),

@@ -150,7 +150,7 @@ describe('check finds at the service', () => {
       wrong: [
         expect.stringMatching(/^service: Unexpected reply to GET \/plans\/.*check BILLING_BASE_URL/),
         // The worker has the right address.
-        expect.stringMatching(/^temporal: The worker on .* uses the service at .*, not http/),
+        expect.stringMatching(/^temporal: The worker on .* acts on the service at .*, not http/),
       ],
     })
   })
@@ -188,7 +188,7 @@ describe('check finds at Temporal', () => {
   test('a worker of the same task queue that acts on the other mode', async () => {
     const env = { BILLING_TEST_MODE: 'true', CONNECTOR_TASK_QUEUE: world.taskQueue }
     expect(await check(world, env)).toEqual(
-      finding('temporal: ', 'uses LIVE data, not TEST data', 'each its own CONNECTOR_TASK_QUEUE'),
+      finding('temporal: ', 'acts on LIVE data, not TEST data', 'each its own CONNECTOR_TASK_QUEUE'),
     )
   })
 

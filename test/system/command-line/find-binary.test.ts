@@ -90,7 +90,10 @@ describe('the binary of the dev server', () => {
     }
     const files = await Promise.all([find({ ways: [slowly] }), find({ ways: [slowly] })])
     expect({ files: new Set(files).size, times }).toEqual({ files: 1, times: 1 })
-    expect(tasks).toEqual(['Waiting for another command that gets the Temporal dev server', 'end'])
+    expect(tasks).toEqual([
+      'Waiting for another command that downloads or builds the Temporal dev server',
+      'end',
+    ])
   })
 
   it('is missed in one sentence: what was tried, and what to install or set', async () => {
@@ -124,7 +127,7 @@ describe('the binary of the dev server', () => {
       )
       process.env['PATH'] = folder
       expect(await buildBinary({ file: join(folder, 'built'), startTask })).toBe(
-        'Go, to build it, is not installed',
+        'Go, which builds it, is not installed',
       )
     } finally {
       process.env['PATH'] = before
