@@ -23,15 +23,15 @@ import { reportFile } from './report-files.ts'
 import { toExportView } from './view.ts'
 
 /**
- * Writes the report of an export, its page, and the note of the manifests that belong together.
+ * Writes the report of an export, its HTML page, and the record of which manifests form one set.
  *
- * @throws {InvalidInput} a result names what the run does not publish
+ * @throws {InvalidInput} a result names a resource or path that the run does not publish
  */
 export async function closeExport(options: {
   dataDir: string
   plan: ExportPlan
   results: ResourceResult[]
-  /** Kept parts were published again: the export's own report stays. */
+  /** Set when kept parts were published again: the export keeps its own report. */
   keepReport: boolean
 }): Promise<{ report: ExportReport; view: View }> {
   const { dataDir, plan, results, keepReport } = options
@@ -50,7 +50,7 @@ export async function closeExport(options: {
   const view = toExportView(report)
   if (keepReport) return { report, view }
   await noteSet({ dataDir, plan, published: results.flatMap(publishedOf) })
-  // The page first: where there is a report, there is its page.
+  // The page is written first, so that a report never exists without its page.
   await replaceFile(page, toReportPage(view))
   await replaceFile(
     reportFile({ dataDir, run: plan.run, ending: '.json' }),
@@ -59,7 +59,7 @@ export async function closeExport(options: {
   return { report, view }
 }
 
-/** Results come back by way of Temporal: they may name only what the run publishes, and where it publishes it. */
+/** Results come from Temporal, so they are untrusted: they may name only resources and paths that the run publishes. */
 async function refuseForeign(options: {
   dataDir: string
   plan: ExportPlan
@@ -80,7 +80,7 @@ async function refuseForeign(options: {
 const publishedRoot = ({ dataDir, plan }: { dataDir: string; plan: ExportPlan }) =>
   plan.out ?? join(dataDir, 'exports')
 
-/** Says which manifests of the run belong together; destinations without files have none. */
+/** Records which manifests form one set. Destinations without files have no manifests. */
 async function noteSet(options: {
   dataDir: string
   plan: ExportPlan
@@ -95,10 +95,7 @@ async function noteSet(options: {
   await writeSet({ folder, testMode: plan.identity.mode === 'test', run: plan.run, published })
 }
 
-/**
- * Writes the ids of a fetch that do not exist beside its report: a warehouse keeps no files, and people look for
- * them here.
- */
+/** Writes the nonexistent ids of a fetch beside its report, where people look for them: a warehouse keeps no files. */
 async function noteMissing(options: {
   dataDir: string
   plan: ExportPlan

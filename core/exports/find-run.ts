@@ -11,16 +11,16 @@ import { loadPlan } from './saved-plan.ts'
 
 interface Place {
   dataDir: string
-  /** Other roots that a run may publish to, absolute. */
+  /** Absolute paths of the other roots that a run may publish to. */
   outDirs: readonly string[]
   identity: Identity
 }
 
 /**
- * The plan of an export or a fetch; undefined if its parts are not kept.
+ * Loads the plan of an export or a fetch; undefined if its parts are not kept.
  *
- * @throws {WrongWorker}
- * @throws {FolderOutsideError} the settings no longer allow the folder that it publishes to
+ * @throws {WrongWorker} the run belongs to another service, workspace or mode
+ * @throws {FolderOutsideError} the settings no longer allow the folder that the run publishes to
  */
 export async function findExport(place: Place, run: string): Promise<ExportPlan | undefined> {
   const { dataDir, identity } = place
@@ -34,15 +34,15 @@ export async function findExport(place: Place, run: string): Promise<ExportPlan 
   return plan
 }
 
-/** What the input of a step of an export may hold besides the run's name. */
+/** The fields that the input of an export step may have besides the run's name. */
 const exportStep = z.object({
   resource: z.string().optional(),
-  /** Parts are published again, elsewhere or with other bounds than the export was given. */
+  /** Set when kept parts are published again: overrides the export's own destinations and limits. */
   again: z.object(publishAgainFields).optional(),
 })
 
 /**
- * As `findExport`, with what one step of it was told to do differently.
+ * Loads the plan as `findExport` does and applies the overrides of one step.
  *
  * @throws {InvalidInput} the step names a resource that the run does not read
  */

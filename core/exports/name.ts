@@ -3,8 +3,8 @@ import { foldersPublished } from './publication-log.ts'
 import { foldersReported } from './report-files.ts'
 
 /**
- * The name of an export or a fetch. What it has published and its report outlive its parts, so its name is not given
- * again when they are pruned.
+ * Names an export or a fetch. A name stays taken after its parts are pruned, because the report and the published
+ * data outlive them.
  */
 export async function nameExport(of: { dataDir: string; execution: Execution }): Promise<string> {
   const { dataDir } = of

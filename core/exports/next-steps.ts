@@ -67,7 +67,7 @@ const namesOf = (published: readonly { resource: string }[]): string[] => [
   ...new Set(published.map(({ resource }) => resource)),
 ]
 
-/** The export, or the fetch, of these resources once more. */
+/** The command that runs an export or fetch of these resources again. */
 function commandOf(
   plan: ExportPlan,
   resources: readonly string[],

@@ -4,20 +4,20 @@ import type { DestinationName } from '../destinations/names.ts'
 import { InvalidInput } from '../runs/errors.ts'
 
 /**
- * What a run reads and where it publishes it, settled once at its start; every later step gets it and checks the
- * identity again.
+ * What a run reads and where it publishes it, fixed at its start. Every later step loads it and checks the identity
+ * again.
  */
 export interface ExportPlan {
   run: string
   startedAt: string
-  /** The slot of the schedule that started it (ISO 8601). */
+  /** The slot of the schedule that started the run (ISO 8601). */
   scheduledFor?: string | undefined
-  /** The Date of a response that came before every list request of this run, in ms. */
+  /** The Date header of a response received before any list request of this run; ms since 1970. */
   servedAt: number | undefined
   identity: Identity
   resources: ResourceName[]
   to: DestinationName[]
-  /** For each resource that is read incrementally: since when, in ms. */
+  /** The start of each incremental read, ms since 1970. Resources without an entry are read in full. */
   since: Partial<Record<ResourceName, number>>
   schema?: string | undefined
   maxDeletes?: number | 'all' | undefined
@@ -27,18 +27,18 @@ export interface ExportPlan {
   forExcel: boolean
   maxPages?: number | undefined
   requestsPerSecond?: number | undefined
-  /** Absolute; absent for the data folder's own `exports/`. */
+  /** Absolute path of the publishing root; absent for the data folder's own `exports/`. */
   out?: string | undefined
-  /** Only of a fetch: the documents are read by these ids, which lie beside the parts. */
+  /** Set for a fetch only: the ids to read. The ids themselves are stored beside the parts. */
   ids?: AskedIds
 }
 
 export interface AskedIds {
-  /** How many, each counted once. */
+  /** The number of distinct ids. */
   asked: number
-  /** Of the ids in their order: tells one fetch from another. */
+  /** Checksum of the ids in their order; distinguishes one fetch from another. */
   sha256: string
-  /** What a person may want to know of the ids, a sentence each. */
+  /** Remarks about the ids for a person, one sentence each. */
   notes: string[]
 }
 

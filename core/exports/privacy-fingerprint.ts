@@ -2,8 +2,8 @@ import { createHmac } from 'node:crypto'
 import type { ExportPlan } from './plan.ts'
 
 /**
- * What a run leaves out and hashes, and a mark of the key it hashes with that does not tell the key: two reads with
- * the same mark write the same values. Undefined where every value is written as it is.
+ * Fingerprint of the columns a run excludes and hashes, and of its hash key, which it does not reveal. Two reads
+ * with the same fingerprint write the same values. Undefined where every value is written as it is.
  */
 export function toPrivacyMark(options: {
   plan: Pick<ExportPlan, 'exclude' | 'hash'>

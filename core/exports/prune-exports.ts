@@ -5,20 +5,20 @@ import { toFileName } from '../storage/file-name.ts'
 import { findProven, type PublishedNote, readPublished } from './publication-log.ts'
 import { isWhollyPublished } from './parts/prune.ts'
 
-/** A published folder that nothing needs any more. */
+/** A published folder that is no longer needed. */
 export interface OldExport {
   run: string
   resource: string
   folder: string
-  /** When its read began. */
+  /** When the read began (ISO 8601). */
   startedAt: string
   bytes: number
 }
 
 /**
- * Published folders of the data folder whose read began before `before`. Never one that `latest` or `latest-proven`
- * points to, the newest proven export of its list, place and filters, one whose run still has to be published
- * somewhere, or one that holds something else than the log says.
+ * Finds published folders of the data folder whose read began before `before` (ms since 1970). Keeps folders that
+ * `latest` or `latest-proven` point to, the newest proven export of each list, place and filters, folders of runs
+ * that still have to be published somewhere, and folders whose manifest does not match the log.
  */
 export async function findOldExports(options: { dataDir: string; before: number }): Promise<OldExport[]> {
   const { dataDir, before } = options
@@ -58,7 +58,7 @@ async function isNeeded(options: {
   return !(await isWhollyPublished(parts).catch((error: NodeJS.ErrnoException) => error.code === 'ENOENT'))
 }
 
-/** What the links of a folder lead to. */
+/** The targets of the symbolic links in a folder. */
 async function pointedTo(root: string): Promise<ReadonlySet<string>> {
   const links = (await readdir(root, { withFileTypes: true })).filter((entry) => entry.isSymbolicLink())
   return new Set(

@@ -13,33 +13,33 @@ const publishedSchema = z.object({
   verdict: z.enum(['proven', 'unproven']),
   mode: z.enum(['full', 'incremental', 'byId']),
   filters: z.record(z.string(), z.string()),
-  /** Whether the read was told to end before the list did. */
+  /** Whether `maxPages` ended the read before the end of the list. */
   capped: z.boolean(),
-  /** Another root, or the schema, where the export named one. */
+  /** The publishing root or schema, if the export named one. */
   place: z.string().exactOptional(),
-  /** Columns that are not there, or not as the service has them. */
+  /** `excluded` columns are missing; `hashed` columns do not have the service's values. */
   excluded: z.array(z.string()).default([]),
   hashed: z.array(z.string()).default([]),
-  /** A sheet for a person, which programs do not read. */
+  /** Formatted for a person in Excel, not for programs. */
   forExcel: z.boolean().default(false),
   startedAt: z.iso.datetime({ offset: true }),
   publishedAt: z.iso.datetime({ offset: true }),
-  /** The manifest's file; absent where the destination keeps none (a warehouse). */
+  /** Path of the manifest; absent where the destination keeps none (a warehouse). */
   manifest: z.string().exactOptional(),
 })
-/** One publication, as the account of all of them has it. */
+/** One entry of the publication log. */
 export type PublishedNote = z.infer<typeof publishedSchema>
 
 const fileOf = (dataDir: string) => join(dataDir, 'exports', 'published.jsonl')
 
 /**
- * Adds a publication to the account of all of them, `exports/published.jsonl`: what is fresh can then be told of
- * warehouses too, without asking them. The same publication may be noted twice.
+ * Appends a publication to the publication log, `exports/published.jsonl`. The log shows how fresh each destination
+ * is without querying the warehouses. The same publication may be logged twice.
  */
 export async function notePublished(options: { dataDir: string; published: PublishedNote }): Promise<void> {
   const { dataDir, published } = options
   const { manifest } = published
-  // A data folder may be moved.
+  // Relative, because a data folder may be moved.
   const line = { ...published, ...(manifest !== undefined && { manifest: relative(dataDir, manifest) }) }
   await mkdir(dirname(fileOf(dataDir)), { recursive: true })
   const file = await open(fileOf(dataDir), 'a+')
@@ -47,7 +47,7 @@ export async function notePublished(options: { dataDir: string; published: Publi
     const { size } = await file.stat()
     const last = Buffer.alloc(1)
     if (size > 0) await file.read(last, 0, 1, size - 1)
-    // A line that a crash cut short must not swallow this one.
+    // A line cut short by a crash must not corrupt this one.
     const isCut = size > 0 && last.toString() !== '\n'
     await file.appendFile(`${isCut ? '\n' : ''}${JSON.stringify(line)}\n`)
     await file.sync()
@@ -56,7 +56,7 @@ export async function notePublished(options: { dataDir: string; published: Publi
   }
 }
 
-/** Every publication of the data folder in this mode, oldest first. */
+/** Reads every publication of the data folder in this mode, oldest first. Manifest paths are absolute. */
 export async function readPublished(options: {
   dataDir: string
   testMode: boolean
@@ -69,7 +69,7 @@ export async function readPublished(options: {
     }))
 }
 
-/** The runs that have published anything from the data folder, by the names that their folders have. */
+/** The folder names of all runs that have published from the data folder. */
 export const foldersPublished = async (dataDir: string): Promise<ReadonlySet<string>> =>
   new Set((await readNotes(dataDir)).map(({ run }) => toFileName(run)))
 
@@ -94,24 +94,24 @@ function toPublished(line: string): PublishedNote[] {
   }
 }
 
-/** Which publications would do: of this list, to this place, of at least these records and columns. */
+/** Which publications qualify: those of this list, to this place, with at least these records and columns. */
 export interface Wanted {
   resource: string
   destination: string
   mode?: 'full' | 'incremental' | undefined
   filters?: Readonly<Record<string, string>> | undefined
   place?: string | undefined
-  /** Without them, whatever columns it has. */
+  /** Columns that may be missing. If absent, any columns qualify. */
   excluded?: readonly string[] | undefined
   hashed?: readonly string[] | undefined
   forExcel?: boolean | undefined
-  /** Whether it is young enough, or of the right night. */
+  /** Whether the publication is recent enough, or of the right scheduled slot. */
   when: (published: PublishedNote) => boolean
 }
 
 /**
- * The publication of the latest read that is wanted and proven, or undefined. A manifest on the disk has to say so itself: what
- * was deleted or changed since proves nothing.
+ * Finds the qualifying proven publication with the latest read. The manifest on disk must confirm the verdict: a
+ * folder that was deleted or changed since proves nothing.
  */
 export async function findProven(options: {
   published: readonly PublishedNote[]
@@ -134,16 +134,16 @@ function isOf(published: PublishedNote, wanted: Wanted): boolean {
     published.resource === wanted.resource &&
     published.destination === wanted.destination &&
     published.place === wanted.place &&
-    // A whole read does where one of the changes was wanted, and not the other way round.
+    // A full read qualifies where an incremental one is wanted, but not the reverse.
     (published.mode === 'full' || mode === 'incremental') &&
     (isSame(published.filters, filters) || Object.keys(published.filters).length === 0)
   )
 }
 
-/** Documents that were fetched by id are no list. */
+/** Whether a publication is of a list; documents fetched by id are not. */
 export const isOfList = ({ mode }: Pick<PublishedNote, 'mode'>): boolean => mode !== 'byId'
 
-/** Of all that the list holds, or of all that changed, as programs read it. */
+/** Whether a publication covers the whole list, or all of its changes, in a form for programs. */
 export const isWhole = (
   published: Pick<PublishedNote, 'mode' | 'filters' | 'capped' | 'forExcel'>,
 ): boolean =>

@@ -22,7 +22,7 @@ interface PublishDeps {
   hashKey: string
   state: Pick<State, 'watermarks'>
   destinations: ReadonlyMap<string, Destination>
-  /** What the manifest says it was made with. */
+  /** Component versions, recorded in the manifest. */
   versions: Readonly<Record<string, string>>
 }
 
@@ -33,11 +33,11 @@ interface Read {
 }
 
 /**
- * Makes a finished read visible in one destination, all at once or not at all. Safe to repeat. Then the watermark moves,
- * and the publication is noted in the log and beside the parts.
+ * Makes a finished read visible in one destination, atomically, then advances the watermark and records the
+ * publication in the log and beside the parts. Safe to repeat.
  *
- * @throws {InvalidInput} the worker has no such destination, or the checkpoint's name is not one
- * @throws {PartsDamagedError}
+ * @throws {InvalidInput} the worker has no such destination, or `checkpoint` is not a valid checkpoint name
+ * @throws {PartsDamagedError} the parts or their notes are missing or unreadable
  */
 export async function publishRead(
   options: Read & {
@@ -104,7 +104,7 @@ function toNote(of: {
     ...what,
     excluded,
     hashed,
-    // Only files are written for Excel; what goes to a warehouse beside them is as ever.
+    // The Excel format applies to files only; warehouses in the same run get the usual values.
     forExcel: plan.forExcel && destination === 'csv',
     startedAt,
     publishedAt,

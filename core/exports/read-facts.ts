@@ -3,10 +3,10 @@ import type { IdOutcome } from '../reading/by-id/id-state.ts'
 import { type AnyOutcome, type Checkpoint, outcomeOf } from './parts/checkpoint.ts'
 import type { ExportPlan } from './plan.ts'
 
-/** Whether a read asked for documents by id, instead of for a list. */
+/** Whether a read fetched documents by id instead of reading a list. */
 export const isOfIds = (outcome: AnyOutcome): outcome is IdOutcome => 'asked' in outcome
 
-/** What a manifest passes on of the read whose last checkpoint this is. */
+/** Builds the facts about a read that its manifest records, from the read's last checkpoint. */
 export function toFacts(options: {
   plan: ExportPlan
   resource: ExportPlan['resources'][number]
@@ -15,7 +15,7 @@ export function toFacts(options: {
   const { plan, resource, checkpoint } = options
   const { read, savedAt, drift } = checkpoint
   const outcome = outcomeOf(checkpoint)
-  // A read that goes on from an earlier run's began when that one did.
+  // A read that resumed from an earlier run's parts began when that run's read did.
   const times = { startedAt: new Date(read.startedAt).toISOString(), finishedAt: savedAt }
   if (isOfIds(outcome)) {
     const { missing: _published, scope, ...facts } = outcome
@@ -34,7 +34,7 @@ export function toFacts(options: {
   }
 }
 
-/** What is said of lists, for a read that has none. */
+/** The list-only facts, for a read by id. */
 const listless = {
   completeThrough: null,
   clock: 'local' as const,

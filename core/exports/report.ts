@@ -5,7 +5,7 @@ import type { ExportPlan } from './plan.ts'
 
 type Resource = ExportPlan['resources'][number]
 
-/** One resource in one destination, as it was published. */
+/** One resource as published in one destination. */
 export interface PublishedExport {
   resource: Resource
   destination: DestinationName
@@ -13,28 +13,31 @@ export interface PublishedExport {
   reasons: string[]
   records: number
   mode: 'full' | 'incremental' | 'byId'
-  /** The moment up to which every record is there; null where that is not proven. */
+  /** The time up to which the export is proven complete (ISO 8601); null where it is not proven. */
   completeThrough: string | null
-  /** Whether `maxPages` ended the read before the list. */
+  /** Whether `maxPages` ended the read before the end of the list. */
   capped: boolean
-  /** Records that a warehouse did not have, and records that have changed there; null for files. */
+  /** The number of records that were new to a warehouse (`new`) or had changed there (`changed`); null for files. */
   new: number | null
   changed: number | null
-  /** Records marked as deleted; null where the destination marks none, or the read could not tell. */
+  /**
+   * The number of records marked as deleted; null where the destination marks none or the read could not detect
+   * deletes.
+   */
   deleted: number | null
-  /** Deletes that are not marked until a person allows them. */
+  /** The number of deletes that are not marked until a person allows them. */
   heldBack: number
-  /** For people: a folder, a file or a schema. */
+  /** A folder, a file or a schema, for display. */
   where: string
-  /** The manifest's file; empty where the destination keeps none (a warehouse). */
+  /** Path of the manifest; empty where the destination keeps none (a warehouse). */
   manifest: string
-  /** For a person to decide: deletes that were held back. */
+  /** What a person has to decide: deletes that were held back. */
   warnings: string[]
-  /** Of a fetch by id: the ids that do not exist, the first of them by name. */
+  /** Set for a fetch: the ids that do not exist, with the first few listed. */
   missing?: { count: number; first: string[] }
 }
 
-/** A destination that a read could not be published to. */
+/** A destination to which a read could not be published. */
 export interface PublishFailure {
   destination: DestinationName
   error: string
@@ -46,7 +49,7 @@ export type ResourceResult =
       resource: Resource
       published: PublishedExport[]
       failed?: PublishFailure[]
-      /** Destinations that a stop kept from being published; `publish` does it later, from the retained parts. */
+      /** Destinations not published because the run was stopped; `publish` can do it later from the kept parts. */
       unpublished?: DestinationName[]
     }
   | { resource: Resource; stopped: true }
@@ -60,17 +63,17 @@ export interface ExportReport {
   exports: ResourceResult[]
   startedAt?: string
   identity?: ExportPlan['identity']
-  /** What a person does next. */
+  /** What a person can do next. */
   next?: NextStep[]
-  /** The page that shows this report. */
+  /** Path of the report's HTML page. */
   page?: string
-  /** Of a fetch by id: the ids that do not exist; `file` has them all. */
+  /** Set for a fetch: the ids that do not exist. `file` lists all of them. */
   missing?: { count: number; first: string[]; file: string }
 }
 
 export const publishedOf = (result: ResourceResult) => ('published' in result ? result.published : [])
 
-/** The verdict of a run, and a sentence that gives its reason. */
+/** Builds the report of a run: its verdict, with a summary sentence that gives the reason. */
 export function toReport(run: string, results: ResourceResult[]): ExportReport {
   const published = results.flatMap(publishedOf)
   const failed = results.flatMap(failuresOf)
@@ -106,14 +109,14 @@ export function toReport(run: string, results: ResourceResult[]): ExportReport {
   return { summary: parts.join('; '), run, verdict, exports: results }
 }
 
-/** Five ids are enough to see what is wrong with a list; the file has the others. */
+/** Lists the first five missing ids, enough to see what is wrong; the file has the rest. */
 function toMissing(resource: Resource, { count, first }: { count: number; first: string[] }): string[] {
   if (count === 0) return []
   const named = first.slice(0, 5).join(', ')
   return [`${count} ${resource} do not exist: ${named}${count > 5 ? ', ...' : ''}`]
 }
 
-/** A sentence for each part of a resource that failed. */
+/** One sentence for each failure of a resource. */
 function failuresOf(result: ResourceResult): string[] {
   if ('error' in result) return [`${result.resource} failed: ${result.error}`]
   if ('stopped' in result) return []
@@ -127,13 +130,13 @@ const unpublishedOf = (result: ResourceResult) =>
     ? (result.unpublished ?? []).map((destination) => `${result.resource} to ${destination}`)
     : []
 
-/** The report of an export for programs: one shape for every destination, whatever happened to it. */
+/** The report of an export for programs: the same shape for every destination and outcome. */
 export interface ExportDocument {
   version: 1
   run: string
   verdict: ExportReport['verdict']
   summary: string
-  /** The page of the run. */
+  /** Path of the run's HTML page. */
   report: string | null
   exports: ExportedItem[]
   next: NextStep[]
@@ -142,7 +145,7 @@ export interface ExportDocument {
 
 interface ExportedItem {
   resource: Resource
-  /** Null where nothing was published: it was stopped, or failed, before. */
+  /** Null where nothing was published because the run was stopped or failed first. */
   destination: DestinationName | null
   verdict: ExportReport['verdict']
   mode: PublishedExport['mode'] | null

@@ -7,20 +7,20 @@ import { toFileName } from '../storage/file-name.ts'
 import { createDiskSet } from '../storage/disk-set.ts'
 import type { AskedIds } from './plan.ts'
 
-/** The ids that a fetch was asked for, each once, a line each: beside the parts. */
+/** The distinct ids of a fetch, one per line, stored beside its parts. */
 const fileOf = ({ dataDir, run }: { dataDir: string; run: string }) =>
   join(dataDir, 'parts', toFileName(run), 'ids.txt')
 
 const batchCharacters = 1 << 16
 
-/** Where the ids of a fetch come from. */
+/** The source of a fetch's ids. */
 export interface IdSource {
   ids(): AsyncIterable<string> | Iterable<string>
-  /** Rows of a file without an id, as far as the ids were taken. */
+  /** The number of rows without an id in the part of the file read so far. */
   empty: number
 }
 
-/** Keeps the ids of a fetch for as long as its parts: what they came from may change or go away. */
+/** Stores the ids of a fetch for as long as its parts: the file they came from may change or be deleted. */
 export async function keepAskedIds(of: {
   dataDir: string
   run: string
@@ -66,7 +66,7 @@ function notesOn({ repeated, empty }: { repeated: number; empty: number }): stri
   return notes
 }
 
-/** The kept ids behind the first `skip` of them. */
+/** Reads the stored ids, skipping the first `skip`. */
 export async function* readAskedIds(of: {
   dataDir: string
   run: string

@@ -7,11 +7,11 @@ import type { ExportPlan } from './plan.ts'
 const planFile = ({ dataDir, run }: { dataDir: string; run: string }) =>
   join(dataDir, 'parts', toFileName(run), 'plan.json')
 
-/** Keeps the plan beside the parts, so that they can be published again. */
+/** Saves the plan beside the parts, so that the parts can be published again. */
 export async function savePlan({ dataDir, plan }: { dataDir: string; plan: ExportPlan }): Promise<void> {
   await replaceFile(planFile({ dataDir, run: plan.run }), JSON.stringify(plan))
 }
 
-/** Undefined if the parts are not kept. Steps find it through `knownRuns`. */
+/** Loads the plan; undefined if the parts are not kept. Steps find it through `knownRuns`. */
 export const loadPlan = (options: { dataDir: string; run: string }): Promise<ExportPlan | undefined> =>
   readNote<ExportPlan>(planFile(options))

@@ -13,7 +13,7 @@ interface Deps {
   destinations: ReadonlyMap<string, unknown>
 }
 
-/** A run's plan as far as it follows from those fields; nothing has been asked of the service yet. */
+/** Builds the part of a run's plan that follows from its input, before the service is contacted. */
 export async function startPlan(options: {
   deps: Deps
   asked: PublishingInput

@@ -18,7 +18,7 @@ const verdicts: Readonly<Record<ExportReport['verdict'], NonNullable<View['verdi
   failed: { word: 'failed', tone: 'bad', meaning: 'Something was not published. What was read is kept.' },
 }
 
-/** A whole export, for its page, the Temporal UI and the terminal. */
+/** The view of a finished export, for its HTML page, the Temporal UI and the terminal. */
 export function toExportView(report: ExportReport): View {
   const { run, exports, identity, startedAt, page } = report
   const published = exports.flatMap(publishedOf)
@@ -85,7 +85,7 @@ function toCells(result: ResourceResult): Cells[] {
   ]
 }
 
-/** Columns that are empty in every row are omitted. */
+/** The table of resources. Columns that are empty in every row are omitted. */
 function toTable(exports: readonly ResourceResult[]): Table {
   const rows = exports.flatMap(toCells)
   const head = columns.filter((name) => rows.some((row) => row[name] !== ''))
@@ -103,7 +103,7 @@ function toProblems(result: ResourceResult): Problem[] {
     ...(result.unpublished ?? []).map((destination) => ({
       text: `${resource} to ${destination}: stopped before it was published.`,
     })),
-    // The reasons of a read are the same in each of its destinations.
+    // A read has the same reasons in each of its destinations, so duplicates are dropped.
     ...[...new Set(result.published.flatMap(({ reasons, warnings }) => [...reasons, ...warnings]))].map(
       (sentence) => ({ text: `${resource}: ${sentence}` }),
     ),

@@ -9,7 +9,10 @@ import type { DestinationName } from '../destinations/names.ts'
 import type { ExportPlan } from './plan.ts'
 import { toPrivacyMark } from './privacy-fingerprint.ts'
 
-/** How late a record may be committed behind its `updated` and still be found by the next incremental read. */
+/**
+ * The default lookback: how long after its `updated` a record may be committed and still be found by the next
+ * incremental read.
+ */
 const usualLookbackSeconds = 300
 
 interface Deps {
@@ -25,13 +28,13 @@ interface Place {
   destination: DestinationName
 }
 
-/** Where an export goes that names a place of its own: a schema, or another root. */
+/** The place that an export names itself: a schema for PostgreSQL, otherwise a root folder. */
 export const placeOf = ({ out, schema }: Pick<ExportPlan, 'out' | 'schema'>, destination: DestinationName) =>
   destination === 'postgres' ? schema : out
 
 /**
- * What is in another folder, schema or database, came from another address, or was written for Excel or with
- * other columns or hashes, has its own watermark.
+ * The key of a watermark. Each folder, schema, database and base URL has its own, and so do the Excel format and
+ * each set of filters, excluded columns and hashes.
  */
 async function keyOf({ deps, plan, resource, destination }: Place): Promise<WatermarkKey> {
   const { identity, filters, out, forExcel } = plan
@@ -41,7 +44,7 @@ async function keyOf({ deps, plan, resource, destination }: Place): Promise<Wate
   const view = {
     ...(names.length > 0 && { filters: names.map((name) => [name, filters[name]]) }),
     ...(privacy !== undefined && { privacy }),
-    // Programs don't read a form for people, so what they got last is what counts for them.
+    // Programs do not read the Excel format, so it must not move the watermark that they rely on.
     ...(forExcel && destination === 'csv' && { forExcel }),
   }
   return {
@@ -59,9 +62,9 @@ const scopeOf = ({ identity, schema }: ExportPlan) => ({
 })
 
 /**
- * The watermark, as far as the destination agrees: a warehouse that was dropped, made anew or brought back from a
- * backup says itself how far it goes. One that can't be asked now is taken at the watermark's word: if it is wrong,
- * the next run learns so from the warehouse, as what is published meanwhile joins nothing there.
+ * The effective watermark: the stored one, capped by what a warehouse itself reports, because a warehouse may be
+ * dropped, recreated or restored from a backup. If the warehouse cannot be queried, the stored watermark is used:
+ * publishing to a warehouse that lacks the earlier changes creates a gap, which the next run detects.
  */
 async function markOf(place: Place): Promise<number | undefined> {
   const mark = await place.deps.state.watermarks.get(await keyOf(place))
@@ -70,7 +73,7 @@ async function markOf(place: Place): Promise<number | undefined> {
   return covered === undefined ? undefined : Math.min(mark.at, covered)
 }
 
-/** Up to when a warehouse holds every change; files hold what they hold, so nothing stands in their way (Infinity). */
+/** The time up to which a warehouse holds every change, ms since 1970; Infinity for files, which impose no limit. */
 async function coverageOf({ deps, plan, resource, destination }: Place): Promise<number | undefined> {
   const to = deps.destinations.get(destination)
   if (to?.coveredThrough === undefined) return Infinity
@@ -79,13 +82,13 @@ async function coverageOf({ deps, plan, resource, destination }: Place): Promise
 }
 
 /**
- * Since when each resource has to be read for all of the run's destinations. A resource is left out, and read
- * whole, where a destination has no watermark yet or the list does not honour the order of `updated`.
+ * The start of the incremental read of each resource that serves all destinations of the run. Omits a resource,
+ * which is then read in full, if a destination has no watermark yet or the list does not honor `ordering=updated`.
  */
 export async function toSince(options: {
   deps: Deps & { billing: Billing }
   plan: ExportPlan
-  /** What the run reads. */
+  /** The lists that the run reads. */
   lists: readonly ListName[]
   lookbackSeconds: number | undefined
 }): Promise<ExportPlan['since']> {
@@ -105,9 +108,10 @@ export async function toSince(options: {
 }
 
 /**
- * How far a read can answer for changes: up to its promise, and never beyond the newest `updated` that the list showed
- * before it. The Date header may be another clock's (a gateway's), ahead of the one that writes `updated`; what
- * changed in between would fall between two reads. Undefined where the read promises nothing or showed no `updated`.
+ * The new watermark of a read: its `completeThrough`, capped by the newest `updated` that the list showed before
+ * the read. The Date header may come from another clock (a gateway's) that runs ahead of the one that writes
+ * `updated`; changes made in between would fall between two reads. Undefined where the read proves nothing or
+ * showed no `updated`.
  */
 function watermarkOf(read: Pick<ReadOutcome, 'verdict' | 'completeThrough' | 'newestUpdated'>) {
   const { verdict, completeThrough, newestUpdated } = read
@@ -116,9 +120,10 @@ function watermarkOf(read: Pick<ReadOutcome, 'verdict' | 'completeThrough' | 'ne
 }
 
 /**
- * After a proven run is visible in a destination: the next incremental read for it begins where this one's promise
- * ends. Moved only forward, whichever run is late, and only where all that changed before this run's own start is
- * there already (kept parts may be published to a destination that never had what came before them).
+ * Advances the watermark after a proven run is visible in a destination, so that the next incremental read starts
+ * where this one's `completeThrough` ends. The watermark never moves back, even if runs finish out of order, and
+ * advances only if the destination already has every change before this run's start (kept parts may be published to
+ * a destination that lacks them).
  */
 export async function moveWatermark(
   options: Place & {
@@ -127,15 +132,15 @@ export async function moveWatermark(
 ): Promise<void> {
   const { deps, plan, resource, read } = options
   const { watermarks } = deps.state
-  // `updated` is the service's time: this machine's clock may be ahead of it by any amount.
+  // `updated` is on the service's clock; this machine's clock may be ahead of it by any amount.
   if (read.clock !== 'service') return
-  // A record that changes to a status the list does not show would never come in the order of `updated`.
+  // A record that changes to a status hidden from the list would never appear in the order of `updated`.
   if (read.hiddenFound) return
   const since = plan.since[resource]
   const to = watermarkOf(read)
   if (to === undefined) return
   if (since !== undefined && ((await markOf(options)) ?? -Infinity) < since) return
-  // What is published now is a part of what the warehouse says of itself, if it joins what was there.
+  // A publication that joins the earlier ones is included in the coverage that the warehouse reports.
   const covered = await coverageOf(options).catch(() => undefined)
   if ((covered ?? -Infinity) < to) return
   await watermarks.move({ key: await keyOf(options), to, run: plan.run })

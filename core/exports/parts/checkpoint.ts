@@ -8,25 +8,25 @@ import type { ReadOutcome } from '../../reading/outcome.ts'
 import type { ReadState } from '../../reading/state.ts'
 import { InvalidInput } from '../../runs/errors.ts'
 
-/** What a read goes on from, and the account it ends with: of a list, or of documents by id. */
+/** The state from which a read resumes, and the outcome it ends with: of a list, or of documents by id. */
 export type AnyReadState = ReadState | IdState
 export type AnyOutcome = ReadOutcome | IdOutcome
 
-/** The note from which a read goes on: everything up to here is on disk, and nothing behind it counts. */
+/** The point from which a read resumes: everything before it is on disk, and anything after it is ignored. */
 export interface Checkpoint {
-  /** `00003-5ad01c77`: the third attempt in a row. Later ones sort behind. */
+  /** For example `00003-5ad01c77`: the third attempt in a row. Later attempts sort after earlier ones. */
   name: string
   parts: PartFile[]
-  /** How many values their columns could not hold, by place. */
+  /** The number of values that did not fit their column, by column. */
   drift: Record<string, number>
   read: AnyReadState
-  /** ISO 8601, this machine's clock. */
+  /** ISO 8601, by this machine's clock. */
   savedAt: string
-  /** Set by the last checkpoint of a read. */
+  /** Set in the last checkpoint of a read only. */
   outcome?: AnyOutcome
 }
 
-/** How a read ended, by its last checkpoint. */
+/** The outcome of a finished read, from its last checkpoint. */
 export function outcomeOf({ name, outcome }: Checkpoint): AnyOutcome {
   if (outcome === undefined) throw new Error(`the checkpoint ${name} is not the end of a read`)
   return outcome
@@ -34,18 +34,18 @@ export function outcomeOf({ name, outcome }: Checkpoint): AnyOutcome {
 
 const fileName = /^(\d{5}-[0-9a-f]{8})\.checkpoint\.json$/
 
-/** A name for an attempt that goes on from `from`: it sorts behind it, and no other attempt has it. */
+/** Names the checkpoint of an attempt that resumes from `from`. The name is unique and sorts after `from`. */
 export function nextCheckpointName(from: Checkpoint | undefined): string {
   const generation = from === undefined ? 1 : Number(from.name.slice(0, 5)) + 1
   return `${String(generation).padStart(5, '0')}-${randomUUID().slice(0, 8)}`
 }
 
-/** Replaces the attempt's note by rename, so that a reader sees the old one or the new one, whole. */
+/** Replaces the attempt's checkpoint by rename, so that a reader sees either the old one or the new one in full. */
 export async function saveCheckpoint(folder: string, checkpoint: Checkpoint): Promise<void> {
   const path = join(folder, `${checkpoint.name}.checkpoint.json`)
   const file = await open(`${path}.new`, 'w')
   try {
-    // Names, not paths: a later run may take over the folder under its own name.
+    // File names instead of paths: a later run may adopt the folder under its own name.
     const parts = checkpoint.parts.map((part) => ({ ...part, path: basename(part.path) }))
     await file.writeFile(JSON.stringify({ ...checkpoint, parts }))
     await file.datasync()
@@ -55,7 +55,12 @@ export async function saveCheckpoint(folder: string, checkpoint: Checkpoint): Pr
   await rename(`${path}.new`, path)
 }
 
-/** @throws {InvalidInput} the name is not a checkpoint's @throws {PartsDamagedError} */
+/**
+ * Loads a checkpoint by name.
+ *
+ * @throws {InvalidInput} `name` is not a valid checkpoint name
+ * @throws {PartsDamagedError} the checkpoint is missing or unreadable
+ */
 export async function loadCheckpoint(folder: string, name: string): Promise<Checkpoint> {
   const file = `${name}.checkpoint.json`
   if (!fileName.test(file))
@@ -74,7 +79,11 @@ export async function loadCheckpoint(folder: string, name: string): Promise<Chec
 
 const readCheckpoint = async (path: string) => JSON.parse(await readFile(path, 'utf8')) as Checkpoint
 
-/** The note of the latest attempt that wrote one, or undefined where nothing was read yet. */
+/**
+ * Loads the latest attempt's checkpoint; undefined if nothing was read yet.
+ *
+ * @throws {PartsDamagedError} the checkpoint is unreadable
+ */
 export async function latestCheckpoint(folder: string): Promise<Checkpoint | undefined> {
   const entries = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return []
@@ -87,15 +96,15 @@ export async function latestCheckpoint(folder: string): Promise<Checkpoint | und
   return latest === undefined ? undefined : loadCheckpoint(folder, latest)
 }
 
-/** Where a segment ended: counts and names only, so that no row ever enters a workflow's history. */
+/** The end of a segment: only counts and names, so that no row enters a workflow's history. */
 export interface SegmentResult {
-  /** The checkpoint to publish, or to go on from. */
+  /** The checkpoint to publish or to resume from. */
   checkpoint: string
   records: number
   requests: number
-  /** The service's own count, a hint. */
+  /** The service's own count; only a hint. */
   expected?: number
-  /** Set when the read is whole. */
+  /** Set when the read is finished. */
   verdict?: 'proven' | 'unproven'
 }
 

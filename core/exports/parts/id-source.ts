@@ -5,7 +5,7 @@ import { readAskedIds } from '../requested-ids.ts'
 import type { AskedIds } from '../plan.ts'
 import type { Source, SourceSetup } from './source.ts'
 
-/** The documents of a fetch by id, from its checkpoint on. */
+/** Reads the documents of a fetch by id, starting from its checkpoint. */
 export async function* readFromIds(setup: SourceSetup & { resource: DocumentName; ids: AskedIds }): Source {
   const { deps, plan, resource, ids, from, billing, cancelled } = setup
   const documents = documentResources[resource]

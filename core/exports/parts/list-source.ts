@@ -11,13 +11,13 @@ import { openIdSet, type WrittenSet } from './written-ids.ts'
 import { rejectedPart } from './part-names.ts'
 import type { Source, SourceSetup } from './source.ts'
 
-/** The proven read of a list, from its checkpoint on. */
+/** Reads a list with proof of completeness, starting from its checkpoint. */
 export async function* readFromList(setup: SourceSetup & { resource: ListName }): Source {
   const { deps, plan, resource, folder, name, from, billing, cancelled, settled, toWritten, onWritten } =
     setup
   const list = listResources[resource]
   let idSet: WrittenSet | undefined
-  // Before a read begins, and never later: what changes from here on belongs to the next one.
+  // Fetched only before a read starts: any change after this point belongs to the next read.
   const newestUpdated =
     from === undefined ? await seeNewestUpdated({ billing, list, plan, cancelled }) : undefined
   try {
@@ -50,8 +50,9 @@ export async function* readFromList(setup: SourceSetup & { resource: ListName })
 }
 
 /**
- * The newest `updated` that the list shows. Any that it showed would do, and only a late one saves work: what a service
- * that ignores the order puts first is never ahead of its clock either. Undefined where the list is empty or told none.
+ * The newest `updated` that the list shows. Any value that the list has shown is safe, and a later one only saves
+ * work: even a service that ignores the ordering shows no value ahead of its own clock. Undefined if the list is
+ * empty or refuses the request.
  */
 async function seeNewestUpdated(of: {
   billing: Billing
@@ -60,7 +61,7 @@ async function seeNewestUpdated(of: {
   cancelled: AbortSignal
 }): Promise<Instant | undefined> {
   const { billing, list, plan, cancelled } = of
-  // A read that is cut short proves nothing, and its requests are counted.
+  // A capped read proves nothing, and this request would count towards the cap.
   if (plan.maxPages !== undefined) return undefined
   const look = { resource: list, page: 1, pageSize: 1, ordering: '-updated', filters: plan.filters }
   const page = await billing.list({ ...look, signal: cancelled }).catch((error: unknown) => {

@@ -2,15 +2,15 @@ import { mkdir, open, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { PartFile } from '../../destinations/destination.ts'
 
-/** Rows are handed to the file system in pieces of this size: large enough that the call costs nothing. */
+/** Rows are written in chunks of this size, large enough that the cost of the system call is negligible. */
 const bufferBytes = 1 << 20
-/** The most bytes of UTF-8 that one unit of a string's length takes. */
+/** The most UTF-8 bytes per UTF-16 code unit of a string. */
 const mostBytesEach = 3
 
 interface OpenPart {
   file: FileHandle
   path: string
-  /** Used over and over: strings that wait to be written would be moved by each garbage collection. */
+  /** Reused for every chunk: strings waiting to be written would be moved by each garbage collection. */
   buffer: Buffer
   pending: number
   bytes: number
@@ -18,19 +18,19 @@ interface OpenPart {
 }
 
 export interface PartFiles {
-  /** Takes encoded rows of one table; they are on disk only after the next `settle`. */
+  /** Buffers encoded rows of one table; they are durable only after the next `settle`. */
   append(rows: { table: string; text: string; count: number }): Promise<void>
   /**
-   * Writes and fsyncs what was appended. What it returns counts: the files kept from before, and this attempt's own.
-   * After a write that failed it always throws: what the system has of those bytes is not known.
+   * Writes and fsyncs what was appended. Returns all valid part files: those kept from before and this attempt's
+   * own. Once a write has failed it always throws, because the state of those bytes on disk is unknown.
    */
   settle(): Promise<PartFile[]>
   close(): Promise<void>
 }
 
 /**
- * The part files of one attempt at one segment. An attempt writes files of its own, so that two attempts never
- * share one: a file's bytes count only as far as a checkpoint says.
+ * The part files of one attempt at one segment. Each attempt writes its own files, so two attempts never share one;
+ * a file's bytes are valid only as far as a checkpoint says.
  */
 export function openPartFiles(options: {
   folder: string
@@ -41,7 +41,7 @@ export function openPartFiles(options: {
   const open_ = new Map<string, OpenPart>()
   const failed: { with?: unknown } = {}
 
-  /** Writes nothing more once something failed. */
+  /** Runs `work`, but writes nothing more once something has failed. */
   async function surely<T>(work: () => Promise<T>): Promise<T> {
     if ('with' in failed) throw failed.with
     try {

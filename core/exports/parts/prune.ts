@@ -6,9 +6,9 @@ const keptMs = 14 * 24 * 3600_000
 const keptRuns = 3
 
 /**
- * Removes parts that nobody will publish from again: older than 14 days, not of the last 3 runs, and every resource
- * of the run published wherever it was to be. Parts whose publishing has not succeeded stay. What can't be looked at or removed stays too,
- * until the next time: an export that is published does not fail for it.
+ * Removes parts that are no longer needed for publishing: older than 14 days, not of the last 3 runs, and with
+ * every resource published to all of the run's destinations. Parts that are not fully published are kept. Parts
+ * that cannot be read or removed are left for the next time, so that pruning never fails an export.
  */
 export async function pruneParts(options: { dataDir: string; now: number }): Promise<void> {
   const root = join(options.dataDir, 'parts')
@@ -26,7 +26,7 @@ export async function pruneParts(options: { dataDir: string; now: number }): Pro
   }
 }
 
-/** Infinity for what another run has just removed. */
+/** Infinity for a folder that another run has just removed. */
 const changedAt = (folder: string) =>
   stat(folder).then(
     ({ mtimeMs }) => mtimeMs,

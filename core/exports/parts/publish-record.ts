@@ -5,19 +5,19 @@ import { createTurns } from '../../storage/keyed-mutex.ts'
 import type { DestinationName } from '../../destinations/names.ts'
 import type { Execution } from '../../runs/name.ts'
 
-/** What became of a read's parts. They are kept until every destination that was asked for has them. */
+/** The publication state of a read's parts. Parts are kept until every requested destination has them. */
 export interface PublishNote {
-  /** Where they are visible. With the first, no later run goes on from them any more. */
+  /** The destinations where they are visible. Once there is one, no later run adopts the parts. */
   destinations: DestinationName[]
-  /** Where they were ever to be published. */
+  /** All destinations that were ever requested. */
   asked: DestinationName[]
-  /** Runs that publish them again, or did: while one is at work nobody may take them away. */
+  /** Runs that have published the parts again or are doing so. While one is active, the parts must not be removed. */
   publishing: Execution[]
 }
 
 const noteFile = (folder: string) => join(folder, 'published.json')
 
-/** The note of a resource's folder of parts; an empty one where there is none, or a torn one. */
+/** Loads the publication state of a resource's parts folder; empty if the file is missing or incomplete. */
 export async function loadPublishNote(folder: string): Promise<PublishNote> {
   const none: PublishNote = { destinations: [], asked: [], publishing: [] }
   const text = await readFile(noteFile(folder), 'utf8').catch(() => '{}')
@@ -28,7 +28,7 @@ export async function loadPublishNote(folder: string): Promise<PublishNote> {
   }
 }
 
-/** From here on the parts are kept to publish from again, and no later run goes on from them. */
+/** Marks parts as published: they are retained for republishing and no longer adopted by a later run. */
 export async function markPublished(
   folder: string,
   of: { destination: DestinationName; asked: readonly DestinationName[] },
@@ -40,7 +40,7 @@ export async function markPublished(
   }))
 }
 
-/** From here on the parts stay until they have been published there, too. */
+/** Marks parts as being published again: they are retained until the additional destinations have them too. */
 export async function markPublishing(
   folder: string,
   of: { execution: Execution; asked: readonly DestinationName[] },
@@ -52,16 +52,16 @@ export async function markPublishing(
   }))
 }
 
-/** Whether nothing of what was asked for is still to be done with the parts. */
+/** Whether the parts are published to every requested destination. */
 export const isPublished = ({ destinations, asked }: PublishNote): boolean =>
   destinations.length > 0 && asked.every((destination) => destinations.includes(destination))
 
 const turns = createTurns()
 
-/** One at a time in a data folder: taking parts over, and saying that they are in use. */
+/** Serializes adopting parts and marking them as in use, per data folder. */
 export const takeTurn = <T>(dataDir: string, work: () => Promise<T>): Promise<T> => turns.take(dataDir, work)
 
-/** Several destinations of a resource are published to at once, and have one note. */
+/** Serialized, because several destinations of a resource are published to at once and share one file. */
 const change = (folder: string, to: (note: PublishNote) => PublishNote): Promise<void> =>
   turns.take(folder, async () =>
     replaceFile(noteFile(folder), JSON.stringify(to(await loadPublishNote(folder)))),

@@ -15,8 +15,8 @@ import { toPrivacyMark } from '../privacy-fingerprint.ts'
 import { executionOf, isOfWorkflow, type Execution } from '../../runs/name.ts'
 
 /**
- * How long ago a read may have begun for another run to go on from it, and for another execution of the same run: what
- * is published must be of the time that its run stands for.
+ * The oldest read, in ms, that another run may adopt, and another execution of the same run: published data must
+ * date from the time of its run.
  */
 const adoptableMs = { otherRun: 3_600_000, sameRun: 24 * 3_600_000 }
 
@@ -26,13 +26,13 @@ const damagedNote = 'damaged.json'
 export const partsFolder = (options: { dataDir: string; run: string; resource: string }) =>
   join(options.dataDir, 'parts', toFileName(options.run), options.resource)
 
-/** What a read's parts hold: its tables as they were laid out when it began, and what tells one read from another. */
+/** Describes a read's parts: the table layout at the start of the read, and the fingerprint that identifies it. */
 interface ReadNote {
-  /** Two reads with the same one read the same thing: one may go on from what the other has read. */
+  /** Identifies what is read: a run may adopt the parts of another run with the same fingerprint. */
   fingerprint: string
   run: string
   tables: Table[]
-  /** What tells the key that values are hashed with; notes of earlier versions have none. */
+  /** Fingerprint of the key that values are hashed with; absent in files of earlier versions. */
   hashedWith?: string
 }
 
@@ -47,7 +47,10 @@ function toReadNote(options: { plan: ExportPlan; resource: ResourceName; hashKey
   return { fingerprint, run: plan.run, tables, ...(privacy?.key && { hashedWith: privacy.key }) }
 }
 
-/** Undefined where there is none, or a torn one. Any other trouble is thrown: it must not pass for nothing read. */
+/**
+ * Undefined if the file is missing or incomplete. Any other error is thrown: it must not pass for "nothing read
+ * yet".
+ */
 async function loadReadNote(folder: string): Promise<ReadNote | undefined> {
   try {
     return JSON.parse(await readFile(join(folder, readNote), 'utf8')) as ReadNote
@@ -62,9 +65,10 @@ async function loadReadNote(folder: string): Promise<ReadNote | undefined> {
 }
 
 /**
- * The tables that a read's parts hold, as the version that read them laid them out, and what tells the key of their
- * hashes.
- * @throws {PartsDamagedError}
+ * The table layout of a read's parts, as the version that read them defined it, and the fingerprint of their hash
+ * key.
+ *
+ * @throws {PartsDamagedError} the file that describes the read is missing or incomplete
  */
 export async function layoutOfRead(folder: string): Promise<Pick<ReadNote, 'tables' | 'hashedWith'>> {
   const note = await loadReadNote(folder)
@@ -77,14 +81,14 @@ interface FolderOptions {
   plan: ExportPlan
   resource: ResourceName
   hashKey: string
-  /** Whether a run has ended: what another one still reads is left alone. */
+  /** Whether a run has ended. Parts that an active run is reading are left alone. */
   isClosed: (owner: Execution) => Promise<boolean>
 }
 
 /**
- * Makes the folder a read writes its parts to. If the last run of the same input ended before it published
- * (stopped, failed, terminated), its folder is taken over by rename, and the read goes on from its checkpoint. A
- * read whose worker came back with other columns or another hash key begins anew.
+ * Creates the folder for a read's parts. If the last run with the same input ended before it published (stopped,
+ * failed, terminated), adopts its folder by rename, and the read resumes from its checkpoint. Starts over if the
+ * worker's columns or hash key have changed.
  */
 export async function openRunFolder(options: FolderOptions): Promise<string> {
   const { dataDir, plan, resource } = options
@@ -104,7 +108,7 @@ export async function openRunFolder(options: FolderOptions): Promise<string> {
   return folder
 }
 
-/** The parts turned out not to hold what their notes say: no later run goes on from them. */
+/** Marks parts as damaged (they do not match their checkpoint), so that no later run adopts them. */
 export async function markDamaged(folder: string): Promise<void> {
   await replaceFile(join(folder, damagedNote), '{}')
 }
@@ -122,7 +126,7 @@ async function findAdoptable(options: FolderOptions & { fingerprint: string }): 
     const at = await startOfWhole(folder)
     const owner = await executionOf(join(root, run))
     if (at === undefined || at < oldestAdoptable({ plan, owner })) continue
-    // A run to another destination may be reading the same list right now, or one publish what was read.
+    // Another run may still be reading the list for a different destination, or publishing these parts.
     const users = [...(owner === undefined ? [] : [owner]), ...publishing]
     const ended = await Promise.all(users.map(isClosed))
     if (ended.every(Boolean)) found.push({ folder, at })
@@ -133,14 +137,15 @@ async function findAdoptable(options: FolderOptions & { fingerprint: string }): 
 function oldestAdoptable({ plan, owner }: { plan: ExportPlan; owner: Execution | undefined }): number {
   const startedAt = Date.parse(plan.startedAt)
   if (owner !== undefined && isOfWorkflow(plan.run, owner.workflowId)) return startedAt - adoptableMs.sameRun
-  // A scheduled run stands for its slot: what was read before that is not it, however young.
+  // A scheduled run represents its slot: a read from before the slot does not qualify, however recent.
   const slot = plan.scheduledFor === undefined ? -Infinity : Date.parse(plan.scheduledFor)
   return Math.max(startedAt - adoptableMs.otherRun, slot)
 }
 
 /**
- * When the read began, if all that its last note speaks of is there: damaged parts are read anew instead of failing
- * every run. Not when it last wrote: a read that is stopped every day would grow old without an end.
+ * When the read began, if every part named by its last checkpoint is complete; undefined for damaged parts, which
+ * are read again instead of failing every run. The start counts, not the last write: a read that is stopped every
+ * day would otherwise never become too old.
  */
 async function startOfWhole(folder: string): Promise<number | undefined> {
   try {

@@ -18,7 +18,7 @@ import { openPartFiles } from './part-files.ts'
 import { missingPart, rejectedPart } from './part-names.ts'
 import type { ReadDeps, Source, SourceSetup, SourceStep } from './source.ts'
 
-/** How often what was read is made durable: this much is read again after a crash. */
+/** The interval between checkpoints, in ms: this much is read again after a crash. */
 const checkpointMs = 1_000
 
 export interface SegmentSetup {
@@ -29,11 +29,14 @@ export interface SegmentSetup {
   from: Checkpoint | undefined
   billing: Billing
   cancelled: AbortSignal
-  /** Responses of the list were taken, and records of them written. */
+  /** Called after list responses were received and their records written. */
   onPage: (step: { resource: ExportPlan['resources'][number]; pages: number; records: number }) => void
 }
 
-/** One attempt at reading on: from the service through the encoder into part files, with a note every second. */
+/**
+ * Opens one attempt at a segment: reads from the service through the encoder into part files, with a checkpoint
+ * every second.
+ */
 export function openSegment(setup: SegmentSetup) {
   const { deps, plan, resource, folder, from, cancelled } = setup
   const name = nextCheckpointName(from)
@@ -64,7 +67,7 @@ export function openSegment(setup: SegmentSetup) {
 
   async function take(step: SourceStep): Promise<void> {
     const { missing = [], open = [] } = step
-    // Of a step that fails in the middle some rows may be in the files: no note may speak of them.
+    // If a step fails halfway, some of its rows may be in the files: no checkpoint may include them.
     taken = undefined
     const rows = encoder.encode(step.records)
     for (const [at, table] of rows.tables.entries()) await append(encoder.tables[at]!.name, table)
@@ -76,7 +79,7 @@ export function openSegment(setup: SegmentSetup) {
     progress = step.progress
   }
 
-  /** What has no id is known again by all that it is, where the read may meet it twice. */
+  /** A rejected record has no id, so it is identified by its content where the read may meet it twice. */
   async function appendRejected(text: string): Promise<void> {
     const lines = text.split('\n').slice(0, -1)
     const isNew = written?.addLines(lines)
@@ -85,7 +88,7 @@ export function openSegment(setup: SegmentSetup) {
     await files.append({ table: rejectedPart, text: `${fresh.join('\n')}\n`, count: fresh.length })
   }
 
-  /** Tells what came since it was told last. */
+  /** Reports what was read since the last report. */
   function tell(now: typeof counted): void {
     const { pages, records } = counted
     setup.onPage({ resource, pages: now.pages - pages, records: now.records - records })
@@ -104,7 +107,11 @@ export function openSegment(setup: SegmentSetup) {
   return {
     progress: () => ({ resource, ...progress }),
 
-    /** Reads until the list is done or the time is over. Throws the cancellation's own reason. */
+    /**
+     * Reads until the list is finished or the time is up.
+     *
+     * @throws the cancellation's own reason
+     */
     async readFor(ms: number): Promise<Checkpoint> {
       const until = performance.now() + ms
       let savedAt = performance.now()
@@ -126,7 +133,7 @@ export function openSegment(setup: SegmentSetup) {
           if (now > until) return saved
         }
       } catch (error) {
-        // What was taken before a failure is good: the next attempt goes on behind it.
+        // Everything read before a failure is valid: the next attempt resumes after it.
         if (taken !== undefined && taken !== from?.read) await save(taken)
         throw cancelled.aborted ? cancelled.reason : error
       }

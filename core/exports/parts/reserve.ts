@@ -5,13 +5,13 @@ import { latestCheckpoint } from './checkpoint.ts'
 import { markPublishing, takeTurn } from './publish-record.ts'
 import { partsFolder } from './read-folder.ts'
 
-/** A resource that a run has read to its end, and the checkpoint to publish. */
+/** A resource that a run has read completely, and the checkpoint to publish. */
 export interface KeptRead {
   resource: ExportPlan['resources'][number]
   checkpoint: string
 }
 
-/** Marks what a run has read to its end as in use: no other run may take it over now, and none prune it. */
+/** Marks the completed reads of a run as in use, so that no other run adopts or prunes them. */
 export async function reserveParts(options: {
   dataDir: string
   plan: ExportPlan

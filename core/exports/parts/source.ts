@@ -5,48 +5,48 @@ import type { AnyOutcome, AnyReadState, Checkpoint } from './checkpoint.ts'
 import type { ExportPlan } from '../plan.ts'
 import type { WrittenSet } from './written-ids.ts'
 
-/** What came new, and the state that stands for it and all before it. */
+/** The records of one step, and the state that includes them and everything before. */
 export interface SourceStep {
   records: unknown[]
-  /** No object, or without an id. */
+  /** Records that are not objects or have no id. */
   rejected: unknown[]
   /** Ids that the service said do not exist. */
   missing?: string[]
-  /** Ids of which nothing is known, and why. */
+  /** Ids with an unknown result, and why. */
   open?: { id: string; why: string }[]
   state: AnyReadState
   progress: Progress
 }
 
-/** A read under way; closed by its `return`. */
+/** An active read; close it with its `return`. */
 export type Source = AsyncGenerator<SourceStep, AnyOutcome>
 
-/** What a read needs of the worker. */
+/** What a read needs from the worker. */
 export interface ReadDeps {
-  /** The data folder, absolute. */
+  /** Absolute path of the data folder. */
   dataDir: string
-  /** Windows of one read in flight. */
+  /** The number of windows that one read may have in flight. */
   concurrency: number
-  /** How long a record may stay invisible after its `created`. */
+  /** How long a record may stay invisible after its `created`, in ms. */
   readLagMs: number
-  /** The secret of hashed columns. */
+  /** The secret key for hashed columns. */
   hashKey: string
 }
 
 export interface SourceSetup {
   deps: ReadDeps
   plan: ExportPlan
-  /** Of the parts of this resource. */
+  /** The folder of this resource's parts. */
   folder: string
   from: Checkpoint | undefined
   billing: Billing
   cancelled: AbortSignal
-  /** The parts as they stand, on disk. */
+  /** Flushes the parts to disk and returns them. */
   settled: () => Promise<readonly PartFile[]>
-  /** How the parts write an id of the service: as it is, or hashed. */
+  /** Converts an id of the service to the form in the parts: unchanged or hashed. */
   toWritten: (id: string) => string
-  /** Told of the set of all that is written, where the read asks for one. */
+  /** Called with the set of everything written, if the read needs one. */
   onWritten: (written: WrittenSet) => void
-  /** Tells the attempt's own files from those of others. */
+  /** The attempt's checkpoint name; distinguishes its own files from those of other attempts. */
   name: string
 }

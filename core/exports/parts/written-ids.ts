@@ -8,28 +8,28 @@ import { readParts } from '../../destinations/parts/read-parts.ts'
 import type { IdSet } from '../../reading/options.ts'
 import { createDiskSet } from '../../storage/disk-set.ts'
 
-/** What a read has written. */
+/** The set of what a read has written. */
 export interface WrittenSet extends IdSet {
-  /** Which lines of what is no record were not written yet; they are from here on. */
+  /** Adds rejected records, one per line, and returns for each whether it was not yet written. */
   addLines(lines: readonly string[]): boolean[]
   close(): Promise<void>
 }
 
 /**
- * The ids that the parts of a table hold, and a sum of each rejected line, in a file of their own: a read that falls back to page by page may have
- * to tell millions of them apart.
+ * Builds, in a file of its own, the set of ids in a table's parts and of the checksums of rejected lines: a read
+ * that falls back to page by page may have to distinguish millions of them.
  */
 export async function openIdSet(options: {
   folder: string
   name: string
   parts: readonly PartFile[]
   rejected: readonly PartFile[]
-  /** How the parts write an id of the service: as it is, or hashed. */
+  /** Converts an id of the service to the form in the parts: unchanged or hashed. */
   toWritten: (id: string) => string
 }): Promise<WrittenSet> {
   const path = join(options.folder, `${options.name}.ids.db`)
   await rm(path, { force: true })
-  // After a crash the next attempt builds it again, from its own checkpoint.
+  // Not durable: after a crash the next attempt rebuilds it from its own checkpoint.
   const set = createDiskSet({ path })
   for await (const id of idsOf(options.parts)) set.add('ids', id)
   const addLine = (line: string) => set.add('rejected', createHash('sha256').update(line).digest('hex'))
@@ -46,7 +46,7 @@ export async function openIdSet(options: {
 
 /** The first cell of each row is the record's id. */
 async function* idsOf(parts: readonly PartFile[]): AsyncIterable<string> {
-  // The last stream fails with whatever fails before it, so nothing is left to do when the line ends.
+  // Errors of earlier streams reach the reader through the last one, so the callback has nothing to do.
   const rows = pipeline(Readable.from(readParts(parts)), parse(), () => {}) as AsyncIterable<string[]>
   for await (const row of rows) if (row[0] !== undefined) yield row[0]
 }
