@@ -2,7 +2,6 @@ import { join } from 'node:path'
 import { createDuckDbDestination } from '../../../core/destinations/duckdb/duckdb.ts'
 import { describeDestination } from './contract.ts'
 import { askDuckDb } from './duckdb-file.ts'
-import { describeWarehouse } from './warehouse.ts'
 import { asTexts, byKey, withoutScale } from './warehouse-rows.ts'
 
 describeDestination('duckdb', async ({ folder }) => ({
@@ -15,14 +14,3 @@ describeDestination('duckdb', async ({ folder }) => ({
   },
   close: async () => {},
 }))
-
-describeWarehouse('duckdb', async ({ folder }) => {
-  const path = join(folder, 'warehouse.duckdb')
-  return {
-    destination: createDuckDbDestination({ folder }),
-    schema: 'main',
-    oldTypes: [['aggregations_sales', 'DECIMAL(38,18)']],
-    ask: (sql) => askDuckDb(path, sql),
-    close: async () => {},
-  }
-})
