@@ -71,7 +71,9 @@ describe('the binary of the dev server', () => {
     const plain = join(folder, 'plain')
     writeFileSync(plain, '')
     for (const cliPath of [plain, folder, join(folder, 'absent')]) {
-      await expect(find({ cliPath })).rejects.toThrow(`TEMPORAL_CLI_PATH names ${cliPath}, which is not an executable file`)
+      await expect(find({ cliPath })).rejects.toThrow(
+        `TEMPORAL_CLI_PATH names ${cliPath}, which is not an executable file`,
+      )
     }
   })
 
