@@ -1,16 +1,17 @@
 import { resolve } from 'node:path'
 import { resolveInside } from '../storage/inside.ts'
 
-/** A folder was named to publish to that nobody allowed. */
+/** The requested publication folder is outside every allowed root. */
 export class FolderOutsideError extends Error {
   override readonly name = 'FolderOutsideError'
   readonly retryable = false
 }
 
 /**
- * The root that a run may publish to instead of the data folder's own: inside the data folder (a relative one is), or
- * inside one of the further folders that the settings allow. Links are resolved before this is decided. Absolute, and
- * as it was named: a link may be moved by whoever administers the machine, and the root stays the same one.
+ * Resolves the root a run may publish to instead of the data folder's own: a folder inside the data folder
+ * (relative paths are taken from there) or inside one of the further folders that the settings allow. Links
+ * are resolved for the check only: the result is absolute but keeps the given name, so that the root stays
+ * the same one when an administrator moves a link.
  * @throws {FolderOutsideError}
  */
 export async function allowedRoot(options: {
@@ -28,7 +29,7 @@ export async function allowedRoot(options: {
 }
 
 /**
- * Refuses to publish through a link that leads out of the root: others may write to a shared folder.
+ * Rejects a path that leads out of the root through a link: others may be able to write to a shared folder.
  * @throws {FolderOutsideError}
  */
 export async function refuseLinkOut({ root, path }: { root: string; path: string }): Promise<void> {

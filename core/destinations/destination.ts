@@ -2,8 +2,8 @@ import type { Table } from '../tables/table.ts'
 import type { Manifest, ReadFacts } from './manifest/manifest.ts'
 
 /**
- * A file with rows of one table: CSV as the row encoder writes it, without a header. Its first `bytes` bytes count
- * and hold `rows` rows; what comes after them was left by an attempt that died, and does not count.
+ * A file with rows of one table: CSV as the row encoder writes it, without a header. Only its first `bytes`
+ * bytes count; they hold `rows` rows. Anything after them was left by an attempt that died.
  */
 export interface PartFile {
   table: string
@@ -12,48 +12,52 @@ export interface PartFile {
   rows: number
 }
 
-/** One read of one resource, ready to be made visible. */
+/** One read of one resource, ready to publish. */
 export interface Publication {
   run: string
   resource: string
   workspace: string
-  /** The service's base address. A warehouse is of one workspace, address and mode, and refuses others. */
+  /**
+   * The service's base address. A warehouse belongs to one workspace, address and mode, and rejects others.
+   */
   baseUrl: string
-  /** Test data never lies where live data does. */
+  /** Test data is always kept apart from live data. */
   testMode: boolean
-  /** `byId`: documents that were asked for one by one; it says nothing of what was not asked for. */
+  /** `byId`: documents requested one by one; the read proves nothing about any others. */
   mode: 'full' | 'incremental' | 'byId'
   filters: Readonly<Record<string, string>>
-  /** Whether the read was told to end before the list did. */
+  /** Whether a limit ended the read before the list did. */
   capped: boolean
-  /** The names under which columns were left out or hashed. */
+  /** The names by which columns were excluded or hashed. */
   excluded: readonly string[]
   hashed: readonly string[]
-  /** What tells the key that values were hashed with from another; exports of earlier versions have none. */
+  /** Identifies the key used for hashing, without revealing it. Exports of earlier versions have none. */
   hashedWith?: string
   tables: readonly Table[]
   parts: readonly PartFile[]
-  /** Lines of JSON: what was no record. */
+  /** Rejected items, as lines of JSON. */
   rejected?: readonly PartFile[]
-  /** Only of `byId`: the ids that do not exist, a line each, and the first of them. */
+  /** Only with `byId`: the ids that do not exist, one per line, and the first of them by name. */
   missing?: { parts: readonly PartFile[]; first: readonly string[] }
   facts: ReadFacts
-  /** What made it, by name: `{ connector: '0.1.0' }`. */
+  /** The versions that made the export: `{ connector: '0.1.0' }`. */
   versions: Readonly<Record<string, string>>
-  /** The root of published exports; a folder `test` in it holds test data. Warehouses have no use for it. */
+  /** The root of published exports; its folder `test` holds test data. Warehouses ignore it. */
   folder: string
-  /** The schema in PostgreSQL; `billing` where it is not given, `billing_test` for test data. */
+  /** The PostgreSQL schema. Default: `billing`, or `billing_test` for test data. */
   schema?: string
   /**
-   * How many records a warehouse may mark as deleted at once. Where it is not given: a tenth of its records, and 10
-   * at the least. More than that are not marked at all, and a warning in the manifest says so.
+   * The most records a warehouse may mark as deleted in one publication. Default: a tenth of its records,
+   * but at least 10. If more are gone, none is marked, and the manifest carries a warning.
    */
   maxDeletes?: number | 'all'
-  /** For a spreadsheet in the hands of people instead of machines; only csv has such a dialect. */
+  /** Writes for a spreadsheet rather than for programs; only csv has such a dialect. */
   forExcel?: boolean
-  /** Ends the publishing before anything is visible; after that it has no effect. */
+  /** Cancels publishing before anything is visible; has no effect afterwards. */
   signal?: AbortSignal
-  /** Told as the work goes on: `staged` all rows are at the destination, unseen; `counted`; `visible`. */
+  /**
+   * Called at each step: `staged` (all rows are at the destination, not visible yet), `counted`, `visible`.
+   */
   onStep?: (step: PublishStep) => void
 }
 
@@ -61,38 +65,40 @@ export type PublishStep = 'staged' | 'counted' | 'visible'
 
 export interface Published {
   manifest: Manifest
-  /** Where it lies, for people: a folder, a file or a schema. */
+  /** Where the export is, for people: a folder, a file or a schema. */
   location: string
-  /** The manifest's own file, where there is one. */
+  /** The path of the manifest file, if the destination keeps one. */
   manifestPath?: string
   /**
-   * False where this run had been published here before. Nothing was changed then, but for deletes that had been
-   * held back, if this publication allows them.
+   * False if this run was already published here. Nothing was changed then, except for deletes that had been
+   * held back and that this publication allows.
    */
   fresh: boolean
 }
 
 /**
- * Takes parts and makes them visible all at once or not at all: stages them, counts what arrived, then shows it.
+ * Makes parts visible all at once or not at all: stages them, counts what arrived, then shows it.
  *
- * Publishing the same run again changes nothing and gives the same manifest. Whatever is thrown, the signal's
- * reason included, nothing of this publication is visible and what was staged is gone (or, after a crash, is
- * cleared away by the next publication of the run).
- * @throws {UnwritableError} the destination's own trouble: disk full, read-only, no permission
- * @throws {PartsDamagedError} the parts are not what their notes say
+ * Publishing the same run again changes nothing and returns the same manifest. If it throws, even for the
+ * signal's reason, nothing of this publication is visible and everything staged has been removed (after a
+ * crash: is removed by the run's next publication).
+ * @throws {UnwritableError} disk full, read-only or no permission
+ * @throws {PartsDamagedError} the parts do not match their records
  * @throws {RowsMissingError} fewer or more rows arrived than were read
- * @throws {PublishedOtherwiseError} the run is there already, of another read or with other contents
- * @throws {UnreachableWarehouseError | BusyWarehouseError | ForeignWarehouseError | ChangedTableError} warehouses
+ * @throws {PublishedOtherwiseError} the run is already published, from another read or with other contents
+ * @throws {UnreachableWarehouseError | BusyWarehouseError | ForeignWarehouseError | ChangedTableError}
+ * warehouses only
  */
 export interface Destination {
   readonly name: Manifest['destination']
   publish(publication: Publication): Promise<Published>
-  /** What tells the place it writes to from another of its kind (a server, a database), where it has one to tell. */
+  /** Tells this destination from others of its kind (by server and database), if there can be several. */
   placeOf?(scope: Pick<Publication, 'testMode' | 'schema'>): Promise<string>
   /**
-   * Up to when it holds every change of a list, in ms since 1970, by its own account: from the last proven export of
-   * the whole list on, as far as the incremental ones join; undefined where there is none, or one with other columns
-   * came since. A warehouse may be made anew, or come back from a backup. Only where it is one.
+   * The moment, in ms since 1970, up to which the warehouse itself shows that it holds every change of a
+   * list: from its last proven export of the whole list, extended by the incremental exports that join
+   * without a gap. Undefined if there is none, or if an export with other columns came since. Asks the
+   * warehouse because it may have been recreated or restored from a backup. Warehouses only.
    * @throws {UnreachableWarehouseError | BusyWarehouseError | WarehouseRefusedError}
    */
   coveredThrough?(

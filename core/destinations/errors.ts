@@ -1,6 +1,9 @@
 import { refusalOf } from '../storage/system-errors.ts'
 
-/** The destination can't be written: disk full, read-only, no permission. Nothing of the publication is visible. */
+/**
+ * The destination cannot be written: disk full, read-only or no permission. Nothing of the publication is
+ * visible.
+ */
 export class UnwritableError extends Error {
   override readonly name = 'UnwritableError'
   readonly retryable = false
@@ -8,19 +11,19 @@ export class UnwritableError extends Error {
     const { where, cause } = options
     super(
       `Can't write to ${where}: ${refusalOf(cause) ?? cause.message} (${cause.code ?? 'unknown'}).` +
-        ' Nothing of this export was published; mend that and run it again.',
+        ' Nothing of this export was published; fix this and run it again.',
       { cause },
     )
   }
 }
 
-/** A part file is gone or shorter than its note says: the read has to be done again. */
+/** A part file is missing or shorter than recorded: the read has to be repeated. */
 export class PartsDamagedError extends Error {
   override readonly name = 'PartsDamagedError'
   readonly retryable = false
 }
 
-/** Another number of rows arrived than was read. */
+/** The number of rows that arrived differs from the number read. */
 export class RowsMissingError extends Error {
   override readonly name = 'RowsMissingError'
   readonly retryable = false
@@ -31,7 +34,7 @@ export class RowsMissingError extends Error {
   }
 }
 
-/** The run was published here before with other contents, and what was published is never changed. */
+/** The run was already published here with other contents. Published exports never change. */
 export class PublishedOtherwiseError extends Error {
   override readonly name = 'PublishedOtherwiseError'
   readonly retryable = false

@@ -2,18 +2,18 @@ import { join } from 'node:path'
 import { toFileName } from '../storage/file-name.ts'
 import type { Publication } from './destination.ts'
 
-/** The links beside the runs' folders. */
+/** The links beside the run folders. */
 export type PointerName = 'latest' | 'latest-proven'
 
 type Named = Pick<Publication, 'run' | 'mode' | 'filters' | 'capped' | 'forExcel'>
 
-/** Where published exports lie; test data in a folder of its own. */
+/** The folder of published exports; test data has its own. */
 export const exportsRoot = (options: { folder: string; testMode: boolean }) =>
   options.testMode ? join(options.folder, 'test') : options.folder
 
 /**
- * The folder of a run's export of a resource: the run's name, and what keeps it from being the whole list as
- * programs read it.
+ * The folder name of a run's export of a resource: the run's name, plus whatever makes the export other than
+ * the whole list in the standard dialect.
  */
 export function folderName({ run, mode, filters, capped, forExcel }: Named): string {
   const marks = [
@@ -26,8 +26,8 @@ export function folderName({ run, mode, filters, capped, forExcel }: Named): str
 }
 
 /**
- * Which links move to a run: `latest` stands for the whole list, `latest-proven` for a proof of it too. Programs
- * follow them, and one sheet made for Excel must not change the delimiter under them.
+ * The links that move to a run: `latest` for the whole list, `latest-proven` if it is also proven. Programs
+ * follow them, so a sheet made for Excel must not change the delimiter under them.
  */
 export function pointersOf(publication: Named & Pick<Publication, 'facts'>): PointerName[] {
   const { mode, filters, capped, forExcel, facts } = publication

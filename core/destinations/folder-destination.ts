@@ -18,24 +18,24 @@ import { createTurns } from '../storage/keyed-mutex.ts'
 
 export type StagedFiles = Pick<Manifest, 'tables' | 'rejected' | 'missing' | 'dialect'>
 
-/** What differs between destinations that are files in a folder. */
+/** What differs between destinations that keep files in a folder. */
 export interface FolderFormat {
   name: Destination['name']
-  /** The folder in which the resources' folders lie. */
+  /** The folder that holds the resources' folders. */
   root: (publication: Publication) => string
-  /** Writes the files into a folder that only this publication knows, and counts what arrived. */
+  /** Writes the files into a folder private to this publication and counts what arrived. */
   stage: (publication: Publication, folder: string) => Promise<StagedFiles>
-  /** Whether a published manifest is the account of the same files as these parts make. */
+  /** Whether a published manifest describes the same files as these parts would produce. */
   isSame: (publication: Publication, existing: Manifest) => Promise<boolean>
 }
 
 /**
- * Files: `<root>/<resource>/<run>/` with a file for each table, `rejected.jsonl` if anything was rejected,
- * `missing.csv` if ids do not exist, and the manifest. They are written into a hidden folder beside, which is then renamed: that is when they appear.
+ * Destination for files: `<root>/<resource>/<run>/` with one file per table, `rejected.jsonl` if items were
+ * rejected, `missing.csv` if ids do not exist, and the manifest. Writes them into a hidden folder beside it,
+ * then renames that folder to make them visible.
  */
 export function createFolderDestination(format: FolderFormat): Destination {
-  // An attempt that was given up on may still be at work when the next one begins, and that one clears away what
-  // lies staged.
+  // An abandoned attempt may still be running when the next one begins, which removes staged files.
   const turns = createTurns()
   return {
     name: format.name,
@@ -74,13 +74,15 @@ async function publish(format: FolderFormat, publication: Publication, folder: s
   }
 }
 
-/** What is published stays as it is; publishing it again must mean the same files of the same read and workspace. */
+/**
+ * Published exports never change; publishing again requires the same files of the same read and workspace.
+ */
 const isSame = async (format: FolderFormat, publication: Publication, existing: Manifest) =>
   existing.workspace === publication.workspace &&
   isSameRead(publication, existing) &&
   (await format.isSame(publication, existing))
 
-/** Stages the files beside their place and shows them by one rename. */
+/** Stages the files beside their final place and shows them by one rename. */
 async function show(format: FolderFormat, publication: Publication, folder: string): Promise<Manifest> {
   const { signal, onStep } = publication
   const staged = temporaryName(folder)
@@ -102,7 +104,7 @@ async function show(format: FolderFormat, publication: Publication, folder: stri
   }
 }
 
-/** Writes the page that shows the manifest, before it: the manifest has the page's sum. */
+/** Writes the page that shows the manifest. It is written first, because the manifest holds its checksum. */
 async function writePage({
   manifest,
   folder,

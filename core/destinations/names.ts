@@ -1,10 +1,10 @@
-/** Destinations with files of their own for each run. */
+/** Destinations that write separate files for each run. */
 export const fileDestinationNames = ['csv', 'parquet'] as const
 
-/** Destinations that keep the newest state of every record, whichever run brought it. */
+/** Destinations that keep the newest state of every record across runs. */
 export const warehouseNames = ['duckdb', 'postgres'] as const
 
-/** Where an export can be published. */
+/** Every destination an export can be published to. */
 export const destinationNames = [...fileDestinationNames, ...warehouseNames] as const
 
 export type FileDestinationName = (typeof fileDestinationNames)[number]

@@ -6,7 +6,7 @@ import { pointersOf, type PointerName } from './export-folder.ts'
 import { readManifest } from './manifest/read-manifest.ts'
 import { ForeignWarehouseError } from './warehouse/errors.ts'
 
-/** Moves the links that stand for a whole list to a run's folder; never back to an older read. */
+/** Moves the links for a whole list to a run's folder, but never back to an older read. */
 export async function movePointers(publication: Publication, folder: string): Promise<void> {
   for (const name of pointersOf(publication)) {
     const link = join(dirname(folder), name)
@@ -17,7 +17,7 @@ export async function movePointers(publication: Publication, folder: string): Pr
   }
 }
 
-/** What a link leads to; one that leads to no export of ours stands for nothing. */
+/** Reads the manifest a link leads to; undefined if it leads to no export of ours. */
 async function readShown(link: string) {
   const target = await readlink(link).catch(() => undefined)
   return target === undefined
@@ -26,8 +26,8 @@ async function readShown(link: string) {
 }
 
 /**
- * Two workspaces may be allowed one root: who follows `latest` must not get the one's records today and the other's
- * tomorrow.
+ * Rejects a root that already shows another workspace. Two workspaces may be allowed the same root, and
+ * `latest` must not alternate between their records.
  * @throws {ForeignWarehouseError}
  */
 export async function refuseForeign({ workspace }: Publication, folder: string): Promise<void> {

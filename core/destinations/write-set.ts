@@ -6,7 +6,7 @@ import { toFileName } from '../storage/file-name.ts'
 import { exportsRoot } from './export-folder.ts'
 import type { Manifest } from './manifest/manifest.ts'
 
-/** `exports/sets/<run>.json`: which manifests of one run belong together. */
+/** `exports/sets/<run>.json`: the manifests that belong to one run. */
 export const setSchema = z.object({
   run: z.string(),
   manifests: z.array(
@@ -21,9 +21,9 @@ export const setSchema = z.object({
 })
 type ExportSet = z.infer<typeof setSchema>
 
-/** Writes the set of a run, whole or not at all; writing it again with the same manifests gives the same bytes. */
+/** Writes a run's set atomically; the same manifests always give the same bytes. */
 export async function writeSet(options: {
-  /** The root of published exports, as in a publication. */
+  /** The root of published exports, as in `Publication`. */
   folder: string
   testMode: boolean
   run: string

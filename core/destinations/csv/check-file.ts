@@ -3,14 +3,14 @@ import { createReadStream } from 'node:fs'
 import { join } from 'node:path'
 import type { PublishedFile } from '../manifest/manifest.ts'
 
-/** Looks at the rows of a file as its bytes go by. */
+/** Checks a file's rows while its bytes are read. */
 export interface RowCheck {
   add(bytes: Buffer): void
-  /** How many rows there were, and what was wrong with them, a sentence each. */
+  /** Returns the number of rows and the problems found, one sentence each. */
   end(): { rows: number; problems: string[] }
 }
 
-/** Holds a file against what its manifest says of it. */
+/** Checks a file against its entry in the manifest. */
 export async function checkFile(options: {
   folder: string
   file: PublishedFile

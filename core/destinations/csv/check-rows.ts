@@ -4,15 +4,15 @@ import type { DiskSet } from '../../storage/disk-set.ts'
 import type { PublishedTable } from '../manifest/manifest.ts'
 import type { RowCheck } from './check-file.ts'
 
-/** Lines are only counted, but for those of a header. */
+/** Counts lines and checks only those of the header. */
 export function createLineCheck(header = 0): RowCheck {
   const counter = createLineCounter()
   return { add: (bytes) => counter.add(bytes), end: () => ({ rows: counter.rows() - header, problems: [] }) }
 }
 
 /**
- * Whether the rows of a table have all their cells, keys of their own, and their parents in the table they hang
- * on, which must have been gone through before.
+ * Checks that each row of a table has all its cells, a unique key, and a parent in its parent table, which
+ * must have been checked before.
  */
 export function createTableCheck(options: {
   table: PublishedTable
@@ -34,7 +34,7 @@ export function createTableCheck(options: {
       if (rows === 0) return
       if (cells !== columns.length) ragged.add(key)
       if (!keys.add(name, key)) doubled.add(key)
-      // A position is a number: what stands before the last delimiter is the parent's key.
+      // Positions are numbers, so the text before the last delimiter is the parent's key.
       const parentKey = key.slice(0, key.lastIndexOf(delimiter))
       if (parent !== undefined && !keys.has(parent, parentKey)) orphaned.add(key)
     },
@@ -52,7 +52,7 @@ export function createTableCheck(options: {
   }
 }
 
-/** Counts rows of one fault and keeps the first three. */
+/** Counts the rows with one kind of fault and keeps the first three. */
 function createFinding() {
   let count = 0
   const examples: string[] = []

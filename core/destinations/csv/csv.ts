@@ -4,7 +4,9 @@ import { exportsRoot } from '../export-folder.ts'
 import { createFolderDestination } from '../folder-destination.ts'
 import { stageFiles } from './stage-files.ts'
 
-/** CSV files; see `createFolderDestination` for where they lie and how they appear. */
+/**
+ * Destination for CSV files; `createFolderDestination` describes the folders and how they become visible.
+ */
 export const createCsvDestination = (): Destination =>
   createFolderDestination({
     name: 'csv',

@@ -18,8 +18,8 @@ interface Stage {
 }
 
 /**
- * Writes an export's files into a folder and counts what arrived. Without a folder nothing is written, and the
- * result is what it would be.
+ * Writes an export's files into a folder and counts what arrived. Without a folder it writes nothing and
+ * returns the same result.
  * @throws {RowsMissingError}
  */
 export async function stageFiles(publication: Publication, folder: string | undefined): Promise<StagedFiles> {
@@ -55,7 +55,7 @@ async function stageTable(stage: Stage, table: Table): Promise<PublishedFile> {
     chunks: chunks(),
     counter: createRowCounter(),
   })
-  // The header is a row to the counter.
+  // The counter counts the header as a row.
   const rows = written.rows - 1
   checkRows(parts, { table: table.name, rows, where: path })
   return { path, rows, bytes: written.bytes, sha256: written.sha256 }

@@ -6,7 +6,7 @@ import type { Manifest, PublishedFile } from '../manifest/manifest.ts'
 import { readParts } from '../parts/read-parts.ts'
 import { writeFile } from './write-file.ts'
 
-/** What `missing.csv` begins with. */
+/** The header of `missing.csv`. */
 export const missingHeader = 'id\n'
 
 interface Stage {
@@ -14,7 +14,7 @@ interface Stage {
   folder: string | undefined
 }
 
-/** Writes what lies beside the tables, if there is any: the lines of what was rejected, and ids that don't exist. */
+/** Writes the files beside the tables, if any: rejected items and ids that do not exist. */
 export async function stageNotes(stage: Stage): Promise<Pick<Manifest, 'rejected' | 'missing'>> {
   const { rejected = [], missing } = stage.publication
   const rejectedFiles = await stageLines(stage, { path: 'rejected.jsonl', parts: rejected, header: '' })

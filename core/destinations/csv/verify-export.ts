@@ -8,16 +8,15 @@ import { dialectOf, toHeader } from './dialect.ts'
 import { missingHeader } from './stage-notes.ts'
 
 export interface Verified {
-  /** Undefined where the folder has none that can be read. */
+  /** Undefined if the folder has no readable manifest. */
   manifest: Manifest | undefined
-  /** A sentence each; none if the folder holds what was published, whole and nothing else. */
+  /** One sentence each; empty if the folder holds exactly what was published. */
   problems: string[]
 }
 
 /**
- * Holds a folder of CSV files against its manifest, without the service or a network: every file with its bytes,
- * sum, header and rows, nothing more in the folder, ids unique, and no child row without its parent. Memory is
- * constant, whatever the size.
+ * Checks a folder of CSV files against its manifest, offline: every file's bytes, checksum, header and rows;
+ * no extra files; unique ids; a parent for every child row. Memory use is constant, whatever the size.
  */
 export async function verifyExport(folder: string): Promise<Verified> {
   const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
@@ -67,7 +66,7 @@ async function checkFiles(folder: string, manifest: Manifest): Promise<string[]>
       problems.push(...(await checkFile({ folder, file, header: '', check: createLineCheck() })))
     for (const file of missingIn(manifest).flatMap(({ files }) => files))
       problems.push(...(await checkFile({ folder, file, header: missingHeader, check: createLineCheck(1) })))
-    // A page that says `proven` is believed by whoever looks at it.
+    // Readers trust a page that says `proven`, so it is checked too.
     if (manifest.report !== undefined) {
       const check = { add: () => undefined, end: () => ({ rows: 0, problems: [] }) }
       problems.push(

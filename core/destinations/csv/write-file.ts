@@ -5,13 +5,13 @@ import type { RowCounter } from '../../tables/encoder/row-scanner.ts'
 export interface Written {
   bytes: number
   sha256: string
-  /** As the counter gives it: NaN where the last row is torn. */
+  /** From the row counter: NaN if the last row is torn. */
   rows: number
 }
 
 /**
- * Writes a new file and fsyncs it, with its sum and its rows counted on the way. Without a path nothing is written
- * and the account is the same.
+ * Writes a new file and fsyncs it, computing its checksum and row count on the way. Without a path it writes
+ * nothing and returns the same result.
  */
 export async function writeFile(options: {
   path: string | undefined
@@ -24,7 +24,7 @@ export async function writeFile(options: {
   let bytes = 0
   try {
     for await (const chunk of chunks) {
-      // The disk is busy with a chunk while it is counted.
+      // Overlaps the disk write with counting the same chunk.
       const writing = file?.writeFile(chunk)
       counter.add(chunk)
       hash.update(chunk)

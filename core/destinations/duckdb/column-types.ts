@@ -6,11 +6,12 @@ const decimal = 'DECIMAL(26,6)'
 const fineDecimal = 'DECIMAL(38,18)'
 
 /**
- * The types that a kind of column may have, the preferred one first, each able to hold what the one before it can.
+ * The types each kind of column may have, preferred type first; each can hold every value of the one before
+ * it.
  *
- * DuckDB rounds silently what has more decimal places than a DECIMAL was declared with. Both DECIMALs here have 20
- * digits before the point. A product of two DECIMALs of up to 18 digits has 18 again and overflows with ordinary
- * amounts, so decimals begin with 26 digits: their products have 38.
+ * DuckDB silently rounds values with more decimal places than their DECIMAL declares. Both DECIMALs here
+ * have 20 digits before the point. The product of two DECIMALs of up to 18 digits again has 18 and overflows
+ * with ordinary amounts, so decimals start at 26 digits: their products have 38.
  */
 const types: TypeSystem['types'] = {
   text: ['VARCHAR'],
@@ -23,19 +24,20 @@ const types: TypeSystem['types'] = {
   json: ['JSON', 'VARCHAR'],
 }
 
-/** The columns of a table, made from cells that are exactly of these types. */
+/** Builds the columns of a table from cells that are exactly of these types. */
 export const toValues = ({ columns }: WarehouseTable, types: ColumnTypes): string =>
   columns.map(({ name, cell }) => `${toValue(quote(cell), types.get(name)!)} as ${quote(name)}`).join(', ')
 
 function toValue(cell: string, type: string): string {
   if (type === 'VARCHAR') return cell
   if (type !== decimal && type !== fineDecimal) return `cast(${cell} as ${type})`
-  // From text to a DECIMAL of more than 18 digits takes 9 to 16 µs, to a smaller one 0.1 µs (DuckDB 1.5.6).
+  // Casting text to a DECIMAL of more than 18 digits takes 9 to 16 µs, to a smaller one 0.1 µs (DuckDB
+  // 1.5.6).
   return `case when ${isSmall(cell)} then cast(cast(${cell} as DECIMAL(18,6)) as ${type})
     else cast(${cell} as ${type}) end`
 }
 
-/** As `TypeSystem.isExactly`. */
+/** See `TypeSystem.isExactly`. */
 function isExactly(type: string, value: string): string {
   const cell = `cast(${value} as VARCHAR)`
   const canCast = `try_cast(${cell} as ${type}) is not null`
@@ -44,7 +46,7 @@ function isExactly(type: string, value: string): string {
       return `${isSmall(cell)} or (${decimalPlaces(cell)} <= 6 and ${canCast})`
     case fineDecimal:
       return `${decimalPlaces(cell)} <= 18 and ${canCast}`
-    // Our JSON is JSON; DuckDB rejects only half a pair of surrogates, which is written as an escape.
+    // Our JSON is valid; DuckDB rejects only a lone surrogate, which is written as an escape.
     case 'JSON':
       return `not contains(${cell}, '\\ud') or json_valid(${cell})`
     default:
@@ -54,7 +56,10 @@ function isExactly(type: string, value: string): string {
 
 const isSmall = (cell: string) => `regexp_full_match(${cell}, '-?[0-9]{1,12}([.][0-9]{1,6}0*)?')`
 
-/** Of a number that may have an exponent, without zeros at the end; an exponent that is too large makes it too many. */
+/**
+ * The decimal places of a number, which may have an exponent, without trailing zeros; too large an exponent
+ * yields too many places.
+ */
 const decimalPlaces = (cell: string) =>
   `(length(regexp_extract(${cell}, '[.]([0-9]*?)0*([eE]|$)', 1)) - case when regexp_matches(${cell}, '[eE]')
     then coalesce(try_cast(regexp_extract(${cell}, '[eE](.*)$', 1) as integer), -999999) else 0 end)`

@@ -2,7 +2,7 @@ import { isSystemError } from '../../storage/system-errors.ts'
 import { UnwritableError } from '../errors.ts'
 import { BusyWarehouseError, ChangedTableError, WarehouseRefusedError } from '../warehouse/errors.ts'
 
-/** What an error of DuckDB means to a publication; other errors are passed on. */
+/** Maps a DuckDB error to a publication error; returns other errors unchanged. */
 export function toDuckDbError(error: unknown, place: { path: string; readOnly?: boolean }): unknown {
   const { path, readOnly = false } = place
   const again = readOnly ? 'try again' : 'publish the run again'
@@ -32,7 +32,7 @@ export function toDuckDbError(error: unknown, place: { path: string; readOnly?: 
       { cause: error },
     )
   if (/^(Constraint|Conversion|Invalid Input|Out of Range) Error/.test(said))
-    // What DuckDB says of these shows a value.
+    // DuckDB's messages for these contain a value.
     return new ChangedTableError(
       `Rows can't be merged into ${path}: a rule or a type of its tables keeps one out (${said.split(':')[0]}). Nothing was written: change back what was changed.`,
     )
@@ -44,7 +44,7 @@ export function toDuckDbError(error: unknown, place: { path: string; readOnly?: 
   return error
 }
 
-/** What the system refused, as DuckDB words it. */
+/** The system error code in a DuckDB message. */
 function systemCode(said: string): string | undefined {
   if (!/^IO Error|Failed to commit|Could not write|FATAL Error/.test(said)) return undefined
   const [, code] = systemWords.find(([words]) => words.test(said)) ?? []

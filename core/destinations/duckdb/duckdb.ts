@@ -13,11 +13,11 @@ import { readRows, streamRows } from './read-rows.ts'
 import { readExactly } from './read-exactly.ts'
 import { createTurns } from '../../storage/keyed-mutex.ts'
 
-/** A database file in a folder: `warehouse.duckdb`, and `warehouse-test.duckdb` for test data. */
+/** Destination for a DuckDB database file: `warehouse.duckdb`, or `warehouse-test.duckdb` for test data. */
 export const createDuckDbDestination = (options: { folder: string }): Warehouse =>
   createWarehouse(createDuckDbEngine(options))
 
-/** DuckDB lets one process write, and to two instances in one process it would do harm. */
+/** DuckDB allows one writing process, and two instances in one process would corrupt the file. */
 const turns = createTurns()
 
 function createDuckDbEngine({ folder }: { folder: string }): WarehouseEngine {
@@ -26,7 +26,7 @@ function createDuckDbEngine({ folder }: { folder: string }): WarehouseEngine {
   return {
     name: 'duckdb',
     locate,
-    // It lies in the data folder, which may be moved, and so do the watermarks.
+    // No path: the file is in the data folder, which may be moved together with its watermarks.
     placeOf: ({ testMode }) => (testMode ? 'test' : 'live'),
     async transaction(scope, work) {
       const path = locate(scope)
@@ -54,10 +54,11 @@ async function transact<T>(options: {
   const { connection } = database
   const interrupt = () => connection.interrupt()
   try {
-    // The file is ours from here on: what lies beside it was left by a crash. Readers there may be several.
+    // The file is locked by us from here on, so temporaries beside it were left by a crash. Readers do not
+    // remove them: there may be several.
     if (!readOnly) await removeTemporaries(path)
     await database.spillTo(join(beside, 'spill'))
-    // A table has no order; without one DuckDB writes it on all threads and in less memory.
+    // Tables have no order; without preserving one, DuckDB writes on all threads and uses less memory.
     await connection.run('set preserve_insertion_order = false')
     signal?.addEventListener('abort', interrupt)
     const session = createSession(connection, beside)
@@ -66,7 +67,7 @@ async function transact<T>(options: {
     await session.commit()
     return result
   } catch (error) {
-    // Closing without a commit takes everything back.
+    // Closing without a commit rolls everything back.
     signal?.throwIfAborted()
     throw translate(error)
   } finally {
@@ -112,12 +113,12 @@ function createSession(
             `create or replace temporary table ${stagedName(staging.table.table.name)} as ${query}`,
           ),
       }),
-    // The file has one writer, and that is us. What is staged before is the session's own.
+    // We are the file's only writer, and staged tables are private to the session.
     async lock() {
       if (!begun) await connection.run('begin')
       begun = true
     },
-    // DuckDB reads the text of a view anew each time, and knows no rights.
+    // DuckDB reparses a view's text at each use and has no permissions.
     othersViews: () => Promise.resolve([]),
     grantsOn: () => Promise.resolve([]),
     async commit() {

@@ -4,24 +4,25 @@ import { literal } from '../warehouse/sql.ts'
 
 export interface OpenDuckDb {
   connection: DuckDBConnection
-  /** Makes the folder in which it keeps what does not fit in its memory. */
+  /** Creates the folder for data that does not fit in memory. */
   spillTo(folder: string): Promise<void>
   close(): void
 }
 
 /**
- * As many threads as the smallest machine we promise has cores, and nothing is fetched from anywhere. The memory is
- * what 100,000 customers need: with it 1,000,000 take little more of the process and no longer than with 512 MB, which
- * they would fill (docs/benchmarks.md); with 160 MB they take twice the time.
+ * Two threads, because the smallest supported machine has two cores; no extension is downloaded. The memory
+ * limit is what 100,000 customers need. At 192 MB, 1,000,000 customers take little more process memory and
+ * no longer than at 512 MB, which they would fill (docs/benchmarks.md); at 160 MB they take twice the time.
  */
 const settings = { memory_limit: '192MB', threads: '2', autoinstall_known_extensions: 'false' }
 
 /**
- * Opens a database file, or one in memory. It takes little memory, and needs a folder for what does not fit (`spillTo`):
- * one that is made when the file is ours, because until then what lies beside it may be another's.
+ * Opens a database file, or one in memory. Memory is limited, so large work needs a folder to spill to
+ * (`spillTo`). Create it only once the file is locked: until then, files beside it may be another process's.
  *
- * The files come from a cache, because DuckDB's lock is the process's: a second instance in it would get the file
- * too, and destroy it. Connections are closed with the instance for the same reason; one left open keeps the file.
+ * Instances come from a cache, because DuckDB's lock is per process: a second instance in the same process
+ * would also get the file, and destroy it. Closing the instance also closes its connections for the same
+ * reason; an open one would keep the file.
  */
 export async function openDuckDb(options: {
   path: string | undefined
@@ -36,7 +37,7 @@ export async function openDuckDb(options: {
   return {
     connection,
     async spillTo(folder) {
-      // It makes no parents, and would fail only when the first bytes have to go there.
+      // DuckDB does not create parent folders and would fail only at the first spilled bytes.
       await mkdir(folder, { recursive: true })
       await connection.run(`set temp_directory = ${literal(folder)}`)
     },

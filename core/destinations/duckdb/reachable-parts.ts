@@ -4,8 +4,9 @@ import type { PartFile } from '../destination.ts'
 import { PartsDamagedError } from '../errors.ts'
 
 /**
- * The parts as files that DuckDB can read: it takes whole files only, and characters such as `*` in a path for a
- * pattern. What does not suit gets a name, or a copy without what does not count, in a folder of the caller.
+ * The parts as files that DuckDB can read: it reads files to their end and treats characters such as `*` in
+ * a path as a pattern. Unsuitable files get another name, or a copy without the bytes that do not count, in
+ * the caller's folder.
  * @throws {PartsDamagedError}
  */
 export async function reachableParts(parts: readonly PartFile[], folder: string): Promise<string[]> {
@@ -33,7 +34,7 @@ async function place(path: string, given: { to: string; size: number; bytes: num
     await symlink(path, to)
     return to
   }
-  // The file system may share the blocks; a part with a rest is left only by a process that died.
+  // The file system may share the blocks; only a process that died leaves a part with trailing bytes.
   await copyFile(path, to)
   await truncate(to, bytes)
   return to

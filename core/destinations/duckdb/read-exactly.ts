@@ -9,29 +9,29 @@ import { reachableParts } from './reachable-parts.ts'
 import { readRows } from './read-rows.ts'
 
 /**
- * Longest rows that are tried, one after the other: DuckDB's own 2 MB, and more only where a row needs it. By itself
- * it would take buffers of 16 times as much.
+ * The maximum row sizes to try, in order, in bytes: DuckDB's own 2 MB first, more only if a row needs it. By
+ * default DuckDB would allocate buffers of 16 times that size.
  */
 const sizes = [
   { row: 2_000_000, buffer: 32_000_000, parallel: true, memory: undefined },
   { row: 32_000_000, buffer: 64_000_000, parallel: true, memory: '512MB' },
-  // On several threads it gives up on a row that is longer than a piece of its buffers.
+  // With several threads, DuckDB rejects rows longer than a piece of its buffers.
   { row: 128_000_000, buffer: 128_000_000, parallel: false, memory: '1GB' },
 ]
 
 /**
- * Hands the rows of parts, as a query with a table's columns, to a statement that takes them all. One pass over the
- * cells decides the types of the columns, so that the second converts each of them exactly.
- * @returns the types that were taken
+ * Passes the rows of parts, as a query with a table's columns, to a statement that consumes them. A first
+ * pass over the cells decides the column types, so that the second converts each cell exactly.
+ * @returns the types chosen
  * @throws {PartsDamagedError}
  */
 export async function readExactly(options: {
   connection: DuckDBConnection
   table: WarehouseTable
   parts: readonly PartFile[]
-  /** The types that the columns have in the warehouse. */
+  /** The current types of the columns in the warehouse. */
   has: ColumnTypes
-  /** For what DuckDB can't read in its place. */
+  /** For copies of parts that DuckDB cannot read in place. */
   folder: string
   take: (query: string) => Promise<unknown>
 }): Promise<ColumnTypes> {
@@ -45,7 +45,7 @@ export async function readExactly(options: {
       const query = leastTypesQuery({ typeSystem, columns, rows })
       const [found] = query === undefined ? [] : await readRows(connection, query)
       const least = leastTypes({ typeSystem, columns, found })
-      // A column that has become text takes every cell as it is written.
+      // A column that is already text takes every cell unchanged.
       const types = new Map(
         [...least].map(([name, type]) => [name, has.get(name) === 'VARCHAR' ? 'VARCHAR' : type]),
       )
@@ -63,11 +63,11 @@ const textOf = (error: unknown) => (error instanceof Error ? error.message : '')
 
 const isTooLong = (error: unknown) => /Maximum line size|Parallel CSV Reader/i.test(textOf(error))
 
-/** What is no row of CSV, or no cell of a kind that has one type only. */
+/** Whether the error means a malformed CSV row, or a malformed cell of a kind that has only one type. */
 const isMalformed = (error: unknown) =>
   isTooLong(error) || /CSV Error|^(Conversion|Invalid Input) Error/i.test(textOf(error))
 
-/** What DuckDB says shows the row, which is nobody's business but the owner's. */
+/** Replaces DuckDB's message, which quotes the row: its contents must not leak. */
 function toPartsError(error: unknown, { table }: WarehouseTable): unknown {
   if (!isMalformed(error)) return error
   const [said] = textOf(error).split(/[\n"']/)

@@ -1,7 +1,7 @@
 import type { Problem, View } from '../../runs/view/view.ts'
 import { manifestName, type Manifest } from './manifest.ts'
 
-/** One published export, for the page beside its manifest. */
+/** Builds the view of one published export, for the page beside its manifest. */
 export function toManifestView(manifest: Manifest): View {
   const { run, resource, testMode, workspace, destination } = manifest
   return {
@@ -96,7 +96,7 @@ function toFacts(manifest: Manifest): NonNullable<View['facts']> {
   return facts.filter(([, value]) => value !== '').map(([name, value]) => ({ name, value }))
 }
 
-/** The request, which the result may fall short of. */
+/** Describes the requested read; the result may be less. */
 function askedFor({ mode, capped }: Manifest): string {
   if (mode === 'byId') return 'documents by id'
   const asked = mode === 'full' ? 'the whole list' : 'what changed since the last proven export'

@@ -5,21 +5,21 @@ import { destinationNames } from '../names.ts'
 const count = z.int().min(0)
 const kinds = ['text', 'integer', 'decimal', 'boolean', 'date', 'timestamp', 'json'] as const satisfies Kind[]
 
-/** What a read says of itself. It is passed on as it is; what else a read has to say stays with it. */
+/** The facts a read reports about itself. Unknown facts are passed on unchanged. */
 const readFactsSchema = z.looseObject({
   verdict: z.enum(['proven', 'unproven']),
-  /** Why the read is not proven, a sentence each; none if it is. */
+  /** Why the read is not proven, one sentence each; empty if it is. */
   reasons: z.array(z.string()),
-  /** What the verdict is said of, a sentence each. */
+  /** What the verdict covers, one sentence each. */
   scope: z.array(z.string()),
-  /** The promise covers records created up to this moment; null where there is none. */
+  /** The guarantee covers records created up to this moment; null if there is none. */
   completeThrough: z.string().nullable(),
-  /** Whose clock said so. */
+  /** Whose clock `completeThrough` is based on. */
   clock: z.enum(['service', 'local']),
   ordering: z.string(),
   startedAt: z.iso.datetime({ offset: true }),
   finishedAt: z.iso.datetime({ offset: true }),
-  /** What the service said the list holds; hints only. */
+  /** The list's size as the service reported it; only a hint. */
   countBefore: count.nullable(),
   countAfter: count.nullable(),
   requests: count,
@@ -27,15 +27,15 @@ const readFactsSchema = z.looseObject({
   linksRepaired: count,
   records: count,
   duplicatesDropped: count,
-  /** Groups of records with one `created` that no window held, and that were swept. */
+  /** Groups of records with the same `created` that no window could hold and that were swept. */
   ties: z.array(z.looseObject({})),
-  /** How many values their columns could not hold, by place in the record. */
+  /** The number of values that did not fit their columns, by path in the record. */
   drift: z.record(z.string(), count),
 })
 export type ReadFacts = z.infer<typeof readFactsSchema>
 
 const fileSchema = z.object({
-  /** Relative to the manifest, and in its own folder. */
+  /** Relative to the manifest and in the same folder. */
   path: z.string().regex(/^[^/\\]+$/, 'is no plain file name'),
   rows: count,
   bytes: count,
@@ -55,13 +55,13 @@ export type PartsSum = z.infer<typeof partsSchema>
 
 /** Records that the service no longer has. */
 const deletesSchema = z.object({
-  /** How many were marked, by this publication. */
+  /** How many this publication marked. */
   marked: count,
-  /** How many should have been and were not, because they are more than are allowed at once, or in doubt. */
+  /** How many were not marked, because they exceed the limit or are in doubt. */
   heldBack: count,
-  /** Why they may be there all the same, where that is what holds them back. */
+  /** Why the records may still exist, if that is why they are held back. */
   doubt: z.string().exactOptional(),
-  /** The first ids of either, in order. */
+  /** The first ids of both, in order. */
   first: z.array(z.string()),
 })
 export type Deletes = z.infer<typeof deletesSchema>
@@ -73,11 +73,11 @@ const tableSchema = z.object({
   key: z.array(z.string()),
   columns: z.array(columnSchema),
   rows: count,
-  /** Empty where the destination keeps no files (a warehouse). */
+  /** Empty if the destination keeps no files (a warehouse). */
   files: z.array(fileSchema),
-  /** The CSV rows it was made from, where no file is their copy: tells other contents under one name apart. */
+  /** The source CSV rows, if no file is a copy of them: detects other contents under the same name. */
   parts: partsSchema.exactOptional(),
-  /** Rows that were left as they are, because the warehouse has newer ones of the same records. */
+  /** Rows left unchanged, because the warehouse has newer versions of the same records. */
   kept: count.exactOptional(),
 })
 export type PublishedTable = z.infer<typeof tableSchema>
@@ -87,7 +87,10 @@ const dialectSchema = z.object({
   delimiter: z.enum([',', ';']),
   decimal: z.enum(['.', ',']),
   bom: z.boolean(),
-  /** Whether cells that a spreadsheet would run as a formula begin with a `'` that is not part of them. */
+  /**
+   * Whether cells that a spreadsheet would run as a formula are prefixed with a `'` that is not part of the
+   * value.
+   */
   formulaGuard: z.boolean(),
   encoding: z.literal('utf-8'),
   lineEnd: z.literal('\n'),
@@ -96,8 +99,8 @@ const dialectSchema = z.object({
 export type Dialect = z.infer<typeof dialectSchema>
 
 /**
- * The account of one published export: what was asked for, what the read says of itself, and every file with its
- * sum. It holds no secret and no record's data. What is not in it was not published.
+ * The manifest of one published export: what was requested, the facts of the read, and every file with its
+ * checksum. It holds no secret and no record data. A file that is not listed was not published.
  */
 export const manifestSchema = z.looseObject({
   version: z.literal(1),
@@ -108,28 +111,31 @@ export const manifestSchema = z.looseObject({
   testMode: z.boolean(),
   mode: z.enum(['full', 'incremental', 'byId']),
   filters: z.record(z.string(), z.string()),
-  /** Whether the read was told to end before the list did. */
+  /** Whether a limit ended the read before the list did. */
   capped: z.boolean(),
   excluded: z.array(z.string()),
   hashed: z.array(z.string()),
-  /** What tells the key of its hashes from another, without telling the key. */
+  /** Identifies the hash key without revealing it. */
   hashedWith: z.string().exactOptional(),
   ...readFactsSchema.shape,
   rejected: z.object({ rows: count, files: z.array(fileSchema) }),
-  /** Only of documents by id: those that do not exist, the first of them by name. */
+  /** Only for documents by id: the ids that do not exist, the first of them by name. */
   missing: z.object({ rows: count, first: z.array(z.string()), files: z.array(fileSchema) }).exactOptional(),
   tables: z.array(tableSchema),
   dialect: dialectSchema.exactOptional(),
-  /** Only in a warehouse: records that it did not have, and records with a later `updated` than it had. */
+  /**
+   * Warehouses only: records that were not there before, and records with a later `updated` than the stored
+   * one.
+   */
   changes: z.object({ new: count, changed: count }).exactOptional(),
   /**
-   * Only in a warehouse: after a proven read of the whole list, or where a later one, published already, lacks records
-   * that this publication brings.
+   * Warehouses only: after a proven read of the whole list, or if a later one, already published, lacks
+   * records that this publication brings.
    */
   deletes: deletesSchema.exactOptional(),
-  /** What a person should look at, a sentence each, though the read is what its verdict says. */
+  /** What a person should check despite the verdict, one sentence each. */
   warnings: z.array(z.string()).exactOptional(),
-  /** The page that shows all of this, where the destination keeps files. */
+  /** The page that shows the manifest, if the destination keeps files. */
   report: fileSchema.omit({ rows: true }).exactOptional(),
   publishedAt: z.iso.datetime(),
   versions: z.record(z.string(), z.string()),
@@ -137,8 +143,8 @@ export const manifestSchema = z.looseObject({
 export type Manifest = z.infer<typeof manifestSchema>
 
 /**
- * Whether a published export is of the read that is to be published. Another read may have found the same rows and
- * proven less: the first one's verdict is not its own.
+ * Whether a published export came from the read being published. Another read may find the same rows but
+ * prove less, so it must not take over the first one's verdict.
  */
 export const isSameRead = ({ facts }: { facts: ReadFacts }, { startedAt }: Manifest): boolean =>
   Date.parse(startedAt) === Date.parse(facts.startedAt)

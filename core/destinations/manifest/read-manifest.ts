@@ -2,14 +2,14 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { manifestName, manifestSchema, type Manifest } from './manifest.ts'
 
-/** A folder that has a manifest which can't be read as one. */
+/** The folder has a manifest that cannot be parsed. */
 export class MalformedManifestError extends Error {
   override readonly name = 'MalformedManifestError'
   readonly retryable = false
 }
 
 /**
- * The manifest of an export's folder; undefined where there is none.
+ * Reads the manifest of an export's folder; undefined if there is none.
  * @throws {MalformedManifestError}
  */
 export async function readManifest(folder: string): Promise<Manifest | undefined> {

@@ -6,7 +6,7 @@ type Arrived = Pick<
   'tables' | 'rejected' | 'missing' | 'dialect' | 'changes' | 'deletes' | 'warnings'
 >
 
-/** The account of a publication, from what it was asked to publish and what arrived. */
+/** Builds the manifest from the publication and from what arrived. */
 export function toManifest(options: {
   publication: Publication
   destination: Destination['name']
@@ -31,10 +31,10 @@ export function toManifest(options: {
   }
   return {
     ...asked,
-    // What the read says stands behind what was asked, and never in place of it.
+    // The facts of the read come after the request and never override it.
     ...publication.facts,
     ...asked,
-    // Whatever was kept of an older read: only a proof promises anything.
+    // Only a proven read guarantees anything, whatever facts it kept of an older read.
     ...(publication.facts.verdict !== 'proven' && { completeThrough: null }),
     ...arrived,
     publishedAt: new Date().toISOString(),

@@ -6,8 +6,8 @@ import { isSameParts, sumParts } from '../parts/sum-parts.ts'
 import { stageParquet } from './stage-parquet.ts'
 
 /**
- * Parquet files, in a root of their own beside the CSV files: a run may be published as both, and `latest` must not
- * lead to the one today and to the other tomorrow.
+ * Destination for Parquet files, in a root of their own beside the CSV files: a run may be published as
+ * both, and `latest` must not alternate between them.
  */
 export function createParquetDestination(): Destination {
   const files = createFolderDestination({

@@ -18,9 +18,9 @@ import { literal } from '../warehouse/sql.ts'
 interface Stage {
   publication: Publication
   connection: DuckDBConnection
-  /** Where the files go. */
+  /** The folder for the files. */
   folder: string
-  /** For what lies around meanwhile. */
+  /** The folder for temporary files. */
   beside: string
 }
 
@@ -29,7 +29,7 @@ export async function stageParquet(publication: Publication, folder: string): Pr
   const { signal } = publication
   checkTables(publication)
   const sums = await sumParts(publication)
-  // Inside, so that it goes with the folder if this process dies.
+  // Inside the folder, so that it is removed with it if this process dies.
   const beside = join(folder, '.beside')
   const database = await openDuckDb({ path: undefined })
   const { connection } = database
@@ -61,7 +61,10 @@ export async function stageParquet(publication: Publication, folder: string): Pr
   }
 }
 
-/** Of a group of rows each thread holds all columns until it is full; DuckDB's own 122,880 do not fit in its memory. */
+/**
+ * Rows per row group. Each thread holds all columns of a group until it is full; DuckDB's default of 122,880
+ * does not fit in its memory limit.
+ */
 const rowsInMemory = 30_000
 
 async function stageTable(stage: Stage, table: WarehouseTable): Promise<PublishedFile> {

@@ -2,7 +2,7 @@ import type { PartFile, Publication } from '../destination.ts'
 import { PartsDamagedError, RowsMissingError } from '../errors.ts'
 
 /**
- * Whether each part is of a table that is published.
+ * Checks that each part belongs to a published table.
  * @throws {PartsDamagedError}
  */
 export function checkTables({ tables, parts }: Publication): void {
@@ -12,7 +12,7 @@ export function checkTables({ tables, parts }: Publication): void {
 }
 
 /**
- * Whether as many rows arrived as the parts hold.
+ * Checks that as many rows arrived as the parts hold.
  * @throws {RowsMissingError}
  */
 export function checkRows(

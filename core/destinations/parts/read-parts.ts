@@ -2,12 +2,15 @@ import { createReadStream } from 'node:fs'
 import { PartsDamagedError } from '../errors.ts'
 import type { PartFile } from '../destination.ts'
 
-/** Large enough that the calls cost nothing beside the bytes, small enough that a worker stays responsive. */
+/**
+ * Large enough that the calls cost nothing compared with the bytes, small enough that the worker stays
+ * responsive.
+ */
 const chunkBytes = 1 << 20
 
 /**
- * The bytes of part files that count, one file after the other.
- * @throws {PartsDamagedError} where a file is gone or ends early
+ * Reads the bytes of part files that count, one file after the other.
+ * @throws {PartsDamagedError} a file is missing or ends early
  */
 export async function* readParts(parts: readonly PartFile[], signal?: AbortSignal): AsyncGenerator<Buffer> {
   for (const part of parts) {

@@ -4,8 +4,9 @@ import type { PartsSum } from '../manifest/manifest.ts'
 import { readParts } from './read-parts.ts'
 
 /**
- * A sum of each table's rows as they lie in the parts, the same however the rows are cut into files. It tells a
- * mistake from a repetition; it is no seal, so CRC-32 will do (SHA-256 takes ten times as long).
+ * Computes a checksum of each table's rows, independent of how the rows are split into parts. It tells a
+ * mistake from a repetition and is no protection against tampering, so CRC-32 suffices (SHA-256 takes ten
+ * times as long).
  * @throws {PartsDamagedError}
  */
 export async function sumParts({
@@ -27,7 +28,7 @@ export async function sumParts({
   return sums
 }
 
-/** Whether a published export was made of the same rows. */
+/** Whether a published export was made from the same rows. */
 export const isSameParts = (
   sums: ReadonlyMap<string, PartsSum>,
   published: readonly { name: string; parts?: PartsSum }[],

@@ -1,7 +1,7 @@
 import type { ClientConfig } from 'pg'
 import { WarehouseRefusedError } from '../warehouse/errors.ts'
 
-/** Where a PostgreSQL server is and how to log in. The password is in `config` and nowhere else. */
+/** The address and login of a PostgreSQL server. The password is in `config` only. */
 export interface Address {
   config: ClientConfig
   /** `host:port/database`, for people. */
@@ -18,8 +18,8 @@ function isDecodable({ username, password, pathname }: URL): boolean {
 }
 
 /**
- * Takes apart `postgres://user:password@host:port/database?sslmode=...`.
- * @throws {WarehouseRefusedError} that does not show the address: a password may be anywhere in it
+ * Parses `postgres://user:password@host:port/database?sslmode=...`.
+ * @throws {WarehouseRefusedError} without the address: a password may be anywhere in it
  */
 export function parseAddress(url: string): Address {
   const parsed = URL.parse(url)

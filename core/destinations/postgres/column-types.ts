@@ -1,7 +1,7 @@
 import type { TypeSystem } from '../warehouse/column-types.ts'
 import { quote } from '../warehouse/sql.ts'
 
-/** PostgreSQL's numeric and jsonb keep every digit of a number; `json` keeps the text as it came. */
+/** PostgreSQL's numeric and jsonb keep every digit of a number; `json` keeps the original text. */
 export const postgresTypes: TypeSystem = {
   types: {
     text: ['text'],
@@ -18,24 +18,27 @@ export const postgresTypes: TypeSystem = {
       ? `${cell} between -9223372036854775808 and 9223372036854775807`
       : isJsonb(`${cell}::text`),
   hasKeys: true,
-  // Ids are compared byte by byte: quicker, and the same after an upgrade of the system's locales.
+  // Compares ids byte by byte: faster, and unaffected by upgrades of the system's locales.
   keyType: (type) => (type === 'text' ? 'text collate "C"' : type),
   stagedValue: ({ cell }, type) => `s.${quote(cell)}::${type}`,
   microseconds: (instant) => `(extract(epoch from ${instant}) * 1000000)::bigint`,
-  // In one statement, because each one rewrites the table.
+  // One statement, because each would rewrite the table.
   retype: (table, types) => [
     `alter table ${table} ${[...types].map(([name, type]) => `alter column ${quote(name)} type ${type}`).join(', ')}`,
   ],
 }
 
-/** Of digits in a row, and of bytes, jsonb keeps this many; a numeric has at most 16,383 decimal places. */
+/**
+ * The most consecutive digits, and bytes, that jsonb is trusted with; a numeric has at most 16,383 decimal
+ * places.
+ */
 const mostDigits = 6_000
 const mostBytes = 100_000_000
 
 /**
- * Whether jsonb takes a text of ours that is valid JSON. It rejects `\\u0000` and half pairs of surrogates, numbers out
- * of the range of numeric, and very long texts. Numbers are looked for outside of strings, and only in the few texts
- * in which there may be such a thing at all.
+ * SQL that tests whether jsonb takes a valid JSON text of ours. It rejects `\\u0000`, lone surrogates,
+ * numbers out of numeric's range, and very long texts. Numbers are searched outside strings, and only in the
+ * few texts that could contain such a number.
  */
 function isJsonb(text: string): string {
   const bare = `regexp_replace(${text}, '"([^"\\\\]|\\\\.)*"', '', 'g')`
@@ -47,8 +50,8 @@ function isJsonb(text: string): string {
 }
 
 /**
- * The type of a staged cell, from which its value is converted: a timestamp's own text is kept, and which type holds
- * every number and document exactly is known once all are staged.
+ * The type of a staged cell, from which its value is converted later: a timestamp keeps its own text, and
+ * the type that holds every number and document exactly is known only after staging.
  */
 export const stagedType = (kind: keyof TypeSystem['types']): string =>
   kind === 'timestamp' ? 'text' : postgresTypes.types[kind].at(-1)!

@@ -8,7 +8,9 @@ import {
   WarehouseRefusedError,
 } from '../warehouse/errors.ts'
 
-/** What an error of PostgreSQL, or of the way to it, means to a publication; other errors are passed on. */
+/**
+ * Maps an error of PostgreSQL, or of the connection, to a publication error; returns other errors unchanged.
+ */
 export function toPostgresError(error: unknown, place: { where: string; readOnly?: boolean }): unknown {
   const { where, readOnly = false } = place
   const ended = readOnly
@@ -23,18 +25,18 @@ export function toPostgresError(error: unknown, place: { where: string; readOnly
   return error
 }
 
-/** The driver has no class and no code for these. */
+/** The driver gives these errors no class and no code. */
 const isLostConnection = (error: unknown): error is Error =>
   error instanceof Error &&
   /^(Connection terminated|timeout expired|Client (has encountered|was closed)|The server does not support SSL)/.test(
     error.message,
   )
 
-/** What the server's system refused: a code of PostgreSQL's own only for a full disk. */
+/** What the server's operating system rejected: PostgreSQL has a code of its own only for a full disk. */
 const systemCode = ({ code, message }: DatabaseError) =>
   code === '53100' ? 'ENOSPC' : message.endsWith('File too large') ? 'EFBIG' : 'EIO'
 
-/** The class of a code (its first two characters) says what sort of trouble it is: PostgreSQL, appendix A. */
+/** Maps a code by its class, the first two characters (PostgreSQL, appendix A). */
 function toRefusal(
   error: DatabaseError,
   words: { where: string; nothing: string; again: string; readOnly: boolean },
@@ -62,7 +64,7 @@ function toRefusal(
     case '23':
     case '2B':
     case 'P0':
-      // What PostgreSQL, or a trigger, says of these shows a row.
+      // The messages of PostgreSQL, or of a trigger, for these contain a row.
       return new ChangedTableError(
         `A rule that someone put on a table of ${where} keeps rows out` +
           ` (${[error.table, error.constraint, error.column].filter(Boolean).join(', ') || `code ${code}`}). ${nothing}: remove it.`,

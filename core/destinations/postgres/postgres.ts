@@ -9,9 +9,9 @@ import { stageCopy } from './stage-copy.ts'
 import { postgresTypes } from './column-types.ts'
 
 /**
- * A schema of a PostgreSQL database (14 or newer, UTF-8): `billing`, and `billing_test` for test data, unless a
- * publication names another.
- * @throws {WarehouseRefusedError} where the address is none
+ * Destination for a schema of a PostgreSQL database (14 or newer, UTF-8): `billing`, or `billing_test` for
+ * test data, unless a publication names another.
+ * @throws {WarehouseRefusedError} the address is invalid
  */
 export function createPostgresDestination(options: { url: string }): Warehouse {
   return createWarehouse(createPostgresEngine(parseAddress(options.url)))
@@ -35,7 +35,7 @@ function createPostgresEngine(address: Address): WarehouseEngine {
 
 const schemaOf = ({ schema, testMode }: Scope) => schema ?? (testMode ? 'billing_test' : 'billing')
 
-/** So long one waits for another's publication or a reader's lock before it says so. */
+/** How long a publication waits for another publication or a reader's lock before it fails. */
 const lockTimeout = '60s'
 
 async function transact<T>(options: {
@@ -46,9 +46,9 @@ async function transact<T>(options: {
   const { address, scope, work } = options
   const { signal } = scope
   const client = new Client(address.config)
-  // An error outside a query (the server went away) also fails the next query, which is where it is told.
+  // An error outside a query (the server went away) also fails the next query, which reports it.
   client.on('error', () => {})
-  // Whatever the server is busy with, it takes everything back when the connection is gone.
+  // The server rolls back when the connection is gone, whatever it is busy with.
   const leave = () => void client.end().catch(() => {})
   try {
     await client.connect()
@@ -70,7 +70,7 @@ async function transact<T>(options: {
 
 async function begin(client: Client, of: { address: Address; readOnly: boolean }): Promise<void> {
   const { address, readOnly } = of
-  // Who compares looks at one state, however long that takes.
+  // A comparison needs one consistent snapshot, however long it takes.
   await client.query(`begin isolation level ${readOnly ? 'repeatable read read only' : 'read committed'}`)
   const { rows } = await client.query<{ encoding: string }>(
     `select current_setting('server_encoding') as encoding`,
@@ -80,7 +80,7 @@ async function begin(client: Client, of: { address: Address; readOnly: boolean }
       `The database ${address.name} has the encoding ${rows[0]?.encoding}, which can't hold every text. Nothing was` +
         ' written: make a database with the encoding UTF8.',
     )
-  // What a server or a role may have set otherwise. Staged rows and joins get some memory of their own.
+  // Overrides what a server or role may have configured, and gives staged rows and joins some memory.
   await client.query(`set local search_path = pg_catalog; set local lock_timeout = '${lockTimeout}';
     set local temp_buffers = '32MB'; set local work_mem = '64MB'; set local jit = off;
     set local timezone = 'UTC'; set local datestyle = 'ISO'; set local standard_conforming_strings = on;
@@ -127,7 +127,7 @@ function createSession(client: Client, scope: Scope): WarehouseSession {
       await client.query(
         `select pg_advisory_xact_lock(hashtextextended(${literal(`billing-connector ${schema}`)}, 0))`,
       )
-      // With `if not exists` PostgreSQL asks for the right to create it even where it is there.
+      // `if not exists` requires the right to create the schema even if it exists.
       const [found] = await all(`select 1 from pg_namespace where nspname = ${literal(schema)}`)
       if (found === undefined) await client.query(`create schema ${quote(schema)}`)
     },

@@ -12,8 +12,9 @@ import type { ResultRow } from '../warehouse/session.ts'
 import { postgresTypes as typeSystem, stagedType } from './column-types.ts'
 
 /**
- * Copies parts into a table of the session as they are: PostgreSQL reads our CSV, NULL apart from the empty text.
- * @returns the least types that hold every cell exactly
+ * Copies parts into a session table unchanged: PostgreSQL reads our CSV and keeps NULL apart from empty
+ * text.
+ * @returns the narrowest types that hold every cell exactly
  * @throws {PartsDamagedError}
  */
 export async function stageCopy(options: {
@@ -34,7 +35,7 @@ export async function stageCopy(options: {
   try {
     await pipeline(Readable.from(readParts(parts, signal), { objectMode: false }), copy)
   } catch (error) {
-    // What PostgreSQL says shows the row, which is nobody's business but the owner's.
+    // Replaces PostgreSQL's message, which quotes the row: its contents must not leak.
     if (error instanceof DatabaseError && error.code?.startsWith('22'))
       throw new PartsDamagedError(
         `The parts of ${name} are no rows of that table (code ${error.code}). Run the export again.`,

@@ -1,6 +1,6 @@
 import type { Manifest } from '../manifest/manifest.ts'
 
-/** What a read says of itself that tells whether a record it does not hold is gone. */
+/** The facts of a read that decide whether a record missing from it is gone. */
 export type WholeRead = Pick<Manifest, 'verdict' | 'mode' | 'filters' | 'capped' | 'clock'> & {
   rejected: { rows: number }
   hiddenFound?: unknown
@@ -11,11 +11,11 @@ export type WholeRead = Pick<Manifest, 'verdict' | 'mode' | 'filters' | 'capped'
 export const isOfAll = ({ verdict, mode, filters, capped }: WholeRead): boolean =>
   verdict === 'proven' && mode === 'full' && Object.keys(filters).length === 0 && !capped
 
-/** Why a read says nothing of a record that is there under another form of its id. */
+/** Why a read proves nothing about a record stored under another form of its id. */
 export const doubtOfIds =
   'their ids were written otherwise (hashed, as they are, or hashed with another key) than those of this export'
 
-/** Why a record that a proven read of the whole list does not hold may be there all the same, in half a sentence. */
+/** Why a record missing from a proven read of the whole list may still exist, as half a sentence. */
 export function doubtOf({ rejected, hiddenFound, statusCheck, clock }: WholeRead): string | undefined {
   if (rejected.rows > 0)
     return `${rejected.rows} of what came had no id that can be kept (see _rejected), and any of them may be one of these`
@@ -27,7 +27,8 @@ export function doubtOf({ rejected, hiddenFound, statusCheck, clock }: WholeRead
     return 'the list does not honour ordering=-updated, so a record that went to a hidden status during the read looks as if it were gone'
   if (statusCheck === 'unseen')
     return 'more records changed during the read than one page of a status shows, so one that went to a hidden status may have been missed'
-  // Set right after the read, it would have a record that came since look as if it had been there before.
+  // A local clock set back after the read would make a record created since look as if it had been there
+  // before.
   if (clock === 'local')
     return "the service told no time, so which records the read should have seen rests on this machine's clock"
   return undefined

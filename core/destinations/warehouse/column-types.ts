@@ -4,24 +4,24 @@ import { quote } from './sql.ts'
 /** A type for each column, by name. */
 export type ColumnTypes = ReadonlyMap<string, string>
 
-/** How the types of a warehouse differ from those of another. */
+/** What differs between the type systems of warehouses. */
 export interface TypeSystem {
   /**
-   * The types that a kind of column may have, the preferred one first, each able to hold what the one before it
-   * can. No value is ever rounded or cut: a column has the first type that holds every value exactly.
+   * The types each kind of column may have, preferred type first; each can hold every value of the one
+   * before it. No value is ever rounded or cut: a column gets the first type that holds every value exactly.
    */
   readonly types: Readonly<Record<ColumnKind, readonly [string, ...string[]]>>
-  /** Whether a staged cell, or a value of a table, that is not null is exactly of a type of its kind. */
+  /** SQL that tests whether a staged cell or a table's value, not null, is exactly of a type of its kind. */
   isExactly(type: string, cell: string): string
   /** Whether tables have primary keys and indexes. */
   readonly hasKeys: boolean
-  /** The type that a column of a key is declared with, in `create table`. */
+  /** The type to declare a key column with in `create table`. */
   keyType(type: string): string
-  /** The value of a column of a staged row `s`, as a type that holds it. */
+  /** SQL for a column's value in a staged row `s`, as a type that holds it. */
   stagedValue(column: WarehouseColumn, type: string): string
-  /** An instant as microseconds since 1970. */
+  /** SQL for an instant as microseconds since 1970. */
   microseconds(instant: string): string
-  /** Statements that change the types of columns, by name. */
+  /** Statements that change column types, by name. */
   retype(table: string, types: ColumnTypes): string[]
 }
 
@@ -35,8 +35,8 @@ const doubtful = <C extends TypedColumn>({ types }: TypeSystem, columns: readonl
   columns.filter(({ kind }) => types[kind].length > 1)
 
 /**
- * A query of one row over all given rows: for each doubtful column, the place among the types of its kind of the first
- * one that holds every value exactly. Undefined where no column is doubtful.
+ * A query with one result row over all given rows: for each doubtful column, the index of the first type of
+ * its kind that holds every value exactly. Undefined if no column is doubtful.
  */
 export function leastTypesQuery(options: {
   typeSystem: TypeSystem
@@ -53,7 +53,10 @@ export function leastTypesQuery(options: {
   return places.length === 0 ? undefined : `select ${places.join(', ')} from ${rows}`
 }
 
-/** The least types that the row of `leastTypesQuery` allows; the first of its kind for any other column. */
+/**
+ * The narrowest types that the result of `leastTypesQuery` allows; other columns get the first type of their
+ * kind.
+ */
 export function leastTypes(options: {
   typeSystem: TypeSystem
   columns: readonly TypedColumn[]

@@ -14,22 +14,22 @@ export interface Comparison {
   table: PublishedTable
   /** The export's folder. */
   folder: string
-  /** One set for all tables: the keys of this run's rows by table, and the records that another run wrote last. */
+  /** One set for all tables: this run's row keys by table, and the records last written by another run. */
   keys: DiskSet
 }
 
 export interface Compared {
   name: string
-  /** Rows that are there as this run wrote them. */
+  /** Rows present as this run wrote them. */
   compared: number
-  /** Rows that another run wrote. */
+  /** Rows last written by another run. */
   newer: number
   problems: string[]
 }
 
 const others = '(others)'
 
-/** Compares a table of a warehouse with the file of an export. The main table comes before its children. */
+/** Compares a warehouse table with the file of an export. Compare the main table before its children. */
 export async function compareTable(comparison: Comparison): Promise<Compared> {
   const { name } = comparison.table
   const { sums, written, newer } = await readWarehouse(comparison)
@@ -49,7 +49,7 @@ export async function compareTable(comparison: Comparison): Promise<Compared> {
 
 const count = (rows: number) => (rows === 1 ? '1 row' : `${rows} rows`)
 
-/** The sums of the rows that this run has written, and whose the others are. */
+/** Sums the rows this run wrote, and notes which rows belong to other runs. */
 async function readWarehouse({ session, manifest, table, keys }: Comparison) {
   const sums = createColumnSums(table)
   let written = 0
@@ -70,7 +70,7 @@ async function readWarehouse({ session, manifest, table, keys }: Comparison) {
   return { sums, written, newer }
 }
 
-/** The sums of the file's rows that are in the warehouse as this run's, and those that are not there at all. */
+/** Sums the file's rows that this run wrote to the warehouse, and counts those missing from it. */
 async function readFile({ table, folder, keys }: Comparison) {
   const sums = createColumnSums(table)
   const places = new Map(table.columns.map(({ name }, at) => [name, at]))
@@ -85,7 +85,7 @@ async function readFile({ table, folder, keys }: Comparison) {
       if (keys.has(table.name, key)) {
         compared++
         sums.addCells(key, cells)
-        // A child of a record that another run has written since was replaced with it.
+        // A child of a record that another run has written since was replaced along with it.
       } else if (!keys.has(others, cellOf(table.key[0]!) ?? '')) {
         missing++
         if (examples.length < 3) examples.push(key)

@@ -7,14 +7,17 @@ import type { TypeSystem } from './column-types.ts'
 import type { ResultRow } from './session.ts'
 import { quote } from './sql.ts'
 
-/** The name under which a query gives a timestamp's instant beside its text. */
+/** The query column for a timestamp's instant, beside its text. */
 const instantOf = (name: string) => `${name} (instant)`
 
 /** The names of a table's own columns in a warehouse. */
 export const columnsOf = ({ columns }: PublishedTable): string[] =>
   columns.flatMap((column) => [...new Set([column.name, textColumnOf(column)])])
 
-/** A table's own columns as texts (`textIn`), under their own names, and the instants of its timestamps. */
+/**
+ * SQL for a table's own columns as text (read with `textIn`), under their own names, plus the instants of
+ * its timestamps.
+ */
 export const toComparable = ({ columns }: PublishedTable, typeSystem: TypeSystem): string =>
   columns
     .flatMap((column) => {
@@ -25,17 +28,20 @@ export const toComparable = ({ columns }: PublishedTable, typeSystem: TypeSystem
     })
     .join(', ')
 
-/** A column's text in such a row. It stood behind a `=`: DuckDB's driver takes a byte order mark off the beginning. */
+/**
+ * The text of a column in such a row. It is prefixed with `=`, because DuckDB's driver strips a leading byte
+ * order mark.
+ */
 export const textIn = (row: ResultRow, name: string): string | null => row[name]?.slice(1) ?? null
 
-/** Sums stay below it, so that they stay exact. */
+/** Upper bound of the sums, so that they stay exact. */
 const bound = 2 ** 48
 
-/** Sums of a table's columns, whatever the order of the rows; what differs in a column makes its sum differ. */
+/** Order-independent sums of a table's columns; a difference in a column changes its sum. */
 export interface ColumnSums {
-  /** A row of a file. */
+  /** Adds a row of a file. */
   addCells(key: string, cells: readonly (string | null)[]): void
-  /** A row of the warehouse, as `toComparable` gives it. */
+  /** Adds a row of the warehouse, as selected by `toComparable`. */
   addRow(key: string, row: ResultRow): void
   /** The columns whose sums differ from another's. */
   differences(other: ColumnSums): string[]
@@ -71,13 +77,16 @@ export function createColumnSums({ columns }: PublishedTable): ColumnSums {
   }
 }
 
-/** A cell as it is compared: warehouses write numbers and JSON in notations of their own. */
+/** Normalizes a cell for comparison: warehouses write numbers and JSON in their own notations. */
 function toEqual(kind: Kind, cell: string): string {
   if (kind === 'integer' || kind === 'decimal') return toPlainNumber(cell)
   return kind === 'json' ? toPlainJson(cell) : cell
 }
 
-/** Digits behind the microseconds are kept in the text only, and each warehouse rounds them in its own way. */
+/**
+ * Whether a timestamp has digits beyond microseconds: only the text keeps them, and each warehouse rounds
+ * them differently.
+ */
 const hasFinerDigits = (timestamp: string) => /\.\d{7}/.test(timestamp)
 
 function toMicroseconds(timestamp: string): string {

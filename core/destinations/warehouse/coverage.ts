@@ -7,7 +7,10 @@ import { exportsTable } from './warehouse-owner.ts'
 
 type View = Pick<Publication, 'resource' | 'filters' | 'excluded' | 'hashed'>
 
-/** As `Destination.coveredThrough`. Looks at the exports since the last whole one, however many there were before. */
+/**
+ * Implements `Destination.coveredThrough`. Checks the exports since the last whole one, however many came
+ * before.
+ */
 export async function findCoverage(session: WarehouseSession, view: View): Promise<number | undefined> {
   if (!(await session.describe()).has(exportsTable)) return undefined
   const exports = `${quote(session.schema)}.${quote(exportsTable)}`
@@ -25,7 +28,7 @@ export async function findCoverage(session: WarehouseSession, view: View): Promi
 function toCoverage(manifests: readonly Manifest[], view: View): number | undefined {
   let covered: number | undefined
   for (const manifest of manifests) {
-    // It left cells empty, or wrote them otherwise.
+    // That export left columns empty or wrote them differently.
     if (!hasSameColumns(manifest, view)) return undefined
     if (manifest.verdict !== 'proven' || manifest.capped || manifest.completeThrough === null) continue
     if (!isDeepStrictEqual(manifest.filters, { ...view.filters })) continue

@@ -7,11 +7,11 @@ import type { WarehouseSession } from './session.ts'
 import { instant, literal, quote } from './sql.ts'
 import { writersOf, writtenIdsOf, wroteSameIds } from './written-ids.ts'
 
-/** A tenth of what is there may go at once without anyone saying so, and as many as this where that is less. */
+/** A tenth of the records, or this many if that is more, may be deleted without an explicit limit. */
 const alwaysAllowed = 10
 const namedIds = 10
 
-/** The reads that tell what is gone, and the records that they tell of: tables of the session. */
+/** Session tables: the reads that prove deletes, and the records they concern. */
 const proofs = '_proofs'
 const absent = '_absent'
 
@@ -24,13 +24,13 @@ interface Marking {
 
 /** The records that the service no longer has, and what a publication does about them. */
 export interface FoundDeletes {
-  /** For the manifest; undefined where the publication has nothing to say of deletes. */
+  /** For the manifest; undefined if the publication proves nothing about deletes. */
   deletes: Deletes | undefined
-  /** What was held back, a sentence each. */
+  /** What was held back, one sentence each. */
   warnings: string[]
-  /** More than may be marked at once, and so not marked. */
+  /** How many exceed the limit and are therefore not marked. */
   aboveCap: number
-  /** Whether this read tells of later publications' records, too, what is gone. */
+  /** Whether this read also proves deletes among records of later publications. */
   isProof: boolean
 }
 
@@ -43,9 +43,10 @@ const readOf = ({ facts, mode, filters, capped, rejected = [] }: Publication): W
 })
 
 /**
- * Finds the live records that a proven read of the whole list should have seen and did not, after the last read that
- * saw them: this read, or another that is published already and began later. All of them count against the cap. Above
- * it none is marked; where only a doubt is left, neither, and `--max-deletes` does not release those.
+ * Finds live records that a proven read of the whole list should have seen and did not, after the last read
+ * that saw them. The proof is this read, or another that is already published and began later. All of them
+ * count against the limit. If it is exceeded, none is marked; records in doubt are not marked either, and
+ * `--max-deletes` does not release those.
  */
 export async function findDeletes(marking: Marking): Promise<FoundDeletes> {
   const { session, publication, plans } = marking
@@ -59,7 +60,7 @@ export async function findDeletes(marking: Marking): Promise<FoundDeletes> {
   const inDoubt = Number(counted?.['absent']) - gone
   const aboveCap = gone <= (await allowedDeletes(marking, inDoubt)) ? 0 : gone
   const isProof = isWhole && ofRead === undefined && aboveCap === 0
-  // With a doubt it must not count as a proof later on, for records of an older read that is merged late.
+  // A read with a doubt must not serve as proof later, for records of an older read that is merged late.
   if (gone + inDoubt === 0)
     return { deletes: isProof ? noDeletes : undefined, warnings: [], aboveCap, isProof }
   const doubt = inDoubt > 0 ? (ofRead ?? doubtOfIds) : undefined
@@ -86,9 +87,9 @@ export async function findDeletes(marking: Marking): Promise<FoundDeletes> {
 const noDeletes: Deletes = { marked: 0, heldBack: 0, first: [] }
 
 /**
- * Makes the table of absent records: `since` is the start of the first read that proves one gone, and null where
- * only this read lacks it and can't prove it. Records are looked through only if this read is of the whole list, or a
- * later one is published.
+ * Creates the table of absent records: `since` is the start of the first read that proves a record gone, or
+ * null if only this read lacks it and cannot prove it. Searches records only if this read is of the whole
+ * list or a later one is published.
  */
 async function findAbsent(
   { session, publication, plans }: Marking,
@@ -128,7 +129,7 @@ async function firstOf(session: WarehouseSession, which: string): Promise<string
   return rows.map((row) => row['id'] ?? '')
 }
 
-/** How many may be marked; records of which nothing can be said are no part of what a tenth is taken of. */
+/** How many may be marked; the tenth excludes records that the read proves nothing about. */
 async function allowedDeletes(
   { session, publication: { maxDeletes }, plans }: Marking,
   inDoubt: number,
@@ -160,9 +161,9 @@ const named = (first: readonly string[], rows: number) =>
   `${first.join(', ')}${rows > first.length ? ', ...' : ''}`
 
 /**
- * Marks what was found, each record since the first read that proves it gone, so that a read that is merged late
- * neither brings back nor removes what a later one has settled. Children follow their parent, marked with it and
- * unmarked with it (`hasKept`: some records were seen again in an older state, which unmarks them).
+ * Marks the records found, each as of the first read that proves it gone, so that a read that is merged late
+ * neither restores nor removes what a later one has decided. Children are marked and unmarked with their
+ * parent (`hasKept`: some records were seen again in an older state, which unmarks them).
  */
 export async function markDeletes(
   { session, plans }: Marking,

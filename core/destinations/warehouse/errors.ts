@@ -1,15 +1,19 @@
-/** No way into the warehouse, or it went away: nothing of the publication is there, and trying again may help. */
+/**
+ * The warehouse cannot be reached, or the connection was lost: nothing was published, and a retry may help.
+ */
 export class UnreachableWarehouseError extends Error {
   override readonly name = 'UnreachableWarehouseError'
 }
 
-/** The warehouse can't be used with these settings: password, database, rights, encoding. Waiting mends none of it. */
+/**
+ * The warehouse rejects these settings: password, database, permissions or encoding. Retrying does not help.
+ */
 export class WarehouseRefusedError extends Error {
   override readonly name = 'WarehouseRefusedError'
   readonly retryable = false
 }
 
-/** Someone else is writing, or holds what has to be written; trying again later may help. */
+/** Another client is writing, or locks what has to be written; a later retry may help. */
 export class BusyWarehouseError extends Error {
   override readonly name = 'BusyWarehouseError'
 }
@@ -20,7 +24,7 @@ export class ForeignWarehouseError extends Error {
   readonly retryable = false
 }
 
-/** A table was changed by someone else, so that rows can't be merged into it without loss. */
+/** Someone else changed a table so that rows cannot be merged into it without loss. */
 export class ChangedTableError extends Error {
   override readonly name = 'ChangedTableError'
   readonly retryable = false

@@ -9,13 +9,13 @@ type Named = Pick<Publication, 'run' | 'resource'>
 const inSchema = ({ schema }: WarehouseSession) => `${quote(schema)}.${quote(exportsTable)}`
 const ofRun = ({ run, resource }: Named) => `run = ${literal(run)} and resource = ${literal(resource)}`
 
-/** The manifest of a run's export of a resource, if it is in the warehouse. */
+/** Finds the manifest of a run's export of a resource, if it is in the warehouse. */
 export async function findExport(session: WarehouseSession, named: Named): Promise<Manifest | undefined> {
   const [row] = await session.all(`select manifest from ${inSchema(session)} where ${ofRun(named)}`)
   return row === undefined ? undefined : manifestSchema.parse(JSON.parse(row['manifest'] ?? ''))
 }
 
-/** Writes what people and later publications read of an export, in place of what was written of it before. */
+/** Writes the row of an export, read by people and later publications, replacing any earlier one. */
 export async function writeExport(
   session: WarehouseSession,
   manifest: Manifest,

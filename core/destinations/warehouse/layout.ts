@@ -1,9 +1,9 @@
 import type { Column, Kind, Table } from '../../tables/table.ts'
 
-/** What a column of a warehouse holds. `position` is a number of ours; numbers of the service know no bound. */
+/** What a warehouse column holds. `position` is a number of ours; numbers of the service are unbounded. */
 export type ColumnKind = Kind | 'position'
 
-/** A column of a warehouse and the cell of the part that it is made from. */
+/** A warehouse column and the part's cell that it is made from. */
 export interface WarehouseColumn {
   name: string
   kind: ColumnKind
@@ -11,7 +11,7 @@ export interface WarehouseColumn {
   note: string
 }
 
-/** A table as a warehouse and Parquet have it. */
+/** A table as warehouses and Parquet have it. */
 export interface WarehouseTable {
   table: Table
   columns: readonly WarehouseColumn[]
@@ -19,13 +19,13 @@ export interface WarehouseTable {
 
 const asSent = '_as_sent'
 
-/** The column with a cell's own text: for a timestamp not the column of its name, which holds the instant. */
+/** The column with a cell's original text: a timestamp's own column holds the instant instead. */
 export const textColumnOf = ({ name, kind }: Pick<Column, 'name' | 'kind'>) =>
   kind === 'timestamp' ? `${name}${asSent}` : name
 
 /**
- * A table's columns in a warehouse. A timestamp has two: the instant, and the text as the service sent it, because
- * no warehouse keeps the offset, which says what day it was where the business is.
+ * A table's columns in a warehouse. A timestamp has two, the instant and the service's text, because no
+ * warehouse keeps the offset, which decides what day it was at the business.
  */
 export function toWarehouseTable(table: Table): WarehouseTable {
   const columns = table.columns.flatMap((column): WarehouseColumn[] => {
@@ -42,7 +42,7 @@ export function toWarehouseTable(table: Table): WarehouseTable {
   return { table, columns }
 }
 
-/** What a warehouse keeps of each row beside the record. */
+/** What a warehouse stores with each row beside the record. */
 export const runColumns = [
   { name: '_run_id', kind: 'text', note: 'the run that wrote this row' },
   {

@@ -5,10 +5,10 @@ import { isOurs, toNotes, type Found, type TablePlan } from './schema-change.ts'
 import type { WarehouseSession } from './session.ts'
 import { literal, quote } from './sql.ts'
 
-/** The view of a table without the records that are gone. */
+/** The view of a table without deleted records. */
 export const liveName = ({ name }: Pick<Table, 'name'>): string => `live_${name}`
 
-/** The columns of a live view: those of its table but for `_deleted_at`, which is null in all its rows. */
+/** The columns of a live view: those of its table except `_deleted_at`, which is always null there. */
 export const liveColumns = (table: Table) =>
   [...toWarehouseTable(table).columns, ...runColumns].filter(({ name }) => name !== '_deleted_at')
 
@@ -19,9 +19,9 @@ interface Changing {
 }
 
 /**
- * Makes a table what its plan says, with its live view, its comment and its indexes, which a bulk load is faster
- * without: their statements are returned.
- * @throws {ChangedTableError} where views that others made keep a type from being changed
+ * Makes a table match its plan, with its live view, comment and indexes. Bulk loads are faster without
+ * indexes, so their statements are returned.
+ * @throws {ChangedTableError} views made by others keep a type from being changed
  */
 export async function changeTable({ session, found, plan }: Changing): Promise<string[]> {
   const { table } = plan.table
@@ -33,7 +33,7 @@ export async function changeTable({ session, found, plan }: Changing): Promise<s
   if (plan.isRetyped) await refuseOthersViews(session, [table.name, view])
   const grants = isDropped ? await session.grantsOn(view) : []
   const inSchema = (name: string) => `${quote(session.schema)}.${quote(name)}`
-  // A view may get further columns, but only behind those that it has.
+  // A view can gain columns only after its existing ones.
   const names = new Set([
     ...(isDropped ? [] : (found.columns.get(view)?.keys() ?? [])),
     ...liveColumns(table).map(({ name }) => name),
@@ -58,7 +58,7 @@ export const aboutTable = ({ name, resource, parent }: Table): string =>
     ? `The newest state of each of the ${resource}. Those that are gone have _deleted_at; ${liveName({ name })} leaves them out.`
     : `Rows of ${parent}, which the key leads back to. Those of records that are gone have _deleted_at; ${liveName({ name })} leaves them out.`
 
-/** One for each column that holds the id of another record ("customer id", "plan id"). */
+/** One index for each column that holds the id of another record ("customer id", "plan id"). */
 function toIndexes(table: Table, inSchema: (name: string) => string): string[] {
   const ids = table.columns.filter(
     ({ name, kind, note = '' }) =>

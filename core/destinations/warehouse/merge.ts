@@ -4,7 +4,9 @@ import { instant, literal, quote, stagedName } from './sql.ts'
 import type { TablePlan } from './schema-change.ts'
 import type { WarehouseSession } from './session.ts'
 
-/** The staged records that are newer than what the warehouse has of them, and what stays of the old rows. */
+/**
+ * Session tables: the staged records that are newer than the warehouse's, and what is kept of the old rows.
+ */
 const winners = '_winners'
 
 export interface Merge {
@@ -12,24 +14,27 @@ export interface Merge {
   publication: Publication
   /** The main table first. */
   plans: readonly TablePlan[]
-  /** How many rows are staged, by table. */
+  /** The number of staged rows, by table. */
   staged: ReadonlyMap<string, number>
 }
 
-/** What became of a table's staged rows. */
+/** The result of merging a table's staged rows. */
 export interface Merged {
   written: number
-  /** Left as they are, because the warehouse has newer ones of the same records. */
+  /** Left unchanged, because the warehouse has newer versions of the same records. */
   kept: number
-  /** Of the main table: records that the warehouse did not have, and those with a later `updated` than it had. */
+  /**
+   * Main table only: records that were not there before, and those with a later `updated` than the stored
+   * one.
+   */
   counted?: { new: number; changed: number }
 }
 
 /**
- * Merges staged records into a warehouse, each whole and with its children. A record replaces what is there unless
- * that has a newer `updated`, or an equal one and was read later: so it is the same in the end, whichever of two
- * reads is merged first.
- * @throws {PartsDamagedError} where a record is staged twice
+ * Merges staged records into a warehouse, each as a whole with its children. A record replaces the stored
+ * one unless that has a newer `updated`, or an equal one and was read later. The result is therefore the
+ * same in whichever order two reads are merged.
+ * @throws {PartsDamagedError} a record is staged twice
  */
 export async function mergeRecords(merge: Merge): Promise<ReadonlyMap<string, Merged>> {
   const { session, plans, staged } = merge
@@ -55,14 +60,14 @@ export async function mergeRecords(merge: Merge): Promise<ReadonlyMap<string, Me
   return merged
 }
 
-/** Where a plan's table lies. */
+/** The qualified name of a plan's table. */
 const inSchema = ({ session }: Merge, { table }: TablePlan) =>
   `${quote(session.schema)}.${quote(table.table.name)}`
 
-/** The column that holds a record's id, in a table or a child of it. */
+/** The column that holds a record's id, in a table or its child. */
 const idOf = ({ table }: TablePlan) => quote(table.table.key[0]!)
 
-/** A column's value of a staged row `s`. */
+/** SQL for a column's value in a staged row `s`. */
 function valueOf({ session }: Merge, { table, types }: TablePlan, name: string): string {
   const column = table.columns.find((column) => column.name === name)!
   return session.typeSystem.stagedValue(column, types.get(name)!)
@@ -72,7 +77,7 @@ const hasInstant = ({ table, types }: TablePlan, name: string) =>
   table.columns.some((column) => column.name === name && column.kind === 'timestamp') &&
   types.get(name)?.toLowerCase() === 'timestamp with time zone'
 
-/** How many records won, and whether their rows keep nothing of the old ones. */
+/** Counts the records that win, and checks whether their rows keep nothing of the old ones. */
 async function findWinners(
   merge: Merge,
   main: TablePlan,
@@ -113,8 +118,8 @@ async function findWinners(
 }
 
 /**
- * Takes away what a table has of the winners, and puts their staged rows there. If `all` staged records won and keep
- * nothing of the old rows, as nearly always, no row has to be looked up for it.
+ * Replaces the winners' rows in a table by their staged ones. If all staged records won and keep nothing of
+ * the old rows, which is nearly always so, no row has to be looked up.
  */
 async function replaceRows(merge: Merge, plan: TablePlan, source: 'all' | 'winners'): Promise<number> {
   const { session, publication } = merge
@@ -132,7 +137,7 @@ async function replaceRows(merge: Merge, plan: TablePlan, source: 'all' | 'winne
   ]
   const id = valueOf(merge, plan, table.table.key[0]!)
   const join = source === 'winners' ? `join ${quote(winners)} w on w.id = ${id}` : ''
-  // In the order of the key, an index grows at its end: PostgreSQL takes half the time.
+  // In key order an index grows at its end: PostgreSQL takes half the time.
   const order = session.typeSystem.hasKeys
     ? `order by ${table.table.key.map((name) => valueOf(merge, plan, name)).join(', ')}`
     : ''
@@ -140,7 +145,10 @@ async function replaceRows(merge: Merge, plan: TablePlan, source: 'all' | 'winne
     select ${values.join(', ')} from ${stagedName(table.table.name)} s ${join} ${order}`)
 }
 
-/** A record whose row stays as it is was still seen: by a read that may be later than the one it is from. */
+/**
+ * Updates when a record whose row is unchanged was last seen: this read may be later than the one it came
+ * from.
+ */
 async function seeAgain(merge: Merge, main: TablePlan): Promise<void> {
   const { session, publication } = merge
   const read = instant(publication.facts.startedAt)
@@ -150,7 +158,7 @@ async function seeAgain(merge: Merge, main: TablePlan): Promise<void> {
     where t.${idOf(main)} = ${valueOf(merge, main, main.table.table.key[0]!)} and t."_read_at" < ${read}`)
 }
 
-/** How many staged rows of a child table hang on records that are in the warehouse, but not as they were staged. */
+/** Counts staged rows of a child table whose records are in the warehouse, but not as staged. */
 async function countKept(merge: Merge, child: TablePlan): Promise<number> {
   const main = merge.plans[0]!
   const id = valueOf(merge, child, child.table.table.key[0]!)

@@ -5,9 +5,9 @@ import { quote } from './sql.ts'
 import { columnsTable, newestLayout, stampTable } from './warehouse-owner.ts'
 
 /**
- * Gives the tables of an earlier layout the column types of today, where every value is exactly of them: a DECIMAL of
- * DuckDB with fewer digits, bigint and jsonb in PostgreSQL. A table that others read through views keeps its types,
- * which are still good for everything. Views, comments and indexes come with the next publication of each table.
+ * Gives tables of an earlier layout today's column types if every value fits them exactly: a DECIMAL with
+ * fewer digits in DuckDB, bigint and jsonb in PostgreSQL. A table used by others' views keeps its types,
+ * which still hold everything. Views, comments and indexes follow with each table's next publication.
  */
 export async function migrate(session: WarehouseSession): Promise<void> {
   const { schema, typeSystem } = session
@@ -42,7 +42,7 @@ export async function migrate(session: WarehouseSession): Promise<void> {
 const isKind = ({ typeSystem }: WarehouseSession, kind: string | null | undefined): kind is ColumnKind =>
   kind !== null && kind !== undefined && Object.hasOwn(typeSystem.types, kind)
 
-/** Whether a column has a type of its kind behind the first one. What has become text stays text. */
+/** Whether a column's type is not the first of its kind. Text columns stay text. */
 function isNarrowable({ typeSystem }: WarehouseSession, kind: ColumnKind, is: string): boolean {
   const { types } = typeSystem
   return types[kind].indexOf(is) > 0 && is !== types.text[0]

@@ -1,9 +1,9 @@
 import { Big } from 'big.js'
 
-/** A number in one notation, so that equal numbers are equal texts. A text that is no number stays as it is. */
+/** Writes a number in one notation, so that equal numbers are equal texts. Returns other text unchanged. */
 export function toPlainNumber(text: string): string {
   try {
-    // With an exponent, because plain digits of `1e999999999` fill the memory.
+    // With an exponent, because the plain digits of `1e999999999` would fill the memory.
     return new Big(text).toExponential()
   } catch {
     return text
@@ -11,8 +11,8 @@ export function toPlainNumber(text: string): string {
 }
 
 /**
- * A JSON document in one notation: keys in order, numbers as `toPlainNumber` writes them. A text that is no JSON stays
- * as it is.
+ * Writes a JSON document in one notation: keys sorted, numbers as `toPlainNumber` writes them. Returns other
+ * text unchanged.
  */
 export function toPlainJson(text: string): string {
   try {

@@ -18,7 +18,7 @@ import type { WarehouseEngine, WarehouseSession } from './session.ts'
 import { stagedName } from './sql.ts'
 import { checkStamp, writeStamp } from './warehouse-owner.ts'
 
-/** A destination whose tables hold the newest state of every record, whichever run brought it. */
+/** A destination whose tables hold the newest state of every record across runs. */
 export interface Warehouse extends Destination {
   readonly engine: WarehouseEngine
   placeOf: NonNullable<Destination['placeOf']>
@@ -34,7 +34,7 @@ export const createWarehouse = (engine: WarehouseEngine): Warehouse => ({
     engine.transaction({ ...scope, readOnly: true }, (session) => findCoverage(session, of)),
 })
 
-/** A publication on its way into a warehouse. */
+/** A publication in progress. */
 interface Way {
   engine: WarehouseEngine
   publication: Publication
@@ -57,7 +57,7 @@ async function publish(engine: WarehouseEngine, publication: Publication): Promi
     publication.onStep?.('staged')
     publication.signal?.throwIfAborted()
     await session.lock()
-    // While this one staged, another attempt of the same run may have published, or a table may have changed.
+    // While this attempt staged, another of the same run may have published, or a table may have changed.
     const { existing } = await lookAround(way, session)
     return existing === undefined
       ? { manifest: await merge(way, session, staged), fresh: true }
@@ -67,7 +67,7 @@ async function publish(engine: WarehouseEngine, publication: Publication): Promi
   return { ...published, location }
 }
 
-/** Refuses what can't be merged before anything is written, and finds what is published already. */
+/** Rejects what cannot be merged before anything is written, and finds what is already published. */
 async function lookAround(way: Way, session: WarehouseSession) {
   const { publication, tables, location } = way
   const stamp = await checkStamp({ session, owner: publication, where: location })
@@ -104,10 +104,10 @@ async function releaseDeletes(way: Way, session: WarehouseSession, existing: Man
   return aboveCap === 0 ? manifest : existing
 }
 
-/** What is staged of a table. */
+/** What is staged for a table. */
 interface Staged {
   rows: number
-  /** The least types that hold it. */
+  /** The narrowest types that hold it. */
   types: ColumnTypes
 }
 
@@ -148,7 +148,7 @@ async function merge(
   return manifest
 }
 
-/** Makes the tables what they have to be for what is staged. */
+/** Changes the tables to fit what is staged. */
 async function changeTables(
   way: Way,
   session: WarehouseSession,

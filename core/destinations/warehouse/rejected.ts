@@ -5,11 +5,11 @@ import type { WarehouseSession } from './session.ts'
 import { literal, quote } from './sql.ts'
 import { rejectedTable } from './warehouse-owner.ts'
 
-/** So many lines go in one statement. */
+/** Lines per statement. */
 const batch = 200
 
 /**
- * Puts the lines of what was no record beside the records, and says how many there are.
+ * Stores rejected items beside the records and returns their number.
  * @throws {RowsMissingError}
  */
 export async function keepRejected(options: {
@@ -36,7 +36,7 @@ export async function keepRejected(options: {
   return rows
 }
 
-/** Lines by `\n` and nothing else: JSON may hold what others take for an end of line (U+2028). */
+/** Splits at `\n` only: JSON may contain characters that others treat as line ends (U+2028). */
 async function* toLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
   const decoder = new TextDecoder()
   let rest = ''

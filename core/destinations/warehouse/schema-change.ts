@@ -5,25 +5,25 @@ import type { WarehouseSession } from './session.ts'
 import { literal, quote } from './sql.ts'
 import { columnsTable } from './warehouse-owner.ts'
 
-/** What a warehouse's tables are before a publication: the columns there are, and those that we made. */
+/** A warehouse's tables before a publication: the existing columns, and which of them we made. */
 export interface Found {
   columns: ReadonlyMap<string, ReadonlyMap<string, string>>
   ours: ReadonlySet<string>
 }
 
-/** A table as it has to be for a publication, and the statements that make it so. */
+/** A table as a publication needs it, and the statements that make it so. */
 export interface TablePlan {
   table: WarehouseTable
   /** Each column's type in the warehouse. */
   types: ColumnTypes
   statements: readonly string[]
-  /** Whether columns that are there change their types. */
+  /** Whether existing columns change their types. */
   isRetyped: boolean
 }
 
 const inRegistry = (table: string, column: string) => `${table}\0${column}`
 
-/** Whether a column of a table or view was made by this connector. */
+/** Whether this connector made a column of a table or view. */
 export const isOurs = ({ ours }: Found, table: string, column: string): boolean =>
   ours.has(inRegistry(table, column))
 
@@ -43,14 +43,14 @@ interface Planning {
   session: Pick<WarehouseSession, 'typeSystem' | 'schema'>
   found: Found
   table: WarehouseTable
-  /** The least type each column needs; a column that is not named needs the first of its kind. */
+  /** The narrowest type each column needs; default: the first of its kind. */
   needed?: ColumnTypes
 }
 
 /**
- * How a table has to change so that rows with columns of at least these types can be merged into it: it is made,
- * or columns are added or widened; never is a column dropped or narrowed.
- * @throws {ChangedTableError} where someone else changed the table so that rows would not fit or be lost
+ * Plans how a table changes so that rows with columns of at least these types can be merged into it: creates
+ * it, or adds or widens columns; never drops or narrows one.
+ * @throws {ChangedTableError} someone else changed the table so that rows would not fit or would be lost
  */
 export function planTable(planning: Planning): TablePlan {
   const { session, found, table, needed } = planning
@@ -98,7 +98,7 @@ function toCreate(planning: Planning, types: ReadonlyMap<string, string>): strin
   return `create table ${toTarget(planning)} (${columns.join(', ')})`
 }
 
-/** What columns are, for people (comments) and for later publications (they are ours). */
+/** Comments on columns, for people and for later publications (they mark columns as ours). */
 function toComments(planning: Planning, columns: readonly TableColumn[]): string[] {
   const { session, table } = planning
   return [
@@ -109,7 +109,7 @@ function toComments(planning: Planning, columns: readonly TableColumn[]): string
   ]
 }
 
-/** Notes columns of a table or view as ours. */
+/** SQL that records columns of a table or view as ours. */
 export function toNotes(options: {
   session: Pick<WarehouseSession, 'schema'>
   name: string
@@ -156,7 +156,7 @@ function widen(options: {
   const { typeSystem, column, is, least, target } = options
   const ladder = typeSystem.types[column.kind]
   const text = typeSystem.types.text[0]
-  // Text holds everything; what is text stays text.
+  // Text holds everything, so it stays text.
   if (is === text) return text
   const at = ladder.indexOf(is)
   if (at !== -1) return ladder[Math.max(at, ladder.indexOf(least))]!

@@ -1,12 +1,12 @@
-/** SQL that PostgreSQL and DuckDB read alike. */
+/** SQL that PostgreSQL and DuckDB interpret alike. */
 
-/** A name as an identifier. */
+/** Quotes a name as an identifier. */
 export const quote = (name: string) => `"${name.replaceAll('"', '""')}"`
 
-/** A text as a literal; null as NULL. Neither of the two has backslash escapes in such a literal. */
+/** Quotes text as a literal; null as NULL. Neither database has backslash escapes in such literals. */
 export const literal = (text: string | null) => (text === null ? 'null' : `'${text.replaceAll("'", "''")}'`)
 
 export const instant = (text: string | null) => `${literal(text)}::timestamptz`
 
-/** The name of a session's table in which the rows of a table wait to be merged. */
+/** The session table that holds a table's rows until they are merged. */
 export const stagedName = (table: string) => quote(`_staged_${table}`)

@@ -13,18 +13,22 @@ import { writersOf, writtenIdsOf, wroteSameIds } from './written-ids.ts'
 
 export interface VerifiedWarehouse {
   manifest: Manifest | undefined
-  /** A sentence each; none if the warehouse holds what the export holds, or newer states of the same records. */
+  /**
+   * One sentence each; empty if the warehouse holds what the export holds, or newer states of the same
+   * records.
+   */
   problems: string[]
   tables: Compared[]
-  /** The warehouse, for people. */
+  /** Describes the warehouse for people. */
   where: string
 }
 
 /**
- * Holds a warehouse's tables against an export in CSV files: every id of the export is there, each column's values
- * give the same sum (read back from the warehouse as texts, so not with the code that wrote them), nothing else
- * is there under that run, and after an export of the whole list nothing it lacks is there unmarked. Rows that
- * another run has written are only looked for. Memory is constant, whatever the size.
+ * Compares a warehouse's tables with an export in CSV files. Checks that every id of the export is there;
+ * that each column's values give the same sum (read back as text, so not with the code that wrote them);
+ * that the run has no other rows; and, after an export of the whole list, that no record missing from it is
+ * left unmarked. Rows that another run has written are only checked for presence. Memory use is constant,
+ * whatever the size.
  * @throws {UnreachableWarehouseError | BusyWarehouseError | WarehouseRefusedError}
  */
 export async function verifyWarehouse(options: {
@@ -79,7 +83,10 @@ async function compareTables(
   }
 }
 
-/** Why the tables are not to be compared at all: there are none, they are of others, or this run is not in them. */
+/**
+ * Why the tables cannot be compared: there are none, they belong to another owner, or this run is not in
+ * them.
+ */
 async function findOther(session: WarehouseSession, manifest: Manifest, where: string): Promise<string[]> {
   const tables = await session.describe()
   const missing = [stampTable, ...manifest.tables.map(({ name }) => name)].filter((name) => !tables.has(name))
@@ -92,7 +99,7 @@ async function findOther(session: WarehouseSession, manifest: Manifest, where: s
     return [
       `${where} is of workspace ${stamp?.['workspace']} (${stamp?.['mode']}), the export of ${manifest.workspace} (${mode}).`,
     ]
-  // Without it every row is another run's, and would only be looked for.
+  // Without its export row, every row would count as another run's and only be checked for presence.
   if ((await findExport(session, manifest)) === undefined)
     return [
       `${where} has no export of ${manifest.resource} by the run ${manifest.run}: publish it there before they are compared.`,
@@ -106,7 +113,10 @@ async function findOther(session: WarehouseSession, manifest: Manifest, where: s
   })
 }
 
-/** What an export of the whole list proves gone, and is there unmarked under an id as this export writes them. */
+/**
+ * Finds records that an export of the whole list proves gone but that are not marked, under ids as this
+ * export writes them.
+ */
 async function findUnmarked(session: WarehouseSession, manifest: Manifest): Promise<string[]> {
   const { completeThrough, startedAt } = manifest
   const main = manifest.tables[0]

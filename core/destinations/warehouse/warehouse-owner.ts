@@ -3,19 +3,20 @@ import { ForeignWarehouseError } from './errors.ts'
 import type { WarehouseSession } from './session.ts'
 import { literal, quote } from './sql.ts'
 
-/** The tables that a warehouse keeps of itself. */
+/** The warehouse's own tables. */
 export const stampTable = '_warehouse'
 export const columnsTable = '_columns'
 export const exportsTable = '_exports'
 export const rejectedTable = '_rejected'
 
-/** The number of the tables' layout; `migrate` brings older ones to it. */
+/** The version of the table layout; `migrate` upgrades older ones. */
 export const newestLayout = 2
 
 type Owner = Pick<Publication, 'workspace' | 'baseUrl' | 'testMode'>
 
 /**
- * Whether a warehouse may take a publication: one that is new may, one of another workspace, address or mode never.
+ * Checks whether a warehouse may take a publication: a new one may; one of another workspace, address or
+ * mode never does.
  * @throws {ForeignWarehouseError}
  */
 export async function checkStamp(options: {
@@ -50,7 +51,7 @@ const toStamp = ({ workspace, baseUrl, testMode }: Owner) => ({
   mode: testMode ? 'test' : 'live',
 })
 
-/** An address without a slash at its end, and without what someone may have put in it to log in with. */
+/** Strips the trailing slash and any login from an address. */
 function toAddress(baseUrl: string): string {
   const url = new URL(baseUrl)
   url.username = ''
@@ -58,7 +59,7 @@ function toAddress(baseUrl: string): string {
   return url.href.replace(/\/+$/, '')
 }
 
-/** Makes the tables that a warehouse keeps of itself, and says in them whose it is. */
+/** Creates the warehouse's own tables and records its owner in them. */
 export async function writeStamp(session: WarehouseSession, owner: Owner): Promise<void> {
   const inSchema = (table: string) => `${quote(session.schema)}.${quote(table)}`
   await session.run(`create table ${inSchema(stampTable)} (workspace text not null, base_url text not null,

@@ -3,16 +3,19 @@ import type { WarehouseSession } from './session.ts'
 import { literal, quote } from './sql.ts'
 import { exportsTable } from './warehouse-owner.ts'
 
-/** How a run wrote the ids of its records: as they are, or hashed with a key. */
+/** How a run wrote the ids of its records: unchanged, or hashed with a key. */
 type WrittenIds = Pick<Publication, 'resource' | 'hashed' | 'hashedWith'>
 
 const idOf = (resource: string) => `${resource}.id`
 
-/** The columns `ids_hashed` and `hash_key` of a run that is being published. */
+/** The columns `ids_hashed` and `hash_key` of the run being published. */
 export const writtenIdsOf = ({ resource, hashed, hashedWith }: WrittenIds): string =>
   `${hashed.includes(idOf(resource))} as ids_hashed, cast(${literal(hashedWith ?? null)} as text) as hash_key`
 
-/** The published runs of a resource, a row of `_exports` each, with the columns `ids_hashed` and `hash_key`. */
+/**
+ * The published runs of a resource, one row of `_exports` each, with the columns `ids_hashed` and
+ * `hash_key`.
+ */
 export const writersOf = ({ schema }: Pick<WarehouseSession, 'schema'>, resource: string): string =>
   `(select run, read_at, complete_through, marks_deletes,
       cast((manifest -> 'hashed') as text) like ${literal(`%"${idOf(resource)}"%`)} as ids_hashed,
@@ -20,9 +23,9 @@ export const writersOf = ({ schema }: Pick<WarehouseSession, 'schema'>, resource
     from ${quote(schema)}.${quote(exportsTable)} where resource = ${literal(resource)})`
 
 /**
- * Whether two runs wrote one record under one id. An id and its hash are two rows of one record: of the one, a read
- * that writes the other says nothing. Runs of versions that did not note the key, and runs that `_exports` no longer
- * has, are taken to have written the same.
+ * SQL that tests whether two runs wrote a record under the same id. An id and its hash are two rows of one
+ * record, so a read that writes one form proves nothing about the other. Runs of versions that did not
+ * record the key, and runs no longer in `_exports`, are assumed to have written the same form.
  */
 export const wroteSameIds = (one: string, other: string): string =>
   `coalesce(${one}.ids_hashed = ${other}.ids_hashed
