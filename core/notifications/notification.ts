@@ -47,7 +47,7 @@ export function kindsFor(channels: readonly NotificationChannel[]): Notification
 
 /** An event to notify people of. It is part of a workflow's history: ids, counts and sentences, no data of rows. */
 export interface Notification {
-  /** Unique to the event and the same for every delivery attempt. */
+  /** Unique to the event, and the same for every delivery attempt. */
   id: string
   kind: NotificationKind
   at: string
@@ -61,9 +61,9 @@ export interface Notification {
   }
   /** One or two sentences. */
   summary: string
-  /** The command to run next; default: the command that shows the run. */
+  /** The command to run next. Default: the command that shows the run. */
   command?: string
-  /** The run's own report, as its result has it. */
+  /** The run's own report, as in its result. */
   report?: unknown
 }
 
@@ -123,8 +123,8 @@ export function toBody({ notification, sender, ui }: { notification: Notificatio
 }
 
 /**
- * Escapes the three characters that are special in Slack, and inserts a space where Mattermost's Markdown would make a
- * link or load an image: neither format has an escape that the other does not display.
+ * Escapes the three characters that are special in Slack, and inserts a space where Mattermost's Markdown would
+ * make a link or load an image: each format would display the other's escapes.
  */
 const escape = (text: string): string =>
   toPrintable(text)

@@ -1,13 +1,13 @@
 import { kindsFor, type NotificationKind, type NotificationChannel } from './notification.ts'
 import type { SearchAttributeName } from '../runs/search-attributes.ts'
 
-/** What a run gets when it opens: its plan, and the capabilities of its worker. */
+/** What a run receives when it opens: its plan, and the capabilities of its worker. */
 export type Opened<Plan> = Plan & {
   /** The notifications that at least one channel of `NOTIFY_URL` accepts. */
   notifies: NotificationKind[]
   /** The search attributes that the server has. */
   searchAttributes: SearchAttributeName[]
-  /** Whether the worker is near Temporal or far: how often a step heartbeats. */
+  /** How often steps heartbeat: depends on whether Temporal is local or remote. */
   heartbeats: Heartbeats
 }
 

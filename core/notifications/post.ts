@@ -6,18 +6,21 @@ import { retryAfterMs } from '../billing/reply.ts'
 /** The result of one attempt to deliver to one channel. */
 export type Delivery =
   | { outcome: 'delivered' }
-  /** The channel refused it and would refuse it again. */
+  /** The channel rejected it and would reject it again. */
   | { outcome: 'refused'; why: string }
   | { outcome: 'later'; why: string; afterMs?: number }
 
 const timeoutMs = 10_000
 const maxMessageLength = 200
-/** Of an answer; only its beginning is shown. */
+/** The limit on a response body; only its beginning is shown. */
 const maxAnswerBytes = 64 * 1024
-/** The longest wait, even if the channel asks for more. */
+/** The longest delay before the next attempt, even if the channel asks for more. */
 const maxAfterMs = 3_600_000
 
-/** Sends one POST without redirects or retries. Messages never include the URL: anyone who knows it can post there. */
+/**
+ * Sends one POST without redirects or retries. Messages never include the URL, because anyone who knows it can post
+ * there.
+ */
 export async function postNotification(options: {
   url: string
   body: unknown
@@ -31,7 +34,7 @@ export async function postNotification(options: {
     const { statusCode: status, body: text } = reply
     if (status >= 200 && status < 300) return { outcome: 'delivered' }
     const why = `${channel} answered ${status}: ${withoutAddress({ text: oneLine(text), url }).slice(0, maxMessageLength)}`
-    // 408 and 429 are temporary; any other 4xx, and a redirect, concerns the notification or the address.
+    // 408 and 429 are temporary; any other 4xx, or a redirect, means the notification or the URL is wrong.
     const isTemporary = status >= 500 || status === 408 || status === 429
     if (!isTemporary) return { outcome: 'refused', why }
     const afterMs = retryAfterMs(reply)
@@ -48,7 +51,7 @@ export async function postNotification(options: {
 
 type Answer = Pick<Response<string>, 'statusCode' | 'headers' | 'body'>
 
-/** The answer; a body that is too long is left out, because the status is enough. */
+/** Reads the response. A body that is too long is dropped, because the status is enough. */
 async function post(options: {
   url: string
   body: unknown
@@ -89,7 +92,7 @@ const oneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim()
 /** Shorter parts of a URL are not secret and may be ordinary words. */
 const minSecretLength = 6
 
-/** Many servers repeat the request in the answer (`Cannot POST /hooks/...`). */
+/** Removes the URL's parts from a response: many servers echo the request (`Cannot POST /hooks/...`). */
 function withoutAddress({ text, url }: { text: string; url: string }): string {
   const { pathname, search, searchParams, username, password } = new URL(url)
   const parts = [pathname, search, username, password, ...pathname.split('/'), ...searchParams.values()]

@@ -18,7 +18,7 @@ export async function closeRecovery(
   const folder = join(dataDir, plan.folder)
   const saved = await readSavedPlan(folder)
   if (saved === undefined) throw new RangeError(`${plan.run} has no plan`)
-  // Subscriptions resumed since a backup that was restored are not free for another run.
+  // After a restored backup, subscriptions already resumed must not become available to another run.
   await markClaimed({ ledger, run: plan.run, folder })
   await closeRemaining({ ledger, run: plan.run, why: why ?? 'the run ended' })
   const note: EndedNote = { how, ...(why !== undefined && { why }), at: new Date().toISOString() }

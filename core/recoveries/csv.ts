@@ -10,15 +10,15 @@ import type { LedgerRow } from '../state/ledger/row.ts'
 import { guardFormula } from '../tables/formula-guard.ts'
 import { type Candidate, fromBody } from './candidates/candidate.ts'
 
-/** The outcome of one subscription, or what it would be in a dry run. */
+/** The outcome of one subscription; in a dry run, the outcome it would have. */
 export interface RecoveryRow {
   row: number
   candidate: Candidate
-  /** How often it was resumed by this run. */
+  /** The number of times this run resumed it. */
   attempts: number
   outcome: string
   message: string | null
-  /** What the last lookup saw; undefined where there was none. */
+  /** The facts from the last lookup; undefined if there was none. */
   saw: Partial<SubscriptionFacts> | undefined
   resumedAt: number | null
 }
@@ -35,14 +35,14 @@ export function toRecoveryRow(row: LedgerRow): RecoveryRow {
   }
 }
 
-/** The outcome of a change where it has one, else its state. */
+/** The outcome of a change if it has one, otherwise its state. */
 export function outcomeOf({ state, outcome }: Pick<LedgerRow, 'state' | 'outcome'>): string {
   const place = placeOf({ state, outcome })
   if (place === 'unknown') return 'unknown'
   return outcome ?? (place === 'staged' ? 'notTried' : place)
 }
 
-/** The last lookup, else the answer; undefined where it was cut short. */
+/** The facts of the last lookup or of the response; undefined if the stored JSON is incomplete. */
 function factsIn({ answer }: LedgerRow): Partial<SubscriptionFacts> | undefined {
   try {
     return (JSON.parse(answer ?? 'null') as Partial<SubscriptionFacts> | null) ?? undefined

@@ -5,9 +5,9 @@ import type { RecoveryPlan } from './plan.ts'
 import { readSavedPlan } from './run-files.ts'
 
 /**
- * The plan of a recovery; undefined if no such run is in the data folder.
+ * Loads the plan of a recovery; undefined if the data folder has no such run.
  *
- * @throws {WrongWorker}
+ * @throws {WrongWorker} the run belongs to another service, workspace or mode
  */
 export async function findRecovery(
   { dataDir, identity }: { dataDir: string; identity: Identity },

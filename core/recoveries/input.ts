@@ -27,51 +27,52 @@ const nextBilling = z.string().check(({ value, issues }) => {
 /** The input of `recoverSubscriptions`: one object in which every field is optional, as the Temporal UI sends it. */
 export const recoveryInput = z.strictObject(
   {
-    /** The reasons that are resumed. Default: those that a resume can fix; the others are reported. */
+    /** The reasons to resume. Default: those that a resume can fix. The others are only reported. */
     reasons: z.array(reason).min(1).optional(),
-    /** The most requests for the list, failed ones included; the rest is for another run. */
+    /** The most list requests, including failed ones. The rest of the list is left to another run. */
     maxPages: z.int().min(1).optional(),
-    /** The most subscriptions that are resumed; the rest is reported as not tried. */
+    /** The most subscriptions to resume. The rest are reported as not tried. */
     maxChanges: z.int().min(1).optional(),
-    /** This run's share of the process's rate. */
+    /** This run's share of the process's request rate. */
     requestsPerSecond: z.number().positive().optional(),
-    /** Resumes on their way at once. */
+    /** The most resumes in flight. */
     concurrency: z.int().min(1).max(100).optional(),
-    /** Reads and reports; resumes nothing. */
+    /** Reads and reports, but resumes nothing. */
     dryRun: z.boolean().optional(),
-    /** A dry run notifies people (NOTIFY_URL) if more than so many need attention. */
+    /** A dry run notifies people (NOTIFY_URL) if more than this many need attention. */
     notifyAbove: z.int().min(0).optional(),
-    /** How many of each reason go first. */
+    /** The number of subscriptions per reason that are resumed first, as a canary. */
     canary: z.int().min(0).max(100).optional(),
-    /** False: resumes without asking anybody, as schedules do. */
+    /** False: resumes without asking for approval, as scheduled runs do. */
     approval: z.boolean().optional(),
-    /** Somebody is there: a breaker that has given up waits for them. */
+    /** A person is present: a breaker that has given up waits for them. */
     attended: z.boolean().optional(),
     /** How long the run waits for a person. */
     approvalWait: durationInput.optional(),
     /** Sent with each resume. Default: the field is omitted. */
     nextBilling: nextBilling.optional(),
-    /** The most resume requests for one subscription in the same trouble, over all runs: a hard bound. */
+    /** The most resume requests for one subscription in the same incident, across all runs: a hard limit. */
     attempts: z.int().min(1).max(10).optional(),
-    /** The wait after the first attempt; each further one is twice as long, up to `longestWait`. */
+    /** The wait after the first attempt; doubles with each further attempt, up to `longestWait`. */
     firstWait: durationInput.optional(),
     longestWait: durationInput.optional(),
-    /** A subscription that was resumed so short a time ago is left alone. */
+    /** A subscription that was resumed more recently than this is left alone. */
     coolDown: durationInput.optional(),
     /** How long after a resume its result is looked up. */
     verifyAfter: durationInput.optional(),
     breakerWaits: z.array(durationInput).min(1).optional(),
-    /** The share of the last outcomes of a reason that may have failed before its breaker opens. */
+    /** The largest share of failures among the last outcomes of a reason before its breaker opens. */
     maxFailureShare: z.number().min(0).max(1).optional(),
-    /** Only subscriptions of these customers. */
+    /** Recovers only subscriptions of these customers. */
     customers: z.array(z.string().min(1)).min(1).optional(),
-    /** Not these customers or subscriptions. */
+    /** Skips these customers or subscriptions. */
     exclude: z.array(z.string().min(1)).min(1).optional(),
-    /** Only what has needed attention at least so long. */
+    /** Recovers only subscriptions that have needed attention for at least this long. */
     olderThan: durationInput.optional(),
     /**
-     * A new execution of the workflow begins after so many events of history. Far below the 51,200 that end one: the
-     * 2,000 updates that an execution takes may add some 20,000 while the run waits.
+     * The number of history events after which the workflow continues as a new execution. Far below the limit of
+     * 51,200 that ends an execution: the 2,000 updates that an execution accepts may add some 20,000 while the run
+     * waits.
      */
     eventsPerExecution: z.int().min(50).max(10_000).optional(),
     identity: identityInput,
@@ -86,7 +87,7 @@ export const recoveryInput = z.strictObject(
 export type RecoveryInput = z.input<typeof recoveryInput>
 export type AskedRecovery = z.output<typeof recoveryInput>
 
-/** @throws {InvalidInput} */
+/** @throws {InvalidInput} the input is not valid */
 export const parseRecoveryInput = (input: unknown): AskedRecovery =>
   parseInput({ schema: recoveryInput, input, taker: 'a recovery' })
 

@@ -5,7 +5,7 @@ import type { RecoveryReport } from './view.ts'
 
 type Input = Readonly<Record<string, unknown>>
 
-/** What a person does after a recovery, or while it is active, with its commands filled in. */
+/** What a person can do after a recovery, or while it is active, with complete commands. */
 export function recoveryNextSteps(
   report: Pick<RecoveryReport, 'run' | 'verdict' | 'ended' | 'counts' | 'continueWith' | 'snapshot'>,
   asked: Input,
@@ -32,7 +32,7 @@ function reasonOf({ notTried, staged }: ReportCounts, capped: boolean): string {
   return left === 0 ? 'some were not tried' : `${left} were not tried`
 }
 
-/** Options of `recover` by the field of the input that they set. */
+/** The options of `recover`, by the input field that they set. */
 const options: Readonly<Record<string, string>> = {
   maxPages: 'max-pages',
   maxChanges: 'max-changes',
@@ -51,7 +51,7 @@ const options: Readonly<Record<string, string>> = {
   dryRun: 'dry-run',
 }
 
-/** The command that starts a recovery with an input; fields without an option are settings of schedules. */
+/** The command that starts a recovery with this input. Omits fields without an option, which only schedules set. */
 function recoverCommand(input: Input): string {
   const named = Object.entries(options).flatMap(([field, option]) => {
     const value = input[field]

@@ -11,7 +11,7 @@ import { readSavedPlan } from './run-files.ts'
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 
-/** Defaults: cautious, because money moves. */
+/** The defaults, chosen cautiously because money moves. */
 const usual = {
   maxPages: 50,
   maxChanges: 500,
@@ -20,13 +20,13 @@ const usual = {
   firstWaitMs: 15 * minuteMs,
   longestWaitMs: 4 * hourMs,
   coolDownMs: hourMs,
-  /** As long as a person may be at lunch, and not so long that much has changed meanwhile. */
+  /** Long enough to cover a lunch break, short enough that little has changed in the meantime. */
   approvalMs: 2 * hourMs,
-  /** Temporal suggests a new execution at 4,096; a history this short is also quick to read. */
+  /** Temporal suggests a new execution at 4,096; a history this short is also quick to replay. */
   eventsPerExecution: 1_000,
 } as const
 
-/** The name of a recovery: its workflow id. An id that was used before by another one is called `<id>.2`. */
+/** Names a recovery after its workflow id; a reused id gives `<id>.2`. */
 export async function nameRecovery({
   dataDir,
   execution,
@@ -43,7 +43,7 @@ export async function nameRecovery({
   throw new RangeError('the names of a run have an end')
 }
 
-/** Keeps a plan in the run's folder, with the input that it came of. */
+/** Saves a plan in the run's folder, together with its input. */
 export async function saveRecoveryPlan(options: {
   dataDir: string
   plan: RecoveryPlan
@@ -59,7 +59,7 @@ export async function saveRecoveryPlan(options: {
   await replaceFile(join(dataDir, plan.folder, recoveryFiles.plan), JSON.stringify(saved))
 }
 
-/** What was asked for, with the defaults. */
+/** Builds the plan from the input and the defaults. */
 export function toRecoveryPlan(options: {
   asked: AskedRecovery
   run: string
@@ -67,7 +67,7 @@ export function toRecoveryPlan(options: {
   execution: RecoveryPlan['execution']
   startedAt: string
   identity: Identity
-  /** How long a lost request may still take effect. */
+  /** How long a lost request may still take effect, in ms. */
   settleMs: number
 }): RecoveryPlan {
   const { asked, run, folder, execution, startedAt, identity, settleMs } = options

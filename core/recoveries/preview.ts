@@ -1,17 +1,20 @@
 import type { Selection } from './candidates/select.ts'
 
-/** What a recovery would do or does, in counts: what a person has to know before they approve. */
+/** The counts that a person needs before they approve a recovery: what it would do, or does. */
 export interface Preview {
-  /** How many are resumed. */
+  /** The number of subscriptions to resume. */
   toResume: number
   byReason: Record<string, number>
-  /** `charge_payment`: so many charge a card or account at once. */
+  /** The number to resume, by collection scheme. Those with `charge_payment` charge a card or account immediately. */
   byScheme: Record<string, number>
-  /** What a resume without next_billing bills is not documented. */
+  /**
+   * The number to resume, by their next billing date. The service does not document what a resume without
+   * next_billing bills.
+   */
   byNextBilling: { past: number; today: number; future: number; none: number }
-  /** What is not resumed, by why: needsPerson, coolingDown, attemptsUsedUp, notTried. */
+  /** The number not resumed, by outcome: needsPerson, coolingDown, attemptsUsedUp, notTried. */
   notResumed: Record<string, number>
-  /** Of those that need a person, by reason. */
+  /** The number that need a person, by reason. */
   needsPerson: Record<string, number>
 }
 

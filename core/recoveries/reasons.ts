@@ -3,7 +3,7 @@ import { attentionReasons } from '../billing/resources/subscriptions.ts'
 export type Reason = (typeof attentionReasons)[number]
 export const reasonNames = attentionReasons
 
-/** The default for each reason that subscriptions need attention for. */
+/** What a recovery does by default for each reason that subscriptions need attention for. */
 export const reasons: Readonly<Record<Reason, { does: 'try' | 'report'; because: string }>> = {
   gateway_issue: {
     does: 'try',
@@ -37,6 +37,6 @@ export const triedReasons: readonly Reason[] = reasonNames.filter((name) => reas
 
 export const isReason = (name: string): name is Reason => (reasonNames as readonly string[]).includes(name)
 
-/** Why a person is needed. */
+/** Explains why a reason needs a person. */
 export const becauseOf = (reason: string): string =>
   isReason(reason) ? reasons[reason].because : 'a reason unknown to this connector'

@@ -9,13 +9,13 @@ import { toFileName } from '../storage/file-name.ts'
 import { type RecoveryPlan, waitsOf } from './plan.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 
-/** Node fires a timer of more than 24.8 days at once. */
+/** A safe timer: Node fires timers of more than 24.8 days immediately. */
 const longestTimerMs = 24 * 3_600_000
 
 /**
- * Settles what recoveries left that were terminated or whose server was lost: what they had resumed without seeing
- * what became of it is looked at, and what they had not resumed is free again. Only one recovery goes on at a time,
- * so whatever is unfinished is nobody's. Gives the number that was looked at.
+ * Reconciles recoveries that were terminated or whose server was lost: looks up the resumes whose result is
+ * unknown, and releases the subscriptions not yet resumed. Only one recovery is active at a time, so no other run
+ * owns anything unfinished. Returns the number of subscriptions looked up.
  */
 export async function settleLeftovers({
   deps,

@@ -3,7 +3,10 @@ import { hasPassed } from './next-billing.ts'
 import { becauseOf, isReason } from './reasons.ts'
 import { isLongEnough, type RecoveryPlan } from './plan.ts'
 
-/** Why a run does not resume a subscription that it had chosen: its reason or its time has changed since. */
+/**
+ * Explains why a run no longer resumes a subscription that it had selected: its reason, or the time since when it
+ * needs attention, has changed.
+ */
 export function refusalOf({
   plan,
   now,
@@ -16,7 +19,7 @@ export function refusalOf({
   const { reason, since } = now
   if (!isReason(reason) || !plan.reasons.includes(reason))
     return { needsPerson: `its reason is ${reason} now: ${becauseOf(reason)}` }
-  // Canary and breaker are kept for each reason: those of another one have not tried it.
+  // Canary and breaker are per reason, and those of the new reason have not covered this subscription.
   if (reason !== before.reason)
     return { skip: `its reason was ${before.reason} and is ${reason} now: the next run handles it` }
   if (since !== before.since && !isLongEnough(since, plan))
@@ -24,7 +27,7 @@ export function refusalOf({
   return undefined
 }
 
-/** Why a run resumes nothing more: a date in the past is not sent. */
+/** Explains why a run resumes nothing more: its next billing date has passed, and a past date is never sent. */
 export function endOf({ nextBilling }: RecoveryPlan, now: number): string | undefined {
   if (nextBilling === undefined || !hasPassed(nextBilling, now)) return undefined
   return `nextBilling ${nextBilling} has passed; start again with a later one`

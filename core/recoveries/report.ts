@@ -24,7 +24,7 @@ interface ReportOptions {
   dataDir: string
 }
 
-/** Writes report.json, report.html and recovery.csv of a run into its folder, from the ledger and the run's notes. */
+/** Writes report.json, report.html and recovery.csv into the run's folder, from the ledger and the run's notes. */
 export async function writeRecoveryReport(
   options: ReportOptions,
 ): Promise<{ result: RecoveryReport; report: FullReport; view: View }> {
@@ -102,7 +102,7 @@ async function toReport({
   }
 }
 
-/** From the ledger; a dry run has nothing in there, so it is selected once more from what was read. */
+/** The rows from the ledger. A dry run has none there, so its rows are selected again from the journal. */
 async function* rowsOf({
   ledger,
   saved,
@@ -188,7 +188,10 @@ function toNeeds({
 const whyUsedUp = ({ attempts }: RecoveryPlan) =>
   `fell back after every resume and used up their attempts (${attempts} across all runs): find the cause in the service; only a higher --attempts resumes them again`
 
-/** Each run takes its own snapshot, so the same input continues; a list that was not read completely needs more pages. */
+/**
+ * The input for a run that continues this one: each run takes its own snapshot, so the same input continues, with
+ * more pages if the list was not read completely.
+ */
 function toContinueWith({
   saved,
   snapshot,

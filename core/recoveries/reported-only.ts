@@ -6,9 +6,9 @@ import { isReason } from './reasons.ts'
 type Row = Pick<LedgerRow, 'state' | 'outcome' | 'sends' | 'attemptsBefore' | 'breakerKey'>
 
 /**
- * Whether a run only reports a subscription and never set out to resume it: its reason is not one the run resumes, or
- * earlier runs used up its attempts. Such rows are closed when they are staged and never sent. Everything else was to
- * be resumed and counts for the verdict, also where a reason changed on the way or a person asked for another attempt.
+ * Whether a run only reports a subscription and never set out to resume it: the run does not resume its reason, or
+ * earlier runs used up its attempts. Such rows are closed when staged and never sent. All other rows were meant to
+ * be resumed and count for the verdict, even if a reason changed on the way or a person asked for another attempt.
  */
 export function isReportedOnly(row: Row, plan: Pick<RecoveryPlan, 'reasons' | 'attempts'>): boolean {
   const { state, outcome, sends, attemptsBefore, breakerKey: reason } = row

@@ -8,7 +8,11 @@ import { type RecoveryPlan, recoveryFiles } from './plan.ts'
 import type { SnapshotNote } from './run-files.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 
-/** What a recovery's ledger is held against. @throws {RunFilesLostError} */
+/**
+ * The data that a recovery's ledger is compared with.
+ *
+ * @throws {RunFilesLostError} the snapshot file is missing
+ */
 export async function recoveryGap({
   deps,
   plan,
@@ -22,7 +26,7 @@ export async function recoveryGap({
   return { staged: note.staged, onHeld: leaveHeld }
 }
 
-/** Fixes the ledger of a recovery that took its snapshot before; see `closeGap`. */
+/** Repairs the ledger of a recovery that has taken its snapshot; see `closeGap`. */
 export async function closeRecoveryGap({
   deps,
   plan,
@@ -37,7 +41,7 @@ export async function closeRecoveryGap({
   await closeGap({ ledger, run, space: identity, kind: resumeSubscription, folder, ...gap })
 }
 
-/** A subscription that a recovery before this one still has in doubt is left to the next one. */
+/** Leaves a subscription that an earlier recovery has not yet reconciled to the next recovery. */
 export const leaveHeld: OnKeyHeld = async (held) =>
   new Map(
     held.map(({ row, by }) => {

@@ -5,27 +5,27 @@ import { type RecoveryPlan, recoveryFiles } from './plan.ts'
 import type { CandidateRead } from './candidates/candidate.ts'
 import type { LeftOut, Narrowing } from './candidates/select.ts'
 
-/** What the snapshot came to. Counts only: it is part of the history too. */
+/** The result of the snapshot: only counts, because it is also part of the history. */
 export interface SnapshotNote extends Omit<CandidateRead, 'candidates'> {
   takenAt: string
   candidates: number
   leftOut: LeftOut
-  /** How many rows were staged: resumed or only reported. */
+  /** The number of staged rows, whether resumed or only reported. */
   staged: number
   preview: Preview
-  /** Left unsettled by recoveries that died, and settled by this one before it began. */
+  /** The number of rows that recoveries that died had left unreconciled, reconciled before this one began. */
   settledBefore: number
 }
 
-/** A plan as it lies in the run's folder: with what is too long for the history. */
+/** A plan as saved in the run's folder, with the lists that are too long for the history. */
 export interface SavedPlan {
   plan: RecoveryPlan
   narrowing: Narrowing
-  /** The input as it was given, so that it can be given again. */
+  /** The original input, to start a run with the same input again. */
   asked: Readonly<Record<string, unknown>>
 }
 
-/** What is known of a recovery beside its rows. Everything may be missing: runs die. */
+/** The data on a recovery besides its rows. Any of it may be missing if the run died. */
 export interface RecoveryNotes {
   snapshot: SnapshotNote | undefined
   ended: EndedNote | undefined
@@ -44,9 +44,9 @@ export async function readRecoveryNotes(folder: string): Promise<RecoveryNotes> 
 export const readSavedPlan = (folder: string): Promise<SavedPlan | undefined> =>
   readNote<SavedPlan>(join(folder, recoveryFiles.plan))
 
-/** What of a recovery is staged, and how much of it is still to be resumed. */
+/** What a recovery has staged, and how much of it is still to be resumed. */
 export interface Snapshot extends SnapshotNote {
   open: number
-  /** Rows that go first, of each reason; none where the run was resuming before. */
+  /** Rows of each reason that go first; empty if the run had already begun resuming. */
   canary: number[]
 }

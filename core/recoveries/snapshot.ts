@@ -22,18 +22,18 @@ interface Work {
     ledger: Ledger
     dataDir: string
     concurrency: number
-    /** How long a record may stay invisible after its `created`. */
+    /** How long a record may stay invisible after its `created`, in ms. */
     readLagMs: number
   }
   plan: RecoveryPlan
 }
 
-/** So many keys are asked for, and so many changes staged, at once. */
+/** The number of keys looked up, and of changes staged, at once. */
 const batchRows = 1_000
 
 /**
- * Reads what needs attention, decides about each, and stages it. Nothing is resumed. Another try resumes where this one
- * ended; in a dry run nothing is staged.
+ * Reads what needs attention, decides on each subscription and stages it; resumes nothing. A retry resumes from
+ * where the previous attempt ended. A dry run stages nothing.
  */
 export async function takeSnapshot(
   options: Work & {
@@ -86,7 +86,7 @@ async function select({
   return selectCandidates({ plan, ...narrowing, candidates, history })
 }
 
-/** Stages the rows, after they were kept beside the run. Returns their number. */
+/** Stages the rows after saving them beside the run. Returns their number. */
 async function stageAll({ deps, plan, rows }: Work & { rows: Selection['rows'] }): Promise<number> {
   const folder = join(deps.dataDir, plan.folder)
   async function* batches() {

@@ -43,7 +43,7 @@ export function toSummary({
     ...count(counts.rejected, 'refused'),
     ...count(gone, 'cancelled or finalized meanwhile'),
     ...count(dropped - reported.dropped, 'dropped by a person'),
-    // The reasons have the counts of what is parked, unknown or not tried.
+    // The reasons already include the counts of parked, unknown and untried rows.
     reasons.length === 0 ? 'proven' : `unproven: ${reasons.join('; ')}`,
     ...count(coolingDown, 'resumed recently and left alone'),
     ...count(others, others === 1 ? 'other needs a person' : 'others need a person'),

@@ -9,7 +9,7 @@ import { recoveryFiles, type RecoveryPlan } from './plan.ts'
 import type { Preview } from './preview.ts'
 import type { SnapshotNote } from './run-files.ts'
 
-/** A recovery, for its page, the Temporal UI and the terminal: counts, no customer. */
+/** The view of a recovery, for its HTML page, the Temporal UI and the terminal: counts only, no customers. */
 export function toRecoveryView(report: FullReport): View {
   const { run, identity, ended, files, preview, verdict, folder } = report
   const { mode, workspace, baseUrl } = identity
@@ -72,7 +72,7 @@ function toProblems({ ended, reasons, needsPerson, outcomes }: FullReport): Prob
   ]
 }
 
-/** Reason by outcome. */
+/** The table of reasons by outcome. */
 function toReasons(byReason: FullReport['byReason']): Table {
   const outcomes = [...new Set(Object.values(byReason).flatMap(Object.keys))]
   return {
@@ -85,7 +85,7 @@ function toReasons(byReason: FullReport['byReason']): Table {
   }
 }
 
-/** What would be resumed, and how much money moves at once. */
+/** The tables of what would be resumed and how much is charged immediately. */
 export function toPreviewTables(preview: Preview): Table[] {
   const { byReason, toResume, byScheme, byNextBilling, needsPerson, notResumed } = preview
   const table = (title: string, counts: Readonly<Record<string, number>>): Table => ({
@@ -104,41 +104,44 @@ export function toPreviewTables(preview: Preview): Table[] {
   ].filter(({ rows }) => rows.length > 0)
 }
 
-/** The whole report on disk: with decisions. */
+/** The complete report on disk, including decisions. */
 export interface FullReport extends RecoveryReport, Decided {
   startedAt: string
   identity: RecoveryPlan['identity']
-  /** What a person does next. */
+  /** What a person can do next. */
   next: NextStep[]
-  /** Where report and recovery.csv are. */
+  /** The folder of report and recovery.csv. */
   folder: string
 }
 
-/** The report of a recovery at any moment: of a run that is active or died it shows how far it came. */
+/** The report of a recovery. For a run that is active or has died, it shows the progress so far. */
 export interface RecoveryReport {
   run: string
   /** One sentence; the first thing the Temporal UI shows of a result. */
   summary: string
   verdict: ChangesVerdict['verdict'] | 'dryRun'
-  /** Why it is not proven; empty where it is. */
+  /** Why the run is not proven; empty if it is. */
   reasons: string[]
   by: ChangesVerdict['by']
-  /** Absent while the run is active, and where it died. */
+  /** Absent while the run is active and after it died. */
   ended?: EndedNote
   counts: ReportCounts
   outcomes: Record<string, number>
-  /** How many the run only reports, because it never set out to resume them. They do not affect the verdict. */
+  /**
+   * The number of subscriptions that the run only reports and never set out to resume. They do not affect the
+   * verdict.
+   */
   reported: number
   /** The number of each outcome, by reason. */
   byReason: Record<string, Record<string, number>>
-  /** What only a person can do, in sentences. */
+  /** What only a person can do, one sentence each. */
   needsPerson: string[]
   snapshot: SnapshotNote | null
   preview: Preview | null
-  /** The input of a run that continues with what a bound left over; absent where nothing was. */
+  /** The input of a run that continues with what a limit left over; absent if nothing was left over. */
   continueWith?: Readonly<Record<string, unknown>>
   files: Partial<Record<'results' | 'report', string>>
   audit: null
-  /** What is not done, the first of each state; all of it is in recovery.csv. */
+  /** Unfinished rows, the first few of each state; recovery.csv has all of them. */
   rows: Partial<Record<keyof ReportCounts, { row: number; subscription: string }[]>>
 }

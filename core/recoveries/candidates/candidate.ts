@@ -1,21 +1,21 @@
 import { textOf } from '../../changes/compare-fields.ts'
 import type { Body } from '../../billing/client.ts'
 
-/** A subscription that needs attention, as the snapshot saw it. */
+/** A subscription that needs attention, as of the snapshot. */
 export interface Candidate {
   id: string
   customer: string
-  /** The id of its first line, which finds it again in one small request. */
+  /** The id of its first line, which finds the subscription in one small request. */
   line?: string
-  /** '' where it has none. */
+  /** Empty if it has none. */
   reason: string
-  /** When it came into needs_attention, as the service wrote it. */
+  /** Since when it needs attention, as the service wrote it. */
   since: string
   scheme: string
   nextBilling: string
 }
 
-/** Undefined for a record that needs no attention. */
+/** Reads a candidate from a record; undefined if the record needs no attention. */
 export function toCandidate(record: Readonly<Record<string, unknown>>): Candidate | undefined {
   if (record['status'] !== 'needs_attention') return undefined
   const lines = record['lines']
@@ -32,7 +32,7 @@ export function toCandidate(record: Readonly<Record<string, unknown>>): Candidat
   }
 }
 
-/** What the ledger keeps of a candidate: what finds it, and what the report says of it. `toSnapshot` reads it. */
+/** Converts a candidate for the ledger: what is needed to find it and to report on it. `toSnapshot` reads it. */
 export function toBody({
   candidate,
   nextBilling,
@@ -51,7 +51,7 @@ export function toBody({
   }
 }
 
-/** A candidate again, from what the ledger keeps of it. */
+/** Restores a candidate from its ledger row. */
 export function fromBody(body: Body): Candidate {
   const snapshot = (body['snapshot'] ?? {}) as Body
   const line = textOf(body['line'])
@@ -68,13 +68,13 @@ export function fromBody(body: Body): Candidate {
 
 export interface CandidateRead {
   candidates: Candidate[]
-  /** Whether the list was read completely: everything that needed attention throughout is among the candidates. */
+  /** Whether the list was read completely: every subscription that needed attention throughout the read is included. */
   proven: boolean
-  /** Why not, in sentences; empty where it was. */
+  /** Why the read is not proven, one sentence each; empty if it is. */
   reasons: string[]
-  /** `maxPages` was used up before the end of the list. */
+  /** Whether `maxPages` was reached before the end of the list. */
   capped: boolean
   requests: number
-  /** How many the service said there are; a hint. */
+  /** The service's own count; only a hint. */
   count: number | undefined
 }

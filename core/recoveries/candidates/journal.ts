@@ -5,23 +5,23 @@ import type { Candidate, CandidateRead } from './candidate.ts'
 
 type End = Omit<CandidateRead, 'candidates'>
 
-/** One line of the journal: what came with a step and the state to resume from, the requests so far, or the end. */
+/** One line of the journal: a step's candidates with the state to resume from, the requests so far, or the end. */
 interface Line {
   candidates?: Candidate[]
   state?: ReadState
-  /** Requests that have left, or were about to, and those of them that brought a window. */
+  /** `requests`: sent, or about to be sent. `answered`: those that returned a window. */
   requests?: number
   answered?: number
   end?: End
 }
 
-/** The candidates in a journal that nobody writes to. */
+/** Reads the candidates from a journal that is not being written. */
 export async function readJournal(path: string): Promise<Candidate[]> {
   const text = await readFile(path, 'utf8')
   return linesOf(text).flatMap(({ candidates = [] }) => candidates)
 }
 
-/** A crash may have cut the last line short. */
+/** Drops the last line if a crash cut it short. */
 const wholeLines = (text: string) => text.slice(0, text.lastIndexOf('\n') + 1)
 
 const linesOf = (text: string): Line[] =>
@@ -30,8 +30,9 @@ const linesOf = (text: string): Line[] =>
     .flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Line]))
 
 /**
- * What was read of the list, one line a step, so that a read whose process died resumes behind its last whole line,
- * and one line a request, so that none is forgotten. One process at a time has it.
+ * Opens the journal of a list read: one line per step, so that a read whose process died resumes after its last
+ * complete line, and one line per request, so that every request is counted. Only one process at a time may open
+ * it.
  */
 export async function openJournal(path: string) {
   const file = await open(path, 'a+')
@@ -50,7 +51,7 @@ export async function openJournal(path: string) {
     end = line.end ?? end
   }
   let written: Promise<unknown> = Promise.resolve()
-  /** Several requests leave at once, and a file handle takes one write at a time. */
+  /** Serialized: several requests leave at once, but a file handle takes one write at a time. */
   const write = (line: Line) => {
     const text = `${JSON.stringify({ ...line, requests, answered })}\n`
     written = written.then(async () => {
@@ -68,16 +69,16 @@ export async function openJournal(path: string) {
     get requests() {
       return requests
     },
-    /** How many requests brought no window: failed, or were on their way when a process ended. */
+    /** The number of requests that returned no window: failed, or in flight when a process ended. */
     get failed() {
       return requests - answered
     },
-    /** Counts a request that is about to leave; it may once this has resolved. */
+    /** Counts a request before it is sent; send it only after this has resolved. */
     async count(): Promise<void> {
       requests += 1
       await write({})
     },
-    /** One of them has brought a window. */
+    /** Counts a request that returned a window. */
     answer(): void {
       answered += 1
     },
@@ -90,7 +91,7 @@ export async function openJournal(path: string) {
       await write({ end: ended })
       return { ...ended, candidates }
     },
-    /** Of all that has come so far. */
+    /** The set of ids read so far. */
     idSet(): IdSet {
       const ids = new Set(candidates.map(({ id }) => id))
       return { add: (added) => added.map((id) => ids.size !== ids.add(id).size) }

@@ -6,29 +6,29 @@ import { toCandidate } from './candidate.ts'
 import { openJournal } from './journal.ts'
 
 interface ReadOptions {
-  /** The journal of what was read; a second call resumes from there. */
+  /** Path of the journal; a second call resumes from it. */
   journal: string
-  /** With the run's share of the rate. */
+  /** Limited to the run's share of the rate. */
   billing: Billing
   testMode: boolean
-  /** Windows in flight. */
+  /** The most windows in flight. */
   concurrency: number
   readLagMs: number
-  /** The most requests for the list, over all calls with this journal; failed ones count. */
+  /** The most list requests, including failed ones, across all calls with this journal. */
   maxPages: number
   signal: AbortSignal
   onProgress?: (progress: { candidates: number; requests: number }) => void
 }
 
-/** The allowed requests are used up: what has come so far is the snapshot. */
+/** `maxPages` is used up: what was read so far is the snapshot. */
 class PagesUsedUp extends Error {
   override readonly name = 'PagesUsedUp'
 }
 
 /**
- * Reads the subscriptions that need attention: nothing is written, and every one that needed attention throughout
- * the read is among them, or the reasons say why that can't be told. Resuming takes a subscription off this very
- * list, so all of it comes before the first resume.
+ * Reads the subscriptions that need attention and writes nothing to the service. The result includes every
+ * subscription that needed attention throughout the read, or the reasons say why that is not proven. Resuming
+ * removes a subscription from this list, so the whole read comes before the first resume.
  */
 export async function readCandidates(options: ReadOptions): Promise<CandidateRead> {
   const { billing, testMode, concurrency, readLagMs, maxPages, signal, onProgress } = options

@@ -7,13 +7,13 @@ import { isLongEnough, type RecoveryPlan } from '../plan.ts'
 
 /** The filters of a recovery that are too long for a workflow's history. */
 export interface Narrowing {
-  /** Only subscriptions of these customers. */
+  /** Recovers only subscriptions of these customers. */
   customers?: readonly string[]
-  /** Not of these customers, and not these subscriptions. */
+  /** Skips these customers and subscriptions. */
   exclude?: readonly string[]
 }
 
-/** Candidates that were not asked for: counted, and in no report row. */
+/** The counts of candidates that the filters exclude; they have no row in the report. */
 export interface LeftOut {
   otherReasons: number
   otherCustomers: number
@@ -29,13 +29,14 @@ export interface Selection {
 interface SelectOptions extends Narrowing {
   plan: RecoveryPlan
   candidates: readonly Candidate[]
-  /** Of the subscriptions that were resumed before. */
+  /** The history of subscriptions that were resumed before. */
   history: ReadonlyMap<string, KeyHistory>
 }
 
 /**
- * Decides about each candidate, those that have waited longest first: resumed, left to a person, resumed recently, or
- * beyond the bound. Times are compared with the run's start, so that the same candidates always give the same rows.
+ * Decides on each candidate, longest-waiting first: resume it, leave it to a person, or skip it because it was
+ * resumed recently or exceeds the limit. Times are compared with the run's start, so that the same candidates
+ * always give the same rows.
  */
 export function selectCandidates(options: SelectOptions): Selection {
   const { plan, history } = options
@@ -68,7 +69,7 @@ export function selectCandidates(options: SelectOptions): Selection {
 const beyondBound = ({ limits }: RecoveryPlan) =>
   `only ${limits.maxChanges} are resumed in one run (maxChanges); the same input resumes the next ones`
 
-/** Those that need attention longest first; each once. */
+/** Sorts candidates by how long they have needed attention, longest first, and drops duplicates. */
 function inOrder(candidates: readonly Candidate[]): Candidate[] {
   const byId = new Map(candidates.map((candidate) => [candidate.id, candidate]))
   const at = ({ since }: Candidate) => toInstant(since) ?? Infinity
@@ -119,12 +120,16 @@ function whyClosed(
 }
 
 /**
- * A subscription that falls again so soon after our own resume has the same trouble: a charge may fail long after the
- * lookup, and one that falls every day after its resume would otherwise be resumed every day without end.
+ * A subscription that needs attention again within this time of our own resume is still in the same incident: a
+ * charge may fail long after the lookup, and a subscription that fails daily after its resume would otherwise be
+ * resumed daily without end.
  */
 const sameTroubleMs = 24 * 3_600_000
 
-/** The resume requests that still count: in the same trouble, as the last lookup saw it, or fallen soon after the last one. */
+/**
+ * The resume requests that still count: those of the same incident, which is one that the last lookup saw or that
+ * began soon after the last resume.
+ */
 function attemptsBefore({ since }: Candidate, past: KeyHistory | undefined): number {
   if (past === undefined) return 0
   const { attempts, lastSentAt, answer } = past
@@ -142,7 +147,7 @@ function sinceSeen(answer: string | null): string | undefined {
     const facts = JSON.parse(answer ?? 'null') as { needs_attention?: unknown } | null
     return typeof facts?.needs_attention === 'string' ? facts.needs_attention : undefined
   } catch {
-    // An answer that was cut short is no lookup.
+    // Incomplete JSON is not a lookup.
     return undefined
   }
 }
