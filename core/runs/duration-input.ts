@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { parseDuration } from './duration.ts'
 
-/** Longer waits are typing errors, and their ends would not be valid dates. */
+/** Longer waits are typos, and their ends would not be valid dates. */
 const longestMs = 366 * 24 * 3_600_000
 
 /** A duration in an input: `"15m"`, or a number of seconds. Parsed to milliseconds. */

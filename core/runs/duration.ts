@@ -1,6 +1,9 @@
 const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
-/** `90s`, `15m`, `2h`, `3d`; a number alone is seconds. Undefined where it is no length of time. */
+/**
+ * Parses a duration to milliseconds: `90s`, `15m`, `2h`, `3d`; a bare number is seconds. Undefined if it is
+ * not a duration.
+ */
 export function parseDuration(text: string): number | undefined {
   const [, number, unit = 's'] = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?$/.exec(text.trim()) ?? []
   return number === undefined ? undefined : Number(number) * unitMs[unit as keyof typeof unitMs]

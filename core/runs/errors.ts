@@ -10,7 +10,7 @@ export class WrongWorker extends Error {
   readonly retryable = false
 }
 
-/** The data folder takes no writes: disk full, read-only, no permission. Waiting does not fix that. */
+/** The data folder cannot be written: disk full, read-only, no permission. Retrying does not help. */
 export class UnwritableFolder extends Error {
   override readonly name = 'UnwritableFolder'
   readonly retryable = false
@@ -23,7 +23,7 @@ export class UnwritableFolder extends Error {
   }
 }
 
-/** Another run that has not ended does the same thing. */
+/** Another active run does the same thing. */
 export class Busy extends Error {
   override readonly name = 'Busy'
   readonly retryable = false

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** Whom the caller of a run believes to act on; refused where the worker serves another. */
+/** The workspace the caller expects. Rejected if the worker serves a different one. */
 export const identityInput = z
   .strictObject({
     workspace: z.string(),

@@ -1,7 +1,9 @@
 import { WrongWorker } from './errors.ts'
 import type { Mode } from '../state/tables.ts'
 
-/** What a run belongs to. It is recorded at the run's start; every later step compares it with its worker's own. */
+/**
+ * What a run belongs to. Recorded when the run starts; every later step compares it with its worker's own.
+ */
 export interface Identity {
   workspace: string
   baseUrl: string
@@ -11,8 +13,9 @@ export interface Identity {
 }
 
 /**
- * The difference between a run's identity and a worker's as a sentence, else undefined. Such a run must not continue:
- * it would write to another workspace, or with a ledger that lacks what was sent.
+ * Describes the difference between a run's identity and a worker's in one sentence; undefined if there is
+ * none. With a difference the run must not continue: it would write to another workspace, or with a ledger
+ * that lacks what was sent.
  */
 export function differenceOf({ run, worker }: { run: Identity; worker: Identity }): string | undefined {
   const differences = [
@@ -29,7 +32,7 @@ export function differenceOf({ run, worker }: { run: Identity; worker: Identity 
 }
 
 /**
- * Refuses a run that another worker has to serve.
+ * Rejects a run that another worker has to serve.
  *
  * @throws {WrongWorker}
  */

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { resolveInside } from '../storage/inside.ts'
 import { InvalidInput } from './errors.ts'
 
-/** A run may read what lies in the data folder, and nothing else of the worker's machine. */
+/** Resolves a path inside the data folder: a run may read nothing else on the worker's machine. */
 export async function insideFolder({
   dataDir,
   path,
@@ -11,7 +11,7 @@ export async function insideFolder({
 }: {
   dataDir: string
   path: string
-  /** The command that takes a file from elsewhere. */
+  /** The command that accepts files from elsewhere. */
   command: 'import' | 'fetch'
 }): Promise<string> {
   const real = await resolveInside({ root: dataDir, path: resolve(dataDir, path) })

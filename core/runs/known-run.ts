@@ -37,7 +37,7 @@ export async function knownRun<Plan>(options: {
   )
 }
 
-/** The folder of a run, which may not exist yet; undefined if a link leads out of the room. */
+/** The folder of a run, which may not exist yet; undefined if a link leads out of its parent folder. */
 export async function runFolder(place: {
   dataDir: string
   room: 'imports' | 'recoveries' | 'parts'

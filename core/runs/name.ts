@@ -10,13 +10,13 @@ export interface Execution {
 }
 
 /**
- * The name of a run: its workflow id. From the Temporal UI an id is whatever someone types, also one that was used
- * before: a second execution under the same id is called `<id>.2`. The same execution always gets the same name.
+ * Names a run after its workflow id. In the Temporal UI people type ids and may reuse one: a second
+ * execution under the same id is called `<id>.2`. The same execution always gets the same name.
  */
 export async function nameRun(options: {
   dataDir: string
   execution: Execution
-  /** Names of folders that are not given again. */
+  /** Names of folders that must not be reused. */
   taken: ReadonlySet<string>
 }): Promise<string> {
   const { dataDir, execution, taken } = options
@@ -33,12 +33,12 @@ export async function nameRun(options: {
 export const isOfWorkflow = (run: string, workflowId: string): boolean =>
   run === workflowId || (run.startsWith(`${workflowId}.`) && /^\d+$/.test(run.slice(workflowId.length + 1)))
 
-/** The folders of write runs. The ledger knows a run by its name alone. */
+/** The folders of write runs. The ledger identifies a run by its name alone. */
 type ChangeRoom = 'imports' | 'recoveries'
 
 /**
- * The names that a write run may have: its workflow id, `<id>.2`, `<id>.3` and so on without end, except those of runs
- * of the other job: an id that someone types may have been used there before.
+ * The names that a write run may have: its workflow id, `<id>.2`, `<id>.3` and so on, except those of runs
+ * of the other job, which may have used the same id.
  */
 export async function* namesIn(options: {
   dataDir: string
@@ -64,11 +64,14 @@ async function isOwnedBy({ folder, execution }: { folder: string; execution: Exe
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
-  // A note that a full disk cut short belongs to nobody.
+  // A file that a full disk truncated matches no execution.
   return (await readFile(note, 'utf8')) === mine
 }
 
-/** The execution that a folder of parts belongs to; undefined if a full disk cut its note short. */
+/**
+ * The execution that a folder of parts belongs to; undefined if a full disk truncated the file that names
+ * it.
+ */
 export async function executionOf(folder: string): Promise<Execution | undefined> {
   return readFile(join(folder, 'run.json'), 'utf8')
     .then((text) => JSON.parse(text) as Execution)

@@ -2,7 +2,8 @@ import type { z } from 'zod'
 import { InvalidInput } from './errors.ts'
 
 /**
- * Parses the input of a run. A wrong one is refused in one sentence with all problems and the fields there are.
+ * Parses the input of a run. An invalid one is rejected in one sentence with all problems and the accepted
+ * fields.
  *
  * @throws {InvalidInput}
  */
@@ -21,12 +22,14 @@ export function parseInput<S extends z.ZodObject>(options: {
   throw new InvalidInput(`The input is not one ${taker} takes: ${toProblems(parsed.error)}. ${allowed}`)
 }
 
-/** Of what may be wrong a hundred thousand times; no server takes a failure that names it all. */
+/**
+ * The most problems listed: there may be a hundred thousand, and the server limits the size of a failure.
+ */
 const mostProblems = 20
 const longestPlace = 100
 const longestMessage = 300
 
-/** What zod found, in one line; `root` names the value itself. */
+/** Zod's issues on one line; `root` names the value itself. */
 export function toProblems({ issues }: z.ZodError, root = 'input'): string {
   const shown = issues
     .slice(0, mostProblems)

@@ -3,24 +3,24 @@ import { join } from 'node:path'
 import { pageName } from './view/view.ts'
 import type { Identity } from './identity.ts'
 
-/** A write run, as every step on it knows it. */
+/** A write run, as all its steps know it. */
 export interface ChangeRun {
   run: string
-  /** The folder of its notes and reports, relative to the data folder. */
+  /** The folder of its run files and reports, relative to the data folder. */
   folder: string
   identity: Identity
 }
 
-/** A decision of a person about a run or one of its rows. Name and reason are not checked. */
+/** An operator's decision about a run or one of its rows. Name and reason are not verified. */
 export interface Decision {
   at: string
   about: 'approval' | 'canary' | 'breaker' | 'limits' | 'row'
   by: string
   why: string
   row?: number
-  /** The id under which the person says that the row exists. */
+  /** The id under which the operator says the row exists. */
   exists?: string
-  /** Whether the service showed that id. */
+  /** Whether the service confirmed that id. */
   confirmed?: boolean
   absent?: true
   drop?: true
@@ -36,9 +36,11 @@ export interface EndedNote {
 /** How a run ends. */
 export interface RunEnd {
   how: EndedNote['how']
-  /** For people: why it ended before everything was done. */
+  /** Why the run ended before everything was done, for people. */
   why?: string
-  /** The rest is given up: an import reports it as not tried and frees it for another run. */
+  /**
+   * The remaining changes are given up: an import reports them as not tried and frees them for other runs.
+   */
   giveUp: boolean
 }
 
@@ -48,7 +50,7 @@ export const changeRunFiles = {
   decisions: 'decisions.jsonl',
   /** The changes as they were staged. */
   stagedChanges: 'staged-changes.jsonl',
-  /** The rows that were claimed, and how often. */
+  /** The claimed rows, and how often each was claimed. */
   claims: 'claims.log',
   ended: 'ended.json',
   report: 'report.json',
@@ -56,7 +58,10 @@ export const changeRunFiles = {
   page: pageName,
 } as const
 
-/** Adds decisions to those of a run, durably. One that is recorded already, at any time, is not added again. */
+/**
+ * Appends decisions to those of a run, durably. A decision that is already recorded, at any time, is not
+ * added again.
+ */
 export async function recordDecisions(folder: string, decisions: readonly Decision[]): Promise<void> {
   const withoutTime = (decision: Decision) => JSON.stringify({ ...decision, at: '', confirmed: undefined })
   const known = new Set((await readDecisions(folder)).map(withoutTime))
@@ -72,7 +77,7 @@ export async function recordDecisions(folder: string, decisions: readonly Decisi
 
 export async function readDecisions(folder: string): Promise<Decision[]> {
   const text = await readText(join(folder, changeRunFiles.decisions))
-  // A line that a crash cut short was never confirmed to anyone.
+  // A line truncated by a crash was never confirmed to anyone.
   return (text ?? '').split('\n').flatMap((line): Decision[] => {
     try {
       return line === '' ? [] : [JSON.parse(line) as Decision]
@@ -82,7 +87,7 @@ export async function readDecisions(folder: string): Promise<Decision[]> {
   })
 }
 
-/** A JSON file of a run; undefined if it was never written. */
+/** Reads a JSON file of a run; undefined if it was never written. */
 export async function readNote<T>(path: string): Promise<T | undefined> {
   const text = await readText(path)
   return text === undefined ? undefined : (JSON.parse(text) as T)

@@ -1,15 +1,15 @@
 /**
- * The attempts of this process at sending a run's changes. There may be two: where Temporal could not be reached for
- * a while, it has given up the first one, which does not know that yet.
+ * This process's attempts at sending a run's changes. There may be two: when Temporal was unreachable for a
+ * while, it has given up on the first, which does not know that yet.
  */
 export interface Attempts {
-  /** Does `work` after the attempt before it has ended; the signal tells `work` to end, too. */
+  /** Runs `work` after the previous attempt has ended; the signal tells `work` to end, too. */
   take<T>(options: {
     run: string
     signal: AbortSignal
     work: (signal: AbortSignal) => Promise<T>
   }): Promise<T>
-  /** Ends the attempt of a run: resolves when nothing more of it happens. */
+  /** Ends the attempt of a run; resolves when it has stopped completely. */
   end(run: string): Promise<void>
 }
 

@@ -1,8 +1,8 @@
 import { DatabaseSync } from 'node:sqlite'
 
-/** Keys by group, each with a number, on disk: any number of them in constant memory. */
+/** Keys by group, each with a number, on disk: unlimited in number, in constant memory. */
 export interface DiskSet {
-  /** True if the group did not have the key yet; a key keeps the number that it was added with first. */
+  /** Adds a key and returns true if the group did not have it; an existing key keeps its first number. */
   add(group: string, key: string, number?: number): boolean
   has(group: string, key: string): boolean
   /** The number of a key; undefined if the group does not have it. */
@@ -11,9 +11,9 @@ export interface DiskSet {
 }
 
 /**
- * A set that nobody needs after a crash.
+ * Creates a set that is not needed after a crash.
  *
- * @param path where it lies; by default a temporary file that no one else sees and that goes away by itself
+ * @param path where to store it; by default a private temporary file that is removed automatically
  */
 export function createDiskSet({
   path = '',

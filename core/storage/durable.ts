@@ -2,19 +2,24 @@ import { randomUUID } from 'node:crypto'
 import { type FileHandle, mkdir, open, readdir, rename, rm, symlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 
-/** Replaces a small file by rename: whoever looks sees the old one or the new one, whole, also after a crash. */
+/**
+ * Replaces a small file by rename: readers see the old or the new content, never a mix, even after a crash.
+ */
 export async function replaceFile(path: string, text: string): Promise<void> {
   await replace(path, (temporary) => writeNew(temporary, text))
 }
 
-/** As `replaceFile`, for a file of any length. What a crash left of an earlier try is removed. Gives what `write` gives. */
+/**
+ * Like `replaceFile`, for a file of any length. Removes temporary files left by a crash. Returns the result
+ * of `write`.
+ */
 export async function replaceInPieces<T>(path: string, write: (file: FileHandle) => Promise<T>): Promise<T> {
   await mkdir(dirname(path), { recursive: true })
   await removeTemporaries(path)
   return await replace(path, (temporary) => createFile(temporary, write))
 }
 
-/** Writes a small file that must not be there yet, into a folder that must be; fsynced. */
+/** Writes a small file that must not exist yet into an existing folder, and fsyncs it. */
 export const writeNew = (path: string, text: string | Uint8Array): Promise<void> =>
   createFile(path, (file) => file.writeFile(text))
 
@@ -29,7 +34,7 @@ async function createFile<T>(path: string, write: (file: FileHandle) => Promise<
   }
 }
 
-/** Points a relative symbolic link somewhere else, by rename. */
+/** Changes the target of a relative symbolic link, by rename. */
 export async function replaceLink(path: string, target: string): Promise<void> {
   await replace(path, (temporary) => symlink(target, temporary))
 }
@@ -47,7 +52,7 @@ async function replace<T>(path: string, make: (temporary: string) => Promise<T>)
   }
 }
 
-/** Makes a file, or the names in a folder, durable. */
+/** Fsyncs a file, or the entries of a folder. */
 export async function syncPath(path: string): Promise<void> {
   const file = await open(path, 'r')
   try {
@@ -57,11 +62,11 @@ export async function syncPath(path: string): Promise<void> {
   }
 }
 
-/** A name beside a path that no one else uses, and that is seen to be temporary. */
+/** A unique, recognizably temporary name beside a path. */
 export const temporaryName = (path: string) =>
   join(dirname(path), `.${basename(path)}.${randomUUID().slice(0, 8)}.tmp`)
 
-/** Removes what a crash left under the temporary names of a path. */
+/** Removes the temporary files of a path that a crash left. */
 export async function removeTemporaries(path: string): Promise<void> {
   const start = `.${basename(path)}.`
   for (const name of await readdir(dirname(path))) {

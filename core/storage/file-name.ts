@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 
-/** No file system takes a name of more bytes; the marks and a temporary name's ending need room beside it. */
+/** Longest name, in bytes: file systems limit names, and added marks and a temporary ending need room. */
 const longestName = 200
 
 /**
- * A run's name as a file name. People type workflow ids: a slash must not lead anywhere, nor a run called `latest`
- * stand where the link does. Other names stay as they are.
+ * Turns a run's name into a file name. People type workflow ids: a slash must not lead to another folder,
+ * and a run called `latest` must not take the link's place. Other names stay unchanged.
  */
 export function toFileName(run: string): string {
   const name = encodeURIComponent(run.toWellFormed()).replace(/^\.|^(?=latest(-proven)?$)/, '_$&')

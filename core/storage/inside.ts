@@ -2,8 +2,8 @@ import { readlink, realpath } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative } from 'node:path'
 
 /**
- * The path that `path` stands for once every link is resolved, as far as it exists; undefined if it lies outside
- * `root`, whose own links are resolved too. A file that is still to be written counts as lying where it would appear.
+ * Resolves every link in `path`, as far as it exists; undefined if the result lies outside `root`, whose
+ * links are resolved too. A file that does not exist yet counts as lying where it would be created.
  */
 export async function resolveInside({
   root,
@@ -19,7 +19,7 @@ export async function resolveInside({
   return isOutside ? undefined : real
 }
 
-/** Undefined for what no file system takes for a path: NUL bytes, links that go round in a circle. */
+/** Undefined for what no file system accepts as a path: NUL bytes, circular links. */
 async function realOf(path: string): Promise<string | undefined> {
   if (path.includes('\0')) return undefined
   try {
@@ -31,9 +31,9 @@ async function realOf(path: string): Promise<string | undefined> {
   if (parent === path) return undefined
   const realParent = await realOf(parent)
   if (realParent === undefined) return undefined
-  // A link to what does not exist yet: whoever writes here creates it there.
+  // A link to a missing file: writing here would create it there.
   const target = await readlink(path).catch(() => undefined)
   if (target === undefined) return join(realParent, basename(path))
-  // Not joined, which would take `way/..` away: where that leads is decided by what `way` links to.
+  // Not joined, which would drop `way/..`: its target depends on what `way` links to.
   return await realOf(isAbsolute(target) ? target : `${realParent}/${target}`)
 }

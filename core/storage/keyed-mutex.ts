@@ -1,4 +1,4 @@
-/** Lets one at a time do something under a name; the others wait, in the order in which they came. */
+/** Runs tasks under the same name one at a time, in the order in which they arrive. */
 export interface Turns {
   take<T>(name: string, work: () => Promise<T>): Promise<T>
 }

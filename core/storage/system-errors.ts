@@ -1,8 +1,8 @@
-/** Whether the system refused something: disk, permission, path. */
+/** Whether the system rejected an operation: disk, permission, path. */
 export const isSystemError = (error: unknown): error is NodeJS.ErrnoException =>
   error instanceof Error && 'syscall' in error && 'code' in error
 
-/** Why the system takes no writes there, in words; undefined for a trouble that may pass by itself. */
+/** Why the system rejects writes there, for people; undefined for errors that may be temporary. */
 export const refusalOf = (error: NodeJS.ErrnoException): string | undefined => refusals[error.code ?? '']
 
 const refusals: Readonly<Record<string, string>> = {

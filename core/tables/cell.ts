@@ -4,13 +4,13 @@ import { isDate, isTimestamp } from './instants.ts'
 import { toScalarText } from './json-value.ts'
 import type { Kind } from './table.ts'
 
-/** The CSV text of a value that is not null, or undefined where its column can't hold it. */
+/** Returns the CSV text of a non-null value, or undefined if its column cannot hold it. */
 export type ToCell = (value: unknown) => string | undefined
 
 /**
- * How each kind of column writes a value: taken if its text is valid for the column, whatever JSON type it came
- * as. A number column takes what JSON calls a number, with every digit and without leading zeros (a text such as
- * "007" is an identifier, and a number column of a warehouse would lose its zeros).
+ * How each kind of column writes a value: accepted if its text is valid for the column, whatever its JSON
+ * type. A number column takes what JSON calls a number, with every digit and without leading zeros (a text
+ * such as "007" is an identifier, and a warehouse's number column would lose its zeros).
  */
 export const toCell: Readonly<Record<Kind, ToCell>> = {
   text: toTextCell,
@@ -23,12 +23,13 @@ export const toCell: Readonly<Record<Kind, ToCell>> = {
 }
 
 /**
- * Whether text can be kept as it is in every destination. UTF-8 has no lone surrogates, and PostgreSQL and many
- * CSV readers have no NUL; as JSON both can be written (`\ud800`, `\u0000`), so such a text goes to `_extra`.
+ * Whether every destination can store the text unchanged. UTF-8 has no lone surrogates, and PostgreSQL and
+ * many CSV readers have no NUL. JSON can write both (`\ud800`, `\u0000`), so such text goes to `_extra`.
  */
 const isStorable = (text: string) => text.isWellFormed() && !text.includes('\0')
 
-// What needs a closer look: one pass over the text instead of three. Pairs of surrogates (emoji) are looked at too.
+// Characters that need a closer check: one pass over the text instead of three. Surrogate pairs (emoji)
+// match too.
 const special = /[",\n\r\0\ud800-\udfff]/
 
 function toTextCell(value: unknown): string | undefined {
@@ -41,8 +42,8 @@ function toTextCell(value: unknown): string | undefined {
 const integer = /^-?(0|[1-9]\d*)$/
 
 /**
- * Longer numbers go to `_extra`. PostgreSQL's numeric ends at 131,072 digits before the point and 16,383 behind it;
- * this many characters and an exponent of four digits stay inside that.
+ * Longer numbers, in characters, go to `_extra`. PostgreSQL's numeric ends at 131,072 digits before the
+ * point and 16,383 after it; this length and an exponent of four digits stay within that.
  */
 const longestNumber = 6_000
 

@@ -1,6 +1,6 @@
 /**
- * Our CSV: RFC 4180 with `,`, `\n` and UTF-8. NULL is an empty field and the empty string is `""`, so that the
- * two stay apart. A property test holds every cell to what csv-stringify writes.
+ * Our CSV: RFC 4180 with `,`, `\n` and UTF-8. NULL is an empty field and the empty string is `""`, which
+ * keeps them apart. A property test compares every cell with csv-stringify's output.
  */
 
 const quotable = /[",\n\r]/
@@ -11,6 +11,6 @@ export function quoteCell(text: string): string {
   return text.includes('"') ? `"${text.replaceAll('"', '""')}"` : `"${text}"`
 }
 
-/** For csv-parse: an empty field is null, a quoted empty one is the empty string. */
+/** For csv-parse: an empty field is null; a quoted empty field is the empty string. */
 export const readCell = (text: string, context: { quoting: boolean }): string | null =>
   text === '' && !context.quoting ? null : text

@@ -1,13 +1,13 @@
 import type { Kind, Table } from './table.ts'
 
-/** A cell or a row that is none of its table: the file was changed, or belongs to another table. */
+/** A cell or row does not fit its table: the file was modified, or belongs to another table. */
 class MalformedRowError extends Error {
   override readonly name = 'MalformedRowError'
 }
 
 /**
- * A CSV row of a table as JSON values by column: JSON columns parsed, numbers with every digit (as raw JSON where
- * a number would change them). The cells are read with `readCell`, so that null and '' are apart.
+ * Decodes a CSV row into JSON values by column: JSON columns parsed, numbers with every digit (as raw JSON
+ * if parsing would change them). Read the cells with `readCell`, which keeps null and '' apart.
  * @throws {MalformedRowError}
  */
 export function decodeRow(table: Table, cells: readonly (string | null)[]): Record<string, unknown> {
@@ -36,7 +36,7 @@ const decodeCell: Readonly<Record<Kind, (cell: string) => unknown>> = {
   json: parseExactly,
 }
 
-/** JSON with every number as it is written; undefined where the text is no JSON. */
+/** Parses JSON, keeping every number as written; undefined if the text is not JSON. */
 function parseExactly(text: string): unknown {
   try {
     return JSON.parse(text, (_key, value, { source }) =>

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { FieldMeta } from '../billing/resources/fields.ts'
 
-/** The fields of a schema with what its builders said of them, in the schema's order. */
+/** The fields of a schema with their builders' metadata, in the schema's order. */
 export function fieldsOf(schema: z.ZodObject): [key: string, meta: FieldMeta][] {
   return Object.entries(schema.shape).map(([key, field]) => [key, metaOf(key, field as z.ZodType)])
 }

@@ -1,13 +1,13 @@
 /**
- * Cells that a spreadsheet would run as a formula, and the way back. A cell gets a `'` in front where it begins
- * as a formula does, also where it has such a `'` already: so taking one off gives back what there was, always.
+ * Guards cells that a spreadsheet would run as a formula, and reverses it. A cell that starts like a formula
+ * gets a `'` prefix, even if it already has one, so removing one `'` always restores the original.
  */
 
-// Full-width signs are signs to a spreadsheet in Japanese or Chinese. Blanks and what can't be seen (a byte order
-// mark, a NUL) may be skipped in front of them.
+// Spreadsheets in Japanese or Chinese treat full-width signs as signs. Whitespace and invisible characters
+// (a byte order mark, a NUL) may be skipped before them.
 const runs = /^'*(?:[\t\r\n]|[\s\p{Cc}\p{Cf}]*[=+\-@＝＋－＠])/u
 const guarded = /^'+(?:[\t\r\n]|[\s\p{Cc}\p{Cf}]*[=+\-@＝＋－＠])/u
-// Left as they are: a spreadsheet shows a number as that number, and a phone number can do no harm.
+// Not guarded: a spreadsheet shows a number as that number, and a phone number does no harm.
 const number = /^\s*[+-]?\d+([.,]\d+)?$/
 const phone = /^\s*\+\d[\d ().-]*$/
 

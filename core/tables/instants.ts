@@ -4,15 +4,15 @@ const offset = '(?:Z|[+-](?:0\\d|1[0-5]):[0-5]\\d)'
 const datePattern = new RegExp(`^${day}$`)
 const timestampPattern = new RegExp(`^${day}T${clock}${offset}$`)
 
-/** Whether a text is a calendar date that exists, as YYYY-MM-DD, from the year 1 on (as in PostgreSQL). */
+/** Whether a text is an existing calendar date as YYYY-MM-DD, from the year 1 on (as in PostgreSQL). */
 export const isDate = (text: string) => datePattern.test(text) && isInMonth(text)
 
-/** Whether a text is an ISO 8601 timestamp to the second or finer, with its offset (at most 15:59) or Z. */
+/** Whether a text is an ISO 8601 timestamp, to the second or finer, with its offset (at most 15:59) or Z. */
 export const isTimestamp = (text: string) => timestampPattern.test(text) && isInMonth(text)
 
 const daysIn = [0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 
-/** Whether the month of a date that looks right has its day: 2023-02-29 has the look only. */
+/** Whether the month of a well-formed date has that day: 2023-02-29 does not exist. */
 function isInMonth(text: string): boolean {
   const dayOfMonth = number(text, 8)
   if (dayOfMonth <= 28) return true
@@ -22,5 +22,5 @@ function isInMonth(text: string): boolean {
   return dayOfMonth === 29 && year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
 }
 
-/** The number made by the two digits at a place. */
+/** Parses the two digits at an index. */
 const number = (text: string, at: number) => text.charCodeAt(at) * 10 + text.charCodeAt(at + 1) - 528

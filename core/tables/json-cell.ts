@@ -1,16 +1,16 @@
 import { quoteCell } from './csv-text.ts'
 import { isRawNumber } from './json-value.ts'
 
-/** Far deeper than anything that people keep in a record; the stack holds some thousands. */
+/** The deepest nesting accepted: far deeper than real records; the stack holds some thousands. */
 const deepest = 500
 
-/** A value nested so deeply that it is no data: whatever reads it again would exhaust its stack. */
+/** The value is nested so deeply that reading it again would exhaust the reader's stack. */
 export class TooDeepError extends Error {
   override readonly name = 'TooDeepError'
 }
 
 /**
- * A JSON value as a CSV cell.
+ * Writes a JSON value as a CSV cell.
  * @throws {TooDeepError}
  */
 export function toJsonCell(value: unknown): string {

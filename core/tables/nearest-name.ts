@@ -1,16 +1,19 @@
-/** Longer names are no slips of other ones. */
+/** Longer names are not typos of known ones. */
 const longest = 100
 
-/** Letters that are compared for all suggestions of one kind: a few hundredths of a second, after which nothing is suggested any more. */
+/**
+ * Budget of letters compared for all suggestions of one kind: a few hundredths of a second, after which it
+ * suggests nothing more.
+ */
 const mostCompared = 2_000_000
 
-/** The known name that a mistyped one most likely stood for, or undefined where none is near. */
+/** The known name that a mistyped one most likely meant, or undefined if none is close. */
 export const nearestName = (name: string, known: Iterable<string>): string | undefined =>
   createNearestName(() => known)(name)
 
 /**
- * The same for many names and one list: each name is looked for once, and the work for all of them is bounded,
- * whatever somebody's file holds.
+ * The same for many names and one list: looks each name up once and bounds the total work, whatever the file
+ * holds.
  */
 export function createNearestName(known: () => Iterable<string>): (name: string) => string | undefined {
   const found = new Map<string, string | undefined>()
@@ -19,7 +22,7 @@ export function createNearestName(known: () => Iterable<string>): (name: string)
     if (found.has(name)) return found.get(name)
     if (name.length > longest || left <= 0) return undefined
     const wanted = name.toLowerCase()
-    // A third of the letters wrong is still a slip; more is another word.
+    // With up to a third of the letters wrong it is a typo; beyond that it is another word.
     let best: { name: string | undefined; distance: number } = {
       name: undefined,
       distance: name.length / 3 + 1,
@@ -37,7 +40,7 @@ export function createNearestName(known: () => Iterable<string>): (name: string)
   }
 }
 
-/** Letters to insert, delete or replace to make `from` into `to`; once it is not below `most`, no longer counted. */
+/** The number of letters to insert, delete or replace to turn `from` into `to`; stops counting at `most`. */
 function editDistance(from: string, to: string, most: number): { distance: number; compared: number } {
   let previous = Array.from({ length: to.length + 1 }, (_, index) => index)
   for (let row = 1; row <= from.length; row++) {

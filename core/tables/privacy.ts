@@ -5,22 +5,22 @@ import { tablesOf, toRowPlan } from './encoder/row-plan.ts'
 import type { TableSource } from './table.ts'
 
 /**
- * What is not to be written as it is. A field is named by its place in the record (`customers.country.id`,
- * `customers.contacts.email`) or by its column (`customers.country_id`, `customer_contacts.email`); a path goes on
- * into a JSON column (`customers.metadata.rut`); a field that no schema knows is named under `_extra`
- * (`customers._extra.nickname`).
+ * Which values must not be written as they are. A field is named by its path in the record
+ * (`customers.country.id`, `customers.contacts.email`) or by its column (`customers.country_id`,
+ * `customer_contacts.email`). A path may continue into a JSON column (`customers.metadata.rut`). A field
+ * unknown to the schema is named under `_extra` (`customers._extra.nickname`).
  */
 export interface Privacy {
   exclude?: readonly string[]
   hash?: readonly string[]
-  /** The secret the hashes are made with. */
+  /** The secret key for hashes. */
   hashKey?: string
 }
 
 /**
- * Checks every name under `exclude` and `hash` against all the resources that there are.
+ * Checks every name in `exclude` and `hash` against all resources.
  * @throws {UnknownFieldError} with the nearest known name
- * @throws {PrivacyRefusedError} where a field can't be treated so, or a hash has no key
+ * @throws {PrivacyRefusedError} a field cannot be treated that way, or a hash has no key
  */
 export function checkPrivacy(resources: readonly TableSource[], privacy: Privacy): void {
   const tables = resources.flatMap((resource) => tablesOf(toRowPlan(resource)).map((table) => table.name))
@@ -31,7 +31,9 @@ export function checkPrivacy(resources: readonly TableSource[], privacy: Privacy
   for (const resource of resources) toPrivateFields(resource, privacy)
 }
 
-/** What of a resource is private, by place; undefined where nothing is. Names of other resources are passed over. */
+/**
+ * The private fields of a resource, by path; undefined if there are none. Ignores names of other resources.
+ */
 export function toPrivateFields(resource: TableSource, privacy: Privacy): PrivateField | undefined {
   const { exclude = [], hash = [], hashKey } = privacy
   if (hash.length > 0 && !hashKey)

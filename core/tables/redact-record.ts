@@ -3,8 +3,8 @@ import { redact, type HashValue } from './private-field.ts'
 import { extraColumn, type FieldPlan, type ObjectPlan } from './encoder/row-plan.ts'
 
 /**
- * A record that gets no row, without what is private in it. What has another shape than its schema says is left
- * out where anything below it is private: nobody can say where in it the private part is.
+ * Removes what is private from a record that gets no row. A value of another shape than its schema's is
+ * removed if anything below it is private, because the private part cannot be located.
  */
 export function redactRecord(record: unknown, plan: ObjectPlan, hash: HashValue): unknown {
   const { rule } = plan
@@ -12,7 +12,7 @@ export function redactRecord(record: unknown, plan: ObjectPlan, hash: HashValue)
   if (!isRecord(record)) return undefined
   const fields = new Map(plan.fields.map((field) => [field.key, field]))
   const keepsUnknown = rule.below.get(extraColumn)?.action !== 'exclude'
-  // Without a prototype, a field called `__proto__` is a field like any other.
+  // Without a prototype, `__proto__` is an ordinary field.
   const kept: Record<string, unknown> = Object.create(null)
   for (const [key, value] of Object.entries(record)) {
     const field = fields.get(key)

@@ -6,7 +6,7 @@ import { PrivacyRefusedError } from './private-field.ts'
 import { extraColumn } from './encoder/row-plan.ts'
 import type { Table, TableSource } from './table.ts'
 
-/** A name that no table has: likely a slip, and then private data would be written. */
+/** The name belongs to no table: probably a typo, which would let private data through. */
 export class UnknownFieldError extends Error {
   override readonly name = 'UnknownFieldError'
   readonly retryable = false
@@ -19,13 +19,13 @@ export class UnknownFieldError extends Error {
 interface Asked {
   name: string
   action: 'exclude' | 'hash'
-  /** The table the name begins with. */
+  /** The table that the name starts with. */
   table: Table
   tables: readonly Table[]
   resource: TableSource
 }
 
-/** The keys that lead from a record to what a name means: `customer_contacts.email` is contacts, email. */
+/** The path of keys from a record to the named value: `customer_contacts.email` is contacts, email. */
 export function toPlace(asked: Asked): string[] {
   const { table, name } = asked
   const [, first = '', ...rest] = name.split('.')

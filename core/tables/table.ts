@@ -3,13 +3,13 @@ import type { Kind } from '../billing/resources/fields.ts'
 
 export type { Kind }
 
-/** What tables are made from: a resource of the service, by the part of it that says what its records hold. */
+/** What tables are built from: the part of a service resource that describes its records. */
 export interface TableSource {
   name: string
   schema: z.ZodObject
 }
 
-/** One column. `source` is where its value stands in the record (`customers.country.id`). */
+/** One column. `source` is the path of its value in the record (`customers.country.id`). */
 export interface Column {
   name: string
   kind: Kind
@@ -18,16 +18,17 @@ export interface Column {
 }
 
 /**
- * One table of a resource: plain data, so that it can stand in a manifest.
+ * One table of a resource: plain data, so that a manifest can hold it.
  *
- * `key` tells its rows apart. `key[0]` always holds the id of the record a row was made from: `id` in a main
- * table, `<record>_id` in a child. A child's key is its parent's key, renamed, and `position` (from 1). Only the
- * main table's key is promised to be the service's own; a child's own `id`, where it has one, is a plain column.
+ * `key` identifies its rows. `key[0]` always holds the id of the row's record: `id` in a main table,
+ * `<record>_id` in a child. A child's key is its parent's key, renamed, and `position` (from 1). Only the
+ * main table's key is guaranteed to be the service's own; a child's own `id`, if it has one, is an ordinary
+ * column.
  */
 export interface Table {
   name: string
   resource: string
-  /** The table this one's rows hang on; absent for a main table. */
+  /** The table that holds the parents of these rows; absent for a main table. */
   parent?: string
   key: readonly string[]
   /** The key first, `_extra` last. */

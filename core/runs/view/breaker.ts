@@ -1,15 +1,15 @@
 import { formatTime } from './format.ts'
 
-/** An open circuit breaker, as a run shows it. */
+/** An open circuit breaker, as the view of a run shows it. */
 export interface OpenBreaker {
   key: string
-  /** How many of its last changes failed. */
+  /** How many of its recent changes failed. */
   failed: number
   of: number
-  /** The next trial, from 1, and how many there are. */
+  /** The number of the next trial, from 1, and the total. */
   trial: number
   trials: number
-  /** Ms since 1970; undefined if every trial failed or one is under way. */
+  /** Ms since 1970; undefined if every trial failed or one is in progress. */
   nextTrialAt?: number
 }
 

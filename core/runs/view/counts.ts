@@ -1,22 +1,22 @@
-/** Each change of a run, counted once, by its state. */
+/** The changes of a run, each counted once, by state. */
 export interface ReportCounts {
-  /** Never sent so far, or proven absent. */
+  /** Not sent yet, or proven absent. */
   staged: number
   done: number
   rejected: number
-  /** Sent, and its outcome is not known. */
+  /** Sent, with an unknown outcome. */
   unknown: number
-  /** Only a person can find out or decide. */
+  /** Needs a person's decision. */
   parked: number
-  /** Not sent on purpose: an earlier run did it, or a person dropped it. */
+  /** Deliberately not sent: an earlier run did it, or an operator dropped it. */
   skipped: number
-  /** Left when the run ended, and never staged because of a bound. */
+  /** Left over when the run ended, or never staged because of a limit. */
   notTried: number
 }
 
 type Place = keyof ReportCounts
 
-/** What the counts are called wherever people read them, in the order in which they are shown. */
+/** The labels of the counts for people, in display order. */
 export const countLabels: Readonly<Record<Place, string>> = {
   done: 'done',
   staged: 'not sent yet',
@@ -29,7 +29,7 @@ export const countLabels: Readonly<Record<Place, string>> = {
 
 export const places = Object.keys(countLabels) as Place[]
 
-/** Outcomes whose label is not just their name in words. */
+/** Outcomes whose label is more than their name in words. */
 const outcomeLabels: Readonly<Record<string, string>> = {
   needsPerson: 'needs a person',
   noId: 'answered without an id',

@@ -5,7 +5,7 @@ const counts = new Intl.NumberFormat('en')
 /** 12345 → `12,345`. */
 export const formatCount = (count: number): string => counts.format(count)
 
-/** `2026-11-21 02:00:07 UTC`: a page is read in time zones that nobody knows. */
+/** `2026-11-21 02:00:07 UTC`: pages are read in unknown time zones. */
 export function formatTime(at: number | string, to: 'seconds' | 'minutes' = 'seconds'): string {
   const date = new Date(at)
   if (Number.isNaN(date.getTime())) return String(at)
@@ -13,7 +13,7 @@ export function formatTime(at: number | string, to: 'seconds' | 'minutes' = 'sec
   return `${date.toISOString().slice(0, end).replace('T', ' ')} UTC`
 }
 
-/** `2026-11-20 23:00:07 -03:00`: in the time zone of this process, for its terminal and the pages that it writes. */
+/** `2026-11-20 23:00:07 -03:00`: in this process's time zone, for its terminal and the pages it writes. */
 export function formatLocalTime(at: number | string | Date, to: 'seconds' | 'minutes' = 'seconds'): string {
   const date = new Date(at)
   if (Number.isNaN(date.getTime())) return String(at)
@@ -24,7 +24,7 @@ export function formatLocalTime(at: number | string | Date, to: 'seconds' | 'min
   return `${wall.slice(0, to === 'minutes' ? 16 : 19).replace('T', ' ')} ${zone}`
 }
 
-/** A number of a person's sheet, with its decimal mark and with groups of thousands: `1.883,50`. */
+/** Formats a number of a person's sheet with its decimal mark and thousands separators: `1.883,50`. */
 export function formatAmount(digits: string, mark: ',' | '.' | undefined): string {
   if (mark === undefined) return digits
   const [whole = '', fraction] = digits.split('.')
@@ -32,7 +32,7 @@ export function formatAmount(digits: string, mark: ',' | '.' | undefined): strin
   return fraction === undefined ? grouped : `${grouped}${mark}${fraction}`
 }
 
-/** A duration, with two units at most. */
+/** Formats a duration, with at most two units. */
 export function formatDuration(ms: number): string {
   if (ms < 950) return `${Math.round(ms)} ms`
   if (ms < 9_950) return `${(ms / 1000).toFixed(1)} s`
@@ -43,24 +43,24 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
-/** A moment (ISO 8601), shown in the time zone of whoever reads it. */
+/** A moment (ISO 8601), shown in the reader's time zone. */
 export interface Time {
   time: string
 }
 
 export type Cell = string | number | Time
 
-/** `showTime`: local on a terminal and a page, UTC in the Temporal UI, whose readers may be anywhere. */
+/** `showTime`: local for terminals and pages; UTC for the Temporal UI, whose readers may be anywhere. */
 export function cellText(cell: Cell, showTime: (at: string) => string = formatLocalTime): string {
   if (typeof cell === 'number') return formatCount(cell)
   return typeof cell === 'string' ? cell : showTime(cell.time)
 }
 
-/** Amounts are texts, so that no digit is lost. */
+/** Amounts are strings, so that no digit is lost. */
 const isNumeric = (cell: Cell | undefined): boolean =>
   typeof cell === 'number' || cell === '' || (typeof cell === 'string' && /^-?\d[\d.,]*$/.test(cell))
 
-/** Which columns hold numbers only, and are aligned right. */
+/** The columns that hold only numbers and are right-aligned. */
 export const numericColumns = ({
   head,
   rows,
@@ -72,7 +72,7 @@ export const numericColumns = ({
     (_, column) => rows.some((row) => row[column] !== '') && rows.every((row) => isNumeric(row[column])),
   )
 
-/** Columns as wide as their widest cell. Cells that are numbers are counts. */
+/** Formats columns as wide as their widest cell. Number cells are counts. */
 export function formatTable(table: { head: readonly string[]; rows: readonly (readonly Cell[])[] }): string {
   const cells = [
     table.head.map(toPrintableLine),

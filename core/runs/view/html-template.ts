@@ -1,4 +1,4 @@
-/** A piece of HTML that is safe as it is; any other text is escaped where it is put into one. */
+/** Trusted HTML; any other text is escaped when inserted. */
 export class Html {
   readonly text: string
   constructor(text: string) {
@@ -8,7 +8,7 @@ export class Html {
 
 type Part = Html | string | number | undefined | readonly Html[]
 
-/** Markup with texts in it: each is escaped, for content and for attributes in quotes alike. */
+/** Builds HTML from a template: every inserted text is escaped, for both content and quoted attributes. */
 export function html(markup: TemplateStringsArray, ...parts: readonly Part[]): Html {
   return new Html(markup.map((text, at) => text + toText(parts[at])).join(''))
 }
@@ -28,7 +28,10 @@ const entities: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 
-/** Controls and lone surrogates are no HTML at all; marks of direction would turn around what stands beside them. */
+/**
+ * Control characters and lone surrogates are not valid HTML; direction marks would reorder the surrounding
+ * text.
+ */
 function escape(text: string): string {
   return text
     .toWellFormed()

@@ -4,10 +4,13 @@ import { piecesOf, type Sentence } from './sentence.ts'
 import { style } from './style.ts'
 import type { Count, NextStep, Problem, Table, View } from './view.ts'
 
-/** What a browser may do with the page: show it. No script runs and nothing is fetched, whatever got into a text. */
+/**
+ * The page's content security policy: display only. No scripts run and nothing is fetched, whatever a text
+ * contains.
+ */
 const policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
-/** A view as one static file that can be mailed, printed and read on a phone: problems first. */
+/** Renders a view as one static file that can be mailed, printed and read on a phone: problems first. */
 export function toReportPage(view: View): string {
   const { title, run, verdict, summary, problems = [], next = [], counts = [] } = view
   const { tables = [], facts = [], files = [] } = view
@@ -109,7 +112,7 @@ function toCounts(counts: readonly Count[]): Html | undefined {
   </section>`
 }
 
-/** How the counts that have a tone share the whole. */
+/** A bar with the shares of the counts that have a tone. */
 function toBar(counts: readonly Count[]): Html | undefined {
   const shares = counts.filter(({ tone, value }) => tone !== undefined && value > 0)
   const all = shares.reduce((sum, { value }) => sum + value, 0)
@@ -126,7 +129,7 @@ function toBar(counts: readonly Count[]): Html | undefined {
   </svg>`
 }
 
-/** On a phone each row becomes a card, whose cells carry the name of their column. */
+/** On a phone each row becomes a card whose cells are labelled with their column. */
 function toTable({ title, head, rows }: Table): Html {
   const kinds = numericColumns({ head, rows }).map((isNumeric) => (isNumeric ? 'number' : 'text'))
   return html`<section>
@@ -172,7 +175,7 @@ function toFacts(facts: NonNullable<View['facts']>): Html | undefined {
   </section>`
 }
 
-/** Links go only to files beside the page, never anywhere else. */
+/** Links only to files beside the page. */
 function toFiles(files: NonNullable<View['files']>): Html | undefined {
   if (files.length === 0) return undefined
   return html`<section>

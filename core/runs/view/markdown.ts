@@ -3,7 +3,7 @@ import { toPrintableLine } from './printable.ts'
 import { piecesOf, type Sentence } from './sentence.ts'
 import type { Table, View } from './view.ts'
 
-/** A view as the Current Details of a run in the Temporal UI. */
+/** Renders a view as the Current Details of a run in the Temporal UI. */
 export function toMarkdown(view: View): string {
   const { verdict, summary, status = [], problems = [], next = [], counts = [], unit = '' } = view
   const { tables = [], folder, page, files = [], controls = [] } = view
@@ -40,18 +40,18 @@ export function toMarkdown(view: View): string {
 function toIdentity({ identity }: View): string[] {
   if (identity === undefined) return []
   const { mode, workspace, baseUrl } = identity
-  // Alone on its line: the UI takes what follows an address for a part of it.
+  // On a line of its own: the UI treats text after an address as part of it.
   const at = baseUrl === undefined ? '' : ` at ${baseUrl}`
   return [`**${mode.toUpperCase()}** ${escapeMarkdown(workspace)}${at}`]
 }
 
-/** One list: nested lines come indented. */
+/** Renders one list; nested lines arrive indented. */
 const toList = (lines: readonly string[]): string[] =>
   lines.length === 0 ? [] : [lines.map((line) => (line.startsWith('  - ') ? line : `- ${line}`)).join('\n')]
 
 function toTable({ title, head, rows }: Table): string {
   const isRight = numericColumns({ head, rows })
-  // The UI sets columns without a gap.
+  // The UI renders columns without a gap.
   const line = (cells: readonly string[]) =>
     `|${cells.map((cell, at) => ` ${at === 0 ? cell : `\u00a0\u00a0${cell}`} `.replace(/^ +$/, ' ')).join('|')}|`
   const toCell = (cell: Cell) =>
@@ -64,7 +64,7 @@ function toTable({ title, head, rows }: Table): string {
   return title === '' ? table : `**${escapeMarkdown(title)}**\n\n${table}`
 }
 
-/** A sentence on one line. Backticks would end a piece of code. */
+/** Renders a sentence on one line. Backticks would end inline code. */
 function toInline(from: Sentence): string {
   return piecesOf(from)
     .map((piece, at) => {
@@ -77,19 +77,19 @@ function toInline(from: Sentence): string {
 }
 
 /**
- * Text of others as Markdown that shows it and no more: the message of a service, the name of a file, run or schedule.
- * It makes no link, image, table cell, heading or line of its own. Everything that goes into Current Details or a
- * summary, and isn't written in this project, passes here.
+ * Escapes untrusted text for Markdown, so that it is shown literally: a service's message, or the name of a
+ * file, run or schedule. It cannot form a link, image, table cell, heading or new line. All text in Current
+ * Details or a summary that is not written in this project must pass through here.
  */
 export const escapeMarkdown = (text: string): string => escapeStart(escapeInline(text.trim()))
 
 const escapeInline = (text: string): string =>
   toPrintableLine(text.replaceAll(/\s+/g, ' '))
     .replaceAll(/[\\`*[\]<>|~#&!]|(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])/gu, String.raw`\$&`)
-    // Renderers make links of bare addresses too.
+    // Renderers also link bare addresses.
     .replaceAll(/:(?=\/\/)/g, String.raw`\:`)
     .replaceAll(/\bwww\./gi, String.raw`www\.`)
 
-/** Of a line: no list, heading or rule. */
+/** Escapes the start of a line: no list, heading or rule. */
 const escapeStart = (text: string): string =>
   text.replace(/^(\s*)([-+=])/, String.raw`$1\$2`).replace(/^(\s*\d+)([.)])/, String.raw`$1\$2`)

@@ -1,7 +1,7 @@
-/** A piece of a sentence: plain text, or emphasized, or typed by a person exactly as it is. */
+/** Part of a sentence: plain text, emphasized text, or text to type exactly as it is. */
 export type Piece = string | { strong: string } | { code: string }
 
-/** Text for people that each renderer marks up in its own way. Plain data, so that steps may return it. */
+/** Text for people that each renderer formats in its own way. Plain data, so that steps can return it. */
 export type Sentence = string | readonly Piece[]
 
 export const strong = (text: string): Piece => ({ strong: text })

@@ -1,12 +1,12 @@
-/** As a shell takes it without quotes. */
+/** Text that needs no shell quoting. */
 const plain = /^[\w.:/@%+,=-]+$/
 
 const quote = (argument: string): string =>
   plain.test(argument) ? argument : `'${argument.replaceAll("'", String.raw`'\''`)}'`
 
 /**
- * A command to type: shell`connector watch ${run}`. Each value is one word to a shell (a list: one word each), whatever
- * somebody called a run, a schedule or a file: `$(...)`, quotes and blanks mean nothing in it.
+ * A command to type: shell`connector watch ${run}`. Each value becomes one shell word (a list: one word
+ * each), whatever the name of a run, schedule or file contains: `$(...)`, quotes and spaces have no effect.
  */
 export const shell = (
   parts: TemplateStringsArray,

@@ -1,4 +1,4 @@
-/** For a phone, a large screen and paper. Nothing is loaded from anywhere. */
+/** For phones, large screens and paper. Loads nothing external. */
 export const style = `
 :root { color-scheme: light; --ink: #1c1e21; --soft: #5b6168; --line: #d9dce0; --paper: #fff; --wash: #f5f6f8;
   --good: #12703a; --doubtful: #8a5300; --bad: #b3201f; --neutral: #444b54; --link: #2f5fa8; }

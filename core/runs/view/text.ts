@@ -2,7 +2,7 @@ import { formatTable } from './format.ts'
 import { piecesOf, type Sentence } from './sentence.ts'
 import type { Table, View } from './view.ts'
 
-/** A view as the terminal prints it. The page has the rest. */
+/** Renders a view for the terminal. The page has the rest. */
 export function toText(view: View): string {
   const { run, summary, problems = [], next = [], counts = [], unit = '', tables = [] } = view
   const { folder, page } = view

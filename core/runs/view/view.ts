@@ -4,7 +4,7 @@ import type { Sentence } from './sentence.ts'
 
 export type Tone = 'good' | 'doubtful' | 'bad' | 'neutral'
 
-/** Something that a person should look at. */
+/** Something that needs a person's attention. */
 export interface Problem {
   text: Sentence
   /** More of the same: the first rows, the first findings. */
@@ -14,27 +14,28 @@ export interface Problem {
 export interface Table {
   title: string
   head: readonly string[]
-  /** Numbers are aligned right, with separators. */
+  /** Numbers are right-aligned, with separators. */
   rows: readonly (readonly Cell[])[]
 }
 
-/** One count. Those with a tone share a bar. */
+/** One count. Counts with a tone share a bar. */
 export interface Count {
   name: string
   value: number
   tone?: Tone
 }
 
-/** What a person can do next, and the command that does it. */
+/** A next step for a person, and its command. */
 export interface NextStep {
   text: string
   command?: string
 }
 
 /**
- * A run, or one published export, in plain words and numbers, in the order in which they are shown. Each job builds
- * one; the Temporal UI (markdown.ts), the page (html.ts) and the terminal (text.ts) show it and know no job. Texts may
- * hold anything; the renderers escape them. Plain data, because steps return it: counts and row numbers, no contents.
+ * A run, or one published export, in plain words and numbers, in display order. Each job builds one; the
+ * Temporal UI (markdown.ts), the page (html.ts) and the terminal (text.ts) render it and know no job. Texts
+ * are untrusted; the renderers escape them. Plain data, because steps return it: counts and row numbers, no
+ * contents.
  */
 export interface View {
   /** `Export of customers`, `Import of retentions`. */
@@ -46,17 +47,17 @@ export interface View {
     /** `proven`, `unproven`, `failed` ... */
     word: string
     tone: Tone
-    /** What this means to someone who has not read the manual. */
+    /** The meaning for someone who has not read the manual. */
     meaning: string
   }
-  /** All of it in one sentence. */
+  /** The result in one sentence. */
   summary?: string
-  /** Where a run is that has not ended. */
+  /** The progress of an active run. */
   status?: readonly Sentence[]
   problems?: readonly Problem[]
   next?: readonly NextStep[]
   counts?: readonly Count[]
-  /** What the counts count, in the plural. */
+  /** The plural noun for what is counted. */
   unit?: string
   tables?: readonly Table[]
   facts?: readonly { name: string; value: string | Time }[]
@@ -70,7 +71,7 @@ export interface View {
   controls?: readonly Sentence[]
 }
 
-/** The name of the page, beside the manifest or report that it shows. */
+/** The name of the page, which is beside the manifest or report that it shows. */
 export const pageName = 'report.html'
 
 const tones: Readonly<Record<keyof ReportCounts, Tone>> = {
@@ -83,7 +84,7 @@ const tones: Readonly<Record<keyof ReportCounts, Tone>> = {
   notTried: 'neutral',
 }
 
-/** The counts of a write run that are not zero. */
+/** The nonzero counts of a write run. */
 export const toCounts = (counts: ReportCounts | undefined): Count[] =>
   places.flatMap((place) => {
     const value = counts?.[place] ?? 0

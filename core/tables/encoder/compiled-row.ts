@@ -11,27 +11,27 @@ type Source = Readonly<Record<string, unknown>>
 /** Appends rows of one table. `key` is the text of a row's key cells. */
 export interface CompiledRow {
   append(source: Source, key: string): void
-  /** A row of an item that is no object: its key and, in `_extra`, the item. */
+  /** Appends a row for an item that is not an object: its key, and the item in `_extra`. */
   appendLeftover(item: unknown, key: string): void
 }
 
-/** Cells, each with a comma before it; with what they could not hold, where there is such a thing. */
+/** Cells, each preceded by a comma; with the leftover that they could not hold, if any. */
 type Encoded = string | { cells: string; leftover: unknown }
 
 type EncodeObject = (source: Source, key: string) => Encoded
 
 interface CompiledField {
   key: string
-  /** The cells of null and of an absent value: a comma for each column. */
+  /** The cells of null or an absent value: a comma for each column. */
   empty: string
-  /** The cells of a value that is not null. */
+  /** Encodes the cells of a non-null value. */
   encode: (value: unknown, key: string) => Encoded
 }
 
 export function compileRow(plan: RowPlan, compiling: Compiling): CompiledRow {
   const { name, parent, columns } = plan.table
   const rows = compiling.out.rowsOf(name)
-  // A record's id is written before its other fields are looked at.
+  // Writes a record's id before checking its other fields.
   const encode = compileObject(plan.object, compiling, parent === undefined ? ['id'] : [])
   const empty = emptyOf(plan.object)
   const hasExtra = columns.at(-1)?.name === extraColumn
@@ -70,7 +70,8 @@ function compileObject(
         leftover = withKept(leftover, field.key, encoded.leftover)
       }
     }
-    // JSON has no undefined: a record with as many keys as fields were met has no unknown one.
+    // JSON has no undefined: if the record has as many keys as known fields were seen, it has no unknown
+    // one.
     if (Object.keys(source).length !== met)
       for (const name of Object.keys(source))
         if (!known.has(name))
@@ -79,7 +80,7 @@ function compileObject(
   }
 }
 
-/** The leftovers of an object with one more. Without a prototype, because `__proto__` is a field like any other. */
+/** Adds one leftover to an object's. Without a prototype, `__proto__` is an ordinary field. */
 function withKept(leftover: Record<string, unknown> | undefined, name: string, value: unknown) {
   if (value === undefined) return leftover
   const kept = leftover ?? (Object.create(null) as Record<string, unknown>)
@@ -156,20 +157,20 @@ function compileList({ path, row }: Shape<'list'>, compiling: Compiling): Compil
   }
 }
 
-/** What the compiled parts of an encoder need of it. */
+/** What the compiled parts of an encoder need from it. */
 export interface Compiling {
   out: EncoderOutput
   hash: HashValue
 }
 
-/** Where an encoder's rows gather until they are taken. */
+/** Collects an encoder's rows until they are taken. */
 export interface EncoderOutput {
   readonly rejected: Rows
   rowsOf(table: string): Rows
-  /** Counts a value that its column can't hold. */
+  /** Counts a value that its column cannot hold. */
   countDrift(path: string): void
-  /** Does the work; if that throws, nothing of it is left among what was gathered. */
+  /** Runs the work; if it throws, discards everything it appended. */
   orNothing(work: () => void): void
-  /** Everything gathered since the last take. */
+  /** Returns everything collected since the last call. */
   take(): EncodedRows
 }

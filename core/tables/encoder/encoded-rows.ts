@@ -4,12 +4,12 @@ export interface Rows {
   rows: number
 }
 
-/** What came of some records. Every one of them is either a row of the main table or a rejected line. */
+/** The result of encoding some records. Each record is either a row of the main table or a rejected line. */
 export interface EncodedRows {
-  /** One for each table, in the order of the encoder's `tables`. */
+  /** One entry per table, in the order of the encoder's `tables`. */
   tables: Rows[]
-  /** Lines of `rejected.jsonl`: `{"reason", "record"}`, without what is private. */
+  /** Lines of `rejected.jsonl`: `{"reason", "record"}`, without private values. */
   rejected: Rows
-  /** How many values their columns could not hold, by place: `customers.aggregations.sales`. */
+  /** The number of values that their columns could not hold, by path: `customers.aggregations.sales`. */
   drift: Record<string, number>
 }

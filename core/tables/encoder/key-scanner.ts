@@ -1,20 +1,20 @@
 const quote = 0x22
 const lineFeed = 0x0a
 
-/** A row as its raw text tells it: enough to count it and to tell it apart. */
+/** A row as far as its raw text shows it: enough to count and identify it. */
 export interface ScannedRow {
-  /** The text of the key cells with the delimiters between them, as it stands in the file. */
+  /** The text of the key cells with the delimiters between them, exactly as in the file. */
   key: string
   cells: number
 }
 
 /**
- * Reads no more than the keys of CSV rows as bytes go by, many times faster than a parser. Two rows have the same
- * key exactly if they have the same text there: our files write a value in one way only.
+ * Reads only the keys of CSV rows as bytes arrive, many times faster than a parser. Equal keys always have
+ * equal text: our files write a value in one way only.
  */
 export function createKeyScanner(options: {
   delimiter: string
-  /** How many cells at the start of a row make its key. */
+  /** How many leading cells of a row form its key. */
   keys: number
   onRow: (row: ScannedRow) => void
 }): (bytes: Buffer) => void {
@@ -23,7 +23,7 @@ export function createKeyScanner(options: {
   let quoted = false
   let cells = 1
   let key: string | undefined
-  /** The start of a key that the last bytes ended in. */
+  /** The start of a key that continues in the next bytes. */
   let begun: Buffer[] = []
 
   const endKey = (piece: Buffer) => {
@@ -47,7 +47,7 @@ export function createKeyScanner(options: {
         start = at + 1
       }
     }
-    // A copy: the bytes are the caller's, who may fill them anew.
+    // A copy, because the caller may reuse the buffer.
     if (key === undefined) begun.push(Buffer.from(bytes.subarray(start)))
   }
 }

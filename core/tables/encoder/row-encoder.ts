@@ -13,20 +13,21 @@ import type { Table, TableSource } from '../table.ts'
 export interface RowEncoder {
   readonly tables: readonly Table[]
   /**
-   * Turns records of the service, parsed without loss, into rows. Nothing of a record is lost: what no column
-   * holds is in `_extra`, at its place; an item of a list that is no object has a row with nothing but `_extra`.
+   * Encodes records of the service, parsed without loss, into rows. Nothing is lost: values that no column
+   * holds go to `_extra`, under their path; a list item that is not an object gets a row with only `_extra`.
    */
   encode(records: readonly unknown[]): EncodedRows
-  /** What the key of a record's row holds for an id of the service, before it is quoted: the id, or its hash. */
+  /** The key cell for a service id, before quoting: the id or its hash. */
   toWrittenId: (id: string) => string
 }
 
-/** Some values are walked by recursion of the engine itself, and end with the stack. */
+/** Some values are walked by the engine's own recursion, which can exhaust the stack. */
 const isTooDeep = (error: unknown) => error instanceof TooDeepError || error instanceof RangeError
 
 /**
- * Makes the encoder of a resource once from its columns, so that the work for a record is no more than its cells.
- * @throws {UnknownFieldError | PrivacyRefusedError} where `privacy` can't be followed
+ * Creates the encoder of a resource, compiled once from its columns so that each record costs no more than
+ * its cells.
+ * @throws {UnknownFieldError | PrivacyRefusedError} `privacy` cannot be applied
  */
 export function createRowEncoder(options: { resource: TableSource; privacy?: Privacy }): RowEncoder {
   const { resource, privacy = {} } = options

@@ -4,12 +4,15 @@ import { fieldsOf } from '../field-meta.ts'
 import type { PrivateField } from '../private-field.ts'
 import type { Column, Kind, Table, TableSource } from '../table.ts'
 
-/** How one field of an object is laid out. `path` is its place in the record, for people: `customers.country.id`. */
+/**
+ * How one field of an object maps to columns. `path` is its path in the record, for people:
+ * `customers.country.id`.
+ */
 export type FieldPlan =
   | { shape: 'cell'; key: string; path: string; kind: Kind; rule: PrivateField | undefined }
   | { shape: 'object'; key: string; path: string; object: ObjectPlan }
   | { shape: 'list'; key: string; path: string; row: RowPlan }
-  /** Excluded: known, so that it does not land among the unknown fields, and never written. */
+  /** Excluded: known, so that it does not count as unknown, but never written. */
   | { shape: 'hidden'; key: string; path: string }
 
 export interface ObjectPlan {
@@ -17,18 +20,18 @@ export interface ObjectPlan {
   rule: PrivateField | undefined
 }
 
-/** A table and how its rows are made: from the records, or from the objects of a list inside them. */
+/** A table and how its rows are built: from the records, or from the objects of a list inside them. */
 export interface RowPlan {
   table: Table
   object: ObjectPlan
-  /** The tables of the lists inside, in the schema's order. */
+  /** The tables of nested lists, in the schema's order. */
   children: RowPlan[]
 }
 
-/** The last column of each table: what the others could not hold, as JSON. */
+/** The last column of each table: values that the others could not hold, as JSON. */
 export const extraColumn = '_extra'
 
-/** Lays a resource's schema out as a table and its child tables. */
+/** Plans a resource's schema as a table and its child tables. */
 export function toRowPlan(resource: TableSource, rule?: PrivateField): RowPlan {
   const { name, schema } = resource
   const id = fieldsOf(schema).find(([key]) => key === 'id')?.[1]
@@ -53,7 +56,7 @@ interface Row {
   rule: PrivateField | undefined
 }
 
-/** A table while its columns are being found. */
+/** A table whose columns are being collected. */
 interface Layout extends Row {
   columns: Column[]
   children: RowPlan[]
@@ -80,7 +83,7 @@ function layRow(row: Row): RowPlan {
 
 interface Place {
   path: string
-  /** What the columns' names begin with: `country_`. */
+  /** The prefix of the column names: `country_`. */
   prefix: string
   schema: z.ZodObject
   rule: PrivateField | undefined
@@ -93,7 +96,7 @@ function layObject(layout: Layout, place: Place): ObjectPlan {
   return { fields, rule: place.rule }
 }
 
-/** A record's own id is the key of its row, which the encoder writes before all else. */
+/** Whether the field is a record's own id: the key of its row, which the encoder writes first. */
 const isRecordId = (layout: Layout, place: Place, key: string) =>
   key === 'id' && layout.parent === undefined && place.prefix === ''
 
@@ -115,7 +118,10 @@ function layField(layout: Layout, place: Place, key: string, meta: FieldMeta): F
   return { shape: 'cell', key, path, kind: meta.kind, rule }
 }
 
-/** `customers` has rows of `contacts` in `customer_contacts`: `customer_id`, `position`. */
+/**
+ * Plans a child table: `customers` stores `contacts` in `customer_contacts`, with `customer_id` and
+ * `position`.
+ */
 function childOf(
   parent: Layout,
   field: string,
@@ -123,7 +129,7 @@ function childOf(
 ): Pick<Row, 'resource' | 'table' | 'parent' | 'key'> {
   const one = toSingular(parent.table)
   const above = parent.key.map((column) => ({ ...column, name: `${one}_${column.name}` }))
-  // A grandchild knows its record by the same name as its parent does: `subscription_id`.
+  // A grandchild names its record as its parent does: `subscription_id`.
   if (parent.parent !== undefined) above.splice(0, parent.key.length - 1, ...parent.key.slice(0, -1))
   const position: Column = {
     name: 'position',

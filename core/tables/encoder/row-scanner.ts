@@ -1,21 +1,21 @@
 const quote = 0x22
 const lineFeed = 0x0a
 
-/** Counts rows as their bytes go by. */
+/** Counts rows as their bytes arrive. */
 export interface RowCounter {
   add(bytes: Uint8Array): void
-  /** Whole rows so far; NaN where the bytes end inside a row. */
+  /** Complete rows so far; NaN if the bytes end inside a row. */
   rows(): number
 }
 
-/** Rows of our CSV, whatever its delimiter: a line end inside quotes is none. */
+/** Counts rows of our CSV with any delimiter: a line end inside quotes does not count. */
 export function createRowCounter(): RowCounter {
   let rows = 0
   let quoted = false
   let last = lineFeed
   return {
     add(bytes) {
-      // Variables of this function: on those of the closure the loop takes twice as long.
+      // Local variables: with those of the closure the loop takes twice as long.
       let inside = quoted
       let found = 0
       const { length } = bytes
@@ -32,7 +32,7 @@ export function createRowCounter(): RowCounter {
   }
 }
 
-/** Lines, as of JSON. */
+/** Counts lines, such as those of JSON Lines. */
 export function createLineCounter(): RowCounter {
   let rows = 0
   let last = lineFeed
