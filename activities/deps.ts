@@ -14,32 +14,32 @@ import type { SearchAttributeName } from '../core/runs/search-attributes.ts'
 export interface ActivityDeps {
   billing: Billing
   state: State
-  /** What this worker serves; every run is checked against it. */
+  /** The service, workspace and mode of this worker; every run is checked against it. */
   identity: Identity
-  /** The data folder, absolute. */
+  /** Absolute path of the data folder. */
   dataDir: string
-  /** Other roots that a run may publish to (CONNECTOR_OUT_DIRS), absolute. */
+  /** Absolute paths of the other roots that a run may publish to (CONNECTOR_OUT_DIRS). */
   outDirs: readonly string[]
-  /** Rate of the whole process (BILLING_REQUESTS_PER_SECOND). */
+  /** Request rate of the whole process (BILLING_REQUESTS_PER_SECOND). */
   requestsPerSecond: number
-  /** Windows of one read in flight (BILLING_CONCURRENCY). */
+  /** The windows that one read may have in flight (BILLING_CONCURRENCY). */
   concurrency: number
-  /** How long a record may stay invisible after its `created` (BILLING_READ_LAG_SECONDS). */
+  /** How long a record may stay invisible after its `created`, in ms (BILLING_READ_LAG_SECONDS). */
   readLagMs: number
-  /** How long a lost request may still take effect (BILLING_SETTLE_SECONDS). */
+  /** How long a lost request may still take effect, in ms (BILLING_SETTLE_SECONDS). */
   settleMs: number
   /** Whether this worker may send changes of a run; a worker of one command may not resume the runs of another. */
   mayWrite: (workflowId: string) => boolean
-  /** The secret that `--hash` replaces values with. */
+  /** The secret key of `--hash`, which replaces values with a keyed hash. */
   hashKey: string
-  /** Versions for the manifests. */
+  /** Component versions, recorded in manifests. */
   versions: Readonly<Record<string, string>>
   destinations: ReadonlyMap<string, Destination>
   /** The channels to notify (NOTIFY_URL). */
   channels: readonly NotificationChannel[]
-  /** The search attributes that the server has; called for each run, which sets no others. */
+  /** Fetches the search attributes that the server has; called for each run, which sets no others. */
   searchAttributes: () => Promise<SearchAttributeName[]>
-  /** Whether what Temporal keeps is encrypted (CONNECTOR_PAYLOAD_KEY). */
+  /** Whether payloads in Temporal are encrypted (CONNECTOR_PAYLOAD_KEY). */
   encrypts: boolean
   /** How often steps heartbeat (CONNECTOR_HEARTBEATS). */
   heartbeats: Heartbeats
@@ -47,15 +47,18 @@ export interface ActivityDeps {
   ui: Ui
   observer: ActivityObserver
   /**
-   * If `error` says that the service refuses the token, waits until its file has another one; resolves to whether it has.
-   * Absent if a refused token ends the run at once.
+   * If `error` says that the service refuses the token, waits until the token file has a new one; resolves to
+   * whether it has. Absent if a refused token ends the run immediately.
    *
    * @throws the signal's reason if it is aborted in the meantime
    */
   awaitToken?:
     | ((error: unknown, options: { signal: AbortSignal; withinMs: number }) => Promise<boolean>)
     | undefined
-  /** The times of a schedule after `from`, up to `to` (ms since 1970), as Temporal calculates them for its current definition. */
+  /**
+   * Lists a schedule's times after `from`, up to `to` (ms since 1970), as Temporal calculates them for its current
+   * definition.
+   */
   scheduleTimes: (range: {
     client: Client
     scheduleId: string
@@ -88,9 +91,9 @@ export interface PublishedEvent {
   whole: boolean
 }
 
-/** Called by the activities for metrics and logs. It must not throw or take long. */
+/** Called by the activities for metrics and logs. Must not throw or take long. */
 export interface ActivityObserver {
-  /** Pages of a list were read, and their records written. */
+  /** Called when pages of a list were read and their records written. */
   onPage(step: { resource: Resource; pages: number; records: number }): void
   onEvent(event: ActivityEvent): void
 }

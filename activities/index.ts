@@ -24,7 +24,7 @@ import { createSendRecovery } from './recovery/send-recovery.ts'
 import { createSnapshotRecovery } from './recovery/snapshot-recovery.ts'
 import { createStageImport } from './import/stage-import.ts'
 
-/** The registered steps of all workflows. */
+/** Creates the registered steps of all workflows. */
 export function createActivities(deps: ActivityDeps) {
   const rates = createRunRates(deps.billing)
   const attempts = createAttempts()

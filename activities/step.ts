@@ -14,10 +14,10 @@ import { isSystemError, refusalOf } from '../core/storage/system-errors.ts'
 import type { LeaseOwner } from '../core/state/leases.ts'
 import type { ActivityDeps } from './deps.ts'
 
-/** How often a step sends a heartbeat, which is also how soon it learns of a stop. */
+/** The heartbeat interval of a step, which is also how soon it learns of a stop. */
 const heartbeatMs = 1_000
 
-/** One attempt of a step: everything that a step needs from Temporal. */
+/** One attempt of a step: everything it needs from Temporal. */
 export interface StepContext {
   /** The workflow execution that the step belongs to; the owner of its leases. */
   owner: LeaseOwner
@@ -29,7 +29,10 @@ export interface StepContext {
   client: Client
   /** The last heartbeat of the previous attempt; undefined for the first. */
   lastReport: unknown
-  /** Sends a heartbeat with these details now and every second. Until the first call, the details of the last attempt are repeated. */
+  /**
+   * Sends a heartbeat with these details now and every second. Until the first call, heartbeats repeat the details
+   * of the last attempt.
+   */
   report: (details: () => unknown) => void
   /**
    * Takes leases for the execution, or for the run that it is part of. Every step takes its leases again, because a run
@@ -38,11 +41,11 @@ export interface StepContext {
    * @throws {Busy} if another run that has not ended holds one
    */
   takeLeases: (leases: readonly string[], owner?: LeaseOwner) => Promise<void>
-  /** Tells whether another run has ended, from the point of view of `asker`: this run, or the one that it is part of. */
+  /** Whether another run has ended, from the point of view of `asker`: this run, or the one that it is part of. */
   isClosedTo: (asker: LeaseOwner) => (execution: LeaseOwner) => Promise<boolean>
 }
 
-/** The service refused the token, but the token file has a new one by now: the next attempt uses that. */
+/** The service refused the token, but the token file has a new one by now: the next attempt uses it. */
 class TokenReplaced extends Error {
   override readonly name = 'TokenReplaced'
   readonly retryable = true
@@ -126,12 +129,12 @@ async function withHeartbeat<T>(
   }
 }
 
-/** The time left in this attempt, minus a margin to report its end. */
+/** The time left in this attempt in ms, minus a margin to report its end. */
 const remainingMs = ({ startToCloseTimeoutMs, currentAttemptScheduledTimestampMs }: Info) =>
   currentAttemptScheduledTimestampMs + startToCloseTimeoutMs - Date.now() - 10_000
 
 function ownerOf({ workflowExecution }: Info): LeaseOwner {
-  // Without a workflow, its files and leases would have no name.
+  // The files and leases of a step are named after its workflow.
   if (workflowExecution === undefined)
     throw new InvalidInput('This step is part of a workflow. Start the workflow instead.')
   const { workflowId, runId } = workflowExecution
@@ -139,9 +142,9 @@ function ownerOf({ workflowExecution }: Info): LeaseOwner {
 }
 
 /**
- * Whether a run has ended. A run that Temporal no longer has (retention, a new server) has ended; a run that was reset or
- * continued has not ended while its successor runs. Only one execution of a workflow id runs at a time: if that is the
- * asker, all earlier ones have ended.
+ * Whether a run has ended. A run that Temporal no longer has (retention, a new server) has ended; a run that was
+ * reset or continued has not ended while its successor is active. Only one execution of a workflow id is active at
+ * a time: if that is the asker, all earlier ones have ended.
  */
 export async function hasEnded(options: {
   client: Pick<Client, 'workflow'>
@@ -159,7 +162,7 @@ export async function hasEnded(options: {
   return chainOf(last) !== (noted === undefined ? runId : chainOf(noted))
 }
 
-/** Undefined if Temporal does not have it. */
+/** Undefined if Temporal does not have the execution. */
 async function describe(
   handle: Pick<WorkflowHandle, 'describe'>,
 ): Promise<WorkflowExecutionDescription | undefined> {
@@ -174,13 +177,13 @@ async function describe(
 const isOpen = ({ status }: WorkflowExecutionDescription) =>
   status.name === 'RUNNING' || status.name === 'PAUSED'
 
-/** The id that a reset, a retry and a continuation share with the original run. */
+/** The run id that a reset, a retry and a continuation share with the original execution. */
 const chainOf = ({ raw }: WorkflowExecutionDescription) => raw.workflowExecutionInfo?.firstRunId
 
 /**
- * Converts a step's error for Temporal. An error with `retryable: false` ends the run with its own message, and so does a
- * disk that cannot be written, because waiting fixes neither; all others are retried. Only the name and the outward
- * message leave the worker: no rows, no messages of the service, no token.
+ * Converts a step's error for Temporal. An error with `retryable: false` ends the run with its own message, and so
+ * does a disk that cannot be written, because waiting fixes neither; all others are retried. Only the error's name
+ * and its public message leave the worker: no rows, no messages of the service, no token.
  */
 export function toFailure(thrown: unknown, { dataDir }: { dataDir: string }): Error {
   if (thrown instanceof ApplicationFailure || thrown instanceof CancelledFailure) return thrown

@@ -8,8 +8,8 @@ import { throwRootFailure } from './run/unwrap-failure.ts'
 const { sendNotification } = proxyActivities<Activities>(notifying)
 
 /**
- * Delivers one notification, for up to a day while its channel is down. A run of its own, so that no run waits for a
- * channel, or fails with it.
+ * Delivers one notification, retrying for up to a day while its channel is down. It is a run of its own, so that no
+ * other run waits for a channel or fails with it.
  */
 export async function deliverNotification(notification: Notification): Promise<string> {
   if (workflowInfo().parent === undefined) {

@@ -9,8 +9,8 @@ import { scheduledBy } from './run/notify.ts'
 const { openExport } = proxyActivities<Activities>(opening)
 
 /**
- * Exports lists of the service to their destinations and ends in a report that says, list by list, whether the
- * export is proven complete. One resource that fails does not stop the others.
+ * Exports lists of the service to their destinations. The report says for each list whether the export is proven
+ * complete. A resource that fails does not stop the others.
  */
 export async function exportData(input?: ExportInput | null): Promise<ExportReport> {
   const summary = 'check input, service and data folder'

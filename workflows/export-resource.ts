@@ -34,8 +34,8 @@ const longestSegmentSeconds = 600
 const status = defineQuery<ResourceProgress>('status')
 
 /**
- * Reads one resource and publishes it. The read is cut into segments of growing length (15 s, doubling to ten
- * minutes), so that the run shows life early and 10,000 pages still make only tens of events.
+ * Reads one resource and publishes it. The read runs in segments of growing length (15 s, doubling to ten minutes),
+ * so that progress shows early and 10,000 pages still produce only tens of events.
  */
 export async function exportResource(input: {
   plan: Opened<ExportPlan>

@@ -33,8 +33,8 @@ const { closeExport } = proxyActivities<Activities>(closing)
 const status = defineQuery<ExportProgress>('status')
 
 /**
- * Carries out a plan of reading and publishing, each resource in a child run of its own, and ends in a report that
- * says of each whether it is proven complete. One resource that fails does not stop the others.
+ * Executes a plan of reading and publishing, each resource in a child run of its own. The report says for each
+ * whether it is proven complete. A resource that fails does not stop the others.
  */
 export async function exportRun(options: {
   name: 'export' | 'fetch'
@@ -49,7 +49,7 @@ export async function exportRun(options: {
       progress.phase = now.stopping ? 'stopping' : now.paused ? 'paused' : 'running'
       show()
       const signal = now.stopping ? 'stop' : now.paused ? 'pause' : 'unpause'
-      // A child that has ended in the meantime has nothing left to pause.
+      // The signal may fail: a child that has just ended has nothing left to pause.
       for (const id of children.values()) void tell(id, signal)
     },
   })
@@ -109,7 +109,7 @@ export async function exportRun(options: {
 async function runChild(options: {
   plan: Opened<ExportPlan>
   resource: ExportPlan['resources'][number]
-  /** Those that can be signalled. */
+  /** The workflow ids of the children that can be signalled, by resource. */
   children: Map<string, string>
   control: RunControl
 }): Promise<ResourceResult> {
@@ -118,13 +118,13 @@ async function runChild(options: {
   try {
     const child = await startChild(exportResource, {
       workflowId,
-      // A reset leaves the child of the execution before it at work: this one takes its place.
+      // After a reset, the previous execution's child may still be running: this one replaces it.
       workflowIdReusePolicy: 'TERMINATE_IF_RUNNING',
       args: [{ plan, resource }],
       staticSummary: `${resource} to ${plan.to.join(', ')}`,
     })
     children.set(resource, workflowId)
-    // A signal sent before the child existed has not reached it.
+    // A signal sent before the child existed did not reach it.
     if (control.stopping) await tell(workflowId, 'stop')
     else if (control.paused) await tell(workflowId, 'pause')
     return await child.result()
@@ -137,7 +137,7 @@ async function runChild(options: {
   }
 }
 
-/** Also from a scope that was cancelled itself: Request Cancellation reaches the children as `stop`. */
+/** Shielded from cancellation: Request Cancellation reaches the children as `stop`. */
 async function tell(workflowId: string, signal: 'pause' | 'unpause' | 'stop'): Promise<void> {
   await CancellationScope.nonCancellable(() =>
     getExternalWorkflowHandle(workflowId).signal(signal).catch(rethrowBug),

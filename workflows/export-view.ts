@@ -6,7 +6,7 @@ import type { Throughput } from './run/throughput.ts'
 
 export interface ExportProgress {
   name: 'export' | 'fetch'
-  /** Known once it is open. */
+  /** Set once the run is open. */
   run?: string
   phase: 'checking' | 'running' | 'paused' | 'stopping' | 'ended'
   identity?: ExportPlan['identity']
@@ -25,13 +25,13 @@ export interface ResourceProgress {
   records: number
   requests: number
   expected?: number
-  /** Of the last segment. */
+  /** The throughput of the last segment. */
   throughput?: Throughput | undefined
   verdict?: string
   reasons?: string[]
 }
 
-/** An export that has not ended, in the Temporal UI. */
+/** The view of an active export, for the Temporal UI. */
 export function toLiveExport({ name, run, phase, identity, resources }: ExportProgress): View {
   return {
     title: name,
@@ -65,7 +65,7 @@ export function toLiveExport({ name, run, phase, identity, resources }: ExportPr
   }
 }
 
-/** The run of one resource, in the Temporal UI. */
+/** The view of one resource's run, for the Temporal UI. */
 export function toResourceView(progress: ResourceProgress): View {
   const { resource, phase, records, requests, expected, verdict, reasons = [], throughput } = progress
   const total = expected === undefined ? '' : ` of about ${expected}`

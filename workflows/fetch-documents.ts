@@ -8,8 +8,8 @@ import { exportRun } from './export-run.ts'
 const { openFetch } = proxyActivities<Activities>(openingFetch)
 
 /**
- * Fetches credit notes or cancellations by id, from a list or a column of a file, and publishes them as an export
- * is. Proven where each id was fetched, or answered by the service as one that does not exist.
+ * Fetches credit notes or cancellations by id, from a list or a column of a file, and publishes them like an
+ * export. Proven if the service returned each document or said that it does not exist.
  */
 export async function fetchDocuments(input?: FetchInput | null): Promise<ExportReport> {
   const summary = 'check input, ids, service and data folder'

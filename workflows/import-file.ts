@@ -19,8 +19,8 @@ type ImportJob = WriteJob<ImportPlan, StagedImport, ImportResult, ImportProgress
 type ImportRun = WriteRun<ImportPlan, ImportProgress>
 
 /**
- * Imports a CSV file: checks all of it before anything is sent, sends each row once, reconciles every request without
- * an answer, and ends in a report with the outcome of each row and whether it is proven.
+ * Imports a CSV file: checks the whole file before sending anything, sends each row once, and reconciles every
+ * request without an answer. The report has the outcome of each row and says whether it is proven.
  */
 export async function importFile(input?: ImportInput | null): Promise<ImportResult> {
   const job: ImportJob = {

@@ -1,4 +1,4 @@
-// The door Temporal looks through: the name of each export is a workflow type.
+// The entry point for Temporal: the name of each export is a workflow type.
 export { exportData } from './export-data.ts'
 export { fetchDocuments } from './fetch-documents.ts'
 export { exportResource } from './export-resource.ts'

@@ -23,9 +23,9 @@ import { notifyOfExport } from './run/notify-export.ts'
 const { openPublish, publishExport, closeExport } = proxyActivities<Activities>(republishing)
 
 /**
- * Publishes the retained parts of an export again, to the same or other destinations, without calling the service. A
- * resource or a destination that fails does not stop the others. A stop or a pause abandons the publication in
- * progress, which leaves nothing visible; finished ones stay.
+ * Publishes the retained parts of an export again, to the same or other destinations, without calling the service.
+ * A resource or destination that fails does not stop the others. A stop or a pause abandons the publication in
+ * progress, which leaves nothing visible; finished publications stay.
  */
 export async function publishRun(input: PublishAgainInput): Promise<ExportReport> {
   const { workflowId, runId } = workflowInfo()

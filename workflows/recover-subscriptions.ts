@@ -26,16 +26,16 @@ type RecoveryJob = WriteJob<RecoveryPlan, StagedRecovery, RecoveryReport, Recove
 type RecoveryRun = WriteRun<RecoveryPlan, RecoveryProgress>
 type Onward = Continued<RecoveryPlan, StagedRecovery, RecoveryProgress>
 
-/** At most this share is added to the waits that a run names, so that changes due soon after go along. */
+/** The largest share added to a run's configured waits, so that changes due soon after are included. */
 const waitShare = 0.1
 const longestExtraWaitMs = 60_000
 
 const lookupSeconds = 60
 
 /**
- * Resumes subscriptions that need attention, within limits: reads the list first, tries a few of each reason, then
- * the rest; looks up the result of each; tries those that fell back again after growing waits; stops by itself when
- * it does harm; and ends in a report with the outcome of each and the ones that need a person.
+ * Resumes subscriptions that need attention, within limits: reads the list first, tries a few of each reason as a
+ * canary, then resumes the rest. Looks up the result of each, retries those that fell back after growing waits, and
+ * stops by itself when it does harm. The report has the outcome of each and those that need a person.
  */
 export async function recoverSubscriptions(
   input?: RecoveryInput | { onward: Onward } | null,
@@ -94,7 +94,7 @@ export async function recoverSubscriptions(
   })
 }
 
-/** All executions of a cron are one run to the ledger, so that the second execution would do nothing. */
+/** Refuses a cron: to the ledger, all executions of a cron are one run, so the second execution would do nothing. */
 function refuseCron(): void {
   if (workflowInfo().cronSchedule === undefined) return
   const instead = 'use a schedule (connector schedule apply, or Schedules in the Temporal UI).'
@@ -104,13 +104,13 @@ function refuseCron(): void {
   )
 }
 
-/** Only an execution that continues another one has `onward`: an input of that name is no field of ours. */
+/** Only an execution that continues another one has `onward`; the public input has no such field. */
 function onwardIn(input: unknown): Onward | undefined {
   if (workflowInfo().continuedFromExecutionRunId === undefined) return undefined
   return (input as { onward?: Onward } | null | undefined)?.onward
 }
 
-/** The reasons whose canary failed are skipped; the others continue. */
+/** Skips the reasons whose canary failed; the others continue. */
 const skipFailed: RecoveryJob['onCanary'] = async ({ plan, progress, show }, { failed }) => {
   if (failed.length === 0) return
   progress.failedCanaries = [...progress.failedCanaries, ...failed]
@@ -120,7 +120,7 @@ const skipFailed: RecoveryJob['onCanary'] = async ({ plan, progress, show }, { f
   await skipRemaining.executeWithOptions({ summary }, [{ ...refOf(plan), reasons: failed, why }])
 }
 
-/** Those that were resumed before the bound are followed to their end. */
+/** Skips the subscriptions beyond the limit; those already resumed are followed to their end. */
 const skipBeyond: RecoveryJob['onBound'] = async ({ plan, progress }) => {
   const why = `only ${progress.limits.maxChanges} are resumed (maxChanges)`
   const summary = 'skip what is beyond the bound'
@@ -128,7 +128,10 @@ const skipBeyond: RecoveryJob['onBound'] = async ({ plan, progress }) => {
   return 'continue'
 }
 
-/** After a stop: resumes nothing more and looks up what was resumed, until all is known or a second stop. */
+/**
+ * After a stop: resumes nothing more, and looks up what was resumed until every result is known or a second stop
+ * arrives.
+ */
 async function lookUpRemaining({ plan, progress, show, control }: RecoveryRun): Promise<void> {
   const before = control.stops
   const isStoppedAgain = () => control.stops > before
@@ -144,7 +147,7 @@ async function lookUpRemaining({ plan, progress, show, control }: RecoveryRun): 
     const step = await Promise.race([lookup, condition(isStoppedAgain)])
     if (step === undefined) {
       scope.cancel()
-      // Cancelled, or done all the same: the report is made from the ledger.
+      // The lookup was cancelled or finished anyway: either way the report is built from the ledger.
       await lookup.catch(() => undefined)
       return
     }

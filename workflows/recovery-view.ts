@@ -8,7 +8,7 @@ export type StagedRecovery = Snapshot & StagedChanges
 
 export interface RecoveryProgress extends WriteProgress<StagedRecovery> {
   limits: RecoveryLimits
-  /** Reasons whose canary failed: the rest of them is not tried. */
+  /** Reasons whose canary failed: their other subscriptions are not tried. */
   failedCanaries: readonly string[]
 }
 

@@ -18,7 +18,7 @@ export interface WatchReport extends Pick<WatchStep, 'until' | 'slots' | 'missed
 
 /**
  * Reports missed slots: those of every schedule with `provenWithin` whose deadline has passed since the last check
- * without a proven export. Each is reported once. The window of a check comes from the watch's own schedule, so that a
+ * without a proven export. Each is reported once. The watch's own schedule defines the window of a check, so that a
  * late check, or the first after an outage, covers every slot.
  */
 export async function watchSchedules(input?: WatchInput | null): Promise<WatchReport> {
@@ -55,7 +55,7 @@ export async function watchSchedules(input?: WatchInput | null): Promise<WatchRe
 
 const toNotification = ({ schedule, at, by, reason }: MissedSlot) => ({
   kind: 'missed' as const,
-  // The same slot is the same event, whichever check finds it.
+  // The id depends on the slot only, so that the same slot is the same event whichever check finds it.
   id: `missed/${schedule}/${at}`,
   summary: `${schedule} of ${at} was due to be proven by ${by}: ${reason}.`,
   command: shell`connector schedule trigger ${schedule}`,

@@ -18,10 +18,10 @@ export interface SendDeps {
 }
 
 /**
- * Sends the staged changes of a run and reconciles those without an answer, for some time or to the end. Safe to retry:
- * every request is claimed in the ledger and in the run's journal before it leaves, and one without an answer is looked
- * up, never repeated. A ledger that was restored from a backup is repaired first. When stopped, or when a later attempt
- * of the run starts, it sends no more changes and awaits those in flight.
+ * Sends the staged changes of a run and reconciles those without an answer, for a limited time or to the end. Safe
+ * to retry: every request is claimed in the ledger and in the run's journal before it leaves, and one without an
+ * answer is looked up, never repeated. A ledger restored from a backup is repaired first. When stopped, or when a
+ * later attempt of the run starts, it sends no more changes and awaits those in flight.
  */
 export async function sendSegment(
   options: SendDeps & {
@@ -31,7 +31,7 @@ export async function sendSegment(
     input: SendInput
     /** The run's share of the process's rate. */
     requestsPerSecond?: number | undefined
-    /** What the ledger is compared with. */
+    /** The data that the ledger is compared with. */
     gap: Pick<GapOptions, 'staged' | 'onHeld'>
     /** Called before the first change is sent. */
     beforeSending?: (options: { billing: Billing; signal: AbortSignal }) => Promise<void>
@@ -51,7 +51,7 @@ export async function sendSegment(
     await beforeSending?.({ billing, signal })
     await using journal = await openClaimJournal(folder)
     let counts = {}
-    // Only claims that are on disk: a higher number would look like a journal restored from a backup.
+    // Reports only claims that are on disk: a higher number would look like a journal restored from a backup.
     context.report(() => ({ ...counts, claims: journal.recorded }))
     const { seconds, breakers, rows, lookupsOnly } = input
     const place = { ledger, journal, billing, signal }
@@ -72,7 +72,10 @@ export async function sendSegment(
   return step
 }
 
-/** The number of claims in the run's journal as last reported to Temporal, by this step's last attempt or before it. */
+/**
+ * The number of claims in the run's journal as last reported to Temporal, by this step's last attempt or by an
+ * earlier step.
+ */
 function claimsReported({ lastReport }: StepContext, { claims }: SendInput): number {
   const last = lastReport as { claims?: unknown } | undefined
   return Math.max(claims, typeof last?.claims === 'number' ? last.claims : 0)

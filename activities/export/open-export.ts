@@ -13,8 +13,8 @@ import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 
 /**
- * Checks everything about an export that can be checked before it begins (input, identity, token and workspace) and takes
- * the lease of each resource and destination.
+ * Checks everything about an export that can be checked before it begins (input, identity, token and workspace) and
+ * takes the lease of each resource and destination.
  */
 export function createOpenExport(deps: ActivityDeps) {
   return async function openExport(

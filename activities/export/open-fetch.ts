@@ -66,7 +66,7 @@ function refuse(error: unknown): never {
   throw toNonRetryable(error)
 }
 
-/** "No such document" is an answer, too: it shows that token and workspace are right. */
+/** Treats "no such document" as an answer: it shows that token and workspace are right. */
 function unlessAnswered(error: unknown): void {
   const isAnswer = (error instanceof Refused || error instanceof NotFound) && error.byService
   if (!isAnswer) throw error

@@ -10,7 +10,7 @@ import type { StepContext } from '../step.ts'
 
 interface OpenedPublish {
   plan: Opened<ExportPlan>
-  /** Input of each step besides the run's name. */
+  /** Part of every step's input, besides the run's name. */
   again: PublishAgain
   checkpoints: KeptRead[]
 }

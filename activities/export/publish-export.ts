@@ -16,7 +16,7 @@ interface PublishInput {
   checkpoint: string
   /** Set when kept parts are published again. */
   again?: PublishAgain
-  /** The run itself, not its child that publishes one list. */
+  /** The main run, not its child that publishes one list. */
   owner: LeaseOwner
 }
 

@@ -18,13 +18,13 @@ interface ReadInput {
   resource: ExportPlan['resources'][number]
   /** How long to read before reporting back to the workflow. */
   seconds: number
-  /** The run itself, not its child that reads one list. */
+  /** The main run, not its child that reads one list. */
   owner: LeaseOwner
 }
 
 /**
- * Reads from the last checkpoint of the run for some time, or to the end of the list. Retries, pauses and new runs after a
- * failure all resume this way.
+ * Reads from the last checkpoint of the run for a limited time, or to the end of the list. Retries, pauses and new
+ * runs after a failure all resume this way.
  */
 export function createReadSegment({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
   const inProgress = new Map<string, Promise<unknown>>()
@@ -34,7 +34,8 @@ export function createReadSegment({ deps, rates }: { deps: ActivityDeps; rates: 
     context.report(() => ({ resource }))
     await context.takeLeases(leasesOf({ resources: [resource], to: plan.to }), owner)
     const folder = await openRunFolder({ ...deps, plan, resource, isClosed: context.isClosedTo(owner) })
-    // This process may still run an attempt that Temporal has given up on; wait for it, because they share a request budget.
+    // This process may still be running an attempt that Temporal has given up on; awaits it, because both share a
+    // request budget.
     const before = inProgress.get(folder)
     const read = async () => {
       let segment: ReturnType<typeof openSegment> | undefined

@@ -12,7 +12,7 @@ import { gapOf } from '../../core/imports/restored-ledger.ts'
 import { type SendDeps, sendSegment } from '../changes/send-segment.ts'
 
 type ImportDeps = SendDeps & {
-  /** Runs that this process has staged, or whose list it has checked. */
+  /** Runs whose list this process has checked, or whose changes it has staged. */
   stagedHere: Set<string>
 }
 
@@ -30,7 +30,7 @@ export function createSendImport(options: ImportDeps) {
       run,
       kind: importKinds[plan.kind].change,
       settleMs,
-      // Only resumes have attempts.
+      // Only resumes are attempted several times.
       attempts: { most: 1, waitsMs: [0] },
       limits: limitsOf({ deps, limits }),
       ...(breakerWaitsMs && { breakerWaitsMs }),
@@ -52,7 +52,7 @@ export function createSendImport(options: ImportDeps) {
   }
 }
 
-/** In a process that has not staged the run, calls `markSeenInList` before the first send; see there. */
+/** Calls `markSeenInList` before the first send if this process has not staged the run; see there. */
 async function checkList(
   options: ImportDeps & {
     plan: ImportPlan

@@ -8,7 +8,7 @@ import { postNotification, type Delivery } from '../../core/notifications/post.t
 /** The delivery state of each channel, kept from one attempt to the next. */
 type DeliveryStates = Record<string, DeliveryState>
 type DeliveryState = Delivery & {
-  /** The channel asked to wait until then; ms since 1970. */
+  /** The channel asked to wait until this time; ms since 1970. */
   notBefore?: number
 }
 
@@ -49,7 +49,10 @@ export function createSendNotification(deps: ActivityDeps) {
   }
 }
 
-/** Identifies a channel without its URL, which must not leave this worker. NOTIFY_URL may change between attempts, so its order is no use. */
+/**
+ * Identifies a channel without its URL, which must not leave this worker. A position would not do, because
+ * NOTIFY_URL may change between attempts.
+ */
 const keyOf = ({ url, id }: { url: string; id: string }): string =>
   createHash('sha256').update(`${id} ${url}`).digest('hex').slice(0, 16)
 
@@ -67,7 +70,7 @@ function toLater(waiting: readonly (DeliveryState & { outcome: 'later' })[]): Ap
   return ApplicationFailure.create({
     message: `Not delivered yet: ${waiting.map(({ why }) => why).join('; ')}.`,
     type: 'NotificationDelayed',
-    // If one of them named no time, Temporal's own backoff applies.
+    // If any channel named no time, Temporal's own backoff applies.
     ...(soonest > 0 && { nextRetryDelay: soonest }),
   })
 }

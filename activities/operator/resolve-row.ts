@@ -15,8 +15,8 @@ interface ResolveInput {
 }
 
 /**
- * Applies a person's decision to rows and records it for the report, beside any earlier one. Returns what the service
- * says of the id that the person gave. Safe to retry.
+ * Applies a person's decision to rows and records it for the report, alongside any earlier one. Returns what the
+ * service returns for the id that the person gave. Safe to retry.
  */
 export function createResolveRow({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
   return async function resolveRow(

@@ -7,7 +7,10 @@ import type { StepContext } from '../step.ts'
 import { recoveryGap } from '../../core/recoveries/restored-ledger.ts'
 import { type SendDeps, sendSegment } from '../changes/send-segment.ts'
 
-/** Subscriptions that fell back become due one by one; waits up to this long between two of them are spent here. */
+/**
+ * Subscriptions that fell back become due one by one; waits of up to this long between them are spent inside the
+ * step.
+ */
 const shortWaitMs = 10_000
 
 /** Resumes the staged subscriptions of a recovery and looks up the outcome; see `sendSegment`. */

@@ -7,12 +7,12 @@ import type { StepContext } from '../step.ts'
 
 interface SkipInput {
   plan: RecoveryPlan
-  /** The reasons; all of them if it is absent. */
+  /** The reasons to skip; absent for all. */
   reasons?: readonly string[]
   why: string
 }
 
-/** Skips part of a recovery for good: the reasons whose canary failed, or all subscriptions not yet resumed. */
+/** Skips part of a recovery permanently: the reasons whose canary failed, or all subscriptions not yet resumed. */
 export function createSkipRemaining({ deps, attempts }: Pick<SendDeps, 'deps' | 'attempts'>) {
   return async (_: StepContext, input: SkipInput): Promise<void> => {
     const { plan, reasons, why } = input

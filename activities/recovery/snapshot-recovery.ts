@@ -9,7 +9,7 @@ import type { StepContext } from '../step.ts'
 
 interface SnapshotInput {
   plan: RecoveryPlan
-  /** The current limits: people may have changed them since the plan was made. */
+  /** The current limits, which people may have changed since the plan was made. */
   limits?: RecoveryLimits
 }
 

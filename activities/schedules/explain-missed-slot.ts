@@ -3,7 +3,7 @@ import { WorkflowNotFoundError } from '@temporalio/common'
 import type { ExportReport } from '../../core/exports/report.ts'
 import type { ScheduleSlot } from '../../core/schedules/slots.ts'
 
-/** The fate of the run that was due at this slot, for a person, as far as Temporal still knows. */
+/** Explains to a person what happened to the run that was due in this slot, as far as Temporal still knows. */
 export async function explainMissedSlot(options: {
   client: Client
   slot: ScheduleSlot

@@ -13,9 +13,9 @@ import { explainMissedSlot } from './explain-missed-slot.ts'
 const defaultLookBackHours = 24
 
 export interface WatchStep {
-  /** Where the next check begins. */
+  /** The start of the next check (ISO 8601). */
   until: string
-  /** How many slots were checked. */
+  /** The number of slots checked. */
   slots: number
   missed: MissedSlot[]
   notifies: NotificationKind[]
@@ -27,7 +27,7 @@ export function createFindMissed(deps: ActivityDeps) {
     context: StepContext,
     step: {
       input: unknown
-      /** Where the last check ended; undefined at the first. */
+      /** The end of the last check; undefined for the first check. */
       since: string | undefined
       until: string
     },
@@ -48,13 +48,13 @@ export function createFindMissed(deps: ActivityDeps) {
       }
     }
     const missed = found.toSorted((a, b) => (a.at < b.at ? -1 : 1))
-    // A check of a past time (a backfill) does not move the next one back there.
+    // A check of a past time (a backfill) does not move the start of the next check back.
     const next = new Date(Math.max(until, since)).toISOString()
     return { until: next, slots, missed, notifies: kindsFor(deps.channels) }
   }
 }
 
-/** The schedules of this task queue with `provenWithin`, as they are in Temporal now. */
+/** The schedules of this task queue with `provenWithin`, as Temporal currently has them. */
 async function watchedSchedules({ client, taskQueue }: StepContext) {
   const watched: { description: ScheduleDescription; withinMs: number }[] = []
   for await (const { scheduleId, memo } of client.schedule.list()) {
@@ -73,8 +73,8 @@ interface DueSlot extends ScheduleSlot {
 }
 
 /**
- * The slots of a schedule whose deadline passed after `since`, up to `until`: those of its present times, as Temporal
- * calculates them, and those that it had before it was last changed, from its memo.
+ * The slots of a schedule whose deadline passed after `since`, up to `until`: those of its current times, as
+ * Temporal calculates them, and those from before its last change, from its memo.
  */
 async function dueSlots(options: {
   scheduleTimes: ActivityDeps['scheduleTimes']
@@ -87,7 +87,7 @@ async function dueSlots(options: {
   const { description, withinMs, since, until, client, scheduleTimes } = options
   const { scheduleId, action, spec } = description
   const { earlier = [] } = scheduleMemoOf(action)
-  // A time before the schedule was made or changed was never one of its present times.
+  // The current times apply only from the last change of the schedule on.
   const from = Math.max(since - withinMs, changedAt(description))
   const times = from >= until ? [] : await scheduleTimes({ client, scheduleId, from, to: until })
   const present = { times, provenWithinMs: withinMs, jitterMs: spec.jitter ?? 0, input: action.args?.[0] }
@@ -100,7 +100,7 @@ async function dueSlots(options: {
     .filter(({ at, withinMs }) => at + withinMs > since && at + withinMs <= until)
 }
 
-/** One sentence about what is missing; undefined if every expected list has a proven export. */
+/** One sentence on what is missing; undefined if every expected list has a proven export. */
 async function reasonMissed(options: {
   client: Client
   slot: DueSlot

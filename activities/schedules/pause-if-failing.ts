@@ -12,7 +12,7 @@ import { scheduleMemoOf } from '../../core/schedules/memo.ts'
 export interface FailedRun {
   schedule: string
   scheduledFor: string
-  /** Of the failing run itself. */
+  /** The first run id of the failing run itself. */
   firstExecutionRunId: string
   /** Why this run failed. */
   why: string
@@ -25,8 +25,8 @@ const maxRecorded = 20
 const noteSchema = z.array(z.object({ firstExecutionRunId: z.string(), scheduledFor: z.string() }))
 
 /**
- * Pauses the schedule of a run that is about to fail if enough runs before it failed, too, as its memo says. Returns a
- * note that says why, for the notification; undefined if the schedule is not paused.
+ * Pauses the schedule of a run that is about to fail if, with it, `pauseAfterFailures` runs (from the schedule's
+ * memo) failed in a row. Returns the reason, for the notification; undefined if the schedule is not paused.
  */
 export function createPauseIfFailing({ dataDir, encrypts }: Pick<ActivityDeps, 'dataDir' | 'encrypts'>) {
   return async function pauseIfFailing({ client }: StepContext, run: FailedRun): Promise<string | undefined> {
@@ -53,8 +53,8 @@ export function createPauseIfFailing({ dataDir, encrypts }: Pick<ActivityDeps, '
 }
 
 /**
- * Records a failed run in the data folder: Temporal deletes its runs, after a day on a dev server, so a nightly schedule
- * would never fail twice in a row. Returns the recorded runs of the schedule.
+ * Records a failed run in the data folder, because Temporal deletes runs (after a day on a dev server), so that a
+ * nightly schedule would never fail twice in a row. Returns the recorded runs of the schedule.
  */
 export async function recordFailure(options: {
   dataDir: string
@@ -85,7 +85,7 @@ export async function hasFailed(run: {
   const statusOf = async (runId?: string) =>
     (await client.workflow.getHandle(workflowId, runId).describe()).status.name
   try {
-    // A retried run has the same workflow id.
+    // A retried run has the same workflow id, so the first execution is checked.
     const first = await statusOf(firstExecutionRunId)
     return failed.has(first === 'CONTINUED_AS_NEW' ? await statusOf() : first)
   } catch (error) {

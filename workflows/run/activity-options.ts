@@ -2,22 +2,22 @@ import type { ActivityOptions } from '@temporalio/workflow'
 
 // Every timeout and retry policy of the workflows. A refusal (`retryable: false`) is never retried, whatever the policy.
 
-/** Waits out some minutes without the service or the disk: a step that starts or ends a run is cheap to repeat. */
+/** Bridges some minutes without the service or the disk: a step that starts or ends a run is cheap to repeat. */
 const briefRetry = { initialInterval: '2s', maximumInterval: '1 minute', maximumAttempts: 15 } as const
 
-/** Waits out about half an hour: each attempt continues from the last checkpoint, so attempts cost little. */
+/** Bridges about half an hour: each attempt resumes from the last checkpoint, so attempts cost little. */
 const longRetry = { initialInterval: '1s', maximumInterval: '1 minute', maximumAttempts: 40 } as const
 
 /**
- * A stopped run has ended when its step has: the report covers what the step still does, and the next run may adopt
- * what it leaves.
+ * A stopped run waits for its step to end: the report must cover what the step still does, and the next run may
+ * adopt what it leaves.
  */
 const awaited = { cancellationType: 'WAIT_CANCELLATION_COMPLETED' } as const
 
-/** After a SIGKILL of the worker the step is retried in under 7 s, and it hears of a stop within 2 s. */
+/** After a SIGKILL of the worker, the step is retried in under 7 s; a stop reaches it within 2 s. */
 const live = { heartbeatTimeout: '5s' } as const
 
-/** Checks input and service. Ten minutes, because a step waits up to five for a new token. */
+/** Checks the input and the service. Ten minutes, because a step waits up to five for a new token. */
 export const opening: ActivityOptions = {
   ...awaited,
   ...live,
@@ -28,10 +28,10 @@ export const opening: ActivityOptions = {
 /** Also reads a file of up to 100,000 ids. */
 export const openingFetch: ActivityOptions = { ...opening, startToCloseTimeout: '15 minutes' }
 
-/** Patient, because a write run that a person started is worth a longer outage. */
+/** Uses the long retry, because a write run started by a person should survive a longer outage. */
 export const openingWrite: ActivityOptions = { ...opening, retry: longRetry }
 
-/** One segment of a read, of ten minutes at most. */
+/** One segment of a read, ten minutes at most. */
 export const reading: ActivityOptions = {
   ...awaited,
   ...live,
@@ -39,7 +39,7 @@ export const reading: ActivityOptions = {
   retry: longRetry,
 }
 
-/** 30 s between heartbeats: a database may hold a transaction of millions of rows that long. */
+/** The heartbeat timeout is 30 s: a database may hold a transaction of millions of rows that long. */
 export const publishing: ActivityOptions = {
   ...awaited,
   heartbeatTimeout: '30s',
@@ -47,13 +47,13 @@ export const publishing: ActivityOptions = {
   retry: longRetry,
 }
 
-/** Nothing is read before it, so that it gives up sooner. */
+/** Nothing has been read that a failure could waste, so it gives up sooner. */
 export const republishing: ActivityOptions = { ...publishing, retry: briefRetry }
 
 /** Writes the report of an export. */
 export const closing: ActivityOptions = { ...live, startToCloseTimeout: '5 minutes', retry: briefRetry }
 
-/** Reads a whole file or a whole list of the service: to stage, to audit, to write the report of a write run. */
+/** Reads a whole file or a whole list of the service, to stage, audit or write the report of a write run. */
 export const wholeRun: ActivityOptions = {
   ...awaited,
   ...live,
@@ -62,10 +62,11 @@ export const wholeRun: ActivityOptions = {
 }
 
 /**
- * One segment of sending. Cancellation waits for the requests in flight: a report written before their answers would
- * call them unknown. Retries are unlimited: an attempt continues from the ledger, so it costs little and harms
- * nothing, and an error that retrying cannot fix says so itself. The waits grow slowly: a worker that is killed five
- * times in a segment must not cost the run half a minute, and the sender itself waits for a service that is down.
+ * One segment of sending. Cancellation waits for the requests in flight: a report written before their answers
+ * would call them unknown. Retries are unlimited: an attempt resumes from the ledger, so it costs little and harms
+ * nothing, and an error that retrying cannot fix is marked non-retryable. The waits grow slowly: a worker that is
+ * killed five times in a segment must not cost the run half a minute, and the sender itself waits for a service
+ * that is down.
  */
 export const sending: ActivityOptions = {
   ...awaited,
@@ -87,14 +88,14 @@ export const operating: ActivityOptions = {
   retry: { initialInterval: '1s', maximumInterval: '10s', maximumAttempts: 5 },
 }
 
-/** The run has failed already and ends all the same. */
+/** Best effort: the run has already failed and ends either way. */
 export const pausing: ActivityOptions = {
   startToCloseTimeout: '30 seconds',
   scheduleToCloseTimeout: '5 minutes',
   retry: { initialInterval: '1s', maximumInterval: '30s' },
 }
 
-/** After a day without a channel that accepts it, nobody waits for a notification any more. */
+/** After a day without a channel that accepts it, a notification is no longer useful. */
 export const notifying: ActivityOptions = {
   startToCloseTimeout: '2 minutes',
   scheduleToCloseTimeout: '24 hours',

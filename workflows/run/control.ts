@@ -16,34 +16,34 @@ const stop = defineSignal('stop')
 export interface RunControl {
   readonly paused: boolean
   readonly stopping: boolean
-  /** How often somebody asked it to stop. */
+  /** The number of stop requests. */
   readonly stops: number
   /** Resolves when the run may continue: not paused, or asked to stop. */
   mayContinue(): Promise<void>
-  /** Does `work` until it is done, or until somebody pauses or stops the run: then its activity is asked to end. */
+  /** Runs `work` until it is done or a person pauses or stops the run, which cancels its activity. */
   untilInterrupted<T>(work: () => Promise<T>): Promise<T | 'interrupted'>
-  /** Does `work`, again after each pause, until it is done. Undefined if the run was stopped before. */
+  /** Runs `work`, again after each pause, until it is done. Undefined if the run was stopped first. */
   unlessStopped<T>(work: () => Promise<T>): Promise<T | undefined>
-  /** Asks that work to end, and nothing else: it begins again with what has changed. */
+  /** Cancels the current `work` without a pause or stop, so that it starts again with changed settings. */
   interrupt(): void
 }
 
 export interface ControlText {
-  /** `two pages`. */
+  /** For example `two pages`. */
   between: string
-  /** `what was read is kept`. */
+  /** For example `what was read is kept`. */
   kept: string
 }
 
 /**
- * What people can do to every run: pause, unpause and stop, by signal, so that it works while no worker listens.
- * The Temporal UI's Request Cancellation means stop. Call it before the first await.
+ * Registers the signals pause, unpause and stop, which every run accepts. Signals work even while no worker is
+ * running. Request Cancellation in the Temporal UI means stop. Call it before the first await.
  */
 export function controlRun(options: {
   onChange: (control: RunControl) => void
-  /** Where a pause halts the run, and what a stop leaves. */
+  /** Where a pause takes effect, and what a stop keeps. */
   text?: ControlText
-  /** Whether the execution before this one was paused. */
+  /** Whether the previous execution was paused. */
   paused?: boolean
 }): RunControl {
   const { between, kept } = options.text ?? { between: 'two pages', kept: 'what was read is kept' }
@@ -116,16 +116,19 @@ export function controlRun(options: {
   return control
 }
 
-/** A worker that is gone can't confirm that it ended the work; Temporal then says that it timed out. */
+/** A worker that is gone cannot confirm the cancellation; Temporal then reports a timeout. */
 const hasTimedOut = (error: unknown): boolean =>
   error instanceof ActivityFailure && error.cause instanceof TimeoutFailure
 
-/** An attempt that failed while it was asked to end, and would have been retried otherwise. */
+/** An attempt that failed during its cancellation and would otherwise have been retried. */
 const isNotRetried = (error: unknown): boolean =>
   error instanceof ActivityFailure &&
   error.retryState === 'CANCEL_REQUESTED' &&
   error.cause instanceof ApplicationFailure &&
   error.cause.nonRetryable !== true
 
-/** Ends a run that was stopped before it had anything to report. Nobody is notified: a person stopped it. */
+/**
+ * The failure of a run that was stopped before it had anything to report. Nobody is notified, because a person
+ * stopped it.
+ */
 export const stoppedBefore = (message: string) => ApplicationFailure.nonRetryable(message, 'Stopped')

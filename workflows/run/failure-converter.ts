@@ -1,11 +1,11 @@
 import { DefaultFailureConverter } from '@temporalio/common'
 
 declare global {
-  /** Set in front of the bundle (worker/workflow-bundle.ts) where payloads are encrypted. */
+  /** Set at the start of the bundle (worker/workflow-bundle.ts) if payloads are encrypted. */
   var connectorEncodesFailures: boolean | undefined
 }
 
-/** Makes payloads of the messages of failures, where payloads are encrypted. */
+/** Moves failure messages into payloads if payloads are encrypted, so that the messages are encrypted too. */
 export const failureConverter = new DefaultFailureConverter({
   encodeCommonAttributes: globalThis.connectorEncodesFailures === true,
 })

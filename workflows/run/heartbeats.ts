@@ -1,12 +1,12 @@
 import type { WorkflowInterceptorsFactory } from '@temporalio/workflow'
 import type { Opened } from '../../core/notifications/opened.ts'
 
-/** Where each heartbeat is billed, and crosses a network that may be slow for a while. */
+/** Used where each heartbeat is billed and crosses a network that may be slow for a while. */
 const remoteTimeout = '60s'
 
 let isRemote = false
 
-/** How often the steps of this run heartbeat from now on, as its plan says. */
+/** Sets how often the steps of this run heartbeat from now on, as its plan says. */
 export function allowHeartbeats({ heartbeats }: Pick<Opened<unknown>, 'heartbeats'>): void {
   isRemote = heartbeats === 'remote'
 }

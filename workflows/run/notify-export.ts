@@ -5,12 +5,12 @@ import type { Notifier } from './notify.ts'
 export async function notifyOfExport(ended: { notifier: Notifier; report: ExportReport }): Promise<void> {
   const { notifier, report } = ended
   const { verdict, summary } = report
-  // Some lists may have failed beside others that did not: then the run completes.
+  // If only some of the lists failed, the run completes, so the failure is notified here.
   if (verdict === 'failed' || verdict === 'unproven')
     return await notifier.notify({ kind: verdict, summary, report })
   const published = report.exports.flatMap((result) => ('published' in result ? result.published : []))
   const warnings = published.flatMap(({ warnings: own }) => own)
   if (warnings.length === 0) return await notifier.notify({ kind: 'ended', summary, report })
-  // Proven, and yet a person has to decide: deletes that were held back.
+  // Proven, but a person has to decide on deletes that were held back.
   await notifier.notify({ kind: 'attention', summary: [summary, ...warnings].join('; '), report })
 }

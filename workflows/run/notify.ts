@@ -24,7 +24,7 @@ const { pauseIfFailing } = proxyActivities<Activities>(pausing)
 const scheduledById = defineSearchAttributeKey('TemporalScheduledById', SearchAttributeType.KEYWORD)
 const scheduledStart = defineSearchAttributeKey('TemporalScheduledStartTime', SearchAttributeType.DATETIME)
 
-/** Which schedule started this run and for when; undefined where none did. */
+/** The schedule that started this run and its scheduled time; undefined if none did. */
 export function scheduledBy(): { schedule: string; scheduledFor: string } | undefined {
   const { typedSearchAttributes } = workflowInfo()
   const schedule = typedSearchAttributes.get(scheduledById)
@@ -33,28 +33,28 @@ export function scheduledBy(): { schedule: string; scheduledFor: string } | unde
 }
 
 export interface RunNotification extends Pick<Notification, 'kind' | 'summary' | 'command' | 'report'> {
-  /** Tells several of one kind in one run apart: part of the event's id. */
+  /** Part of the event's id; distinguishes several events of one kind in one run. */
   key?: string
-  /** The event's id, where it is not about this run. */
+  /** The event's id, if the event is not about this run. */
   id?: string
 }
 
 /**
  * Notifies people through NOTIFY_URL. Each notification is delivered by a run of its own, which this one does not
- * wait for: notifying can neither fail nor hold up a run. The event's id outlives retries, continue-as-new and Reset.
+ * await: notifying can neither fail nor delay a run. The event's id survives retries, continue-as-new and Reset.
  */
 export interface Notifier {
-  /** Names the kinds that any channel accepts, from the run's plan; until then every kind is sent. */
+  /** Sets the kinds that at least one channel accepts, from the run's plan; until then every kind is sent. */
   allow(plan: { notifies?: readonly NotificationKind[] | undefined }): void
   notify(notification: RunNotification): Promise<void>
   /**
-   * Fails the run with the failure of the step itself, after notifying people of it; a schedule that keeps failing
-   * pauses itself.
+   * Notifies people of the failure and fails the run with the step's own failure. A schedule that keeps failing is
+   * paused.
    */
   fail: (thrown: unknown) => Promise<never>
 }
 
-/** Temporal takes ids of up to 1000 bytes, and of a workflow id that somebody typed a character may have four. */
+/** Temporal ids are limited to 1000 bytes, and each character of a typed workflow id may take four. */
 const longestName = 200
 
 export function createNotifier(): Notifier {
@@ -80,10 +80,11 @@ export function createNotifier(): Notifier {
       CancellationScope.nonCancellable(async () => {
         rethrowBug(thrown)
         const error = rootFailure(thrown)
-        // The person who stopped it knows.
+        // A person stopped it and knows.
         if (error instanceof ApplicationFailure && error.type === 'Stopped') throw error
         const by = scheduledBy()
-        // What is refused before it began is shown to the person who started it; a schedule has nobody there.
+        // A refusal before the run begins is shown to the person who started it; a scheduled run has nobody to see
+        // it.
         if (by === undefined && accepted === 'not known yet') throw error
         const report = error instanceof ApplicationFailure ? error.details?.[0] : undefined
         await notifier.notify({ kind: 'failed', summary: sentenceOf(error), report })
@@ -94,7 +95,7 @@ export function createNotifier(): Notifier {
   return notifier
 }
 
-/** Whether the schedule paused itself matters less than that the run ends. */
+/** Never throws: ending the run matters more than whether the schedule was paused. */
 async function pauseAfterFailures(failed: {
   notifier: Notifier
   by: { schedule: string; scheduledFor: string }
@@ -121,7 +122,7 @@ async function deliver(event: Notification): Promise<void> {
       args: [event],
       parentClosePolicy: 'ABANDON',
       cancellationType: 'ABANDON',
-      // The same event notifies once, even after a Reset of the run.
+      // The same event is notified only once, even after a Reset of the run.
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
       staticSummary: escapeMarkdown(`${event.kind}: ${event.run.workflowId}`.slice(0, 90)),
     })

@@ -2,8 +2,8 @@ import { defaultPayloadConverter, type PayloadConverter } from '@temporalio/comm
 import { unreadable } from './unreadable.ts'
 
 /**
- * Reads payloads as the SDK does, with a placeholder for those it can't read: a workflow whose input is not JSON would
- * otherwise hang in a task that is retried without end. The interceptors refuse the placeholder.
+ * Reads payloads as the SDK does, but replaces those it cannot read with a placeholder: a workflow whose input is
+ * not JSON would otherwise hang in a task that is retried forever. The interceptors refuse the placeholder.
  */
 export const payloadConverter: PayloadConverter = {
   toPayload: (value) => defaultPayloadConverter.toPayload(value),

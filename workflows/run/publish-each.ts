@@ -4,13 +4,13 @@ import type { ExportPlan } from '../../core/exports/plan.ts'
 import { rethrowBug } from '../run/unwrap-failure.ts'
 
 /**
- * Publishes a finished read to each of its destinations. One that fails does not affect the others: each result is
- * awaited and reported.
+ * Publishes a finished read to each of its destinations. A destination that fails does not affect the others: every
+ * result is awaited and reported.
  */
 export async function publishEach(options: {
   resource: ExportPlan['resources'][number]
   to: ExportPlan['to']
-  /** Undefined if the run was stopped before. */
+  /** Undefined if the run was stopped first. */
   publish: (destination: ExportPlan['to'][number]) => Promise<PublishedExport | undefined>
 }): Promise<ResourceResult> {
   const { resource, to, publish } = options
@@ -38,6 +38,6 @@ export async function publishEach(options: {
       ...(failed.length > 0 && { failed }),
       ...(unpublished.length > 0 && { unpublished }),
     }
-  // Of several that failed alike, one sentence will do.
+  // Destinations that failed with the same message are reported once.
   return { resource, error: [...new Set(failed.map(({ error }) => error))].join(' ') }
 }

@@ -36,14 +36,14 @@ class RefusingOutboundInterceptor implements WorkflowOutboundCallsInterceptor {
     async (input, next) => {
       const [started, ended] = await next(input)
       const result = ended.then((given) => readable(`run ${input.workflowType}`, given))
-      // As the SDK does for its own: nobody may wait for it.
+      // Prevents an unhandled rejection, as the SDK does for its own promises: nobody may be awaiting it.
       result.catch(() => undefined)
       return [started, result]
     }
 }
 
 function readable<T>(source: string, result: T): T {
-  // Not a TemporalFailure: that would end the run.
+  // Not a TemporalFailure, because that would end the run.
   if (isUnreadable(result)) throw new Error(`The result of the ${source} cannot be read as JSON.`)
   return result
 }

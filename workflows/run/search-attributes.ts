@@ -9,14 +9,17 @@ const resourceKey = defineSearchAttributeKey('Resource', SearchAttributeType.KEY
 interface Values {
   /** `proven`, `unproven`, `stopped` or `failed`. */
   verdict?: string
-  /** Whether a person has to look at it. */
+  /** Whether the run needs a person. */
   needsPerson?: boolean
   resources?: readonly string[]
 }
 
-/** Finds a run in the Temporal UI: `Verdict = "unproven"`, `NeedsPerson = true`. */
+/** Search attributes that find a run in the Temporal UI: `Verdict = "unproven"`, `NeedsPerson = true`. */
 export interface SearchAttributes {
-  /** Names those the server has, from the run's plan; before it, and for the others, nothing is set. */
+  /**
+   * Sets the attributes that the server has, from the run's plan. Attributes outside this list, and all of them
+   * before this call, are not set.
+   */
   allow(plan: { searchAttributes?: readonly SearchAttributeName[] | undefined }): void
   set(values: Values): void
 }
@@ -27,7 +30,7 @@ export function createSearchAttributes(): SearchAttributes {
   return {
     allow: ({ searchAttributes }) => {
       allowed = searchAttributes ?? []
-      // The UI starts a workflow like another one with that one's attributes: its verdict is not this one's.
+      // The UI copies the attributes of a run when it starts another like it: that verdict is not this run's.
       const isInherited = workflowInfo().typedSearchAttributes.get(verdictKey) !== undefined
       if (isInherited && allowed.includes('Verdict'))
         upsertSearchAttributes([{ key: verdictKey, value: null }])

@@ -2,19 +2,19 @@ import { formatTime } from '../../core/runs/view/format.ts'
 import { code, piecesOf, type Sentence, sentence, strong } from '../../core/runs/view/sentence.ts'
 import type { Throughput } from './throughput.ts'
 
-// Sentences that the Current Details of all runs share. Buttons have the names that the Temporal UI gives them.
+// Sentences shared by the Current Details of all runs. Buttons are named as in the Temporal UI.
 
 const update = strong('Send an Update')
 const signal = strong('Send a Signal')
 
-/** That the run waits for an approval, and which buttons answer. */
+/** Says that the run waits for an approval, and which buttons answer. */
 export function waitingStatus(question: {
-  /** `import`. */
+  /** For example `import`. */
   name: string
   until: string
-  /** What was done before, and what an approval would do. */
+  /** What was done so far, and what an approval would do. */
   why: string
-  /** The number to be typed. */
+  /** The number that the person must type. */
   count?: number
 }): Sentence[] {
   const { name, until, why, count } = question
@@ -33,7 +33,7 @@ export function phaseStatus(run: { name: string; phase: string; nextAt?: string 
   return sentence`The ${name} is ${strong(phase)}${next}. To resume: More Actions, ${signal}, ${code('unpause')}.`
 }
 
-/** The rate of the last segment, and the end if it continues like that. */
+/** The rate of the last segment, and the estimated end at that rate. */
 export function throughputStatus(throughput: Throughput | undefined, unit: string): Sentence[] {
   if (throughput === undefined) return []
   const { perSecond, endsAt } = throughput

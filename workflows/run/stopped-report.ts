@@ -1,7 +1,7 @@
 import { setCurrentDetails, workflowInfo } from '@temporalio/workflow'
 import type { ExportReport } from '../../core/exports/report.ts'
 
-/** The report of a run that was stopped while it checked its input: no step has run that could write one. */
+/** The report of a run that was stopped while its input was checked, before any step could write one. */
 export function stoppedReport(step: 'read' | 'published'): ExportReport {
   const summary = `Stopped before anything was ${step}`
   setCurrentDetails(summary)

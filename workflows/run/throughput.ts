@@ -1,10 +1,10 @@
-/** How fast a run is, and when it ends at that rate. */
+/** The rate of a run, and its estimated end at that rate. */
 export interface Throughput {
   perSecond: number
   endsAt: string
 }
 
-/** The throughput of the last segment of a run; undefined where nothing was done in it. Times are milliseconds. */
+/** The throughput of a run's last segment; undefined if nothing was done in it. Times are in milliseconds. */
 export function toThroughput(segment: {
   done: number
   left: number

@@ -14,14 +14,14 @@ import type { ViewText } from './view.ts'
 export interface WritePlan extends ChangeRun {
   limits: object
   dryRun: boolean
-  /** A person is there: a breaker that has given up waits for them instead of ending the run. */
+  /** A person is present: a breaker that has given up waits for them instead of ending the run. */
   attended: boolean
   approvalMs: number
-  /** A new execution continues the run after so many events. */
+  /** The number of history events after which a new execution continues the run. */
   eventsPerExecution?: number
 }
 
-/** Passed from one segment of sending to the next, also over continue-as-new. */
+/** Carried from one segment of sending to the next, also across continue-as-new. */
 export interface SendState {
   breakers: SendStep['breakers']
   claims: number
@@ -41,7 +41,7 @@ export interface WriteRun<Plan = WritePlan, Progress = WriteProgress> {
   notifier: Notifier
 }
 
-/** Passed from one execution to the next when a history has grown long. */
+/** Carried from one execution to the next when the history has grown long. */
 export interface Continued<Plan = WritePlan, Staged = StagedChanges, Progress = WriteProgress> {
   plan: Opened<Plan>
   staged: Staged
@@ -62,7 +62,7 @@ export interface WriteJob<
   text: {
     control: ControlText
     operator: OperatorText
-    /** The failure of a run that was stopped while it opened. */
+    /** The message of the failure of a run that was stopped while it opened. */
     stoppedWhileOpening: string
     stoppedWhileStaging: string
     stopped: string
@@ -75,15 +75,15 @@ export interface WriteJob<
   stage: {
     phase: WriteProgress['phase']
     run(input: RunRef & { limits: object }): Promise<Staged>
-    /** Its failure refuses the input: whoever sent it sees it, so nobody else is notified. */
+    /** Whether the failure refuses the input: whoever started the run sees it, so nobody else is notified. */
     isRefusal: boolean
   }
-  /** Which approvals the run asks for. */
+  /** The approvals that the run asks for. */
   questions(plan: Plan, staged: Staged): { approval?: { count?: number }; confirmCanary?: boolean }
   send(input: SendSegmentInput, summary: string): Promise<SendStep>
-  /** Changes that come due one after another are waited for together, at least so long. */
+  /** The minimum wait, in ms, so that changes that come due shortly after one another are handled together. */
   leastWaitMs?(plan: Plan): number
-  /** Ends the run where its canary failed so that nothing else is to be sent. */
+  /** Ends the run if its canary failed so that nothing else is to be sent. */
   onCanary(
     run: WriteRun<Plan, Progress>,
     canary: { rows: readonly number[]; failed: readonly string[] },
@@ -92,16 +92,16 @@ export interface WriteJob<
   /** After sending: compares the result with the service. */
   prove?(run: WriteRun<Plan, Progress>, end: RunEnd): Promise<RunEnd>
   close(input: CloseInput): Promise<{ result: Result; view: View }>
-  /** The failure of a run that has failed, from the cause and the report. */
+  /** The failure of a failed run, from the cause and the report. */
   failure(failed: { why: string; result: Result }): { type: string; message: string }
-  /** The command that settles parked rows. */
+  /** The command that resolves parked rows. */
   parkedCommand(result: Result): string
-  /** Notified of a dry run instead of its plain end. */
+  /** The notification for a dry run that replaces the plain one at its end. */
   attention?(preview: { plan: Plan; staged: Staged; result: Result }): RunNotification | undefined
   continued?: Continued<Plan, Staged, Progress> | undefined
-  /** Begins a new execution of the workflow. Without it, a run has one execution only. */
+  /** Continues as a new execution of the workflow. Without it, a run has only one execution. */
   continueAs?(onward: Continued<Plan, Staged, Progress>): Promise<never>
 }
 
-/** A job at work on its plan. */
+/** A job together with its open plan. */
 export type Working = WriteRun<Opened<WritePlan>> & { job: WriteJob; attributes: SearchAttributes }

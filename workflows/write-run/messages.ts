@@ -4,7 +4,7 @@ import type { ReportCounts } from '../../core/runs/view/counts.ts'
 import { withoutStack } from '../run/unwrap-failure.ts'
 import type { WriteProgress } from './progress.ts'
 
-// The messages that people send to a running write run, and their validation.
+// The messages that people send to an active write run, and their validation.
 
 export interface Approval {
   by: string
@@ -17,7 +17,7 @@ export interface Resolution {
   /** One row, or several with the same outcome. */
   row?: number
   rows?: number[]
-  /** The id under which the service has it; or that the service does not have it; or that it is skipped. */
+  /** `exists`: the id that the service has it under. `absent`: the service does not have it. `drop`: it is skipped. */
   exists?: string
   absent?: true
   drop?: true
@@ -29,13 +29,13 @@ export type LimitsChange = { readonly [limit: string]: unknown } & { by?: string
 
 export interface ReportQuestion {
   outcome?: keyof ReportCounts
-  /** From 1. */
+  /** Starts at 1. */
   page?: number
 }
 
 export const rowsOf = ({ row, rows }: Resolution): number[] => rows ?? (row === undefined ? [] : [row])
 
-/** Enough rows for a step of some seconds. */
+/** The most rows per update; keeps the step to a few seconds. */
 const mostResolved = 1_000
 
 export function decisionOf({ exists, absent }: Resolution): Resolved {
@@ -53,7 +53,7 @@ export function checkApproval(input: unknown, { waitingFor }: WriteProgress): vo
     throw refused(`Confirm the number of deletes: "count": ${waitingFor.count}.`)
 }
 
-/** Another person was quicker, or the time was up. */
+/** Another person answered first, or the time ran out. */
 export const isOver = (by: string) =>
   refused(
     `${by} answered a question that is no longer open, so nothing was approved. Check the run's status.`,
@@ -70,7 +70,7 @@ export const isEnding = () =>
     ),
   )
 
-/** Far more than any service takes; lookups in flight are held in memory together. */
+/** Far more than any service accepts; lookups in flight are held in memory together. */
 const mostInFlight = 100
 
 interface Bounds {

@@ -4,7 +4,7 @@ import type { RunControl } from '../run/control.ts'
 import type { Notifier } from '../run/notify.ts'
 import type { WaitingFor, WriteProgress } from './progress.ts'
 
-/** What every report of a write run has. */
+/** The fields that every report of a write run has. */
 export interface WriteResult {
   verdict: string
   summary: string
@@ -13,24 +13,24 @@ export interface WriteResult {
   files: object
 }
 
-/** What the operator interface shares with the run it serves. */
+/** The state that the operator interface shares with its run. */
 export interface OperatorState {
-  /** Set once the run is open: updates that arrive before wait for it. */
+  /** Set once the run is open; earlier updates wait for it. */
   plan: RunRef | undefined
   result: WriteResult | undefined
-  /** How often rows of the run were resolved, so that there may be something to send again. */
+  /** The number of times that rows were resolved, each of which may leave something to send again. */
   resolved: number
-  /** Waits for `approve`. False if nobody answered in time, or the run was stopped. */
+  /** Waits for `approve`. False if nobody answered in time or the run was stopped. */
   ask(asked: { question: WaitingFor; count?: number; seconds: number }): Promise<boolean>
   /**
-   * Waits for the updates in progress and refuses further ones: the report would not have them, and the run's end
-   * would cut them off. Stays open and gives false if `resolved` is no longer `seen`.
+   * Waits for the updates in progress and refuses new ones: they would be missing from the report and cut off by
+   * the run's end. Stays open and returns false if `resolved` has changed from `seen`.
    */
   close(seen?: number): Promise<boolean>
 }
 
 export interface OperatorText {
-  /** An example of every limit that can be set. */
+  /** An example of each limit that can be set. */
   limits: Readonly<Record<string, number>>
   report: string
 }

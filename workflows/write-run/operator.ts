@@ -30,7 +30,7 @@ export function registerOperatorHandlers(parties: Parties): OperatorState {
       progress.waitingFor = { question, until, ...(count !== undefined && { count }) }
       progress.phase = 'waiting for approval'
       show()
-      // A question that is asked again (a Reset, another execution) waits until another time and notifies again.
+      // A repeated question (after a Reset, or in another execution) has a new deadline, so it notifies again.
       await notifier.notify({ key: until, ...toAppeal(progress, progress.waitingFor) })
       const summary = `waits for approval (${question})`
       await condition(() => approval.given || control.stopping, seconds * 1000, { summary })
@@ -40,7 +40,7 @@ export function registerOperatorHandlers(parties: Parties): OperatorState {
     },
     async close(seen) {
       await condition(allHandlersFinished)
-      // No await from here on: an update between the check and the flag would be cut off.
+      // No await from here on: an update that arrives between the check and the flag would be cut off.
       if (seen !== undefined && operator.resolved !== seen) return false
       isClosed = true
       return true

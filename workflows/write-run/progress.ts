@@ -5,18 +5,18 @@ import type { Table } from '../../core/runs/view/view.ts'
 import type { Throughput } from '../run/throughput.ts'
 
 export interface StagedChanges {
-  /** How many changes are to be sent. */
+  /** The number of changes to send. */
   open: number
-  /** The rows that go first. */
+  /** The rows that are sent first. */
   canary: readonly number[]
-  /** What is staged, as Current Details show it. */
+  /** The staged changes, as shown in Current Details. */
   tables: readonly Table[]
 }
 
-/** What a person is asked to approve. */
+/** The questions that a person may be asked. */
 export type WaitingFor = 'approval' | 'canary' | 'breaker'
 
-/** The progress of a write run, as the query `status` answers. */
+/** The progress of a write run, as returned by the query `status`. */
 export interface WriteProgress<Staged = StagedChanges> {
   phase:
     | 'checking'
@@ -44,9 +44,9 @@ export interface WriteProgress<Staged = StagedChanges> {
     until: string
   }
   openBreakers?: readonly OpenBreaker[]
-  /** When the next lookup or the next attempt is due. */
+  /** When the next lookup or attempt is due (ISO 8601). */
   nextAt?: string
-  /** Of the last segment, while changes are left to send. */
+  /** The throughput of the last segment, while changes are left to send. */
   throughput?: Throughput
   summary?: string
 }

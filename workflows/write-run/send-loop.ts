@@ -26,7 +26,7 @@ export const newSendState = (): SendState => ({
 
 type Sending = Working & { staged: StagedChanges; state: SendState }
 
-/** Asks for approval where the job wants one, then sends the canary and waits for its result, then the rest. */
+/** Asks for approval if the job requires it, sends the canary and waits for its result, then sends the rest. */
 export async function sendStaged(sending: Sending): Promise<RunEnd> {
   const { plan, staged, operator } = sending
   const { approval, confirmCanary } = sending.job.questions(plan, staged)
@@ -47,7 +47,7 @@ export async function sendStaged(sending: Sending): Promise<RunEnd> {
   return await sendRemaining(sending)
 }
 
-/** Sends what is staged, without any question before it. */
+/** Sends what is staged, without asking first. */
 export async function sendRemaining(sending: Sending): Promise<RunEnd> {
   const step = await sendSegments(sending)
   return 'how' in step ? step : { how: 'finished', giveUp: false }
@@ -59,8 +59,8 @@ function notApproved({ job, control }: Sending): RunEnd {
 }
 
 /**
- * Sends in segments of growing length (15 s, doubling to ten minutes), so that the run shows life early and 100,000
- * changes still make only hundreds of events. Returns the last step once everything is sent and reconciled.
+ * Sends in segments of growing length (15 s, doubling to ten minutes), so that progress shows early and 100,000
+ * changes still produce only hundreds of events. Returns the last step once everything is sent and reconciled.
  */
 async function sendSegments(sending: Sending, canary?: readonly number[]): Promise<SendStep | RunEnd> {
   const { job, plan, progress, show, control, state } = sending
@@ -97,8 +97,8 @@ async function sendSegments(sending: Sending, canary?: readonly number[]): Promi
 }
 
 /**
- * How many claims a segment reported before its worker fell silent. A segment that is cancelled returns its step
- * instead, with its claims.
+ * The number of claims that a segment reported before its worker timed out; a cancelled segment returns its claims
+ * in its step instead.
  */
 function claimsReported(error: unknown): number {
   if (!(error instanceof ActivityFailure && error.cause instanceof TimeoutFailure)) return 0
@@ -111,7 +111,7 @@ function showStep(sending: Sending, segment: { step: SendStep; ms: number; isCan
   const { step, ms, isCanary } = segment
   const left = step.counts.staged
   const done = (progress.counts?.staged ?? staged.open) - left
-  // A canary is too short to measure, and the wait between two segments is not work.
+  // A canary is too short to measure, and waiting between segments is not work.
   const throughput = isCanary ? undefined : toThroughput({ done, left, ms, now: Date.now() })
   delete progress.throughput
   if (throughput !== undefined) progress.throughput = throughput
@@ -122,7 +122,7 @@ function showStep(sending: Sending, segment: { step: SendStep; ms: number; isCan
   show()
 }
 
-/** Once each time the breaker opens, and not for each of its trials. */
+/** Notifies once each time the breaker opens, not for each of its trials. */
 async function notifyOfBreaker({ state, notifier }: Sending, { ended, counts }: SendStep): Promise<void> {
   const opens = ended === 'breaker' && !state.isBreakerOpen
   state.isBreakerOpen = ended === 'breaker'
@@ -133,7 +133,7 @@ async function notifyOfBreaker({ state, notifier }: Sending, { ended, counts }: 
   await notifier.notify({ kind: 'breaker', key: new Date().toISOString(), summary, command })
 }
 
-/** What a reached bound or a breaker that has given up means: an end, or a question to a person. */
+/** Handles a reached limit or a breaker that has given up: ends the run or asks a person. */
 async function endAfter(sending: Sending, step: SendStep): Promise<RunEnd | 'continue' | undefined> {
   const { job, plan, progress, operator, control, state } = sending
   if (step.ended === 'maxChanges' || step.ended === 'maxFailures')
@@ -156,7 +156,7 @@ async function waitUntilDue(sending: Sending, { ended, nextAt }: SendStep): Prom
   if (nextAt === undefined) return
   const ms = Math.max(job.leastWaitMs?.(plan) ?? 1, nextAt - Date.now())
   show()
-  // A stop, a pause and a resolved row end the wait.
+  // A stop, a pause or a resolved row ends the wait.
   const { resolved } = operator
   const summary =
     ended === 'breaker' ? 'waits for the next trial of the breaker' : 'waits until the next change is due'
@@ -164,19 +164,19 @@ async function waitUntilDue(sending: Sending, { ended, nextAt }: SendStep): Prom
   await condition(isInterrupted, ms, { summary })
 }
 
-/** Where the history is long, a new execution continues the run here. */
+/** Continues in a new execution if the history is long. */
 async function continueWhereLong(sending: Sending): Promise<void> {
   const { job, plan, staged, progress, control, state } = sending
   if (job.continueAs === undefined || !isHistoryLong(workflowInfo(), plan)) return
   await condition(allHandlersFinished)
-  // A stop may have arrived meanwhile, and the next execution would not know of it.
+  // A stop may have arrived in the meantime, and the next execution would not know of it.
   if (control.stopping) return
   await job.continueAs({ plan, staged, state, progress, paused: control.paused })
 }
 
 /**
- * Whether a new execution is to begin: by the plan's bound of events, or because Temporal suggests one, which it also
- * does for a history that is large in bytes or near the most updates an execution takes (2,000).
+ * Whether to continue as a new execution: the plan's limit of events is reached, or Temporal suggests it, as it
+ * also does for a history that is large in bytes or close to the most updates per execution (2,000).
  */
 export const isHistoryLong = (
   history: { historyLength: number; continueAsNewSuggested: boolean },

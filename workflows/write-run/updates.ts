@@ -28,7 +28,7 @@ const resolve = defineUpdate<string, [Resolution]>('resolve')
 type Open = Parties & {
   operator: OperatorState
   approval: { given: boolean }
-  /** Throws once the run takes no more updates. */
+  /** @throws once the run accepts no more updates */
   refuseLate: () => void
 }
 
@@ -38,13 +38,13 @@ export function registerUpdates(open: Open): void {
   registerResolve(open)
 }
 
-/** An update's handler, also after Request Cancellation: the scope that handlers run in is cancelled then. */
+/** Wraps an update's handler so that it also works after Request Cancellation, which cancels the scope of handlers. */
 const shielded =
   <Input, T>(handler: (input: Input) => Promise<T>) =>
   (input: Input): Promise<T> =>
     CancellationScope.nonCancellable(() => handler(input))
 
-/** Updates may arrive before the run is open. */
+/** Waits until the run is open, because updates may arrive earlier. */
 async function planned(operator: OperatorState): Promise<RunRef> {
   await condition(() => operator.plan !== undefined)
   return refOf(operator.plan!)
@@ -63,7 +63,7 @@ function registerApprove({ operator, progress, approval, refuseLate }: Open): vo
     shielded(async ({ by, why }: Approval) => {
       const question = progress.waitingFor
       await record(operator, { about: question?.question ?? 'approval', by, why })
-      // It may have been answered or timed out meanwhile, and nobody has seen the one after it.
+      // The question may have been answered or timed out, and the person has not seen the next one.
       if (progress.waitingFor !== question || question === undefined) throw isOver(by)
       approval.given = true
       return `approved by ${by}`
@@ -132,7 +132,7 @@ function registerResolve({ operator, progress, show, refuseLate }: Open): void {
   )
 }
 
-/** Until the next segment counts from the ledger. */
+/** Adjusts the counts until the next segment reads them from the ledger. */
 export function countResolved(
   { counts, parkedRows }: Pick<WriteProgress, 'counts' | 'parkedRows'>,
   resolution: Resolution,

@@ -4,25 +4,25 @@ import { toCounts, type View } from '../../core/runs/view/view.ts'
 import { controls, phaseStatus, throughputStatus, waitingStatus } from '../run/status.ts'
 import type { WaitingFor, WriteProgress } from './progress.ts'
 
-/** What the Current Details of one job say that those of the other do not. */
+/** The job-specific text of the Current Details of a write run. */
 export interface ViewText {
-  /** `import`. */
+  /** For example `import`. */
   name: string
   title: string
   unit: string
-  /** What the throughput counts. */
+  /** The unit that the throughput counts. */
   rate: string
-  /** Below the status: the file, the reasons that are not tried. */
+  /** Shown below the status: the file, or the reasons that are not tried. */
   notes: readonly Sentence[]
   questions: Readonly<Record<WaitingFor, string>>
-  /** Follows a count of changes: `resumes fell back`. */
+  /** Follows a count of changes, for example `resumes fell back`. */
   failed: string
-  /** What `stop` and `Terminate` do. */
+  /** The effect of `stop` and of Terminate. */
   stop: string
   terminate: Sentence
 }
 
-/** A write run that has not ended, in the Temporal UI. */
+/** The view of an active write run, for the Temporal UI. */
 export function toLiveView(progress: WriteProgress, text: ViewText): View {
   const { run, identity, waitingFor, phase, nextAt, openBreakers = [], throughput, counts, staged } = progress
   const { name, unit } = text
@@ -49,7 +49,7 @@ export function toLiveView(progress: WriteProgress, text: ViewText): View {
   }
 }
 
-/** Which rows are parked, and how to resolve them. */
+/** Lists the parked rows and how to resolve them. */
 function parkedStatus({ counts, parkedRows = [] }: WriteProgress): Sentence[] {
   const [first] = parkedRows
   if (first === undefined) return []

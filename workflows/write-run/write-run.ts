@@ -22,9 +22,9 @@ import { newSendState, sendRemaining, sendStaged } from './send-loop.ts'
 import { toLiveView } from './view.ts'
 
 /**
- * A run that writes to the service: opens its plan, stages every change before the first is sent, asks for approval,
- * sends each once, reconciles what got no answer, proves the result where the job can, and ends in a report. The body
- * is not cancellable: Request Cancellation means stop.
+ * Runs a job that writes to the service: opens its plan, stages every change before the first is sent, asks for
+ * approval, sends each change once, reconciles those without an answer, proves the result if the job can, and
+ * writes a report. The body is not cancellable: Request Cancellation means stop.
  */
 export async function writeRun<
   Plan extends WritePlan,
@@ -39,7 +39,7 @@ export async function writeRun<
     // An ended run keeps the view of its report.
     if (progress.phase === 'ended') return
     setCurrentDetails(toMarkdown(toLiveView(progress, job.describe(progress))))
-    // Finds the runs that wait for a person; the verdict is set at the end.
+    // Makes runs that wait for a person searchable; the verdict is set at the end.
     attributes.set({ needsPerson: progress.waitingFor !== undefined })
   }
   const control = controlRun({
@@ -76,7 +76,7 @@ async function runPlan(run: Working): Promise<WriteResult> {
   for (let state = job.continued?.state; ; state = newSendState()) {
     const { resolved } = operator
     const end = await endOf(run, { staged, state })
-    // A row that was resolved meanwhile may have to be sent.
+    // A row that was resolved in the meantime may have to be sent.
     if (end.how === 'finished' && !end.giveUp && !(await operator.close(resolved))) continue
     const result = await close(run, end)
     await announce(run, { staged, result })
@@ -84,7 +84,7 @@ async function runPlan(run: Working): Promise<WriteResult> {
   }
 }
 
-/** Undefined where the run was stopped meanwhile. */
+/** Undefined if the run was stopped in the meantime. */
 async function stage(run: Working): Promise<StagedChanges | undefined> {
   const { job, plan, progress, show, control } = run
   try {
@@ -119,7 +119,7 @@ async function endOf(
   }
 }
 
-/** The run ends as failed, but not without its report. */
+/** Fails the run, after writing its report. */
 async function fail(
   run: Working,
   { how, error }: { how: 'refused' | 'failed'; error: unknown },
@@ -128,7 +128,7 @@ async function fail(
   const why = rootCause(error) ?? String(error)
   const result = await close(run, { how, why, giveUp: false })
   run.attributes.set({ verdict: 'failed', needsPerson: true })
-  // A refusal keeps its own name: nothing was done.
+  // A refusal keeps its own name, because nothing was done.
   if (how === 'refused') throw error
   const { type, message } = run.job.failure({ why, result })
   throw ApplicationFailure.nonRetryable(message, type)
@@ -147,7 +147,7 @@ async function close({ job, plan, operator, progress, show }: Working, end: RunE
   return result
 }
 
-/** Sets the search attributes of the end, and notifies people of it. */
+/** Sets the final search attributes and notifies people of the end. */
 async function announce(
   { job, plan, control, notifier, attributes }: Working,
   { staged, result }: { staged: StagedChanges | undefined; result: WriteResult },
@@ -160,7 +160,7 @@ async function announce(
   if (attention !== undefined) return await notifier.notify({ ...attention, report: result })
   if (counts.parked > 0)
     return await notifier.notify({
-      // A recovery is proven beside subscriptions that it only reports.
+      // A recovery can be proven even though subscriptions that it only reports need a person.
       kind: verdict === 'proven' ? 'attention' : 'parked',
       summary,
       command: job.parkedCommand(result),
