@@ -4,14 +4,14 @@ import { visibleAscii } from './settings/kinds.ts'
 
 const readEveryMs = 1_000
 
-/** Gives the API key for Temporal that a file contains, read again after a second. */
+/** Returns a function that gives Temporal's API key from a file, re-read after one second. */
 export function readApiKey(file: string): () => string {
   let key = ''
   let readAt = -Infinity
   return () => {
     if (performance.now() - readAt < readEveryMs) return key
     readAt = performance.now()
-    // While the file is replaced it may be missing or empty: the last key applies.
+    // While the file is being replaced, it may be missing or empty: keep the last key.
     return (key = keyIn(file) ?? key)
   }
 }
@@ -25,7 +25,7 @@ function keyIn(file: string): string | undefined {
   }
 }
 
-/** Gives a worker's connection the API key of a file whenever that changes, until it is disposed of. */
+/** Updates a connection's API key whenever its file changes, until disposed. */
 export function followApiKey(options: {
   file: string
   connection: Pick<NativeConnection, 'setApiKey'>

@@ -3,10 +3,10 @@ import type { ActivityDeps } from '../activities/deps.ts'
 import { Unauthorized } from '../core/billing/errors.ts'
 import { TokenFileError, type Token } from './settings/token.ts'
 
-/** Long enough to rotate a token in the service first and in its file afterwards. */
+/** Long enough, in ms, to rotate a token in the service first and in its file afterwards. */
 const limitMs = 5 * 60_000
 
-/** Waits for a new token (`ActivityDeps.awaitToken`); undefined if the token does not come from a file. */
+/** Waits for a new token (`ActivityDeps.awaitToken`); undefined if the token is not from a file. */
 export function createTokenWait(options: { token: Token; logger: Logger }): ActivityDeps['awaitToken'] {
   const { token, logger } = options
   const { replaced } = token

@@ -3,7 +3,7 @@ import { homedir } from 'node:os'
 import { dirname, isAbsolute, join } from 'node:path'
 import { shell } from '../core/runs/view/shell.ts'
 
-/** Other users can write to the folder with code that this process would run; nothing was read from it. */
+/** Other users can write code to the folder that this process would run; nothing was read from it. */
 export class CacheFolderError extends Error {
   override readonly name = 'CacheFolderError'
   readonly exitCode = 2
@@ -16,7 +16,10 @@ export class CacheFolderError extends Error {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** The cache folder: in `XDG_CACHE_HOME` if that is absolute, as its standard requires, else in `~/.cache`. */
+/**
+ * The cache folder: in `XDG_CACHE_HOME` if that is absolute, as the XDG standard requires, else in
+ * `~/.cache`.
+ */
 export function cacheFolder(env: Environment = process.env): string {
   const given = env['XDG_CACHE_HOME'] ?? ''
   return join(isAbsolute(given) ? given : join(homedir(), '.cache'), 'billing-connector')
@@ -24,14 +27,14 @@ export function cacheFolder(env: Environment = process.env): string {
 
 /**
  * Creates the cache folder for this user only and checks that no other user can write to it.
- * @throws {CacheFolderError} if another user can
+ * @throws {CacheFolderError} another user can
  */
 export function openCacheFolder(env: Environment = process.env): string {
   const named = cacheFolder(env)
   mkdirSync(named, { recursive: true, mode: 0o700 })
-  // Use the folder that was checked: a link may change.
+  // Return the folder that was checked: a link may change.
   const folder = realpathSync(named)
-  // On Windows, owner and mode do not tell.
+  // On Windows, owner and mode say nothing.
   if (process.getuid !== undefined) refuseForeign({ folder, uid: process.getuid() })
   return folder
 }
@@ -39,7 +42,10 @@ export function openCacheFolder(env: Environment = process.env): string {
 const writableByOthers = 0o022
 const sticky = 0o1000
 
-/** Anyone who can write to a parent folder can replace this one, unless the parent is sticky, like /tmp. */
+/**
+ * Rejects a folder that others can write to or replace. Write access to a parent suffices to replace it,
+ * unless the parent is sticky, like /tmp.
+ */
 function refuseForeign({ folder, uid }: { folder: string; uid: number }): void {
   for (const path of withParents(folder)) {
     const { uid: owner, mode } = statSync(path)

@@ -31,8 +31,8 @@ const firstWaitMs = 1_000
 const longestWaitMs = 30_000
 
 /**
- * Retries until Temporal answers, for a worker that may start first. Logs each failure with the wait before the next try,
- * which doubles from 1 s to 30 s.
+ * Retries until Temporal answers, for a worker that may start first. Logs each failure with the delay before
+ * the next attempt, which doubles from 1 s to 30 s.
  *
  * @throws {NoRootCertificatesError}
  */

@@ -9,7 +9,7 @@ export class DataFolderError extends Error {
   readonly hint = 'Fix this, or set CONNECTOR_DATA_DIR to another folder.'
 }
 
-/** The size of a block, which a full disk has no room for. */
+/** Bytes to write: one block, which a full disk cannot store. */
 const probeBytes = 4096
 
 /**

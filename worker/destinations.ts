@@ -36,7 +36,7 @@ export const warehouses: Readonly<
 }
 
 /**
- * The destinations of this worker. An engine is loaded when first used: DuckDB alone takes tens of megabytes, which a
+ * The destinations of this worker. Engines load on first use: DuckDB alone takes tens of megabytes, which a
  * worker that only writes CSV never needs.
  */
 export function createDestinations(places: Places): ReadonlyMap<string, Destination> {

@@ -3,7 +3,7 @@ import { scheduleMemoOf, type EarlierSlots } from '../core/schedules/memo.ts'
 import { changedAt } from '../core/schedules/slots.ts'
 import { timesOf } from './schedule-times.ts'
 
-/** Slots whose deadline passed longer ago than this were checked by the watch, or nobody watches. */
+/** Slots with an older deadline than this were already checked by the watch, or nobody watches. */
 const keptMs = 7 * 24 * 3_600_000
 /** The memo is copied to every run of the schedule, so it must stay small. */
 const maxSlots = 300

@@ -1,7 +1,10 @@
 import { isLoopback } from '../core/billing/connections.ts'
 import type { Heartbeats } from '../core/notifications/opened.ts'
 
-/** How often steps heartbeat to the Temporal server at `address`: near if it is this machine or a container beside it. */
+/**
+ * The heartbeat intervals for the Temporal server at `address`: short if it is on this machine or in a
+ * container beside it.
+ */
 export function heartbeatsAt(address = 'localhost:7233'): Heartbeats {
   const url = `http://${address}`
   if (!URL.canParse(url)) return 'remote'

@@ -5,13 +5,13 @@ import { createLogger } from './telemetry/log.ts'
 import { installRuntime } from './telemetry/runtime.ts'
 import { loadWorkflowBundle } from './workflow-bundle.ts'
 
-/** Replays histories against the workflow code of this version. The error says where one departs from it. */
+/** Replays histories against this version's workflow code. Each error says where a history diverges. */
 export async function* replayHistories(options: {
   runs: ReplayHistoriesIterable
   payloadKeys: readonly PayloadKey[]
 }): AsyncGenerator<{ workflowId: string; error?: Error | undefined }> {
   const { runs, payloadKeys } = options
-  // Each failure is in the results; the SDK would log it too.
+  // Results include each failure; the SDK would log it again.
   await installRuntime({
     logger: createLogger({ level: 'error', format: 'text', write: () => {} }),
     level: 'error',

@@ -1,6 +1,9 @@
 import type { Client } from '@temporalio/client'
 
-/** The times of a schedule after `from`, up to `to` (ms since 1970), as Temporal calculates them for its current definition. */
+/**
+ * The times of a schedule after `from`, up to `to` (ms since 1970), as Temporal computes them for its
+ * current definition.
+ */
 export async function timesOf(range: {
   client: Client
   scheduleId: string
@@ -9,7 +12,7 @@ export async function timesOf(range: {
 }): Promise<number[]> {
   const { client, scheduleId, to } = range
   const times: number[] = []
-  // The server returns a limited number at once; each request continues after the last time.
+  // The server limits each response; every request continues after the last time.
   for (let from = range.from; from < to; from = times.at(-1) ?? to) {
     const { startTime: found } = await client.workflowService.listScheduleMatchingTimes({
       namespace: client.options.namespace,

@@ -1,12 +1,12 @@
 import type { NativeConnection } from '@temporalio/worker'
 import type { SearchAttributeName } from '../core/runs/search-attributes.ts'
 
-/** Temporal's numbers of the types. */
+/** Temporal's type numbers. */
 const types: Readonly<Record<SearchAttributeName, number>> = { Verdict: 2, NeedsPerson: 5, Resource: 7 }
 
 /**
- * The search attributes of ours that the namespace has, with the right type. A workflow that sets any other would hang, so
- * if they cannot be listed, the run sets none.
+ * Our search attributes that the namespace has, with the right type. Setting any other would block a
+ * workflow, so if they cannot be listed, the run sets none.
  */
 export async function findSearchAttributes(options: {
   connection: NativeConnection

@@ -33,7 +33,7 @@ import { toWorkerIdentity } from './worker-identity.ts'
 
 const { version } = createRequire(import.meta.url)('../package.json') as { version: string }
 
-/** A request in flight may take BILLING_TIMEOUT_SECONDS; a drain waits a little longer. */
+/** Drain margin in ms beyond BILLING_TIMEOUT_SECONDS, the longest that a request in flight may take. */
 const drainMarginMs = 5_000
 
 export interface RunningWorker {
@@ -44,8 +44,8 @@ export interface RunningWorker {
   /** Drains what is in flight (requests, checkpoints), then stops. */
   stop(): Promise<void>
   /**
-   * Settles when the worker has stopped, by itself or because of `stop`.
-   * @throws {LockLostError} if the folder's lock file was removed, which stops the worker within a second
+   * Resolves when the worker has stopped, by itself or through `stop`.
+   * @throws {LockLostError} the folder's lock file was removed, which stops the worker within a second
    */
   readonly ended: Promise<void>
 }
@@ -61,22 +61,23 @@ export interface WorkerOptions {
     awaitServer?: boolean
   }
   /**
-   * Which runs may send changes to the service through this worker; default: all. A worker that a command starts for
-   * itself must not resume unfinished runs of another command.
+   * Which runs may send changes through this worker; default: all. A worker that a command starts for itself
+   * must not resume another command's unfinished runs.
    */
   mayWrite?: (workflowId: string) => boolean
   /**
-   * A standalone worker, not one of a command: it logs and serves metrics and health as configured, and rejects secrets
-   * that other users on the machine can read. The worker of a command prints only the SDK's errors.
+   * A standalone worker, not a command's: it logs and serves metrics and health as configured, and rejects
+   * secrets that other users of the machine can read. A command's worker prints only the SDK's errors.
    */
   standing?: boolean
 }
 
 /**
- * Starts the worker process of a data folder: takes the folder's lock, opens the state, wires the activities and polls.
- * @throws {DataFolderError} if the folder cannot be written
- * @throws {FolderLockedError} if another process holds it
- * @throws {MetricsAddressError} if its metrics cannot be served
+ * Starts the worker process of a data folder: takes the folder's lock, opens the state, wires the activities
+ * and polls.
+ * @throws {DataFolderError} the folder cannot be written
+ * @throws {FolderLockedError} another process holds it
+ * @throws {MetricsAddressError} its metrics cannot be served
  * @throws {ReadableSecretsError}
  * @throws {NoRootCertificatesError}
  */
@@ -162,7 +163,7 @@ function toLogger({ settings, standing = false }: WorkerOptions): Logger {
   return createLogger({ level, format: format ?? (process.stderr.isTTY ? 'text' : 'json') })
 }
 
-/** The client of the service, with metrics and health. */
+/** Creates the service client, with metrics and health. */
 async function createInstruments(options: {
   settings: Settings
   identity: Identity
@@ -208,7 +209,7 @@ async function createWorker(
       billing: instruments.billing,
       observer: instruments.observer,
       awaitToken:
-        // A command reports a refused token at once.
+        // A command reports a rejected token at once.
         options.standing === true
           ? createTokenWait({ token: settings.billing.token, logger: options.logger })
           : undefined,
@@ -231,14 +232,14 @@ async function createWorker(
       encrypts: settings.payloadKeys.length > 0,
       ui: { url: settings.uiUrl ?? temporal.uiUrl, namespace: temporal.namespace },
     }),
-    // Steps learn of a pause or a stop with a heartbeat, which the SDK by default sends only every 4 s.
+    // Heartbeats tell steps about a pause or stop; by default the SDK sends them only every 4 s.
     maxHeartbeatThrottleInterval: heartbeats === 'remote' ? '10s' : '1s',
-    // Each cached workflow takes memory; no more than this many run at once.
+    // Each cached workflow uses memory; at most this many run at once.
     maxCachedWorkflows: 50,
     // With the default of 10 s, a run would wait that long for a worker that was killed.
     stickyQueueScheduleToStartTimeout: '1s',
-    // Activities learn of a shutdown at once and end by themselves: a read at its next checkpoint, a sender when its
-    // requests in flight are answered. Anything still active after the request deadline will not end.
+    // Activities see a shutdown at once and end by themselves: a read at its next checkpoint, a sender when
+    // its requests in flight are answered. Anything still active after the request deadline would never end.
     shutdownGraceTime: 0,
     shutdownForceTime: settings.billing.timeoutSeconds * 1000 + drainMarginMs,
   })

@@ -10,8 +10,9 @@ export interface ListedWorker {
 }
 
 /**
- * The worker's identity as Temporal lists it among the pollers of a task queue: the command line reads it to say LIVE or
- * TEST first, and to check that both use the same data folder and can read what the other encrypts.
+ * The worker's identity as Temporal lists it among a task queue's pollers. The command line reads it to say
+ * LIVE or TEST first, and to check that both use the same data folder and that it can decrypt the worker's
+ * payloads.
  */
 export function toWorkerIdentity(identity: Identity, keys: readonly PayloadKey[]): string {
   const { mode, workspace, baseUrl, store } = identity

@@ -9,7 +9,7 @@ import { openCacheFolder } from './cache-folder.ts'
 import { childEnvironment } from './child-environment.ts'
 
 const workflowsFolder = fileURLToPath(new URL('../workflows', import.meta.url))
-/** All code that a bundle may contain: workflows import values only from their own room and this one. */
+/** All code that a bundle may contain: workflows import values only from their own folder and this one. */
 const codeFolders = [workflowsFolder, fileURLToPath(new URL('../core/runs/view', import.meta.url))]
 /** The package contains the bundle instead of the workflows' code, so its workers need no cache. */
 const packedBundle = join(workflowsFolder, 'bundle.js')
@@ -22,7 +22,7 @@ const bundleScript = fileURLToPath(new URL('./bundle-workflows.ts', import.meta.
 export async function loadWorkflowBundle({ encodesFailures }: { encodesFailures: boolean }) {
   const codePath = await prepareWorkflowBundle()
   if (!encodesFailures) return { codePath }
-  // On the first line of the bundle, so that the lines of its source map stay.
+  // On the first line of the bundle, so that its source map's line numbers stay valid.
   return { code: `globalThis.connectorEncodesFailures = true; ${await readFile(codePath, 'utf8')}` }
 }
 
@@ -45,7 +45,7 @@ const isThere = (path: string) =>
     () => false,
   )
 
-/** The name has the hashes of the sources and of the content, so a truncated or modified bundle is not used. */
+/** The name contains hashes of sources and content, so that a truncated or modified bundle is never used. */
 const nameOf = ({ code, content }: { code: string; content: string }) => `workflows-${code}-${content}.js`
 
 async function findBundle({ folder, code }: { folder: string; code: string }): Promise<string | undefined> {

@@ -9,10 +9,12 @@ import { replaceFile } from '../storage/durable.ts'
 import { type ImportPlan, runFiles } from './plan.ts'
 import { type AuditNote, readRunNotes } from './run-files.ts'
 
-/** So many findings are named in the report; all of them are in `findings.jsonl`. */
+/** The most findings named in the report; `findings.jsonl` has all of them. */
 const mostNamed = 100
 
-/** Proves an import of retentions against the service's own list, and keeps the findings in the run's folder. */
+/**
+ * Compares an import of retentions with the service's own list, and keeps the findings in the run's folder.
+ */
 export async function auditImport(options: {
   deps: { ledger: Ledger; dataDir: string; readLagMs: number; concurrency: number }
   plan: ImportPlan

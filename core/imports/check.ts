@@ -13,7 +13,7 @@ import { createProblems, type Problem } from './problems.ts'
 export interface FileCheck {
   kind: ImportKindName
   file: string
-  /** How the files are written, so that they are examined only once. */
+  /** How the files are written, detected once. */
   tables: Tables
   totals: ControlTotals
   /** Changes without a problem. */
@@ -22,9 +22,9 @@ export interface FileCheck {
   /** The first thousand; `problemCount` counts all. */
   problems: Problem[]
   problemCount: number
-  /** A problem concerns the whole file, so that skipping the rows with problems would not fix it. */
+  /** A problem concerns the whole file, so skipping the affected rows would not fix it. */
   stopped: boolean
-  /** The first row of each change whose key occurs twice, with the row of another one. */
+  /** The first row of each change whose key occurs twice, mapped to the row of another one. */
   duplicates: Record<number, number>
   columns: ({ column: string; field: string } & CellTally)[]
   ignored: IgnoredColumn[]
@@ -34,13 +34,13 @@ export interface FileCheck {
 
 export interface CheckOptions extends ImportFile {
   expect?: Expectations | undefined
-  /** Called for every problem, also those for which the list has no room. */
+  /** Called for every problem, including those beyond the list's limit. */
   onProblem?: (problem: Problem) => void
 }
 
 /**
- * Checks a whole file before anything of it is sent: every cell, duplicates, control totals. `stageFile` later yields
- * the same changes, read by the same code.
+ * Checks a whole file before anything is sent: every cell, duplicates, control totals. `stageFile` later
+ * yields the same changes, read by the same code.
  * @throws {UnreadableFileError}
  * @throws {MappingError}
  */

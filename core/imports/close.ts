@@ -17,10 +17,10 @@ export async function closeImport(
 ): Promise<{ result: ImportResult; view: View }> {
   const { ledger, dataDir, plan, how, why, giveUp } = options
   const folder = join(dataDir, plan.folder)
-  // Rows that were sent after the backup of a restored ledger are not free for other runs.
+  // Rows sent after a restored ledger's backup are not free for other runs.
   await markClaimed({ ledger, run: plan.run, folder })
   if (giveUp) await closeUntried({ ledger, run: plan.run, why: why ?? how })
-  // An audit of the rows sent so far proves nothing about rows that are sent later.
+  // An audit of the rows sent so far proves nothing about rows sent later.
   if (how !== 'finished') await rm(join(folder, runFiles.audit), { force: true })
   const note: EndedNote = { how, ...(why !== undefined && { why }), at: new Date().toISOString() }
   await replaceFile(join(folder, runFiles.ended), JSON.stringify(note))

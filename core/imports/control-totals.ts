@@ -7,23 +7,31 @@ import type { DecimalMark } from './cells/numbers.ts'
 import { createExactSum, type ExactSum } from './exact-sum.ts'
 import type { ImportKind } from './kinds.ts'
 
-/** What a person holds against the sheet's own sums. Sums are exact, as decimal texts with a point. */
+/**
+ * Totals that a person compares with the sheet's own sums. Sums are exact, as decimal strings with a point.
+ */
 export interface ControlTotals {
-  /** Rows of the file, without the header and blank ones. */
+  /** Rows of the file, excluding the header and blank rows. */
   rows: number
   changes: number
-  /** The decimal mark of the file, if any cell or option shows it; for renderers. */
+  /** The file's decimal mark, if a cell or option shows it; for renderers. */
   decimal?: DecimalMark | undefined
   /** By column: `total`, `lines.amount`. */
   sums: Record<string, string>
-  /** The same for each value of `by.field` (of a retention its document type), where the kind has one. */
+  /** The same for each value of `by.field` (a retention's document type), if the kind has one. */
   by?: { field: string; values: Record<string, { changes: number; sums: Record<string, string> }> }
 }
 
-/** Values of which a report can show the totals: more are no document types but a column in the wrong place. */
+/**
+ * The most values whose totals a report can show: more are not document types but a column in the wrong
+ * place.
+ */
 const mostValues = 100
 
-/** Totals go into Temporal's history: longer values are no document types or currencies but maybe people's numbers. */
+/**
+ * Totals go into Temporal's history: longer values are not document types or currencies, but may be personal
+ * identifiers.
+ */
 const longestValue = 6
 
 export function createControlTotals(kind: ImportKind) {
@@ -83,11 +91,11 @@ function createSums() {
 interface AmountColumn {
   name: string
   field: string
-  /** The field of its items, where it is a list. */
+  /** The field within its items, if it is a list. */
   inner?: string
 }
 
-/** Numbers that add up: a sum of percentages or of conversion factors says nothing. */
+/** Numbers whose sum means nothing, such as percentages or conversion factors. */
 const noAmount = /percent|^custom_change$/
 
 export function amountColumns({ schema }: ImportKind): AmountColumn[] {

@@ -2,13 +2,15 @@ import { NotParkedError, WrongIdError } from '../changes/errors.ts'
 import { InvalidInput } from '../runs/errors.ts'
 import { outwardMessage } from '../runs/outward-message.ts'
 
-/** The bytes of a file are not a table. Nothing was sent. */
+/** The file's bytes are not a table. Nothing was sent. */
 export class UnreadableFileError extends Error {
   override readonly name = 'UnreadableFileError'
 }
 
 interface Outward extends ErrorOptions {
-  /** The same message for Temporal, notifications and logs (`outwardMessage`): no cell, no text from a mapping. */
+  /**
+   * The message for Temporal, notifications and logs (`outwardMessage`): no cell, no text from a mapping.
+   */
   withoutValues: string
 }
 
@@ -22,7 +24,7 @@ export class MappingError extends Error {
   }
 }
 
-/** A file has problems. Nothing was sent. */
+/** The file has problems. Nothing was sent. */
 export class InvalidFileError extends Error {
   override readonly name = 'InvalidFileError'
   readonly withoutValues: string
@@ -32,19 +34,19 @@ export class InvalidFileError extends Error {
   }
 }
 
-/** A file has problems, as a run reports it. Nothing was sent. */
+/** The file has problems, as reported by a run. Nothing was sent. */
 export class InvalidFile extends Error {
   override readonly name = 'InvalidFile'
   readonly retryable = false
 }
 
-/** Another run did rows of the file, or the service has them. Nothing was sent. */
+/** Another run did rows of the file, or the service already has them. Nothing was sent. */
 export class RowsTaken extends Error {
   override readonly name = 'RowsTaken'
   readonly retryable = false
 }
 
-/** This worker was started for another command, so this run waits for a worker that may send it. */
+/** This worker was started for another command, so the run waits for a worker that may send it. */
 export class ReservedWorker extends Error {
   override readonly name = 'ReservedWorker'
   constructor({ run }: { run: string }) {
@@ -54,7 +56,7 @@ export class ReservedWorker extends Error {
   }
 }
 
-/** Turns an error about a file or its mapping into one that is not retried and whose message has no values. */
+/** Converts an error about a file or its mapping into a non-retryable one whose message has no values. */
 export function toNonRetryable(error: unknown): unknown {
   if (error instanceof InvalidFileError || error instanceof UnreadableFileError)
     return new InvalidFile(outwardMessage(error), { cause: error })

@@ -1,9 +1,9 @@
 import { Big } from 'big.js'
 
-/** A sum of plain decimals (digits, a point, a sign), to the last digit. */
+/** An exact sum of plain decimals (digits, a point, a sign). */
 export interface ExactSum {
   add(digits: string): void
-  /** In plain digits, with as many decimal places as the longest that was added. */
+  /** In plain digits, with as many decimal places as the longest summand. */
   total(): string
 }
 

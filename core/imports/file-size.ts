@@ -4,7 +4,7 @@ import { shownName } from './file-name.ts'
 
 const megabyte = 1024 ** 2
 
-/** The largest file of each sort that is copied or read: far larger than any that a person made. */
+/** The largest file of each sort that is copied or read: far larger than any file made by hand. */
 export const sizeLimits = {
   /** A kilobyte for each row that a spreadsheet can show. */
   table: { megabytes: 1_024, advice: 'Split it into several files.' },
@@ -15,7 +15,7 @@ export const sizeLimits = {
 } as const
 
 /**
- * Refuses a file that is larger than its sort may be, before it is copied or read.
+ * Rejects a file that exceeds the limit of its sort, before it is copied or read.
  * @throws {UnreadableFileError}
  */
 export async function refuseLarge(path: string, sort: keyof typeof sizeLimits = 'table'): Promise<void> {

@@ -1,17 +1,15 @@
 import type { SourceRow } from './csv/scanner.ts'
 
-/** The rows of a file that make one change. */
+/** The rows of a file that form one change. */
 export type Unit = [SourceRow, ...SourceRow[]]
 
-/**
- * Groups consecutive rows that are alike in all cells of `by`. Rows whose cells of `by` are all empty remain alone.
- */
+/** Groups consecutive rows with equal cells in `by`. Rows whose `by` cells are all empty stay single. */
 export async function* groupRows({
   rows,
   by,
 }: {
   rows: AsyncIterable<SourceRow>
-  /** Places of the cells; undefined if every row is a change of its own. */
+  /** Column indexes; undefined if every row is its own change. */
   by: readonly number[] | undefined
 }): AsyncGenerator<Unit> {
   let group: Unit | undefined

@@ -39,13 +39,13 @@ const importInput = z.strictObject({
   onInvalid: z.enum(['stop', 'skip']).optional(),
   done: z.enum(['refuse', 'skip']).optional(),
   existing: z.enum(['refuse', 'skip', 'create']).optional(),
-  /** Rows to send once more although they are done; no other row is sent. */
+  /** Rows to send again although they are done; no other row is sent. */
   sendAgain: z.array(z.int().min(2)).min(1).optional(),
   expectRows: z.int().min(0).optional(),
   expectTotals: z.record(z.string(), z.string()).optional(),
-  /** How many different changes are sent first, if there are more than 20. */
+  /** How many distinct changes to send first, if there are more than 20. */
   canary: z.int().min(0).max(100).optional(),
-  /** Nothing is sent before an approval. Deletes always wait. */
+  /** Sends nothing before an approval. Deletes always wait for one. */
   approval: z.boolean().optional(),
   /** The run waits for an approval after the canary. */
   confirmCanary: z.boolean().optional(),

@@ -23,7 +23,7 @@ export const importKindNames = [
 ] as const
 export type ImportKindName = (typeof importKindNames)[number]
 
-/** The content of a file of a kind, beyond the schema of its records. */
+/** What files of a kind contain, beyond the schema of its records. */
 export interface ImportKind {
   name: ImportKindName
   does: 'create' | 'update' | 'delete'
@@ -31,9 +31,9 @@ export interface ImportKind {
   one: string
   change: ChangeKind
   schema: z.ZodObject
-  /** The fields that identify its records; whitespace around them is not part of them. */
+  /** The fields that identify its records; surrounding whitespace is ignored. */
   identifiers: readonly string[]
-  /** A list whose items may be given in consecutive rows that repeat the identifiers. */
+  /** A list whose items may come in consecutive rows that repeat the identifiers. */
   list?: string
   /** Control totals are kept for each value of this field. */
   totalsBy?: string
@@ -44,14 +44,14 @@ export interface ImportKind {
   example: Readonly<Record<string, string>>
 }
 
-/** What is wrong with a body as a whole, and the field that would have to change. */
+/** A problem of a body as a whole, and the field that would have to change. */
 interface BodyFault extends Fault {
   field: string
 }
 
 /**
- * A retention is a tax document: its number identifies it, for the tax office and when it is looked up after a lost
- * reply. 0 and less mean "no number yet".
+ * A retention is a tax document, identified by its number both for the tax office and when it is looked up
+ * after a lost reply. 0 and less mean "no number yet".
  */
 function numberBelowOne(body: Body): BodyFault | undefined {
   const number = textOf(body['number'])

@@ -8,7 +8,7 @@ import { type Column, createColumn } from './mapping/column.ts'
 import { toTarget } from './mapping/field-target.ts'
 import { aboutColumn, type Problem } from './problems.ts'
 
-/** The lines of the records of a file, in a file of their own: the child table of an export. */
+/** The lines of a file's records, in a separate file: the child table of an export. */
 export interface LineSource {
   name: string
   table: Table
@@ -16,7 +16,7 @@ export interface LineSource {
   problems: readonly Problem[]
   /** The rows of a record, in the order of their `position`; each row is returned once. */
   take(id: string): SourceRow[]
-  /** Rows that belong to no record so far. */
+  /** The number of rows not yet taken by a record. */
   left(): number
   close(): void
 }

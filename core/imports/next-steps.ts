@@ -5,7 +5,7 @@ import { connectorCommand, shell } from '../runs/view/shell.ts'
 import type { NextStep } from '../runs/view/view.ts'
 import { type ImportPlan, runFiles } from './plan.ts'
 
-/** What a person does after an import, or while it is active, with its commands filled in. */
+/** The next steps after an import, or during one, with their commands filled in. */
 export function importNextSteps(options: {
   plan: ImportPlan
   dataDir: string
@@ -54,7 +54,7 @@ export function importNextSteps(options: {
 
 const rows = (count: number) => (count === 1 ? 'row' : 'rows')
 
-/** The files of a plan: the run's own copies, which give the same run as the originals. */
+/** The files of a plan: the run's own copies, which identify the same run as the originals. */
 const filesOf = ({ mapping, lines, columns }: ImportPlan, dataDir: string) => ({
   mapping: join(dataDir, mapping),
   lines: lines === undefined ? undefined : join(dataDir, lines),

@@ -14,7 +14,7 @@ import { conventionsIn, type Mapping } from './mapping/mapping.ts'
 import { createChangeParser, type ParsedChange } from './parsed-changes.ts'
 import { aboutColumn, type Problem } from './problems.ts'
 
-/** A file to import and how it is read; the same for a dry run and an import. */
+/** A file to import and how to read it; the same for a dry run and an import. */
 export interface ImportFile {
   kind: ImportKindName
   path: string
@@ -23,7 +23,7 @@ export interface ImportFile {
   columns?: readonly string[] | undefined
   /** A file with the lines of the records: `retention_lines.csv` beside an exported `retentions.csv`. */
   lines?: string | undefined
-  /** From an earlier reading of the same file, which is then not examined again. */
+  /** From an earlier read of the same file, which is then not examined again. */
   tables?: Tables | undefined
 }
 
@@ -39,19 +39,19 @@ export interface OpenFile {
   tables: Tables
   columnMapping: ColumnMapping
   columns: readonly Column[]
-  /** What is wrong with the file as a whole: its header, its constants, its lookups. */
+  /** Problems of the file as a whole: its header, constants and lookups. */
   problems: readonly Problem[]
   lines: LineSource | undefined
-  /** The decimal mark of the file, as its options or the cells read so far show it. */
+  /** The file's decimal mark, as far as its options or the cells read so far show it. */
   decimal(): DecimalMark | undefined
   changes(): AsyncGenerator<ParsedChange>
   close(): void
 }
 
 /**
- * Reads the header of a file and prepares to read its rows, with flat memory. Must be closed.
- * @throws {UnreadableFileError} if it is not a table with a header and a row
- * @throws {MappingError} if a locale is unknown or a lookup file cannot be used
+ * Reads the header of a file and prepares to stream its rows in constant memory. Must be closed.
+ * @throws {UnreadableFileError} it is not a table with a header and a row
+ * @throws {MappingError} a locale is unknown or a lookup file cannot be used
  */
 export async function openFile({ kind: name, mapping = {}, ...file }: ImportFile): Promise<OpenFile> {
   const kind = importKinds[name]
@@ -102,7 +102,10 @@ export async function openFile({ kind: name, mapping = {}, ...file }: ImportFile
   }
 }
 
-/** The rows of a file, grouped by change as `openFile` groups them, with cells as text: result files add to them. */
+/**
+ * The rows of a file, grouped by change as `openFile` groups them, with cells as text: result files append
+ * columns to them.
+ */
 export async function openUnits({ kind: name, mapping = {}, ...file }: ImportFile): Promise<{
   table: Table
   units: AsyncGenerator<Unit>
@@ -119,7 +122,7 @@ type Opening = Omit<ImportFile, 'kind' | 'mapping'> & { kind: ImportKind; mappin
 const columnMappingOf = ({ lines, ...file }: Opening & { header: readonly string[] }): ColumnMapping =>
   mapColumns({ ...file, hasLines: lines !== undefined })
 
-/** Rows in which a header is searched, below a title. */
+/** Rows in which to search for a header below a title. */
 const mostTitleRows = 20
 
 /** @throws {MappingError} if a later row has the names of the columns */

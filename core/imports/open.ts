@@ -19,8 +19,8 @@ interface Place {
 }
 
 /**
- * Copies the files of an import into the run's folder, and keeps the plan there. The same rows read the same way under
- * the same workflow id are the same run, which resumes.
+ * Copies the files of an import into the run's folder, and keeps the plan there. Starting the same rows,
+ * read the same way, under the same workflow id resumes that run.
  *
  * @throws {InvalidInput} a file is outside the data folder, or does not exist
  * @throws {InvalidFile}
@@ -60,7 +60,7 @@ export async function openImport(options: {
   }
 }
 
-/** The files of an input, each of them inside the data folder, with the mapping that they are read by. */
+/** Resolves the files of an input, all inside the data folder, and the mapping to read them with. */
 async function findInput({ asked, dataDir }: { asked: AskedImport; dataDir: string }): Promise<InputFiles> {
   const inside = (path: string) => insideFolder({ dataDir, path, command: 'import' })
   const base: Mapping = asked.mapping === undefined ? {} : await readMapping(await inside(asked.mapping))
@@ -73,8 +73,8 @@ async function findInput({ asked, dataDir }: { asked: AskedImport; dataDir: stri
 }
 
 /**
- * The name of a run: its workflow id. An id that a person chose may have been used before: for the same rows, that run
- * resumes; for others, the new one is called `<id>.2`.
+ * Names the run after its workflow id. An id that a person chose may have been used before: for the same
+ * rows, that run resumes; for others, the new one is called `<id>.2`.
  */
 async function nameImport(options: {
   dataDir: string
@@ -90,13 +90,13 @@ async function nameImport(options: {
   throw new RangeError('no name is left for the run')
 }
 
-/** The plan that an earlier attempt at opening this execution has kept. */
+/** The plan that an earlier attempt to open this execution kept. */
 export async function findKeptPlan(place: Place & { runId: string }): Promise<ImportPlan | undefined> {
   for await (const plan of plansOf(place)) if (plan.execution.runId === place.runId) return plan
   return undefined
 }
 
-/** After a Reset, or a second start with the same input, the upload is gone, but the run has a copy of it. */
+/** Uses the run's own copy if the upload is gone, as after a Reset or a second start with the same input. */
 async function withKeptCopy({ asked, ...place }: Place & { asked: AskedImport }): Promise<AskedImport> {
   if (!asked.file.includes(uploadPrefix)) return asked
   for await (const { source, file, lines, mapping } of plansOf(place))
@@ -120,7 +120,9 @@ async function removeUpload({ dataDir, file }: { dataDir: string; file: string }
     await rm(upload, { recursive: true, force: true })
 }
 
-/** Moves the copy into the run's folder. A copy from an earlier start of the same run stays unless it is damaged. */
+/**
+ * Moves the copy into the run's folder. A copy from an earlier start of the same run is kept unless damaged.
+ */
 async function keepInput({ dataDir, plan, fresh }: { dataDir: string; plan: ImportPlan; fresh: string }) {
   const folder = join(dataDir, plan.folder)
   await mkdir(folder, { recursive: true })

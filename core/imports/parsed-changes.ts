@@ -9,14 +9,14 @@ import { eachRow, type FieldTarget } from './mapping/field-target.ts'
 import { compactLists, setAt } from './mapping/set-at.ts'
 import type { Fault, Problem } from './problems.ts'
 
-/** One change as the rows of a file ask for it, valid or not. */
+/** One change as the rows of a file request it, valid or not. */
 export interface ParsedChange {
   /** Its first row. */
   row: number
   line: number
   /** How many rows of the file it takes. */
   rows: number
-  /** All that could be read. */
+  /** Every field that could be read. */
   body: Body
   problems: Problem[]
 }
@@ -25,17 +25,17 @@ export interface ChangeParserOptions {
   kind: ImportKind
   header: readonly string[]
   columns: readonly Column[]
-  /** Places of the columns without a name. */
+  /** Indexes of the columns without a name. */
   unnamed: readonly number[]
   constants: readonly { target: FieldTarget; value: unknown }[]
-  /** The file of lines, and the place of the column that joins the two. */
+  /** The file of lines, and the index of the column that joins the two. */
   lines: { source: LineSource; joinAt: number } | undefined
 }
 
-/** Turns rows into bodies, and collects everything that is wrong with each. */
+/** Creates the parser from rows to bodies, which collects every problem of each. */
 export function createChangeParser(options: ChangeParserOptions): (unit: Unit) => ParsedChange {
   const { kind, columns, constants, lines } = options
-  // A list goes by its own name, whichever of its columns the file has.
+  // A list is reported under its own name, whichever of its columns the file has.
   const columnOf = new Map(
     [...columns, ...(lines?.source.columns ?? [])].map(({ target: { path }, header }) => {
       const field = String(path[0])
@@ -81,7 +81,7 @@ export function createChangeParser(options: ChangeParserOptions): (unit: Unit) =
 
 const totalWord = /^\s*((sub|gran |grand )?total(es)?|suma|sum)\b/i
 
-/** A row below the others has the word, or nothing but amounts. */
+/** Whether a row below the others is a total: it has the word, or only amounts. */
 function looksLikeTotal({ cells }: SourceRow, columns: readonly Column[]): boolean {
   if (cells.some((cell) => totalWord.test(cell))) return true
   const isAmount = new Set(
@@ -98,11 +98,11 @@ const isMissing = (value: unknown) =>
 interface Parsing {
   body: Record<string, unknown>
   problems: Problem[]
-  /** Fields that were given with a wrong value: to call them missing as well would be noise. */
+  /** Fields with an invalid value: reporting them as missing too would be noise. */
   failed: Set<string>
 }
 
-/** False if a row is not as long as the header, so that its cells may be in the wrong columns. */
+/** False if the row's length differs from the header's, so that its cells may be in the wrong columns. */
 function readUnit({
   unit,
   parsing,
@@ -152,7 +152,7 @@ function readCell({ parsing, column, row, item, file }: Cell & { item: number; f
   parsing.problems.push(file === undefined ? problem : { ...problem, file })
 }
 
-/** A further row of a change repeats the cells of its first row, or leaves them empty. */
+/** Checks a further row of a change: it repeats the cells of the first row or leaves them empty. */
 function checkSame({ parsing, column, row, first }: Cell & { first: SourceRow }): void {
   const text = (row.cells[column.index] ?? '').trim()
   const expected = (first.cells[column.index] ?? '').trim()

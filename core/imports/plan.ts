@@ -17,7 +17,7 @@ export interface ImportLimits {
  * part of the workflow's history. Paths are relative to the data folder.
  */
 export interface ImportPlan extends ChangeRun {
-  /** The execution that decided it, so that a second attempt of it keeps the decision. */
+  /** The execution that decided it, so that a second attempt keeps the decision. */
   execution: { workflowId: string; runId: string }
   startedAt: string
   kind: ImportKindName
@@ -27,13 +27,13 @@ export interface ImportPlan extends ChangeRun {
   lines?: string
   mapping: string
   columns?: string[]
-  /** Equal for the same rows read the same way: such a run resumes, any other is a new one. */
+  /** Equal for the same rows read the same way: such a run resumes; any other is new. */
   fingerprint: string
   dryRun: boolean
   onInvalid: 'stop' | 'skip'
   done: 'refuse' | 'skip'
   existing: 'refuse' | 'skip' | 'create'
-  /** Only these rows, once more. Empty: all rows, once. */
+  /** Only these rows are sent, again. Empty: all rows, once. */
   sendAgain: number[]
   expect: Expectations
   /** How many different changes are sent first, of files with more than `smallFile` rows. */
@@ -49,11 +49,14 @@ export interface ImportPlan extends ChangeRun {
   settleMs: number
   breakerWaitsMs?: number[]
   limits: ImportLimits
-  /** What has been approved in this run before it was stopped or ended. */
+  /** What was approved in this run before it was stopped or ended. */
   decided: { approval: boolean; canary: boolean }
 }
 
-/** The prefix of the folder into which a command copies an input; the run that takes it over removes it. */
+/**
+ * The prefix of the folder into which a command copies an input; the run that takes it over removes the
+ * folder.
+ */
 export const uploadPrefix = '.upload-'
 
 /** The names in a run's folder. */

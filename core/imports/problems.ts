@@ -1,5 +1,5 @@
 export type Rule =
-  /** The cell cannot be read, or holds a value that its field does not accept. */
+  /** The cell cannot be read, or its field does not accept the value. */
   | 'number'
   | 'date'
   | 'boolean'
@@ -9,62 +9,65 @@ export type Rule =
   | 'min'
   | 'email'
   | 'null'
-  /** It reads in two ways, or in another way than an earlier cell. */
+  /** The cell reads in two ways, or contradicts an earlier cell. */
   | 'ambiguous'
   | 'lookup'
   | 'required'
   | 'duplicate'
   /** Rows of one change that contradict each other. */
   | 'differs'
-  /** A total below the rows. */
+  /** A total row below the data. */
   | 'total'
-  /** The cell shows an error of the spreadsheet. */
+  /** The cell shows a spreadsheet error. */
   | 'error'
-  /** The header, or a row of another length than the header. */
+  /** The header, or a row whose length differs from the header's. */
   | 'column'
   | 'cells'
   /** A condition for the file as a whole. */
   | 'expected'
 
-/** What is wrong with a value. `message` continues after the value: `45.890 could mean ...`. */
+/** A problem with a value. `message` continues after the value: `45.890 could mean ...`. */
 export interface Fault {
   rule: Rule
   message: string
-  /** The most likely intention, as the cell would have to be written. */
+  /** The cell as it was most likely meant. */
   fix?: string | undefined
-  /** It concerns the whole file, so that leaving out this row would not fix it. */
+  /** It concerns the whole file, so leaving out this row would not fix it. */
   stops?: true
 }
 
 export interface Problem extends Fault {
-  /** As a spreadsheet counts: the header is 1. */
+  /** As a spreadsheet counts, from 1: the header is row 1. */
   row: number
-  /** As a text editor counts; differs from `row` only after cells of several lines. */
+  /** As a text editor counts, from 1; differs from `row` only after multi-line cells. */
   line: number
-  /** The name of the column in the file, a field without a column, or an option; '' for a whole row. */
+  /** The column's name in the file, a field without a column, or an option; '' for a whole row. */
   column: string
-  /** Its place from 1, if `column` may not be a name: in a file without a header, row 1 holds people's data. */
+  /**
+   * Column number from 1, if `column` may not be a name: in a file without a header, row 1 holds personal
+   * data.
+   */
   position?: number
   value: string
-  /** The file, if it is not the one that is imported but the one with its lines. */
+  /** The file, if it is the one with the lines rather than the imported one. */
   file?: string
-  /** How many more cells have the same problem, if one problem represents all of them. */
+  /** How many more cells have the same problem, if this one represents them all. */
   more?: number
 }
 
-/** Problems that a report lists one by one. Further ones are only counted, so that memory stays flat. */
+/** The most problems that a report lists. Further ones are only counted, so that memory stays constant. */
 const mostKept = 1_000
-/** Characters that are kept of a cell; a sentence shows fewer. */
+/** Characters kept of a cell; a sentence shows fewer. */
 const longestKept = 200
 const longestShown = 60
 
-/** A copy, because a part of a text keeps the whole text in memory. */
+/** Copies, because a substring keeps the whole text in memory. */
 const shorten = (value: string): string =>
   value.length <= longestKept ? value : Buffer.from(value.slice(0, longestKept)).toString()
 
 /**
- * Collects problems in the order of the file. A problem that concerns a whole column, or a value that a lookup lacks,
- * is listed once with the number of cells it represents.
+ * Collects problems in file order. A problem with a whole column, or a value missing from a lookup, is
+ * listed once with the number of cells it represents.
  */
 export function createProblems() {
   const list: Problem[] = []
@@ -94,7 +97,7 @@ function representativeKey({ rule, column, value }: Problem): string | undefined
   return rule === 'lookup' ? `${rule} ${column} ${value}` : undefined
 }
 
-/** A problem with a column or an option, and so with the whole file. */
+/** A problem with a column or an option, which concerns the whole file. */
 export const aboutColumn = (
   column: string,
   fault: Pick<Problem, 'message' | 'fix'> & Partial<Pick<Problem, 'rule' | 'value' | 'position'>>,
@@ -108,7 +111,7 @@ export function toSentence(problem: Problem): string {
   return `${placeOf(problem, problem.column)}: ${shown === '' ? '' : `${shown} `}${message}${suggestion}${andMore(problem)}`
 }
 
-/** The same for Temporal, notifications and logs: row, column and rule, and nothing from a cell. */
+/** The same for Temporal, notifications and logs: row, column and rule, no cell contents. */
 export function toOutwardSentence(problem: Problem): string {
   const { column, position, rule } = problem
   const name = position === undefined ? column : `column ${position}`
@@ -116,7 +119,7 @@ export function toOutwardSentence(problem: Problem): string {
 }
 
 const placeOf = ({ row, line, file }: Problem, column: string) =>
-  // An option is in no row.
+  // An option belongs to no row.
   [
     ...(file === undefined ? [] : [file]),
     ...(column.startsWith('--') ? [] : [`row ${row}${row === line ? '' : ` (line ${line})`}`]),

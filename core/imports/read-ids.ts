@@ -12,11 +12,13 @@ export const isId = (text: string): boolean => id.test(text)
 /** The form of an id, for a sentence. */
 export const idRule = 'ids consist of letters, digits, _ and -, and have at most 100 characters'
 
-/** Wrong cells that a message lists. */
+/** The most invalid cells listed in a message. */
 const mostListed = 10
 const longestShown = 40
 
-/** The ids in one column of a CSV file, in its order. `empty` counts rows without one while the ids are read. */
+/**
+ * The ids in one column of a CSV file, in file order. While ids are read, `empty` counts rows without one.
+ */
 export interface IdColumn {
   column: string
   empty: number
@@ -24,9 +26,9 @@ export interface IdColumn {
 }
 
 /**
- * Finds the column of a file that has the ids: the one named, or else the one called `id`.
- * @throws {UnreadableFileError} if it is not a CSV file with rows
- * @throws {MappingError} if it has no such column
+ * Finds the id column of a file: the named one, or else the one called `id`.
+ * @throws {UnreadableFileError} it is not a CSV file with rows
+ * @throws {MappingError} it has no such column
  * @throws {InvalidFileError} from `ids`, at the end, if cells are not ids
  */
 export async function openIdColumn({
@@ -50,7 +52,7 @@ export async function openIdColumn({
       let count = 0
       for await (const row of readTable(path, table)) {
         const text = (row.cells[at] ?? '').trim()
-        // With a comma in a cell without quotes, it is unknown which cell is the id.
+        // An unquoted comma in a cell makes it unknown which cell is the id.
         const isShaped = row.cells.length <= header.length
         if (isShaped && text === '') found.empty++
         else if (isShaped && isId(text)) {

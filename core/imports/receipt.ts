@@ -11,10 +11,10 @@ import type { ImportKind } from './kinds.ts'
 type Place = keyof ReportCounts
 type Totals = Pick<ControlTotals, 'changes' | 'sums' | 'by'>
 
-/** The control totals of a file, and of the changes that are done and not done: those two add up to the file's. */
+/** The control totals of a file, split into done and not done, which add up to the file's. */
 export interface Receipt {
   file: ControlTotals
-  /** Absent where nothing was staged. */
+  /** Absent if nothing was staged. */
   done?: Totals
   notDone?: Totals
   /** What is not done, by state. */
@@ -31,7 +31,7 @@ export function createReceipt(kind: ImportKind) {
       byPlace.set(place, totals)
       totals.add({ body: parseBody(row), rows: 0 })
     },
-    /** What the ledger does not show as done is not done, also a change that it lacks. */
+    /** Every change that the ledger does not show as done counts as not done, even one it lacks. */
     receipt(file: ControlTotals): Receipt {
       if (byPlace.size === 0) return { file }
       const done = pad(file, byPlace.get('done')?.totals())
@@ -84,7 +84,7 @@ function combineGroup(whole: Group, part: Group | undefined, by: Combine): Group
   }
 }
 
-/** A receipt to be compared with the sheet's own sums. */
+/** Formats a receipt for comparison with the sheet's own sums. */
 export function toReceiptTables(receipt: Receipt | null): Table[] {
   if (receipt === null) return []
   const { file, done, notDone, states = {} } = receipt

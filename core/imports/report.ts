@@ -25,14 +25,14 @@ interface ReportOptions {
 }
 
 /**
- * Writes report.json, report.html, results.csv, rejected.csv and parked.csv of a run into its folder, from the ledger
- * and the run's notes.
+ * Writes report.json, report.html, results.csv, rejected.csv and parked.csv into the run's folder, from the
+ * ledger and the run files.
  */
 export async function writeImportReport(options: ReportOptions): Promise<{ report: FullReport; view: View }> {
   const { ledger, plan, dataDir } = options
   const folder = join(dataDir, plan.folder)
   const notes = await readRunNotes(folder)
-  // Without anything sent there are no results.
+  // If nothing was sent, there are no results.
   const sheets = plan.dryRun || notes.staged === undefined ? [] : (['results', 'rejected', 'parked'] as const)
   const { rows, receipt } = await readRows({ ledger, plan })
   const fileTotals = notes.staged?.totals ?? notes.check?.totals
@@ -99,7 +99,7 @@ async function toReport({
   }
 }
 
-/** What was staged, and no less than the file has. */
+/** The number of changes staged, but at least as many as the file has. */
 function shouldBeStaged({ plan, staged }: { plan: ImportPlan; staged: StagedNote | undefined }): number {
   if (staged === undefined || plan.dryRun) return 0
   return plan.sendAgain.length > 0 ? staged.staged : Math.max(staged.staged, staged.changes)
@@ -150,7 +150,7 @@ function toSummary({
   const others = places
     .filter((place) => place !== 'done' && counts[place] > 0)
     .map((place) => `${counts[place]} ${countLabels[place]}`)
-    // The reasons have it already.
+    // The reasons already include it.
     .filter((count) => !reasons.includes(count))
   const proof = reasons.length === 0 ? `proven by ${by}` : `unproven: ${reasons.join('; ')}`
   const why = ended?.why === undefined ? [] : [ended.why]

@@ -11,7 +11,7 @@ import type { LeaseOwner } from '../state/leases.ts'
 import type { State } from '../state/open.ts'
 import { RowsTaken } from './errors.ts'
 
-/** What it takes to hold an import's ledger against its files. */
+/** Dependencies for comparing an import's ledger with its files. */
 export interface ImportGapDeps {
   state: Pick<State, 'ledger' | 'leases'>
   dataDir: string
@@ -22,8 +22,8 @@ export interface ImportGapDeps {
 export const leaseOf = (run: string) => `import ${run}`
 
 /**
- * What an import's ledger is held against. A row that has to be staged again while a run that has ended holds it, unsent,
- * is taken over as it was the first time.
+ * What an import's ledger is compared with. If an ended run holds a row that has to be staged again, unsent,
+ * the row is taken over as it was the first time.
  */
 export function gapOf({
   deps,
@@ -70,6 +70,9 @@ export async function closeImportGap(options: {
   await closeGap({ ledger, run, space: identity, kind, folder, signal, ...gapOf(options) })
 }
 
-/** What another import has sent since a backup of the ledger is no longer unsent. Returns the number of rows. */
+/**
+ * Records rows that another import has sent since the ledger's backup as no longer unsent. Returns their
+ * number.
+ */
 export const learnClaims = ({ state, dataDir, run }: ImportGapDeps & { run: string }): Promise<number> =>
   markClaimed({ ledger: state.ledger, run, folder: join(dataDir, 'imports', toFileName(run)) })

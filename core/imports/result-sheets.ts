@@ -14,19 +14,19 @@ import { type ImportFile, openUnits } from './open-file.ts'
 
 /** The outcome of one change of a file. Times are milliseconds since 1970. */
 export interface RowResult {
-  /** The first row of the change, as `stageFile` gave it. */
+  /** The first row of the change, as yielded by `stageFile`. */
   row: number
   status: string
   id: string | null
   error: string | null
   sentAt: number | null
-  /** What was sent, as JSON text; for what is parked. */
+  /** The body that was sent, as JSON; for parked changes. */
   body: string
 }
 
 type ResultColumn = (typeof resultColumns)[number]
 
-/** The changes in each result sheet, and its columns beside the file's own. */
+/** The changes in each result sheet, and the columns added to the file's own. */
 const sheets = {
   results: {
     status: undefined,
@@ -34,7 +34,7 @@ const sheets = {
   },
   /** Ready to be fixed and imported again, which ignores the columns that begin with `_`. */
   rejected: { status: 'rejected', columns: ['_row', '_error'] },
-  /** With what was sent, when, and where to look. */
+  /** With what was sent, when, and how to find it. */
   parked: {
     status: 'parked',
     columns: ['_row', '_status', '_id', '_error', '_sent_at', '_sent', '_look'],
@@ -44,15 +44,15 @@ export type Sheet = keyof typeof sheets
 
 export interface WriteResultsOptions extends ImportFile {
   sheet: Sheet
-  /** In the order of their rows. A row of the file without one has empty cells in results.csv. */
+  /** In row order. A row of the file without a result has empty cells in results.csv. */
   results: AsyncIterable<RowResult> | Iterable<RowResult>
   to: string
 }
 
 /**
- * Writes the rows of an imported file again, in the file's own delimiter, encoding and line ends, with their outcome.
- * Each cell is as it was, with a `'` before what a spreadsheet would run; an import takes that off again. The file
- * appears under its name when it is whole. Gives the number of rows.
+ * Writes the rows of an imported file with their outcome, in the file's own delimiter, encoding and line
+ * ends. Cells are unchanged, except for a `'` before anything a spreadsheet would run, which an import
+ * removes. The file appears under its name once complete. Returns the number of rows.
  */
 export async function writeResults({ sheet, results, to, ...file }: WriteResultsOptions): Promise<number> {
   const {
@@ -60,7 +60,7 @@ export async function writeResults({ sheet, results, to, ...file }: WriteResults
     units,
   } = await openUnits(file)
   const { status, columns } = sheets[sheet]
-  // Of a file that was a results file itself, ours are replaced.
+  // If the file was a results file itself, our columns are replaced.
   const own = header.flatMap((column, index) =>
     (resultColumns as readonly string[]).includes(column.trim()) ? [] : [index],
   )
@@ -95,7 +95,7 @@ async function* encode({ chunks, encoding }: { chunks: AsyncIterable<Buffer>; en
   for await (const chunk of chunks) yield toBytes(decoder.decode(chunk, { stream: true }))
 }
 
-/** Both sides come in the order of rows; a unit without a result was never staged. */
+/** Joins two sides in row order; a unit without a result was never staged. */
 async function* merge({
   units,
   results,

@@ -10,21 +10,21 @@ import { type ImportPlan, runFiles } from './plan.ts'
 import type { ImportFile } from './open-file.ts'
 import { readMapping } from './mapping/mapping.ts'
 
-/** What was staged of a file. Counts only, because it is part of the history too. */
+/** What was staged of a file. Counts only, because it is part of the history. */
 export interface StagedNote {
   rows: number
   changes: number
-  /** How many of them are in the ledger, including those that are closed from the start. */
+  /** How many changes are in the ledger, including those closed from the start. */
   staged: number
   invalid: number
   problems: number
-  /** Skipped because an earlier run did them, or because the service has them. */
+  /** Skipped because an earlier run did them, or because the service already has them. */
   doneEarlier: number
   existed: number
   totals: ControlTotals
-  /** The newest `created` of the list before the first send: where the audit begins. */
+  /** The newest `created` in the list before the first send: the audit starts there. */
   newestBefore?: string
-  /** Why the search for existing records may have missed some; empty if it was proven. */
+  /** Why the search for existing records may have missed some; empty if it was proven complete. */
   existingReasons: string[]
 }
 
@@ -33,7 +33,9 @@ export interface AuditNote extends RetentionAudit {
   first: { row: number; message: string }[]
 }
 
-/** What is known of a run besides its rows, which are in the ledger. Any part may be missing: runs die. */
+/**
+ * What is known of a run besides its rows, which are in the ledger. Any part may be missing after a crash.
+ */
 export interface RunNotes {
   check: FileCheck | undefined
   staged: StagedNote | undefined
@@ -57,7 +59,7 @@ export const readPlan = (folder: string): Promise<ImportPlan | undefined> =>
   readNote<ImportPlan>(join(folder, runFiles.plan))
 
 /**
- * The plan of an import; undefined if no such run is in the data folder, or if one of its files is elsewhere.
+ * The plan of an import; undefined if the data folder has no such run, or if one of its files is elsewhere.
  *
  * @throws {WrongWorker}
  */
@@ -98,9 +100,9 @@ export async function fileOf({
   }
 }
 
-/** What is staged of a file, and how much of it is still to be sent. */
+/** What is staged of a file, and how much of it remains to be sent. */
 export interface Staged extends StagedNote {
   open: number
-  /** Different rows that are sent first; none if there are few, or if the run has sent rows before. */
+  /** Distinct rows to send first; none if there are few, or if the run has sent rows before. */
   canary: number[]
 }

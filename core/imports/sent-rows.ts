@@ -15,18 +15,18 @@ import { openFile, openUnits } from './open-file.ts'
 import type { ImportPlan } from './plan.ts'
 import { fileOf, readRunNotes } from './run-files.ts'
 
-/** A row that was sent, as its sheet has it, with what the service changed or added. */
+/** A sent row as its sheet has it, with what the service changed or added. */
 export interface SentRow {
   row: number
   state: string
   /** Why it is not done. */
   error: string | null
   cells: { column: string; sent: string; stored?: string }[]
-  /** Fields that the row does not have, and the service does. */
+  /** Fields that the service has and the row does not. */
   added: { field: string; stored: string }[]
 }
 
-/** The first rows of an import that were sent. */
+/** Reads the first sent rows of an import. */
 export async function readSentRows({
   ledger,
   plan,
@@ -94,7 +94,7 @@ function toSentRow({
     columns.flatMap(({ target, index, name }): SentRow['cells'] => {
       const isOfItem = target.path.includes(eachRow)
       const text = (row.cells[index] ?? '').trim()
-      // The other rows of a change repeat its own columns.
+      // Further rows of a change repeat its own columns.
       if (text === '' || (item > 0 && !isOfItem)) return []
       const field = target.path
         .map((step) => (step === eachRow ? item + 1 : typeof step === 'number' ? step + 1 : step))
@@ -115,7 +115,7 @@ function toSentRow({
   return { row: change.row, state, error: change.error, cells: [...cells, ...others], added }
 }
 
-/** Undefined where there is no whole answer. */
+/** Undefined if the answer is incomplete. */
 function toAnswer(answer: string | null): Record<string, unknown> | undefined {
   try {
     const parsed: unknown = parseLossless(answer ?? 'null')
@@ -125,7 +125,7 @@ function toAnswer(answer: string | null): Record<string, unknown> | undefined {
   }
 }
 
-/** A stored value as the sheet writes such values. */
+/** Formats a stored value as the sheet writes such values. */
 function inNotation(stored: string, { meta }: FieldTarget, { decimal, dates }: Conventions): string {
   if (meta.kind === 'decimal' && decimal === ',') return stored.replace('.', ',')
   const [, year, month, day] = /^(\d{4})-(\d\d)-(\d\d)/.exec(stored) ?? []

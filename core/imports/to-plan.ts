@@ -8,7 +8,7 @@ import type { Identity } from '../runs/identity.ts'
 import type { Execution } from '../runs/name.ts'
 import type { AskedImport } from './input.ts'
 
-/** Two hours: long enough for an operator at lunch, short enough that prices and people stay the same. */
+/** Two hours: long enough for an operator's lunch, short enough that prices and people stay the same. */
 const defaultApprovalMs = 2 * 3_600_000
 const defaultCanary = 3
 
@@ -25,13 +25,13 @@ interface PlanOptions {
   asked: AskedImport
   copied: CopiedInput
   run: string
-  /** Of the run, relative to the data folder. */
+  /** The run's folder, relative to the data folder. */
   folder: string
   fingerprint: string
   source: string
 }
 
-/** The input with its defaults, and with what has been approved in the same run before. */
+/** Applies defaults to the input, and what was approved in the same run before. */
 export async function toImportPlan(options: PlanOptions): Promise<ImportPlan> {
   const { deps, asked, execution, run, folder, fingerprint, source } = options
   const decisions = await readDecisions(join(deps.dataDir, folder))

@@ -15,11 +15,11 @@ import { convertWorkbook, isWorkbook } from './workbook/convert.ts'
 export interface InputFiles {
   file: string
   lines?: string | undefined
-  /** With absolute paths of its lookup files. */
+  /** With absolute paths to its lookup files. */
   mapping: Mapping
 }
 
-/** The same files in a folder of their own; names are relative to it. */
+/** The same files in a private folder; names are relative to it. */
 export interface CopiedInput {
   file: string
   lines?: string
@@ -29,12 +29,12 @@ export interface CopiedInput {
 }
 
 /**
- * Copies the files of an import durably into one folder, where nobody changes them; of a workbook, the rows of its
- * sheet. Each file keeps its name, which messages show, and gets a folder of its own: no name from outside decides where
- * anything is written.
+ * Copies the files of an import durably into one folder, where nobody changes them; of a workbook, the rows
+ * of its sheet. Each file keeps its name, which messages show, in a folder of its own: no outside name
+ * decides where anything is written.
  *
- * @throws {UnreadableFileError} if a file is too large, or a damaged workbook
- * @throws {MappingError} if a workbook has no such sheet
+ * @throws {UnreadableFileError} a file is too large, or a damaged workbook
+ * @throws {MappingError} a workbook has no such sheet
  */
 export async function copyInput({ files, to }: { files: InputFiles; to: string }): Promise<CopiedInput> {
   const { lookups, ...mapping } = files.mapping
@@ -66,7 +66,7 @@ export async function copyInput({ files, to }: { files: InputFiles; to: string }
   const stored = lookups === undefined ? mapping : { ...mapping, lookups: copiedLookups }
   await writeFile(join(to, mappingFile), JSON.stringify(stored), { flag: 'wx' })
   const copied = toCopied(names, stored)
-  // The plan, which is durable, must not name a copy that a power failure cut short.
+  // Fsynced, because the durable plan must not name a copy that a power failure truncated.
   const folders = copied.all.flatMap((name) => [dirname(name), dirname(dirname(name))])
   for (const name of new Set([...copied.all, ...folders, '.'])) await syncPath(join(to, name))
   return copied
@@ -80,7 +80,7 @@ function toCopied(names: { file: string; lines?: string }, { lookups = {} }: Map
   return { ...names, mapping: mappingFile, all }
 }
 
-/** Equal for the same rows read the same way, and for nothing else: such an import resumes instead of starting over. */
+/** Equal only for the same rows read the same way: such an import resumes instead of starting over. */
 export async function fingerprintOf({
   folder,
   copied,
@@ -125,7 +125,7 @@ export async function isCopyIntact({ plan, dataDir }: { plan: RunInput; dataDir:
   }
 }
 
-/** @throws {UnreadableFileError} if the copy in the run's folder is damaged */
+/** @throws {UnreadableFileError} the copy in the run's folder is damaged */
 export async function refuseDamagedCopy(options: { plan: RunInput; dataDir: string }): Promise<void> {
   if (await isCopyIntact(options)) return
   const path = join(options.dataDir, options.plan.folder, runFiles.input)

@@ -18,7 +18,10 @@ const files = {
   parked: 'rows that need a person, with where to look',
 } as const
 
-/** An import, for its page, the Temporal UI and the terminal: counts and row numbers, no row's contents. */
+/**
+ * Builds the view of an import for its page, the Temporal UI and the terminal: counts and row numbers, no
+ * row contents.
+ */
 export function toImportView(report: FullReport): View {
   const { run, kind, identity, counts, totals, ended, folder } = report
   const { mode, workspace, baseUrl } = identity
@@ -99,7 +102,7 @@ function listRows(rows: readonly number[], all = rows.length): string {
   return more > 0 ? `${shown} and ${more} more` : shown
 }
 
-/** The whole report on disk: with decisions and with what was asked for. */
+/** The complete report on disk, with decisions and the request. */
 export interface FullReport extends ImportReport, Decided {
   kind: string
   file: string
@@ -108,26 +111,26 @@ export interface FullReport extends ImportReport, Decided {
   totals: Receipt | null
   /** What a person does next. */
   next: NextStep[]
-  /** Where report and result sheets are. */
+  /** The folder of the report and result sheets. */
   folder: string
 }
 
-/** The report of an import at any moment: of a run that is active or died it shows how far it came. */
+/** The report of an import at any time; for an active or crashed run it shows the progress. */
 export interface ImportReport {
   run: string
-  /** One sentence; the first thing the Temporal UI shows of a result. */
+  /** One sentence; the Temporal UI shows it first in a result. */
   summary: string
   verdict: ChangesVerdict['verdict'] | 'dryRun'
-  /** Why it is not proven; empty where it is. */
+  /** Why it is not proven; empty if it is. */
   reasons: string[]
   by: ChangesVerdict['by']
-  /** Absent while the run is active, and where it died. */
+  /** Absent while the run is active, or if it crashed. */
   ended?: EndedNote
   counts: ReportCounts
   files: Partial<Record<Sheet | 'report', string>>
   audit: AuditNote | null
   outcomes: Record<string, number>
-  /** Row numbers of what is not done, the first of each state; all of them are in the files. */
+  /** The first row numbers not done, by state; the files have all of them. */
   rows: Partial<Record<keyof ReportCounts, number[]>>
 }
 

@@ -5,9 +5,9 @@ import type { PayloadKey } from './payload-key.ts'
 
 const failureConverterPath = fileURLToPath(new URL('./failure-converter.ts', import.meta.url))
 
-/** How the worker and every client write to Temporal and read from it. Without keys, as the SDK does. */
+/** The data converter of the worker and every client. Without keys, it equals the SDK's. */
 export const toDataConverter = (keys: readonly PayloadKey[]): DataConverter => ({
   payloadCodecs: [createPayloadCodec(keys)],
-  // Without encryption the Temporal UI would show every failure as "Encoded failure", for nothing.
+  // Without encryption, encoding would only make the Temporal UI show every failure as "Encoded failure".
   ...(keys.length > 0 && { failureConverterPath }),
 })

@@ -1,4 +1,7 @@
 import { DefaultFailureConverter } from '@temporalio/common'
 
-/** Of the steps' failures, where payloads are encrypted: their messages are payloads then. Temporal's SDK loads it by its path. */
+/**
+ * Converts failures when payloads are encrypted: their messages become payloads. Temporal's SDK loads this
+ * file by path.
+ */
 export const failureConverter = new DefaultFailureConverter({ encodeCommonAttributes: true })

@@ -3,13 +3,15 @@ import proto from '@temporalio/proto'
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import type { PayloadKey } from './payload-key.ts'
 
-// The layout of Temporal's own samples: the nonce, the encrypted payload with its metadata, the tag.
+// The layout of Temporal's samples: nonce, encrypted payload with its metadata, tag.
 const encoding = 'binary/encrypted'
 const cipher = 'aes-256-gcm'
 const nonceLength = 12
 const tagLength = 16
 
-/** A payload is encrypted with a key that this process does not have. Trying again helps only with other settings. */
+/**
+ * A payload is encrypted with a key that this process does not have. A retry helps only with other settings.
+ */
 export class PayloadKeyError extends Error {
   override readonly name = 'PayloadKeyError'
   readonly exitCode = 2
@@ -22,9 +24,9 @@ export class PayloadKeyError extends Error {
 }
 
 /**
- * Encrypts payloads with the first key (AES-256-GCM) and decrypts them with the key that they name. Without keys it
- * encrypts nothing. What is not encrypted is read as it is: the Temporal UI sends inputs so, and so were runs written
- * that began before there was a key.
+ * Encrypts payloads with the first key (AES-256-GCM) and decrypts them with the key they name. Without keys,
+ * encrypts nothing. Unencrypted payloads are read as they are: the Temporal UI sends inputs this way, and
+ * runs started before there was a key wrote them so.
  */
 export function createPayloadCodec(keys: readonly PayloadKey[]): PayloadCodec {
   const [first] = keys
@@ -36,8 +38,8 @@ export function createPayloadCodec(keys: readonly PayloadKey[]): PayloadCodec {
         if (id === undefined) return payload
         const key = keys.find((one) => one.id === id)
         if (key !== undefined) return decrypt(payload, key)
-        // The SDK gives no context only for the memo of a schedule. Another connector's, with keys of its own, may be
-        // in the list: then it reads as one without a memo.
+        // Only a schedule's memo comes without context. The list may include another connector's, with other
+        // keys: treat that as one without a memo.
         if (context === undefined) return nothing
         throw new PayloadKeyError({ id, known: keys.map((one) => one.id) })
       }),

@@ -1,9 +1,9 @@
 import { createHmac } from 'node:crypto'
 import { z } from 'zod'
 
-/** A key that payloads in Temporal are encrypted with. */
+/** A key that encrypts payloads in Temporal. */
 export interface PayloadKey {
-  /** Tells keys apart without giving them away; in the metadata of each payload. */
+  /** Identifies the key without revealing it; in the metadata of each payload. */
   id: string
   /** 32 bytes. */
   secret: Uint8Array

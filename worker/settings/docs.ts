@@ -7,14 +7,14 @@ import type { Variable } from './variables.ts'
 /** One setting in force, safe to print. */
 export interface ListedSetting {
   name: string
-  /** Quoted; `not shown` for a secret that is set; undefined where it is not set and has no default. */
+  /** Quoted; `not shown` for a secret that is set; undefined if unset and without a default. */
   value: string | undefined
   /** Where it was set. */
   from: 'environment' | 'default' | (string & {})
   meaning: string
 }
 
-/** Every variable with its value in force, without secrets and without checks. */
+/** Every variable with its effective value, without secrets and without validation. */
 export function listSettings(source: EnvironmentSource): ListedSetting[] {
   const environment = readEnvironment(source)
   return described.map(([name, variable]) => {
@@ -26,7 +26,7 @@ export function listSettings(source: EnvironmentSource): ListedSetting[] {
   })
 }
 
-/** The page docs/configuration.md. */
+/** Renders docs/configuration.md. */
 export function describeSettings(): string {
   return `# Configuration
 

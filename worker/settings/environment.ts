@@ -10,12 +10,12 @@ export interface Given {
   text: string
   /** The environment, a default, or the path of a file. */
   from: 'environment' | 'default' | (string & {})
-  /** The folder that a relative path in it is relative to. */
+  /** The folder to which its relative paths refer. */
   folder: string
 }
 
 export interface EnvironmentSource {
-  /** The real environment; takes precedence over the file. */
+  /** The real environment; overrides the file. */
   env: Environment
   /** Default: `.env` in `cwd`. A file named here must exist. */
   envFile?: string
@@ -24,10 +24,11 @@ export interface EnvironmentSource {
 }
 
 /**
- * All variables that are set, in the real environment or in the `.env` file. An empty variable counts as unset, so it
- * does not hide the file's. A path in the real environment is relative to the caller's folder (INIT_CWD under npm),
- * one in the file to the file's own folder: the ledger must not move with the folder a command is called from.
- * @throws {SettingsError} if the file cannot be read
+ * All variables that are set, in the real environment or in the `.env` file. An empty variable counts as
+ * unset, so it does not hide the file's. Paths in the real environment are relative to the caller's folder
+ * (INIT_CWD under npm), those in the file to the file's own folder: the ledger must not move with the folder
+ * a command is called from.
+ * @throws {SettingsError} the file cannot be read
  */
 export function readEnvironment(source: EnvironmentSource): Map<string, Given> {
   const file = source.envFile ?? join(source.cwd, '.env')
@@ -53,7 +54,7 @@ function readEnvFile({ file, required }: { file: string; required: boolean }): E
   }
 }
 
-/** The merged environment as plain texts, for readers of their own such as Temporal's `loadClientConnectConfig`. */
+/** The merged environment as plain text, for other readers such as Temporal's `loadClientConnectConfig`. */
 export function toPlain(environment: ReadonlyMap<string, Given>): Record<string, string> {
   return Object.fromEntries([...environment].map(([name, { text }]) => [name, text]))
 }

@@ -1,4 +1,4 @@
-/** Every setting that is wrong or missing, a sentence each. */
+/** Every setting that is wrong or missing, one sentence each. */
 export class SettingsError extends Error {
   override name = 'SettingsError' as const
   readonly exitCode = 2

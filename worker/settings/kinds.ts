@@ -4,14 +4,14 @@ import { isLoopback } from '../../core/billing/connections.ts'
 import type { Given } from './environment.ts'
 
 /**
- * How a variable that was set becomes a value. Every message completes the sentence "<NAME> <message>": what is wrong,
- * and after the semicolon what to do. Whoever reports it shows the text, unless it is secret.
+ * Parses a set variable into its value. Every message completes the sentence "<NAME> <message>": what is
+ * wrong and, after the semicolon, how to fix it. The reporter shows the text unless it is secret.
  */
 const given: z.ZodType<Given> = z.object({ text: z.string(), from: z.string(), folder: z.string() })
 
 export const text = given.transform((variable) => variable.text)
 
-/** A path is relative to the folder of whoever set the variable. */
+/** Resolves a path against the folder of the file or environment that set the variable. */
 export const path = given.transform((variable) => resolve(variable.folder, variable.text))
 
 /** Several paths, separated as in PATH. */
@@ -22,7 +22,7 @@ export const pathList = given.transform((variable) =>
     .map((part) => resolve(variable.folder, part)),
 )
 
-/** What the value of an HTTP header may contain here; with anything else the request would be rejected as malformed. */
+/** Valid characters of an HTTP header value here; anything else would make the request malformed. */
 export const visibleAscii = /^[\x21-\x7e]+$/
 
 export const headerValue = text.pipe(
@@ -66,7 +66,7 @@ export const address = text
   })
   .transform(({ href }) => href.replace(/\/+$/, ''))
 
-/** Whether what is sent to an address is encrypted or stays on this machine. */
+/** Whether data sent to an address is encrypted or stays on this machine. */
 export const isConfidential = (address: string): boolean =>
   new URL(address).protocol === 'https:' || isLoopback(address)
 
@@ -75,7 +75,7 @@ export const postgresAddress = text.refine(
   'is not a postgres:// or postgresql:// address; write it in full, with special characters in the password percent-encoded',
 )
 
-/** A host and a port to listen on. Port 0 is any free one. */
+/** A host and port to listen on. Port 0 picks a free one. */
 export const listenAddress = text
   .pipe(
     z
@@ -91,7 +91,9 @@ export const listenAddress = text
   })
   .refine(({ port }) => port <= 65_535, 'has a port above 65535; use one like 127.0.0.1:9464')
 
-/** Addresses separated by spaces, each with a level and `=` before it, or at the usual level without one. */
+/**
+ * Addresses separated by spaces, each with an optional `<level>=` prefix; the default is the usual level.
+ */
 export function leveledAddresses<const Level extends string>(levels: readonly Level[], usual: Level) {
   return text
     .transform((written) =>

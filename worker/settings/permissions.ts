@@ -4,16 +4,16 @@ import { resolve } from 'node:path'
 import type { Given } from './environment.ts'
 import { inFiles } from './secret-files.ts'
 
-/** Which other users of the machine may read secrets and the data folder: nobody, the group, or everybody. */
+/** Which other users of the machine may read secrets and the data folder: none, the group, or all. */
 export type AllowedReaders = 'false' | 'group' | 'true'
 
 const refusedBits: Record<AllowedReaders, number> = { false: 0o077, group: 0o007, true: 0 }
 
-/** The paths that more users may use than are allowed; none on Windows, where modes do not tell. */
+/** The paths accessible to more users than allowed; none on Windows, where modes say nothing. */
 export function findExposed(options: {
   paths: readonly string[]
   allowed: AllowedReaders
-  /** The bits of the mode to look at. */
+  /** The mode bits to check. */
   bits: number
 }): string[] {
   const { paths, allowed, bits } = options

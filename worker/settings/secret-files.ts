@@ -3,10 +3,13 @@ import { dirname, resolve } from 'node:path'
 import type { Given } from './environment.ts'
 import { described } from './variables.ts'
 
-/** The variables that may also be set as the path of a file, in `<NAME>_FILE`. */
+/** The variables that may also be set as a file path, in `<NAME>_FILE`. */
 export const inFiles = described.flatMap(([name, { secret }]) => (secret === true ? [name] : []))
 
-/** All that is set, with the secrets that are in files of their own; adds to `problems` what is wrong with those. */
+/**
+ * All set variables, including secrets from files of their own; adds problems with those files to
+ * `problems`.
+ */
 export function takeSecretFiles(options: {
   environment: ReadonlyMap<string, Given>
   problems: string[]

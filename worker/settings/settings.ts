@@ -10,12 +10,12 @@ import { checkedVariables, described, shownText, variables } from './variables.t
 
 type Environment = ReadonlyMap<string, Given>
 
-/** The settings of a process, read once at its start. Paths are absolute. */
+/** The settings of a process, read once at startup. Paths are absolute. */
 export type Settings = ReturnType<typeof toSettings>
 
 /**
- * Reads and checks all settings, from the environment, `.env` and the files of secrets.
- * @throws {SettingsError} with everything that is wrong
+ * Reads and checks all settings, from the environment, `.env` and secret files.
+ * @throws {SettingsError} with every problem
  */
 export function readSettings(source: EnvironmentSource): Settings {
   const { values, environment } = read(checkedVariables, source)
@@ -23,7 +23,7 @@ export function readSettings(source: EnvironmentSource): Settings {
 }
 
 /**
- * Where data and warehouses are: all that a command needs which asks neither the service nor a worker.
+ * The folders of data and warehouses: enough for a command that needs neither the service nor a worker.
  * @throws {SettingsError}
  */
 export function readPlaces(source: EnvironmentSource) {
@@ -44,7 +44,7 @@ function read<Values>(schema: z.ZodType<Values>, source: EnvironmentSource) {
   return { values: parsed.data, environment }
 }
 
-/** A sentence for each variable that is wrong: the first issue is the cause of the others. */
+/** One sentence per invalid variable: its first issue causes the others. */
 function toProblems(issues: readonly z.core.$ZodIssue[], environment: Environment): string[] {
   return described.flatMap(([name, variable]) => {
     const issue = issues.find(({ path }) => path[0] === name)
@@ -52,14 +52,14 @@ function toProblems(issues: readonly z.core.$ZodIssue[], environment: Environmen
     const given = environment.get(name)
     if (given !== undefined)
       return [`${name} (${shownText(variable, given.text)}) in ${placeOf(given)} ${issue.message}.`]
-    // Why its file gives no value is said already.
+    // The problem of its file is already reported.
     if (environment.has(`${name}_FILE`)) return []
     const orFile = inFiles.includes(name) ? `, or ${name}_FILE to a file that contains it` : ''
     return [`${name} is not set; set it to ${variable.form}${orFile}.`]
   })
 }
 
-/** Variables with a prefix of ours and a name that is nearly one of ours, which would be ignored. */
+/** Variables with one of our prefixes and a name close to one of ours, which would otherwise be ignored. */
 function findSlips(environment: Environment): string[] {
   const known = described.flatMap(([name]) => [name, ...(inFiles.includes(name) ? [`${name}_FILE`] : [])])
   return [...environment].flatMap(([name, given]) => {
@@ -97,20 +97,25 @@ function toSettings(values: z.output<typeof variables>, environment: Environment
     taskQueue: values.CONNECTOR_TASK_QUEUE ?? `billing-${workspace}${testMode ? '-test' : ''}`,
     hashKey: values.CONNECTOR_HASH_KEY,
     warehouseUrl: values.WAREHOUSE_URL,
-    /** The channels of notifications. Secrets. */
+    /** Notification channels. Secrets. */
     channels: values.NOTIFY_URL ?? [],
     uiUrl: values.CONNECTOR_UI_URL,
-    /** Encrypt what Temporal keeps: the first key encrypts, all decrypt. */
+    /** Encrypt Temporal's payloads: the first key encrypts, all decrypt. */
     payloadKeys: values.CONNECTOR_PAYLOAD_KEY ?? [],
     heartbeats: values.CONNECTOR_HEARTBEATS,
     temporalApiKeyFile: fileOf('TEMPORAL_API_KEY'),
     temporalCliPath: values.TEMPORAL_CLI_PATH,
     metricsAddress: values.CONNECTOR_METRICS_ADDRESS,
     log: { level: values.CONNECTOR_LOG_LEVEL, format: values.CONNECTOR_LOG_FORMAT },
-    /** The files that secrets were read from, and who may read them and the data folder besides their owner. */
+    /**
+     * The files that secrets were read from, and who besides the owner may read them and the data folder.
+     */
     secretFiles: secretFilesOf(environment),
     allowReadableSecrets: values.CONNECTOR_ALLOW_READABLE_SECRETS,
-    /** All that is set, `.env` included, for `loadClientConnectConfig({ overrideEnvVars })`. Contains secrets. */
+    /**
+     * All set variables, `.env` included, for `loadClientConnectConfig({ overrideEnvVars })`. Contains
+     * secrets.
+     */
     environment: toPlain(environment),
   }
 }

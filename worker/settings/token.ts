@@ -3,10 +3,13 @@ import { readFile } from 'node:fs/promises'
 import { setTimeout as wait } from 'node:timers/promises'
 import { visibleAscii } from './kinds.ts'
 
-/** Gives the API token; `fresh` reads its file again, for a token that was replaced while a run is in progress. */
+/** Returns the API token; `fresh` reads its file again, for a token replaced during a run. */
 export interface Token {
   (options?: { fresh?: boolean }): Promise<string>
-  /** Resolves once the file holds another token than the last one given; absent where the token comes from no file. */
+  /**
+   * Resolves once the file holds a token other than the last one returned; absent if the token is not from a
+   * file.
+   */
   replaced?: (signal: AbortSignal) => Promise<void>
 }
 
@@ -14,9 +17,9 @@ export function fixedToken(token: string): Token {
   return () => Promise.resolve(token)
 }
 
-/** Reads the file at once, so that a missing or empty one is a wrong setting and not a failed run. */
+/** Reads the file at once, so that a missing or empty one is an invalid setting rather than a failed run. */
 export function tokenFromFile(file: string): Token {
-  /** Undefined since the file was found without one. */
+  /** Undefined once the file was found without one. */
   let token: string | undefined = parseToken(file, readFileSync(file, 'utf8'))
   const give = async (options?: { fresh?: boolean }) => {
     if (token !== undefined && options?.fresh !== true) return token
@@ -25,7 +28,7 @@ export function tokenFromFile(file: string): Token {
   }
   return Object.assign(give, {
     async replaced(signal: AbortSignal) {
-      // Polled: a watch misses a mounted secret, whose directory is replaced by a symbolic link.
+      // Polled, because a watch misses a mounted secret, whose directory is replaced by a symbolic link.
       for (;;) {
         signal.throwIfAborted()
         if ((await readOnce(file).catch(() => token)) !== token) return
@@ -37,7 +40,7 @@ export function tokenFromFile(file: string): Token {
 
 const pollMs = 1_000
 
-/** A token's file may be empty or missing for a moment while it is replaced. */
+/** A token file may be briefly empty or missing while it is replaced. */
 const tries = 10
 const waitMs = 100
 

@@ -18,22 +18,24 @@ import {
   text,
 } from './kinds.ts'
 
-/** What people read about a variable; the metadata of its schema. */
+/** The documentation of a variable; the metadata of its schema. */
 const variable = z.strictObject({
   /** A sentence or more for docs/configuration.md. */
   meaning: z.string(),
   /** How its values are written. */
   form: z.string(),
-  /** The text that applies where the variable is not set. */
+  /** The value used if the variable is not set. */
   default: z.string().optional(),
-  /** What applies where it is not set, if that is not a fixed text. */
+  /** What applies if it is not set, if not a fixed text. */
   otherwise: z.string().optional(),
-  /** Never printed. May also be set as the path of a file, in `<NAME>_FILE`. */
+  /** Never printed. May also be set as a file path, in `<NAME>_FILE`. */
   secret: z.boolean().optional(),
 })
 export type Variable = z.infer<typeof variable>
 
-/** Every variable of the connector, described once: parsing, types, messages and the docs page come from here. */
+/**
+ * Every variable of the connector, described once: the source of parsing, types, messages and the docs page.
+ */
 export const variables = z.object({
   BILLING_BASE_URL: address.meta({
     meaning: 'The base URL of the billing service.',
@@ -208,19 +210,19 @@ const isValid = (name: VariableName, issues: readonly { path?: readonly Property
 
 export type VariableName = keyof typeof variables.shape
 
-/** What people read about each variable. */
+/** Name and documentation of each variable. */
 export const described = Object.entries(variables.shape).map(([name, kind]): [string, Variable] => [
   name,
   variable.parse(kind.meta()),
 ])
 
-/** A value as it may be printed: secrets not at all, addresses without what could be one. */
+/** A value in printable form: secrets hidden, addresses without any possible secret. */
 export function shownText(variable: Variable, text: string): string {
   if (variable.secret) return 'not shown'
   return `"${text.replace(/\/\/[^/]*@/, '//...@').replace(/[?#].*$/, '?...')}"`
 }
 
-/** Variables that other programs read: listed to complete the page, never read here. */
+/** Variables that other programs read: listed for completeness, never read here. */
 export const foreignVariables = {
   'TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_TLS, TEMPORAL_PROFILE, ...':
     "Temporal's own: the address of its server and the credentials. Also from `.env`.",

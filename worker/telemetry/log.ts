@@ -14,12 +14,10 @@ interface Line {
   fields: Fields
 }
 
-/** Fields of the SDK that nobody needs. */
+/** Fields of the SDK that are not useful. */
 const noise = new Set(['taskToken', 'namespace', 'isLocal', 'sdkComponent', 'workflowRunId', 'activityId'])
 
-/**
- * Writes the SDK's lines and ours to stderr, each with the run it belongs to, as JSON or as text.
- */
+/** Writes the SDK's log lines and ours to stderr, each with its run, as JSON or as text. */
 export function createLogger(options: {
   level: LogLevel
   format: 'json' | 'text'
@@ -35,7 +33,7 @@ export function createLogger(options: {
   })
 }
 
-/** Puts the run first; errors have name and message only, because stacks do not help operators. */
+/** Puts the run first; reduces errors to name and message, because stacks do not help operators. */
 function toFields(meta: Fields): Fields {
   const { workflowId, workflowType } = meta
   const run = typeof workflowId === 'string' ? { run: runOf({ workflowId, workflowType }) } : {}
@@ -50,7 +48,7 @@ function toPlain(value: unknown): unknown {
   return { name, message: outwardMessage(value), ...(cause instanceof Error && { cause: toPlain(cause) }) }
 }
 
-/** JSON cannot hold cycles and nested bigints; a line that cannot be written must not end a step. */
+/** Whether a value can be written as JSON (no cycles, no nested bigints): a log line must not end a step. */
 function isWritable(value: unknown): boolean {
   try {
     JSON.stringify(value)
@@ -60,7 +58,7 @@ function isWritable(value: unknown): boolean {
   }
 }
 
-/** Fields must not override time, level and message. */
+/** Lets no field override time, level and message. */
 function toJson({ time, level, message, fields }: Line): string {
   const own = { time: time.toISOString(), level, message }
   return toPrintable(JSON.stringify({ ...own, ...fields, ...own }))

@@ -25,7 +25,7 @@ export interface Metrics {
   text(): Promise<string>
 }
 
-/** The maximum share of time between scrapes spent on counting the changes of the ledger. */
+/** The most time, as a share of the scrape interval, to spend on counting the ledger's changes. */
 const countingShare = 0.01
 
 /** The Prometheus metrics of this process: names, counts and times, never a row or a secret. */
@@ -76,7 +76,7 @@ function possibleExports() {
   )
 }
 
-/** Counts the changes for each scrape, unless that would take more than its share of the time. */
+/** Counts the changes at each scrape, unless that would exceed its share of the time. */
 function createChangesGauge(
   options: { name: string; help: string; registers: Registry[] },
   count: MetricsOptions['countChanges'],

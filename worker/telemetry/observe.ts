@@ -5,7 +5,7 @@ import type { Metrics } from './metrics.ts'
 import { currentRun } from './run-id.ts'
 import type { ServiceHealth } from './service-health.ts'
 
-/** Reports the client's requests to metrics, health and log, with the run they belong to. */
+/** Reports the client's requests to metrics, health and log, with their run. */
 export function requestTelemetry(targets: {
   metrics: Metrics
   health: ServiceHealth
@@ -33,7 +33,7 @@ export function requestTelemetry(targets: {
   }
 }
 
-/** Reports the events of activities to metrics and log. */
+/** Reports activity events to metrics and log. */
 export function activityTelemetry({
   metrics,
   logger,

@@ -1,10 +1,12 @@
 import type { NativeConnection, Worker } from '@temporalio/worker'
 import type { Check } from './readiness.ts'
 
-/** A poll waits for up to a minute; a poller that was not seen for longer has stopped. */
+/** A poll waits up to a minute; a poller not seen for longer has stopped. */
 const seenWithinMs = 90_000
 
-/** Whether the server lists this worker as a poller of its task queue; the worker's own state is not enough. */
+/**
+ * Whether the server lists this worker as a poller of its task queue; the worker's own state is not enough.
+ */
 export async function checkPolling(options: {
   /** Undefined while the worker starts. */
   worker?: Worker

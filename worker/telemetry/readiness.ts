@@ -3,14 +3,14 @@ export interface Check {
   message: string
 }
 
-/** Whether a worker can do its work now, with the result of each check. */
+/** Whether a worker can work now, with the result of each check. */
 export interface Readiness {
   ready: boolean
   /** `polling`, `lock`, `disk`, `service`. */
   checks: Record<string, Check>
 }
 
-/** Runs all checks at once; one that throws or takes too long has failed. */
+/** Runs all checks at once; one that throws or times out has failed. */
 export async function toReadiness(
   checks: Readonly<Record<string, () => Promise<Check>>>,
   { withinMs = 3_000 } = {},

@@ -8,8 +8,8 @@ export type SdkMetrics = () => Promise<string>
 let installed: Promise<SdkMetrics | undefined> | undefined
 
 /**
- * Sets up the SDK's runtime, once per process: options of a second worker have no effect. Returns the SDK's metrics if
- * they were requested.
+ * Sets up the SDK's runtime, once per process: the options of a second worker have no effect. Returns the
+ * SDK's metrics if requested.
  */
 export function installRuntime(options: {
   logger: Logger
@@ -21,19 +21,19 @@ export function installRuntime(options: {
 }
 
 async function install({ logger, level, metrics }: Parameters<typeof installRuntime>[0]) {
-  // The SDK serves its metrics itself but does not report a port it chose. Our server includes them.
+  // The SDK serves its own metrics but does not report a port it chose itself. Our server includes them.
   const address = metrics ? `127.0.0.1:${await freePort()}` : undefined
   const least = level.toUpperCase() as Uppercase<LogLevel>
   const telemetryOptions: TelemetryOptions = {
-    // Otherwise the SDK's native part would write to stdout, which is for a command's result only. At level DEBUG it
-    // logs every call, which is unreadable.
+    // Otherwise the SDK's native part would write to stdout, which is reserved for a command's result. At
+    // level DEBUG it logs every call, which is unreadable.
     logging: { forward: {}, filter: { core: least === 'DEBUG' ? 'INFO' : least, other: 'WARN' } },
     ...(address !== undefined && { metrics: { prometheus: { bindAddress: address } } }),
   }
   Runtime.install({
     logger,
     telemetryOptions,
-    // The command line handles Ctrl-C and SIGTERM; the runtime must not handle them, too.
+    // The command line handles Ctrl-C and SIGTERM; the runtime must not.
     shutdownSignals: [],
   })
   return address === undefined ? undefined : () => read(`http://${address}/metrics`)

@@ -1,18 +1,18 @@
 import type { Try } from '../../core/billing/calls.ts'
 
-/** How long a good answer shows that the service is reachable. */
+/** How long, in ms, a success shows that the service is reachable. */
 const goodMs = 60_000
-/** How long a bad answer counts; short, so that a recovery is noticed soon. */
+/** How long, in ms, a failure counts; short, so that a recovery shows soon. */
 const badMs = 5_000
 
 export interface ServiceHealth {
-  /** Called after every try of every request. */
+  /** Called after every attempt of every request. */
   record: (tried: Pick<Try, 'status'>) => void
-  /** Whether the service was reachable recently; sends one request if there was none for a while. */
+  /** Whether the service was reachable recently; sends a request if there was none for a while. */
   check: () => Promise<{ ok: boolean; message: string }>
 }
 
-/** Remembers the last answer of the service; calls `ping` if it is too old. */
+/** Remembers the service's last response; calls `ping` if it is too old. */
 export function createServiceHealth(options: {
   ping: () => Promise<unknown>
   now?: () => number
@@ -28,7 +28,7 @@ export function createServiceHealth(options: {
     },
     async check() {
       if (!isFresh()) {
-        // The result is recorded like that of any other request.
+        // The response is recorded like any other.
         asking ??= ping()
           .catch(() => undefined)
           .finally(() => (asking = undefined))
@@ -40,7 +40,7 @@ export function createServiceHealth(options: {
   }
 }
 
-/** 429 and 404 come from a working service; with a refused token nothing works. */
+/** 429 and 404 come from a working service; with a rejected token nothing works. */
 function judge(status: number | undefined): { ok: boolean; message: string } {
   if (status === undefined) return { ok: false, message: 'no complete answer came' }
   const ok = status < 500 && status !== 401 && status !== 403

@@ -9,22 +9,22 @@ import { type DecimalMark, explainScientific, isScientific, readNumber, type Unr
 export interface CellToRead {
   text: string
   meta: FieldMeta
-  /** The row of the cell, for a later cell that contradicts it. */
+  /** The cell's row, for a later cell that contradicts it. */
   row: number
-  /** Whitespace around the text is not part of it. */
+  /** Whether surrounding whitespace is ignored. */
   trimmed: boolean
 }
 
-/** Reads the cells of one file. Empty cells and `\N` are handled before. */
+/** Reads the cells of one file. Empty cells and `\N` are handled earlier. */
 export interface CellReader {
   read(cell: CellToRead): CellReading
-  /** The decimal mark of the file, as its options or its cells so far show it. */
+  /** The file's decimal mark, as far as its options or cells so far show it. */
   decimal(): DecimalMark | undefined
 }
 
 /**
- * All cells of a file must follow one convention: a cell that only reads with a decimal comma, after one that only
- * reads with a point, stops the file; so does a month first after a day first.
+ * Creates the reader. All cells of a file must follow one convention: a cell that reads only with a decimal
+ * comma, after one that reads only with a point, stops the file; so does month-first after day-first.
  */
 export function createCellReader({ conventions }: { conventions: Conventions }): CellReader {
   const mark = createConsistencyCheck<DecimalMark>({
@@ -94,10 +94,10 @@ function readText({ text, meta, trimmed }: CellToRead): CellReading {
   return checked({ text: value, meta, value })
 }
 
-/** Zeros after the decimal mark lose nothing (`7.0`, as some programs write every number). */
+/** Accepts zeros after the decimal mark, which lose nothing (`7.0`, as some programs write every number). */
 const wholeOf = (number: string): string | undefined => /^(-?\d+)(?:\.0+)?$/.exec(number)?.[1]
 
-/** Spreadsheets in Spanish write the words in Spanish. */
+/** Spreadsheets in Spanish use Spanish words. */
 const booleans: Readonly<Record<string, boolean>> = {
   true: true,
   false: false,

@@ -5,9 +5,9 @@ export const dateOrders = ['dmy', 'mdy', 'ymd'] as const
 export type DateOrder = (typeof dateOrders)[number]
 
 export type DateReading =
-  /** As YYYY-MM-DD. `order`: the only order, day or month first, under which it reads as a date. */
+  /** As YYYY-MM-DD. `order`: the only order, day or month first, in which it reads as a date. */
   | { date: string; order?: DateOrder }
-  /** It reads as two different days: the first with the day first, the second with the month first. */
+  /** Two different days: first day-first, then month-first. */
   | { readings: [string, string] }
   | Unreadable
 
@@ -16,7 +16,7 @@ const yearLast = /^(\d{1,2})([-/.])(\d{1,2})\2(\d{4})$/
 const midnight = /[T ]0{1,2}:00(:00(\.0+)?)?(Z|[+-]\d\d:?\d\d)?$/
 const localTime = /[T ]\d{1,2}:\d\d(:\d\d(\.\d+)?)?$/
 
-/** Reads a calendar date that exists. Without `order`, a text that reads as two days has two readings. */
+/** Reads an existing calendar date. Without `order`, text that could be two days has two readings. */
 export function readDate(cell: string, order?: DateOrder): DateReading {
   const text = cell.trim()
   const first = yearFirst.exec(text)
@@ -35,7 +35,7 @@ export function readDate(cell: string, order?: DateOrder): DateReading {
   return { message: nonexistent }
 }
 
-/** Writes a YYYY-MM-DD date in an order. */
+/** Formats a YYYY-MM-DD date in an order. */
 export function writeDate(date: string, order: DateOrder): string {
   const [year, month, day] = date.split('-')
   return order === 'dmy' ? `${day}-${month}-${year}` : order === 'mdy' ? `${month}/${day}/${year}` : date
@@ -66,7 +66,7 @@ function explain(text: string, order: DateOrder | undefined): Unreadable {
   return { message: `is not a date such as ${writeDate('2026-03-25', order ?? 'ymd')}` }
 }
 
-/** The day of a spreadsheet's day number, for the years 1990 to 2100; other numbers are no typos of dates. */
+/** The date of a spreadsheet's day number, for the years 1990 to 2100; other numbers are not dates. */
 function dayOf(text: string): string | undefined {
   const days = /^\d{5}(?:[.,]0+)?$/.test(text) ? Number.parseInt(text, 10) : 0
   if (days < 32_874 || days > 73_415) return undefined

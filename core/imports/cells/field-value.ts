@@ -5,17 +5,17 @@ import type { Fault } from '../problems.ts'
 
 export type CellReading = { value: unknown } | { fault: Fault }
 
-/** A number with every digit, as `parseLossless` gives it. */
+/** Parses a number with every digit, as `parseLossless` does. */
 export function toJsonNumber(digits: string): unknown {
   const number = Number(digits)
   return String(number) === digits ? number : JSON.rawJSON(digits)
 }
 
-/** No address is longer. Checking a longer text takes time that grows with its square. */
+/** The longest possible address. Checking longer text takes quadratic time. */
 const longestEmail = 320
 const email = /^[^\s@,;<>()"]+@[^\s@,;<>()".]+(\.[^\s@,;<>()".]+)+$/
 
-/** The rule of a field that a value breaks. `text`: the value as text; the digits of a number. */
+/** The field rule that a value breaks. `text`: the value as text, or the digits of a number. */
 export function faultOf(text: string, meta: FieldMeta): Fault | undefined {
   if (meta.values !== undefined && !meta.values.includes(text))
     return {
@@ -23,7 +23,7 @@ export function faultOf(text: string, meta: FieldMeta): Fault | undefined {
       message: `is not one of ${meta.values.join(', ')}`,
       fix: nearestName(text, meta.values),
     }
-  // The service counts characters, not UTF-16 units, of which there are at least as many.
+  // The service counts characters; there are at least as many UTF-16 units.
   if (meta.maxLength !== undefined && text.length > meta.maxLength) {
     const length = Array.from(text).length
     if (length > meta.maxLength)

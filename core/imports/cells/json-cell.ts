@@ -7,7 +7,7 @@ import { type CellReading, faultOf, toJsonNumber } from './field-value.ts'
 import { longestNumber, tooLongNumber } from './numbers.ts'
 import type { Fault } from '../problems.ts'
 
-/** Reads a JSON cell, such as `lines`. Each value in it must fit its field; read-only fields are dropped. */
+/** Reads a JSON cell, such as `lines`. Every value must fit its field; read-only fields are dropped. */
 export function readJsonCell({ text, meta }: { text: string; meta: FieldMeta }): CellReading {
   let parsed: unknown
   try {
@@ -23,10 +23,10 @@ export function readJsonCell({ text, meta }: { text: string; meta: FieldMeta }):
   }
 }
 
-/** Where in the cell: `1`, `amount`. */
+/** The path in the cell: `1`, `amount`. */
 type Path = readonly string[]
 
-/** A value in the cell that does not fit its field. */
+/** A value in the cell does not fit its field. */
 class Misfit extends Error {
   readonly fault: Fault
   constructor(path: Path, { message, ...fault }: Fault) {
@@ -73,7 +73,7 @@ function readObject(value: unknown, fields: readonly [string, FieldMeta][], path
   )
 }
 
-// Scientific notation is refused here as it is in a cell of its own.
+// Scientific notation is rejected, as in a cell of its own.
 const jsonNumber = /^-?(0|[1-9]\d*)(\.\d+)?$/
 const jsonInteger = /^-?(0|[1-9]\d*)$/
 

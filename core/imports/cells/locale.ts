@@ -2,13 +2,13 @@ import { MappingError } from '../errors.ts'
 import type { DateOrder } from './dates.ts'
 import type { DecimalMark } from './numbers.ts'
 
-/** How the numbers and dates of a file are written; undefined means not decided. */
+/** How a file writes numbers and dates; undefined means undecided. */
 export interface Conventions {
   decimal?: DecimalMark
   dates?: DateOrder
 }
 
-/** The conventions of a locale: `es-CL` has a decimal comma and puts the day first. */
+/** The conventions of a locale: `es-CL` uses a decimal comma and puts the day first. */
 export function conventionsOf(locale: string): Required<Conventions> {
   if (!isKnown(locale))
     throw new MappingError(`${locale} is not a known locale. ${advice}`, {

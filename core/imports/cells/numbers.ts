@@ -3,30 +3,31 @@ import { Big } from 'big.js'
 export type DecimalMark = ',' | '.'
 
 export type NumberReading =
-  /** In JSON's digits. `mark`: the only decimal mark under which it reads as a number. */
+  /** In JSON's digits. `mark`: the only decimal mark with which it reads as a number. */
   | { number: string; mark?: DecimalMark }
-  /** It reads as two different numbers: the first with a decimal point, the second with a decimal comma. */
+  /** Two different numbers: first with a decimal point, then with a decimal comma. */
   | { readings: [string, string] }
   | Unreadable
 
-/** What is wrong with a cell. `message` continues after the value: `45.890 is not a number`. */
+/** A problem with a cell. `message` continues after the value: `45.890 is not a number`. */
 export interface Unreadable {
   message: string
-  /** The most likely intention, as the cell would have to be written. */
+  /** The cell as it was most likely meant. */
   fix?: string
-  /** The true value cannot be seen in the cell, so nobody may guess it. */
+  /** The cell does not show its true value, so no fix may be guessed. */
   ambiguous?: true
 }
 
 const other = { ',': '.', '.': ',' } as const
 
-/** Far longer than any amount; sums of longer numbers would take seconds per row. */
+/** Longest number in digits: far longer than any amount; sums of longer ones would take seconds per row. */
 export const longestNumber = 100
 export const tooLongNumber = `is too long: numbers have at most ${longestNumber} characters`
 
 /**
- * Reads a number as a person wrote it: with or without groups of thousands, with a decimal comma or point, every
- * digit kept. Guesses nothing: without `decimal`, a text that both marks can read (`45.890`) has two readings.
+ * Reads a number as a person wrote it: with or without thousands separators, with a decimal comma or point,
+ * keeping every digit. Never guesses: without `decimal`, text that fits both marks (`45.890`) has two
+ * readings.
  */
 export function readNumber(cell: string, decimal?: DecimalMark): NumberReading {
   const text = cell.trim()
@@ -44,7 +45,7 @@ export function readNumber(cell: string, decimal?: DecimalMark): NumberReading {
   return explain(text, undefined)
 }
 
-/** Complete groups of three before the decimal mark, plain digits after it. */
+/** Requires complete groups of three before the decimal mark and plain digits after it. */
 function readWith(text: string, mark: DecimalMark): string | undefined {
   const parts = patterns[mark].exec(text)
   if (parts === null) return undefined
@@ -76,10 +77,13 @@ function explain(text: string, decimal: DecimalMark | undefined): Unreadable {
 
 const scientific = /^[+-]?\d+(?:[.,]\d+)?e[+-]?\d{1,3}$/i
 
-/** As a spreadsheet shows a number that is too long for its column, an id included: `7,65E+08`. */
+/** Matches how a spreadsheet shows a number too long for its column, ids included: `7,65E+08`. */
 export const isScientific = (text: string): boolean => /^\s*[+-]?\d([.,]\d+)?E\+\d{2,3}\s*$/.test(text)
 
-/** No locale resolves scientific notation: the spreadsheet may have dropped digits, so that no reading is right. */
+/**
+ * No locale resolves scientific notation: the spreadsheet may have dropped digits, so every reading may be
+ * wrong.
+ */
 export function explainScientific(text: string): Unreadable {
   const reading = new Big(text.trim().replace(',', '.').replace(/^\+/, '')).toFixed()
   return {

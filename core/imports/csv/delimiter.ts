@@ -1,15 +1,16 @@
 import { createRowScanner } from './scanner.ts'
 
-/** Of two equally good ones the first wins: where `;` separates cells, commas are decimal marks. */
+/** If two are equally good, the first wins: where `;` separates cells, commas are decimal marks. */
 const delimiters = ['\t', ';', '|', ','] as const
 export type Delimiter = (typeof delimiters)[number]
 
-/** Rows that are compared. */
+/** Rows to compare. */
 const sampleRows = 50
 
 /**
- * The delimiter of a file, from its beginning: the one under which most rows have the same number of cells, then the
- * one with more columns. A title above the header may have fewer. A file of one column has none; it gets a comma.
+ * Detects the delimiter from a file's beginning: the one that gives most rows the same number of cells, then
+ * the one with more columns. A title above the header may have fewer. A file of one column has none; it gets
+ * a comma.
  */
 export function detectDelimiter(start: string): Delimiter {
   const candidates = delimiters

@@ -14,17 +14,17 @@ export interface Dialect {
   encoding: Encoding
   bom: boolean
   lineEnd: '\n' | '\r\n' | '\r'
-  /** The first line is `sep=;`, which spreadsheets obey and do not show. */
+  /** The first line is `sep=;`, which spreadsheets obey and hide. */
   hasSeparatorLine?: true
 }
 
-/** Enough for the header and some hundred rows, and for the first entries of a zip archive. */
+/** Enough for the header and some hundred rows, or for the first entries of a zip archive. */
 const startBytes = 65_536
 
 /**
- * Detects the format of a file. Reads all of it once, because a single Windows-1252 letter in the last row decides
- * the encoding; keeps nothing in memory.
- * @throws {UnreadableFileError} if it is empty or not a CSV file
+ * Detects the format of a file. Reads it to the end once, because a single Windows-1252 letter in the last
+ * row decides the encoding; keeps nothing in memory.
+ * @throws {UnreadableFileError} it is empty or not a CSV file
  */
 export async function detectDialect(path: string): Promise<Dialect> {
   const name = shownName(path)
@@ -72,7 +72,7 @@ async function detectEncoding({ path, name, bom }: { path: string; name: string;
   )
 }
 
-/** Bytes without a letter in Windows-1252. Older code pages (850, Mac) have letters there. */
+/** Bytes that Windows-1252 does not define. Older code pages (850, Mac) have letters there. */
 const notInWindows1252 = [0x81, 0x8d, 0x8f, 0x90, 0x9d]
 
 function decodes(decode: () => string): boolean {

@@ -1,6 +1,6 @@
 import type { Encoding } from './dialect.ts'
 
-/** Encodes text as a file is encoded. A letter that Windows-1252 lacks becomes `?`. */
+/** Encodes text in a file's encoding. A letter that Windows-1252 lacks becomes `?`. */
 export function createEncoder(encoding: Encoding): (text: string) => Buffer {
   if (encoding === 'utf-8') return (text) => Buffer.from(text)
   const bytes = Buffer.from(Uint8Array.from({ length: 256 }, (_, byte) => byte))

@@ -9,9 +9,9 @@ import { createRowScanner, type Scanned, type SourceRow } from './scanner.ts'
 export const mostRows = 1_048_575
 
 /**
- * The rows of a file, its header included and blank rows left out, one chunk at a time in memory. Rows are counted as
- * the spreadsheet shows them.
- * @throws {UnreadableFileError} if a row cannot be told from the next, or there are more than `mostRows`
+ * The rows of a file, header included and blank rows left out, with one chunk in memory at a time. Row
+ * numbers are those the spreadsheet shows.
+ * @throws {UnreadableFileError} rows cannot be told apart, or there are more than `mostRows`
  */
 export async function* readRows({
   path,
@@ -23,7 +23,7 @@ export async function* readRows({
   const name = shownName(path)
   const decoder = new TextDecoder(dialect.encoding)
   const scanner = createRowScanner({ delimiter: dialect.delimiter })
-  // The lines of a converted workbook are those of a text that its owner never sees.
+  // The lines of a converted workbook belong to a text that its owner never sees.
   const hasLines = name === basename(path)
   const take = function* ({ rows, failed }: Scanned): Generator<SourceRow> {
     for (const found of rows) {
@@ -53,6 +53,6 @@ const reasons: Readonly<Record<NonNullable<Scanned['failed']>['why'], string>> =
     'is longer than a million characters. It most likely contains an opening quote that is never closed.',
 }
 
-/** `row 17`, with the line of the text if cells of several lines make it differ. */
+/** `row 17`, with the line number if multi-line cells make it differ. */
 export const placeOf = ({ row, line }: { row: number; line: number }): string =>
   row === line ? `row ${row}` : `row ${row} (line ${line} of the text)`

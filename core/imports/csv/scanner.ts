@@ -1,26 +1,29 @@
 /**
- * Text to rows of cells, one chunk at a time: RFC 4180 with any delimiter and any line end.
+ * Splits text into rows of cells, one chunk at a time: RFC 4180 with any delimiter and line end.
  *
- * Written by hand because messages need the line on which a row begins (also after cells of several lines) and the row
- * whose quote was never closed, and because csv-parse takes five times as long with its line numbers on.
+ * Hand-written because messages need the line where a row begins (also after multi-line cells) and the row
+ * whose quote was never closed, and because csv-parse takes five times as long with line numbers on.
  *
- * A quote in the middle of a cell is a letter, as in every spreadsheet; a quote that opens a cell must be closed.
+ * A quote in the middle of a cell is literal, as in every spreadsheet; a quote that opens a cell must be
+ * closed.
  */
 export interface SourceRow {
-  /** As a spreadsheet counts: the header is 1, blank rows count, a cell of several lines is one row. */
+  /**
+   * As a spreadsheet counts, from 1: the header is row 1, blank rows count, a multi-line cell is one row.
+   */
   row: number
-  /** As a text editor counts: line ends in quotes count. */
+  /** As a text editor counts, from 1: line ends in quotes count. */
   line: number
   cells: string[]
 }
 
 export interface Scanned {
   rows: SourceRow[]
-  /** The row at which reading stopped, and the reason. */
+  /** The row where reading stopped, and the reason. */
   failed?: { row: number; line: number; why: 'afterQuote' | 'notClosed' | 'tooLong' }
 }
 
-/** A row of a million characters is a quote that was never closed, not a row. */
+/** A row of a million characters is an unclosed quote, not a row. */
 const longestRow = 1_000_000
 
 const quote = 0x22
@@ -34,7 +37,7 @@ export function createRowScanner({ delimiter }: { delimiter: string }) {
   let row = 1
   let line = 1
 
-  /** The end of the plain cell that begins at `from`: a delimiter, a line end or the end of the text. */
+  /** The end of the unquoted cell that starts at `from`: a delimiter, a line end or the end of the text. */
   function endOfPlain(from: number): number {
     for (let index = from; index < text.length; index++) {
       const code = text.charCodeAt(index)
@@ -43,7 +46,10 @@ export function createRowScanner({ delimiter }: { delimiter: string }) {
     return text.length
   }
 
-  /** The place after the closing quote of the cell that begins at `from`, or -1 if the quote is not in the text yet. */
+  /**
+   * The index after the closing quote of the cell that starts at `from`, or -1 if the quote is not in the
+   * text yet.
+   */
   function endOfQuoted(from: number, last: boolean): number {
     for (let index = from + 1; ;) {
       const close = text.indexOf('"', index)
@@ -53,7 +59,7 @@ export function createRowScanner({ delimiter }: { delimiter: string }) {
     }
   }
 
-  /** One row; undefined if the rest of it is not in the text yet. */
+  /** Scans one row; undefined if the text does not contain all of it yet. */
   function scanRow(last: boolean): SourceRow | 'afterQuote' | undefined {
     const cells: string[] = []
     let lineEnds = 0
@@ -105,7 +111,7 @@ export function createRowScanner({ delimiter }: { delimiter: string }) {
       text += chunk
       return scan(false)
     },
-    /** The last row, which may have no line end. */
+    /** Returns the last row, which may have no line end. */
     end: (): Scanned => scan(true),
   }
 }

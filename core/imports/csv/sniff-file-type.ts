@@ -1,12 +1,12 @@
-/** How to save a workbook as a file that can be read, in the words of the spreadsheet's own menu. */
+/** How to save a workbook in a readable format, in the words of the spreadsheet's menu. */
 const howToSave =
   'Open it, choose File > Save as, select the type "CSV UTF-8 (delimited)", and import that file. Each sheet becomes a file of its own.'
 
 const startsWith = (bytes: Buffer, ...start: number[]) => start.every((byte, at) => bytes[at] === byte)
 
 /**
- * Says why a file is not CSV, and what to do, from its first bytes; undefined if it may be one.
- * `start`: the first 64 KB, in which a zip archive names its first entries.
+ * Why a file is not CSV, and how to fix it, from its first bytes; undefined if it may be CSV. `start`: the
+ * first 64 KB, where a zip archive names its first entries.
  */
 export function notCsvReason(start: Buffer): string | undefined {
   if (startsWith(start, 0x50, 0x4b)) return zipReason(start)

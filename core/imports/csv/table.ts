@@ -5,36 +5,37 @@ import { type Dialect, detectDialect } from './dialect.ts'
 import { readRows } from './read-rows.ts'
 import type { SourceRow } from './scanner.ts'
 
-/** How the rows of a file are read. A run detects it once and keeps it in its check file. */
+/** How to read the rows of a file. A run detects it once and keeps it in its check file. */
 export interface Table {
   dialect: Dialect
   header: readonly string[]
-  /** As the spreadsheet counts. */
+  /** As the spreadsheet counts, from 1. */
   headerRow: number
   skipRows: readonly number[]
   /**
-   * Cells that would run as a formula have a `'` in front, which is removed: in result files and in exports for
-   * spreadsheets. The latter have `;` and a byte order mark; a spreadsheet that saves one keeps at least the `;`.
+   * Cells that would run as a formula have a `'` prefix to remove: in result files and in exports for
+   * spreadsheets. The latter have `;` and a byte order mark; a spreadsheet that saves one keeps at least the
+   * `;`.
    */
   guarded: boolean
 }
 
-/** The columns that result files have beside those of the file; such a file may be imported again. */
+/** The columns that result files add to those of the file; a result file may be imported again. */
 export const resultColumns = ['_row', '_status', '_id', '_error', '_sent_at', '_sent', '_look'] as const
 
-/** Far more than the fields and lines of one change; each column is looked up among all of them. */
+/** Far more than the fields and lines of one change; each column is searched among all of them. */
 const mostColumns = 2_000
 
 export interface TableOptions {
-  /** By default, the first row that is not blank. Rows above it are not read. */
+  /** Default: the first row that is not blank. Rows above it are skipped. */
   headerRow?: number | undefined
   skipRows?: readonly (number | 'hidden')[] | undefined
 }
 
 /**
- * Detects how a file is written, and reads its header. A result file has its header in row 1 and no rows to skip,
- * whatever the options for the file that it came from.
- * @throws {UnreadableFileError} if it is not a table with a header and at least one row
+ * Detects how a file is written, and reads its header. A result file has its header in row 1 and no rows to
+ * skip, whatever the options for its source file.
+ * @throws {UnreadableFileError} it is not a table with a header and at least one row
  */
 export async function openTable(
   path: string,
@@ -74,7 +75,7 @@ export async function openTable(
   )
 }
 
-/** Whether a header is that of a result file. */
+/** Whether a header belongs to a result file. */
 function isResultFile(header: readonly string[]): boolean {
   const names = new Set(header.map((column) => column.trim()))
   return names.has('_row') && names.has('_error')

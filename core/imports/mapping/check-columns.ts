@@ -4,7 +4,7 @@ import { type ImportKind, requiredFields } from '../kinds.ts'
 import { aboutColumn, type Problem } from '../problems.ts'
 import { eachRow, type FieldTarget, knownNames, namesOf } from './field-target.ts'
 
-/** Each field has one source, a column or a constant, and each list is given in one way. */
+/** Finds fields with more than one source, column or constant, and lists given in more than one way. */
 export function findDuplicates({
   header,
   targets,
@@ -40,7 +40,7 @@ export function findDuplicates({
 interface Header {
   kind: ImportKind
   header: readonly string[]
-  /** The fields that columns and constants give. */
+  /** The fields that columns and constants set. */
   given: readonly FieldTarget[]
 }
 
@@ -68,7 +68,9 @@ export function findMissing({
   return problems
 }
 
-/** `--columns` names fields of the file. A file with every column of an export needs it. */
+/**
+ * Checks that `--columns` names fields of the file. A file with every column of an export needs the option.
+ */
 export function checkColumns({
   kind,
   header,

@@ -13,21 +13,21 @@ export interface ColumnMappingOptions {
   mapping: Mapping
   /** The only fields to send of an update. */
   columns?: readonly string[] | undefined
-  /** The lines are in a file of their own. */
+  /** The lines are in a separate file. */
   hasLines: boolean
 }
 
 /** The field of each column of a file. */
 export interface ColumnMapping {
-  /** By place in the header; undefined for a column that is ignored. */
+  /** By index in the header; undefined for an ignored column. */
   targets: readonly (FieldTarget | undefined)[]
-  /** Fields that are the same in every row, with their text. */
+  /** Fields with the same value in every row, as text. */
   constants: readonly Constant[]
-  /** Consecutive rows may be one change. */
+  /** Consecutive rows may form one change. */
   grouped: boolean
   ignored: readonly IgnoredColumn[]
   problems: readonly Problem[]
-  /** Places of columns without a name, which must be empty. */
+  /** Indexes of columns without a name, which must be empty. */
   unnamed: readonly number[]
 }
 
@@ -41,7 +41,7 @@ export interface IgnoredColumn {
   reason: string
 }
 
-/** Maps the columns of a header to fields, and collects everything that is wrong with them. */
+/** Maps the columns of a header to fields, and collects every problem with them. */
 export function mapColumns(options: ColumnMappingOptions): ColumnMapping {
   const { kind, header, mapping } = options
   const toPlace = createPlacing(options)
@@ -68,7 +68,7 @@ export function mapColumns(options: ColumnMappingOptions): ColumnMapping {
   }
 }
 
-/** How many cells of a row are names of columns that can be mapped. */
+/** The number of cells in a row that name mappable columns. */
 export const countMapped = ({ kind, mapping }: ColumnMappingOptions, cells: readonly string[]): number => {
   const mapped = new Set(Object.keys(mapping.columns ?? {}).map(plain))
   return cells.filter((cell) => mapped.has(plain(cell)) || toTarget({ kind, name: cell }) !== undefined)
@@ -89,7 +89,7 @@ function createPlacing({ kind, mapping, columns, hasLines }: ColumnMappingOption
     if (column === '') return { unnamed: true }
     const ignored = (reason: string): Place => ({ ignored: { column, reason } })
     if ((resultColumns as readonly string[]).includes(column)) return ignored('it belongs to a result file')
-    // The exact name takes precedence over one that differs in case.
+    // An exact name takes precedence over one that differs in case.
     const isExact = Object.hasOwn(mapping.columns ?? {}, column)
     const mapped = isExact ? mapping.columns?.[column] : byPlainName.get(plain(column))
     if (mapped === null) return ignored('the mapping ignores it')

@@ -5,7 +5,7 @@ import { notCalculated } from '../workbook/sheet-rows.ts'
 import type { FieldTarget } from './field-target.ts'
 import type { Lookup } from './lookup.ts'
 
-/** How the cells of a column were filled. */
+/** How many cells of a column were empty or null. */
 export interface CellTally {
   given: number
   /** Not given in a create; unchanged in an update. */
@@ -14,7 +14,7 @@ export interface CellTally {
   null: number
 }
 
-/** A column that is read: the field of its cells, how they are read, and how they were filled so far. */
+/** A column being read: its field, how to read its cells, and a tally of them so far. */
 export interface Column {
   header: string
   index: number
@@ -26,7 +26,7 @@ export interface Column {
 
 const nullCell = '\\N'
 
-/** As spreadsheets write errors, in English and in Spanish. */
+/** How spreadsheets show errors, in English and Spanish. */
 const spreadsheetError =
   /^#(N\/A|N\/D|NULL!|DIV\/0!|VALUE!|REF!|NAME\?|NUM!|SPILL!|CALC!|GETTING_DATA|NOT CALCULATED|¡(NULO|DIV\/0|VALOR|REF|NUM|DESBORDAMIENTO|CALC)!|¿NOMBRE\?)$/
 

@@ -3,25 +3,25 @@ import type { FieldMeta } from '../../billing/resources/fields.ts'
 import { fieldsOf } from '../../tables/field-meta.ts'
 import type { ImportKind } from '../kinds.ts'
 
-/** Represents the place of a row among the rows of one change: its item of the list. */
+/** Stands for the index of a row within its change: its item of the list. */
 export const eachRow = Symbol('each row')
 
 export type Step = string | number | typeof eachRow
 
 /** The field that the cells of a column belong to. */
 export interface FieldTarget {
-  /** As written in a header: `total`, `lines.2.amount`, `lines.amount`. */
+  /** As a header has it: `total`, `lines.2.amount`, `lines.amount`. */
   name: string
   path: readonly Step[]
   meta: FieldMeta
   readOnly: boolean
 }
 
-/** A larger number is a typo rather than a list. */
+/** A larger index is a typo rather than a list. */
 const mostItems = 500
 
 /**
- * The field of a kind that a name means: `total`; `lines` (a JSON cell); `lines.2.amount` (the second line);
+ * Resolves a name to a field of a kind: `total`; `lines` (a JSON cell); `lines.2.amount` (the second line);
  * `lines.amount` or `line.amount` (each row is a line). Ignores case and surrounding whitespace.
  */
 export function toTarget({ kind, name }: { kind: ImportKind; name: string }): FieldTarget | undefined {
@@ -57,10 +57,10 @@ function walk({ kind, fields, parts, path, readOnly }: Walk): Omit<FieldTarget, 
   return walk({ ...here, fields: meta.fields, parts: inner, path: [...here.path, item - 1] })
 }
 
-/** The names that select a field: its own, and that of the list it is in. */
+/** The names that select a field: its own, and that of its list. */
 export const namesOf = ({ name, path }: FieldTarget): string[] => [name, String(path[0])]
 
-/** Names that a header may have, to suggest for a mistyped one. */
+/** Valid header names, to suggest for a mistyped one. */
 export function knownNames(kind: ImportKind): string[] {
   const writable = ([, meta]: [string, FieldMeta]) => meta.write !== 'readOnly'
   return fieldsOf(kind.schema).flatMap(([key, meta]) => {

@@ -6,16 +6,17 @@ import { shownName } from '../file-name.ts'
 import { refuseLarge } from '../file-size.ts'
 import type { Fault } from '../problems.ts'
 
-/** Translates the values of a file to ours: `76.123.456-7` to `sup_0001`. */
+/** Translates a file's values to ours: `76.123.456-7` to `sup_0001`. */
 export type Lookup = (theirs: string) => { ours: string } | { fault: Fault }
 
 /** The entries of all lookups are held in memory. */
 const mostEntries = 100_000
 
 /**
- * Reads a lookup file with two columns, theirs and ours. A header row is harmless: no cell has its text.
- * @throws {MappingError} if it has other columns or too many rows, or translates one value to two
- * @throws {UnreadableFileError} if it is not a CSV file, or too large
+ * Reads a lookup file with two columns, theirs and ours. A header row is harmless, because no cell matches
+ * it.
+ * @throws {MappingError} it has other columns or too many rows, or translates one value to two
+ * @throws {UnreadableFileError} it is not a CSV file, or too large
  */
 export async function readLookup(path: string): Promise<Lookup> {
   const name = shownName(path)
@@ -54,7 +55,10 @@ export async function readLookup(path: string): Promise<Lookup> {
 /** A tax id with its check digit: RUT in Chile, NIT in Colombia. */
 const taxId = /^0*(\d{1,3}\.?\d{3}\.?\d{3}-?[\dk])$/
 
-/** Lower case; tax ids without dots, hyphen and leading zeros: `76.123.456-K` and `76123456k` are the same. */
+/**
+ * Lower-cases; strips dots, hyphen and leading zeros from tax ids: `76.123.456-K` and `76123456k` are the
+ * same.
+ */
 function toComparable(text: string): string {
   const lower = text.trim().toLowerCase()
   const id = taxId.exec(lower)?.[1]

@@ -7,16 +7,16 @@ import { toProblems } from '../../runs/parse-input.ts'
 import { refuseLarge } from '../file-size.ts'
 import { conventionsOf, type Conventions } from '../cells/locale.ts'
 
-/** As every field is written: `supplier`, `lines.2.amount`. Case and surrounding whitespace do not matter. */
+/** The form of a field name: `supplier`, `lines.2.amount`. Case and surrounding whitespace are ignored. */
 const fieldName = z.string().regex(/^\s*[a-z][a-z0-9_]{0,59}(\.[a-z0-9_]{1,60}){0,3}\s*$/i)
 
-/** How the columns of a file become our fields: the content of `mapping.json`. */
+/** How a file's columns map to our fields: the content of `mapping.json`. */
 const mappingSchema = z.strictObject({
   /** Their column to our field; null: ignore the column. */
   columns: z.record(z.string(), z.string().nullable()).optional(),
-  /** A field that is the same in every row. */
+  /** Fields with the same value in every row. */
   set: z.record(z.string(), z.string()).optional(),
-  /** A field whose cells are translated by a file with two columns, theirs and ours. */
+  /** Fields whose cells are translated by a file with two columns, theirs and ours. */
   lookups: z
     .record(fieldName, z.string(), {
       error: ({ code }) =>
@@ -26,20 +26,20 @@ const mappingSchema = z.strictObject({
   locale: z.string().optional(),
   decimal: z.enum([',', '.']).optional(),
   dates: z.enum(dateOrders).optional(),
-  /** Of a workbook; the first visible sheet by default. */
+  /** For a workbook; default: the first visible sheet. */
   sheet: z.string().optional(),
-  /** The row with the names of the columns; rows above it are not read. */
+  /** The row with the column names; rows above it are skipped. */
   headerRow: z.int().min(1).optional(),
-  /** Rows that are not read, such as a total below the others; `hidden` in a workbook: all hidden rows. */
+  /** Rows to skip, such as a total below the others; `hidden`: all hidden rows of a workbook. */
   skipRows: z.array(z.union([z.int().min(1), z.literal('hidden')])).optional(),
 })
 export type Mapping = z.infer<typeof mappingSchema>
 
-/** @throws {MappingError} with everything that is wrong */
+/** @throws {MappingError} with every problem */
 export function parseMapping(value: unknown, name = 'the mapping'): Mapping {
   const parsed = mappingSchema.safeParse(value)
   if (parsed.success) return parsed.data
-  // Names below the mapping's own fields come from somebody's file, and so do the names of unknown fields.
+  // Names below the mapping's own fields come from the user's file, as do the names of unknown fields.
   const fields = new Set(parsed.error.issues.map(({ path }) => String(path[0] ?? 'it')))
   throw new MappingError(`${name} cannot be used: ${toProblems(parsed.error, 'it')}.`, {
     withoutValues: `${name} cannot be used: ${[...fields].join(', ')} is not as docs/imports.md describes it.`,
@@ -47,9 +47,9 @@ export function parseMapping(value: unknown, name = 'the mapping'): Mapping {
 }
 
 /**
- * Reads a `mapping.json`. The lookup files it names are relative to its folder.
+ * Reads a `mapping.json`. Paths of its lookup files are relative to its folder.
  * @throws {MappingError}
- * @throws {UnreadableFileError} if it is too large
+ * @throws {UnreadableFileError} it is too large
  */
 export async function readMapping(path: string): Promise<Mapping> {
   await refuseLarge(path, 'mapping')
@@ -79,7 +79,7 @@ const placeIn = (error: unknown): string => {
 }
 
 export interface MappingOptions {
-  /** A stored mapping; the other options take precedence over it. */
+  /** A stored mapping; the other options override it. */
   base?: Mapping
   /** `Folio=number`; `Comentario=` ignores that column. */
   map?: readonly string[]
@@ -115,7 +115,7 @@ export function toMapping({
   })
 }
 
-/** A pair is split at its last `=` for `--map` (column names may contain one), at its first for the others. */
+/** Splits a pair at its last `=` for `--map` (column names may contain one), otherwise at its first. */
 function pairs(option: '--map' | '--set' | '--lookup', texts: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     texts.map((text): [string, string] => {
@@ -135,7 +135,7 @@ const examples = {
   '--lookup': 'supplier=suppliers.csv',
 } as const
 
-/** The conventions of a mapping: its decimal mark and order of dates take precedence over its locale. */
+/** The conventions of a mapping: its decimal mark and date order override its locale. */
 export function conventionsIn({ locale, decimal, dates }: Mapping): Conventions {
   const own = { ...(decimal !== undefined && { decimal }), ...(dates !== undefined && { dates }) }
   return locale === undefined ? own : { ...conventionsOf(locale), ...own }

@@ -1,8 +1,8 @@
 import { eachRow, type Step } from './field-target.ts'
 
 /**
- * Sets the value at a path of a body; `item` is the place that `eachRow` represents. Items of a list to which nothing
- * was given remain holes, until `compactLists`.
+ * Sets the value at a path of a body; `item` replaces `eachRow`. List items that got no value remain holes
+ * until `compactLists`.
  */
 export function setAt(body: object, path: readonly Step[], item: number, value: unknown): void {
   let holder = body as Record<string | number, unknown>

@@ -6,9 +6,9 @@ import { conventionsOf } from '../cells/locale.ts'
 import { withMark } from '../cells/numbers.ts'
 
 /**
- * The header of a CSV file of a kind with one example row, in the notation of a locale. With a decimal comma, the
- * delimiter is `;`, as in its spreadsheets, and a byte order mark marks the text as UTF-8.
- * @throws {MappingError} if the locale is unknown
+ * A CSV header of a kind with one example row, in the notation of a locale. With a decimal comma, the
+ * delimiter is `;`, as in that locale's spreadsheets, and a byte order mark marks the text as UTF-8.
+ * @throws {MappingError} the locale is unknown
  */
 export function template({
   kind: name,
@@ -44,7 +44,7 @@ function localize({
   return type === 'decimal' || type === 'integer' ? withMark(value, conventions.decimal) : value
 }
 
-/** As the people of a locale write a date, if an import reads that back. */
+/** Formats a date as the locale does, if an import can read that back. */
 function localDate(date: string, locale: string, order: DateOrder): string {
   const format = new Intl.DateTimeFormat(locale, {
     day: '2-digit',

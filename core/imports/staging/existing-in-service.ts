@@ -7,7 +7,7 @@ import { readList } from '../../reading/read-list.ts'
 import { isRecord } from '../../reading/record.ts'
 
 export interface Existing {
-  /** Ids in the service, by the key of a retention. */
+  /** Ids in the service, by retention key. */
   ids: Map<string, string[]>
   /** Why some may have been missed; empty if the whole list was read. */
   reasons: string[]
@@ -15,7 +15,7 @@ export interface Existing {
 
 interface FindExisting {
   billing: Billing
-  /** The filters that find each change of the file, by its key. */
+  /** The filters that find each change of the file in the service, by key. */
   lookups: ReadonlyMap<string, Readonly<Record<string, string>>>
   testMode: boolean
   readLagMs: number
@@ -26,8 +26,8 @@ interface FindExisting {
 const pageSize = 100
 
 /**
- * Finds the retentions of a file that the service already has. Reads the list once, for any number of rows; if the
- * file has fewer rows than the list has pages, and the service filters, looks up each row instead.
+ * Finds the retentions of a file that the service already has. Reads the list once, for any number of rows;
+ * if the file has fewer rows than the list has pages and the service filters, looks up each row instead.
  */
 export async function findExisting(options: FindExisting): Promise<Existing> {
   const { billing, lookups, signal } = options
@@ -37,7 +37,7 @@ export async function findExisting(options: FindExisting): Promise<Existing> {
   return (lookups.size < pages ? await askEach(options) : undefined) ?? (await readAll(options))
 }
 
-/** Undefined if the service ignores a filter, because its answers then prove nothing. */
+/** Undefined if the service ignores a filter: its answers then prove nothing. */
 async function askEach({ billing, lookups, signal }: FindExisting): Promise<Existing | undefined> {
   const ids: Existing['ids'] = new Map()
   for (const [key, filters] of lookups) {

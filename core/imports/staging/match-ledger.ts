@@ -6,9 +6,9 @@ import type { LedgerRow } from '../../state/ledger/row.ts'
 import { mayRepeat } from '../../state/ledger/stage.ts'
 import { type StagedRow, stageFile } from './stage.ts'
 
-/** How the rows of a file relate to what the ledger has of earlier and other runs. */
+/** How the rows of a file relate to the ledger's rows of earlier and other runs. */
 export interface LedgerMatches {
-  /** Filters that find a change in the service, by the key of each change that is still to be sent. */
+  /** Filters that find a change in the service, by the key of each change still to be sent. */
   lookups: Map<string, Record<string, string>>
   /** Rows whose keys another run holds, by that run. */
   held: Map<string, HeldRows>
@@ -21,16 +21,16 @@ export interface LedgerMatches {
 interface HeldRows {
   /** How many of them the run has done. */
   done: number
-  /** Those that it has not sent. */
+  /** Changes the run has not sent. */
   unsent: { row: number; change: Pick<LedgerRow, 'id' | 'sends'> }[]
   /** All others: in flight, unknown or parked. */
   active: number[]
 }
 
-/** Keys that are looked up in the ledger at once. */
+/** Keys looked up in the ledger per query. */
 export const batchRows = 1_000
 
-/** The changes of a file in batches; only those to be sent again, if the plan names some. */
+/** The changes of a file in batches; only those to send again, if the plan names some. */
 export async function* changesOf(
   plan: ImportPlan,
   options: Parameters<typeof stageFile>[0],
@@ -46,7 +46,7 @@ export async function* changesOf(
   yield batch
 }
 
-/** Looks up each change of a file in the ledger, before any of them is staged. */
+/** Looks up each change of a file in the ledger, before staging any. */
 export async function matchLedger({
   ledger,
   plan,

@@ -5,7 +5,7 @@ import type { ImportPlan } from '../plan.ts'
 import type { Existing } from './existing-in-service.ts'
 import type { LedgerMatches } from './match-ledger.ts'
 
-/** Rows to send again must be rows of the file. @throws {InvalidFile} */
+/** Rejects rows to send again that are not in the file. @throws {InvalidFile} */
 export function refuseMissing({
   plan,
   matches,
@@ -22,7 +22,9 @@ export function refuseMissing({
   )
 }
 
-/** Rows that another run or the service already has are only sent if the plan says so. @throws {RowsTaken} */
+/**
+ * Rejects rows that another run or the service already has, unless the plan allows them. @throws {RowsTaken}
+ */
 export function refuseTaken({
   plan,
   matches,

@@ -31,11 +31,11 @@ interface StageOptions {
 }
 
 /**
- * Checks the whole file of a run and stages its changes, or refuses all of them. A run that was staged before is left
- * as it is. A dry run stages nothing.
+ * Checks a run's whole file and stages its changes, or rejects all of them. A run that was already staged
+ * stays unchanged. A dry run stages nothing.
  *
  * @throws {InvalidFile}
- * @throws {RowsTaken} another run has rows of it, or the service does
+ * @throws {RowsTaken} another run has some of its rows, or the service does
  */
 export async function stageRun(
   options: StageOptions & {
@@ -87,7 +87,7 @@ async function stage(options: Parameters<typeof stageRun>[0]): Promise<Staged> {
   return await withOpen({ ledger, plan, staged: note })
 }
 
-/** So few changes need no canary: they are soon looked through. */
+/** Up to this many changes need no canary: they are quickly reviewed. */
 const smallFile = 20
 
 async function withOpen({
@@ -138,7 +138,7 @@ async function stageAll(options: StageOptions & Choices): Promise<number> {
     folder,
     signal,
     onHeld: async ([first]) => {
-      // Another run took it after `matchLedger`.
+      // Another run took the row after `matchLedger`.
       throw new RowsTaken(`The run ${first?.by.run} has just taken row ${first?.row}. Let it end first.`)
     },
   })

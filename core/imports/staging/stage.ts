@@ -7,9 +7,9 @@ import { type ImportFile, openFile } from '../open-file.ts'
 import type { ParsedChange } from '../parsed-changes.ts'
 import { toOutwardSentence, toSentence } from '../problems.ts'
 
-/** A change to stage, as `stageChanges` takes it, with what an import knows of it. */
+/** A change to stage, in the form for `stageChanges`, with the import's own facts. */
 export interface StagedRow extends ChangeToStage {
-  /** Its first row, as a spreadsheet counts: the header is 1. */
+  /** Its first row, as a spreadsheet counts from 1: the header is row 1. */
   row: number
   line: number
   /** How many rows of the file it takes. */
@@ -21,13 +21,13 @@ export interface StagedRow extends ChangeToStage {
 export interface StageFileOptions extends Omit<ImportFile, 'tables'> {
   /** The result of `checkFile` for this file, read the same way. */
   check: FileCheck
-  /** Whether changes with a problem stop the file, or are yielded closed as `rejected` with their problems. */
+  /** Whether changes with a problem stop the file, or are yielded as `rejected` with their problems. */
   onInvalid: 'stop' | 'skip'
 }
 
 /**
- * The changes of a checked file, in the order of its rows. Yields nothing if the check found a problem with the whole
- * file, nor, with `stop`, if it found any problem.
+ * The changes of a checked file, in row order. Yields nothing if the check found a problem with the whole
+ * file or, with `stop`, any problem.
  * @throws {InvalidFileError}
  */
 export async function* stageFile({

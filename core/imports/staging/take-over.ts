@@ -6,7 +6,10 @@ import type { LedgerMatches } from './match-ledger.ts'
 
 type TakeOver = ImportGapDeps & { matches: LedgerMatches }
 
-/** Whether other runs have sent rows that the ledger, restored from a backup, calls unsent. */
+/**
+ * Finds rows that other runs have sent but that the ledger, restored from a backup, shows as unsent; returns
+ * whether there are any.
+ */
 export async function learnSentRows({ matches, ...deps }: TakeOver): Promise<boolean> {
   let learned = 0
   for (const [run, { unsent }] of matches.held)
@@ -15,8 +18,8 @@ export async function learnSentRows({ matches, ...deps }: TakeOver): Promise<boo
 }
 
 /**
- * Unsent rows of a run that is active remain its own. Those of a run that has ended may be sent by another one: this is
- * how a fixed file replaces one that was stopped.
+ * Unsent rows of an active run stay with it. Those of an ended run may be sent by another one: this is how a
+ * fixed file replaces one that was stopped.
  */
 export async function keepActiveRuns({ state, matches, owner, isClosed }: TakeOver): Promise<void> {
   for (const [run, held] of matches.held) {
@@ -32,7 +35,7 @@ export async function keepActiveRuns({ state, matches, owner, isClosed }: TakeOv
   }
 }
 
-/** Takes over the unsent rows of other runs. The lease keeps such a run from starting again meanwhile. */
+/** Takes over other runs' unsent rows. The lease keeps such a run from starting again meanwhile. */
 export async function takeOverRows({
   state,
   plan,

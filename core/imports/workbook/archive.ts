@@ -2,18 +2,18 @@ import type { Readable } from 'node:stream'
 import { type Entry, openPromise } from 'yauzl'
 import { UnreadableFileError } from '../errors.ts'
 
-/** Far more than any workbook has: a sheet each, and its drawings, comments and images. */
+/** Far more than any workbook has: an entry per sheet, plus its drawings, comments and images. */
 const mostEntries = 10_000
 
-/** The parts of an .xlsx file, which is a zip archive, by their path in it. */
+/** The parts of an .xlsx file, which is a zip archive, by path. */
 export interface Archive {
   has(path: string): boolean
-  /** Inflates a part. Fails if it becomes larger than `mostBytes`, whatever size the archive claims. */
+  /** Inflates a part. Fails if it exceeds `mostBytes`, whatever size the archive claims. */
   read(path: string, mostBytes: number): AsyncGenerator<Buffer>
   close(): void
 }
 
-/** @throws {UnreadableFileError} if the archive is damaged */
+/** @throws {UnreadableFileError} the archive is damaged */
 export async function openArchive(path: string, name: string): Promise<Archive> {
   const damaged = (cause: unknown) =>
     new UnreadableFileError(`${name} is damaged: ${(cause as Error).message}. Save it again as .xlsx.`, {

@@ -15,11 +15,11 @@ import { readWorkbook, type Sheet, type Workbook } from './workbook.ts'
 
 export interface WorkbookOptions {
   conventions: Conventions
-  /** By its name; otherwise the first visible sheet. */
+  /** Selected by name; default: the first visible sheet. */
   sheet?: string | undefined
   /** Rows above it are a title. */
   headerRow?: number | undefined
-  /** What happens to rows that are hidden or filtered out. */
+  /** How to treat hidden or filtered rows. */
   hiddenRows: 'refuse' | 'skip' | 'read'
 }
 
@@ -31,10 +31,10 @@ export async function isWorkbook(path: string): Promise<boolean> {
 }
 
 /**
- * Writes the rows of a sheet as CSV, each cell as a person would type it under the conventions of the import. A row
- * keeps its number: blank lines stand for missing and skipped rows.
+ * Writes the rows of a sheet as CSV, each cell as a person would type it under the import's conventions.
+ * Rows keep their numbers: blank lines replace missing and skipped rows.
  * @throws {UnreadableFileError}
- * @throws {MappingError} if there is no such sheet
+ * @throws {MappingError} there is no such sheet
  */
 export async function convertWorkbook(path: string, to: string, options: WorkbookOptions): Promise<void> {
   const name = basename(path)
@@ -110,11 +110,11 @@ async function* toLines(
     if (item.isHidden && isData) hidden.push(item.row)
     if (item.isHidden && hiddenRows === 'skip') yield ['']
     else {
-      // A sheet leaves out empty cells at the end of a row, and CSV does not.
+      // A sheet omits trailing empty cells; CSV must not.
       width = Math.max(width, item.cells.length)
       const cells = Array.from({ length: width }, (_, at) => guardFormula(toText(item.cells[at])))
       letters += cells.reduce((sum, { length }) => sum + length, 0)
-      // A text that is stored once may be in any number of cells.
+      // Text stored once may be used by any number of cells.
       if (letters > sizeLimits.table.megabytes * 1024 ** 2)
         throw new UnreadableFileError(
           `${name} is too large: its cells have more than 1 GB. ${sizeLimits.table.advice}`,

@@ -1,7 +1,7 @@
-/** How a spreadsheet shows a number: plain, as a percentage, or as a day, a time or both. */
+/** How a spreadsheet displays a number: plain, as a percentage, or as a date, a time or both. */
 export type NumberFormat = 'number' | 'percent' | 'date' | 'time' | 'dateTime'
 
-/** The formats that a workbook uses without describing them (ECMA-376, 18.8.30). */
+/** Formats that workbooks use without defining them (ECMA-376, 18.8.30). */
 const builtIn = new Map<number, NumberFormat>([
   ...[9, 10].map((id) => [id, 'percent'] as const),
   ...[14, 15, 16, 17, ...range(27, 36), ...range(50, 58)].map((id) => [id, 'date'] as const),
@@ -9,7 +9,7 @@ const builtIn = new Map<number, NumberFormat>([
   [22, 'dateTime'],
 ])
 
-/** The format of a number format id, with the workbook's own formats by their id. */
+/** The format of a number format id; `own` holds the workbook's formats by id. */
 export const formatOf = (id: number, own: ReadonlyMap<number, string>): NumberFormat => {
   const code = own.get(id)
   return code === undefined ? (builtIn.get(id) ?? 'number') : classify(code)

@@ -4,15 +4,15 @@ import type { Conventions } from '../cells/locale.ts'
 import { withMark } from '../cells/numbers.ts'
 import type { NumberFormat } from './number-format.ts'
 
-/** A number is a double: a spreadsheet shows its first 15 digits, and none of the noise behind them. */
+/** Numbers are doubles: a spreadsheet shows the first 15 digits and none of the noise after them. */
 const shownDigits = 15
 
 const secondsPerDay = 86_400
 const lastDay = 2_958_465
 
 /**
- * Writes a number of a workbook as a person would type it under the conventions of the import, so that reading the text
- * gives exactly this number or date.
+ * Formats a workbook's number as a person would type it under the import's conventions, so that reading it
+ * back gives exactly this number or date.
  */
 export function renderNumber(
   value: number,
@@ -34,7 +34,7 @@ export function renderNumber(
 const toDigits = (value: number) => new Big(value.toPrecision(shownDigits))
 
 function renderPlain(value: number, decimal: Conventions['decimal']): string {
-  // Beyond 15 digits before the point, the digits that were typed are lost. The reader of the cell refuses this form.
+  // Beyond 15 digits before the point, the typed digits are lost. The cell reader rejects this form.
   if (Math.abs(value) >= 10 ** shownDigits)
     return withMark(value.toExponential(shownDigits - 1).replace('e', 'E'), decimal ?? '.')
   const digits = toDigits(value).toFixed()
@@ -44,8 +44,8 @@ function renderPlain(value: number, decimal: Conventions['decimal']): string {
 }
 
 /**
- * The day of a serial number. The 1900 system counts a 29 February 1900 that did not exist, so that earlier days are
- * off by one.
+ * The date of a serial number. The 1900 system counts a 29 February 1900 that did not exist, so earlier days
+ * are off by one.
  */
 function toDay(days: number, is1904: boolean): string {
   const epoch = is1904 ? Date.UTC(1904, 0, 1) : Date.UTC(1899, 11, days < 60 ? 31 : 30)

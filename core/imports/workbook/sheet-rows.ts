@@ -2,14 +2,14 @@ import { UnreadableFileError } from '../errors.ts'
 import { type ElementHandler, readXml } from './xml.ts'
 import { isTrue, unescapeText, type Workbook } from './workbook.ts'
 
-/** A cell as it is stored. */
+/** A cell as stored. */
 export type SheetCell = { text: string } | { value: number; style: number }
 
 export interface SheetRow {
-  /** As the spreadsheet counts. */
+  /** As the spreadsheet counts, from 1. */
   row: number
   isHidden: boolean
-  /** By place; a missing cell is empty. */
+  /** By column index; missing cells are empty. */
   cells: (SheetCell | undefined)[]
 }
 
@@ -23,11 +23,11 @@ const mostRows = 1_048_576
 /** Far more than the fields and lines of one change. */
 const mostColumns = 2_000
 
-/** Shown for a formula without a stored result, which only a spreadsheet can compute. */
+/** Shown for a formula without a stored result: only a spreadsheet could compute it. */
 export const notCalculated = '#NOT CALCULATED'
 
 /**
- * The rows of a sheet, then its merged ranges. Formulas count as their stored results.
+ * The rows of a sheet, followed by its merged ranges. Formulas are read as their stored results.
  * @throws {UnreadableFileError}
  */
 export function readSheetRows(
@@ -114,7 +114,9 @@ function contentOf(cell: OpenCell, strings: readonly string[]): SheetCell | unde
 
 const toText = (text: string) => (text === '' ? undefined : { text })
 
-/** The place of a cell such as `AB12`, from 0; after the cell before it if it does not say. */
+/**
+ * The column index, from 0, of a cell such as `AB12`; without a reference, the one after the previous cell.
+ */
 function placeOf(reference: string | undefined, before = -1): number {
   const letters = /^[A-Z]{1,3}(?=\d)/.exec(reference ?? '')?.[0]
   if (letters === undefined) return before + 1

@@ -11,27 +11,27 @@ export interface Workbook {
   is1904: boolean
   /** The number format of each cell style. */
   formats: readonly NumberFormat[]
-  /** The texts of cells, each stored once. */
+  /** Cell texts, each stored once. */
   strings: readonly string[]
 }
 
 export interface Sheet {
   name: string
   isHidden: boolean
-  /** In the archive. */
+  /** Path in the archive. */
   path: string
 }
 
 const megabyte = 1024 ** 2
-/** Held in memory. */
+/** Limit for parts held in memory. */
 const mostPartBytes = 64 * megabyte
 const mostStringBytes = 256 * megabyte
 const mostStringLetters = 64 * 1_000_000
 
-/** The most letters that a spreadsheet allows in a cell. */
+/** The most characters that a spreadsheet allows in a cell. */
 export const longestCell = 32_767
 
-/** @throws {UnreadableFileError} if the archive is not an .xlsx workbook */
+/** @throws {UnreadableFileError} the archive is not an .xlsx workbook */
 export async function readWorkbook(archive: Archive, name: string): Promise<Workbook> {
   const main = 'xl/workbook.xml'
   if (!archive.has(main))
@@ -96,7 +96,7 @@ export async function readWorkbook(archive: Archive, name: string): Promise<Work
 
 export const isTrue = (text: string | undefined): boolean => text === '1' || text === 'true'
 
-/** Emits the text of each `parent`, of all its runs but without their pronunciation. */
+/** Emits the text of each `parent`: all its runs, without phonetic text. */
 function collectTexts(parent: string): (emit: (text: string) => void) => ElementHandler {
   return (emit) => {
     let text = ''
@@ -115,7 +115,7 @@ function collectTexts(parent: string): (emit: (text: string) => void) => Element
   }
 }
 
-/** Letters that XML does not allow are written as `_x000D_`. */
+/** Decodes characters that XML does not allow, written as `_x000D_`. */
 export const unescapeText = (text: string): string =>
   text
     .slice(0, longestCell)

@@ -3,19 +3,21 @@ import { UnreadableFileError } from '../errors.ts'
 
 export type Attributes = Readonly<Record<string, string>>
 
-/** Receives the elements of a document, by their names without a namespace prefix. */
+/** Receives the elements of a document, named without namespace prefix. */
 export interface ElementHandler {
   open?(element: string, attributes: Attributes): void
   /** `text`: all text directly inside the element. */
   close?(element: string, text: string): void
 }
 
-/** No tag or text of a workbook is longer; a longer one would have to be held in memory. */
+/**
+ * Longest tag or text in characters: no workbook has longer ones, and they would have to be held in memory.
+ */
 const longestPiece = 1_000_000
 
 /**
- * Parses XML as it arrives, and yields what the handler emits. Entities of a document type are never expanded: a
- * workbook has no document type, and one with it is refused.
+ * Parses XML as it arrives, and yields what the handler emits. Never expands entities of a document type:
+ * workbooks have none, and a document type is rejected.
  * @throws {UnreadableFileError}
  */
 export async function* readXml<T>(
