@@ -6,15 +6,15 @@ import { createTerminal, type Terminal } from './terminal/terminal.ts'
 /**
  * The file of a command. `configure` gives the command its arguments, options and action.
  *
- * An action speaks through the terminal, throws what goes wrong (an error's `exitCode`, else 1) and sets
- * `process.exitCode` from `exitCodes` if it ends with less than proven. It closes what it opens: the process ends by
- * itself.
+ * An action prints through the terminal, throws errors (exit code: the error's `exitCode`, else 1) and sets
+ * `process.exitCode` from `exitCodes` if the result is less than proven. It closes everything it opens, so that the
+ * process ends by itself.
  */
 export interface CommandFile {
   configure(command: Command, terminal: Terminal, all: Commands): void
 }
 
-/** A command as it is listed; its file is loaded only when it is chosen. */
+/** A command's entry in the list; its file is loaded only when it is chosen. */
 export interface ListedCommand {
   summary: string
   load: () => Promise<CommandFile>
@@ -27,10 +27,10 @@ interface CommandLine {
   commands: Commands
 }
 
-/** How long a failed command may take to close what it opened. */
+/** How long a failed command may take to close what it opened, in ms. */
 const failedGraceMs = 2_000
 
-/** Carries out one command line in this process and leaves its exit code in `process.exitCode`. */
+/** Executes one command line in this process and leaves its exit code in `process.exitCode`. */
 export async function runCommandLine({ words, commands }: CommandLine): Promise<void> {
   const terminal = createTerminal({
     json: words.includes('--json'),
@@ -38,11 +38,11 @@ export async function runCommandLine({ words, commands }: CommandLine): Promise<
   })
   process.on('uncaughtException', (error) => process.exit(terminal.failure(error)))
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    // `connector runs | head`: a reader that has seen enough is not a failure. A full disk is.
+    // A reader that closes early (`connector runs | head`) is not a failure. A full disk is.
     if (error.code === 'EPIPE') process.exit()
     throw error
   })
-  // A command that failed has nothing more to do: what it could not close must not keep it.
+  // A failed command has nothing left to do: resources that it could not close must not keep the process alive.
   if (!(await execute({ words, commands, terminal }))) setTimeout(() => process.exit(), failedGraceMs).unref()
 }
 
@@ -92,7 +92,7 @@ function chosenName(words: readonly string[]): string | undefined {
   return first === 'help' ? second : first
 }
 
-/** Commander's message as one line, with its guess. */
+/** Commander's message as one line, with its suggestion. */
 function toUsageError({ code, message }: CommanderError): UsageError {
   if (code === 'commander.help') return new UsageError('No command given; --help lists them.')
   const [problem = '', ...more] = message.replace(/^error: /, '').split('\n')

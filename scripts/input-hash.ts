@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** The same text for the same input, in whatever order its fields were put together. */
+/** Hashes an input; the order of its fields does not matter. */
 export const hashInput = (input: object): string =>
   createHash('sha256').update(toCanonical(input)).digest('hex').slice(0, 16)
 

@@ -1,9 +1,9 @@
-/** The oldest Node this runs on: the first 22 whose SQLite knows `timeout` and `columns()`. */
+/** The oldest supported Node: the first 22 whose SQLite has `timeout` and `columns()`. */
 export const oldestNode = '22.16.0'
 
 /**
- * Ends the process with a sentence where Node is too old. This file and the one that calls it import nothing else
- * and use nothing new: an old Node must come as far as the sentence.
+ * Exits with a clear message if Node is too old. This file and its caller import nothing else and use no new
+ * syntax, so that an old Node can run them far enough to print it.
  */
 export function refuseOldNode({ version, words }: { version: string; words: readonly string[] }): void {
   if (!isOlder(version, oldestNode)) return

@@ -1,6 +1,6 @@
 import { toFailure } from '../terminal/failures.ts'
 
-/** The result of one check, in a sentence. */
+/** The result of one check. */
 export interface Finding {
   check: string
   /** `notRunning`: nothing is wrong, but no server runs; commands with `--local` work. */
@@ -16,7 +16,7 @@ export const notRunning = (check: string, message: string): Finding => ({
   message,
 })
 
-/** Runs a check; one that throws is a finding with the error's own sentence. */
+/** Runs a check; one that throws becomes a finding with the error's own message. */
 export async function runCheck(check: string, run: () => Promise<Finding[]>): Promise<Finding[]> {
   try {
     return await run()
@@ -27,7 +27,7 @@ export async function runCheck(check: string, run: () => Promise<Finding[]>): Pr
   }
 }
 
-/** Error messages after a colon begin in lower case and have no full stop. */
+/** Turns an error message into a sentence: after a colon, messages begin in lower case and have no full stop. */
 function toSentence(text: string): string {
   const ended = /[.!?]$/.test(text) ? text : `${text}.`
   return ended.replace(/^[a-z]/, (letter) => letter.toUpperCase())

@@ -13,9 +13,9 @@ import { fine, wrong, type Finding } from './finding.ts'
 export async function checkFolder(options: {
   dataDir: string
   taskQueue: string
-  /** Whether a worker of this folder answers on the task queue. */
+  /** Whether a worker of this folder listens on the task queue. */
   served: boolean
-  /** Users besides its owner who may use it. */
+  /** The users besides its owner who may access it. */
   allowed: AllowedReaders
 }): Promise<Finding[]> {
   const { dataDir, taskQueue, served, allowed } = options
@@ -50,7 +50,7 @@ export async function checkFolder(options: {
   return [fine('data folder', `${dataDir} is writable; ${freeMb.toLocaleString('en-US')} MB are free.`)]
 }
 
-/** The process that has locked the folder: acquiring the lock for an instant fails if one has. */
+/** The process that has locked the folder, found by trying to acquire the lock for an instant. */
 function findHolder(folder: string): string | undefined {
   try {
     acquireLock({ folder, role: 'check' }).release()

@@ -7,7 +7,7 @@ import {
 import { formatDuration } from '../../core/runs/view/format.ts'
 import { fine, runCheck, wrong, type Finding } from './finding.ts'
 
-/** An export dated further into the future than this was dated by a wrong clock. */
+/** An export dated further into the future than this, in ms, was dated by a wrong clock. */
 const mostAheadMs = 300_000
 
 /**
@@ -18,14 +18,14 @@ export async function checkFresh(options: {
   dataDir: string
   testMode: boolean
   withinMs: number
-  /** Only these destinations. */
+  /** Checks only these destinations. */
   to?: readonly string[] | undefined
 }): Promise<Finding[]> {
   const { dataDir, testMode, withinMs, to } = options
   const all = await readPublished({ dataDir, testMode })
   const published = all
     .filter((one) => to === undefined || to.includes(one.destination))
-    // Sheets made once for a person do not go stale.
+    // Excel sheets are made once for a person and do not become stale.
     .filter((one) => isOfList(one) && !one.forExcel)
   if (published.length === 0) {
     const where = to === undefined ? '' : ` to ${to.join(', ')}`
@@ -52,7 +52,7 @@ interface Place extends Pick<PublishedNote, 'resource' | 'destination' | 'filter
   place: string | undefined
 }
 
-/** `csv (/mnt/share), filtered by status` */
+/** For example `csv (/mnt/share), filtered by status`. */
 function describePlace({ destination, place, filters }: Place): string {
   const where = place === undefined ? destination : `${destination} (${place})`
   const names = Object.keys(filters)
@@ -60,8 +60,8 @@ function describePlace({ destination, place, filters }: Place): string {
 }
 
 /**
- * Each list and destination once, in the order of their first export. A list that was only ever exported in part is
- * judged by its last filters.
+ * Lists each list and destination once, in the order of their first export. A list that was never exported in full
+ * is checked with its last filters.
  */
 function placesOf(published: readonly PublishedNote[]): Place[] {
   const places = new Map<string, Place>()

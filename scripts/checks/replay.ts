@@ -4,7 +4,7 @@ import type { Settings } from '../../worker/settings/settings.ts'
 import { openClient } from '../session/session.ts'
 import { fine, wrong, type Finding } from './finding.ts'
 
-/** Whether each open run of the task queue could resume with this version of the workflow code. */
+/** Checks whether each open run of the task queue can resume with this version of the workflow code. */
 export async function checkReplay(settings: Settings): Promise<Finding[]> {
   const { taskQueue, payloadKeys } = settings
   await using client = await openClient(settings)
@@ -30,6 +30,6 @@ function toFinding(run: string, error: Error | undefined): Finding {
   )
 }
 
-/** The first difference, without the SDK's text around it. */
+/** Extracts the first difference from the SDK's message. */
 const detailOf = ({ message }: Error) =>
   (/Nondeterminism error: (.*?)", source:/s.exec(message)?.[1] ?? message).slice(0, 300)

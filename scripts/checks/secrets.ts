@@ -3,7 +3,8 @@ import type { Settings } from '../../worker/settings/settings.ts'
 import { fine, type Finding } from './finding.ts'
 
 /**
- * Checks that files with secrets are readable by this user alone.
+ * Checks that files with secrets are readable by this user only.
+ *
  * @throws {ReadableSecretsError} as the worker does when it refuses to start
  */
 export function checkSecrets(settings: Settings): Finding[] {

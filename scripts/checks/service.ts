@@ -5,10 +5,10 @@ import { isInOrder } from '../../core/reading/order.ts'
 import { formatDuration } from '../../core/runs/view/format.ts'
 import { fine, runCheck, wrong, type Finding } from './finding.ts'
 
-/** A person waits for the answer, so three tries are enough. */
+/** Three tries are enough, because a person is waiting. */
 const tries = 3
 
-/** Checks that the service accepts token and workspace, and what a read of each list can prove. */
+/** Checks that the service accepts the token and the workspace, and what a read of each list can prove. */
 export async function checkService(options: { billing: Billing; testMode: boolean }): Promise<Finding[]> {
   const [reached, ...clock] = await runCheck('service', async () => {
     const asked = Date.now()
@@ -29,7 +29,7 @@ export async function checkService(options: { billing: Billing; testMode: boolea
   return [reached, ...clock, ...lists.flat()]
 }
 
-/** NTP keeps clocks within milliseconds; the Date header has whole seconds. */
+/** The tolerated difference in ms: NTP keeps clocks within milliseconds, and the Date header has whole seconds. */
 const mostSkewMs = 60_000
 
 /** No finding if the clocks agree or the service sends no Date. */

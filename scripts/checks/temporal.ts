@@ -10,7 +10,10 @@ interface Options {
   terminal: Terminal
 }
 
-/** Checks that a worker with these settings listens (`served`: one of this data folder), and that no runs wait elsewhere. */
+/**
+ * Checks that a worker with these settings is running (`served`: whether one of this data folder is), and that no
+ * runs wait on another task queue.
+ */
 export async function checkTemporal(options: Options): Promise<{ findings: Finding[]; served: boolean }> {
   let served = false
   const { environment } = options.settings
@@ -55,10 +58,10 @@ const runTypes = ['exportData', 'importFile', 'publishRun', 'recoverSubscription
 
 const mostRuns = 100
 
-/** Finds runs on a task queue without a worker: in the UI's start form it is typed by hand. */
+/** Finds runs on a task queue without a worker: the UI's start form has people type its name. */
 async function checkWaiting({ settings }: Options): Promise<Finding[]> {
   const place = temporalPlace(settings)
-  // If Temporal cannot be reached, the other check says so.
+  // If Temporal cannot be reached, the other check reports it.
   const client = await connect(place).catch(() => undefined)
   if (client === undefined) return []
   try {
@@ -100,7 +103,7 @@ async function hasPollers(options: { client: Client; namespace: string; taskQueu
   return (pollers ?? []).length > 0
 }
 
-/** Whether no worker ever started it. A started run waits for its own worker, which may be restarting. */
+/** Whether no worker ever started the run. A started run waits for its own worker, which may be restarting. */
 async function isUntouched({ client, run, runId }: { client: Client; run: string; runId: string }) {
   const { historyLength } = await client.workflow.getHandle(run, runId).describe()
   return historyLength <= 2

@@ -29,7 +29,7 @@ export async function checkWarehouse({ billing, warehouseUrl }: Settings): Promi
     })
   })
   if (seen === undefined) return []
-  // The messages of a destination are about an export, and here there is none.
+  // Adapts the message: a destination's messages are about an export, and there is none here.
   const message = seen.message
     .replace(
       / Nothing of this export was published; (?:when .*|publish .*)/,

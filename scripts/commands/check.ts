@@ -72,7 +72,7 @@ async function checkAll(terminal: Terminal): Promise<Finding[]> {
   return (await Promise.all([secrets, service, place, checkWarehouse(settings)])).flat()
 }
 
-/** The settings or, if they are wrong, a finding for each problem; nothing else can be checked then. */
+/** The settings or, if they are invalid, a finding per problem; nothing else can be checked then. */
 function readOrFind(): Settings | Finding[] {
   try {
     return processSettings()

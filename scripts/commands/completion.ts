@@ -19,7 +19,7 @@ export function configure(command: Command, terminal: Terminal, all: Commands): 
   })
 }
 
-/** What may follow a command, and what may follow each of its options. */
+/** The words that may follow a command and each of its options. */
 interface Words {
   command: string
   summary: string
@@ -55,7 +55,7 @@ async function readWords(terminal: Terminal, all: Commands): Promise<Words[]> {
   })
 }
 
-/** The names at the end of a description: `where to publish: csv, duckdb`. */
+/** Extracts the names at the end of a description: `where to publish: csv, duckdb`. */
 function listedIn(description: string): string[] {
   const [, list = ''] = /^(?:[^:,]*: )?([\w-]+(?:, [\w-]+)+)(?: \(.*\))?$/.exec(description) ?? []
   return list === '' ? [] : list.split(', ')

@@ -55,7 +55,7 @@ async function act(call: { names: string[]; options: Options; terminal: Terminal
   const input = toInput(call)
   const settings = processSettings()
   await checkInput({ input, settings, local: server.local })
-  // Temporal's client and worker take a second to load; wrong usage is reported before.
+  // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
   const { runExport } = await import('../runs/run-export.ts')
   await runExport({ settings, terminal, input, ...server })
 }
@@ -73,7 +73,7 @@ function toInput({ names, options }: { names: string[]; options: Options }): Exp
   }
 }
 
-/** Reports before any server is started what would make the run fail at once. */
+/** Reports, before any server is started, errors that would fail the run immediately. */
 async function checkInput(of: { input: ExportInput; settings: Settings; local: boolean }): Promise<void> {
   const { settings, local } = of
   const { resources = listNames, filters = {}, exclude = [], hash = [], out } = of.input

@@ -60,7 +60,7 @@ async function act(call: Call): Promise<void> {
   const file = await findFile(call)
   if (file === undefined) checkIds(call)
   else await checkFile(file)
-  // The file is copied to the data folder, where the worker finds it, only after all checks.
+  // Copies the file to the data folder, where the worker finds it, only after all checks.
   const asked =
     file === undefined
       ? { ids: call.names }
@@ -69,7 +69,7 @@ async function act(call: Call): Promise<void> {
           ...(file.column !== undefined && { column: file.column }),
         }
   const input: FetchInput = { documents, ...asked, ...fields }
-  // Temporal's client and worker take a second to load; wrong usage is reported before.
+  // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
   const { runFetch } = await import('../runs/run-export.ts')
   await runFetch({ settings, terminal, input, ...server })
 }
@@ -79,7 +79,7 @@ interface IdFile {
   column: string | undefined
 }
 
-/** The file, if the only argument is one or can only be meant as one. */
+/** The file of ids, if the only argument is a file or cannot be anything else. */
 async function findFile({ names, options }: Call): Promise<IdFile | undefined> {
   const [name = ''] = names
   const path = callersPath(name)
@@ -98,11 +98,11 @@ function checkIds({ names }: Call): void {
   if (wrong.length > 0) throw new UsageError(`${wrong.join(', ')}: not valid; ${idRule}.`)
 }
 
-/** Reads the file once as the run will, so that a wrong cell is reported before anything is started. */
+/** Reads the file once in the same way as the run, so that an invalid cell is reported before anything is started. */
 async function checkFile({ path, column }: IdFile): Promise<void> {
   try {
     const { ids } = await openIdColumn({ path, column })
-    // Only what it throws matters.
+    // Only the errors that it throws matter.
     for await (const _ of ids());
   } catch (error) {
     const isOfFile =

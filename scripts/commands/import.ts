@@ -124,7 +124,7 @@ async function act(call: {
   toServer(options)
   const settings = processSettings()
   const order = await toOrder(call)
-  // Temporal's client and worker take a second to load; wrong usage is reported before.
+  // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
   const { runImport } = await import('../runs/run-import.ts')
   await runImport({ settings, terminal, order })
 }

@@ -35,7 +35,7 @@ export function configure(command: Command, terminal: Terminal): void {
   addExamples(command, 'look', { init: 'asks three questions; then run `connector check`' })
 }
 
-/** Writes `.env`, readable by this user alone, and a schedules file. Changes no file that exists. */
+/** Writes `.env`, readable by this user only, and a schedules file. Never changes an existing file. */
 export async function init({ folder, terminal }: { folder: string; terminal: Terminal }): Promise<void> {
   const files = { env: join(folder, '.env'), schedules: join(folder, 'schedules.yaml') }
   if (existsSync(files.env))
@@ -69,7 +69,7 @@ function isAddress(text: string): boolean {
   return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
 }
 
-/** Nothing that a .env file would read in another way. */
+/** Whether a .env file reads the text unchanged. */
 function isWord(text: string): boolean {
   return /^[^\s"'`#\\$=]+$/.test(text)
 }

@@ -13,7 +13,7 @@ import { RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { addExamples } from './options.ts'
 
-/** The program that opens a file as a double click would. */
+/** The program of each platform that opens a file like a double click. */
 const openers: Partial<Record<NodeJS.Platform, [string, ...string[]]>> = {
   darwin: ['open'],
   win32: ['cmd', '/c', 'start', ''],
@@ -41,7 +41,7 @@ export function configure(command: Command, terminal: Terminal): void {
   addExamples(command, 'look', { 'open import-retentions-rows-6a47033b': 'report.html in your browser' })
 }
 
-/** False if there is no program for it: on a server, say. */
+/** Opens a page. False if there is no program for it, for example on a server. */
 async function openPage(page: string): Promise<boolean> {
   const [program, ...args] = openers[process.platform] ?? ['xdg-open']
   const child = spawn(program, [...args, page], { stdio: 'ignore', detached: true, env: process.env })

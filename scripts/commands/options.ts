@@ -6,7 +6,7 @@ import { destinationNames, type DestinationName } from '../../core/destinations/
 import { nearestName } from '../../core/tables/nearest-name.ts'
 import { UsageError } from '../terminal/failures.ts'
 
-/** A value out of a few; what is mistyped is answered with what was probably meant. */
+/** Parses one of a few values; for a mistyped value, suggests the closest one. */
 export function choice<T extends string>(noun: string, names: readonly T[]): (text: string) => T {
   return (text) => {
     const known = names.find((name) => name === text)
@@ -17,7 +17,7 @@ export function choice<T extends string>(noun: string, names: readonly T[]): (te
   }
 }
 
-/** An option that may be given again: its values so far and one more. */
+/** Collects the values of an option that may be repeated. */
 export const collect =
   <T>(parse: (text: string) => T) =>
   (text: string, before: readonly T[] = []): T[] => [...before, parse(text)]
@@ -42,7 +42,7 @@ export const toNumber = (text: string): number => {
   throw new InvalidArgumentError('Write a number from 0.')
 }
 
-/** Requests per second. */
+/** Parses a rate in requests per second. */
 export const toRate = (text: string): number => {
   const rate = toNumber(text)
   if (rate > 0) return rate
@@ -57,7 +57,9 @@ export function toFilter(text: string, filters: Record<string, string> = {}): Re
 
 /**
  * Checks the filters of a list before anything is started.
- * @throws {UsageError | FilterError}
+ *
+ * @throws {UsageError} the list does not have the status
+ * @throws {FilterError} a filter is invalid for the list
  */
 export function checkListFilters(options: {
   resource: ListResource
@@ -69,7 +71,7 @@ export function checkListFilters(options: {
   checkFilters(options)
 }
 
-/** `csv,duckdb`: each once, in the order given. */
+/** Parses destinations (`csv,duckdb`): drops duplicates and keeps the order. */
 export const toDestinations = (text: string): DestinationName[] => [
   ...new Set(toList(text).map(choice('destination', destinationNames))),
 ]
@@ -80,10 +82,10 @@ export function toMaxDeletes(text: string): number | 'all' {
   throw new InvalidArgumentError('Write a whole number, or all.')
 }
 
-/** Where the caller stands: npm starts commands in the folder of the package. */
+/** The folder where the user ran the command: npm starts commands in the package's folder. */
 export const callersFolder = (): string => process.env['INIT_CWD'] ?? process.cwd()
 
-/** A path as the caller means it. */
+/** Resolves a path relative to that folder. */
 export const callersPath = (path: string): string => resolve(callersFolder(), path)
 
 export interface ServerOptions {
@@ -113,7 +115,7 @@ export const byOption = () => new Option('--by <name>', 'your name (default: the
 export const schemaOption = (otherwise = 'billing; in test mode billing_test') =>
   new Option('--schema <name>', `schema in PostgreSQL (default: ${otherwise})`)
 
-/** Options of the commands that read from the service and publish. */
+/** The options of commands that read from the service and publish. */
 export interface ReadOptions extends ServerOptions {
   to: DestinationName[]
   out?: string
@@ -137,7 +139,7 @@ export function addReadOptions(command: Command): Command {
   return addServerOptions(command)
 }
 
-/** As the fields of a workflow's input. */
+/** Converts the options to fields of a workflow's input. */
 export function toReadFields({ to, out, rate, exclude, hash, schema, for: program }: ReadOptions) {
   return {
     to,
@@ -156,7 +158,7 @@ const exits = {
   check: '0 nothing wrong · 1 something is wrong · 2 wrong settings or usage',
 }
 
-/** The end of a command's help: examples, each with what it does, and its exit codes. */
+/** Adds the end of a command's help: examples with explanations, and its exit codes. */
 export function addExamples(
   command: Command,
   kind: keyof typeof exits,

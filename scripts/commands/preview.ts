@@ -9,9 +9,9 @@ import { UsageError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { addExamples, checkListFilters, choice, toCount, toFilter, toList } from './options.ts'
 
-/** The most that the service returns at once. */
+/** The most records that the service returns at once. */
 const maxRecords = 100
-/** As many as a terminal has room for. */
+/** The number of columns that fits in a terminal. */
 const defaultColumns = 6
 const longestCell = 40
 
@@ -53,7 +53,7 @@ export function configure(command: Command, terminal: Terminal): void {
   })
 }
 
-/** The fields that hold a value and no list or object, in the order of the service. */
+/** The fields with scalar values, in the service's order; lists and objects are omitted. */
 const scalarFields = (records: readonly Returned[]): string[] =>
   [...new Set(records.flatMap(Object.keys))].filter((field) =>
     records.every((record) => isScalar(record[field])),

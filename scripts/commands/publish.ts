@@ -19,7 +19,7 @@ interface Options extends ServerOptions {
   schema?: string
 }
 
-/** Publishes what an export has read, from its kept parts, without any request to the service. */
+/** Publishes an export again from its kept parts, without any request to the service. */
 export function configure(command: Command, terminal: Terminal): void {
   const toOption = new Option('--to <destinations>', 'where to publish (default: as the export did)')
   command
@@ -41,7 +41,7 @@ export function configure(command: Command, terminal: Terminal): void {
       ...(maxDeletes !== undefined && { maxDeletes }),
       ...(schema !== undefined && { schema }),
     }
-    // Temporal's client and worker take a second to load; wrong usage is reported before.
+    // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
     const { runPublish } = await import('../runs/run-export.ts')
     await runPublish({ settings, terminal, input, ...server })
   })

@@ -81,10 +81,10 @@ async function act({ options, terminal }: { options: Options; terminal: Terminal
   const { waitForApproval = false, yes = false } = options
   const server = toServer(options)
   const input = toInput(options)
-  // Reports before any server is started what would make the run fail at once.
+  // Reports, before any server is started, errors that would fail the run immediately.
   parseRecoveryInput(input)
   const settings = processSettings()
-  // Temporal's client and worker take a second to load; wrong usage is reported before.
+  // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
   const { runRecovery } = await import('../runs/run-recovery.ts')
   await runRecovery({ settings, terminal, order: { input, waitForApproval, yes, ...server } })
 }

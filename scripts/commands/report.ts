@@ -9,7 +9,7 @@ import { RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { addExamples } from './options.ts'
 
-/** Reads the report from the data folder: no Temporal is needed, even for a run that ended long ago. */
+/** Shows a report from the data folder. Needs no Temporal, so it works long after a run has ended. */
 export function configure(command: Command, terminal: Terminal): void {
   command
     .argument('<run>', 'name of the run, or a workflow id for its newest run')

@@ -17,7 +17,7 @@ import { readPlaces } from '../../worker/settings/settings.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { addExamples } from './options.ts'
 
-/** A run as described by its folder. */
+/** A run as described by the files in its folder. */
 interface Kept extends ChangeRun {
   kind: ChangeKind
   startedAt: string
@@ -52,7 +52,7 @@ export function configure(command: Command, terminal: Terminal): void {
   })
 }
 
-/** Compares the ledger of every run with the files of the run. Only while no worker runs. */
+/** Compares the ledger with the files of every run and repairs it. Requires that no worker is running. */
 export async function fixLedger({ dataDir, everything }: { dataDir: string; everything: boolean }) {
   const state = await openState({ folder: dataDir })
   const { ledger } = state
@@ -71,8 +71,8 @@ export async function fixLedger({ dataDir, everything }: { dataDir: string; ever
 }
 
 /**
- * Another run has these rows by now. What an earlier one had not sent this run took over from it after the backup, and
- * takes over again: else it is sent by both, or by neither.
+ * Handles rows whose keys another run holds in the restored ledger. If that run has not sent them, this run took
+ * them over after the backup and takes them over again: otherwise both would send them, or neither.
  */
 function leaveTaken({ ledger, run }: { ledger: Ledger; run: string }): OnKeyHeld {
   return async (held) => {
@@ -88,7 +88,7 @@ function leaveTaken({ ledger, run }: { ledger: Ledger; run: string }): OnKeyHeld
   }
 }
 
-/** In the order in which they began, so that the last one to take a row over has it. */
+/** Sorts runs by their start, so that rows taken over several times end up with the last run. */
 async function runsInOrder(dataDir: string): Promise<Kept[]> {
   const runs = await Array.fromAsync(keptRuns(dataDir))
   return runs.toSorted((one, other) => Date.parse(one.startedAt) - Date.parse(other.startedAt))

@@ -8,7 +8,7 @@ import type { Terminal } from '../terminal/terminal.ts'
 import { addExamples, choice } from './options.ts'
 
 const mostRuns = 50
-// gRPC's own number (https://grpc.io/docs/guides/status-codes).
+// The number of a gRPC status code (https://grpc.io/docs/guides/status-codes).
 const invalidArgument = 3
 
 const kinds = {
@@ -81,7 +81,7 @@ function toRun({
     kind: kinds[type as keyof typeof kinds],
     type,
     status: status.name.toLowerCase(),
-    /** Null while it runs, and on a server without our search attributes. */
+    /** Null while the run is active, and on a server without our search attributes. */
     verdict: typeof verdict === 'string' ? verdict : null,
     needsPerson: found.get('NeedsPerson') === true,
     startTime,
@@ -101,7 +101,7 @@ function toQuery({ open, verdict, needsPerson, since }: Options, taskQueue: stri
   ].join(' AND ')
 }
 
-/** @throws {RefusedError} if the server has no such search attributes */
+/** @throws {RefusedError} if the server does not have the search attributes */
 async function* refuseUnknown<T>(runs: AsyncIterable<T>): AsyncGenerator<T> {
   try {
     yield* runs

@@ -19,7 +19,7 @@ interface ResetOptions {
   by?: string
 }
 
-/** Shows and resets what the connector remembers for incremental exports. */
+/** Shows and resets the state that incremental exports rely on. */
 export function configure(command: Command, terminal: Terminal): void {
   command
     .command('show', { isDefault: true })
@@ -74,7 +74,7 @@ async function reset(call: { name: string; options: ResetOptions; terminal: Term
   const { to, why, by = personHere() } = options
   const resource = choice('resource', listNames)(call.name)
   const folder = dataFolder()
-  // A worker must not move a watermark meanwhile.
+  // Prevents a worker from advancing a watermark in the meantime.
   const lock = acquireLock({ folder, role: 'state reset' })
   const state = await openState({ folder, isHeld: () => lock.isHeld() })
   try {

@@ -12,7 +12,10 @@ import type { Terminal } from '../terminal/terminal.ts'
 import { addExamples } from './options.ts'
 import { shell } from '../../core/runs/view/shell.ts'
 
-/** A live worker answers in milliseconds; one that must replay a long history, in a second or two. */
+/**
+ * The deadline in ms: a live worker answers in milliseconds, or in a second or two if it must replay a long
+ * history.
+ */
 const answerWithinMs = 5_000
 
 export function configure(command: Command, terminal: Terminal): void {
@@ -23,7 +26,7 @@ export function configure(command: Command, terminal: Terminal): void {
     if (ofChanges !== undefined) return await showChanges({ ...ofChanges, name, client, terminal })
     const { handle, description } = await findRun({ client, run: id })
     const status = description.status.name.toLowerCase()
-    // A worker answers the query, even for a run that has ended.
+    // Queries need a worker, even for a run that has ended.
     const progress = await client
       .withDeadline(Date.now() + answerWithinMs, () => handle.query<ExportProgress>('status'))
       .catch(unlessSilent)
@@ -84,7 +87,7 @@ async function showChanges({
   terminal.result({ document: { run, status, state, ...progress }, text })
 }
 
-/** Temporal knows only the newest run of a workflow id. */
+/** Checks that a name means the newest run of its workflow id: Temporal knows no other. */
 function runOf({ name, id, newest = id }: { name: string; id: string; newest?: string | undefined }): string {
   if (name !== id && name !== newest)
     throw new RefusedError(`The newest run of ${id} is ${newest}; Temporal no longer knows ${name}.`, {

@@ -47,17 +47,17 @@ export function configure(command: Command, terminal: Terminal): void {
   })
 }
 
-/** Rejects when the server is gone for good, after a moment for the requests in flight. */
+/** Rejects when the server is lost for good, after a grace period for requests in flight. */
 async function lost({ lost: signal }: DevServer): Promise<never> {
   await once(signal, 'abort')
   await sleep(lostServerGraceMs)
   throw signal.reason
 }
 
-/** Where Temporal's own dev server has its UI, so that bookmarks and links survive a restart. */
+/** The UI port of Temporal's own dev server, so that bookmarks and links survive a restart. */
 const usualUiPort = 8233
 
-/** @throws {RefusedError} if the port that was asked for is taken */
+/** @throws {RefusedError} if the requested port is taken */
 async function portsWith(uiPort: number | undefined): Promise<Ports> {
   const [grpc = 0, other = 0] = await freePorts(2)
   if (await isFree(uiPort ?? usualUiPort)) return { grpc, ui: uiPort ?? usualUiPort }
@@ -71,7 +71,7 @@ function toPort(text: string): number {
   throw new InvalidArgumentError('Write a port from 1 to 65535.')
 }
 
-/** The start form of the UI, filled in for a recovery. */
+/** A link to the UI's start form, prefilled for a recovery. */
 function toStartForm(uiUrl: string, taskQueue: string): string {
   const fields = { workflowId: 'recover-today', taskQueue, workflowType: 'recoverSubscriptions' }
   return `${uiUrl}/namespaces/default/workflows/start-workflow?${new URLSearchParams(fields).toString()}`

@@ -63,7 +63,7 @@ async function verifyTables(options: {
 async function openWarehouse(name: WarehouseName, schema: string | undefined): Promise<Warehouse> {
   if (name !== 'postgres' && schema !== undefined)
     throw new UsageError(`--schema is for --warehouse postgres; ${name} has one schema.`)
-  // The engines take tens of megabytes: only the one asked for is loaded.
+  // Each engine takes tens of megabytes, so only the requested one is loaded.
   const open = warehouses[name](readPlaces({ env: process.env, cwd: process.cwd() }))
   if (open === undefined)
     throw new RefusedError('WAREHOUSE_URL is not set.', {
@@ -86,7 +86,7 @@ function tell(options: {
   manifest: Manifest | undefined
   problems: readonly string[]
   document: object
-  /** What is said of the export where there are no problems. */
+  /** Describes the export; shown if there are no problems. */
   where: string
 }): void {
   const { terminal, path, manifest, problems, document, where } = options

@@ -13,7 +13,7 @@ export function configure(command: Command, terminal: Terminal): void {
   command.argument('<run>', 'workflow id of the run').action(async (run: string) => {
     const settings = processSettings()
     await using client = await openClient(settings)
-    // Watching does not stop the run: `connector stop` does.
+    // Ctrl-C ends only the watching; `connector stop` stops the run.
     const detach = () => {
       terminal.note(`The run ${run} continues.`)
       process.exit(exitCodes.failed)

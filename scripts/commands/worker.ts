@@ -5,7 +5,7 @@ import { processSettings } from '../session/settings.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
 import { addExamples } from './options.ts'
 
-/** Says everything in its log, from the first line, so that a log collector can read all of it. */
+/** Prints everything through its log, from the first line, so that a log collector can parse all of it. */
 export function configure(command: Command): void {
   command.action(async () => {
     const settings = processSettings()
