@@ -1,6 +1,6 @@
-// The yardstick, as a process of its own: got, JSON.parse, zod, csv-stringify, one page after the other, no
-// Temporal, no proof. The same schema, the same tables and columns as the export.
-// node bare-loop.ts <service url> <folder>
+// The baseline, in a separate process: got, JSON.parse, zod, csv-stringify, page by page, without Temporal
+// and without proof. Same schema, tables and columns as the export. Usage: node bare-loop.ts <service url>
+// <folder>
 import { stringify, type Stringifier } from 'csv-stringify'
 import got from 'got'
 import { createWriteStream } from 'node:fs'
@@ -30,7 +30,7 @@ for (const table of tables) {
 }
 
 type Source = Record<string, unknown>
-/** The path of a column inside its record: `customers.country.id` is country, id. */
+/** The path of a column within its record: `customers.country.id` is country, id. */
 const pathOf = (column: Column) => column.source.split('.').slice(1)
 const [main, ...children] = tables.map((table) => ({ table, paths: table.columns.map(pathOf) }))
 

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 
-/** Starts a Node process and waits for the first line it prints that holds `until`. */
+/** Starts a Node process and waits for the first line of its output that contains `until`. */
 export async function startNode(options: {
   args: string[]
   env?: Record<string, string>
@@ -41,7 +41,7 @@ export async function endProcess(child: ChildProcess): Promise<void> {
 
 const ticksPerSecond = 100
 
-/** CPU seconds (user and system) and peak resident megabytes of a process, as the kernel accounts them. */
+/** CPU seconds (user and system) and peak resident megabytes of a process, from the kernel. */
 export function usageOf(pid: number): { cpuSeconds: number; peakMb: number } {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
     .replace(/^.*\) /, '')

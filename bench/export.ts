@@ -1,7 +1,8 @@
-// npm run bench -- [--to csv|duckdb|parquet|postgres] [--customers 100000] [--latency 0] [--concurrency 4] [--rate 1000] [--runs 3]
+// npm run bench -- [--to csv|duckdb|parquet|postgres] [--customers 100000] [--latency 0] [--concurrency 4]
+// [--rate 1000] [--runs 3]
 //
-// Side by side in one run, against one serving process: the bare loop (got, JSON.parse, zod, csv-stringify, one page
-// after the other, no Temporal) and the whole export (workflow start to manifest published, on a real server).
+// Compares the bare loop (got, JSON.parse, zod, csv-stringify, page by page, no Temporal) with the whole
+// export (workflow start to published manifest, on a real server) in one run, against one serving process.
 import { Client, Connection } from '@temporalio/client'
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -51,7 +52,7 @@ interface Measured {
   cpuSeconds: number
   peakMb: number
   requests?: number
-  /** From the end of the read to the end of publishing. */
+  /** Seconds from the end of the read to the end of publishing. */
   publishing?: number
 }
 
@@ -119,7 +120,7 @@ async function wholeExport(to: DestinationName): Promise<Measured> {
   }
 }
 
-/** How long the last activity of a run took, by Temporal's clock. */
+/** The duration in seconds of a run's last activity, by Temporal's clock. */
 async function lastActivitySeconds(client: Client, workflowId: string): Promise<number> {
   const { events } = await client.workflow.getHandle(workflowId).fetchHistory()
   const at = (time: { seconds?: unknown; nanos?: unknown } | null | undefined) =>

@@ -1,7 +1,8 @@
 // npm run bench:import -- [--rows 2000] [--latency 50] [--rate 50] [--concurrency 4] [--stage]
 //
-// An import of retentions, from the workflow's start to its report, on a real Temporal server, against the stand-in
-// service in a process of its own, which says when it received what. `--stage`: checks and stages, sends nothing.
+// Imports retentions, from workflow start to report, on a real Temporal server, against the stand-in service
+// in a separate process, which reports what it received and when. `--stage`: checks and stages, sends
+// nothing.
 import { Client, Connection } from '@temporalio/client'
 import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -45,7 +46,7 @@ const service = await startNode({
 closing.defer(() => endProcess(service.child))
 const address = service.line.replace(/^.*(?=http)/, '')
 
-/** One JSON text a line. */
+/** Calls a control method and parses the JSON lines it returns. */
 async function ask<T>(method: string): Promise<T[]> {
   const asked = await fetch(`${address}/_sandbox/${method}`, {
     method: 'POST',

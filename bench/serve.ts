@@ -1,4 +1,5 @@
-// The serving process of the bench: node serve.ts <customers> <latency in ms>. Prints its address, serves until ended.
+// The serving process of the benchmark: node serve.ts <customers> <latency in ms>. Prints its address and
+// serves until stopped.
 import { createSandbox } from '../sandbox/sandbox.ts'
 
 const [customers = '1000', latencyMs = '0'] = process.argv.slice(2)

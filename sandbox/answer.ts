@@ -1,4 +1,4 @@
-/** What a request is answered; `body` is JSON unless the headers say otherwise. */
+/** The response to a request; `body` is JSON unless the headers say otherwise. */
 export interface Answer {
   status: number
   body?: Buffer | string
@@ -22,7 +22,7 @@ const titles: Record<number, string> = {
   504: 'Gateway Time-out',
 }
 
-/** A page as a gateway in front of the service writes it. */
+/** An HTML error page as a gateway in front of the service returns it. */
 export function htmlPage(status: number): Answer {
   const title = `${status} ${titles[status] ?? 'Error'}`
   return {

@@ -2,28 +2,28 @@ import type { Mode, ResourceName, SandboxOptions } from './options.ts'
 import type { Change } from './store/collection.ts'
 import type { RecordId } from './store/stored-record.ts'
 
-/** One request as it came in, and what it was answered. */
+/** One request as received, and its response. */
 export interface RequestEntry {
   request: number
-  /** When the head had been received: milliseconds since 1970 with a fraction, by a clock that never goes back. */
+  /** When the head was received: milliseconds since 1970 with a fraction, by a monotonic clock. */
   receivedAt: number
   method: string
   url: string
-  /** The body of a write, as it came. */
+  /** The body of a write, as received. */
   body?: string
-  /** The faults that struck it. */
+  /** The faults applied to it. */
   faults?: string[]
-  /** Absent while it is not answered, or where it never was: the connection was torn down. */
+  /** Absent until answered, or if the connection was reset instead. */
   status?: number
   answeredAt?: number
 }
 
 /** One change of a record, by a client, a fault or drift. */
 export interface EffectEntry {
-  /** Counts every effect from 1; marks are such numbers. */
+  /** Numbers all effects from 1; marks are such numbers. */
   sequence: number
   at: number
-  /** `create`, `update`, `delete`, `restore`, or `resume`, whatever the resume ended in. */
+  /** `create`, `update`, `delete`, `restore`, or `resume`, whatever the outcome of the resume. */
   effect: string
   resource: ResourceName | 'contacts'
   mode: Mode
@@ -35,7 +35,7 @@ export interface EffectEntry {
 
 const now = () => performance.timeOrigin + performance.now()
 
-/** What the sandbox was asked and what it did, in the order in which it happened. */
+/** Records every request and effect of the sandbox, in order. */
 export class Audit {
   readonly #keep: NonNullable<SandboxOptions['audit']>
   readonly #requests: RequestEntry[] = []
@@ -91,7 +91,7 @@ export class Audit {
     return this.#effects.slice(after)
   }
 
-  /** The most requests received in any second that begins with one of them. */
+  /** The most requests received in any one second. */
   busiestSecond(after = 0): number {
     const times = this.requests(after).map((entry) => entry.receivedAt)
     let most = 0

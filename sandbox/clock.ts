@@ -1,6 +1,6 @@
 import { SECOND } from './data/times.ts'
 
-/** The service's clock: this machine's, moved by a skew, in microseconds; it never stands still or goes back. */
+/** The service's clock in microseconds: this machine's, shifted by a skew; strictly increasing. */
 export class Clock {
   readonly #skew: number
   #last = 0
@@ -9,7 +9,7 @@ export class Clock {
     this.#skew = skewSeconds * SECOND
   }
 
-  /** Microseconds since 1970; no two calls give the same. */
+  /** Microseconds since 1970; every call returns a different value. */
   now(): number {
     const exact = Math.floor((performance.timeOrigin + performance.now()) * 1000) + this.#skew
     this.#last = Math.max(this.#last + 1, exact)

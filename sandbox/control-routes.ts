@@ -22,7 +22,7 @@ const methods = [
   'counters',
 ] as const satisfies readonly (keyof Control)[]
 
-/** Those that answer one JSON document a line, as long as they need. */
+/** Methods that return JSON lines of any number. */
 const streams: Readonly<Record<string, (control: Control, options: never) => Iterable<string>>> = {
   records: (control, options: RecordSelection) => control.records(options),
   requests: (control, options: { after?: number }) => lines(control.requests(options)),
@@ -33,7 +33,10 @@ function* lines(values: readonly unknown[]) {
   for (const value of values) yield JSON.stringify(value)
 }
 
-/** `POST /_sandbox/<method>` with the method's argument as body answers its result as JSON, or JSON lines. */
+/**
+ * Calls a control method: `POST /_sandbox/<method>` takes its argument as the body and returns its result as
+ * JSON, or JSON lines.
+ */
 export async function answerControl(options: {
   control: Control
   request: IncomingMessage

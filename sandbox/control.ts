@@ -7,14 +7,14 @@ import { addFault, type Service, setFaults } from './service.ts'
 import type { ChangeSource, Collection } from './store/collection.ts'
 import type { Fields, RecordId } from './store/stored-record.ts'
 
-/** Which record. */
+/** Identifies a record. */
 export interface RecordName {
   resource: ResourceName
   id: RecordId
   mode?: Mode
 }
 
-/** Which records: all that are stored or, between two marks, those that were there throughout. */
+/** Selects records: all that are stored or, between two marks, those that existed throughout. */
 export interface RecordSelection {
   resource: ResourceName
   mode?: Mode
@@ -22,24 +22,24 @@ export interface RecordSelection {
   until?: number
 }
 
-/** What may be changed while the sandbox serves. */
+/** Settings that can change while the sandbox serves. */
 export interface Adjustments {
   lists?: Partial<Record<ListName, Partial<ListManners>>>
   tieOrder?: 'shuffled' | 'stable'
   honoursTestMode?: boolean
   resumeActive?: 'refuse' | 'accept'
   dateHeader?: boolean
-  /** The tokens that are valid from now on. */
+  /** The valid tokens from now on. */
   tokens?: readonly string[]
 }
 
 export interface Counters {
-  /** All requests so far, the control's own not counted. */
+  /** All requests so far, excluding those to the control. */
   requests: number
   effects: number
-  /** Most requests received in any one second. */
+  /** The most requests received in any one second. */
   busiestSecond: number
-  /** Late effects and delays under way. */
+  /** Pending late effects and delays. */
   waiting: number
   records: Record<Mode, Partial<Record<ResourceName, number>>>
 }
@@ -47,9 +47,9 @@ export interface Counters {
 const cause: ChangeSource = { by: 'control' }
 
 /**
- * The hand behind the stand-in: sets faults and drift, changes records as another client would, and tells the truth
- * about what is stored and what was done. Every method takes one object of JSON, and is the same over HTTP
- * (`POST /_sandbox/<method>`), so that a test does not care where the sandbox runs.
+ * Controls the stand-in service: sets faults and drift, changes records as another client would, and reports
+ * what is really stored and was really done. Every method takes one JSON object and works the same over HTTP
+ * (`POST /_sandbox/<method>`), so that tests do not depend on where the sandbox runs.
  */
 export class Control {
   readonly #service: Service
@@ -78,7 +78,7 @@ export class Control {
     this.#service.drifter.freeze(false)
   }
 
-  /** Drifts now, by so much; returns the ids of what changed. */
+  /** Drifts now by the given amounts; returns the ids of the changed records. */
   drift(step: DriftStep) {
     return this.#service.drifter.step(step)
   }
@@ -94,8 +94,8 @@ export class Control {
   }
 
   /**
-   * A new record: generated, or, with `fields`, of exactly these and id, `created` and `updated`. `created` is where
-   * the list sorts it, microseconds since 1970 (now, if left out).
+   * Inserts a record: generated or, with `fields`, with exactly these plus id, `created` and `updated`.
+   * `created` is its position in the list, in microseconds since 1970 (default: now).
    */
   insert(options: { resource: ResourceName; mode?: Mode; fields?: Fields; created?: number }): RecordId {
     const { fields, created } = options
@@ -106,7 +106,9 @@ export class Control {
     return this.#collection(options).create({ cause, ...given }).id
   }
 
-  /** Changes fields; `updated` moves unless `touch` is false. False where there is no such record. */
+  /**
+   * Changes fields; `updated` advances unless `touch` is false. Returns false if there is no such record.
+   */
   update(options: RecordName & { fields: Fields; touch?: boolean }): boolean {
     const { id, fields, touch = true } = options
     return this.#collection(options).update({ id, fields, cause, touch }) !== undefined
@@ -116,19 +118,19 @@ export class Control {
     return this.#collection(options).remove(options.id, cause) !== undefined
   }
 
-  /** Brings a deleted record back to where it was. */
+  /** Restores a deleted record to its old position. */
   restore(options: RecordName): boolean {
     return this.#collection(options).restore(options.id, cause) !== undefined
   }
 
-  /** A record as the service would answer it now, numbers exact as JSON.rawJSON. */
+  /** A record as the service would return it now, with exact numbers as JSON.rawJSON. */
   get(options: RecordName): Fields | undefined {
     const collection = this.#collection(options)
     const record = collection.get(options.id)
     return record && (parseExactJson(collection.source.json(record).toString()) as Fields)
   }
 
-  /** A moment: a number to give as `since`, `until` or `after`. */
+  /** The current mark, to pass as `since`, `until` or `after`. */
   mark(): number {
     return this.#service.audit.mark
   }
@@ -138,13 +140,13 @@ export class Control {
     return [...this.#select(options)].map(({ id }) => id)
   }
 
-  /** The JSON of each record, in the order of `created`: the truth to hold an export against. */
+  /** The JSON of each record, in the order of `created`: the reference to compare an export with. */
   *records(options: RecordSelection): Generator<string> {
     const { source } = this.#collection(options)
     for (const record of this.#select(options)) yield source.json(record).toString()
   }
 
-  /** The requests that came after the one with this number. */
+  /** The requests received after the one with this number. */
   requests(options: { after?: number } = {}): RequestEntry[] {
     return this.#service.audit.requests(options.after)
   }
@@ -154,7 +156,7 @@ export class Control {
     return this.#service.audit.effects(options.after)
   }
 
-  /** Lets late effects land, and delays end, now. */
+  /** Applies late effects, and ends delays, now. */
   landLateEffects(): void {
     this.#service.later.landAll()
   }

@@ -16,7 +16,7 @@ const kinds = ['deletes', 'inserts', 'updates', 'lateCommits', 'restores'] as co
 const TICK_MS = 20
 const cause: ChangeSource = { by: 'drift' }
 
-/** What an update by drift changes: a field of each list that readers can see. */
+/** The field that a drift update changes, visible to readers of each list. */
 const updates: Record<ListName, (count: number) => Fields> = {
   customers: (count) => ({ phone: `+56 9 ${count}` }),
   subscriptions: (count) => ({ note: `cambio ${count}` }),
@@ -24,7 +24,7 @@ const updates: Record<ListName, (count: number) => Fields> = {
   retentions: (count) => ({ biller_status: `cambio ${count}` }),
 }
 
-/** Changes lists by a seeded choice, by the clock, by request, or when told to. */
+/** Changes lists by seeded random choices: over time, per request, or on demand. */
 export class Drifter {
   readonly #worlds: Record<Mode, World>
   readonly #now: () => number
@@ -53,7 +53,7 @@ export class Drifter {
       this.#timer = setInterval(() => this.#tick(), TICK_MS)
   }
 
-  /** Nothing drifts, neither by the clock nor by request, until it is unfrozen. */
+  /** Stops all drift, over time and per request, until unfrozen. */
   freeze(frozen: boolean): void {
     this.#frozen = frozen
     this.#tickedAt = this.#now()
@@ -69,7 +69,7 @@ export class Drifter {
     this.step({ resource, lateBySeconds: drift.lateBySeconds ?? 30, ...drift.perRequest })
   }
 
-  /** Changes so many records now and returns their ids by what was done to them. */
+  /** Changes the given numbers of records now and returns their ids by kind of change. */
   step(step: DriftStep): Record<(typeof kinds)[number], RecordId[]> {
     const collection = this.#worlds[step.mode ?? 'live'][step.resource]
     const done = { deletes: [], inserts: [], updates: [], lateCommits: [], restores: [] } as Record<
@@ -102,7 +102,7 @@ export class Drifter {
     return collection.update({ id: record.id, fields: updates[step.resource](++this.#changes), cause })
   }
 
-  /** Rates are kept over time: a tick that comes late does the more. */
+  /** Keeps rates constant over time: a late tick does more. */
   #tick(): void {
     const elapsed = (this.#now() - this.#tickedAt) / SECOND
     this.#tickedAt += elapsed * SECOND

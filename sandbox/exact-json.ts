@@ -1,6 +1,6 @@
 /**
- * A body as it was sent: a number that a double would change (0.10, 12345678901234567.89) stays its text, as a
- * JSON.rawJSON. Throws a SyntaxError where the text is no JSON.
+ * Parses a body, keeping as JSON.rawJSON any number that a double would change (0.10, 12345678901234567.89).
+ * @throws {SyntaxError} the text is not JSON
  */
 export function parseExactJson(text: string): unknown {
   return JSON.parse(text, (_key, value, context: { source?: string }) =>
@@ -10,7 +10,7 @@ export function parseExactJson(text: string): unknown {
   )
 }
 
-/** The digits of a number, or of a text that Django would take for one. */
+/** The digits of a number, or of text that Django would accept as one. */
 export function numberText(value: unknown): string | undefined {
   if (typeof value === 'number') return String(value)
   if (JSON.isRawJSON(value)) return value.rawJSON

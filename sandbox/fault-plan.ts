@@ -1,7 +1,7 @@
 import { Chance } from './data/random.ts'
 import type { Fault, FaultKind, FaultOf } from './faults.ts'
 
-/** What a plan needs to know of a request. */
+/** The facts about a request that a plan needs. */
 export interface FaultSubject {
   /** `GET /customers/`, `PATCH /contacts/{id}/`. */
   operation: string
@@ -16,7 +16,7 @@ interface Armed {
   chance: Chance
 }
 
-/** The faults that strike one request. */
+/** The faults that apply to one request. */
 export class Struck {
   readonly #faults: readonly Fault[]
 
@@ -40,7 +40,7 @@ export class Struck {
 
 const nothing = new Struck([])
 
-/** Decides which faults strike which request; each fault counts and draws for itself. */
+/** Decides which faults apply to a request; each fault has its own counter and random draws. */
 export class FaultPlan {
   readonly #seed: number
   readonly #nowMs: () => number

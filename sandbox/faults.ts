@@ -1,17 +1,17 @@
 import type { Lag } from './store/replica.ts'
 
 /**
- * When a fault strikes. With nothing given: every request. Requests are counted from 1 among those that the fault's
- * `on`, `ids` and `body` select, from the moment the fault is set.
+ * When a fault applies; default: to every request. Requests are counted from 1 among those selected by the
+ * fault's `on`, `ids` and `body`, from the moment the fault is set.
  */
 export interface FaultWhen {
   /** Operations such as `GET /customers/` or `POST /subscriptions/{id}/resume/`. */
   on?: string | readonly string[]
-  /** Only requests whose path names one of these. */
+  /** Only requests whose path contains one of these ids. */
   ids?: readonly string[]
   /** Only requests whose body has these values in these fields. */
   body?: Readonly<Record<string, unknown>>
-  /** The share of requests, drawn by the seed. */
+  /** The share of requests, drawn with the seed. */
   rate?: number
   /** Exactly these requests. */
   requests?: readonly number[]
@@ -19,67 +19,74 @@ export interface FaultWhen {
   from?: number
   /** Up to and including this request. */
   to?: number
-  /** Only so long after the fault was set. */
+  /** Only for this long after the fault was set. */
   forSeconds?: number
 }
 
-/** Whether the write is done although the answer does not say so. */
+/** Whether the write is done although the response does not say so. */
 interface Effect {
   effect?: 'none' | 'done'
 }
 
-/** What goes wrong. Everything can be said in JSON, so that a fault can be set from another process. */
+/** The kinds of faults. All are plain JSON, so that another process can set them. */
 export type FaultKind =
-  /** Waits before the effect (default) or between effect and answer; the effect happens even if the client is gone. */
+  /**
+   * Waits before the effect (default) or between effect and response; the effect happens even if the client
+   * has disconnected.
+   */
   | { kind: 'latency'; ms: number; jitterMs?: number; where?: 'before' | 'after' }
-  /** 429 from a token bucket, full at first; `burst` is its size (default: one second's worth). */
+  /** 429 from a token bucket, initially full; `burst` is its size (default: the tokens of one second). */
   | { kind: 'throttle'; perSecond: number; burst?: number; retryAfter?: 'seconds' | 'date' | 'none' }
-  /** 500 as Django answers it, or another status; `html` for a gateway's page. */
+  /** 500 as Django returns it, or another status; `html` for a gateway's page. */
   | ({ kind: 'error'; status?: number; html?: boolean } & Effect)
-  /** The connection is torn down. */
+  /** The connection is reset. */
   | ({ kind: 'reset' } & Effect)
-  /** The reply is lost, and the effect lands this much later. */
+  /** The response is lost, and the effect happens this much later. */
   | { kind: 'lateEffect'; seconds: number; reply?: 'reset' | 'error' }
-  /** Only the first share of the body arrives (default half): cut off, or, as `whole`, with a length that fits. */
+  /**
+   * Only the first part of the body arrives (default half): cut off, or, as `whole`, with a matching length.
+   */
   | { kind: 'cutBody'; keep?: number; framing?: 'broken' | 'whole' }
-  /** In so many records of a page (default 1) the field holds this value. */
+  /** In this many records of a page (default 1) the field has this value. */
   | { kind: 'wrongType'; field: string; value: unknown; records?: number }
   | { kind: 'ignoreOrdering' }
-  /** All filters, or those named, are ignored in silence. */
+  /** All filters, or the named ones, are silently ignored. */
   | { kind: 'ignoreFilters'; filters?: readonly string[] }
-  /** The rows of the page before are served again. */
+  /** The rows of the previous page are served again. */
   | { kind: 'repeatPage' }
-  /** So many records are taken out after the page was cut. */
+  /** Drops this many records after the page was cut. */
   | { kind: 'shortWindow'; drop: number }
-  /** Records of these statuses are shown only under their status filter. */
+  /** Records with these statuses are shown only if filtered by that status. */
   | { kind: 'hide'; statuses: readonly string[] }
   | { kind: 'redirect'; location: string }
-  /** The tokens end with this request; `next` is valid from then on. */
+  /** The tokens expire with this request; `next` is valid from then on. */
   | { kind: 'expireToken'; next?: string }
-  /** At most `cap` records a page; as `fixed`, always that many, whatever is asked. */
+  /** At most `cap` records per page; with `fixed`, always that many, whatever is requested. */
   | { kind: 'pageSize'; cap: number; fixed?: boolean }
   /** `count` and `next` come from an older state than the rows, and Django cuts the rows at `count`. */
   | { kind: 'staleCount'; lag: Lag }
-  /** The read is served by a replica that is behind. */
+  /** The read is served by a replica that lags. */
   | { kind: 'replica'; lag: Lag }
   /** A gateway without a backend. */
   | { kind: 'notFound'; html?: boolean }
-  /** `next` and `previous` name another host. */
+  /** `next` and `previous` point to another host. */
   | { kind: 'foreignLinks'; base: string }
-  /** A resume ends in `needs_attention` again, with the same reason or another one, at once or later. */
+  /** A resume ends in `needs_attention` again, for the same or another reason, immediately or later. */
   | { kind: 'fallBack'; reason?: string; afterSeconds?: number }
-  /** The request is refused with these words. */
+  /** The request is rejected with this response. */
   | { kind: 'refuse'; answer: unknown; status?: number }
-  /** Another client creates a retention with the body's supplier, document and number, or with other fields. */
+  /**
+   * Another client creates a retention with the body's supplier, document and number, or with other fields.
+   */
   | { kind: 'otherClient'; fields?: Readonly<Record<string, unknown>>; when?: 'before' | 'after' }
-  /** The service stores other values than were sent. */
+  /** The service stores values other than those sent. */
   | { kind: 'storeOtherwise'; fields: Readonly<Record<string, unknown>> }
 
 export type Fault = FaultWhen & FaultKind
 
 export type FaultOf<K extends FaultKind['kind']> = Extract<FaultKind, { kind: K }>
 
-/** All of them, to tell a mistyped one. */
+/** All kinds, to detect a mistyped one. */
 export const faultKinds: readonly FaultKind['kind'][] = [
   'latency',
   'throttle',

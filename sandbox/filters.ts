@@ -9,11 +9,11 @@ import type { Term } from './store/record-view.ts'
 import type { Fields } from './store/stored-record.ts'
 import type { World } from './world.ts'
 
-/** A filter of interface section 4.2: how its value is read, and against what in a record. */
+/** A filter of interface section 4.2: how to parse its value, and what to compare in a record. */
 interface Filter {
   kind: 'text' | 'integer' | 'number' | 'date' | 'timestamp' | 'choice' | 'contains' | 'from' | 'to'
   values?: readonly string[]
-  /** Where not the field of the filter's own name. */
+  /** Default: the field with the filter's name. */
   valuesOf?: (fields: Fields) => readonly unknown[]
 }
 
@@ -61,7 +61,10 @@ const filters: Record<ListName, Readonly<Record<string, Filter>>> = {
   },
 }
 
-/** The form in which two values of a kind are equal exactly if they mean the same; undefined for no such value. */
+/**
+ * A form in which two values of a kind are equal exactly if they mean the same; undefined for invalid
+ * values.
+ */
 function toKey(kind: Filter['kind'], value: unknown): string | undefined {
   if (value === null || value === undefined) return undefined
   if (kind === 'integer') return /^-?\d+$/.exec(numberText(value) ?? '')?.[0]
@@ -88,7 +91,7 @@ const complaints: Partial<Record<Filter['kind'], string>> = {
   to: 'Enter a valid date/time.',
 }
 
-/** What a request asks for, or what is wrong with it, by parameter. Unknown parameters are ignored in silence. */
+/** Parses a request's filters, or reports errors by parameter. Unknown parameters are silently ignored. */
 export function toTerms(options: {
   name: ListName
   world: World
@@ -113,7 +116,7 @@ export function toTerms(options: {
   return { terms, errors: Object.keys(errors).length === 0 ? undefined : errors }
 }
 
-/** A linked subscription names its customer. */
+/** The customer of a linked subscription. */
 function customerOf(world: World, subscription: string): string {
   const record = world.subscriptions.get(subscription)
   return record === undefined ? '' : String(world.subscriptions.source.fields(record).customer)

@@ -1,4 +1,4 @@
-/** What happens some time after a request was answered, or was not. */
+/** Schedules what happens some time after a request, answered or not. */
 export class Later {
   readonly #waiting = new Map<NodeJS.Timeout, () => void>()
 
@@ -14,7 +14,7 @@ export class Later {
     return this.#waiting.size
   }
 
-  /** Lets all of it happen now, in the order in which it was scheduled. */
+  /** Runs everything now, in the order in which it was scheduled. */
   landAll(): void {
     for (const [timer, act] of this.#waiting) {
       clearTimeout(timer)

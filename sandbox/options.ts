@@ -16,23 +16,23 @@ export type ResourceName = (typeof resourceNames)[number]
 
 export type Mode = 'live' | 'test'
 
-/** What a list honours. */
+/** What a list supports. */
 export interface ListManners {
-  /** The values of `ordering` that are honoured; any other is ignored in silence. */
+  /** The supported values of `ordering`; any other is silently ignored. */
   orderings: readonly string[]
-  /** The order if the request has none, or one that is ignored. */
+  /** The order if the request has none, or an ignored one. */
   defaultOrdering: string
 }
 
-/** Everything can be said in JSON. */
+/** Plain JSON. */
 export interface SandboxOptions {
-  /** 0, the default: any free one. */
+  /** Default 0: any free port. */
   port?: number
   /** Default 127.0.0.1. Use another address only in a private network: there is no authentication. */
   host?: string
-  /** Decides data, drift and faults. */
+  /** Determines data, drift and faults. */
   seed?: number
-  /** The records there are from the start, live and in test mode. */
+  /** The initial number of records, each for live and test mode. */
   counts?: Partial<Record<ResourceName, number>>
   testCounts?: Partial<Record<ResourceName, number>>
   ties?: Partial<Record<ListName, Ties>>
@@ -44,22 +44,25 @@ export interface SandboxOptions {
   testModeHeader?: string
   /** Decimals as JSON numbers (default), or as strings, which is Django's own default. */
   decimals?: 'numbers' | 'strings'
-  /** Whether records of equal keys change places from request to request (default), as a database may do it. */
+  /** Whether records with equal sort keys change places between requests (default), as in a database. */
   tieOrder?: 'shuffled' | 'stable'
   lists?: Partial<Record<ListName, Partial<ListManners>>>
   /** False: test-mode requests act on live data. */
   honoursTestMode?: boolean
-  /** What a resume of a subscription does that needs no attention (default: 400). */
+  /** How to answer a resume of a subscription that needs no attention (default: 400). */
   resumeActive?: 'refuse' | 'accept'
-  /** Writes all JSON before serving, so that the first read is as fast as the second (12 microseconds a record). */
+  /**
+   * Writes all JSON before serving, so that the first read is as fast as the second (12 microseconds per
+   * record).
+   */
   warm?: boolean
   /** How far the service's clock is ahead of this machine's. */
   clockSkewSeconds?: number
-  /** False: answers carry no Date. */
+  /** False: responses have no Date header. */
   dateHeader?: boolean
   faults?: readonly Fault[]
   drift?: Drift
-  /** Which requests the audit keeps (default: all); effects it always keeps. */
+  /** The requests that the audit keeps (default: all); it always keeps effects. */
   audit?: 'all' | 'writes' | 'none'
 }
 
@@ -128,24 +131,26 @@ export function toSettings(options: SandboxOptions): Settings {
   }
 }
 
-/** How many records are changed. */
+/** How many records to change. */
 export interface DriftAmounts {
   deletes?: number
   inserts?: number
   updates?: number
-  /** Records that appear now with a `created` up to `lateBySeconds` ago: a transaction that committed late. */
+  /**
+   * Records that appear now with a `created` up to `lateBySeconds` ago: a transaction that committed late.
+   */
   lateCommits?: number
-  /** Deleted records that come back where they were. */
+  /** Deleted records that reappear at their old position. */
   restores?: number
 }
 
 export interface ListDrift {
   perSecond?: DriftAmounts
-  /** After each request of this list; needs no clock. */
+  /** After each request to this list; independent of the clock. */
   perRequest?: DriftAmounts
-  /** How old the `created` of a late commit is at most (default 30). */
+  /** The maximum age of a late commit's `created` (default 30). */
   lateBySeconds?: number
 }
 
-/** Lists that change while they are read; only live ones. */
+/** Lists that change while they are read; live mode only. */
 export type Drift = Partial<Record<ListName, ListDrift>>

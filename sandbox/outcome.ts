@@ -8,7 +8,7 @@ import type { Route } from './routes.ts'
 import type { Call, Service } from './service.ts'
 import { retryAfter, TokenBucket } from './throttle.ts'
 
-/** A request on its way to its operation. */
+/** A request and its operation. */
 export interface Asked {
   request: IncomingMessage
   entry: RequestEntry
@@ -22,10 +22,10 @@ export interface Asked {
   struck: Struck
 }
 
-/** `reset` tears the connection down without an answer. */
+/** `reset` closes the connection without a response. */
 export type Outcome = Answer | 'reset'
 
-/** What becomes of a request: what strikes it before, the operation, what strikes it after. */
+/** Determines the outcome of a request: faults before it, the operation, faults after it. */
 export async function outcomeOf(service: Service, asked: Asked): Promise<Outcome> {
   const { struck } = asked
   await wait(service, struck, 'before')
@@ -56,7 +56,7 @@ export async function outcomeOf(service: Service, asked: Asked): Promise<Outcome
   return failed === undefined ? answer : errorAnswer(failed)
 }
 
-/** What something in front of the service answers. */
+/** The response of something in front of the service. */
 function answerInstead(struck: Struck): Answer | undefined {
   const moved = struck.find('redirect')
   if (moved !== undefined) return { status: 302, body: '', headers: { location: moved.location } }
@@ -66,7 +66,7 @@ function answerInstead(struck: Struck): Answer | undefined {
   return refused && { status: refused.status ?? 400, body: JSON.stringify(refused.answer) }
 }
 
-/** What the service itself answers: who is asking, for what, and then the operation. */
+/** The service's own response: authenticates, finds the target, runs the operation. */
 function answerOf(service: Service, asked: Asked, by: 'request' | 'late effect'): Answer {
   const { settings } = service
   const { headers } = asked.request

@@ -1,4 +1,4 @@
-/** Of a parameter given twice, Django takes the last. */
+/** Django takes the last value of a repeated parameter. */
 export function lastParam(query: URLSearchParams, name: string): string | undefined {
   return query.getAll(name).at(-1)
 }
@@ -6,7 +6,10 @@ export function lastParam(query: URLSearchParams, name: string): string | undefi
 const DEFAULT_SIZE = 20
 const MOST = 100
 
-/** As Django REST framework reads it: what is no positive number means the default, and too large a size the most. */
+/**
+ * The page size as Django REST framework reads it: anything but a positive number means the default, too
+ * large a size the maximum.
+ */
 export function pageSizeOf(
   query: URLSearchParams,
   limit: { cap: number; fixed?: boolean } | undefined,
@@ -25,7 +28,7 @@ export function pageOf(query: URLSearchParams, pages: number): number | undefine
   return page >= 1 && page <= pages ? page : undefined
 }
 
-/** The absolute address of another page: parameters sorted, and no `page` at all for the first one. */
+/** The absolute address of another page: sorted parameters, and no `page` for the first one. */
 export function pageLink(options: {
   base: string
   path: string

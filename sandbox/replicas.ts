@@ -4,7 +4,7 @@ import type { RecordView } from './store/record-view.ts'
 import { type Lag, Replica } from './store/replica.ts'
 import type { World } from './world.ts'
 
-/** The replicas that faults ask for. They start when the fault is set, so that they are behind from then on. */
+/** The replicas that faults use. They start when the fault is set, and lag from then on. */
 export class Replicas {
   readonly #worlds: Record<Mode, World>
   readonly #now: () => number
@@ -25,7 +25,7 @@ export class Replicas {
     }
   }
 
-  /** Replicas that no fault asks for any more need not be kept up. */
+  /** Drops all replicas, for when the faults change: unused ones need no updates. */
   clear(): void {
     for (const replica of this.#replicas.values()) replica.close()
     this.#replicas.clear()

@@ -9,7 +9,7 @@ import { type ListName } from './options.ts'
 import type { Call } from './service.ts'
 
 export interface Route {
-  /** Method and path as the interface writes them: `PATCH /contacts/{id}/`. */
+  /** Method and path in the interface's notation: `PATCH /contacts/{id}/`. */
   operation: string
   answer: (call: Call) => Answer
   /** The list that the operation reads. */
@@ -36,7 +36,7 @@ const operations: Readonly<Record<string, Omit<Route, 'operation'>>> = {
 const paths = new Set(Object.keys(operations).map((operation) => operation.split(' ')[1]))
 const shape = /^\/([a-z]+)\/(?:([^/]+)\/)?(?:(resume)\/)?$/
 
-/** The operation a request asks for; without `route`, whether there is one by another method. */
+/** Finds the operation of a request; without `route`, whether its path exists for another method. */
 export function findRoute(
   method: string,
   path: string,

@@ -3,22 +3,23 @@ import type { SandboxOptions } from './options.ts'
 import { createHttpServer } from './server.ts'
 import { createService } from './service.ts'
 
-/** A running stand-in of the billing service. */
+/** A running stand-in for the billing service. */
 export interface Sandbox {
-  /** `http://127.0.0.1:<port>`, unless another host is set: the base address for clients. */
+  /** The base address for clients: `http://127.0.0.1:<port>`, unless another host is set. */
   url: string
   port: number
-  /** What a client has to send. */
+  /** The token that clients must send. */
   token: string
   workspace: string
   control: Control
-  /** Ends every connection, timer and late effect. */
+  /** Closes every connection and cancels timers and late effects. */
   close(): Promise<void>
 }
 
 /**
- * Starts a small, true, stateful stand-in of the billing service on 127.0.0.1, with the manners of Django REST
- * framework. Same options, same data; what is left to chance follows the seed and the order of the requests.
+ * Starts a small, faithful, stateful stand-in for the billing service on 127.0.0.1 that behaves like Django
+ * REST framework. The same options give the same data; random choices follow the seed and the order of
+ * requests.
  */
 export async function createSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const service = createService(options)

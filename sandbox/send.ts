@@ -2,12 +2,12 @@ import type { ServerResponse } from 'node:http'
 import type { Answer } from './answer.ts'
 import type { FaultOf } from './faults.ts'
 
-/** Writes an answer, or what a fault leaves of it. */
+/** Writes a response, or what a fault leaves of it. */
 export async function send(options: {
   response: ServerResponse
   outcome: Answer | 'reset'
   cut: FaultOf<'cutBody'> | undefined
-  /** What its Date says: the service's time in ms, which may not be this machine's; undefined: it has none. */
+  /** The Date header: the service's time in ms, which may differ from this machine's; undefined: none. */
   date: number | undefined
 }): Promise<void> {
   const { response, outcome, cut } = options

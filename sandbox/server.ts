@@ -23,7 +23,8 @@ export function createHttpServer(service: Service, control: Control): Server {
   }
   const server = createServer((request, response) => {
     serve(request, response).catch(async (error: unknown) => {
-      // A client that disconnected needs no answer; any other error is a bug of the sandbox or its options.
+      // A client that disconnected needs no response; any other error is a bug in the sandbox or its
+      // options.
       if (request.destroyed && !request.complete) return
       const outcome = detail(500, `sandbox: ${String(error)}`)
       if (!response.headersSent) await send({ response, outcome, cut: undefined, date: Date.now() })
@@ -58,7 +59,7 @@ async function read(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString()
 }
 
-/** A body that is no JSON is refused by the operation, after all that comes before it. */
+/** Parses a body as JSON; the operation rejects an invalid one, after all earlier checks. */
 function tryParse(text: string): unknown {
   try {
     return parseExactJson(text)

@@ -11,10 +11,10 @@ import type { ChangeSource } from './store/collection.ts'
 import type { TokenBucket } from './throttle.ts'
 import { createWorld, type World } from './world.ts'
 
-/** Everything the stand-in is made of; `settings` and `tokens` may be changed while it serves. */
+/** The state of the stand-in; `settings` and `tokens` may change while it serves. */
 export interface Service {
   settings: Settings
-  /** The tokens that are valid now. */
+  /** The valid tokens. */
   tokens: Set<string>
   worlds: Record<Mode, World>
   audit: Audit
@@ -23,13 +23,13 @@ export interface Service {
   replicas: Replicas
   drifter: Drifter
   later: Later
-  /** The rate limits under way. */
+  /** The active rate limits. */
   buckets: WeakMap<object, TokenBucket>
-  /** Draws what the answers leave to chance. */
+  /** The source of randomness in responses. */
   chance: Chance
 }
 
-/** What an operation is given. */
+/** The arguments of an operation. */
 export interface Call {
   service: Service
   mode: Mode
@@ -39,7 +39,7 @@ export interface Call {
   /** The requested path. */
   path: string
   query: URLSearchParams
-  /** Scheme and host under which the client reached the service. */
+  /** Scheme and host that the client used. */
   base: string
   body: unknown
   struck: Struck
@@ -80,7 +80,7 @@ export function createService(options: SandboxOptions): Service {
   return service
 }
 
-/** Sets these faults in place of all others. */
+/** Replaces all faults by these. */
 export function setFaults(service: Service, faults: readonly Fault[]): void {
   for (const fault of faults) known(fault)
   service.replicas.clear()
@@ -94,7 +94,7 @@ export function addFault(service: Service, fault: Fault): void {
   service.plan.add(fault)
 }
 
-/** A fault that nothing knows would never strike, and its test would prove nothing. */
+/** Rejects unknown faults: they would never apply, and their test would prove nothing. */
 function known({ kind }: Fault): void {
   if (!faultKinds.includes(kind))
     throw new RangeError(`no such fault: ${kind}; there are ${faultKinds.join(', ')}`)

@@ -1,6 +1,6 @@
 import type { FaultOf } from './faults.ts'
 
-/** A token bucket, full at first. */
+/** A token bucket, initially full. */
 export class TokenBucket {
   readonly #perSecond: number
   readonly #size: number
@@ -16,7 +16,7 @@ export class TokenBucket {
     this.#filledAt = this.#nowMs()
   }
 
-  /** Takes a token; where there is none, says in how many seconds there will be one. */
+  /** Takes a token and returns 0, or returns the seconds until there is one. */
   take(): number {
     const now = this.#nowMs()
     this.#tokens = Math.min(this.#size, this.#tokens + ((now - this.#filledAt) / 1000) * this.#perSecond)
@@ -27,7 +27,7 @@ export class TokenBucket {
   }
 }
 
-/** The header's value, rounded up to whole seconds: after that long a token is available. */
+/** The header's value, rounded up to whole seconds: a token is available after that time. */
 export function retryAfter(options: { seconds: number; form: 'seconds' | 'date'; nowMs: number }): string {
   if (options.form === 'seconds') return String(Math.ceil(options.seconds))
   return new Date(Math.ceil((options.nowMs + options.seconds * 1000) / 1000) * 1000).toUTCString()

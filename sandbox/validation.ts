@@ -2,7 +2,7 @@ import { isDate } from './data/times.ts'
 import { numberText } from './exact-json.ts'
 import type { Fields } from './store/stored-record.ts'
 
-/** What a body may hold in a field, and what is stored where it holds nothing. */
+/** What a body's field may contain, and its default. */
 export interface Rule {
   type: 'text' | 'email' | 'integer' | 'decimal' | 'boolean' | 'date' | 'choice' | 'list'
   required?: true
@@ -10,18 +10,21 @@ export interface Rule {
   maxLength?: number
   min?: number
   values?: readonly string[]
-  /** Stored on creation where the field is left out; null where this is not given. */
+  /** Stored on creation if the field is absent; null if not specified. */
   default?: unknown
-  /** The rules of a list's items. */
+  /** The rules for a list's items. */
   items?: Rules
 }
 
 export type Rules = Readonly<Record<string, Rule>>
 
-/** In the shape in which Django REST framework complains: by field, and for lists by item. */
+/** Errors in the form of Django REST framework: by field, and for lists by item. */
 export type Complaints = Record<string, unknown>
 
-/** Checks a body as a serializer does; unknown and read-only fields are ignored. `partial`: nothing is required. */
+/**
+ * Validates a body as a serializer does; ignores unknown and read-only fields. `partial`: nothing is
+ * required.
+ */
 export function validate(options: { rules: Rules; body: unknown; partial: boolean }): {
   values: Fields
   errors: Complaints | undefined
@@ -98,7 +101,7 @@ function checkNumber(rule: Rule, sent: unknown): Checked {
   return { value: JSON.rawJSON(plainNumber(text)) }
 }
 
-/** A text that Django takes for a number, as JSON writes it: no leading plus, zeros or bare point. */
+/** Rewrites text that Django accepts as a number as JSON: no leading plus or zeros, no bare point. */
 function plainNumber(text: string): string {
   const [, sign, whole, fraction, exponent] = /^([+-]?)(\d*)\.?(\d*)(?:e([+-]?\d+))?$/i.exec(text) ?? []
   const digits = (whole ?? '').replace(/^0+(?=\d)/, '') || '0'
@@ -109,7 +112,7 @@ function checkList(rule: Rule, sent: unknown): Checked {
   if (!Array.isArray(sent))
     return { error: { non_field_errors: [`Expected a list of items but got type "${pythonType(sent)}".`] } }
   const checked = sent.map((item) => validate({ rules: rule.items ?? {}, body: item, partial: false }))
-  // Items that are right are complained of with an empty object, so that the places stay what they are.
+  // Valid items get an empty object, so that the others keep their positions.
   if (checked.some(({ errors }) => errors !== undefined))
     return { error: checked.map(({ errors }) => errors ?? {}) }
   return { value: checked.map(({ values }) => values) }

@@ -19,7 +19,7 @@ import { type Generator, RecordSource } from './store/record-source.ts'
 /** All records of one mode. */
 export type World = Record<ResourceName, Collection>
 
-/** Decimals are raw JSON texts; Django's own default is to write them as strings. */
+/** Decimals are raw JSON text; Django's own default is to write them as strings. */
 function writer(decimals: Settings['decimals']): (value: unknown) => string {
   if (decimals === 'numbers') return JSON.stringify
   const replace = (_key: string, value: unknown) => (JSON.isRawJSON(value) ? value.rawJSON : value)

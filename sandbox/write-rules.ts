@@ -1,6 +1,6 @@
 import type { Rules } from './validation.ts'
 
-/** The writable fields of interface section 2, with the bounds of section 8. */
+/** The writable fields of interface section 2, with the limits of section 8. */
 
 const amounts = {
   amount: { type: 'decimal', nullable: true, default: null },

@@ -1,4 +1,4 @@
-/** Texts that break readers, writers and spreadsheets, all taken from real data. */
+/** Texts that break readers, writers and spreadsheets, all from real data. */
 export const awkwardNames: readonly string[] = [
   'Comercial Ñandú, Hijos y Cía. "La 9"',
   '=HYPERLINK("http://127.0.0.1/","Haga clic")',

@@ -58,7 +58,7 @@ function sharedFields(chance: Chance) {
   return {
     address: chance.pick(streets),
     country: chance.happens(0.1) ? null : countries[country],
-    // Some records leave a key out, others send null: both mean "not known".
+    // Some records omit a key, others send null: both mean "not known".
     ...(chance.happens(0.15) ? {} : { state: chance.happens(0.2) ? null : states[country] }),
     currency: currencies[country],
     phone: chance.pick(phones),
@@ -81,7 +81,7 @@ function sharedFields(chance: Chance) {
       sales_current_period: drawAmount(chance),
       balance: drawAmount(chance),
     },
-    // Fields the interface does not name.
+    // Fields the interface does not document.
     segment: chance.pick(['pyme', 'corporativo', null]),
     ...(chance.happens(0.3) ? { loyalty: { tier: chance.below(4), points: drawAmount(chance) } } : {}),
   }

@@ -78,7 +78,10 @@ export function cancellationGenerator({ seed, testMode }: DocumentOptions): Gene
   }
 }
 
-/** Of an order the interface shows nothing but the id in its path; of products and addons, only what is sent. */
+/**
+ * Generates records without fields of their own: the interface shows only an order's id in its path, and
+ * products and addons only as sent.
+ */
 export function bareGenerator(prefix: string): Generator {
   return {
     idOf: (index) => textId(prefix, index),

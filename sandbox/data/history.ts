@@ -5,17 +5,19 @@ import { DAY, SECOND } from './times.ts'
 
 /** Records with the same `created`. */
 export interface Ties {
-  /** The share of records that have the `created` of the record before them. */
+  /** The share of records with the `created` of the previous record. */
   share?: number
   /** Groups of exactly these sizes, spread evenly over the list. */
   groups?: readonly number[]
 }
 
-/** Fixed, so that the same seed gives the same data on every day; seven years hold fourteen changes of the clock. */
+/**
+ * Fixed, so that the same seed gives the same data on any day; seven years contain fourteen clock changes.
+ */
 const FIRST = Date.UTC(2019, 0, 1) * 1000
 const SPAN = 7 * 365 * DAY
 
-/** The records that are there from the start, in the order of `created`. */
+/** Creates the initial records, in the order of `created`. */
 export function createHistory(options: {
   count: number
   seed: number
@@ -40,14 +42,17 @@ export function createHistory(options: {
   return records
 }
 
-/** Strictly after the one before, and one in twelve at a whole second, which is written without microseconds. */
+/**
+ * Strictly later than the previous one; one in twelve is at a whole second, which is written without
+ * microseconds.
+ */
 function draw(chance: Chance, before: number, from: number, step: number): number {
   const exact = Math.floor(from + chance.fraction() * step * 0.9)
   const drawn = chance.happens(1 / 12) ? Math.ceil(exact / SECOND) * SECOND : exact
   return Math.max(before + 1, drawn)
 }
 
-/** For the places in and right behind each group: whether the record has the `created` of the one before. */
+/** For each index in and right after a group: whether the record has the `created` of the previous one. */
 function placesOfGroups(count: number, groups: readonly number[]): Map<number, boolean> {
   const places = new Map<number, boolean>()
   let free = 0

@@ -1,8 +1,8 @@
 import { mix } from './random.ts'
 
 /**
- * Text ids that neither follow the order of `created` nor sort alike by bytes and by a locale. They end in the index,
- * which makes them unique and lets one record name another.
+ * Text ids that do not follow the order of `created` and sort differently by bytes and by locale. They end
+ * in the index, which makes them unique and lets one record reference another.
  */
 export function textId(prefix: string, index: number): string {
   const bits = mix(prefix.length * 31 + prefix.charCodeAt(0), index)

@@ -5,7 +5,7 @@ import { textId } from './identifiers.ts'
 import { Chance } from './random.ts'
 import { toTimestamp } from './times.ts'
 
-/** Plans carry no `test_mode`; the interface shows none. */
+/** Plans have no `test_mode`: the interface documents none. */
 export function planGenerator(options: { seed: number }): Generator {
   const { seed } = options
   return {

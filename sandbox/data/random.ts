@@ -1,5 +1,6 @@
 /**
- * Seeded chance. The same seed gives the same draws on every machine, so a test that failed can be run again.
+ * Seeded randomness: the same seed gives the same draws on every machine, so that a failed test can be
+ * repeated.
  */
 
 /** 32 bits that depend on every bit of both inputs (the finalizer of MurmurHash3). */
@@ -10,7 +11,7 @@ export function mix(seed: number, value: number): number {
   return (bits ^ (bits >>> 16)) >>> 0
 }
 
-/** A stream of draws (mulberry32): small, quick, and good enough for data and drift. */
+/** A stream of draws (mulberry32): small, fast, and good enough for data and drift. */
 export class Chance {
   #state: number
 
@@ -18,7 +19,7 @@ export class Chance {
     this.#state = mix(seed, stream)
   }
 
-  /** From 0 up to, but never, 1. */
+  /** From 0 up to, but excluding, 1. */
   fraction(): number {
     this.#state = (this.#state + 0x6d2b79f5) | 0
     let bits = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state)
@@ -26,7 +27,7 @@ export class Chance {
     return ((bits ^ (bits >>> 14)) >>> 0) / 4294967296
   }
 
-  /** A whole number from 0 up to, but never, `end`. */
+  /** An integer from 0 up to, but excluding, `end`. */
   below(end: number): number {
     return Math.floor(this.fraction() * end)
   }

@@ -5,7 +5,7 @@ import { textId } from './identifiers.ts'
 import { Chance } from './random.ts'
 import { toDate, toTimestamp } from './times.ts'
 
-/** Ids are integers, as those of tables that came with a serial key. */
+/** Ids are integers, as in tables with a serial key. */
 const FIRST_ID = 1001
 
 export function retentionGenerator(options: { seed: number; testMode: boolean }): Generator {

@@ -15,7 +15,7 @@ export const attentionReasons = [
   'without_reference',
 ]
 
-/** Which others a subscription names; as many as there are. */
+/** The other records that a subscription can reference, by number. */
 interface Neighbours {
   customers: number
   plans: number
@@ -25,7 +25,7 @@ export function subscriptionGenerator(options: {
   seed: number
   testMode: boolean
   neighbours: Neighbours
-  /** The share that is in `needs_attention`. */
+  /** The share in `needs_attention`. */
   needsAttention: number
 }): Generator {
   const { seed, testMode, neighbours, needsAttention } = options

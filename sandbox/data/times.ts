@@ -1,11 +1,14 @@
 /**
- * Instants are microseconds since 1970 as one number: a Date drops the microseconds that the service's timestamps
- * carry, and a double holds them exactly until the year 2255.
+ * Instants are microseconds since 1970 as one number: a Date drops the microseconds of the service's
+ * timestamps, and a double holds them exactly until the year 2255.
  */
 export const SECOND = 1_000_000
 export const DAY = 86_400 * SECOND
 
-/** Chile's clock: -03:00 in summer; -04:00 from April's first Sunday to September's, changed at 03:00 and 04:00 UTC. */
+/**
+ * Chile's clock: -03:00 in summer; -04:00 from April's first Sunday to September's, changing at 03:00 and
+ * 04:00 UTC.
+ */
 const winters = Array.from({ length: 100 }, (_, offset) => {
   const firstSunday = (month: number, hour: number) => {
     const first = new Date(Date.UTC(1970 + offset, month, 1, hour))
@@ -20,7 +23,10 @@ function hoursFromUtc(ms: number): number {
 }
 
 const twoDigits = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, '0'))
-/** Caches the text of each day: formatting a Date for every timestamp took a sixth of the time to create a record. */
+/**
+ * Caches the text of each day: formatting a Date for every timestamp took a sixth of the time to create a
+ * record.
+ */
 const days = new Map<number, string>()
 
 function dayText(day: number): string {
@@ -32,7 +38,7 @@ function dayText(day: number): string {
   return text
 }
 
-/** As Python's isoformat writes it: six digits of microseconds, and none at all when they are zero. */
+/** Formats like Python's isoformat: six digits of microseconds, or none if they are zero. */
 export function toTimestamp(instant: number): string {
   const utc = Math.floor(instant / SECOND)
   const hours = hoursFromUtc(utc * 1000)
@@ -47,19 +53,19 @@ export function toTimestamp(instant: number): string {
 
 const timestamp = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?(Z|[+-]\d\d:?\d\d)?$/
 
-/** The instant a timestamp names (UTC where it names no offset), or undefined where it is none. */
+/** Parses a timestamp to an instant (UTC if it has no offset); undefined if it is invalid. */
 export function parseTimestamp(text: string): number | undefined {
   const [, date, clock, fraction, zone] = timestamp.exec(text) ?? []
   const ms = Date.parse(`${date}T${clock}${zone ?? 'Z'}`)
   return Number.isNaN(ms) ? undefined : ms * 1000 + Number((fraction ?? '').padEnd(6, '0'))
 }
 
-/** The calendar date in the service's zone. */
+/** The calendar date in the service's time zone. */
 export function toDate(instant: number): string {
   return toTimestamp(instant).slice(0, 10)
 }
 
-/** Whether the text is a calendar date that exists. */
+/** Whether the text is an existing calendar date. */
 export function isDate(text: string): boolean {
   if (!/^\d{4}-\d\d-\d\d$/.test(text)) return false
   const date = new Date(`${text}T00:00:00Z`)

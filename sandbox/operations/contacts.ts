@@ -6,7 +6,7 @@ import { validate } from '../validation.ts'
 import { contactRules } from '../write-rules.ts'
 import { asStored } from './stored-answer.ts'
 
-/** A contact lies in its customer, which its id names. */
+/** Updates a contact, which is stored in its customer; the contact's id names it. */
 export function updateContact(call: Call): Answer {
   const { customers } = call.world
   const record = customers.get(`cus_${call.id.split('_')[1] ?? ''}`)
@@ -19,7 +19,7 @@ export function updateContact(call: Call): Answer {
   const contact = { ...contacts[place], ...asStored(call, values), updated }
   const cause = { ...call.cause, part: { resource: 'contacts', id: call.id } } as const
   const changed = contacts.with(place, contact)
-  // The customer's own `updated` does not move: it is another table's row that changed.
+  // The customer's own `updated` does not change: the row belongs to another table.
   customers.update({ id: record.id, fields: { contacts: changed }, cause, touch: false })
   return json(200, contact)
 }

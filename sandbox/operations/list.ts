@@ -66,7 +66,7 @@ function rowsOf(options: {
   const page = call.struck.find('repeatPage') === undefined ? options.page : Math.max(1, options.page - 1)
   const chance = call.service.settings.tieOrder === 'shuffled' ? call.service.chance : undefined
   const from = (page - 1) * size
-  // Django cuts at the count, which another statement has taken.
+  // Django cuts at the count, which came from a separate query.
   const to = Math.min(page * size, count)
   const rows = cutWindow({ records: view.matching(terms, field), field, descending, from, to, chance })
   const dropped = call.struck.find('shortWindow')?.drop ?? 0

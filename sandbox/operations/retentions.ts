@@ -7,7 +7,7 @@ import { validate } from '../validation.ts'
 import { retentionRules } from '../write-rules.ts'
 import { asStored, storedAnswer } from './stored-answer.ts'
 
-/** Creates a draft. Nothing refuses a second one like it: the service has no idempotency. */
+/** Creates a draft. Duplicates are accepted: the service has no idempotency. */
 export function createRetention(call: Call): Answer {
   const { world, body, cause, struck } = call
   const { values, errors } = validate({ rules: retentionRules, body, partial: false })

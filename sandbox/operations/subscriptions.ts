@@ -6,7 +6,7 @@ import { validate } from '../validation.ts'
 import { resumeRules, subscriptionRules } from '../write-rules.ts'
 import { asStored, storedAnswer } from './stored-answer.ts'
 
-/** Fields that are left out stay as they are. */
+/** Updates a subscription; absent fields stay unchanged. */
 export function updateSubscription(call: Call): Answer {
   const { subscriptions } = call.world
   const record = subscriptions.get(call.id)
@@ -21,7 +21,7 @@ export function updateSubscription(call: Call): Answer {
   return updated === undefined ? notFound() : storedAnswer(200, subscriptions, updated)
 }
 
-/** New lines get ids of their own: a service that replaces them cannot tell that they are the old ones. */
+/** Gives new lines new ids: a service that replaces lines cannot match them with the old ones. */
 function withLineIds(call: Call, record: StoredRecord, values: Fields): Fields {
   if (!Array.isArray(values.lines)) return values
   const stamp = toTimestamp(call.service.clock.now())
@@ -38,7 +38,10 @@ function withLineIds(call: Call, record: StoredRecord, values: Fields): Fields {
 
 const active = { status: 'active', needs_attention: null, needs_attention_reason: null }
 
-/** Ends in `active`, or, where a fault has it fall back, in `needs_attention` again. */
+/**
+ * Resumes a subscription: it ends in `active`, or, if a fault makes it fall back, in `needs_attention`
+ * again.
+ */
 export function resumeSubscription(call: Call): Answer {
   const { service, world, struck } = call
   const { subscriptions } = world

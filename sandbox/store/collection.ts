@@ -4,13 +4,13 @@ import type { RecordSource } from './record-source.ts'
 import { RecordView } from './record-view.ts'
 import type { Fields, RecordId, StoredRecord } from './stored-record.ts'
 
-/** Why something changed: who did it and, where a request did, which one. */
+/** The source of a change and, if it was a request, which one. */
 export interface ChangeSource {
   by: 'request' | 'late effect' | 'other client' | 'drift' | 'control'
   request?: number
-  /** What the change is called in the audit where it has a name of its own: `resume`. */
+  /** The name of the change in the audit, if it has its own: `resume`. */
   effect?: string
-  /** What changed where it is a part of the record: a contact of a customer. */
+  /** The changed part of the record, if not the whole: a customer's contact. */
   part?: { resource: 'contacts'; id: string }
 }
 
@@ -35,11 +35,11 @@ export class Collection {
   readonly #now: () => number
   readonly #tell: (change: Change) => number
   readonly #listeners = new Set<(change: Change) => void>()
-  /** Deleted records, oldest first, each with the sequence number at which it left. */
+  /** Deleted records, oldest first, each with the sequence number of its deletion. */
   readonly #left: { record: StoredRecord; left: number }[] = []
   #nextIndex: number
 
-  /** `records` come in the order of `created`; `tell` numbers and records every change. */
+  /** `records` must be in the order of `created`; `tell` numbers and records every change. */
   constructor(options: {
     name: string
     source: RecordSource
@@ -61,18 +61,18 @@ export class Collection {
     return this.#byId.get(String(id))
   }
 
-  /** Returns what ends the listening. */
+  /** Returns a function that unsubscribes the listener. */
   onChange(listener: (change: Change) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
-  /** The id the next new record gets. */
+  /** The id of the next new record. */
   nextId(): RecordId {
     return this.source.generator.idOf(this.#nextIndex)
   }
 
-  /** A new record: generated where no fields are given; `created` may lie in the past (a late commit). */
+  /** Creates a record: generated if there are no fields; `created` may be in the past (a late commit). */
   create(options: { cause: ChangeSource; fields?: Fields; created?: number }): StoredRecord {
     const { cause, fields } = options
     const index = this.#nextIndex++
@@ -84,7 +84,7 @@ export class Collection {
     return this.#put({ kind: 'create', record, before: undefined, cause })
   }
 
-  /** Another record in place of this one, with `fields` changed and, unless told otherwise, `updated` moved. */
+  /** Replaces a record by one with `fields` changed and, unless disabled, `updated` advanced. */
   update(options: {
     id: RecordId
     fields: Fields
@@ -109,20 +109,20 @@ export class Collection {
     return before
   }
 
-  /** A deleted record comes back where it was. */
+  /** Restores a deleted record to its old position. */
   restore(id: RecordId, cause: ChangeSource): StoredRecord | undefined {
     if (this.get(id) !== undefined) return undefined
     const gone = this.#left.findLast(({ record }) => String(record.id) === String(id))
     return gone && this.#put({ kind: 'restore', record: gone.record, before: undefined, cause })
   }
 
-  /** The ids that `restore` would bring back, the first deleted first. */
+  /** The ids that `restore` can bring back, earliest deletion first. */
   restorable(): RecordId[] {
     const ids = this.#left.map(({ record }) => record.id).filter((id) => this.get(id) === undefined)
     return [...new Set(ids)]
   }
 
-  /** The records that were there throughout, from one sequence number to another (or to now). */
+  /** The records that existed throughout, from one sequence number to another (or to now). */
   *throughout(options: { since: number; until?: number }): Generator<StoredRecord> {
     const until = options.until ?? Infinity
     for (const record of this.view.ordered('created').all()) if (record.entered <= options.since) yield record

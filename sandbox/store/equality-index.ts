@@ -1,9 +1,9 @@
 import type { StoredRecord } from './stored-record.ts'
 
-/** The texts under which a record is found, for one filter. */
+/** The keys of a record for one filter. */
 export type KeysOf = (record: StoredRecord) => readonly string[]
 
-/** The records that hold a value, kept as they change: a lookup must not scan a whole list that drifts. */
+/** The records by value, updated with each change: a lookup must not scan a whole list that drifts. */
 export class EqualityIndex {
   readonly #keysOf: KeysOf
   readonly #found = new Map<string, Set<StoredRecord>>()

@@ -4,7 +4,7 @@ export type Compare = (one: StoredRecord, other: StoredRecord) => number
 
 export type OrderField = 'created' | 'updated' | 'id'
 
-/** Text is sorted by a locale, as the service's database does: case and punctuation weigh less than letters. */
+/** Sorts text by locale, as the service's database does: case and punctuation weigh less than letters. */
 const collator = new Intl.Collator('es')
 
 export const compares: Record<OrderField, Compare> = {
@@ -16,12 +16,15 @@ export const compares: Record<OrderField, Compare> = {
       : collator.compare(String(one.id), String(other.id)) || one.tie - other.tie,
 }
 
-/** Records kept in order, so that they never need sorting. Moving 8 MB for a million records takes about 1 ms. */
+/**
+ * Records kept in order, so that they never need sorting. Moving 8 MB for a million records takes about 1
+ * ms.
+ */
 export class OrderedList {
   readonly #compare: Compare
   readonly #records: StoredRecord[]
 
-  /** Takes the records over; `sorted` says that they already come in order. */
+  /** Takes ownership of the records; `sorted`: they are already in order. */
   constructor(options: { compare: Compare; records: StoredRecord[]; sorted: boolean }) {
     this.#compare = options.compare
     this.#records = options.records
@@ -46,7 +49,7 @@ export class OrderedList {
     else this.#records.splice(place, 0, record)
   }
 
-  /** The record has to be in the list. */
+  /** The record must be in the list. */
   remove(record: StoredRecord): void {
     this.#records.splice(this.#placeOf(record), 1)
   }

@@ -1,7 +1,7 @@
 import { mix } from '../data/random.ts'
 import type { Fields, RecordId, StoredRecord } from './stored-record.ts'
 
-/** What a generated record is made from. */
+/** The inputs of a generated record. */
 export interface Origin {
   index: number
   id: RecordId
@@ -10,18 +10,18 @@ export interface Origin {
 }
 
 /**
- * How the records of one resource are made from a seed and an index. Fields that may repeat among records come from a
- * few hundred variants: their JSON is made once, and a million records need neither memory nor time to be written.
+ * Generates the records of one resource from a seed and an index. Fields that may repeat come from a few
+ * hundred variants whose JSON is created once, so a million records cost neither memory nor time to write.
  */
 export interface Generator {
   idOf(index: number): RecordId
-  /** What is this record's alone. */
+  /** The fields unique to this record. */
   own(origin: Origin): Fields
-  /** What it shares with the other records of its variant. */
+  /** The fields shared by all records of a variant. */
   shared(variant: number): Fields
 }
 
-/** A prime, so that variants never walk in step with groups of equal `created`. */
+/** A prime, so that variants never align with groups of equal `created`. */
 const VARIANTS = 499
 /** 400,000 customers of 1.1 KB; records beyond it are created again for each request. */
 const KEPT_BYTES = 450_000_000
@@ -40,7 +40,7 @@ export class RecordSource {
     this.#write = options.write
   }
 
-  /** A fresh object; a change of it changes nothing stored at its top level. */
+  /** A new object; changes to its top level do not affect the stored record. */
   fields(record: StoredRecord): Fields {
     if (record.changed !== undefined) return { ...record.changed }
     return { ...this.generator.own(record), ...this.#variant(record.index).fields }
@@ -56,12 +56,12 @@ export class RecordSource {
     return json
   }
 
-  /** The record's JSON as it would be with some fields otherwise. */
+  /** The record's JSON with some fields replaced. */
   jsonWith(record: StoredRecord, fields: Fields): Buffer {
     return Buffer.from(this.#write({ ...this.fields(record), ...fields }))
   }
 
-  /** The record has left its list: what was kept of it makes room for others. */
+  /** Frees the cache of a record that has left its list. */
   forget(record: StoredRecord): void {
     if (record.json === undefined) return
     this.#kept -= record.json.length

@@ -4,14 +4,14 @@ import type { StoredRecord } from './stored-record.ts'
 
 /** One condition of a lookup. */
 export interface Term {
-  /** Tells this condition from every other one, value included. */
+  /** Identifies the condition, value included. */
   key: string
   holds(record: StoredRecord): boolean
-  /** Where the condition is equality: the index that answers it, and the key to look under. */
+  /** For equality conditions: the index that answers it, and the key to look up. */
   index?: { name: string; keysOf: KeysOf; key: string }
 }
 
-/** What can be asked of a collection, or of a replica of it. */
+/** Queries on a collection or its replica. */
 export class RecordView {
   readonly #orders = new Map<OrderField, OrderedList>()
   readonly #indexes = new Map<string, EqualityIndex>()
@@ -36,7 +36,7 @@ export class RecordView {
     return order
   }
 
-  /** The records under which every term holds, in ascending order. */
+  /** The records that match every term, in ascending order. */
   matching(terms: readonly Term[], field: OrderField): readonly StoredRecord[] {
     if (terms.length === 0) return this.ordered(field).all()
     const key = JSON.stringify([field, ...terms.map((term) => term.key)])

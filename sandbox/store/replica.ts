@@ -1,19 +1,19 @@
 import type { Change, Collection } from './collection.ts'
 import { RecordView } from './record-view.ts'
 
-/** How far a replica is behind: so many seconds, or so many changes (which needs no clock). */
+/** How far a replica lags: seconds, or a number of changes (independent of the clock). */
 export interface Lag {
   seconds?: number
   changes?: number
 }
 
-/** A copy of a collection that learns of every change later than the collection itself. */
+/** A copy of a collection that receives every change later. */
 export class Replica {
   readonly #view: RecordView
   readonly #waiting: { change: Change; at: number }[] = []
   readonly #lag: Lag
   readonly #now: () => number
-  /** Ends the learning. */
+  /** Stops receiving changes. */
   readonly close: () => void
 
   constructor(options: { collection: Collection; lag: Lag; now: () => number }) {
@@ -23,7 +23,7 @@ export class Replica {
     this.close = options.collection.onChange((change) => this.#waiting.push({ change, at: this.#now() }))
   }
 
-  /** The state that the replica has got to by now. */
+  /** The state that the replica has reached by now. */
   view(): RecordView {
     const { seconds, changes } = this.#lag
     const newest = seconds === undefined ? Infinity : this.#now() - seconds * 1_000_000

@@ -1,25 +1,25 @@
-/** The fields of one record, as JSON holds them; a decimal is a JSON.rawJSON, so that it keeps every digit. */
+/** The fields of one record as JSON holds them; decimals are JSON.rawJSON, so that they keep every digit. */
 export type Fields = Record<string, unknown>
 
 export type RecordId = string | number
 
 /**
- * One record of a collection at one moment. It never changes: an update puts another one in its place, so that a
- * replica may keep the old one.
+ * One version of a record in a collection. Immutable: an update replaces it, so that a replica can keep the
+ * old one.
  */
 export interface StoredRecord {
   readonly id: RecordId
   /** Microseconds since 1970. */
   readonly created: number
   readonly updated: number
-  /** Unique; decides the order where the key of an ordering is equal. */
+  /** Unique tie-breaker for equal sort keys. */
   readonly tie: number
-  /** The sequence number at which the record came into its collection; an update keeps it, a restore does not. */
+  /** The sequence number at which the record entered its collection; updates keep it, a restore does not. */
   readonly entered: number
-  /** What the record is generated from. */
+  /** The index from which the record is generated. */
   readonly index: number
-  /** All fields, once they are no longer what is generated from the index. */
+  /** All fields, once they differ from those generated from the index. */
   readonly changed: Fields | undefined
-  /** The record's JSON, kept once made. */
+  /** The record's JSON, cached. */
   json: Buffer | undefined
 }

@@ -3,8 +3,8 @@ import type { OrderField } from './ordered-list.ts'
 import type { StoredRecord } from './stored-record.ts'
 
 /**
- * The records at places `from` to `to` of an ascending list, read forward or backward. With `chance`, records of equal
- * keys change places at every call, as they may in a database that is not told how to order them.
+ * The records at indexes `from` to `to` of an ascending list, read forward or backward. With `chance`,
+ * records with equal keys change places at each call, as in a database without a complete ordering.
  */
 export function cutWindow(options: {
   records: readonly StoredRecord[]
@@ -35,7 +35,7 @@ function shuffled(options: {
   const key = (place: number) => records[place]?.[field]
   let from = first
   let to = last
-  // A group of ties that reaches over a border is shuffled whole: its records cross the border.
+  // Ties that span a border are shuffled as a whole, so records cross the border.
   while (from > 0 && key(from - 1) === key(first)) from--
   while (to < records.length && key(to) === key(last - 1)) to++
   const wide = records.slice(from, to)

@@ -7,8 +7,8 @@ import type { LedgerMatches } from './match-ledger.ts'
 type TakeOver = ImportGapDeps & { matches: LedgerMatches }
 
 /**
- * Finds rows that other runs have sent but that the ledger, restored from a backup, shows as unsent; returns
- * whether there are any.
+ * Marks rows that other runs have sent but that the ledger, restored from a backup, shows as unsent; returns
+ * whether there were any.
  */
 export async function learnSentRows({ matches, ...deps }: TakeOver): Promise<boolean> {
   let learned = 0
