@@ -11,16 +11,16 @@ import type { Session } from '../session/session.ts'
 import { startImport } from '../runs/run-import.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-/** Enough rows for a canary. */
+/** The number of valid rows, enough for a canary. */
 const validRows = 24
 const post = 'POST /retentions/'
 
-/** An import ready to be sent: its file is checked and in the data folder, and its run has a name. */
+/** An import that is ready to send: its file is checked and in the data folder, and its run has a name. */
 export type DemoImport = Awaited<ReturnType<typeof prepareDemoImport>>
 
-/** A file as people send it: good rows, a date that does not exist, and a duplicate row. */
+/** Prepares a realistic file: valid rows, a date that does not exist, and a duplicate row. */
 export async function prepareDemoImport({ settings, terminal }: { settings: Settings; terminal: Terminal }) {
-  // Numbers that no earlier demo on this data folder has used: the ledger would refuse to send them again.
+  // Uses numbers that no earlier demo on this data folder has used: the ledger would refuse to send them again.
   const first = Math.floor(Date.now() / 1000)
   const file = join(settings.dataDir, 'retentions.csv')
   await writeFile(file, toCsv(first))
@@ -45,7 +45,7 @@ export async function prepareDemoImport({ settings, terminal }: { settings: Sett
   return { first, order, handed }
 }
 
-/** Imports it while a reply and a request are lost; true if the run is proven and the sandbox agrees. */
+/** Imports the file while a response and a request are lost. True if the run is proven and the sandbox agrees. */
 export async function runDemoImport({
   demo: { first, order, handed },
   sandbox,
@@ -87,7 +87,7 @@ function toCsv(first: number): string {
   return [header, ...good, ...bad, ''].join('\n')
 }
 
-/** How often the service has each of the valid rows. */
+/** Counts how often the service has each of the valid rows. */
 function timesOf(sandbox: Sandbox, first: number): number[] {
   const times = Array.from({ length: validRows }, () => 0)
   for (const text of sandbox.control.records({ resource: 'retentions' })) {

@@ -8,7 +8,7 @@ import type { Session } from '../session/session.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 const broken = 60
-/** Their cards are refused every time, so they need a person. */
+/** The number of subscriptions whose cards are always declined, so that they need a person. */
 const stuck = 3
 const resume = 'POST /subscriptions/{id}/resume/'
 
@@ -18,11 +18,11 @@ export const demoRecovery: RecoveryInput = {
   attempts: 2,
   firstWait: '1s',
   verifyAfter: '500ms',
-  // New incidents, whatever an earlier demo did.
+  // Each demo is a new incident, so the resumes of an earlier demo must not defer it.
   coolDown: 0,
 }
 
-/** Breaks subscriptions like a gateway failure, and recovers them; true if the service agrees with the report. */
+/** Breaks subscriptions as a gateway failure would, and recovers them. True if the service agrees with the report. */
 export async function runDemoRecovery({
   run,
   sandbox,
@@ -54,7 +54,7 @@ export async function runDemoRecovery({
   return active === broken - stuck && outcomes['attemptsUsedUp'] === stuck && counts.unknown === 0
 }
 
-/** Puts the first active ones into the state that a gateway failure leaves. */
+/** Puts the first active subscriptions into the state that a gateway failure leaves. */
 function breakGateway(sandbox: Sandbox): string[] {
   const all = sandbox.control.ids({ resource: 'subscriptions' }).map(String)
   const ids = all.filter((id) => statusOf(sandbox, id) === 'active').slice(0, broken)

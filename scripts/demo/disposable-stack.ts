@@ -1,4 +1,4 @@
-/** What Node 22 lacks of `AsyncDisposableStack`: as much of it as is used here. */
+/** The subset of `AsyncDisposableStack` used here, which Node 22 lacks. */
 class Stack {
   #closings: (() => unknown)[] = []
 
@@ -18,7 +18,7 @@ class Stack {
     return moved
   }
 
-  /** The last first; all of them, and then the first failure. */
+  /** Disposes all of them in reverse order, then throws the first failure. */
   async disposeAsync(): Promise<void> {
     const failures: unknown[] = []
     for (let close = this.#closings.pop(); close !== undefined; close = this.#closings.pop()) {

@@ -18,7 +18,7 @@ import type { exportData } from '../../workflows/export-data.ts'
 const token = 'demo-token'
 const workspace = 'acc_demo'
 
-/** Deletes and inserts while the demo reads: enough for any reader that trusts pages to lose some. */
+/** Deletes and inserts during the read: enough to make any reader that trusts page numbers lose records. */
 const listDrift = { perSecond: { deletes: 10, inserts: 10, updates: 10, lateCommits: 2 } }
 
 export async function runDemo({ terminal, keep }: { terminal: Terminal; keep: boolean }): Promise<void> {
@@ -54,7 +54,7 @@ export async function runDemo({ terminal, keep }: { terminal: Terminal; keep: bo
 
   results.print()
   terminal.note(`Files and reports: ${relative(process.cwd(), settings.dataDir)}`)
-  // The demo rejects rows and lets subscriptions fall back on purpose.
+  // Rejected rows and subscriptions that fall back are part of the demo, so they are not a failure.
   process.exitCode = imported && recovered ? Number(exported) : exitCodes.unproven
   if (keep) await untilInterrupted({ terminal, uiUrl: session.uiUrl })
 }
@@ -71,7 +71,7 @@ function demoSettings(baseUrl: string): Settings {
       BILLING_WORKSPACE: workspace,
       BILLING_TEST_MODE: 'false',
       BILLING_REQUESTS_PER_SECOND: '50',
-      // In the sandbox, a lost request takes effect at once or never.
+      // In the sandbox, a lost request takes effect immediately or never.
       BILLING_SETTLE_SECONDS: '1',
       CONNECTOR_DATA_DIR: dataDir,
       CONNECTOR_TASK_QUEUE: '',
@@ -81,7 +81,7 @@ function demoSettings(baseUrl: string): Settings {
   })
 }
 
-/** Collects the results of several runs into the one result of this command. */
+/** Collects the results of several runs into the single result of this command. */
 function collectResults(terminal: Terminal) {
   const documents: Record<string, unknown> = {}
   const texts: string[] = []

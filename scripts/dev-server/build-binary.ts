@@ -16,7 +16,7 @@ const goVariables =
 /** Builds the Temporal CLI from its Go modules, at the versions and checksums of temporal-cli/. */
 export const buildBinary: Obtain = async ({ file, startTask }) => {
   const fresh = `${file}.${process.pid}`
-  // 4 minutes on two idle cores, modules included; 7 on busy ones.
+  // Takes 4 minutes on two idle cores, including the modules; 7 on busy ones.
   const task = startTask('Building the Temporal dev server from its Go modules (once, about 4 minutes)')
   try {
     const args = [

@@ -7,7 +7,7 @@ import { childEnvironment, networkVariables } from '../../worker/child-environme
 import type { Obtain } from './obtain.ts'
 
 const downloader = fileURLToPath(new URL('./sdk-download.ts', import.meta.url))
-/** Longer than a slow connection stalls, shorter than a person waits for a network that is down. */
+/** In ms: longer than a slow connection stalls, shorter than a person waits for a network that is down. */
 const silenceMs = 10_000
 
 /**

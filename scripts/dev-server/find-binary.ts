@@ -12,11 +12,11 @@ import { downloadBinary } from './download-binary.ts'
 export const cliVersion = '1.8.2'
 
 export interface FindBinary {
-  /** TEMPORAL_CLI_PATH: used or refused, never ignored. */
+  /** TEMPORAL_CLI_PATH: used, or refused with an error, but never ignored. */
   cliPath?: string | undefined
   env: Readonly<Record<string, string | undefined>>
   startTask: StartTask
-  /** Tried in this order (default: the SDK's download, then a build with Go). */
+  /** The ways to obtain the CLI, in order. Default: the SDK's download, then a build with Go. */
   ways?: readonly Obtain[]
 }
 
@@ -26,8 +26,8 @@ export class NoBinaryError extends Error {
 }
 
 /**
- * The Temporal CLI, which contains the dev server: TEMPORAL_CLI_PATH, else `temporal` on PATH, else one kept from an
- * earlier download or build, else downloaded, else built. Two processes never download or build at once.
+ * Finds the Temporal CLI, which contains the dev server: TEMPORAL_CLI_PATH, else `temporal` on PATH, else one kept
+ * from an earlier download or build, else downloaded, else built. Two processes never download or build at once.
  */
 export async function findBinary(options: FindBinary): Promise<string> {
   const { cliPath, env } = options
@@ -67,7 +67,7 @@ async function obtainOnce(options: FindBinary & { file: string }): Promise<strin
   }
 }
 
-/** The lock, or undefined if its previous holder has provided the binary. */
+/** Waits for the lock; undefined if its previous holder has provided the binary. */
 async function waitForLock({
   folder,
   file,

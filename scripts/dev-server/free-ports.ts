@@ -1,7 +1,7 @@
 import { createServer } from 'node:net'
 import type { AddressInfo, Server } from 'node:net'
 
-/** Free ports of 127.0.0.1, all different: all are held until the last is known. */
+/** Finds distinct free ports of 127.0.0.1: all are held open until the last is known. */
 export async function freePorts(count: number): Promise<number[]> {
   const servers = await Promise.all(Array.from({ length: count }, () => listen()))
   const ports = servers.map((server) => (server.address() as AddressInfo).port)

@@ -1,14 +1,14 @@
 import { Connection } from '@temporalio/client'
 import { localChannel } from './readiness.ts'
 
-/** A dev server's own default is a day, after which last week's runs could no longer be seen. */
+/** A dev server's own default is one day, after which last week's runs would be gone. */
 const keptDays = 30
 
 /** Makes the server keep runs for 30 days after their end, including runs that ended before. */
 export async function keepRuns({ address }: { address: string }): Promise<void> {
   const connection = await Connection.connect({ address, ...localChannel })
   try {
-    // The type is a long; a number is accepted.
+    // The type requires a long, but a number is accepted.
     const seconds = (keptDays * 86_400) as unknown as NonNullable<DurationSeconds>
     await connection.workflowService.updateNamespace({
       namespace: 'default',

@@ -9,11 +9,11 @@ import type { Place, StartDevServer } from './server-place.ts'
 import { DevServerError, startProcess } from './start-process.ts'
 import type { Ports, ServerProcess } from './start-process.ts'
 
-/** It ends in 1.2 s when asked. */
+/** The server ends in 1.2 s when asked. */
 const stopGraceMs = 5_000
-/** Another process may take a port between its choice and its use. */
+/** The most choices of ports: another process may take a port between its choice and its use. */
 const mostPortChoices = 5
-/** A server that ends more often than this within a minute is lost. */
+/** The most restarts within a minute; a server that ends more often is lost. */
 const mostRestarts = 5
 
 type KeepServer = StartDevServer &
@@ -54,7 +54,7 @@ export async function keepServer(options: KeepServer) {
     isStopping = true
     await endProcess({ identity: server.record, graceMs })
     await keeping
-    // It may just have been restarted.
+    // The server may have just been restarted.
     await endProcess({ identity: server.record, graceMs })
     removeServerRecord(folder)
     lock.release()
@@ -121,7 +121,7 @@ async function startOnce(
     const what = `did not start: another program uses its port ${ports.grpc} or ${ports.ui}`
     return new PortTakenError({ logFile, what })
   }
-  // Another server on this port would answer instead of this one.
+  // Checked first: another server on this port would answer instead of this one.
   if (await isOpen(`127.0.0.1:${ports.grpc}`)) throw portTaken()
   const server = await startProcess({ binary: await binary(), database, logFile, ports, ui })
   const { record } = server
@@ -139,7 +139,7 @@ async function startOnce(
   throw new DevServerError({ logFile, what: `ended at its start: ${whyEnded({ log, database })}` })
 }
 
-/** The meaning of known log lines of the server, which are written for developers of Temporal. */
+/** Explains known log lines of the server, which are written for developers of Temporal. */
 function whyEnded({ log, database }: { log: string; database: string }): string {
   if (/not a database|malformed/i.test(log))
     return `its database ${database} is damaged. Move that file aside and start again; unfinished runs are then started again by their own commands, and what they sent is still recorded`

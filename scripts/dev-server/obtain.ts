@@ -1,5 +1,5 @@
-/** A slow step, shown to people while it runs. */
+/** Starts showing a slow step to the user; `end` marks it as finished. */
 export type StartTask = (title: string) => { end(): void }
 
-/** A way to get the binary into a file; returns the reason if it failed. */
+/** A way to write the binary to a file. Returns the reason if it failed. */
 export type Obtain = (options: { file: string; startTask: StartTask }) => Promise<string | undefined>

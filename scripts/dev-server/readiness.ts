@@ -5,12 +5,12 @@ import { Connection } from '@temporalio/client'
 /** The search attributes of runs, created when the server starts. */
 export const searchAttributes = { Verdict: 'Keyword', NeedsPerson: 'Bool', Resource: 'KeywordList' } as const
 
-/** For connections to a server on this machine, which must not use a proxy. */
+/** Connection options for a server on this machine, which must not use a proxy. */
 export const localChannel = { channelArgs: { 'grpc.enable_http_proxy': 0 } } as const
 
 /**
- * Waits until the server answers and has the namespace and the search attributes. False if it ended or did not do so in
- * time.
+ * Waits until the server answers and has the namespace and the search attributes. False if it ended or timed out
+ * first.
  */
 export async function becomesReady(server: {
   address: string
@@ -19,7 +19,7 @@ export async function becomesReady(server: {
 }): Promise<boolean> {
   const deadline = performance.now() + server.timeoutMs
   const goesOn = () => server.isAlive() && performance.now() < deadline
-  // Probe the port first: a refused gRPC channel waits a second before it retries.
+  // Probes the port first, because a refused gRPC channel waits a second before it retries.
   while (goesOn() && !(await isOpen(server.address))) await sleep(10)
   while (goesOn()) {
     if (await answers(server.address)) return server.isAlive()

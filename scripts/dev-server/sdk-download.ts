@@ -1,8 +1,8 @@
 import { TestWorkflowEnvironment } from '@temporalio/testing'
 import { cliVersion } from './find-binary.ts'
 
-// A program for download-binary.ts: downloads the Temporal CLI into the given folder. The only way of the SDK is to start
-// a server from it.
+// A program for download-binary.ts: downloads the Temporal CLI into the given folder. The SDK downloads it only
+// when it starts a server from it.
 const [downloadDir = '.'] = process.argv.slice(2)
 try {
   const executable = { type: 'cached-download', downloadDir, version: `v${cliVersion}` } as const
@@ -10,7 +10,7 @@ try {
   await environment.teardown()
 } catch (error) {
   const words = error instanceof Error ? error.message : String(error)
-  // The reason comes last, after the address, which each level repeats.
+  // Each level of the message repeats the address; the reason comes last.
   console.error(words.split(': ').slice(-3).join(': '))
   process.exitCode = 1
 }

@@ -3,9 +3,9 @@ import type { Ports } from './start-process.ts'
 export interface StartDevServer {
   /** Contains the server's database, `temporal.db`, and its lock, record and log in `dev-server/`. */
   dataDir: string
-  /** Called only if a server has to be started. */
+  /** Provides the CLI; called only if a server has to be started. */
   binary: () => Promise<string>
-  /** Default: free ones. */
+  /** Default: free ports. */
   ports?: Ports | undefined
   /** Default: true. */
   ui?: boolean

@@ -7,10 +7,10 @@ const serverRecord = z.object({
   startTime: z.string(),
   address: z.string(),
   uiUrl: z.string().optional(),
-  /** Absolute: the record of a copied folder must not lead to the server of the original. */
+  /** Absolute, so that the record of a copied folder does not lead to the server of the original. */
   database: z.string(),
 })
-/** The server of a data folder's database, as recorded in the folder. */
+/** The server that runs on a data folder's database, as recorded in the folder. */
 export type ServerRecord = z.output<typeof serverRecord>
 
 const fileOf = (folder: string) => join(folder, 'server.json')
@@ -21,7 +21,7 @@ export function writeServerRecord({ folder, record }: { folder: string; record: 
   renameSync(fresh, fileOf(folder))
 }
 
-/** Undefined if there is none or it is unreadable. */
+/** Undefined if the record is missing or unreadable. */
 export function readServerRecord(folder: string): ServerRecord | undefined {
   try {
     return serverRecord.parse(JSON.parse(readFileSync(fileOf(folder), 'utf8')))

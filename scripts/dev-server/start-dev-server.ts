@@ -14,35 +14,42 @@ import type { ServerRecord } from './server-record.ts'
 import { DevServerError } from './start-process.ts'
 import type { Ports } from './start-process.ts'
 
-/** Another command's server takes 0.4 to 1.2 s to start on two idle cores; a minute is for a busy machine. */
+/**
+ * In ms. Another command's server takes 0.4 to 1.2 s to start on two idle cores; a minute allows for a busy
+ * machine.
+ */
 const startTimeoutMs = 60_000
-/** A server that has been up for long and does not answer soon is stuck. */
+/** In ms. A server that has been running for long and does not answer within this time is stuck. */
 const answerTimeoutMs = 5_000
 
 export interface DevServer {
-  /** host:port of gRPC; stays the same across restarts. */
+  /** host:port of gRPC; unchanged across restarts. */
   address: string
   uiUrl: string | undefined
-  /** The current process. */
+  /** The id of the current server process. */
   readonly pid: number
-  /** Started by this call, or shared with another command that still runs it. */
+  /** `started` by this call, or `shared` with the command that started it. */
   origin: 'started' | 'shared'
   /** Aborted with a DevServerError when the server ended and could not be restarted. */
   lost: AbortSignal
-  /** Whether it is shared and the command that ran it has ended: nothing restarts it any more. */
+  /** Whether the server is shared and the command that ran it has ended, so that nothing restarts it. */
   isAbandoned(): boolean
-  /** Resolves when the server is up, after a restart if it just ended. @throws {DevServerError} if it is lost */
+  /**
+   * Resolves when the server is up, after a restart if it has just ended.
+   *
+   * @throws {DevServerError} the server is lost
+   */
   ready(): Promise<void>
-  /** Ends the server and waits until it is gone. A shared server is left to its own command. */
+  /** Stops the server and waits until it is gone. A shared server is left to the command that started it. */
   stop(options?: { graceMs?: number }): Promise<void>
 }
 
 /**
- * A ready Temporal dev server on the data folder's own database: the running one of this folder, or a new one. Two
- * servers on one database would damage it, so the process that starts one holds the folder's lock until it is stopped.
- * It restarts the server on the same port if it ends, and the server ends with the process, however that ends.
+ * Returns a ready Temporal dev server on the data folder's own database: the folder's running server, or a new one.
+ * Two servers would damage the database, so the process that starts one holds the folder's lock until it is
+ * stopped. It restarts the server on the same port if it ends. The server ends with the process, however that ends.
  *
- * @throws {DevServerError} if none comes up
+ * @throws {DevServerError} no server could be started
  */
 export async function startDevServer(options: StartDevServer): Promise<DevServer> {
   const dataDir = resolve(options.dataDir)
@@ -99,7 +106,7 @@ function lockOf(folder: string): WorkerLock | undefined {
   }
 }
 
-/** The recorded server, if it runs and belongs to this folder. */
+/** The recorded server, if it is running and belongs to this folder. */
 function noted({ folder, database }: Place): ServerRecord | undefined {
   const record = readServerRecord(folder)
   return record?.database === database && isAlive(record) ? record : undefined
@@ -116,7 +123,7 @@ function answersSoon(record: ServerRecord): Promise<boolean> {
 async function serve(options: StartDevServer & Place & { lock: WorkerLock }): Promise<DevServer> {
   const { lock, ui = true, choosePorts = twoPorts } = options
   try {
-    // Its owner is gone, and it ends in a moment.
+    // A server whose owner is gone ends in a moment.
     const orphan = noted(options)
     if (orphan !== undefined) await endProcess({ identity: orphan, graceMs: 0 })
     const kept = await keepServer({ ...options, ui, choosePorts, startTimeoutMs })

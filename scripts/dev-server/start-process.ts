@@ -11,7 +11,7 @@ export interface Ports {
   ui: number
 }
 
-/** No dev server came up, or it ended and could not be restarted. */
+/** No dev server could be started, or it ended and could not be restarted. */
 export class DevServerError extends Error {
   override name = 'DevServerError' as const
   constructor({ logFile, what, cause }: { logFile: string; what: string; cause?: unknown }) {
@@ -20,9 +20,9 @@ export class DevServerError extends Error {
 }
 
 /**
- * Ten activities in turn take 0.2 s with these and 1.05 s without: by default the server polls 20 times a second for
- * new tasks, and waits for the disk at each step. A write-ahead log loses nothing if the server is killed; a power cut can
- * cost its last steps, which are then repeated.
+ * Settings that make ten sequential activities take 0.2 s instead of 1.05 s: by default the server polls only 20
+ * times a second for new tasks and waits for the disk at each step. A write-ahead log loses nothing if the server
+ * is killed; a power cut can lose its last steps, which are then repeated.
  */
 const quick = [
   '--dynamic-config-value=history.transferProcessorMaxPollRPS=1000',
@@ -39,8 +39,8 @@ export interface StartProcess {
 }
 
 /**
- * Becomes the server and leaves a watcher beside it, which kills it as soon as the pipe to its owner closes: however the
- * owner ended, its server ends with it. A line on the pipe ends the watcher instead.
+ * Becomes the server and leaves a watcher beside it, which kills it as soon as the pipe to its owner closes:
+ * however the owner ends, its server ends with it. A line on the pipe ends the watcher instead.
  */
 const endingWithOwner = 'exec 3<&0 </dev/null; { read -r _ <&3 || kill -KILL $$; } & exec "$@" 3<&-'
 
@@ -51,8 +51,9 @@ export interface ServerProcess {
 }
 
 /**
- * Starts the server and returns its process before it is ready. It gets a session of its own, so that Ctrl-C in the
- * terminal reaches only the command, which still needs the server to end its run. It ends with this process.
+ * Starts the server and returns its process before it is ready. The process has a session of its own, so that
+ * Ctrl-C in the terminal reaches only the command, which still needs the server to end its run. It ends with this
+ * process.
  */
 export async function startProcess({
   binary,
@@ -81,7 +82,7 @@ export async function startProcess({
     env: childEnvironment(),
   })
   closeSync(log)
-  // If the watcher is killed too, nothing reads the pipe.
+  // Writing fails if the watcher was killed too, because nothing reads the pipe.
   child.stdin?.on('error', () => undefined)
   const ended = new Promise<void>((resolve) => {
     child.once('error', () => resolve())
@@ -101,7 +102,7 @@ export async function startProcess({
   return { record, ended }
 }
 
-/** Flags that only newer versions of the CLI know. */
+/** Flags that only newer versions of the CLI support. */
 async function optionalFlags(binary: string): Promise<string[]> {
   const { stdout } = await promisify(execFile)(binary, ['server', 'start-dev', '--help'], {
     env: childEnvironment(),

@@ -1,5 +1,6 @@
-// What `npm pack` puts into the package (its prepack script): dist/, the same code as plain JavaScript that Node 22
-// can run too. Node strips types itself, but never below node_modules, and Node 22 knows no `using`.
+// Builds the contents of the npm package (the prepack script of `npm pack`): dist/, the same code as plain
+// JavaScript that Node 22 can run. Node itself strips types, but never below node_modules, and Node 22 does not
+// support `using`.
 import { execFile } from 'node:child_process'
 import { cp, mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -14,17 +15,17 @@ await rm(dist, { recursive: true, force: true })
 await run(join(root, 'node_modules', '.bin', 'tsc'), ['-p', join(root, 'scripts', 'pack')])
 await rm(join(dist, 'worker', 'bundle-workflows.js'), { force: true })
 await nameJavaScript()
-// Replaces the workflows' folder, so not while its files are read.
+// Runs last, because it replaces the folder of workflows while their files could still be read.
 await Promise.all([bundleWorkflows(), copyRest(), describePackage()])
 
-/** `new URL('./thread.ts', import.meta.url)` becomes `.js`; tsc sees to imports only. */
+/** Renames `new URL('./thread.ts', import.meta.url)` to `.js`, because tsc rewrites only imports. */
 async function nameJavaScript(): Promise<void> {
   const names = await readdir(dist, { recursive: true })
   for (const name of names.filter((name) => name.endsWith('.js'))) {
     const path = join(dist, name)
     const text = await readFile(path, 'utf8')
     const renamed = text.replaceAll(/new URL\('(\.{1,2}\/[^']+)\.ts', import\.meta\.url\)/g, (_, file) => {
-      // The package has the bundle, and no need of what makes it.
+      // The package contains the bundle, so the file that builds it is not needed.
       if (!names.includes(join(dirname(name), `${file}.js`)) && !file.endsWith('bundle-workflows'))
         throw new Error(`${name} names ${file}.ts, which is not in scripts/pack/tsconfig.json.`)
       return `new URL('${file}.js', import.meta.url)`
@@ -33,7 +34,7 @@ async function nameJavaScript(): Promise<void> {
   }
 }
 
-/** Made here with the SDK's exact version, which the package asks for. */
+/** Bundles the workflows here, with the exact SDK version that the package requires. */
 async function bundleWorkflows(): Promise<void> {
   const folder = join(dist, 'workflows')
   await rm(folder, { recursive: true, force: true })
@@ -41,13 +42,13 @@ async function bundleWorkflows(): Promise<void> {
   await run(process.execPath, [join(root, 'worker', 'bundle-workflows.ts'), join(folder, 'bundle.js')])
 }
 
-/** What the code reads besides itself. */
+/** Copies the other files that the code reads. */
 async function copyRest(): Promise<void> {
   const modules = join('scripts', 'dev-server', 'temporal-cli')
   await cp(join(root, modules), join(dist, modules), { recursive: true })
 }
 
-/** The code asks `../package.json` for its version, and Node whether `.js` is a module. */
+/** Writes dist/package.json: the code reads its version, and Node whether `.js` files are modules. */
 async function describePackage(): Promise<void> {
   const { name, version, type } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
   await writeFile(join(dist, 'package.json'), `${JSON.stringify({ name, version, type })}\n`)

@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import { temporaryName, writeNew } from '../../core/storage/durable.ts'
 import { toFileName } from '../../core/storage/file-name.ts'
 
-/** A workflow id that the commands of one data folder agreed on. */
+/** A workflow id that the commands of one data folder have agreed on. */
 export interface AgreedId {
   id: string
-  /** How many ids were agreed on for the same input before, and this one. */
+  /** The position of this id among those agreed on for the same input, starting at 1. */
   number: number
-  /** In milliseconds since 1970. */
+  /** Milliseconds since 1970. */
   agreedAt: number
 }
 
@@ -24,22 +24,22 @@ export function agreedIds({ dataDir, key }: { dataDir: string; key: string }) {
     return { id, number, agreedAt }
   }
   return {
-    /** The last id; undefined before the first. */
+    /** The latest id; undefined if there is none yet. */
     async last(): Promise<AgreedId | undefined> {
       const names = await readdir(folder).catch(() => [])
       const numbers = names.map(Number).filter(Number.isInteger)
       return numbers.length === 0 ? undefined : await read(Math.max(...numbers))
     },
-    /** Proposes an id; where another command was first, its id is the one. */
+    /** Proposes an id. If another command was first, returns that command's id. */
     async propose({ number, id }: Pick<AgreedId, 'number' | 'id'>): Promise<AgreedId> {
       await mkdir(folder, { recursive: true })
       const path = join(folder, String(number))
       const temporary = temporaryName(path)
       try {
         await writeNew(temporary, id)
-        // A link is made whole, and only where nothing lies.
+        // Linking is atomic and fails if the path exists.
         await link(temporary, path)
-        // The one before may still be read by a command that has just seen it.
+        // Keeps the previous id, because a command that has just seen it may still read it.
         await rm(join(folder, String(number - 2)), { force: true })
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error

@@ -34,7 +34,7 @@ export async function answerImport(
   const left = counts?.staged ?? staged?.open ?? 0
   await answer({
     ...asked,
-    // Approving an import before it sends is for another person than the one who started it.
+    // An import should be approved by someone other than the person who started it.
     isForOthers: waitingFor?.question === 'approval' && waitingFor.count === undefined,
     text:
       waitingFor?.count !== undefined
@@ -62,7 +62,7 @@ export async function answerRecovery(asked: Asked<RecoveryProgress>): Promise<vo
   })
 }
 
-/** Asks the person at the terminal, or prints the commands that answer. */
+/** Asks the person at the terminal, or prints the commands that answer the question. */
 async function answer({
   handle,
   progress,
@@ -98,7 +98,7 @@ async function answer({
 
 const mostShown = 10
 
-/** The rows sent so far as the sheet has them, with what the service changed or added. */
+/** Describes the rows sent so far as in the sheet, with the fields that the service changed or added. */
 async function describeSent({
   progress: { run = '' },
   settings: { dataDir },

@@ -10,7 +10,7 @@ import { agreedIds } from './agreed-id.ts'
 
 export interface Attached<W extends Workflow> {
   handle: WorkflowHandle<W>
-  /** Whether the unfinished run of the same command was found instead of starting one. */
+  /** Whether an unfinished run of the same command was found instead of starting one. */
   attached: boolean
 }
 
@@ -19,13 +19,13 @@ export interface Start {
   taskQueue: string
   workflow: string
   input: object
-  /** Shown beside the run in the Temporal UI. */
+  /** Shown with the run in the Temporal UI. */
   summary: string
 }
 
 /**
- * Starts the run of a command, or attaches to the unfinished one: the same command has the same workflow id, so Temporal
- * itself keeps two commands that start together from becoming two runs.
+ * Starts the run of a command, or attaches to its unfinished run. The same command always has the same workflow id,
+ * so Temporal itself prevents two commands that start together from becoming two runs.
  */
 export async function attach<W extends Workflow>(
   options: Start & { workflowId: string },
@@ -35,19 +35,19 @@ export async function attach<W extends Workflow>(
   return { handle, attached: !(await start({ ...options, isReusable: true })) }
 }
 
-/** A command that has not started its run by then has died; its id stays unused. */
+/** In ms. A command that has not started its run within this time has died; its id stays unused. */
 const startsWithinMs = 60_000
 
 /**
- * The same for runs whose id has the time of their start, because their folders are sorted by it: the commands of one
- * data folder agree on the id.
+ * Like `attach`, for runs whose id contains their start time, because their folders are sorted by it: the commands
+ * of one data folder agree on the id.
  */
 export async function attachDated<W extends Workflow>(
   options: Start & {
     dataDir: string
-    /** The id without the time. */
+    /** The id without its time. */
     name: string
-    /** What the command asks for: the same for the same command. */
+    /** The command's request; equal for the same command. */
     key: object
   },
 ): Promise<Attached<W>> {
@@ -70,15 +70,15 @@ export async function attachDated<W extends Workflow>(
       const memo = { inputHash }
       if (await start({ ...options, workflowId, memo }))
         return { handle: client.workflow.getHandle<W>(workflowId), attached: false }
-      // Another command was first: look whose it is.
+      // Another command was first: check again whose run it is.
       continue
     }
-    // That run has ended, or belongs to another input.
+    // The run has ended or belongs to another input.
     agreed = await propose(agreed.number + 1, second)
   }
 }
 
-/** False where a run under this id is active (or, where it is not reusable, was ever started). */
+/** False if a run with this id is active (or, if the id is not reusable, was ever started). */
 async function start(
   options: Start & { workflowId: string; memo?: Record<string, unknown>; isReusable?: boolean },
 ): Promise<boolean> {

@@ -9,7 +9,7 @@ export type ExportHandle = WorkflowHandle<typeof exportData>
 
 const hint = '`connector runs` lists the runs.'
 
-/** The workflow id that a run's name belongs to: `<id>.2` is the second run under `<id>`. */
+/** The workflow id of a run: `<id>.2` is the second run of `<id>`. */
 export async function workflowIdOf({ client, run }: { client: Client; run: string }): Promise<string> {
   const [, id] = /^(.+)\.\d+$/.exec(run) ?? []
   if (id === undefined || (await isWorkflow(client, run)) || !(await isWorkflow(client, id))) return run
@@ -26,7 +26,7 @@ async function isWorkflow(client: Client, workflowId: string): Promise<boolean> 
   }
 }
 
-/** The import or recovery of this id; undefined where it is a run of another sort, or none. */
+/** Finds the import or recovery with this id; undefined for another kind of run, or none. */
 export async function findChanges({ client, run }: { client: Client; run: string }) {
   const handle = client.workflow.getHandle(run)
   try {
@@ -46,11 +46,15 @@ export async function findChanges({ client, run }: { client: Client; run: string
   }
 }
 
-/** The run of this id, with its description in Temporal. Refuses an id without a run. */
+/**
+ * Finds the run with this id and its description in Temporal.
+ *
+ * @throws {RefusedError} there is no such run
+ */
 export async function findRun(options: {
   client: Client
   run: string
-  /** Default: exports and fetches. A run that publishes again has no status. */
+  /** Default: exports and fetches. `publishRun` has no status query. */
   types?: readonly ('exportData' | 'fetchDocuments' | 'publishRun')[]
 }) {
   const { client, run, types = ['exportData', 'fetchDocuments'] } = options

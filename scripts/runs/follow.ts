@@ -12,7 +12,7 @@ import { reportImport, reportRecovery } from './report.ts'
 import type { Following } from './run-to-end.ts'
 import { changesLook, exportLook, type Look, showRun } from './show-run.ts'
 
-/** Temporal went away while a run was followed; the run itself is safe in its database. */
+/** The Temporal server was lost while a run was followed; the run itself is safe in its database. */
 export class TemporalLostError extends Error {
   override readonly name = 'TemporalLostError'
   readonly hint: string
@@ -23,7 +23,7 @@ export class TemporalLostError extends Error {
 }
 
 /**
- * Shows the progress of a run until it ends, and gives its result.
+ * Shows the progress of a run until it ends and returns its result.
  *
  * @throws the failure of the run, TemporalLostError, or a cancellation if `serverLost` is aborted
  */

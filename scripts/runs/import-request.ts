@@ -2,7 +2,7 @@ import type { Expectations } from '../../core/imports/expectations.ts'
 import type { ImportKindName } from '../../core/imports/kinds.ts'
 import type { Mapping } from '../../core/imports/mapping/mapping.ts'
 
-/** What a command line asks to import, read and checked; paths are absolute. */
+/** An import as the command line requests it, parsed and checked; paths are absolute. */
 export interface ImportOrder {
   kind: ImportKindName
   file: string
@@ -20,7 +20,7 @@ export interface ImportOrder {
   canary?: number
   maxFailures?: number
   requestsPerSecond?: number
-  /** The canary as it was sent and answered, instead of as the sheet has it. */
+  /** Shows the canary as JSON, as sent and answered, instead of as in the sheet. */
   show?: 'json'
   local: boolean
   detach: boolean

@@ -11,14 +11,14 @@ interface Run {
 }
 
 /**
- * The run that a name on the command line means. A workflow id that was started several times has several runs:
+ * Resolves a name on the command line to a run. A workflow id that was started several times has several runs:
  * `<id>`, `<id>.2`, `<id>.3`. The id means the newest of them, and a note says so; `<id>.1` means the first.
  */
 export function newestRun(options: {
   dataDir: string
   run: string
   terminal: Pick<Terminal, 'note'>
-  /** Whether there is such a run. Default: the data folder has anything of it. */
+  /** Whether a run exists. Default: the data folder has files of it. */
   isThere?: (run: Run) => boolean
 }): string {
   const { dataDir, run, terminal, isThere = isInDataFolder } = options
@@ -37,6 +37,6 @@ const isExport = (run: Run): boolean =>
   existsSync(join(run.dataDir, 'parts', toFileName(run.run))) ||
   existsSync(reportFile({ ...run, ending: '.json' }))
 
-/** The newest export or fetch under a name. */
+/** Resolves a name to the newest export or fetch. */
 export const newestExport = (options: Omit<Parameters<typeof newestRun>[0], 'isThere'>): string =>
   newestRun({ ...options, isThere: isExport })

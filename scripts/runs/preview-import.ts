@@ -10,12 +10,13 @@ import { toReceiptTables } from '../../core/imports/receipt.ts'
 import { toTablesText } from '../../core/runs/view/text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-/** Problems that fit on a screen; `check.json` in the run's folder lists up to a thousand. */
+/** The most problems to show on a screen; `check.json` in the run's folder lists up to a thousand. */
 const mostShown = 20
 
 /**
- * Checks the whole file, as it was copied for the run, before any server is started; shows its control totals, and
- * refuses it if it cannot be sent.
+ * Checks the whole file, as copied for the run, before any server is started. Shows its control totals.
+ *
+ * @throws if the file cannot be sent
  */
 export async function previewImport({
   settings: { dataDir },

@@ -25,7 +25,7 @@ interface RunToReport {
   settings: Settings
 }
 
-/** Enough to see what is wrong; all of them are in the files. */
+/** Enough to see what is wrong; the files contain all of them. */
 const firstErrors = 5
 
 export const planOf = (settings: Settings, run: string): Promise<ImportPlan | undefined> =>
@@ -50,12 +50,12 @@ export async function reportExport({
   terminal: Terminal
 }): Promise<void> {
   terminal.result({ document: toDocument(report), text: toText(toExportView(report)) })
-  // A person has to look at ids that do not exist, however proven that is.
+  // Nonexistent ids need a person, even in a proven fetch.
   const isIncomplete = report.verdict === 'proven' && report.missing !== undefined
   process.exitCode = isIncomplete ? exitCodes.unproven : exportCodes[report.verdict]
 }
 
-/** Writes the report of an import again from the ledger, prints it and sets its exit code. */
+/** Rewrites the report of an import from the ledger, prints it and sets its exit code. */
 export async function reportImport({ run, terminal, settings }: RunToReport): Promise<FullImportReport> {
   const { dataDir } = settings
   const plan = await planOf(settings, run)
@@ -77,7 +77,7 @@ export async function reportImport({ run, terminal, settings }: RunToReport): Pr
   }
 }
 
-/** The sheet with all rows of a state. */
+/** The sheet that contains all rows of a state. */
 const sheets = { rejected: 'rejected.csv', parked: 'parked.csv', unknown: 'results.csv' } as const
 
 async function firstRows({
@@ -99,7 +99,7 @@ async function firstRows({
   return { title: '', head: ['row', 'state', 'reason'], rows }
 }
 
-/** Writes the report of a recovery again from the ledger, prints it and sets its exit code. */
+/** Rewrites the report of a recovery from the ledger, prints it and sets its exit code. */
 export async function reportRecovery({ run, terminal, settings }: RunToReport): Promise<FullRecoveryReport> {
   const { dataDir } = settings
   const saved = await savedRecovery(settings, run)
@@ -127,6 +127,7 @@ function exitCodeOf({
   if (verdict === 'dryRun') return exitCodes.proven
   if (ended?.how === 'refused') return exitCodes.refused
   if (ended?.how === 'failed') return exitCodes.failed
-  // Proven means that nothing is open, unknown or parked but what a recovery only reports; rejected rows are still to fix.
+  // Proven: nothing is open, unknown or parked, except subscriptions that a recovery only reports. Rejected rows
+  // still have to be fixed.
   return verdict === 'proven' && counts.rejected === 0 ? exitCodes.proven : exitCodes.unproven
 }

@@ -12,7 +12,7 @@ import { type Call, type Following, runToEnd } from './run-to-end.ts'
 interface Place {
   client: Client
   taskQueue: string
-  /** Commands that share it agree on a run before one of them starts it. */
+  /** Commands that share it agree on a run's id before one of them starts it. */
   dataDir: string
 }
 
@@ -66,13 +66,13 @@ function startFetch({ input, ...place }: Place & { input: FetchInput }) {
   })
 }
 
-/** Publishes an export again, or attaches to a run that does just that, and follows it to its end. */
+/** Publishes an export again, or attaches to the active run with the same input, and follows it to its end. */
 export async function runPublish({ input, ...call }: Call & { input: PublishAgainInput }): Promise<void> {
   const { run, to } = input
   const workflowId = toPublishId(input)
   const summary = `${run} again${to === undefined ? '' : ` to ${to.join(', ')}`}`
   const { taskQueue } = call.settings
-  // A publication is visible whole or not at all: a stop would keep nothing, so Ctrl-C only detaches.
+  // A publication is atomic, so a stop would keep nothing: Ctrl-C only detaches.
   await runToEnd<typeof exportData>({
     ...call,
     needsService: false,
@@ -86,14 +86,17 @@ async function followAndReport({ session, handle, terminal }: Following<typeof e
   await reportExport({ report: await followExport({ ...session, handle, terminal }), terminal })
 }
 
-/** The order of lists and destinations does not matter. */
+/** Sorts lists and destinations, whose order does not matter. */
 const inOrder = ({ to, ...input }: ExportInput | FetchInput) => ({
   ...input,
   ...(to !== undefined && { to: to.toSorted() }),
   ...('resources' in input && input.resources !== undefined && { resources: input.resources.toSorted() }),
 })
 
-/** `publish-export-all-20261121-094205-to-duckdb-parquet`: the input, in whatever order it was given. */
+/**
+ * The workflow id, for example `publish-export-all-20261121-094205-to-duckdb-parquet`; the order of the input does
+ * not matter.
+ */
 function toPublishId({ run, to, maxDeletes, schema }: PublishAgainInput): string {
   const where = to === undefined ? '' : `-to-${to.toSorted().join('-')}`
   const deletes = maxDeletes === undefined ? '' : `-max-deletes-${maxDeletes}`

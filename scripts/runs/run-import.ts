@@ -100,7 +100,10 @@ function toInput({
   }
 }
 
-/** The same file again after its run has ended: nothing is sent, and from the second time on the exit code says so. */
+/**
+ * Reports an import whose run has already ended: nothing is sent, and from the second time on the exit code says
+ * so.
+ */
 async function reportFinished({ settings, terminal, run }: Importing & { run: string }): Promise<void> {
   const { dataDir } = settings
   const wasShown = await access(join(importFolder({ dataDir, run }), runFiles.shown)).then(

@@ -8,7 +8,7 @@ import { attach, type Attached } from './attach.ts'
 import { followRecovery } from './follow.ts'
 import { runToEnd } from './run-to-end.ts'
 
-/** A recovery as the command line asks for it, parsed and checked. */
+/** A recovery as the command line requests it, parsed and checked. */
 export interface RecoveryOrder {
   input: RecoveryInput
   waitForApproval: boolean
@@ -42,7 +42,7 @@ export async function runRecovery(call: Call): Promise<void> {
   })
 }
 
-/** Without a terminal it runs by itself, as schedules do; on one it asks, unless --yes answers already. */
+/** Without a terminal, the run asks for no approval, like scheduled runs; with one it asks, unless --yes was given. */
 function toInput({ order, terminal }: Call): RecoveryInput {
   const isThere = terminal.isInteractive && !order.detach
   const isAsked = isThere && !order.yes
@@ -74,8 +74,8 @@ export const startRecovery = ({
   })
 
 /**
- * The workflow id of a recovery of this input: the same for the same command. Once it has ended, the next run under
- * this id is named `<id>.2`.
+ * The workflow id of a recovery, which depends only on the command's input. After a run with this id has ended, the
+ * next one is named `<id>.2`.
  */
 export function nameRecovery({ settings, input }: { settings: Settings; input: RecoveryInput }): string {
   const { workspace, testMode } = settings.billing

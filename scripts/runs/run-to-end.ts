@@ -9,7 +9,7 @@ import type { Terminal } from '../terminal/terminal.ts'
 import type { Attached } from './attach.ts'
 import { unprintedNote, unprintedReport } from './unprinted-report.ts'
 
-/** How a command that starts a run was called. */
+/** The context of a command that starts a run. */
 export interface Call {
   settings: Settings
   terminal: Terminal
@@ -17,7 +17,7 @@ export interface Call {
   detach: boolean
 }
 
-/** A run as its command follows it. */
+/** A run, as followed by its command. */
 export interface Following<W extends Workflow = Workflow> {
   session: Pick<Session, 'client' | 'serverLost'>
   handle: WorkflowHandle<W>
@@ -26,21 +26,21 @@ export interface Following<W extends Workflow = Workflow> {
 }
 
 interface RunToEnd<W extends Workflow> extends Call {
-  /** False where the run does not use the service: then it may be down. */
+  /** False if the run does not use the service, which may then be down. */
   needsService?: boolean
-  /** The run whose changes a worker of this command may send. */
+  /** The workflow id of the run whose changes a worker of this command may send. */
   writes?: string
-  /** The same for the same command in the same workspace; absent where the run itself knows whether its report was printed. */
+  /** Identifies the command within the workspace; absent if the run itself knows whether its report was printed. */
   key?: string
   start(session: Session): Promise<Attached<W>>
-  /** Shows the run until it ends, and prints its report. */
+  /** Shows the run until it ends and prints its report. */
   follow(following: Following<W>): Promise<unknown>
-  /** What Ctrl-C stops; absent where it only detaches. */
+  /** Describes what Ctrl-C stops; absent if it only detaches. */
   stopNote?: string
 }
 
 /**
- * Starts a run, or resumes the unfinished one of the same command, and follows it to its end. When it used another
+ * Starts a run, or resumes the unfinished one of the same command, and follows it to its end. If it uses another
  * command's Temporal server and that command ends first, it continues with a server of its own.
  */
 export async function runToEnd<W extends Workflow>(options: RunToEnd<W>): Promise<void> {
@@ -89,7 +89,7 @@ export async function runToEnd<W extends Workflow>(options: RunToEnd<W>): Promis
   }
 }
 
-/** Ctrl-C asks the run of this command to stop cleanly; a second one detaches from it. */
+/** Handles Ctrl-C: the first asks the run to stop cleanly, the second detaches from it. */
 export function stopOnInterrupt(options: {
   session: Pick<Session, 'detach'>
   handle: Pick<WorkflowHandle, 'workflowId' | 'signal'>
@@ -115,7 +115,7 @@ export function stopOnInterrupt(options: {
       }
       terminal.note(`Stopping: ${stopNote}. Press Ctrl-C again to detach.`)
       await handle.signal('stop').catch((error: unknown) => {
-        // The run was quicker than the person.
+        // The run ended before the request arrived.
         if (!(error instanceof WorkflowNotFoundError)) throw error
       })
     },

@@ -10,25 +10,25 @@ import type { ExportHandle } from './find-run.ts'
 import { heartbeatOf } from './heartbeat.ts'
 
 const lookEveryMs = 1_000
-/** A live worker picks up a run in milliseconds; one that was killed is missed after a few seconds. */
+/** In ms. A live worker picks up a run in milliseconds; a killed one is noticed after a few seconds. */
 const pickedUpWithinMs = 15_000
-/** The rate shown is that of the last so many looks. */
+/** The rate is averaged over this many observations. */
 const rateLooks = 15
 
 interface Seen {
   bars: { name: string; unit: string; done: number; total: number | undefined; note: string }[]
-  /** The run and its parts. */
+  /** The run and its child runs. */
   descriptions: WorkflowExecutionDescription[]
-  /** Lines that are shown once each. */
+  /** Lines that are each shown once. */
   notes?: string[]
-  /** An open question, with the time that tells it from the one before. */
+  /** An open question; its deadline distinguishes it from the previous one. */
   question?: { until: string; ask: () => Promise<void> }
 }
 
-/** Gives the progress of a run at one moment. */
+/** Reads the current progress of a run. */
 export type Look = () => Promise<Seen>
 
-/** Shows the progress of a run, what it waits for, and its questions, until the signal. */
+/** Shows the progress of a run, what it waits for and its questions, until the signal is aborted. */
 export async function showRun(options: {
   client: Client
   look: Look
@@ -70,7 +70,7 @@ export async function showRun(options: {
   endBars()
 }
 
-/** Each resource of an export with a bar of its own. */
+/** Observes an export, with one bar per resource. */
 export function exportLook({ client, handle }: { client: Client; handle: ExportHandle }): Look {
   return async () => {
     const whole = await handle.describe()
@@ -95,10 +95,10 @@ export function exportLook({ client, handle }: { client: Client; handle: ExportH
   }
 }
 
-/** One bar for all changes of a write run, and its questions. */
+/** Observes a write run, with one bar for all changes, and its questions. */
 export function changesLook<P extends WriteProgress>(options: {
   handle: Pick<WorkflowHandle, 'describe' | 'query'>
-  /** What is counted, in the plural. */
+  /** The unit of the count, plural. */
   unit: string
   /** The name of the bar. */
   nameOf: (progress: P) => string
@@ -125,7 +125,7 @@ export function changesLook<P extends WriteProgress>(options: {
   }
 }
 
-/** Why steps that are retried failed the last time; a worker that was told to end is not a failure. */
+/** The last failures of steps that are being retried; a worker that was shut down is not a failure. */
 function failuresOf({ raw }: WorkflowExecutionDescription): string[] {
   return (raw.pendingActivities ?? []).flatMap(({ lastFailure }) => {
     const isShutdown = lastFailure?.applicationFailureInfo?.type === 'WorkerShutdown'
@@ -133,7 +133,7 @@ function failuresOf({ raw }: WorkflowExecutionDescription): string[] {
   })
 }
 
-/** Whether a task of the run is in the queue, picked up by nobody. */
+/** Whether a task of the run is in the queue and no worker has picked it up. */
 function waitsForWorker({ raw }: WorkflowExecutionDescription): boolean {
   const { pendingWorkflowTask: task, pendingActivities: activities } = raw
   const isPickedUp = (startedAt: unknown) => startedAt !== null && startedAt !== undefined
@@ -146,7 +146,7 @@ function toState(counts: Partial<ReportCounts>, rate: (count: number) => number)
   const ended = done + rejected + parked + skipped + notTried
   const total = ended + staged + unknown
   const perSecond = rate(ended)
-  // Before the first change has ended there is no rate.
+  // There is no rate before the first change has finished.
   const pace =
     perSecond > 0
       ? [

@@ -5,12 +5,12 @@ import { processSettings } from '../session/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-/** A command that sends a run one signal. */
+/** Configures a command that sends one signal to a run. */
 export function configureSignal(options: {
   command: Command
   terminal: Terminal
   signal: 'pause' | 'unpause' | 'stop'
-  /** Follows the name of the run in the answer. */
+  /** Printed after the run's name. */
   answer: string
 }): void {
   const { command, terminal, signal, answer } = options

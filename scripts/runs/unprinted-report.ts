@@ -5,17 +5,20 @@ import { replaceFile } from '../../core/storage/durable.ts'
 import { toFileName } from '../../core/storage/file-name.ts'
 import { readNote } from '../../core/runs/run-files.ts'
 
-/** A run that ended earlier than this is history: the same command starts the next one. */
+/** In ms. After a run that ended earlier than this, the same command starts a new run. */
 const recentMs = 3_600_000
 
 /**
- * Remembers, durably, that a command follows a run and has not printed its report. A command that is killed in between
- * and started again prints that report and ends with its code, and starts no second run.
+ * Records durably that a command follows a run and has not printed its report. If the command is killed and started
+ * again, it prints that report and exits with its code instead of starting a second run.
  */
 export function unprintedReport({ dataDir, key }: { dataDir: string; key: string }) {
   const path = join(dataDir, 'unprinted', `${toFileName(key)}.json`)
   return {
-    /** The workflow id of the run whose report was not printed; undefined if there is none, or it failed. */
+    /**
+     * The workflow id of the run whose report was not printed; undefined if there is none or the run did not
+     * complete.
+     */
     async find(client: Client): Promise<string | undefined> {
       const workflowId = await readNote<string>(path)
       if (workflowId === undefined) return undefined
@@ -29,7 +32,7 @@ export function unprintedReport({ dataDir, key }: { dataDir: string; key: string
       }
     },
     follows: (workflowId: string) => replaceFile(path, JSON.stringify(workflowId)),
-    /** To be called after the report went out. */
+    /** Call it after the report has been printed. */
     printed: () => rm(path, { force: true }),
   }
 }

@@ -20,10 +20,14 @@ import type { RunEnding } from '../../workflows/write-run/messages.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-/** A live worker answers in a second or two; one that has to replay a long history, in ten. */
+/** In ms. A live worker answers in a second or two; one that must replay a long history, in ten. */
 const answerWithinMs = 30_000
 
-/** Sends an update to a write run and waits for its answer; a refusal becomes the command's own. */
+/**
+ * Sends an update to a write run and waits for its answer.
+ *
+ * @throws {RefusedError} the run refuses the update
+ */
 export async function updateImport<T>({
   settings,
   run,
@@ -51,7 +55,7 @@ interface Resolving {
   input: object
 }
 
-/** Resolves a row of an import through a running server and worker. */
+/** Resolves a row of an import through an active server and worker. */
 export async function resolveInImport(options: Resolving): Promise<string> {
   await findPlan(options)
   await using client = await openClient(options.settings)
@@ -71,8 +75,8 @@ async function findPlan({ settings, run }: Omit<Resolving, 'input'>): Promise<Im
 }
 
 /**
- * Resolves a row of an import, also of one that has ended: it is started again under its own name, does what is left
- * to do, and ends again.
+ * Resolves a row of an import, even after it has ended: starts it again under its own name, so that it completes
+ * what is left and ends again.
  */
 async function resolveBy({ client, ...resolving }: Resolving & { client: Client }): Promise<string> {
   const { settings, run, input } = resolving
@@ -95,7 +99,7 @@ async function resolveBy({ client, ...resolving }: Resolving & { client: Client 
       )
     } catch (error) {
       if (!isRunEnding(error)) throw toRefusal({ error, run })
-      // It is writing its report: once it has ended, it is started again.
+      // The run is writing its report: waits for its end and then starts it again.
       await client.withDeadline(deadline, () => client.workflow.getHandle(run).result()).catch(unlessLate)
     }
   }
@@ -106,12 +110,12 @@ const isRunEnding = (error: unknown): boolean =>
   error.cause instanceof ApplicationFailure &&
   error.cause.type === ('RunEnding' satisfies RunEnding)
 
-/** However it ended, it has ended. */
+/** Any end will do, even a failure. */
 function unlessLate(error: unknown): void {
   if (!(error instanceof WorkflowFailedError)) throw error
 }
 
-/** Resolves it with its own Temporal server and worker, and follows the run to its end. */
+/** Resolves a row with a Temporal server and worker of its own, and follows the run to its end. */
 export async function resolveLocally({
   terminal,
   ...resolving

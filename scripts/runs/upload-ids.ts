@@ -5,9 +5,9 @@ import { basename, join } from 'node:path'
 import { prepareDataFolder } from '../../worker/data-folder.ts'
 
 /**
- * Copies a file of ids into the data folder, where the worker finds it and nobody changes it meanwhile; gives its path
- * in there. Its name is its checksum, so that the same file gives the same input, and the same command resumes its
- * unfinished run. It stays: the inputs of runs are never deleted.
+ * Copies a file of ids into the data folder, where the worker finds it and nobody changes it, and returns its path
+ * relative to that folder. The file is named after its checksum, so that the same file gives the same input, and
+ * the same command resumes its unfinished run. The copy is kept: the inputs of runs are never deleted.
  */
 export async function handInIds({ dataDir, path }: { dataDir: string; path: string }): Promise<string> {
   await prepareDataFolder(dataDir)

@@ -11,17 +11,17 @@ import type { ImportOrder } from './import-request.ts'
 import { importFolder } from './run-folders.ts'
 
 export interface HandedIn {
-  /** The name of the run that the order belongs to, and its state. */
+  /** The name and state of the run that the request belongs to. */
   run: string
   before: 'nothing' | 'unfinished' | 'finished'
-  /** The input, relative to the data folder. */
+  /** The input; its paths are relative to the data folder. */
   input: { file: string; lines?: string; mapping: string }
   remove(): Promise<void>
 }
 
 /**
- * Copies the files of an order into the data folder, and finds the run that they belong to: the same rows read the
- * same way always have the same run, so the same command resumes it.
+ * Copies the requested files into the data folder and finds their run: the same rows read in the same way always
+ * have the same run, so the same command resumes it.
  */
 export async function handIn({
   settings,
@@ -83,7 +83,7 @@ async function findRun(options: {
     if (plan === undefined) return { run, before: 'nothing' }
     const { ended } = await readRunNotes(folder)
     if (ended?.how !== 'finished') return { run, before: 'unfinished' }
-    // The remaining rows get a run of their own.
+    // The remaining rows become a run of their own.
     if (order.done !== 'skip') return { run, before: 'finished' }
   }
 }

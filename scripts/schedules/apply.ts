@@ -72,13 +72,17 @@ export async function apply(options: { client: Client; taskQueue: string; change
     schedule = { ...schedule, earlier }
     await handle.update(() => ({ ...wanted, action: { ...wanted.action, memo: { schedule } }, state }))
   }
-  // Temporal keeps a form of its own of what it was given.
+  // Temporal stores its own form of what it was given.
   const kept = fingerprint({ ...named, description: await handle.describe() })
   const memo = { schedule: { ...schedule, fingerprint: kept } }
   await handle.update((present) => ({ ...wanted, action: { ...wanted.action, memo }, state: present.state }))
 }
 
-/** False if another `apply` has created it meanwhile. @throws {RefusedError} if something else has */
+/**
+ * False if another `apply` has created the schedule in the meantime.
+ *
+ * @throws {RefusedError} something else has created it
+ */
 async function create(of: {
   client: Client
   taskQueue: string
@@ -101,7 +105,7 @@ async function remove(client: Client, name: string): Promise<void> {
   try {
     await client.schedule.getHandle(name).delete()
   } catch (error) {
-    // Temporal's list of schedules lags a moment behind.
+    // Temporal's list of schedules is slightly delayed, so one may already be gone.
     if (!(error instanceof ScheduleNotFoundError)) throw error
   }
 }

@@ -4,12 +4,12 @@ const help =
   'a cron expression has five fields: minute 0-59, hour 0-23, day of the month 1-31, month 1-12 or JAN-DEC, day of the ' +
   'week 0-7 or SUN-SAT; each is *, numbers, ranges (1-5), lists (1,15) or steps (*/10)'
 
-/** Day of the month and day of the week must both match, as in Temporal. */
+/** As in Temporal, day of the month and day of the week must both match. */
 const dialect = { mode: '5-part', domAndDow: true, paused: true } as const
 
-/** The problem with a cron expression, for a person; undefined if Temporal accepts it and it matches some day. */
+/** Explains what is wrong with a cron expression; undefined if Temporal accepts it and it matches some day. */
 export function cronProblem(text: string): string | undefined {
-  // Other dialects have more than this; Temporal does not.
+  // Other dialects support more than this; Temporal does not.
   if (!/^[\d\s*,/A-Za-z-]+$/.test(text) || /\d[LW]|\bL\b|\bW\b/i.test(text)) return help
   try {
     const cron = new Cron(text, { ...dialect, timezone: 'UTC' })
@@ -19,7 +19,10 @@ export function cronProblem(text: string): string | undefined {
   }
 }
 
-/** The times of a cron expression between two moments, on a clock that never changes, as if that were UTC. */
+/**
+ * Lists the times of a cron expression between two moments, in ms, as if the local clock were UTC and never
+ * changed.
+ */
 export function wallTimes(options: { cron: string; from: number; to: number }): number[] {
   const { cron, from, to } = options
   const times = new Cron(cron, { ...dialect, timezone: 'UTC' })
@@ -32,12 +35,12 @@ export function wallTimes(options: { cron: string; from: number; to: number }): 
 }
 
 const dayMs = 86_400_000
-/** Both clock changes of a year, and the next of the first. */
+/** Covers both clock changes of a year, and the first one of the next. */
 const aheadMs = 400 * dayMs
 
 /**
- * One sentence for each time of a cron expression that the zone's clock skips or shows twice in the year ahead.
- * Expressions that do not name their hours are left out: an hourly schedule misses nothing.
+ * Warns of each time of a cron expression that the time zone's clock skips or repeats in the year ahead, one
+ * sentence each. Expressions without fixed hours are omitted: an hourly schedule misses nothing.
  */
 export function clockWarnings(options: { cron: string; timezone: string; now: number }): string[] {
   const { cron, timezone, now } = options
@@ -45,7 +48,7 @@ export function clockWarnings(options: { cron: string; timezone: string; now: nu
   const offsetAt = createOffsets(timezone)
   const warnings: string[] = []
   for (let day = now - (now % dayMs); day < now + aheadMs; day += dayMs) {
-    // A clock is never more than a day ahead of UTC or behind it.
+    // Local clocks are never more than a day ahead of UTC or behind it.
     const offsets = [offsetAt(day - dayMs), offsetAt(day + 2 * dayMs)]
     if (offsets[0] === offsets[1]) continue
     for (const time of wallTimes({ cron, from: day, to: day + dayMs })) {
@@ -58,7 +61,7 @@ export function clockWarnings(options: { cron: string; timezone: string; now: nu
   return warnings
 }
 
-/** How far the zone's clock is ahead of UTC, in ms. */
+/** Returns a function that gives the offset of the time zone from UTC, in ms. */
 function createOffsets(timeZone: string): (at: number) => number {
   const format = new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'longOffset' })
   return (at) => {

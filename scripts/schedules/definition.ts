@@ -9,7 +9,7 @@ const duration = z
 
 export const toMs = (text: string): number => Number(text.slice(0, -1)) * (unitMs[text.at(-1) ?? ''] ?? 0)
 
-/** IANA names in their own spelling: Temporal knows no others. */
+/** Requires the exact IANA spelling, because Temporal accepts no other. */
 const timezone = z.string().refine(isZone, {
   error: 'not a time zone; use a name like America/Santiago, America/Bogota, America/Mexico_City or UTC',
 })
@@ -32,11 +32,11 @@ export const entrySchema = z.strictObject({
   workflow: z.enum(schedulableNames),
   /** The workflow's input, as in the Temporal UI. */
   input: z.record(z.string(), z.unknown()).default({}),
-  /** A schedule has this or `every`; neither if only a person starts it. */
+  /** A schedule has `cron` or `every`; neither if only a person starts it. */
   cron: cron.transform((text) => [text].flat()).optional(),
   every: duration.optional(),
   timezone: timezone.optional(),
-  /** Delays each run by a random time up to this, so that not everything starts at once. */
+  /** Delays each run by a random time of up to this, so that not all runs start at once. */
   jitter: duration.optional(),
   /** How late a run may still start after Temporal was down. */
   catchUp: duration.refine((text) => toMs(text) >= 10_000, 'too short; the minimum is 10s').default('12h'),
@@ -53,10 +53,10 @@ export const fileSchema = z.strictObject({
     { error: ({ input }) => (input === undefined ? 'missing' : undefined) },
   ),
 })
-/** A schedule as people write it. */
+/** A schedule as written in the file. */
 export type ScheduleEntry = z.input<typeof entrySchema>
 
-/** A schedule with every default. Kept in its memo, to show what will change. */
+/** A schedule with all defaults. Stored in the schedule's memo, so that the next `apply` can show what changes. */
 export type Definition = z.output<typeof entrySchema> & { timezone: string }
 
 export function toDefinition(entry: ScheduleEntry, zone: string): Definition {

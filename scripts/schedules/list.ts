@@ -90,7 +90,7 @@ async function lastOf(of: { client: Client; description: ScheduleDescription }):
   }
 }
 
-/** 2026-11-22 02:30, in the schedule's own time zone. */
+/** For example 2026-11-22 02:30, in the schedule's own time zone. */
 function toLocal(at: string | null, timeZone: string): string {
   if (at === null) return ''
   const style = { dateStyle: 'short', timeStyle: 'short', timeZone } as const

@@ -29,7 +29,7 @@ export interface Plan {
 interface Place {
   client: Client
   taskQueue: string
-  /** The key that inputs are encrypted with. */
+  /** The id of the key that encrypts inputs. */
   keyId?: string | undefined
 }
 
@@ -41,7 +41,7 @@ export async function ownSchedules({ client, taskQueue }: Place): Promise<string
   return names.toSorted()
 }
 
-/** @throws {RefusedError} if the schedule was not created by `apply` for this task queue */
+/** @throws {RefusedError} the schedule was not created by `apply` for this task queue */
 export async function findSchedule({ client, taskQueue, name }: Place & { name: string }) {
   const handle = client.schedule.getHandle(name)
   try {
@@ -56,7 +56,7 @@ export async function findSchedule({ client, taskQueue, name }: Place & { name: 
   })
 }
 
-/** The changes after which Temporal has the schedules of the file, and none of an earlier file. */
+/** The changes that make Temporal match the file, including the removal of schedules from an earlier file. */
 export async function planChanges(
   options: Place & { wanted: ReadonlyMap<string, Definition> },
 ): Promise<Plan> {
@@ -80,7 +80,7 @@ export async function planChanges(
   return plan
 }
 
-/** Whether a watch runs, if any schedule has `provenWithin`. */
+/** Whether the watch is scheduled if any active schedule has `provenWithin`. */
 function isWatched(wanted: ReadonlyMap<string, Definition>): boolean {
   const running = [...wanted.values()].filter(({ paused }) => !paused)
   return (
@@ -109,7 +109,7 @@ function toChange(
   const isAsApplied =
     scheduleMemoOf(present.action).fingerprint ===
     fingerprint({ name, definition, taskQueue, description: present })
-  // The file never undoes a pause by a person or after failures.
+  // The file never undoes a pause by a person or after failed runs.
   const paused = definition.paused || (present.state.paused && !wasPausedByFile(present))
   if (differences.length === 0 && !isAsApplied) differences.push('changed outside the file; restored')
   const [input] = present.raw.schedule?.action?.startWorkflow?.input?.payloads ?? []
@@ -120,7 +120,7 @@ function toChange(
   return { action: 'update', name, definition, differences, paused, note }
 }
 
-/** The fields that differ, as in the file. */
+/** The fields that differ, named as in the file. */
 function compare(before: Partial<Definition>, after: Definition): string[] {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])] as (keyof Definition)[]
   return names

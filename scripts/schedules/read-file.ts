@@ -11,11 +11,11 @@ type Path = readonly (string | number | symbol)[]
 interface Problem {
   path: Path
   message: string
-  /** The name of the field is wrong, not its value. */
+  /** Whether the field's name is wrong, not its value. */
   isKey?: true
 }
 
-/** The schedules file is wrong: every problem with its line. Nothing was applied. */
+/** The schedules file is invalid: lists every problem with its line. Nothing was applied. */
 export class SchedulesFileError extends Error {
   override name = 'SchedulesFileError' as const
   readonly exitCode = 2
@@ -28,7 +28,8 @@ export class SchedulesFileError extends Error {
 }
 
 /**
- * Reads and checks the whole file: the schedules by name.
+ * Reads and checks the whole file and returns the schedules by name.
+ *
  * @throws {SchedulesFileError} with every problem of the file
  */
 export async function readSchedulesFile(path: string): Promise<Map<string, Definition>> {
@@ -40,9 +41,9 @@ export async function readSchedulesFile(path: string): Promise<Map<string, Defin
   return parseSchedules({ text, path })
 }
 
-/** Thousands of schedules, in characters. */
+/** In characters; enough for thousands of schedules. */
 const longestText = 1024 ** 2
-/** Each alias is checked as if its value were written out. */
+/** Limits aliases, because each is checked as if its value were written out. */
 const mostAliases = 100
 
 export function parseSchedules({ text, path }: { text: string; path: string }): Map<string, Definition> {
@@ -73,7 +74,7 @@ function parseYaml({ text, path, lines }: { text: string; path: string; lines: L
   try {
     return parseDocument(text, { lineCounter: lines })
   } catch (error) {
-    // Deep nesting: the parser recurses.
+    // Deeply nested input overflows the recursive parser.
     throw toYamlError({ path, line: 1, error: error as Error })
   }
 }
@@ -158,7 +159,7 @@ function toProblems(issue: z.core.$ZodIssue, fields: readonly string[]): Problem
   return [{ path, message: issue.message }]
 }
 
-/** The line of the field; if it is missing, of what it is missing from. */
+/** The line of a field; for a missing field, of the object that lacks it. */
 function lineOf(of: { document: Document; lines: LineCounter; problem: Problem }): number {
   const { document, lines, problem } = of
   for (let length = problem.path.length; length > 0; length -= 1) {

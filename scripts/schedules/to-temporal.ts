@@ -9,7 +9,7 @@ interface Named {
   taskQueue: string
 }
 
-/** The schedule as Temporal takes it, except whether it is paused. */
+/** Converts a schedule for Temporal, without its paused state. */
 export function toTemporal({ name, definition, taskQueue }: Named) {
   const { workflow, input, cron, every, timezone, jitter, catchUp, pauseAfterFailures } = definition
   const { provenWithin, paused } = definition
@@ -35,7 +35,7 @@ export function toTemporal({ name, definition, taskQueue }: Named) {
       args: [input],
       memo: { schedule },
     } satisfies ScheduleOptionsAction,
-    // One failure must not stop a schedule: runs pause it themselves after several.
+    // A single failure must not stop a schedule: runs pause it themselves after several.
     policies: { overlap: 'SKIP', catchupWindow: toMs(catchUp), pauseOnFailure: false },
   } as const satisfies Omit<ScheduleOptions, 'scheduleId'>
 }
@@ -43,8 +43,8 @@ export function toTemporal({ name, definition, taskQueue }: Named) {
 export const ownerMemo = ({ taskQueue }: { taskQueue: string }) => ({ madeBy, taskQueue })
 
 /**
- * A hash of what was asked for and of what Temporal keeps of it. It changes with everything that a person can change in
- * the Temporal UI, except a pause; a schedule's memo holds the hash that its last `apply` left.
+ * A hash of the requested definition and of what Temporal stores for it. It changes with everything that a person
+ * can change in the Temporal UI, except a pause; the schedule's memo holds the hash after the last `apply`.
  */
 export function fingerprint({ description, ...named }: Named & { description: ScheduleDescription }): string {
   const { spec, action, policies, state } = description

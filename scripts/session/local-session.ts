@@ -20,28 +20,28 @@ import {
   type SessionOptions,
 } from './session.ts'
 
-/** A person waits for the first answer, so three tries are enough. */
+/** Three tries are enough, because a person is waiting. */
 const firstLook = { resource: listResources.plans, page: 1, pageSize: 1, tries: 3 }
 
-/** A command that has just locked the folder listens within a second or two. */
+/** In ms. A command that has just locked the folder starts its worker within a second or two. */
 const workerWithinMs = 5_000
 
 const checkEveryMs = 250
 
-/** Requests in flight may still be answered. */
+/** In ms. Requests in flight may still be answered. */
 export const lostServerGraceMs = 2_000
 
 export interface LocalSessionOptions extends SessionOptions {
-  /** The runs that may write to the service here (default: none). */
+  /** Whether a run may write to the service through this session's worker. Default: none may. */
   mayWrite?: (workflowId: string) => boolean
   /** False if no run of this command needs the service, which may then be down. */
   needsService?: boolean
 }
 
 /**
- * `--local`: a Temporal dev server and a worker for this command, on the data folder. If another command runs them for
- * the folder already, they are used, and `serverLost` aborts when that command has ended. Folder and service are checked
- * before anything is started, so that a wrong token costs no minutes.
+ * Opens the session of `--local`: a Temporal dev server and a worker for this command, on the data folder. If
+ * another command already runs them for this folder, shares them, and `serverLost` aborts when that command ends.
+ * Folder and service are checked before anything is started, so that a wrong token is reported at once.
  */
 export async function openLocalSession(options: LocalSessionOptions): Promise<Session> {
   const { settings, needsService = true } = options
@@ -53,16 +53,18 @@ export async function openLocalSession(options: LocalSessionOptions): Promise<Se
       return await onServer(server, () => openOn({ ...options, server }))
     } catch (error) {
       await server.stop()
-      // If the command that ran the server has ended meanwhile, the next turn starts one.
+      // If the command that ran the server has ended in the meantime, the next iteration starts one.
       if (!server.isAbandoned()) throw error
     }
   }
 }
 
 /**
- * Does work that needs the server, and repeats it if the server ended meanwhile: it is restarted, and nothing half
- * connected to the old one is worth keeping.
- * @throws {DevServerError} if it cannot be restarted, and what `work` throws on a live server
+ * Runs work that needs the server, and repeats it if the server ended in the meantime: the server is restarted, and
+ * connections to the old one are not worth keeping.
+ *
+ * @throws {DevServerError} the server cannot be restarted
+ * @throws the error of `work`, if the server is up
  */
 export async function onServer<T>(server: DevServer, work: () => Promise<T>): Promise<T> {
   for (;;) {
@@ -83,7 +85,7 @@ async function openOn(options: LocalSessionOptions & { server: DevServer }): Pro
     one.connection.close(),
   )
   const worker = opened.adopt(await startOrFindWorker({ ...options, client }), (one) =>
-    // `serverLost` says why a worker ended by itself.
+    // `serverLost` gives the reason why a worker ended by itself.
     one.stop().catch(() => undefined),
   )
   terminal.note(`Temporal UI: ${server.uiUrl}`)
@@ -118,7 +120,8 @@ export async function startLocalServer({
   const startTask = (title: string) => terminal.task(title)
   const binary = () => findBinary({ cliPath: temporalCliPath, env: environment, startTask })
   const server = await startDevServer({ dataDir, binary, ...(choosePorts && { choosePorts }) })
-  // The command that started a shared server has done this; failing here is no reason to go without a server.
+  // For a shared server, the command that started it has done this. A failure here is no reason to give up the
+  // server.
   if (server.origin !== 'shared') await keepRuns(server).catch(() => undefined)
   return server
 }
@@ -131,7 +134,7 @@ export const localPlace = (server: DevServer, { payloadKeys }: Pick<Settings, 'p
   local: { comesBack: () => !server.lost.aborted && !server.isAbandoned() },
 })
 
-/** A worker of this command; if another process has locked the folder, its worker on this server. */
+/** Starts a worker for this command; if another process has locked the folder, finds its worker on this server. */
 async function startOrFindWorker(options: LocalSessionOptions & { client: Client; server: DevServer }) {
   const { settings, terminal, client, server, mayWrite = () => false } = options
   const place = localPlace(server, settings)
@@ -142,7 +145,7 @@ async function startOrFindWorker(options: LocalSessionOptions & { client: Client
     if (!(error instanceof FolderLockedError)) throw error
     for (const until = performance.now() + workerWithinMs; performance.now() < until;) {
       const find = () => findWorker({ client, settings, place })
-      // Without the deadline, a server that goes away meanwhile would be waited for much longer.
+      // The deadline prevents a much longer wait if the server is lost in the meantime.
       const found = await client.withDeadline(Date.now() + checkEveryMs, find).catch(() => undefined)
       if (found !== undefined) {
         refuseOtherKeys({ worker: found, own: settings.payloadKeys })
@@ -151,7 +154,7 @@ async function startOrFindWorker(options: LocalSessionOptions & { client: Client
       }
       await sleep(checkEveryMs)
     }
-    // It listens on another Temporal server, or for another workspace.
+    // That worker listens on another Temporal server, or for another workspace.
     throw error
   }
   for await (const run of unfinishedWrites({ client, settings }))
@@ -162,7 +165,7 @@ async function startOrFindWorker(options: LocalSessionOptions & { client: Client
   return worker
 }
 
-/** Runs that write to the service and have not ended. */
+/** Lists the runs that write to the service and have not ended. */
 async function* unfinishedWrites({
   client,
   settings,
@@ -175,7 +178,7 @@ async function* unfinishedWrites({
   for await (const { workflowId } of client.workflow.list({ query })) yield workflowId
 }
 
-/** Watches for the server or the worker of a session being lost for good. */
+/** Aborts when the server or the worker of a session is lost for good. */
 function watchServer({ server, worker }: { server: DevServer; worker: Pick<RunningWorker, 'ended'> }) {
   const serverLost = new AbortController()
   const timer = setInterval(() => {

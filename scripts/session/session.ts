@@ -22,7 +22,7 @@ import { toTemporalRefusal } from './temporal-refusal.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-/** A connection to Temporal and to the worker that serves this data folder. */
+/** A connection to Temporal and to the worker of this data folder. */
 export interface Session {
   client: Client
   /** The workspace and service of the worker, as it reports them. */
@@ -31,16 +31,16 @@ export interface Session {
   /** Aborted with the reason when the session is lost. After OwnerEnded, a new session can resume the run. */
   serverLost: AbortSignal
   close(): Promise<void>
-  /** Ends at once what the session started. Whether a run in progress continues or waits. */
+  /** Ends what the session started, immediately. Resolves to whether an active run continues or waits. */
   detach(): Promise<'continues' | 'waits'>
 }
 
-/** The command whose Temporal server this one used has ended. */
+/** The command whose Temporal server this session shared has ended. */
 export class OwnerEnded extends Error {
   override readonly name = 'OwnerEnded'
 }
 
-/** Returns if a new session can resume the run of one that failed with `error`; throws the reason if not. */
+/** Returns if a new session can resume the run of a session that failed with `error`; otherwise throws the reason. */
 export function resumeOrThrow(options: { session: Session; error: unknown; terminal: Terminal }): void {
   const { session, error, terminal } = options
   if (!session.serverLost.aborted) throw error
@@ -51,7 +51,7 @@ export function resumeOrThrow(options: { session: Session; error: unknown; termi
 export interface SessionOptions {
   settings: Settings
   terminal: Terminal
-  /** Whether the command has `--local`, for hints. */
+  /** Whether the command has the option `--local`; used for hints. */
   hasLocal?: boolean
 }
 
@@ -60,13 +60,13 @@ export interface TemporalPlace {
   namespace: string
   uiUrl: string | undefined
   payloadKeys: readonly PayloadKey[]
-  /** Is read again when it changes. */
+  /** Read again when it changes. */
   apiKeyFile?: string | undefined
-  /** A dev server on this machine; whether it is started again when it ends. */
+  /** Set for a dev server on this machine: whether it is restarted when it ends. */
   local?: { comesBack: () => boolean }
 }
 
-/** The server of TEMPORAL_*; without those, the running dev server of this data folder. */
+/** The server of the TEMPORAL_* settings; without those, the running dev server of this data folder. */
 export function temporalPlace(settings: Settings): TemporalPlace {
   const { connectionOptions: given, namespace } = loadClientConnectConfig({
     overrideEnvVars: { ...settings.environment },
@@ -83,7 +83,7 @@ export function temporalPlace(settings: Settings): TemporalPlace {
     namespace: 'default',
     uiUrl: local.uiUrl,
     payloadKeys,
-    // Only its own command knows whether it comes back.
+    // Only the command that runs the server knows whether it is restarted.
     local: { comesBack: () => false },
   }
 }
@@ -93,7 +93,11 @@ function isOnThisMachine({ address = 'localhost:7233' }: { address?: string }): 
   return URL.canParse(url) && isLoopback(url)
 }
 
-/** A client alone, for commands that need no worker; closed by `await using`. Refuses a worker with other keys. */
+/**
+ * Opens a client alone, for commands that need no worker; close it with `await using`.
+ *
+ * @throws {RefusedError} no server answers, or the worker has other keys
+ */
 export async function openClient(settings: Settings): Promise<Client & AsyncDisposable> {
   const place = temporalPlace(settings)
   const client = await connect(place)
@@ -107,7 +111,7 @@ export async function openClient(settings: Settings): Promise<Client & AsyncDisp
   return Object.assign(client, { [Symbol.asyncDispose]: () => client.connection.close() })
 }
 
-/** @throws {RefusedError} if no server answers, or no worker listens on it with this data folder */
+/** @throws {RefusedError} no server answers, or no worker of this data folder listens on it */
 export async function openSession({ settings, hasLocal = false }: SessionOptions): Promise<Session> {
   const place = temporalPlace(settings)
   const client = await connect(place, { hasLocal })
@@ -128,11 +132,14 @@ export async function openSession({ settings, hasLocal = false }: SessionOptions
   }
 }
 
-/** A dev server is back within seconds, on a busy machine within twenty; the client's own retries are up to five seconds apart. */
+/**
+ * In ms. A dev server restarts within seconds, on a busy machine within twenty; the client's own retries are up to
+ * five seconds apart.
+ */
 const retryEveryMs = 250
 const mostRetries = { comesBack: 80, unknown: 8 }
 
-/** Aborting a call takes effect only between two tries, so these must end when the server is gone for good. */
+/** An aborted call ends only between two tries, so the retries must end when the server is gone for good. */
 const localRetries = ({ comesBack }: { comesBack: () => boolean }): GrpcRetryOptions => ({
   delayFunction: () => retryEveryMs,
   retryableDecider: (attempt, status) =>
@@ -179,7 +186,7 @@ async function askWorker(options: Asked & { hasLocal: boolean }): Promise<Identi
   })
 }
 
-/** @throws {RefusedError} if this command or the worker could not read what the other encrypts */
+/** @throws {RefusedError} this command and the worker could not read each other's encrypted payloads */
 export function refuseOtherKeys(of: { worker: ListedWorker; own: readonly PayloadKey[] }): void {
   const { worker, own } = of
   const [theirs] = worker.keyIds
@@ -199,7 +206,7 @@ interface Asked {
   place: Pick<TemporalPlace, 'connectionOptions' | 'namespace'>
 }
 
-/** The worker on the task queue, as it reports itself; undefined if there is none. */
+/** Finds the worker on the task queue, as it reports itself; undefined if there is none. */
 export async function findWorker(options: Asked): Promise<ListedWorker | undefined> {
   const { client, settings, place } = options
   const { namespace } = place
@@ -233,7 +240,7 @@ async function storeOf(folder: string): Promise<string | undefined> {
     await state.close()
     return state.storeId
   } catch (error) {
-    // An empty folder is no worker's.
+    // A data folder without state has no worker.
     if (error instanceof StateUnreadableError) return undefined
     throw error
   }

@@ -1,12 +1,12 @@
 import { isGrpcServiceError } from '@temporalio/client'
 import { RefusedError } from '../terminal/failures.ts'
 
-// gRPC's own numbers (https://grpc.io/docs/guides/status-codes).
+// gRPC status codes (https://grpc.io/docs/guides/status-codes).
 const notFound = 5
 const permissionDenied = 7
 const unauthenticated = 16
 
-/** A refusal by Temporal as a sentence; undefined for any other error. */
+/** Converts a refusal by Temporal to a sentence; undefined for any other error. */
 export function toTemporalRefusal(
   cause: unknown,
   { address, namespace }: { address: string; namespace: string },

@@ -15,7 +15,7 @@ export class UsageError extends Error {
   readonly exitCode = exitCodes.refused
 }
 
-/** The command is valid but was refused; nothing was changed. */
+/** A valid command was refused; nothing was changed. */
 export class RefusedError extends Error {
   override name = 'RefusedError' as const
   readonly exitCode = exitCodes.refused
@@ -29,8 +29,8 @@ export class RefusedError extends Error {
 }
 
 /**
- * Names of errors from other rooms that mean: refused, nothing was done. Names, because most come out of a run, and
- * Temporal passes on no more.
+ * Names of errors that mean "refused, nothing was done". Names instead of classes, because most errors come from a
+ * run, and Temporal passes on only the name.
  */
 const refusals = new Set([
   'InvalidInput',
@@ -45,25 +45,25 @@ const refusals = new Set([
   'WrongWorker',
   'Busy',
   'FolderLockedError',
-  // The warehouse of the settings is not accessible: no such file, database, user or right.
+  // The warehouse in the settings is not accessible: no such file, database or user, or no permission.
   'WarehouseRefusedError',
   // The service refuses the token or the workspace.
   'Unauthorized',
   'Forbidden',
 ])
 
-/** An error as it is printed: one line for people, a document with `--json`. */
+/** An error as printed: one line for people, a document with `--json`. */
 export interface Failure {
   name: string
-  /** One line: what, where, what to do. */
+  /** One line: what failed, where, and what to do. */
   message: string
   hint: string | null
   exitCode: number
 }
 
 /**
- * Any error as one line. Our errors carry `exitCode` and `hint`, or are known by name; others exit with 1. Temporal's
- * wrappers ("Workflow execution failed") are replaced by what they wrap.
+ * Converts any error to one line. Our errors carry `exitCode` and `hint` or are known by name; all others exit with
+ * 1. Temporal's wrappers ("Workflow execution failed") are replaced by the errors that they wrap.
  */
 export function toFailure(thrown: unknown): Failure {
   const error = unwrapped(thrown)
@@ -87,7 +87,7 @@ function unwrapped(thrown: unknown): Error {
 
 function messageOf(error: Error): string {
   if (error.message !== '') return error.message
-  // Connecting to a name with several addresses fails with one error for each and an empty message.
+  // Connecting to a name with several addresses fails with one error per address and an empty message.
   if (error instanceof AggregateError) return error.errors.map((one) => messageOf(unwrapped(one))).join('; ')
   return error.name
 }

@@ -1,9 +1,10 @@
-/** Under npm, one keystroke can arrive twice: from the terminal, and passed on by npm. */
+/** In ms. Under npm, one keystroke can arrive twice: from the terminal, and passed on by npm. */
 const sameKeystrokeMs = 300
 
 /**
- * Handles Ctrl-C until released: the first calls `first` (end cleanly), the second calls `second` (detach), a third ends
- * the process at once. SIGTERM counts as Ctrl-C. An error in either is an uncaught exception.
+ * Handles Ctrl-C until released: the first press calls `first` (stop cleanly), the second calls `second` (detach),
+ * and a third ends the process immediately. SIGTERM counts as Ctrl-C. An error in a handler becomes an uncaught
+ * exception.
  */
 export function onInterrupt(handlers: {
   first: () => void | Promise<void>

@@ -10,17 +10,17 @@ export interface ProgressState {
   note?: string | undefined
 }
 
-/** The progress of one thing. */
+/** The progress of one item. */
 export interface Progress {
   update(state: ProgressState): void
-  /** Its last state stays visible. */
+  /** Ends the progress; its last state stays visible. */
   end(): void
 }
 
-/** Shows progress. */
+/** Displays progress. */
 export interface ProgressBoard {
   start(what: { name: string; unit: string }): Progress
-  /** A line that is not progress, kept apart from it. */
+  /** Writes a line that is not progress, apart from it. */
   write(line: string): void
   /** Ends all progress. */
   close(): void
@@ -42,7 +42,7 @@ function describe(shown: Shown): string {
   return toPrintableLine(`${name}: ${[...words, ...(note === undefined ? [] : [note])].join(', ')}`)
 }
 
-/** Progress bars, for a person at a terminal. */
+/** Shows progress bars, for a person at a terminal. */
 export function createBars(stream: NodeJS.WritableStream): ProgressBoard {
   let bars: MultiBar | undefined
   const running = new Set<SingleBar>()
@@ -60,7 +60,7 @@ export function createBars(stream: NodeJS.WritableStream): ProgressBoard {
         barsize: 20,
         fps: 5,
         forceRedraw: true,
-        // Otherwise it would handle Ctrl-C itself.
+        // Prevents the library from handling Ctrl-C itself.
         gracefulExit: false,
       })
       const shown: Shown = { ...what, done: 0, startedAt: performance.now() }
@@ -92,7 +92,7 @@ function barLine(shown: Shown, progress: number, size: number): string {
   return `${'█'.repeat(full)}${'░'.repeat(size - full)} ${describe(shown)}`
 }
 
-/** A line every few seconds if anything changed, for a log. */
+/** Writes a line every few seconds if anything changed, for a log. */
 export function createLines({
   stream,
   everyMs,
@@ -124,7 +124,7 @@ export function createLines({
   }
 }
 
-/** No progress: a program reads the result. */
+/** Shows no progress, for programs that read the result. */
 export function createSilence(stream: NodeJS.WritableStream): ProgressBoard {
   return {
     start: () => ({ update: () => undefined, end: () => undefined }),

@@ -4,35 +4,38 @@ import { createBars, createLines, createSilence } from './progress.ts'
 import type { Progress } from './progress.ts'
 import { toFailure } from './failures.ts'
 
-/** Often enough to show that it is alive, seldom enough for a readable log. */
+/** In ms. Often enough to show that it is alive, seldom enough for a readable log. */
 const lineEveryMs = 5_000
 
-/** A command's output: results on stdout, everything else on stderr. Control characters are shown, never obeyed. */
+/**
+ * A command's output: results on stdout, everything else on stderr. Control characters are shown, never
+ * interpreted.
+ */
 export interface Terminal {
   /** Whether there is a person to ask. */
   readonly isInteractive: boolean
-  /** `LIVE acc_...` or `TEST acc_...`, before anything is done. */
+  /** Prints `LIVE acc_...` or `TEST acc_...`, before anything is done. */
   identity(of: { workspace: string; testMode: boolean }): void
   note(line: string): void
-  /** Progress of something counted; `unit` is plural. */
+  /** Shows the progress of something counted; `unit` is plural. */
   progress(what: { name: string; unit: string }): Progress
-  /** Progress of something not counted: shown at once, with the time it takes. */
+  /** Shows the progress of something not counted: immediately, with the time it takes. */
   task(title: string): { end(): void }
-  /** Asks for a line; the end of input is an empty answer. Only if interactive. */
+  /** Asks for a line; the end of input counts as an empty answer. Requires `isInteractive`. */
   ask(question: string, options?: { signal?: AbortSignal }): Promise<string>
-  /** The result, once: the document with `--json`, else the text. */
+  /** Prints the result, once: the document with `--json`, otherwise the text. */
   result(result: { document: unknown; text: string }): void
   /** Prints an error and returns its exit code. */
   failure(error: unknown): number
   close(): void
 }
 
-/** The answer to a question with [y/N], in English or Spanish. */
+/** Whether the answer to a [y/N] question is yes, in English or Spanish. */
 export const isYes = (answer: string): boolean => /^(y|yes|s|si|sí)$/i.test(answer)
 
 export interface TerminalOptions {
   json: boolean
-  /** Adds the stack to a failure. */
+  /** Adds the stack to an error. */
   debug: boolean
   stdin?: NodeJS.ReadStream
   stdout?: NodeJS.WritableStream
@@ -43,7 +46,7 @@ type Stderr = NodeJS.WritableStream & { isTTY?: boolean }
 
 export function createTerminal(options: TerminalOptions): Terminal {
   const { json, stdin = process.stdin, stdout = process.stdout, stderr = process.stderr } = options
-  // `isTTY` is undefined on anything else than a terminal, whatever its type says.
+  // Despite its type, `isTTY` is undefined on anything other than a terminal.
   const isInteractive = !json && (stdin.isTTY ?? false) && (stderr.isTTY ?? false)
   const board = json
     ? createSilence(stderr)
@@ -83,7 +86,7 @@ interface Question {
 }
 
 async function ask({ question, stdin, stderr, signal }: Question): Promise<string> {
-  // Not as a terminal: readline would then handle Ctrl-C itself.
+  // Not as a terminal, because readline would then handle Ctrl-C itself.
   const lines = createInterface({ input: stdin, output: stderr, terminal: false })
   const ended = new Promise<string>((resolve) => lines.once('close', () => resolve('')))
   try {
