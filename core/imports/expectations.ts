@@ -15,7 +15,10 @@ export interface Expectations {
   totals?: Readonly<Record<string, string>>
 }
 
-/** `lines.amount=1234,56` */
+/**
+ * Splits `lines.amount=1234,56` into column and sum.
+ * @throws {MappingError}
+ */
 export function parseExpectedTotal(text: string): [column: string, sum: string] {
   const at = text.indexOf('=')
   if (at < 1 || at === text.length - 1)

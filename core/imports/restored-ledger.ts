@@ -22,8 +22,10 @@ export interface ImportGapDeps {
 export const leaseOf = (run: string) => `import ${run}`
 
 /**
- * What an import's ledger is compared with. If an ended run holds a row that has to be staged again, unsent,
- * the row is taken over as it was the first time.
+ * What to compare an import's ledger with. A row that has to be staged again but that an ended run holds
+ * unsent is taken over, as in the first staging.
+ * @throws {RunFilesLostError} the record of what was staged is missing
+ * @throws {RowsTaken} from `onHeld`, if another run has sent a row
  */
 export function gapOf({
   deps,

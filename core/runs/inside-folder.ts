@@ -3,7 +3,10 @@ import { resolve } from 'node:path'
 import { resolveInside } from '../storage/inside.ts'
 import { InvalidInput } from './errors.ts'
 
-/** Resolves a path inside the data folder: a run may read nothing else on the worker's machine. */
+/**
+ * Resolves a path inside the data folder: a run may read nothing else on the worker's machine.
+ * @throws {InvalidInput} the file is outside, missing or unreadable
+ */
 export async function insideFolder({
   dataDir,
   path,

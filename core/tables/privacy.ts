@@ -33,6 +33,7 @@ export function checkPrivacy(resources: readonly TableSource[], privacy: Privacy
 
 /**
  * The private fields of a resource, by path; undefined if there are none. Ignores names of other resources.
+ * @throws {PrivacyRefusedError} a field cannot be treated as requested
  */
 export function toPrivateFields(resource: TableSource, privacy: Privacy): PrivateField | undefined {
   const { exclude = [], hash = [], hashKey } = privacy

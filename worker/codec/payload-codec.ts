@@ -27,6 +27,7 @@ export class PayloadKeyError extends Error {
  * Encrypts payloads with the first key (AES-256-GCM) and decrypts them with the key they name. Without keys,
  * encrypts nothing. Unencrypted payloads are read as they are: the Temporal UI sends inputs this way, and
  * runs started before there was a key wrote them so.
+ * @throws {PayloadKeyError} from `decode`, if the named key is missing
  */
 export function createPayloadCodec(keys: readonly PayloadKey[]): PayloadCodec {
   const [first] = keys

@@ -8,7 +8,10 @@ export interface Conventions {
   dates?: DateOrder
 }
 
-/** The conventions of a locale: `es-CL` uses a decimal comma and puts the day first. */
+/**
+ * The conventions of a locale: `es-CL` uses a decimal comma and puts the day first.
+ * @throws {MappingError} the locale is unknown
+ */
 export function conventionsOf(locale: string): Required<Conventions> {
   if (!isKnown(locale))
     throw new MappingError(`${locale} is not a known locale. ${advice}`, {
