@@ -22,6 +22,8 @@ export interface SendDeps {
  * to retry: every request is claimed in the ledger and in the run's journal before it leaves, and one without an
  * answer is looked up, never repeated. A ledger restored from a backup is repaired first. When stopped, or when a
  * later attempt of the run starts, it sends no more changes and awaits those in flight.
+ *
+ * @throws {ReservedWorker} this worker must not send changes of the run
  */
 export async function sendSegment(
   options: SendDeps & {

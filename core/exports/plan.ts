@@ -42,6 +42,7 @@ export interface AskedIds {
   notes: string[]
 }
 
+/** @throws {InvalidInput} the worker does not have the destination */
 export function refuseMissing(of: {
   destinations: ReadonlyMap<string, unknown>
   name: DestinationName

@@ -6,7 +6,11 @@ import { destinationNames, type DestinationName } from '../../core/destinations/
 import { nearestName } from '../../core/tables/nearest-name.ts'
 import { UsageError } from '../terminal/failures.ts'
 
-/** Parses one of a few values; for a mistyped value, suggests the closest one. */
+/**
+ * Parses one of a few values; for a mistyped value, suggests the closest one.
+ *
+ * @throws {UsageError} the value is none of `names`
+ */
 export function choice<T extends string>(noun: string, names: readonly T[]): (text: string) => T {
   return (text) => {
     const known = names.find((name) => name === text)

@@ -28,6 +28,8 @@ export class NoBinaryError extends Error {
 /**
  * Finds the Temporal CLI, which contains the dev server: TEMPORAL_CLI_PATH, else `temporal` on PATH, else one kept
  * from an earlier download or build, else downloaded, else built. Two processes never download or build at once.
+ *
+ * @throws {NoBinaryError} no way to obtain the CLI succeeded
  */
 export async function findBinary(options: FindBinary): Promise<string> {
   const { cliPath, env } = options

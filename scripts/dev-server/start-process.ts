@@ -54,6 +54,8 @@ export interface ServerProcess {
  * Starts the server and returns its process before it is ready. The process has a session of its own, so that
  * Ctrl-C in the terminal reaches only the command, which still needs the server to end its run. It ends with this
  * process.
+ *
+ * @throws {DevServerError} the binary cannot be run
  */
 export async function startProcess({
   binary,

@@ -49,7 +49,7 @@ export async function findChanges({ client, run }: { client: Client; run: string
 /**
  * Finds the run with this id and its description in Temporal.
  *
- * @throws {RefusedError} there is no such run
+ * @throws {RefusedError} there is no such run, or it is of another type
  */
 export async function findRun(options: {
   client: Client

@@ -46,6 +46,7 @@ const longestText = 1024 ** 2
 /** Limits aliases, because each is checked as if its value were written out. */
 const mostAliases = 100
 
+/** @throws {SchedulesFileError} with every problem of the file */
 export function parseSchedules({ text, path }: { text: string; path: string }): Map<string, Definition> {
   const lines = new LineCounter()
   if (text.length > longestText) throw new SchedulesFileError([`${path} is larger than 1 MB. Split it.`])

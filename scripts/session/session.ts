@@ -151,6 +151,10 @@ const orLocal = (hasLocal: boolean) => (hasLocal ? ', or add --local' : '')
 /** No Temporal server answers. */
 export class NoServerError extends RefusedError {}
 
+/**
+ * @throws {NoServerError} no server answers at the address
+ * @throws {RefusedError} the server refuses the connection
+ */
 export async function connect(place: TemporalPlace, { hasLocal = false } = {}): Promise<Client> {
   try {
     const connection = await Connection.connect({

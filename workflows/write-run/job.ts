@@ -75,7 +75,7 @@ export interface WriteJob<
   stage: {
     phase: WriteProgress['phase']
     run(input: RunRef & { limits: object }): Promise<Staged>
-    /** Whether the failure refuses the input: whoever started the run sees it, so nobody else is notified. */
+    /** Whether the failure refuses the input: the person who started the run sees it, so nobody is notified. */
     isRefusal: boolean
   }
   /** The approvals that the run asks for. */

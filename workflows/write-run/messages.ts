@@ -45,6 +45,7 @@ export function decisionOf({ exists, absent }: Resolution): Resolved {
 
 const refused = (message: string) => withoutStack(ApplicationFailure.nonRetryable(message, 'InvalidInput'))
 
+/** @throws a refusal: the run is not waiting for approval, or the count is missing or wrong */
 export function checkApproval(input: unknown, { waitingFor }: WriteProgress): void {
   const { by, why, count } = namedFields(input, ['by', 'why', 'count'])
   checkPerson({ by, why })
@@ -85,6 +86,7 @@ const boundsOf: Readonly<Record<string, Bounds>> = {
   maxFailureShare: { least: 0, most: 1 },
 }
 
+/** @throws a refusal: no limit is named, or a value is out of range */
 export function checkLimits(input: unknown, names: readonly string[]): void {
   const { by: _by, why: _why, ...limits } = namedFields(input, [...names, 'by', 'why'])
   if (Object.keys(limits).length === 0) throw refused(`Set at least one of ${names.join(', ')}.`)
@@ -98,6 +100,7 @@ export function checkLimits(input: unknown, names: readonly string[]): void {
   }
 }
 
+/** @throws a refusal: the rows or the decision are invalid */
 export function checkResolution(input: unknown): void {
   const names = ['row', 'rows', 'exists', 'absent', 'drop', 'by', 'why']
   const { row, rows, exists, absent, drop, by, why } = namedFields(input, names)
