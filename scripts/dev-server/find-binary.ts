@@ -29,7 +29,7 @@ export class NoBinaryError extends Error {
  * Finds the Temporal CLI, which contains the dev server: TEMPORAL_CLI_PATH, else `temporal` on PATH, else one kept
  * from an earlier download or build, else downloaded, else built. Two processes never download or build at once.
  *
- * @throws {NoBinaryError} no way to obtain the CLI succeeded
+ * @throws {NoBinaryError} TEMPORAL_CLI_PATH is not executable, or the CLI can be neither downloaded nor built
  */
 export async function findBinary(options: FindBinary): Promise<string> {
   const { cliPath, env } = options
