@@ -103,7 +103,7 @@ test('shows in its current details what is waited for, and describes each button
     .toContain('waiting for a person')
   const { definition, currentDetails } = await metadata()
   expect(currentDetails).toContain(`**LIVE** ${world.workspace}`)
-  expect(currentDetails.replaceAll('\u00a0', '')).toContain('| file (2 rows) | 2 | 3000.20 | 4 | 42.00 |')
+  expect(currentDetails.replaceAll('\u00a0', '')).toContain('| file (2 rows) | 2 | 3,000.20 | 4 | 42.00 |')
   const all = [...definition.signalDefinitions, ...definition.updateDefinitions]
   expect(all.map(({ name }) => name).toSorted()).toEqual([
     'approve',
