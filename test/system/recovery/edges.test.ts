@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { closeSync, constants, openSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import type { Client } from '@temporalio/client'
 import { asked, until } from '../export/world.ts'
 import { openChannel } from '../notify/receiver.ts'
@@ -51,6 +51,19 @@ async function reset({ client, run, to }: { client: Client; run: RecoveryHandle;
   return client.workflow.getHandle(workflowId, again.runId) as RecoveryHandle
 }
 
+/**
+ * Makes a pipe: whoever opens it waits for its other end, in one of the process's four threads for files. The
+ * end of the test lets those go that still wait, wherever the pipe is by then.
+ */
+function makePipe(path: string, laterPath = path): void {
+  execFileSync('mkfifo', [path])
+  onTestFinished(() => {
+    for (const place of new Set([path, laterPath]))
+      if (statSync(place, { throwIfNoEntry: false })?.isFIFO())
+        closeSync(openSync(place, constants.O_RDWR | constants.O_NONBLOCK))
+  })
+}
+
 test('a stop is heard although a new execution is about to begin and a word is still being noted', async () => {
   const { world, client, start } = await begin({ broken: 8 })
   const run = await start({ ...quick, approval: true, canary: 0, eventsPerExecution: 50 })
@@ -62,17 +75,16 @@ test('a stop is heard although a new execution is about to begin and a word is s
   await run.executeUpdate('approve', { args: [person] })
   const decisions = join(world.dataDir, 'recoveries', run.workflowId, 'decisions.jsonl')
   await rm(decisions)
-  // Whoever writes to a pipe waits until somebody reads it.
-  execFileSync('mkfifo', [decisions])
+  makePipe(decisions)
   const noted = setRate(107)
   await isBeingNoted()
   await run.signal('unpause')
   await until(async () => (await statusOf(run)).phase === 'sending')
   await run.signal('stop')
   await until(async () => (await statusOf(run)).phase === 'stopping')
-  const reader = await open(decisions, 'r')
+  const other = await open(decisions, 'r+')
   await rm(decisions)
-  await reader.close()
+  await other.close()
   await noted
   const result = await client.workflow.getHandle(run.workflowId).result()
   expect(result).toMatchObject({ ended: { how: 'stopped', why: 'stopped by a person' } })
@@ -84,21 +96,21 @@ test('an approval that is noted late answers no later question, which nobody has
   const run = await start()
   await waitsFor(run, 'approval')
   const decisions = join(world.dataDir, 'recoveries', run.workflowId, 'decisions.jsonl')
-  execFileSync('mkfifo', [decisions])
+  const pipe = `${decisions}.late`
+  makePipe(decisions, pipe)
   const late = run
     .executeUpdate('approve', { args: [person] })
     .catch((error: { cause?: Error }) => error.cause)
   await isBeingNoted()
-  const pipe = `${decisions}.late`
   await rename(decisions, pipe)
   await run.executeUpdate('approve', { args: [{ by: 'Eva', why: 'it is day' }] })
   await waitsFor(run, 'breaker')
   const before = resumesAsked(world).length
-  const reader = await open(pipe, 'r')
+  // Lets go what waits at the pipe: it reads nothing, and writes to the file that is there by now.
+  await (await open(pipe, 'r+')).close()
   expect(await late).toMatchObject({
     message: expect.stringMatching(/answered a question that is no longer open.*\.$/),
   })
-  await reader.close()
   expect((await statusOf(run)).waitingFor).toMatchObject({ question: 'breaker' })
   expect(resumesAsked(world)).toHaveLength(before)
   await run.executeUpdate('approve', { args: [person] })
