@@ -58,7 +58,7 @@ describe('an export whose disk takes no more', () => {
       })
       expect(full.ms).toBeLessThan(20_000)
       expect(JSON.parse(full.stdout)).toMatchObject({
-        error: { message: expect.stringContaining('resume from what was read') },
+        error: { message: expect.stringContaining('resumes from the last checkpoint') },
       })
       expect(await readdir(join(world.dataDir, 'parts'))).toHaveLength(1)
 
