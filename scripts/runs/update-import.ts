@@ -58,7 +58,7 @@ interface Resolving {
 /** Resolves a row of an import through an active server and worker. */
 export async function resolveInImport(options: Resolving): Promise<string> {
   await findPlan(options)
-  await using client = await openClient(options.settings)
+  await using client = await openClient(options.settings, { hasLocal: true })
   return await resolveBy({ ...options, client })
 }
 

@@ -98,9 +98,12 @@ function isOnThisMachine({ address = 'localhost:7233' }: { address?: string }): 
  *
  * @throws {RefusedError} no server answers, or the worker has other keys
  */
-export async function openClient(settings: Settings): Promise<Client & AsyncDisposable> {
+export async function openClient(
+  settings: Settings,
+  { hasLocal = false } = {},
+): Promise<Client & AsyncDisposable> {
   const place = temporalPlace(settings)
-  const client = await connect(place)
+  const client = await connect(place, { hasLocal })
   try {
     const worker = await findWorker({ client, settings, place })
     if (worker !== undefined) refuseOtherKeys({ worker, own: settings.payloadKeys })
