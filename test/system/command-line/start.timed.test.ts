@@ -87,7 +87,7 @@ describe('the command line', () => {
     )
     expect(await told('act')).toBe("error: missing required argument 'how'; see --help.\n")
     expect(await told('act', 'succeed', 'more')).toMatch(/^error: too many arguments[^\n]*; see --help\.\n$/)
-    expect(await told('--debug')).toBe('error: No command given; --help lists them.\n')
+    expect(await told('--debug')).toMatch(/^error: No command given; --help lists them\.\n/)
     const { code, stdout } = await run('akt', '--json')
     expect({ code, document: JSON.parse(stdout) }).toMatchObject({
       code: 2,
