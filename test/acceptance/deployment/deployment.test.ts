@@ -355,7 +355,7 @@ describe('docs/deployment.md', () => {
 async function withFiles(block: Record<string, string>, folder: string): Promise<Record<string, string>> {
   const moved = Object.entries(block).map(async ([name, value]) => {
     if (!/_(PATH|FILE)$/.test(name)) return [name, value]
-    await writeFile(join(folder, basename(value)), 'what it holds', { mode: 0o600 })
+    await writeFile(join(folder, basename(value)), 'what-it-holds', { mode: 0o600 })
     return [name, join(folder, basename(value))]
   })
   return Object.fromEntries((await Promise.all(moved)) as [string, string][])
