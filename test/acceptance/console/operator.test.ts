@@ -140,7 +140,8 @@ test(
     expect(result).toMatchObject({ verdict: 'proven', counts: { done: 25, parked: 0 } })
     expect(timesOf(world, 'addons', 25)).toEqual(once(25))
     const report = await readFile(result.files.report ?? '', 'utf8')
-    expect(JSON.parse(report)).toMatchObject({ decisions: [{ about: 'row', row, by: 'Ana', why: word.why }] })
+    const { decisions } = JSON.parse(report) as { decisions: object[] }
+    expect(decisions).toContainEqual(expect.objectContaining({ about: 'row', row, by: 'Ana', why: word.why }))
   },
 )
 

@@ -54,6 +54,8 @@ describe('Prometheus with the configuration of the docs', () => {
     const config = readFileSync(`${docs}deployment/prometheus.yml`, 'utf8')
       .replace('scrape_interval: 15s', 'scrape_interval: 1s\n  evaluation_interval: 1s')
       .replace('worker:9464', target)
+      // There is no Temporal server of its own here; another test asks one for its metrics.
+      .replace('temporal:9091', target)
       .replace('/etc/prometheus/', docs)
     const prometheus = await startPrometheus({ config })
     await until(async () => (await prometheus.query('up{job="billing-connector"} == 1')).length === 1)
