@@ -21,9 +21,12 @@ export function recoveryNextSteps(
         command: recoverCommand(continueWith),
       },
     ]
-  if (verdict === 'unproven')
-    return [{ text: 'the next recovery looks up what is in doubt first', command: recoverCommand(asked) }]
-  return []
+  if (verdict !== 'unproven') return []
+  const command = recoverCommand(asked)
+  if (counts.unknown > 0)
+    return [{ text: `another recovery looks up the ${counts.unknown} unknown first`, command }]
+  // What is parked needs a person: the report says what to do, and another recovery would not resume it.
+  return snapshot?.proven === false || ended.how === 'failed' ? [{ text: 'to try again', command }] : []
 }
 
 function reasonOf({ notTried, staged }: ReportCounts, capped: boolean): string {

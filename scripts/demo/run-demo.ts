@@ -53,7 +53,9 @@ export async function runDemo({ terminal, keep }: { terminal: Terminal; keep: bo
   const recovered = await runDemoRecovery(recovery)
 
   results.print()
-  terminal.note(`Files and reports: ${relative(process.cwd(), settings.dataDir)}`)
+  terminal.note(
+    `Files and reports: ${relative(process.cwd(), settings.dataDir)}. The sandbox ends with the demo, so the suggested commands are examples.`,
+  )
   // Rejected rows and subscriptions that fall back are part of the demo, so they are not a failure.
   process.exitCode = imported && recovered ? Number(exported) : exitCodes.unproven
   if (keep) await untilInterrupted({ terminal, uiUrl: session.uiUrl })

@@ -64,7 +64,7 @@ export const followExport = ({
 
 /** Shows an import until it ends, asks its questions, and prints its report. */
 export async function followImport(options: Following<typeof importFile> & { show?: 'json' | undefined }) {
-  const { handle, terminal, settings, show } = options
+  const { handle, terminal, settings, local, show } = options
   const run = await followChanges({
     ...options,
     look: (signal) =>
@@ -75,12 +75,12 @@ export async function followImport(options: Following<typeof importFile> & { sho
         onQuestion: (progress) => answerImport({ handle, progress, terminal, settings, signal, show }),
       }),
   })
-  return await reportImport({ run, terminal, settings })
+  return await reportImport({ run, terminal, settings, local })
 }
 
 /** Shows a recovery until it ends, asks its questions, and prints its report. */
 export async function followRecovery(options: Following<typeof recoverSubscriptions>) {
-  const { handle, terminal, settings } = options
+  const { handle, terminal, settings, local } = options
   const run = await followChanges({
     ...options,
     look: (signal) =>
@@ -91,7 +91,7 @@ export async function followRecovery(options: Following<typeof recoverSubscripti
         onQuestion: (progress) => answerRecovery({ handle, progress, terminal, signal }),
       }),
   })
-  return await reportRecovery({ run, terminal, settings })
+  return await reportRecovery({ run, terminal, settings, local })
 }
 
 async function followChanges({

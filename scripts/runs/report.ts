@@ -23,6 +23,7 @@ interface RunToReport {
   run: string
   terminal: Terminal
   settings: Settings
+  local?: boolean | undefined
 }
 
 /** Enough to see what is wrong; the files contain all of them. */
@@ -45,18 +46,21 @@ const exportCodes = {
 export async function reportExport({
   report,
   terminal,
+  local,
 }: {
   report: ExportReport
   terminal: Terminal
+  local?: boolean | undefined
 }): Promise<void> {
-  terminal.result({ document: toDocument(report), text: toText(toExportView(report)) })
+  terminal.result({ document: toDocument(report), text: toText(toExportView(report), { local }) })
   // Nonexistent ids need a person, even in a proven fetch.
   const isIncomplete = report.verdict === 'proven' && report.missing !== undefined
   process.exitCode = isIncomplete ? exitCodes.unproven : exportCodes[report.verdict]
 }
 
 /** Rewrites the report of an import from the ledger, prints it and sets its exit code. */
-export async function reportImport({ run, terminal, settings }: RunToReport): Promise<FullImportReport> {
+export async function reportImport(options: RunToReport): Promise<FullImportReport> {
+  const { run, terminal, settings, local } = options
   const { dataDir } = settings
   const plan = await planOf(settings, run)
   if (plan === undefined) throw new RangeError(`${run} has no plan`)
@@ -68,7 +72,7 @@ export async function reportImport({ run, terminal, settings }: RunToReport): Pr
       .map(({ message }) => ({ text: message }))
     const problems = [...(view.problems ?? []), ...findings]
     const tables = [...(view.tables ?? []), await firstRows({ state, run, counts: report.counts })]
-    terminal.result({ document: report, text: toText({ ...view, problems, tables }) })
+    terminal.result({ document: report, text: toText({ ...view, problems, tables }, { local }) })
     if (report.ended?.how === 'finished') await writeFile(join(dataDir, plan.folder, runFiles.shown), '')
     process.exitCode = exitCodeOf(report)
     return report
@@ -100,14 +104,15 @@ async function firstRows({
 }
 
 /** Rewrites the report of a recovery from the ledger, prints it and sets its exit code. */
-export async function reportRecovery({ run, terminal, settings }: RunToReport): Promise<FullRecoveryReport> {
+export async function reportRecovery(options: RunToReport): Promise<FullRecoveryReport> {
+  const { run, terminal, settings, local } = options
   const { dataDir } = settings
   const saved = await savedRecovery(settings, run)
   if (saved === undefined) throw new RangeError(`${run} has no plan`)
   const state = await openState({ folder: dataDir, readOnly: true })
   try {
     const { report, view } = await writeRecoveryReport({ ledger: state.ledger, saved, dataDir })
-    terminal.result({ document: report, text: toText(view) })
+    terminal.result({ document: report, text: toText(view, { local }) })
     process.exitCode = exitCodeOf(report)
     return report
   } finally {

@@ -82,8 +82,9 @@ export async function runPublish({ input, ...call }: Call & { input: PublishAgai
   })
 }
 
-async function followAndReport({ session, handle, terminal }: Following<typeof exportData>): Promise<void> {
-  await reportExport({ report: await followExport({ ...session, handle, terminal }), terminal })
+async function followAndReport(following: Following<typeof exportData>): Promise<void> {
+  const { session, handle, terminal, local } = following
+  await reportExport({ report: await followExport({ ...session, handle, terminal }), terminal, local })
 }
 
 /** Sorts lists and destinations, whose order does not matter. */

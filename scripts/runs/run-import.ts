@@ -104,7 +104,8 @@ function toInput({
  * Reports an import whose run has already ended: nothing is sent, and from the second time on the exit code says
  * so.
  */
-async function reportFinished({ settings, terminal, run }: Importing & { run: string }): Promise<void> {
+async function reportFinished(options: Importing & { run: string }): Promise<void> {
+  const { settings, terminal, run, order } = options
   const { dataDir } = settings
   const wasShown = await access(join(importFolder({ dataDir, run }), runFiles.shown)).then(
     () => true,
@@ -113,6 +114,6 @@ async function reportFinished({ settings, terminal, run }: Importing & { run: st
   terminal.note(
     `The run ${run} of this file has ended, and nothing more was sent. --done skip sends the remaining rows; --send-again --rows sends single rows once more.`,
   )
-  await reportImport({ run, terminal, settings })
+  await reportImport({ run, terminal, settings, local: order.local })
   if (wasShown) process.exitCode = exitCodes.refused
 }

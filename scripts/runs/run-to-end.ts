@@ -23,6 +23,8 @@ export interface Following<W extends Workflow = Workflow> {
   handle: WorkflowHandle<W>
   terminal: Terminal
   settings: Settings
+  /** Whether the command has a server and worker of its own. */
+  local?: boolean
 }
 
 interface RunToEnd<W extends Workflow> extends Call {
@@ -79,7 +81,7 @@ export async function runToEnd<W extends Workflow>(options: RunToEnd<W>): Promis
         })
       await unprinted?.follows(run)
       using _interrupt = stopOnInterrupt({ ...options, session, handle })
-      await options.follow({ session, handle, terminal, settings })
+      await options.follow({ session, handle, terminal, settings, local: options.local })
       return await unprinted?.printed()
     } catch (error) {
       resumeOrThrow({ session, error, terminal })

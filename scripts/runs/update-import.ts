@@ -132,7 +132,7 @@ export async function resolveLocally({
   const handle = client.workflow.getHandle<typeof importFile>(run)
   const stopNote = 'everything that was sent is on record'
   using _interrupt = stopOnInterrupt({ session, handle, terminal, stopNote })
-  await followImport({ session, handle, terminal, settings })
+  await followImport({ session, handle, terminal, settings, local: true })
 }
 
 /** The input that starts the same run again. */

@@ -58,10 +58,17 @@ export async function handIn({
   }
 }
 
+/** What a person does about a file that cannot be opened. */
+const unreadable: Readonly<Record<string, string>> = {
+  ENOENT: 'does not exist. Check the path.',
+  EACCES: 'may not be read by this user. Check its permissions.',
+  EISDIR: 'is a folder. Name the file in it.',
+}
+
 export function toRefusal(error: unknown): unknown {
   const { code, path } = error as NodeJS.ErrnoException
-  if (code === 'ENOENT' || code === 'EACCES' || code === 'EISDIR')
-    return new RefusedError(`${path} cannot be read (${code}).`, { cause: error })
+  const problem = unreadable[code ?? '']
+  if (problem !== undefined) return new RefusedError(`${path} ${problem}`, { cause: error })
   const isOurs =
     error instanceof UnreadableFileError || error instanceof MappingError || error instanceof InvalidFileError
   return isOurs ? new RefusedError(error.message, { cause: error }) : error

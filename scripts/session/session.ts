@@ -149,8 +149,6 @@ const localRetries = ({ comesBack }: { comesBack: () => boolean }): GrpcRetryOpt
     attempt < (comesBack() ? mostRetries.comesBack : mostRetries.unknown) && isRetryableError(status),
 })
 
-const orLocal = (hasLocal: boolean) => (hasLocal ? ', or add --local' : '')
-
 /** No Temporal server answers. */
 export class NoServerError extends RefusedError {}
 
@@ -174,7 +172,7 @@ export async function connect(place: TemporalPlace, { hasLocal = false } = {}): 
     if (refusal !== undefined) throw refusal
     throw new NoServerError(`Temporal does not answer at ${address}.`, {
       cause,
-      hint: `Start it with \`connector up\`, set TEMPORAL_ADDRESS${orLocal(hasLocal)}.`,
+      hint: `Start it with \`connector up\`${hasLocal ? ', set TEMPORAL_ADDRESS, or add --local' : ' or set TEMPORAL_ADDRESS'}.`,
     })
   }
 }
@@ -189,7 +187,7 @@ async function askWorker(options: Asked & { hasLocal: boolean }): Promise<Identi
     return worker.identity
   }
   throw new RefusedError(`No worker listens on the task queue ${options.settings.taskQueue}.`, {
-    hint: `Start one with \`connector worker\` or \`connector up\`${orLocal(options.hasLocal)}.`,
+    hint: `Start one with \`connector up\`${options.hasLocal ? ', `connector worker`, or add --local' : ' or `connector worker`'}.`,
   })
 }
 

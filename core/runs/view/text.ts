@@ -2,8 +2,11 @@ import { formatTable } from './format.ts'
 import { piecesOf, type Sentence } from './sentence.ts'
 import type { Table, View } from './view.ts'
 
-/** Renders a view for the terminal. The page has the rest. */
-export function toText(view: View): string {
+/**
+ * Renders a view for the terminal. The page has the rest. With `local`, next commands start a server of their own,
+ * as the command that prints them did.
+ */
+export function toText(view: View, { local = false } = {}): string {
   const { run, summary, problems = [], next = [], counts = [], unit = '', tables = [] } = view
   const { folder, page } = view
   const counted = counts.map(({ name, value }) => [name, value])
@@ -12,7 +15,11 @@ export function toText(view: View): string {
     ...(counted.length === 0 ? [] : [formatTable({ head: ['', unit], rows: counted })]),
     ...(tables.length === 0 ? [] : [toTablesText(tables)]),
     ...problems.flatMap(({ text, details = [] }) => [toPlain(text), ...details.map((line) => `  ${line}`)]),
-    ...next.map(({ text, command }) => `Next: ${text}${command === undefined ? '' : `: ${command}`}`),
+    ...next.map(({ text, command }) =>
+      [`Next: ${text}`, ...(command === undefined ? [] : [local ? `${command} --local` : command])].join(
+        ': ',
+      ),
+    ),
     ...(page === undefined ? [] : [`Report: ${page}`]),
     ...(folder === undefined ? [] : [`Folder: ${folder}`]),
   ].join('\n')

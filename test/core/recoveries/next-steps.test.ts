@@ -25,6 +25,19 @@ test('a recovery that left some over leads to the command that continues it', ()
   ])
 })
 
+test('an unproven recovery suggests another one only if that can help', () => {
+  const counts = { ...report({}).counts, parked: 3 }
+  const steps = (fields: Partial<RecoveryReport>) =>
+    recoveryNextSteps(report({ verdict: 'unproven', counts, ...fields }), {})
+  expect(steps({})).toEqual([])
+  expect(steps({ counts: { ...counts, unknown: 2 } })).toEqual([
+    { text: 'another recovery looks up the 2 unknown first', command: 'connector recover' },
+  ])
+  const again = [{ text: 'to try again', command: 'connector recover' }]
+  expect(steps({ snapshot: { proven: false } as RecoveryReport['snapshot'] })).toEqual(again)
+  expect(steps({ ended: { how: 'failed', at: '' } })).toEqual(again)
+})
+
 test('a dry run leads to the recovery itself, an active run to watch, a proven one to nothing', () => {
   expect(recoveryNextSteps(report({ verdict: 'dryRun' }), { dryRun: true })).toEqual([
     { text: 'to resume them', command: 'connector recover' },

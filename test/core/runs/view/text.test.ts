@@ -39,6 +39,10 @@ test('the terminal shows a view from its summary to its folder', () => {
   ])
 })
 
+test('a command that had a server of its own suggests commands that have one, too', () => {
+  expect(toText(view, { local: true })).toContain('connector import retentions rejected.csv --local\n')
+})
+
 test('a table aligns numbers right and keeps control characters out of the terminal', () => {
   const rows = [
     ['a\u001b[2J', 12_345],

@@ -1,0 +1,46 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import type { ExportReport, PublishedExport } from '../../../core/exports/report.ts'
+import { toExportView } from '../../../core/exports/view.ts'
+
+const toCsv: PublishedExport = {
+  resource: 'customers',
+  destination: 'csv',
+  verdict: 'proven',
+  reasons: [],
+  records: 5_000,
+  mode: 'full',
+  completeThrough: '2026-11-21T10:04:37Z',
+  capped: false,
+  new: null,
+  changed: null,
+  deleted: null,
+  heldBack: 0,
+  where: 'exports/customers/export-all-20261121-100437',
+  manifest: '',
+  warnings: [],
+}
+
+function headOf(published: PublishedExport): readonly string[] {
+  const exports = [{ resource: published.resource, published: [published] }]
+  const report: ExportReport = { summary: '', run: 'export-all-1', verdict: 'proven', exports }
+  return toExportView(report).tables?.[0]?.head ?? []
+}
+
+test('the table of an export has only the columns that its destinations fill in', () => {
+  expect(headOf(toCsv)).toEqual(['resource', 'to', 'verdict', 'records', 'where'])
+  expect(headOf({ ...toCsv, destination: 'duckdb', new: 1, changed: 0, deleted: 2 })).toEqual([
+    'resource',
+    'to',
+    'verdict',
+    'records',
+    'new',
+    'changed',
+    'deleted',
+    'where',
+  ])
+})
+
+test('the README shows the table of an export to CSV as it is printed', () => {
+  expect(readFileSync('README.md', 'utf8')).toMatch(new RegExp(`^${headOf(toCsv).join(' +')}$`, 'm'))
+})
