@@ -14,7 +14,7 @@ import { isSameRead, manifestName, type Manifest } from './manifest/manifest.ts'
 import { movePointers, refuseForeign } from './pointers.ts'
 import { readManifest } from './manifest/read-manifest.ts'
 import { toManifest } from './manifest/to-manifest.ts'
-import { createTurns } from '../storage/keyed-mutex.ts'
+import { createKeyedMutex } from '../storage/keyed-mutex.ts'
 
 export type StagedFiles = Pick<Manifest, 'tables' | 'rejected' | 'missing' | 'dialect'>
 
@@ -36,12 +36,12 @@ export interface FolderFormat {
  */
 export function createFolderDestination(format: FolderFormat): Destination {
   // An abandoned attempt may still be running when the next one begins, which removes staged files.
-  const turns = createTurns()
+  const mutex = createKeyedMutex()
   return {
     name: format.name,
     publish(publication) {
       const folder = join(format.root(publication), publication.resource, folderName(publication))
-      return turns.take(folder, () => publish(format, publication, folder))
+      return mutex.runExclusive(folder, () => publish(format, publication, folder))
     },
   }
 }

@@ -66,7 +66,7 @@ const scopeOf = ({ identity, schema }: ExportPlan) => ({
  * dropped, recreated or restored from a backup. If the warehouse cannot be queried, the stored watermark is used:
  * publishing to a warehouse that lacks the earlier changes creates a gap, which the next run detects.
  */
-async function markOf(place: Place): Promise<number | undefined> {
+async function effectiveWatermark(place: Place): Promise<number | undefined> {
   const mark = await place.deps.state.watermarks.get(await keyOf(place))
   if (mark === undefined) return undefined
   const covered = await coverageOf(place).catch(() => Infinity)
@@ -96,7 +96,7 @@ export async function toSince(options: {
   const since: ExportPlan['since'] = {}
   for (const resource of lists) {
     const marks = await Promise.all(
-      plan.to.map((destination) => markOf({ deps, plan, resource, destination })),
+      plan.to.map((destination) => effectiveWatermark({ deps, plan, resource, destination })),
     )
     const oldest = Math.min(...marks.map((mark) => mark ?? -Infinity))
     if (!Number.isFinite(oldest)) continue
@@ -139,7 +139,7 @@ export async function moveWatermark(
   const since = plan.since[resource]
   const to = watermarkOf(read)
   if (to === undefined) return
-  if (since !== undefined && ((await markOf(options)) ?? -Infinity) < since) return
+  if (since !== undefined && ((await effectiveWatermark(options)) ?? -Infinity) < since) return
   // A publication that joins the earlier ones is included in the coverage that the warehouse reports.
   const covered = await coverageOf(options).catch(() => undefined)
   if ((covered ?? -Infinity) < to) return

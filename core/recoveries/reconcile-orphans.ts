@@ -17,7 +17,7 @@ const longestTimerMs = 24 * 3_600_000
  * unknown, and releases the subscriptions not yet resumed. Only one recovery is active at a time, so no other run
  * owns anything unfinished. Returns the number of subscriptions looked up.
  */
-export async function settleLeftovers({
+export async function reconcileOrphans({
   deps,
   plan,
   billing,
@@ -31,7 +31,7 @@ export async function settleLeftovers({
   const { ledger } = deps
   const { workspace, mode } = plan.identity
   const { settleMs, verifyMs } = plan
-  let looked = 0
+  let lookedUp = 0
   for (const run of await ledger.unfinishedRuns({ workspace, mode, kind: resumeSubscription.name })) {
     if (run === plan.run) continue
     await markClaimed({ ledger, run, folder: join(deps.dataDir, 'recoveries', toFileName(run)) })
@@ -52,12 +52,12 @@ export async function settleLeftovers({
         signal,
       })
       signal.throwIfAborted()
-      looked += reconciled.done + reconciled.staged + reconciled.parked
+      lookedUp += reconciled.done + reconciled.staged + reconciled.parked
       if (nextLookupAt === undefined) break
       const ms = Math.min(Math.max(0, nextLookupAt - Date.now()), longestTimerMs)
       await wait(ms, undefined, { signal }).catch(() => signal.throwIfAborted())
     }
     await closeRemaining({ ledger, run, why: 'the run ended without a report' })
   }
-  return looked
+  return lookedUp
 }

@@ -23,7 +23,7 @@ export async function recoveryGap({
   const path = join(deps.dataDir, plan.folder, recoveryFiles.snapshot)
   const note = await readNote<SnapshotNote>(path)
   if (note === undefined) throw new RunFilesLostError({ path })
-  return { staged: note.staged, onHeld: leaveHeld }
+  return { staged: note.staged, onHeld: leaveToNextRecovery }
 }
 
 /** Repairs the ledger of a recovery that has taken its snapshot; see `closeGap`. */
@@ -42,7 +42,7 @@ export async function closeRecoveryGap({
 }
 
 /** Leaves a subscription that an earlier recovery has not yet reconciled to the next recovery. */
-export const leaveHeld: OnKeyHeld = async (held) =>
+export const leaveToNextRecovery: OnKeyHeld = async (held) =>
   new Map(
     held.map(({ row, by }) => {
       const error = `row ${by.row} of ${by.run} has it and is ${by.state}: it is looked at again by the next recovery`

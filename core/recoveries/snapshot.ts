@@ -11,10 +11,10 @@ import { replaceFile } from '../storage/durable.ts'
 import type { Candidate } from './candidates/candidate.ts'
 import { readCandidates } from './candidates/read.ts'
 import { selectCandidates, type Selection } from './candidates/select.ts'
-import { closeRecoveryGap, leaveHeld } from './restored-ledger.ts'
+import { closeRecoveryGap, leaveToNextRecovery } from './restored-ledger.ts'
 import { type RecoveryPlan, recoveryFiles } from './plan.ts'
 import { toPreview } from './preview.ts'
-import { settleLeftovers } from './reconcile-orphans.ts'
+import { reconcileOrphans } from './reconcile-orphans.ts'
 import { readSavedPlan, type Snapshot, type SnapshotNote } from './run-files.ts'
 
 interface Work {
@@ -49,7 +49,7 @@ export async function takeSnapshot(
     if (!plan.dryRun) await closeRecoveryGap({ deps, plan })
     return await withOpen({ deps, plan, note: before })
   }
-  const settledBefore = plan.dryRun ? 0 : await settleLeftovers({ deps, plan, billing, signal })
+  const settledBefore = plan.dryRun ? 0 : await reconcileOrphans({ deps, plan, billing, signal })
   const read = await readCandidates({
     journal: join(folder, recoveryFiles.journal),
     billing,
@@ -96,7 +96,7 @@ async function stageAll({ deps, plan, rows }: Work & { rows: Selection['rows'] }
   const staged = await keepStagedChanges({ folder, changes: batches() })
   await createClaimJournal(folder)
   const place = { ledger: deps.ledger, run: plan.run, space: plan.identity, folder }
-  await stageKeptChanges({ ...place, kind: resumeSubscription, onHeld: leaveHeld })
+  await stageKeptChanges({ ...place, kind: resumeSubscription, onHeld: leaveToNextRecovery })
   return staged
 }
 

@@ -1,5 +1,5 @@
 import { literal } from '../../core/destinations/warehouse/sql.ts'
-import { checkStamp } from '../../core/destinations/warehouse/warehouse-owner.ts'
+import { checkOwner } from '../../core/destinations/warehouse/warehouse-owner.ts'
 import { createPostgresDestination } from '../../core/destinations/postgres/postgres.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { fine, runCheck, wrong, type Finding } from './finding.ts'
@@ -12,7 +12,7 @@ export async function checkWarehouse({ billing, warehouseUrl }: Settings): Promi
     const { workspace, baseUrl, testMode } = billing
     const where = engine.locate({ testMode })
     return engine.transaction({ testMode }, async (session) => {
-      await checkStamp({ session, owner: { workspace, baseUrl, testMode }, where })
+      await checkOwner({ session, owner: { workspace, baseUrl, testMode }, where })
       const schema = literal(session.schema)
       const [rights] = await session.all(
         `select coalesce((select has_schema_privilege(oid, 'create, usage') from pg_namespace where nspname = ${schema}),

@@ -22,7 +22,7 @@ export function configure(command: Command, terminal: Terminal): void {
       const answer = await updateImport<string>({ settings: processSettings(), run, name: 'approve', input })
       terminal.result({ document: { run, answer }, text: `${run} continues: ${answer}.` })
     })
-  addExamples(command, 'look', {
+  addExamples(command, 'inspect', {
     'approve import-retentions-rows-6a47033b --why "totals match the sheet"':
       'send what the run has previewed',
     'approve import-delete-orders-rows-6a47033b --count 12 --why "cancelled by the customer"':

@@ -13,7 +13,7 @@ export function configure(command: Command, terminal: Terminal, all: Commands): 
     const script = shell === 'fish' ? toFish(words) : toBash(words, shell)
     terminal.result({ document: { shell, script }, text: script })
   })
-  addExamples(command, 'look', {
+  addExamples(command, 'inspect', {
     'completion bash > ~/.local/share/bash-completion/completions/connector': 'for new bash sessions',
     'completion fish > ~/.config/fish/completions/connector.fish': 'for fish',
   })

@@ -7,7 +7,7 @@ import { allowedRoot } from '../../core/destinations/allowed-root.ts'
 import { InvalidFileError, MappingError, UnreadableFileError } from '../../core/imports/errors.ts'
 import { idRule, isId, openIdColumn } from '../../core/imports/read-ids.ts'
 import { checkPrivacy } from '../../core/tables/privacy.ts'
-import { handInIds } from '../runs/upload-ids.ts'
+import { uploadIds } from '../runs/upload-ids.ts'
 import { processSettings } from '../session/settings.ts'
 import { RefusedError, UsageError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -65,7 +65,7 @@ async function act(call: Call): Promise<void> {
     file === undefined
       ? { ids: call.names }
       : {
-          file: await handInIds({ dataDir: settings.dataDir, path: file.path }),
+          file: await uploadIds({ dataDir: settings.dataDir, path: file.path }),
           ...(file.column !== undefined && { column: file.column }),
         }
   const input: FetchInput = { documents, ...asked, ...fields }

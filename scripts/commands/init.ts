@@ -32,7 +32,7 @@ schedules:
 
 export function configure(command: Command, terminal: Terminal): void {
   command.action(async () => init({ folder: process.cwd(), terminal }))
-  addExamples(command, 'look', { init: 'asks three questions; then run `connector check`' })
+  addExamples(command, 'inspect', { init: 'asks three questions; then run `connector check`' })
 }
 
 /** Writes `.env`, readable by this user only, and a schedules file. Never changes an existing file. */

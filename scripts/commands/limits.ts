@@ -30,7 +30,7 @@ export function configure(command: Command, terminal: Terminal): void {
       const list = Object.entries(now).map(([name, value]) => `${name} ${value}`)
       terminal.result({ document: { run, limits: now }, text: `${run}: ${list.join(', ')}` })
     })
-  addExamples(command, 'look', {
+  addExamples(command, 'inspect', {
     'limits recover-20261121-100000 --rate 2': 'slow a run down while it works',
     'limits recover-20261121-100000 --max-changes 500 --max-failures 20': 'change its bounds',
   })

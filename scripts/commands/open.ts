@@ -38,7 +38,7 @@ export function configure(command: Command, terminal: Terminal): void {
       const opened = await openPage(page)
       terminal.result({ document: { run, page, opened }, text: opened ? `Opened ${page}` : page })
     })
-  addExamples(command, 'look', { 'open import-retentions-rows-6a47033b': 'report.html in your browser' })
+  addExamples(command, 'inspect', { 'open import-retentions-rows-6a47033b': 'report.html in your browser' })
 }
 
 /** Opens a page. False if there is no program for it, for example on a server. */

@@ -158,7 +158,7 @@ export function toReadFields({ to, out, rate, exclude, hash, schema, for: progra
 
 const exits = {
   run: '0 done and proven · 1 failed · 2 wrong usage, or refused · 3 finished, but unproven or stopped, or with rejected, parked or missing rows',
-  look: '0 done · 1 failed · 2 wrong usage, or refused',
+  inspect: '0 done · 1 failed · 2 wrong usage, or refused',
   check: '0 nothing wrong · 1 something is wrong · 2 wrong settings or usage',
 }
 

@@ -5,5 +5,7 @@ import { addExamples } from './options.ts'
 
 export function configure(command: Command, terminal: Terminal): void {
   configureSignal({ command, terminal, signal: 'pause', answer: 'pauses after the page or row in progress.' })
-  addExamples(command, 'look', { 'pause export-all-20261121-020000': 'resume it with `connector unpause`' })
+  addExamples(command, 'inspect', {
+    'pause export-all-20261121-020000': 'resume it with `connector unpause`',
+  })
 }

@@ -46,7 +46,7 @@ export function configure(command: Command, terminal: Terminal): void {
       const text = rows.length === 0 ? 'No records.' : formatTable({ head: fields, rows })
       terminal.result({ document: { resource: resource.name, records }, text })
     })
-  addExamples(command, 'look', {
+  addExamples(command, 'inspect', {
     'preview plans': 'the newest ten',
     'preview subscriptions --filter status=needs_attention --limit 20': 'some of what needs attention',
     'preview customers --columns id,name,email --json': 'whole records, for programs',

@@ -31,7 +31,7 @@ export function configure(command: Command, terminal: Terminal): void {
       const text = old.length === 0 ? 'Nothing to remove.' : `${toTable(old)}\n${summary}`
       terminal.result({ document: { dryRun, removed: old }, text })
     })
-  addExamples(command, 'look', {
+  addExamples(command, 'inspect', {
     'prune --keep-days 30 --dry-run': 'list the exports that are older and that nothing needs',
     'prune --keep-days 30 --yes': 'remove them, in cron',
   })

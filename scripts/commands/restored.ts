@@ -46,7 +46,7 @@ export function configure(command: Command, terminal: Terminal): void {
         lock.release()
       }
     })
-  addExamples(command, 'look', {
+  addExamples(command, 'inspect', {
     restored: 'state.db alone was restored',
     'restored --everything': 'the whole data folder was restored',
   })

@@ -57,7 +57,7 @@ export function configure(command: Command, terminal: Terminal): void {
         text: rows.length === 0 ? 'No runs.' : formatTable({ head, rows }),
       })
     })
-  addExamples(command, 'look', {
+  addExamples(command, 'inspect', {
     'runs --open': 'runs in progress',
     'runs --needs-person --since 7d': 'what needs a person, this week',
     'runs --verdict unproven': 'runs that ended unproven',

@@ -26,7 +26,7 @@ export function configure(command: Command, terminal: Terminal): void {
     .action(async (options: Options) => {
       await serve({ options: toSandboxOptions(options), terminal })
     })
-  addExamples(command, 'look', {
+  addExamples(command, 'inspect', {
     'sandbox --port 8080': 'prints the settings to connect to it',
     'sandbox --seed 7 --options sandbox.json': 'the same data every time, with faults of your own',
   })

@@ -12,7 +12,7 @@ export function configure(command: Command, terminal: Terminal): void {
   configureUnpause(command.command('unpause'), terminal)
   configureTrigger(command.command('trigger'), terminal)
   configureDelete(command.command('delete'), terminal)
-  addExamples(command, 'look', {
+  addExamples(command, 'inspect', {
     'schedule apply': 'show what schedules.yaml would change, ask, apply it',
     'schedule list': 'next run, last run and its verdict',
     'schedule trigger export-nightly': 'start a run now',

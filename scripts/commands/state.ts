@@ -33,7 +33,7 @@ export function configure(command: Command, terminal: Terminal): void {
     .requiredOption('--why <reason>', 'your reason; it is kept in exports/watermark-resets.jsonl')
     .addOption(byOption())
     .action(async (name: string, options: ResetOptions) => reset({ name, options, terminal }))
-  addExamples(command, 'look', {
+  addExamples(command, 'inspect', {
     state: 'how far each incremental export has read',
     'state reset customers --to duckdb --why "the warehouse was restored"':
       'the next incremental export reads the whole list',

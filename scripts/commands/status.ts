@@ -48,7 +48,7 @@ export function configure(command: Command, terminal: Terminal): void {
       text: `${run} is ${status}, ${progress.phase}\n${table}\n${progress.summary ?? ''}`.trim(),
     })
   })
-  addExamples(command, 'look', { 'status export-all-20261121-020000': 'phase and counts of a run' })
+  addExamples(command, 'inspect', { 'status export-all-20261121-020000': 'phase and counts of a run' })
 }
 
 async function showChanges({

@@ -10,7 +10,7 @@ export function configure(command: Command, terminal: Terminal): void {
     signal: 'stop',
     answer: 'stops cleanly and writes its report; nothing that was read is lost.',
   })
-  addExamples(command, 'look', {
+  addExamples(command, 'inspect', {
     'stop export-all-20261121-020000': 'end a run; its report says what is missing',
   })
 }

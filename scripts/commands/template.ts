@@ -15,7 +15,7 @@ export function configure(command: Command, terminal: Terminal): void {
       const text = toText(() => template({ kind, ...(locale !== undefined && { locale }) }))
       terminal.result({ document: { kind, template: text }, text: text.replace(/\r?\n$/, '') })
     })
-  addExamples(command, 'look', {
+  addExamples(command, 'inspect', {
     'template retentions > retentions.csv': 'start a file to fill in',
     'template addons --locale es-CL': 'with decimal commas and day-first dates',
   })

@@ -5,5 +5,5 @@ import { addExamples } from './options.ts'
 
 export function configure(command: Command, terminal: Terminal): void {
   configureSignal({ command, terminal, signal: 'unpause', answer: 'resumes.' })
-  addExamples(command, 'look', { 'unpause export-all-20261121-020000': 'resume a paused run' })
+  addExamples(command, 'inspect', { 'unpause export-all-20261121-020000': 'resume a paused run' })
 }

@@ -42,7 +42,7 @@ export function configure(command: Command, terminal: Terminal): void {
       await server.stop()
     }
   })
-  addExamples(command, 'look', {
+  addExamples(command, 'inspect', {
     up: 'keep it running in a terminal of its own; other commands connect to it',
   })
 }

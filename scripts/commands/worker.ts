@@ -18,5 +18,5 @@ export function configure(command: Command): void {
     logger.info('listening', { workspace, mode, taskQueue: settings.taskQueue, ...metrics })
     await worker.ended
   })
-  addExamples(command, 'look', { worker: 'with TEMPORAL_ADDRESS set to your Temporal server' })
+  addExamples(command, 'inspect', { worker: 'with TEMPORAL_ADDRESS set to your Temporal server' })
 }

@@ -4,7 +4,7 @@ import type { Sandbox } from '../../sandbox/sandbox.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { followImport } from '../runs/follow.ts'
 import { stopOnInterrupt } from '../runs/run-to-end.ts'
-import { handIn } from '../runs/upload-import.ts'
+import { uploadImport } from '../runs/upload-import.ts'
 import type { ImportOrder } from '../runs/import-request.ts'
 import { previewImport } from '../runs/preview-import.ts'
 import type { Session } from '../session/session.ts'
@@ -40,14 +40,14 @@ export async function prepareDemoImport({ settings, terminal }: { settings: Sett
     detach: false,
   }
   terminal.note(`Importing ${file}, which has three invalid rows:`)
-  const handed = await handIn({ settings, order })
-  await previewImport({ settings, order, handed, terminal })
-  return { first, order, handed }
+  const uploaded = await uploadImport({ settings, order })
+  await previewImport({ settings, order, uploaded, terminal })
+  return { first, order, uploaded }
 }
 
 /** Imports the file while a response and a request are lost. True if the run is proven and the sandbox agrees. */
 export async function runDemoImport({
-  demo: { first, order, handed },
+  demo: { first, order, uploaded },
   sandbox,
   session,
   settings,
@@ -66,7 +66,7 @@ export async function runDemoImport({
   terminal.note(
     'Two connections break: one after the service created the retention, one before. To the client, both look the same.',
   )
-  const { handle } = await startImport({ settings, terminal, order, session, handed })
+  const { handle } = await startImport({ settings, terminal, order, session, uploaded })
   const stopNote = 'everything that was sent is on record'
   using _interrupt = stopOnInterrupt({ session, handle, terminal, stopNote })
   const { verdict } = await followImport({ session, handle, terminal, settings })

@@ -44,7 +44,7 @@ export async function runDemo({ terminal, keep }: { terminal: Terminal; keep: bo
   const exported = process.exitCode
 
   const demo = await prepareDemoImport({ settings, terminal })
-  writing.add(demo.handed.run)
+  writing.add(demo.uploaded.run)
   const imported = await runDemoImport({ demo, sandbox, session, settings, terminal: results.as('import') })
 
   const run = nameRecovery({ settings, input: demoRecovery })

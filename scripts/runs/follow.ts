@@ -10,7 +10,7 @@ import { answerImport, answerRecovery } from './ask.ts'
 import type { ExportHandle } from './find-run.ts'
 import { reportImport, reportRecovery } from './report.ts'
 import type { Following } from './run-to-end.ts'
-import { changesLook, exportLook, type Look, showRun } from './show-run.ts'
+import { observeChanges, observeExport, type Observe, showRun } from './show-run.ts'
 
 /** The Temporal server was lost while a run was followed; the run itself is safe in its database. */
 export class TemporalLostError extends Error {
@@ -32,12 +32,12 @@ async function follow<Result>(options: {
   serverLost: AbortSignal
   handle: { workflowId: string; result(): Promise<Result> }
   terminal: Terminal
-  look: (signal: AbortSignal) => Look
+  observe: (signal: AbortSignal) => Observe
 }): Promise<Result> {
-  const { client, serverLost, handle, terminal, look } = options
+  const { client, serverLost, handle, terminal, observe } = options
   const ended = new AbortController()
   const signal = AbortSignal.any([ended.signal, serverLost])
-  const showing = showRun({ client, look: look(signal), terminal, signal })
+  const showing = showRun({ client, observe: observe(signal), terminal, signal })
   try {
     return await client.withAbortSignal(signal, () => handle.result())
   } catch (cause) {
@@ -60,15 +60,15 @@ export const followExport = ({
   terminal: Terminal
   serverLost?: AbortSignal
 }): Promise<ExportReport> =>
-  follow({ client, serverLost, handle, terminal, look: () => exportLook({ client, handle }) })
+  follow({ client, serverLost, handle, terminal, observe: () => observeExport({ client, handle }) })
 
 /** Shows an import until it ends, asks its questions, and prints its report. */
 export async function followImport(options: Following<typeof importFile> & { show?: 'json' | undefined }) {
   const { handle, terminal, settings, local, show } = options
   const run = await followChanges({
     ...options,
-    look: (signal) =>
-      changesLook<ImportProgress>({
+    observe: (signal) =>
+      observeChanges<ImportProgress>({
         handle,
         unit: 'rows',
         nameOf: ({ kind = 'import' }) => kind,
@@ -83,8 +83,8 @@ export async function followRecovery(options: Following<typeof recoverSubscripti
   const { handle, terminal, settings, local } = options
   const run = await followChanges({
     ...options,
-    look: (signal) =>
-      changesLook<RecoveryProgress>({
+    observe: (signal) =>
+      observeChanges<RecoveryProgress>({
         handle,
         unit: 'subscriptions',
         nameOf: () => 'recovery',
@@ -98,13 +98,13 @@ async function followChanges({
   session,
   handle,
   terminal,
-  look,
+  observe,
 }: Omit<Following, 'handle' | 'settings'> & {
   handle: { workflowId: string; result(): Promise<{ run: string }> }
-  look: (signal: AbortSignal) => Look
+  observe: (signal: AbortSignal) => Observe
 }): Promise<string> {
   try {
-    return (await follow({ ...session, handle, terminal, look })).run
+    return (await follow({ ...session, handle, terminal, observe })).run
   } catch (error) {
     if (error instanceof WorkflowFailedError)
       terminal.note(

@@ -1,7 +1,7 @@
 import { checkFile, type FileCheck } from '../../core/imports/check.ts'
 import { fileOf } from '../../core/imports/run-files.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { type HandedIn, toRefusal } from './upload-import.ts'
+import { type UploadedImport, toRefusal } from './upload-import.ts'
 import { toSentence } from '../../core/imports/problems.ts'
 import type { ImportOrder } from './import-request.ts'
 import { RefusedError } from '../terminal/failures.ts'
@@ -21,15 +21,15 @@ const mostShown = 20
 export async function previewImport({
   settings: { dataDir },
   order: { kind, columns, expect, onInvalid },
-  handed,
+  uploaded,
   terminal,
 }: {
   settings: Settings
   order: ImportOrder
-  handed: HandedIn
+  uploaded: UploadedImport
   terminal: Terminal
 }): Promise<FileCheck> {
-  const file = await fileOf({ plan: { kind, columns, ...handed.input }, dataDir })
+  const file = await fileOf({ plan: { kind, columns, ...uploaded.input }, dataDir })
   const check = await checkFile({ ...file, expect }).catch((error: unknown) => {
     throw toRefusal(error)
   })

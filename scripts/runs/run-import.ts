@@ -13,7 +13,7 @@ import { previewImport } from './preview-import.ts'
 import { reportImport } from './report.ts'
 import { importFolder } from './run-folders.ts'
 import { type Call, runToEnd } from './run-to-end.ts'
-import { handIn, type HandedIn } from './upload-import.ts'
+import { uploadImport, type UploadedImport } from './upload-import.ts'
 
 interface Importing extends Pick<Call, 'settings' | 'terminal'> {
   order: ImportOrder
@@ -22,19 +22,19 @@ interface Importing extends Pick<Call, 'settings' | 'terminal'> {
 /** Imports a file, or resumes the unfinished import of the same one, and follows it to its end. */
 export async function runImport(importing: Importing): Promise<void> {
   const { settings, terminal, order } = importing
-  const handed = await handIn(importing)
+  const uploaded = await uploadImport(importing)
   let isStarted = false
   try {
-    await previewImport({ ...importing, handed })
-    if (handed.before === 'finished') return await reportFinished({ ...importing, run: handed.run })
+    await previewImport({ ...importing, uploaded })
+    if (uploaded.before === 'finished') return await reportFinished({ ...importing, run: uploaded.run })
     await runToEnd<typeof importFile>({
       settings,
       terminal,
       local: order.local,
       detach: order.detach,
-      writes: handed.run,
+      writes: uploaded.run,
       async start(session) {
-        const attached = await startImport({ ...importing, session, handed })
+        const attached = await startImport({ ...importing, session, uploaded })
         isStarted = true
         return attached
       },
@@ -42,7 +42,7 @@ export async function runImport(importing: Importing): Promise<void> {
       stopNote: 'everything that was sent is on record; run the same command again to resume',
     })
   } finally {
-    if (!isStarted) await handed.remove()
+    if (!isStarted) await uploaded.remove()
   }
 }
 
@@ -51,29 +51,29 @@ export async function startImport({
   terminal,
   order,
   session,
-  handed,
-}: Importing & { session: Session; handed: HandedIn }): Promise<Attached<typeof importFile>> {
+  uploaded,
+}: Importing & { session: Session; uploaded: UploadedImport }): Promise<Attached<typeof importFile>> {
   const { handle, attached } = await attach<typeof importFile>({
     client: session.client,
     taskQueue: settings.taskQueue,
     workflow: 'importFile',
-    workflowId: handed.run,
-    input: toInput({ order, session, handed, isInteractive: terminal.isInteractive }),
+    workflowId: uploaded.run,
+    input: toInput({ order, session, uploaded, isInteractive: terminal.isInteractive }),
     summary: `${order.kind} from a file`,
   })
-  if (attached) await handed.remove()
-  return { handle, attached: attached || handed.before === 'unfinished' }
+  if (attached) await uploaded.remove()
+  return { handle, attached: attached || uploaded.before === 'unfinished' }
 }
 
 function toInput({
   order,
   session,
-  handed,
+  uploaded,
   isInteractive,
 }: {
   order: ImportOrder
   session: Session
-  handed: HandedIn
+  uploaded: UploadedImport
   isInteractive: boolean
 }): ImportInput {
   const { kind, columns, dryRun, onInvalid, done, existing, sendAgain, expect, waitForApproval } = order
@@ -81,7 +81,7 @@ function toInput({
   const isAsked = isInteractive && !order.yes && session.identity.mode === 'live' && !order.detach
   return {
     kind,
-    ...handed.input,
+    ...uploaded.input,
     ...(columns && { columns }),
     dryRun,
     onInvalid,

@@ -9,11 +9,11 @@ import type { Terminal } from '../terminal/terminal.ts'
 import type { ExportHandle } from './find-run.ts'
 import { heartbeatOf } from './heartbeat.ts'
 
-const lookEveryMs = 1_000
+const observeEveryMs = 1_000
 /** In ms. A live worker picks up a run in milliseconds; a killed one is noticed after a few seconds. */
 const pickedUpWithinMs = 15_000
 /** The rate is averaged over this many observations. */
-const rateLooks = 15
+const rateSamples = 15
 
 interface Seen {
   bars: { name: string; unit: string; done: number; total: number | undefined; note: string }[]
@@ -26,16 +26,16 @@ interface Seen {
 }
 
 /** Reads the current progress of a run. */
-export type Look = () => Promise<Seen>
+export type Observe = () => Promise<Seen>
 
 /** Shows the progress of a run, what it waits for and its questions, until the signal is aborted. */
 export async function showRun(options: {
   client: Client
-  look: Look
+  observe: Observe
   terminal: Terminal
   signal: AbortSignal
 }): Promise<void> {
-  const { client, look, terminal, signal } = options
+  const { client, observe, terminal, signal } = options
   const bars = new Map<string, Progress>()
   const noted = new Set<string>()
   let asked: string | undefined
@@ -49,7 +49,7 @@ export async function showRun(options: {
     bars.clear()
   }
   while (!signal.aborted) {
-    const seen = await client.withAbortSignal(signal, look).catch(() => undefined)
+    const seen = await client.withAbortSignal(signal, observe).catch(() => undefined)
     for (const { name, unit, ...state } of seen?.bars ?? []) {
       const bar = bars.get(name) ?? terminal.progress({ name, unit })
       bars.set(name, bar)
@@ -65,13 +65,13 @@ export async function showRun(options: {
       endBars()
       await seen.question.ask()
     }
-    await sleep(lookEveryMs, undefined, { signal }).catch(() => undefined)
+    await sleep(observeEveryMs, undefined, { signal }).catch(() => undefined)
   }
   endBars()
 }
 
 /** Observes an export, with one bar per resource. */
-export function exportLook({ client, handle }: { client: Client; handle: ExportHandle }): Look {
+export function observeExport({ client, handle }: { client: Client; handle: ExportHandle }): Observe {
   return async () => {
     const whole = await handle.describe()
     const ids = (whole.raw.pendingChildren ?? []).map(({ workflowId }) => workflowId ?? '')
@@ -96,14 +96,14 @@ export function exportLook({ client, handle }: { client: Client; handle: ExportH
 }
 
 /** Observes a write run, with one bar for all changes, and its questions. */
-export function changesLook<P extends WriteProgress>(options: {
+export function observeChanges<P extends WriteProgress>(options: {
   handle: Pick<WorkflowHandle, 'describe' | 'query'>
   /** The unit of the count, plural. */
   unit: string
   /** The name of the bar. */
   nameOf: (progress: P) => string
   onQuestion: (progress: P) => Promise<void>
-}): Look {
+}): Observe {
   const { handle, unit, nameOf, onQuestion } = options
   const rate = createRate()
   return async () => {
@@ -160,12 +160,12 @@ function toState(counts: Partial<ReportCounts>, rate: (count: number) => number)
 }
 
 function createRate() {
-  const looks: { at: number; count: number }[] = []
+  const samples: { at: number; count: number }[] = []
   return (count: number): number => {
-    looks.push({ at: performance.now(), count })
-    if (looks.length > rateLooks) looks.shift()
-    const [first] = looks
-    const last = looks.at(-1)
+    samples.push({ at: performance.now(), count })
+    if (samples.length > rateSamples) samples.shift()
+    const [first] = samples
+    const last = samples.at(-1)
     if (first === undefined || last === undefined || last.at === first.at) return 0
     return (1000 * (last.count - first.count)) / (last.at - first.at)
   }

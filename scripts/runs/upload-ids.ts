@@ -9,7 +9,7 @@ import { prepareDataFolder } from '../../worker/data-folder.ts'
  * relative to that folder. The file is named after its checksum, so that the same file gives the same input, and
  * the same command resumes its unfinished run. The copy is kept: the inputs of runs are never deleted.
  */
-export async function handInIds({ dataDir, path }: { dataDir: string; path: string }): Promise<string> {
+export async function uploadIds({ dataDir, path }: { dataDir: string; path: string }): Promise<string> {
   await prepareDataFolder(dataDir)
   const hash = createHash('sha256')
   for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) hash.update(chunk)

@@ -10,7 +10,7 @@ import type { Settings } from '../../worker/settings/settings.ts'
 import type { ImportOrder } from './import-request.ts'
 import { importFolder } from './run-folders.ts'
 
-export interface HandedIn {
+export interface UploadedImport {
   /** The name and state of the run that the request belongs to. */
   run: string
   before: 'nothing' | 'unfinished' | 'finished'
@@ -23,13 +23,13 @@ export interface HandedIn {
  * Copies the requested files into the data folder and finds their run: the same rows read in the same way always
  * have the same run, so the same command resumes it.
  */
-export async function handIn({
+export async function uploadImport({
   settings,
   order,
 }: {
   settings: Settings
   order: ImportOrder
-}): Promise<HandedIn> {
+}): Promise<UploadedImport> {
   const { dataDir, billing } = settings
   const folder = join(dataDir, 'imports', `${uploadPrefix}${randomUUID()}`)
   await mkdir(folder, { recursive: true })
@@ -79,7 +79,7 @@ async function findRun(options: {
   order: ImportOrder
   fingerprint: string
   mode: 'live' | 'test'
-}): Promise<Pick<HandedIn, 'run' | 'before'>> {
+}): Promise<Pick<UploadedImport, 'run' | 'before'>> {
   const { dataDir, order, fingerprint, mode } = options
   const name = [order.kind, ...(mode === 'test' ? ['test'] : []), toWord(order.file)].join('-')
   if (order.dryRun) return { run: `dry-run-${name}-${toTime(new Date())}`, before: 'nothing' }

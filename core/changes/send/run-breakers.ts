@@ -6,10 +6,10 @@ import { Breaker, type BreakerEvent, type BreakerState, windowSize } from './bre
 
 /** The breakers of a run by key. Their outcomes are read from the ledger, so a crash loses none. */
 export class Breakers {
-  readonly #byLane: ReadonlyMap<string, Breaker>
+  readonly #byKey: ReadonlyMap<string, Breaker>
 
   private constructor(byKey: ReadonlyMap<string, Breaker>) {
-    this.#byLane = byKey
+    this.#byKey = byKey
   }
 
   static async load({ states, ...options }: LoadOptions & { states: BreakerStates }): Promise<Breakers> {
@@ -23,34 +23,32 @@ export class Breakers {
   }
 
   get(key: string): Breaker {
-    const breaker = this.#byLane.get(key)
+    const breaker = this.#byKey.get(key)
     if (breaker === undefined) throw new RangeError(`the run has no breaker ${key}`)
     return breaker
   }
 
   /** Keys of breakers that admit nothing at this time. */
   closedKeys(at: number): string[] {
-    return [...this.#byLane].flatMap(([key, breaker]) => (breaker.admits(at) ? [] : [key]))
+    return [...this.#byKey].flatMap(([key, breaker]) => (breaker.admits(at) ? [] : [key]))
   }
 
   get states(): BreakerStates {
-    return Object.fromEntries([...this.#byLane].map(([key, breaker]) => [key, breaker.state]))
+    return Object.fromEntries([...this.#byKey].map(([key, breaker]) => [key, breaker.state]))
   }
 
   /** Keys of breakers whose trials all failed: they stay open until a person closes them. */
   get givenUp(): string[] {
-    return [...this.#byLane].flatMap(([key, breaker]) => (breaker.hasGivenUp ? [key] : []))
+    return [...this.#byKey].flatMap(([key, breaker]) => (breaker.hasGivenUp ? [key] : []))
   }
 
   get open(): OpenBreaker[] {
-    return [...this.#byLane].flatMap(([key, breaker]) =>
-      breaker.isOpen ? [{ key, ...breaker.account }] : [],
-    )
+    return [...this.#byKey].flatMap(([key, breaker]) => (breaker.isOpen ? [{ key, ...breaker.account }] : []))
   }
 
   /** When the next trial of any breaker may be sent. */
   get nextTrialAt(): number | undefined {
-    const times = [...this.#byLane.values()].flatMap((breaker) => breaker.nextTrialAt ?? [])
+    const times = [...this.#byKey.values()].flatMap((breaker) => breaker.nextTrialAt ?? [])
     return times.length === 0 ? undefined : Math.min(...times)
   }
 }

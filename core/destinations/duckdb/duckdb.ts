@@ -11,14 +11,14 @@ import { toDuckDbError } from './duckdb-errors.ts'
 import { openDuckDb } from './open-duckdb.ts'
 import { readRows, streamRows } from './read-rows.ts'
 import { readExactly } from './read-exactly.ts'
-import { createTurns } from '../../storage/keyed-mutex.ts'
+import { createKeyedMutex } from '../../storage/keyed-mutex.ts'
 
 /** Destination for a DuckDB database file: `warehouse.duckdb`, or `warehouse-test.duckdb` for test data. */
 export const createDuckDbDestination = (options: { folder: string }): Warehouse =>
   createWarehouse(createDuckDbEngine(options))
 
 /** DuckDB allows one writing process, and two instances in one process would corrupt the file. */
-const turns = createTurns()
+const mutex = createKeyedMutex()
 
 function createDuckDbEngine({ folder }: { folder: string }): WarehouseEngine {
   const locate = ({ testMode }: Pick<Scope, 'testMode'>) =>
@@ -33,7 +33,7 @@ function createDuckDbEngine({ folder }: { folder: string }): WarehouseEngine {
       if (scope.readOnly !== true) await mkdir(dirname(path), { recursive: true })
       else if (!(await stat(path).catch(() => undefined)))
         throw new WarehouseRefusedError(`There is no warehouse ${path}.`)
-      return turns.take(path, () => transact({ path, scope, work }))
+      return mutex.runExclusive(path, () => transact({ path, scope, work }))
     },
   }
 }

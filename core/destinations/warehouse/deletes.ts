@@ -1,7 +1,7 @@
 import { rowsOf } from '../parts/check-parts.ts'
 import type { Publication } from '../destination.ts'
 import type { Deletes } from '../manifest/manifest.ts'
-import { doubtOf, doubtOfIds, isOfAll, type WholeRead } from './absence.ts'
+import { caveatOf, idsCaveat, isOfAll, type WholeRead } from './absence.ts'
 import type { TablePlan } from './schema-change.ts'
 import type { WarehouseSession } from './session.ts'
 import { instant, literal, quote } from './sql.ts'
@@ -53,7 +53,7 @@ export async function findDeletes(marking: Marking): Promise<FoundDeletes> {
   const main = plans[0]!
   const isKnown = main.types.has('created') && main.types.get('created') === main.types.get('_read_at')
   const isWhole = isKnown && isOfAll(readOf(publication)) && publication.facts.completeThrough !== null
-  const ofRead = isWhole ? doubtOf(readOf(publication)) : undefined
+  const ofRead = isWhole ? caveatOf(readOf(publication)) : undefined
   await findAbsent(marking, { isKnown, isWhole, isDoubtful: ofRead !== undefined })
   const [counted] = await session.all(`select count(since) as gone, count(*) as absent from ${quote(absent)}`)
   const gone = Number(counted?.['gone'])
@@ -63,7 +63,7 @@ export async function findDeletes(marking: Marking): Promise<FoundDeletes> {
   // A read with a doubt must not serve as proof later, for records of an older read that is merged late.
   if (gone + inDoubt === 0)
     return { deletes: isProof ? noDeletes : undefined, warnings: [], aboveCap, isProof }
-  const doubt = inDoubt > 0 ? (ofRead ?? doubtOfIds) : undefined
+  const doubt = inDoubt > 0 ? (ofRead ?? idsCaveat) : undefined
   return {
     deletes: {
       marked: gone - aboveCap,

@@ -2,7 +2,7 @@ import { leastTypes, leastTypesQuery } from './column-types.ts'
 import type { ColumnKind } from './layout.ts'
 import type { WarehouseSession } from './session.ts'
 import { quote } from './sql.ts'
-import { columnsTable, newestLayout, stampTable } from './warehouse-owner.ts'
+import { columnsTable, newestLayout, ownerTable } from './warehouse-owner.ts'
 
 /**
  * Gives tables of an earlier layout today's column types if every value fits them exactly: a DECIMAL with
@@ -11,7 +11,7 @@ import { columnsTable, newestLayout, stampTable } from './warehouse-owner.ts'
  */
 export async function migrate(session: WarehouseSession): Promise<void> {
   const { schema, typeSystem } = session
-  const stamp = `${quote(schema)}.${quote(stampTable)}`
+  const stamp = `${quote(schema)}.${quote(ownerTable)}`
   const [row] = await session.all(`select layout from ${stamp}`)
   if (Number(row?.['layout']) >= newestLayout) return
   const there = await session.describe()

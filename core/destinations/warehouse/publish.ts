@@ -16,7 +16,7 @@ import { keepRejected } from './rejected.ts'
 import { findTables, planTable, type TablePlan } from './schema-change.ts'
 import type { WarehouseEngine, WarehouseSession } from './session.ts'
 import { stagedName } from './sql.ts'
-import { checkStamp, writeStamp } from './warehouse-owner.ts'
+import { checkOwner, writeOwner } from './warehouse-owner.ts'
 
 /** A destination whose tables hold the newest state of every record across runs. */
 export interface Warehouse extends Destination {
@@ -70,7 +70,7 @@ async function publish(engine: WarehouseEngine, publication: Publication): Promi
 /** Rejects what cannot be merged before anything is written, and finds what is already published. */
 async function lookAround(way: Way, session: WarehouseSession) {
   const { publication, tables, location } = way
-  const stamp = await checkStamp({ session, owner: publication, where: location })
+  const stamp = await checkOwner({ session, owner: publication, where: location })
   const found = await findTables(session, stamp)
   const plans = tables.map((table) => planTable({ session, found, table }))
   return { plans, existing: stamp === 'new' ? undefined : await findExport(session, publication) }
@@ -155,8 +155,8 @@ async function changeTables(
   staged: ReadonlyMap<string, Staged>,
 ): Promise<{ plans: TablePlan[]; indexes: string[] }> {
   const { publication, tables, location } = way
-  const stamp = await checkStamp({ session, owner: publication, where: location })
-  if (stamp === 'new') await writeStamp(session, publication)
+  const stamp = await checkOwner({ session, owner: publication, where: location })
+  if (stamp === 'new') await writeOwner(session, publication)
   else await migrate(session)
   const found = await findTables(session, 'ours')
   const plans = tables.map((table) =>

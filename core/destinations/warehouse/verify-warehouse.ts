@@ -1,14 +1,14 @@
 import { verifyExport } from '../csv/verify-export.ts'
 import { createDiskSet } from '../../storage/disk-set.ts'
 import type { Manifest } from '../manifest/manifest.ts'
-import { doubtOf, isOfAll } from './absence.ts'
+import { caveatOf, isOfAll } from './absence.ts'
 import { compareTable, type Compared } from './compare-table.ts'
 import type { Warehouse } from './publish.ts'
 import type { WarehouseSession } from './session.ts'
 import { instant, literal, quote } from './sql.ts'
 import { findExport } from './export-row.ts'
 import { columnsOf } from './compared-columns.ts'
-import { stampTable } from './warehouse-owner.ts'
+import { ownerTable } from './warehouse-owner.ts'
 import { writersOf, writtenIdsOf, wroteSameIds } from './written-ids.ts'
 
 export interface VerifiedWarehouse {
@@ -89,10 +89,10 @@ async function compareTables(
  */
 async function findOther(session: WarehouseSession, manifest: Manifest, where: string): Promise<string[]> {
   const tables = await session.describe()
-  const missing = [stampTable, ...manifest.tables.map(({ name }) => name)].filter((name) => !tables.has(name))
+  const missing = [ownerTable, ...manifest.tables.map(({ name }) => name)].filter((name) => !tables.has(name))
   if (missing.length > 0) return [`${where} has no table ${missing.join(', ')}.`]
   const [stamp] = await session.all(
-    `select workspace, mode from ${quote(session.schema)}.${quote(stampTable)}`,
+    `select workspace, mode from ${quote(session.schema)}.${quote(ownerTable)}`,
   )
   const mode = manifest.testMode ? 'test' : 'live'
   if (stamp?.['workspace'] !== manifest.workspace || stamp['mode'] !== mode)
@@ -120,7 +120,7 @@ async function findOther(session: WarehouseSession, manifest: Manifest, where: s
 async function findUnmarked(session: WarehouseSession, manifest: Manifest): Promise<string[]> {
   const { completeThrough, startedAt } = manifest
   const main = manifest.tables[0]
-  const isWhole = isOfAll(manifest) && doubtOf(manifest) === undefined
+  const isWhole = isOfAll(manifest) && caveatOf(manifest) === undefined
   const hasCreated =
     main?.columns.some(({ name, kind }) => name === 'created' && kind === 'timestamp') ?? false
   if (main === undefined || !isWhole || completeThrough === null || !hasCreated) return []

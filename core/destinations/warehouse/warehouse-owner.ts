@@ -4,7 +4,7 @@ import type { WarehouseSession } from './session.ts'
 import { literal, quote } from './sql.ts'
 
 /** The warehouse's own tables. */
-export const stampTable = '_warehouse'
+export const ownerTable = '_warehouse'
 export const columnsTable = '_columns'
 export const exportsTable = '_exports'
 export const rejectedTable = '_rejected'
@@ -19,19 +19,19 @@ type Owner = Pick<Publication, 'workspace' | 'baseUrl' | 'testMode'>
  * mode never does.
  * @throws {ForeignWarehouseError}
  */
-export async function checkStamp(options: {
+export async function checkOwner(options: {
   session: WarehouseSession
   owner: Owner
   where: string
 }): Promise<'new' | 'ours'> {
   const { session, owner, where } = options
   const tables = await session.describe()
-  if (!tables.has(stampTable)) return 'new'
+  if (!tables.has(ownerTable)) return 'new'
   const { schema } = session
   const [stamp] = await session.all(
-    `select workspace, base_url, mode from ${quote(schema)}.${quote(stampTable)}`,
+    `select workspace, base_url, mode from ${quote(schema)}.${quote(ownerTable)}`,
   )
-  const own = toStamp(owner)
+  const own = toOwner(owner)
   const differences = Object.entries(own).filter(([name, value]) => stamp?.[name] !== value)
   if (differences.length === 0) return 'ours'
   const told = differences.map(
@@ -45,7 +45,7 @@ export async function checkStamp(options: {
 
 const words: Readonly<Record<string, string>> = { workspace: 'workspace', base_url: 'address', mode: 'mode' }
 
-const toStamp = ({ workspace, baseUrl, testMode }: Owner) => ({
+const toOwner = ({ workspace, baseUrl, testMode }: Owner) => ({
   workspace,
   base_url: toAddress(baseUrl),
   mode: testMode ? 'test' : 'live',
@@ -60,13 +60,13 @@ function toAddress(baseUrl: string): string {
 }
 
 /** Creates the warehouse's own tables and records its owner in them. */
-export async function writeStamp(session: WarehouseSession, owner: Owner): Promise<void> {
+export async function writeOwner(session: WarehouseSession, owner: Owner): Promise<void> {
   const inSchema = (table: string) => `${quote(session.schema)}.${quote(table)}`
-  await session.run(`create table ${inSchema(stampTable)} (workspace text not null, base_url text not null,
+  await session.run(`create table ${inSchema(ownerTable)} (workspace text not null, base_url text not null,
     mode text not null, layout integer not null, created_at timestamptz not null)`)
-  const stamp = Object.values(toStamp(owner)).map(literal)
+  const stamp = Object.values(toOwner(owner)).map(literal)
   await session.run(
-    `insert into ${inSchema(stampTable)} values (${stamp.join(', ')}, ${newestLayout}, current_timestamp)`,
+    `insert into ${inSchema(ownerTable)} values (${stamp.join(', ')}, ${newestLayout}, current_timestamp)`,
   )
   await session.run(`create table ${inSchema(columnsTable)} (table_name text not null, column_name text not null,
     kind text not null, note text not null, primary key (table_name, column_name))`)

@@ -63,8 +63,8 @@ async function seeNewestUpdated(of: {
   const { billing, list, plan, cancelled } = of
   // A capped read proves nothing, and this request would count towards the cap.
   if (plan.maxPages !== undefined) return undefined
-  const look = { resource: list, page: 1, pageSize: 1, ordering: '-updated', filters: plan.filters }
-  const page = await billing.list({ ...look, signal: cancelled }).catch((error: unknown) => {
+  const request = { resource: list, page: 1, pageSize: 1, ordering: '-updated', filters: plan.filters }
+  const page = await billing.list({ ...request, signal: cancelled }).catch((error: unknown) => {
     if (error instanceof Refused) return undefined
     throw error
   })

@@ -18,13 +18,13 @@ interface OpenPart {
 }
 
 export interface PartFiles {
-  /** Buffers encoded rows of one table; they are durable only after the next `settle`. */
+  /** Buffers encoded rows of one table; they are durable only after the next `flush`. */
   append(rows: { table: string; text: string; count: number }): Promise<void>
   /**
    * Writes and fsyncs what was appended. Returns all valid part files: those kept from before and this attempt's
    * own. Once a write has failed it always throws, because the state of those bytes on disk is unknown.
    */
-  settle(): Promise<PartFile[]>
+  flush(): Promise<PartFile[]>
   close(): Promise<void>
 }
 
@@ -87,7 +87,7 @@ export function openPartFiles(options: {
         if (most > bufferBytes) await write(one, Buffer.from(text))
         else one.pending += one.buffer.write(text, one.pending)
       }),
-    async settle() {
+    async flush() {
       await surely(async () => {
         for (const one of open_.values()) {
           await flush(one)

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { replaceFile } from '../../storage/durable.ts'
-import { createTurns } from '../../storage/keyed-mutex.ts'
+import { createKeyedMutex } from '../../storage/keyed-mutex.ts'
 import type { DestinationName } from '../../destinations/names.ts'
 import type { Execution } from '../../runs/name.ts'
 
@@ -56,13 +56,14 @@ export async function markPublishing(
 export const isPublished = ({ destinations, asked }: PublishNote): boolean =>
   destinations.length > 0 && asked.every((destination) => destinations.includes(destination))
 
-const turns = createTurns()
+const mutex = createKeyedMutex()
 
 /** Serializes adopting parts and marking them as in use, per data folder. */
-export const takeTurn = <T>(dataDir: string, work: () => Promise<T>): Promise<T> => turns.take(dataDir, work)
+export const takeTurn = <T>(dataDir: string, work: () => Promise<T>): Promise<T> =>
+  mutex.runExclusive(dataDir, work)
 
 /** Serialized, because several destinations of a resource are published to at once and share one file. */
 const change = (folder: string, to: (note: PublishNote) => PublishNote): Promise<void> =>
-  turns.take(folder, async () =>
+  mutex.runExclusive(folder, async () =>
     replaceFile(noteFile(folder), JSON.stringify(to(await loadPublishNote(folder)))),
   )

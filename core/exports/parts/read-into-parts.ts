@@ -54,7 +54,7 @@ export function openSegment(setup: SegmentSetup) {
   const read = openSource({
     ...setup,
     name,
-    settled: () => files.settle(),
+    settled: () => files.flush(),
     toWritten: encoder.toWrittenId,
     onWritten: (set) => {
       written = set
@@ -96,7 +96,7 @@ export function openSegment(setup: SegmentSetup) {
   }
 
   async function save(state: AnyReadState, outcome?: AnyOutcome): Promise<Checkpoint> {
-    const parts = await files.settle()
+    const parts = await files.flush()
     const savedAt = new Date().toISOString()
     const told = { name, parts, drift, read: state, savedAt }
     const checkpoint = { ...told, ...(outcome && { outcome }) }

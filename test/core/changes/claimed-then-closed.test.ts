@@ -8,7 +8,7 @@ import type { ChangeToStage } from '../../../core/changes/stage-changes.ts'
 import { takeOver } from '../../../core/changes/send/release-rows.ts'
 import { verdictOf } from '../../../core/changes/verdict.ts'
 import { summarize } from '../../../core/changes/report.ts'
-import { leaveHeld } from '../../../core/recoveries/restored-ledger.ts'
+import { leaveToNextRecovery } from '../../../core/recoveries/restored-ledger.ts'
 import { changeStates } from '../../../core/state/tables.ts'
 import {
   addonRows,
@@ -96,7 +96,15 @@ async function sentByTheSecond(
   })
   const after = await startEngine({ ...second, folder, beside: sent.runFolder })
   const { ledger, run, runFolder } = after
-  const gap = { ledger, run, kind, space, folder: runFolder, staged: changes.length, onHeld: leaveHeld }
+  const gap = {
+    ledger,
+    run,
+    kind,
+    space,
+    folder: runFolder,
+    staged: changes.length,
+    onHeld: leaveToNextRecovery,
+  }
   expect(await closeGap(gap)).toEqual({ restaged: changes.length, unknown: 1 })
   return after
 }

@@ -13,6 +13,6 @@ test('after a write that failed nothing more counts, so that no note speaks of r
   onTestFinished(() => files.close())
   const row = `${'x'.repeat(1 << 20)}\n`
   await expect(files.append({ table: 'customers', text: row, count: 1 })).rejects.toThrow(/ENOSPC/)
-  await expect(files.settle()).rejects.toThrow(/ENOSPC/)
+  await expect(files.flush()).rejects.toThrow(/ENOSPC/)
   await expect(files.append({ table: 'plans', text: 'a\n', count: 1 })).rejects.toThrow(/ENOSPC/)
 })
