@@ -69,7 +69,7 @@ const example: View = {
     },
   ],
   facts: [{ name: 'file', value: 'retentions-noviembre.csv' }],
-  files: [{ name: 'results.csv', about: 'every row, with what became of it' }],
+  files: [{ name: 'results.csv', about: 'every row, with its outcome' }],
 }
 
 async function folder(): Promise<string> {

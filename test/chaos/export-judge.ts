@@ -14,7 +14,7 @@ type Fields = Record<string, unknown>
 export class ExportJudge {
   readonly #sandbox: Sandbox
   readonly #seen = new Set<string>()
-  /** Each list as that reader has it: full exports anew, incremental ones merged. */
+  /** Each list as that reader has it: full exports replaced, incremental ones merged. */
   readonly #merged = new Map<string, Map<string, Cells>>()
 
   constructor({ sandbox }: { sandbox: Sandbox }) {
@@ -33,7 +33,7 @@ export class ExportJudge {
     isRestored: boolean
   }): Promise<string[]> {
     const findings: string[] = []
-    // Without the watermarks: the reader begins anew, with a full export.
+    // Without the watermarks: the reader starts over with a full export.
     if (isRestored) this.#merged.clear()
     const published = await this.#publishedIn(join(dataDir, 'exports'))
     for (const { path, manifest } of published) {

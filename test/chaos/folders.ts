@@ -2,7 +2,7 @@ import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** The state's database and what it has not yet written into its file; the rest of it is made anew. */
+/** The state's database and what it has not yet written into its file; the rest is recreated. */
 const stateFiles = ['state.db', 'state.db-wal']
 /** What lies beside the runs. */
 const runFolders = ['imports', 'recoveries', 'parts', 'exports']

@@ -32,7 +32,7 @@ export type Struck =
   | 'paused'
   | 'stopped'
   | 'terminated'
-  /** Nothing: it goes on. */
+  /** Nothing: it continues. */
   | 'unhurt'
   /** Temporal's database was put back, or the run was reset: its history ends after so many events. */
   | { rewoundTo: number }

@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Locator, Page, Request } from 'playwright-core'
 
-/** `PICTURES=docs/pictures vitest run test/acceptance/console` takes the pictures of the docs anew. */
+/** `PICTURES=docs/pictures vitest run test/acceptance/console` takes the pictures of the docs again. */
 const pictures = process.env['PICTURES']
 
 /** What an operator does in the Temporal UI, as the UI lays it out. */
@@ -53,7 +53,7 @@ export function openUi({ page, uiUrl }: { page: Page; uiUrl: string }) {
     await page.getByRole('option', { name: new RegExp(`^${name}\\b`) }).click()
     if (said.data !== undefined) {
       await type(dialog.locator('.cm-content'), said.data)
-      // Left, the editor lays its text out anew, over several lines, and moves the buttons.
+      // When it loses the focus, the editor wraps its text over several lines, which moves the buttons.
       await dialog.getByRole('button', { name: 'Submit' }).focus()
       await dialog.locator('.cm-line').nth(1).waitFor()
     }
@@ -115,7 +115,7 @@ export function openUi({ page, uiUrl }: { page: Page; uiUrl: string }) {
     async detailsSay(text: string | RegExp): Promise<void> {
       await page.getByRole('tab', { name: 'User Metadata' }).click()
       const said = page.frameLocator('iframe').getByText(text).first()
-      // The UI looks anew when it is asked to.
+      // The UI reads the page again on request.
       while (!(await isSoon(said, 'visible'))) await page.reload()
     },
 

@@ -39,7 +39,7 @@ export const cutOff: Answer = (response, _seen, request) => {
 }
 export const silent: Answer = () => {}
 
-/** A real server that answers one request after the other with `answers`, the last of them for ever. */
+/** A real server that answers one request after the other with `answers`, repeating the last. */
 export async function startTinyService(...answers: [Answer, ...Answer[]]) {
   const seen: Seen[] = []
   const connections = new Map<unknown, number>()

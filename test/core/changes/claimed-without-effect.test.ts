@@ -30,7 +30,7 @@ test('a service that accepts no token ends the round, although each renewed toke
   expect((await engine.rows()).every(({ state, sends }) => state === 'staged' && sends === 0)).toBe(true)
 })
 
-test('claims that always take too long end the round instead of repeating for ever', async () => {
+test('claims that always take too long end the round instead of repeating without end', async () => {
   const sandbox = await startSandbox()
   const late: typeof addons = {
     ...addons,

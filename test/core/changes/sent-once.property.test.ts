@@ -21,7 +21,7 @@ const rowCount = 4
 const run = 'run-1'
 const request = { method: 'POST', path: '/things/' }
 
-/** A request that has left. Its effect is its own matter, whoever still waits for its answer. */
+/** A request that has left. It takes effect whether or not anything still waits for its answer. */
 interface OnTheWire {
   row: number
   effect: 'open' | 'done' | 'none'

@@ -37,7 +37,7 @@ async function createFolder(plan: Partial<ExportPlan> = {}, { startedAt = Date.n
 
 type Next = Partial<Omit<Parameters<typeof openRunFolder>[0], 'plan'>> & { plan?: Partial<ExportPlan> }
 
-/** Whether the next run goes on from what `export-1` has read. */
+/** Whether the next run resumes from what `export-1` has read. */
 async function goesOn(dataDir: string, { plan, ...options }: Next = {}) {
   const next = createPlan({ run: 'export-2', ...plan })
   const folder = await openRunFolder({ dataDir, hashKey: 'key', resource, isClosed, ...options, plan: next })

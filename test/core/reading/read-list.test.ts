@@ -131,7 +131,7 @@ describe('a large group of one time is not proven', () => {
   const newer = { ...tied('newer'), record: { id: 'newer', created: toTimestamp(start + 1) } }
   const older = { ...tied('older'), record: { id: 'older', created: toTimestamp(start - 1) } }
 
-  /** A list with the group in its middle, whose order is made anew for each request. */
+  /** A list with the group in its middle, whose order changes with each request. */
   function grouped(order: (low: number, high: number, request: number) => typeof members) {
     let requests = 0
     const fetchPage: FetchPage = (request) => {

@@ -29,7 +29,7 @@ export function createIdSet(written: Iterable<string>) {
 
 /**
  * Reads a list to its end. With `crash`, the process dies after any step with that chance: what came since the
- * last checkpoint is lost, and another one goes on from its state, which was JSON text in between.
+ * last checkpoint is lost, and another one resumes from its state, which was JSON text in between.
  */
 export async function readThrough(
   options: Pick<ReadOptions, 'fetchPage'> & Partial<ReadOptions>,

@@ -130,7 +130,7 @@ const unproven: Record<string, () => Parameters<typeof readThrough>[0]> = {
   },
 }
 
-/** Reasons that take a list which moves in one certain way: a read that goes on after one was noted. */
+/** Reasons that need a list that moves in one particular way: the read continues after noting one. */
 const noted = [
   'the group of records at 2026-01-01T00:00:00Z moved during the search for its borders',
   'the group of records at 2026-01-01T00:00:00Z has 60000 records, too many to sweep',

@@ -62,7 +62,7 @@ test.each<[string, number, Partial<KeyHistory>, number]>([
     2,
   ],
   [
-    'it fell anew a day and more after its resume',
+    'it fell back more than a day after its resume',
     -2,
     { lastSentAt: now - 27 * hourMs, answer: seen(-26) },
     0,

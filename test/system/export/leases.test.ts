@@ -78,7 +78,7 @@ test('a run that went on as another has ended when that one has', async () => {
   const asker = { workflowId: 'another', runId: 'x' }
   const ended = () => hasEnded({ client, execution: { workflowId, runId }, asker })
   expect(await ended()).toBe(false)
-  /** What a worker would answer: the run goes on as another execution. */
+  /** What a worker would answer: the run continues as another execution. */
   const { taskToken } = await client.withDeadline(Date.now() + 20_000, () =>
     client.workflowService.pollWorkflowTaskQueue({
       namespace: 'default',

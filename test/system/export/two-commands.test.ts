@@ -47,7 +47,7 @@ describe('two commands on one data folder', () => {
       const { code, stdout, stderr } = await second.ended
       expect({ code, stderr }).toMatchObject({ code: 0 })
       expect(JSON.parse(stdout)).toMatchObject({ exports: [{ verdict: 'proven', records: 4000 }] })
-      // One run from its start to its end, whoever served it.
+      // One run from start to end, whichever worker served it.
       expect(stderr.match(/Run export-/g)).toHaveLength(1)
     },
     120_000,

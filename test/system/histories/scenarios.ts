@@ -192,7 +192,7 @@ export const scenarios: Readonly<Record<string, (place: Place) => Promise<Record
     return run
   },
 
-  // Its history is long before the first resume, so that another execution goes on with it.
+  // Its history is long before the first resume, so that another execution continues it.
   async 'recover-subscriptions-continues'(place) {
     breakAll(place)
     const input = { ...recovery, canary: 0, eventsPerExecution: 50 }

@@ -343,12 +343,12 @@ describe('a file that was imported before', () => {
     const sent = [...world.sandbox.control.records({ resource: 'retentions' })].map(
       (text) => (JSON.parse(text) as { number: number }).number,
     )
-    const mended = retentionsCsv(30).replaceAll(
+    const fixed = retentionsCsv(30).replaceAll(
       /^(sup_\d,\d,(\d+),2026-03-01),\d+\.50/gm,
       (row, start, number) => (sent.includes(Number(number)) ? row : `${start},9.75`),
     )
-    await writeFile(join(world.dataDir, 'inbox/mended.csv'), mended)
-    const rest = { file: 'inbox/mended.csv', done: 'skip', confirmCanary: false } as const
+    await writeFile(join(world.dataDir, 'inbox/fixed.csv'), fixed)
+    const rest = { file: 'inbox/fixed.csv', done: 'skip', confirmCanary: false } as const
     const early = await failureOf(await start(rest))
     expect(early).toMatchObject({ type: 'RowsTaken', message: expect.stringMatching(/^27 of 30 rows/) })
     await run.signal('stop')

@@ -81,7 +81,7 @@ test(
   },
 )
 
-/** What the Reset button of the UI does: the history up to an event, and from there on anew. */
+/** What the Reset button of the UI does: keeps the history up to an event and repeats the rest. */
 async function reset({ client, workflowId }: { client: Client; workflowId: string }): Promise<void> {
   const handle = client.workflow.getHandle(workflowId)
   const { runId } = await handle.describe()
@@ -131,7 +131,7 @@ describe('a gateway that has lost its backend', () => {
     await sent(world, 30)
     world.sandbox.control.addFault({ fault: { kind: 'notFound', html, forSeconds: 1.5 } })
     const again = async () => {
-      // Where a read was answered so too, the run has ended with what it knows, and the same start goes on.
+      // If a read got this answer too, the run ended with what it knows, and the same start resumes it.
       world.sandbox.control.setFaults({ faults: [] })
       const start = { kind: 'retentions', file: 'inbox/rows.csv', ...quick, canary: 0 } as const
       return (await startImport({ client, world, input: start, name: run.workflowId })).result()

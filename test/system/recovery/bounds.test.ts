@@ -16,7 +16,7 @@ import {
 
 const person = { by: 'Ana', why: 'the biller works again' }
 
-/** Two incidents at once: what the gateway broke can be mended, what the biller broke falls back. */
+/** Two incidents at once: what the gateway broke can be fixed, what the biller broke falls back. */
 async function beginTwo() {
   const shop = await begin({ broken: 15 })
   const bad = breakSome(shop.world, { ids: idsOf(shop.world).slice(20, 50), reason: 'biller_issue' })

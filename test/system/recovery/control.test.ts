@@ -90,7 +90,7 @@ describe('a recovery that people steer', () => {
   })
 
   test.each(['stop', 'Request Cancellation'])(
-    'on %s resumes nothing more, sees what became of the last ones, and leaves the rest to the next run',
+    'on %s resumes nothing more, sees the results of the last ones, and leaves the rest to the next run',
     async (how) => {
       const { world, ids, start } = await begin({ broken: 50, sandbox: slowly })
       const run = await start({ ...quick, concurrency: 1, verifyAfter: '1s', canary: 0 })

@@ -34,7 +34,7 @@ async function beginToFail(env: Record<string, string> = {}) {
   return { ...shop, start }
 }
 
-/** What the Reset button does: anew from the first workflow task on, or from the last one. */
+/** What the Reset button does: repeats from the first workflow task, or from the last one. */
 async function reset({ client, run, to }: { client: Client; run: RecoveryHandle; to: 'first' | 'last' }) {
   const { workflowId } = run
   const latest = client.workflow.getHandle(workflowId)
@@ -52,7 +52,7 @@ async function reset({ client, run, to }: { client: Client; run: RecoveryHandle;
 }
 
 /**
- * Makes a pipe: whoever opens it waits for its other end, in one of the process's four threads for files. The
+ * Makes a pipe: opening it waits for the other end, in one of the process's four threads for files. The
  * end of the test lets those go that still wait, wherever the pipe is by then.
  */
 function makePipe(path: string, laterPath = path): void {

@@ -18,7 +18,7 @@ test('failed runs are noted in the data folder, schedule by schedule, the last 2
   expect(noted.size).toBe(20)
   expect([...noted]).toContain('second')
   expect([...noted]).not.toContain('first')
-  // A note that a full disk cut short is begun anew: the run still fails in its own words.
+  // A note that a full disk cut short is started over: the run still fails with its own message.
   await writeFile(join(dataDir, 'schedules', 'nightly.failed.json'), '[{"first')
   expect(await note('nightly', 'last')).toEqual(new Set(['last']))
 })
