@@ -76,6 +76,10 @@ export type ActivityEvent =
   | PublishedEvent
   | { type: 'sent'; run: string; kind: string; ended: string; counts: ReportCounts }
   | { type: 'ended'; run: string; verdict: string }
+  /** The service has done a change more than once. */
+  | { type: 'doubled'; run: string; row: number; message: string }
+  /** The notification of that could not be handed over. */
+  | { type: 'notNotified'; run: string; row: number; why: string }
 
 export interface PublishedEvent {
   type: 'published'

@@ -24,6 +24,7 @@ export interface StepContext {
   /** When the step was scheduled (ISO 8601); the same for every attempt. */
   scheduledAt: string
   taskQueue: string
+  workflowType: string
   /** Aborted when the step must stop. */
   signal: AbortSignal
   client: Client
@@ -108,6 +109,7 @@ async function withHeartbeat<T>(
       owner,
       scheduledAt: new Date(info.scheduledTimestampMs).toISOString(),
       taskQueue: info.taskQueue,
+      workflowType: info.workflowType ?? '',
       signal,
       client,
       lastReport: info.heartbeatDetails,

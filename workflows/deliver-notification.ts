@@ -12,7 +12,8 @@ const { sendNotification } = proxyActivities<Activities>(notifying)
  * other run waits for a channel or fails with it.
  */
 export async function deliverNotification(notification: Notification): Promise<string> {
-  if (workflowInfo().parent === undefined) {
+  const { parent, workflowId } = workflowInfo()
+  if (parent === undefined && workflowId !== notification?.id) {
     const message = 'deliverNotification is started by a run that notifies people; it is not started by hand.'
     throw ApplicationFailure.nonRetryable(message, 'InvalidInput')
   }

@@ -10,6 +10,7 @@ import type { Attempts } from '../../core/runs/sending-attempts.ts'
 import type { ChangeRun } from '../../core/runs/run-files.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
+import { notifyDoubled } from './notify-doubled.ts'
 
 export interface SendDeps {
   deps: ActivityDeps
@@ -57,16 +58,22 @@ export async function sendSegment(
     context.report(() => ({ ...counts, claims: journal.recorded }))
     const { seconds, breakers, rows, lookupsOnly } = input
     const place = { ledger, journal, billing, signal }
-    return await sendFor(seconds * 1000, {
-      ...work,
-      ...place,
-      breakers,
-      rows,
-      lookupsOnly,
-      onProgress: (now) => {
-        counts = now
-      },
-    })
+    const notified: Promise<void>[] = []
+    try {
+      return await sendFor(seconds * 1000, {
+        ...work,
+        ...place,
+        breakers,
+        rows,
+        lookupsOnly,
+        onProgress: (now) => {
+          counts = now
+        },
+        onDoubled: (doubled) => notified.push(notifyDoubled({ deps, context, run, doubled })),
+      })
+    } finally {
+      await Promise.all(notified)
+    }
   }
   const step = await attempts.take({ run, signal: context.signal, work: send })
   const { ended, counts } = step

@@ -19,6 +19,16 @@ export class WrongModeError extends Error {
   }
 }
 
+/** A change's body is larger than any that is sent. */
+export class BodyTooLargeError extends Error {
+  override readonly name = 'BodyTooLargeError'
+  readonly retryable = false
+  constructor({ row, bytes, max }: { row: number; bytes: number; max: number }) {
+    const [size, limit] = [bytes, max].map((number) => number.toLocaleString('en'))
+    super(`row ${row} makes a request of ${size} bytes; at most ${limit} are sent.`)
+  }
+}
+
 /** A read in test mode did not show test data, so a write might act on live data. */
 export class ModeNotShownError extends Error {
   override readonly name = 'ModeNotShownError'

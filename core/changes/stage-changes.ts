@@ -2,7 +2,9 @@ import type { Body } from '../billing/client.ts'
 import type { KeySpace } from '../state/ledger/key-queries.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import type { NewChange, StageResult } from '../state/ledger/stage.ts'
+import { bytesOf, maxBodyBytes } from './body.ts'
 import type { ChangeKind } from './change-kind.ts'
+import { BodyTooLargeError } from './errors.ts'
 import type { Outcome } from './outcomes.ts'
 
 /** A change that an import or a recovery requests. */
@@ -34,9 +36,15 @@ export interface StageOptions extends Omit<KeySpace, 'kind'> {
 /**
  * Stages changes of a run durably, about a thousand at a time. Changes that the run has already staged are left as they
  * are. A change whose key another change holds is not staged; it is returned with the change that holds the key.
+ * @throws {BodyTooLargeError}
  */
-export function stageChanges({ ledger, kind, changes, ...context }: StageOptions): Promise<StageResult> {
-  return ledger.stage({
+export async function stageChanges({
+  ledger,
+  kind,
+  changes,
+  ...context
+}: StageOptions): Promise<StageResult> {
+  return await ledger.stage({
     ...context,
     kind: kind.name,
     repeats: kind.repeats,
@@ -46,6 +54,8 @@ export function stageChanges({ ledger, kind, changes, ...context }: StageOptions
 
 function toNewChange({ kind, change }: { kind: ChangeKind; change: ChangeToStage }): NewChange {
   const { body, existing, ...rest } = change
+  const bytes = change.closed === undefined ? bytesOf(body) : 0
+  if (bytes > maxBodyBytes) throw new BodyTooLargeError({ row: change.row, bytes, max: maxBodyBytes })
   const before = existing === undefined ? {} : { before: JSON.stringify({ ids: existing }) }
   return { ...rest, ...before, key: kind.keyOf(body), body: JSON.stringify(body) }
 }

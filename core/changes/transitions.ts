@@ -132,15 +132,15 @@ export const transitions: readonly Transition[] = [
 
 interface TransitionOptions {
   ledger: Ledger
-  row: Pick<LedgerRow, 'id' | 'sends'>
+  row: Pick<LedgerRow, 'id' | 'claims'>
   to: ChangeState
   by: Exclude<Trigger, 'claim'>
   outcome: Outcome
   patch?: Omit<RowPatch, 'state' | 'outcome'>
   /** Only from this outcome. */
   fromOutcome?: string | null
-  /** Only if it was not sent again since the caller read `row`. An answer to any send proves that it is done. */
-  sameSend?: boolean
+  /** Only if it was not claimed again since the caller read `row`. An answer to any send proves that it is done. */
+  sameClaim?: boolean
 }
 
 /**
@@ -155,7 +155,7 @@ export async function transition({
   outcome,
   patch,
   fromOutcome,
-  sameSend = true,
+  sameClaim = true,
 }: TransitionOptions): Promise<boolean> {
   const from = transitions
     .filter((allowed) => allowed.to === to && allowed.by === by)
@@ -164,13 +164,16 @@ export async function transition({
   return await ledger.move({
     id: row.id,
     from,
-    ...(sameSend && { sends: row.sends }),
+    ...(sameClaim && { claims: row.claims }),
     ...(fromOutcome && { outcome: fromOutcome }),
     patch: { ...patch, state: to, outcome },
   })
 }
 
-/** Records that the service has done a change, whatever state the ledger has for it. */
+/**
+ * Records that the service has done a change, whatever state the ledger has for it. Returns a sentence if the service has
+ * done it more than once: the ledger has it under another id.
+ */
 export async function recordAnswer({
   ledger,
   row,
@@ -187,21 +190,31 @@ export async function recordAnswer({
   answer: string | null
   error?: string | null
   at: number
-}): Promise<void> {
+}): Promise<string | undefined> {
   const patch = { answerId, answer, error, answeredAt: at, closedAt: at }
-  try {
-    if (await transition({ ledger, row, to: 'done', by: 'answer', outcome, patch, sameSend: false })) return
-  } catch (failure) {
-    if (!(failure instanceof KeyHeldError)) throw failure
-    const message = `the service has done it as ${answerId}, after another run took its key: check both`
-    await ledger.move({ id: row.id, from: ['rejected', 'dropped'], patch: { ...patch, error: message } })
-    return
+  for (;;) {
+    try {
+      if (await transition({ ledger, row, to: 'done', by: 'answer', outcome, patch, sameClaim: false }))
+        return undefined
+    } catch (failure) {
+      if (!(failure instanceof KeyHeldError)) throw failure
+      const message = `the service has done it as ${answerId}, after another run took its key: check both`
+      const kept = { id: row.id, patch: { ...patch, error: message } }
+      if (await ledger.move({ ...kept, from: ['rejected', 'dropped'] })) return undefined
+      continue
+    }
+    const current = await ledger.byId({ id: row.id })
+    if (current === undefined || current.answerId === answerId) return undefined
+    const known = current.outcome === 'doubled' ? current.error : doneTwiceAs(current.answerId)
+    if (`${known} `.includes(` as ${answerId} `)) return known ?? undefined
+    const message = `${known} and as ${answerId}`
+    const same = { id: row.id, from: ['done'], ...(current.outcome && { outcome: current.outcome }) } as const
+    // A person may have corrected it in the meantime. Then this answer is the first one.
+    if (await ledger.move({ ...same, patch: { outcome: 'doubled', error: message } })) return message
   }
-  const current = await ledger.byId({ id: row.id })
-  if (current?.answerId === answerId) return
-  const message = `the service has done it twice: as ${current?.answerId} and as ${answerId}`
-  await ledger.move({ id: row.id, from: ['done'], patch: { outcome: 'doubled', error: message } })
 }
+
+const doneTwiceAs = (id: string | null) => `the service has done it more than once: as ${id}`
 
 /** The table of transitions for the docs, as Markdown. */
 export function transitionsAsMarkdown(): string {

@@ -1,4 +1,5 @@
 import type { Body } from '../billing/client.ts'
+import { bytesOf, maxBodyBytes } from '../changes/body.ts'
 import { textOf } from '../changes/compare-fields.ts'
 import type { SourceRow } from './csv/scanner.ts'
 import type { Unit } from './group-rows.ts'
@@ -75,9 +76,16 @@ export function createChangeParser(options: ChangeParserOptions): (unit: Unit) =
       const { field, ...fault } = found
       report(field, fault)
     }
+    const bytes = bytesOf(body)
+    if (bytes > maxBodyBytes) problems.push(problemAt(first, '', '', tooLarge(bytes)))
     return { row: first.row, line: first.line, rows: unit.length, body, problems }
   }
 }
+
+const tooLarge = (bytes: number): Fault => ({
+  rule: 'size',
+  message: `makes a request of ${bytes.toLocaleString('en')} bytes; at most ${maxBodyBytes.toLocaleString('en')} are sent`,
+})
 
 const totalWord = /^\s*((sub|gran |grand )?total(es)?|suma|sum)\b/i
 

@@ -23,6 +23,8 @@ export type Rule =
   /** The header, or a row whose length differs from the header's. */
   | 'column'
   | 'cells'
+  /** The request of the row would be too large. */
+  | 'size'
   /** A condition for the file as a whole. */
   | 'expected'
 
@@ -148,5 +150,6 @@ const rules: Readonly<Record<Rule, string>> = {
   error: 'is an error of the spreadsheet',
   column: 'is not a column that this import can use, or is missing',
   cells: 'does not have as many cells as the header',
+  size: 'makes a request that is larger than 64 KB',
   expected: 'does not match what was expected of the file',
 }

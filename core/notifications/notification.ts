@@ -6,6 +6,7 @@ export type NotificationKind =
   | 'failed'
   | 'unproven'
   | 'parked'
+  | 'doubled'
   | 'breaker'
   | 'missed'
   | 'paused'
@@ -22,6 +23,7 @@ const levelOf: Readonly<Record<NotificationKind, NotificationLevel>> = {
   failed: 'problems',
   unproven: 'problems',
   parked: 'problems',
+  doubled: 'problems',
   breaker: 'problems',
   missed: 'problems',
   paused: 'problems',
@@ -71,6 +73,7 @@ const headlines: Readonly<Record<NotificationKind, (run: string) => string>> = {
   failed: (run) => `${run} failed`,
   unproven: (run) => `${run} ended unproven`,
   parked: (run) => `${run} has rows that need a person`,
+  doubled: (run) => `${run}: the service has done a change more than once`,
   breaker: (run) => `${run}: too many changes failed, the breaker is open`,
   missed: () => 'A scheduled export was missed',
   paused: () => 'A schedule paused itself',

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { Billing } from '../billing/client.ts'
 import { createClaimJournal } from '../changes/claim-journal.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
-import { chooseCanary } from '../changes/send/canary.ts'
+import { chooseCanary, countUnfinished } from '../changes/send/canary.ts'
 import { keepStagedChanges, stageKeptChanges } from '../changes/staged-changes.ts'
 import { readNote } from '../runs/run-files.ts'
 import type { KeyHistory } from '../state/ledger/key-queries.ts'
@@ -103,16 +103,10 @@ async function stageAll({ deps, plan, rows }: Work & { rows: Selection['rows'] }
 async function withOpen({ deps, plan, note }: Work & { note: SnapshotNote }): Promise<Snapshot> {
   const { run } = plan
   const { ledger } = deps
-  let open = 0
-  const breakerKeys = new Set<string>()
-  for (const { state, number, breakerKey } of await ledger.counts({ run })) {
-    if (state !== 'staged' && state !== 'sending' && state !== 'unknown') continue
-    open += number
-    breakerKeys.add(breakerKey)
-  }
-  const isFirst = plan.canary > 0 && (await ledger.claims({ run })) === 0
+  const { open, breakerKeys, isUntried } = await countUnfinished({ ledger, run })
+  const isFirst = plan.canary > 0 && isUntried
   const size = plan.canary
-  const chosen = [...(isFirst ? breakerKeys : [])].map((breakerKey) =>
+  const chosen = (isFirst ? breakerKeys : []).map((breakerKey) =>
     chooseCanary({ ledger, run, kind: resumeSubscription, size, breakerKey }),
   )
   return { ...note, open, canary: (await Promise.all(chosen)).flat().toSorted((a, b) => a - b) }

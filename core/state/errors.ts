@@ -118,6 +118,9 @@ export class LockLostError extends Error {
   }
 }
 
+/** Whether the state cannot be reached or written just now; it may be a moment later. */
+export const isStateAway = (error: unknown): boolean => error instanceof StateBusyError
+
 /** Another change that is not rejected or dropped holds the key. */
 export class KeyHeldError extends Error {
   override readonly name = 'KeyHeldError'

@@ -47,7 +47,8 @@ export function activityTelemetry({
       if (event.type === 'published') metrics.published(event)
       const { type, ...fields } = event
       const rounded = 'ms' in fields ? { ...fields, ms: Math.round(fields.ms) } : fields
-      logger.info(type, rounded)
+      if (type === 'doubled' || type === 'notNotified') logger.error(type, rounded)
+      else logger.info(type, rounded)
     },
   }
 }

@@ -8,6 +8,24 @@ interface Candidate extends Traits {
   row: number
 }
 
+/** The changes of a run that have no final state yet. */
+export interface Unfinished {
+  open: number
+  breakerKeys: string[]
+  /** No request of the run has left, so that a canary goes first. A claim alone shows nothing about sending. */
+  isUntried: boolean
+}
+
+export async function countUnfinished({ ledger, run }: { ledger: Ledger; run: string }): Promise<Unfinished> {
+  const counts = await ledger.counts({ run })
+  const open = counts.filter(({ state }) => state === 'staged' || state === 'sending' || state === 'unknown')
+  return {
+    open: open.reduce((sum, { number }) => sum + number, 0),
+    breakerKeys: [...new Set(open.map(({ breakerKey }) => breakerKey))],
+    isUntried: counts.every(({ tried }) => tried === 0),
+  }
+}
+
 /**
  * Chooses the changes to send first: as different as possible, so that mistakes show before the others are sent. The
  * largest amount, the most lines, then the first of each signature, the most frequent signature first.

@@ -16,7 +16,7 @@ export async function takeOver({
   now = Date.now,
 }: {
   ledger: Ledger
-  rows: readonly Pick<LedgerRow, 'id' | 'sends'>[]
+  rows: readonly Pick<LedgerRow, 'id' | 'claims'>[]
   /** The run that sends them. */
   by: string
   now?: () => number

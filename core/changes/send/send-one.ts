@@ -22,6 +22,7 @@ import { closeStaged } from '../reconcile/close-remaining.ts'
 import { WrongModeError } from '../errors.ts'
 import type { Outcome } from '../outcomes.ts'
 import { transition, recordAnswer } from '../transitions.ts'
+import { whenStoreIsBack } from './when-store-is-back.ts'
 
 export interface SendOneOptions {
   ledger: Ledger
@@ -43,6 +44,8 @@ export interface SendResult {
   error?: unknown
   /** Why the request did not leave; another one may. */
   notLeft?: Unreachable | SentTooLate
+  /** The service has done the change more than once. */
+  doubled?: string | undefined
 }
 
 /** Characters. Enough for a person to recognise the answer, and small in a ledger of 100,000 rows. */
@@ -123,14 +126,14 @@ async function claimAndSend(
     mayLeave = true
   }
   const freshConnection = kind.whenUnknown(body) === 'park'
+  let stored: Returned | undefined
   try {
     const write = { signal: queue.signal, freshConnection, beforeSend }
-    const stored = await kind.send({ billing, body, options: write })
-    if (claimed === undefined) throw new TypeError(`${kind.name} was sent without a claim`)
-    return await closeAnswered({ ...options, claimed, stored })
+    stored = await kind.send({ billing, body, options: write })
   } catch (error) {
-    if (claimed !== undefined && !mayLeave) return await closeNotSent({ ...options, claimed, error })
-    if (claimed !== undefined) return await closeFailed({ ...options, claimed, error })
+    const failed = claimed && { ...options, claimed, error }
+    if (failed !== undefined)
+      return await whenStoreIsBack(() => (mayLeave ? closeFailed(failed) : closeNotSent(failed)))
     if (error instanceof StaleCheckError) return 'lookIsOld'
     if (error instanceof NoLongerStagedError) return { event: 'notSent', claimed: false }
     if (error instanceof Unreachable) return { event: 'notSent', claimed: false, notLeft: error }
@@ -138,6 +141,9 @@ async function claimAndSend(
   } finally {
     stop.removeEventListener('abort', leaveQueue)
   }
+  if (claimed === undefined) throw new TypeError(`${kind.name} was sent without a claim`)
+  const answered = { ...options, claimed, stored }
+  return await whenStoreIsBack(() => closeAnswered(answered))
 }
 
 type Claimed = SendOneOptions & { body: Body; claimed: LedgerRow }
@@ -157,8 +163,8 @@ async function closeAnswered({
   if (typeof testMode === 'boolean' && testMode !== (claimed.mode === 'test')) {
     const error = new WrongModeError({ row: claimed.row, requestedMode: claimed.mode, answerId })
     const found = { answerId, answer, error: error.message, at }
-    await recordAnswer({ ledger, row: claimed, outcome: 'wrongMode', ...found })
-    return { event: 'failure', claimed: true, error }
+    const doubled = await recordAnswer({ ledger, row: claimed, outcome: 'wrongMode', ...found })
+    return { event: 'failure', claimed: true, error, doubled }
   }
   if (kind.answered === 'created' && answerId === null) {
     // The service answers a create with the record; a gateway may answer with anything.
@@ -174,8 +180,9 @@ async function closeAnswered({
   }
   const changed = changedIn({ kind, stored, body })
   const outcome = changed === null ? kind.answered : 'storedDifferently'
-  await recordAnswer({ ledger, row: claimed, outcome, answerId, answer, error: changed, at })
-  return { event: 'success', claimed: true }
+  const found = { answerId, answer, error: changed, at }
+  const doubled = await recordAnswer({ ledger, row: claimed, outcome, ...found })
+  return { event: 'success', claimed: true, doubled }
 }
 
 /** How the answer differs from what was sent, for the report; fields that the answer omits are unknown. */

@@ -46,7 +46,15 @@ export interface RoundOptions {
   signal: AbortSignal
   /** Called after each change. */
   onProgress?: (progress: RoundProgress) => void
+  /** Called when an answer shows that the service has done a change more than once. */
+  onDoubled?: ((doubled: Doubled) => void) | undefined
   now?: () => number
+}
+
+/** A change that the service has done more than once, with the ids it has there. */
+export interface Doubled {
+  row: number
+  message: string
 }
 
 interface RoundProgress {
@@ -158,14 +166,21 @@ class Sender {
   }
 
   async run(): Promise<SendEnd> {
-    let ended: SendEnd | undefined
-    while (ended === undefined) {
-      await this.#pause()
-      ended = this.#reasonToEnd() ?? (await this.#step())
-    }
+    const ended = await this.#untilEnd().catch((error: unknown): SendEnd => {
+      this.#error ??= error
+      return 'stopped'
+    })
     await Promise.all(this.#inFlight.values())
     if (this.#error !== undefined) throw this.#error
     return ended
+  }
+
+  async #untilEnd(): Promise<SendEnd> {
+    for (;;) {
+      await this.#pause()
+      const ended = this.#reasonToEnd() ?? (await this.#step())
+      if (ended !== undefined) return ended
+    }
   }
 
   #reasonToEnd(): SendEnd | undefined {
@@ -232,7 +247,8 @@ class Sender {
     this.#inFlight.set(row.id, sending)
   }
 
-  #count(row: LedgerRow, { event, claimed, error, notLeft }: SendResult) {
+  #count(row: LedgerRow, { event, claimed, error, notLeft, doubled }: SendResult) {
+    if (doubled !== undefined) this.#options.onDoubled?.({ row: row.row, message: doubled })
     if (event === 'success') this.progress.done += 1
     if (event === 'failure') {
       this.progress.failed += 1

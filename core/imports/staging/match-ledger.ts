@@ -22,7 +22,7 @@ interface HeldRows {
   /** How many of them the run has done. */
   done: number
   /** Changes the run has not sent. */
-  unsent: { row: number; change: Pick<LedgerRow, 'id' | 'sends'> }[]
+  unsent: { row: number; change: Pick<LedgerRow, 'id' | 'claims'> }[]
   /** All others: in flight, unknown or parked. */
   active: number[]
 }
@@ -94,7 +94,7 @@ function addHeld({ matches, holder, change: { row } }: Match & { matches: Ledger
     held.done += 1
     matches.doneEarlier.add(row)
   } else if (holder.state === 'staged')
-    held.unsent.push({ row, change: { id: holder.id, sends: holder.sends } })
+    held.unsent.push({ row, change: { id: holder.id, claims: holder.claims } })
   else held.active.push(row)
 }
 

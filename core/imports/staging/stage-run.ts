@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { Billing } from '../../billing/client.ts'
 import { newestCreated } from '../../changes/audit/audit-retentions.ts'
 import { createClaimJournal } from '../../changes/claim-journal.ts'
-import { chooseCanary } from '../../changes/send/canary.ts'
+import { chooseCanary, countUnfinished } from '../../changes/send/canary.ts'
 import type { ChangeToStage } from '../../changes/stage-changes.ts'
 import { keepStagedChanges, stageKeptChanges } from '../../changes/staged-changes.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
@@ -100,10 +100,8 @@ async function withOpen({
   staged: StagedNote
 }): Promise<Staged> {
   const { run } = plan
-  let open = 0
-  for (const { state, number } of await ledger.counts({ run }))
-    if (state === 'staged' || state === 'sending' || state === 'unknown') open += number
-  const isFirst = open > smallFile && plan.canary > 0 && (await ledger.claims({ run })) === 0
+  const { open, isUntried } = await countUnfinished({ ledger, run })
+  const isFirst = open > smallFile && plan.canary > 0 && isUntried
   const kind = importKinds[plan.kind].change
   const canary = isFirst ? await chooseCanary({ ledger, run, kind, size: plan.canary }) : []
   return { ...staged, open, canary }

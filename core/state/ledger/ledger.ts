@@ -23,7 +23,7 @@ export interface Ledger extends RunReads, KeyReads {
   /** Gives the caller the right to claim changes of a run and takes it from the previous holder. */
   becomeSender(options: BecomeSender): Promise<FencingToken>
   /**
-   * Updates one change if it is still in one of the states `from` and, if `sends` is given, was not sent again since.
+   * Updates one change if it is still in one of the states `from` and, if `claims` is given, was not claimed again since.
    * Returns false if nothing was changed.
    * @throws {KeyHeldError} if another change has taken its key in the meantime
    */
@@ -35,7 +35,7 @@ export interface Ledger extends RunReads, KeyReads {
 export interface MoveOptions {
   id: number
   from: readonly ChangeState[]
-  sends?: number
+  claims?: number
   outcome?: string
   patch: RowPatch
 }
@@ -122,9 +122,9 @@ async function claim({ db, sender, id, sends, at, before }: ClaimOptions & { db:
   return claimed && toRow(claimed)
 }
 
-async function move({ db, id, from, sends, outcome, patch }: MoveOptions & { db: Kysely<StateTables> }) {
+async function move({ db, id, from, claims, outcome, patch }: MoveOptions & { db: Kysely<StateTables> }) {
   let update = db.updateTable('changes').set(toColumns(patch)).where('id', '=', id).where('state', 'in', from)
-  if (sends !== undefined) update = update.where('sends', '=', sends)
+  if (claims !== undefined) update = update.where('claims', '=', claims)
   if (outcome !== undefined) update = update.where('outcome', '=', outcome)
   const { numUpdatedRows } = await update.executeTakeFirstOrThrow()
   return numUpdatedRows === 1n

@@ -19,8 +19,6 @@ export interface RunReads {
   counts(options: { run: string }): Promise<Count[]>
   /** The number of changes of all runs by state. Blocks the process for 0.2 ms per 1,000 changes. */
   totals(): Promise<{ state: ChangeState; number: number }[]>
-  /** How often changes of a run were claimed; it only grows. */
-  claims(options: { run: string }): Promise<number>
   /** The state and the claims of each row of a run. */
   claimsByRow(options: { run: string }): Promise<RowClaims[]>
   /** The next changes of a run, in row order. */
@@ -163,14 +161,6 @@ export function createRunReads({ db }: { db: Kysely<StateTables> }): RunReads {
         .select(({ fn }) => ['state', fn.countAll<number>().as('number')])
         .groupBy('state')
         .execute(),
-    claims: async ({ run }) => {
-      const row = await db
-        .selectFrom('changes')
-        .select(({ fn }) => fn.sum<number | null>('claims').as('claims'))
-        .where('run', '=', run)
-        .executeTakeFirst()
-      return row?.claims ?? 0
-    },
     claimsByRow: async ({ run }) =>
       await db
         .selectFrom('changes')

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
-import { failedCanaries, chooseCanary } from '../../../core/changes/send/canary.ts'
+import { failedCanaries, chooseCanary, countUnfinished } from '../../../core/changes/send/canary.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
+import { SentTooLate } from '../../../core/billing/errors.ts'
 import { refusedFrom, retention, retentionRows, startEngine, startSandbox } from './engine.ts'
 
 const kind = changeKinds['create-retention']
@@ -35,4 +36,23 @@ test('stops the run only if all of it failed', async () => {
   await engine.send({ rows: [1, 2, 3] })
   expect(await failed([1, 2, 3])).toEqual([])
   expect(await failed([2, 3])).toEqual([''])
+})
+
+test('goes first although a request was claimed, if none has left', async () => {
+  const late: typeof kind = {
+    ...kind,
+    send: async ({ options }) => {
+      await options.beforeSend?.()
+      throw new SentTooLate({ method: 'POST', path: '/retentions/', ms: 2_500 })
+    },
+  }
+  const sandbox = await startSandbox()
+  const engine = await startEngine({ kind: late, sandbox, limits: { inFlight: 1 } })
+  await engine.stage(retentionRows(3))
+  await engine.send({ ms: 500 })
+  expect((await engine.rows())[0]).toMatchObject({ state: 'staged', sends: 0 })
+  expect((await engine.rows())[0]?.claims).toBeGreaterThan(0)
+  expect(await countUnfinished(engine)).toEqual({ open: 3, breakerKeys: [''], isUntried: true })
+  await engine.ledger.moveAll({ run: engine.run, from: 'staged', patch: { sends: 1 }, limit: 1 })
+  expect(await countUnfinished(engine)).toMatchObject({ isUntried: false })
 })

@@ -83,9 +83,28 @@ test('a second answer with another id says that it was done twice', async () => 
   await answer('17')
   await answer('17')
   expect(await now()).toMatchObject({ outcome: 'created', error: null })
-  await answer('18')
-  expect(await now()).toMatchObject({ outcome: 'doubled', answerId: '17' })
-  expect((await now())?.error).toContain('as 17 and as 18')
+  const twice = 'the service has done it more than once: as 17 and as 18'
+  expect(await answer('18')).toBe(twice)
+  expect(await now()).toMatchObject({ outcome: 'doubled', answerId: '17', error: twice })
+  expect(await answer('18')).toBe(twice)
+  // `as 1` is not one of them, although it begins as they do.
+  expect(await answer('1')).toBe(`${twice} and as 1`)
+  expect(await now()).toMatchObject({ outcome: 'doubled', answerId: '17', error: `${twice} and as 1` })
+  expect(await answer('17')).toBeUndefined()
+})
+
+test('an answer that a person overtakes by saying that the first one was wrong is the first one', async () => {
+  const { ledger, first, answer, now } = await stageOne()
+  await answer('17')
+  const byId = ledger.byId.bind(ledger)
+  ledger.byId = async (options) => {
+    const seen = await byId(options)
+    await ledger.move({ id: first.id, from: ['done'], patch: { state: 'staged', answerId: null } })
+    return seen
+  }
+  expect(await answer('18')).toBeUndefined()
+  ledger.byId = byId
+  expect(await now()).toMatchObject({ state: 'done', outcome: 'created', answerId: '18' })
 })
 
 test('an answer to what was dropped, and is held by another run by now, is kept for a person', async () => {

@@ -156,6 +156,18 @@ describe('doubles inside a file', () => {
   })
 })
 
+test('a row whose request would be larger than 64 KB is a problem, and one below it is none', async () => {
+  const path = (lines: number) => {
+    const items = Array.from({ length: lines }, (_, at) => ({ name: `${at} ${'x'.repeat(80)}`, amount: 1 }))
+    const cells = ['s', '7', '1', '2026-03-25', JSON.stringify(items).replaceAll('"', '""')]
+    return fileOf(`supplier;document;number;date;lines\n${cells.map((cell) => `"${cell}"`).join(';')}\n`)
+  }
+  expect(await problemsOf({ kind: 'retentions', path: await path(600) })).toEqual([])
+  expect(await problemsOf({ kind: 'retentions', path: await path(700) })).toEqual([
+    expect.stringMatching(/^row 2: makes a request of 7\d,\d{3} bytes; at most 65,536 are sent$/),
+  ])
+})
+
 describe('control totals', () => {
   const path = () =>
     fileOf(

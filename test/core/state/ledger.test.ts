@@ -78,9 +78,9 @@ test('moves a change only from where the caller saw it', async () => {
   const claimed = await claimRow(ledger, 'r', 1)
   const id = claimed?.id ?? 0
   expect(await ledger.move({ id, from: ['unknown'], patch: { state: 'done' } })).toBe(false)
-  expect(await ledger.move({ id, from: ['sending'], sends: 2, patch: { state: 'done' } })).toBe(false)
+  expect(await ledger.move({ id, from: ['sending'], claims: 2, patch: { state: 'done' } })).toBe(false)
   const patch = { state: 'done', answerId: '17', holdsKey: true } as const
-  expect(await ledger.move({ id, from: ['sending'], sends: 1, patch })).toBe(true)
+  expect(await ledger.move({ id, from: ['sending'], claims: 1, patch })).toBe(true)
   expect(await ledger.byId({ id })).toMatchObject({ state: 'done', answerId: '17', sends: 1 })
 })
 
@@ -219,7 +219,8 @@ test('gives all rows page by page while claims are written', async () => {
     if (row.row % 400 === 0) await ledger.claim({ sender, id: row.id, sends: 0, at: 1 })
   }
   expect(seen).toEqual(Array.from({ length: 1201 }, (_, index) => index + 1))
-  expect(await ledger.claims({ run: 'r' })).toBe(3)
+  const claimed = (await ledger.claimsByRow({ run: 'r' })).filter(({ claims }) => claims > 0)
+  expect(claimed).toHaveLength(3)
 })
 
 // In seconds of the processor, which other work on the machine does not lengthen.

@@ -1,5 +1,7 @@
 import type { WorkflowHandle } from '@temporalio/client'
 import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test } from 'vitest'
 import { connectTemporal, createWorld, startRun, startTestWorker, until } from '../export/world.ts'
 import { addonsCsv, putFile, quick as quickImport, retentionsCsv, startImport } from '../import/world.ts'
@@ -139,6 +141,36 @@ describe('people are notified', () => {
     expect(receiver.received[0]?.body.command).toContain(`connector resolve ${run.workflowId} --row ${row} `)
     // No row of the file has left the data folder.
     expect(JSON.stringify(receiver.received)).not.toContain('Addon 2')
+  })
+
+  test('of a change that the service did twice, also when its run has ended', async () => {
+    const receiver = await openChannel()
+    const world = await createWorld({
+      faults: [{ kind: 'latency', ms: 1_000, where: 'after', on: 'POST /addons/' }],
+    })
+    await startTestWorker(world, { NOTIFY_URL: receiver.url })
+    using state = new DatabaseSync(join(world.dataDir, 'state.db'))
+    // As another attempt does that has sent the row again and closed it.
+    state.exec(`create trigger other after update of state on changes when new.state = 'sending' begin
+      update changes set state = 'done', outcome = 'found', answer_id = 'other' where id = new.id; end`)
+    const file = await putFile(world, addonsCsv(1))
+    const client = await connectTemporal()
+    const run = await startImport({ client, world, input: { kind: 'addons', file, ...quickImport } })
+    await until(() => world.sandbox.control.ids({ resource: 'addons' }).length > 0)
+    await run.terminate()
+    await until(() => receiver.received.length > 0)
+    const [id] = world.sandbox.control.ids({ resource: 'addons' })
+    expect(receiver.received[0]?.body).toMatchObject({
+      event: { kind: 'doubled', level: 'problems' },
+      run: { workflowId: run.workflowId, type: 'importFile' },
+      summary: `Row 2: the service has done it more than once: as other and as ${id}. Check both in the service and delete one.`,
+      command: `connector report ${run.workflowId}`,
+    })
+    expect(state.prepare('select state, outcome from changes').get()).toEqual({
+      state: 'done',
+      outcome: 'doubled',
+    })
+    expect(JSON.stringify(receiver.received)).not.toContain('Addon 1')
   })
 
   test('of what waits for an approval, once, and of a breaker that opened, once for all its trials', async () => {

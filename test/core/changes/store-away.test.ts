@@ -1,0 +1,108 @@
+import { expect, test } from 'vitest'
+import { SentTooLate } from '../../../core/billing/errors.ts'
+import type { ChangeKind } from '../../../core/changes/change-kind.ts'
+import { changeKinds } from '../../../core/changes/kinds.ts'
+import { whenStoreIsBack } from '../../../core/changes/send/when-store-is-back.ts'
+import { KeyHeldError, StateBusyError } from '../../../core/state/errors.ts'
+import { senderOf } from '../state/sender-of.ts'
+import { addonRows, refusedFrom, retentionRows, startEngine, startSandbox } from './engine.ts'
+
+const { 'create-addon': addon, 'create-retention': retention } = changeKinds
+const away = () => new StateBusyError({ file: 'state.db' })
+
+/** An engine whose ledger is away for the first writes of an outcome; `lost` loses only the confirmation of one. */
+async function startAway(
+  kind: ChangeKind,
+  { times = 3, lost }: { times?: number; lost?: () => Promise<void> } = {},
+) {
+  const sandbox = await startSandbox()
+  const engine = await startEngine({ kind, sandbox })
+  const { ledger } = engine
+  const move = ledger.move.bind(ledger)
+  let failures = 0
+  ledger.move = async (options) => {
+    if (failures === times) return await move(options)
+    failures += 1
+    if (lost !== undefined) {
+      await move(options)
+      await lost()
+    }
+    throw away()
+  }
+  return { ...engine, sandbox, failures: () => failures }
+}
+
+test('an answer in hand waits until the state store is back', async () => {
+  const engine = await startAway(addon)
+  await engine.stage(addonRows(1))
+  expect(await engine.send()).toMatchObject({ ended: 'finished', done: 1 })
+  expect(await engine.rows()).toMatchObject([{ state: 'done', outcome: 'created', sends: 1 }])
+  expect(engine.failures()).toBe(3)
+})
+
+test('a refusal in hand waits until the state store is back', async () => {
+  const engine = await startAway(retention)
+  await engine.stage(refusedFrom(1, retentionRows(1)))
+  expect(await engine.send()).toMatchObject({ ended: 'finished', failed: 1 })
+  expect(await engine.rows()).toMatchObject([{ state: 'rejected', outcome: 'refused' }])
+})
+
+test('an answer whose confirmation by the state store was lost is written once and counts once', async () => {
+  const engine = await startAway(addon, { times: 1, lost: async () => {} })
+  await engine.stage(addonRows(1))
+  expect(await engine.send()).toMatchObject({ ended: 'finished', done: 1 })
+  expect(await engine.rows()).toMatchObject([{ state: 'done', outcome: 'created', sends: 1 }])
+})
+
+test('a request that did not leave is not put back a second time while another sender has claimed its row', async () => {
+  let reached = 0
+  const late: ChangeKind = {
+    ...addon,
+    send: async (request) => {
+      await request.options.beforeSend?.()
+      reached += 1
+      throw new SentTooLate({ method: 'POST', path: '/addons/', ms: 2_500 })
+    },
+  }
+  let claim = async () => {}
+  const engine = await startAway(late, { times: 1, lost: () => claim() })
+  const { ledger, run } = engine
+  await engine.stage(addonRows(1))
+  claim = async () => {
+    const sender = await senderOf(ledger, run)
+    const [row] = await engine.rows()
+    await ledger.claim({ sender, id: row?.id ?? 0, sends: 0, at: Date.now() })
+  }
+  await engine.send({ ms: 1 }).catch(() => undefined)
+  expect(reached).toBe(1)
+  expect(await engine.rows()).toMatchObject([{ state: 'sending', claims: 2, sends: 1 }])
+})
+
+test('the wait for the state store ends with its error after its time, and at once with any other error', async () => {
+  let tries = 0
+  const failing = (error: Error) => async () => {
+    tries += 1
+    throw error
+  }
+  await expect(whenStoreIsBack(failing(away()), { forMs: 150 })).rejects.toBeInstanceOf(StateBusyError)
+  expect(tries).toBeGreaterThan(1)
+  tries = 0
+  const held = new KeyHeldError({ cause: undefined })
+  await expect(whenStoreIsBack(failing(held))).rejects.toBe(held)
+  expect(tries).toBe(1)
+})
+
+test('a round that fails while requests are in flight ends after their answers are written', async () => {
+  const engine = await startEngine({ kind: addon, sandbox: await startSandbox(), limits: { inFlight: 4 } })
+  const { ledger } = engine
+  await engine.stage(addonRows(2))
+  const due = ledger.due.bind(ledger)
+  let reads = 0
+  ledger.due = async (options) => {
+    if (reads === 1) throw away()
+    reads += 1
+    return await due(options)
+  }
+  await expect(engine.send()).rejects.toBeInstanceOf(StateBusyError)
+  expect(await engine.rows()).toMatchObject([{ state: 'done' }, { state: 'done' }])
+})
