@@ -70,7 +70,13 @@ export interface WorkerOptions {
    * secrets that other users of the machine can read. A command's worker prints only the SDK's errors.
    */
   standing?: boolean
+  /**
+   * For tests of several workers on one machine, with the state on PostgreSQL: uses the data folder without its lock.
+   */
+  sharesFolder?: boolean
 }
+
+const noLock: WorkerLock = { isHeld: () => true, release: () => {} }
 
 /**
  * Starts the worker process of a data folder: takes the folder's lock, opens the state, wires the activities
@@ -85,12 +91,11 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const { settings } = options
   if (options.standing) refuseReadableSecrets(settings)
   await prepareDataFolder(settings.dataDir)
-  const lock = acquireLock({ folder: settings.dataDir, role: 'worker' })
+  const lock = options.sharesFolder ? noLock : acquireLock({ folder: settings.dataDir, role: 'worker' })
   await using held = new AsyncDisposableStack()
   held.defer(() => lock.release())
-  const state = held.adopt(
-    await openState({ folder: settings.dataDir, isHeld: () => lock.isHeld() }),
-    (resource) => resource.close(),
+  const state = held.adopt(await openState({ ...settings.state, isHeld: () => lock.isHeld() }), (resource) =>
+    resource.close(),
   )
   const identity: Identity = {
     workspace: settings.billing.workspace,

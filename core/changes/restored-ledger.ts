@@ -52,7 +52,7 @@ export async function closeGap(options: GapOptions): Promise<Gap> {
     staged,
     reportedClaims = 0,
     everything = false,
-    now = Date.now,
+    now = options.ledger.now,
   } = options
   const rows = await ledger.claimsByRow({ run })
   const restaged = Math.max(0, staged - rows.length)
@@ -99,7 +99,9 @@ export async function markClaimed(options: {
   folder: string
 }): Promise<number> {
   const journal = await readClaims(options.folder)
-  return journal === undefined ? 0 : await markClaims({ ...options, claims: journal.byRow, now: Date.now })
+  return journal === undefined
+    ? 0
+    : await markClaims({ ...options, claims: journal.byRow, now: options.ledger.now })
 }
 
 async function markClaims({
@@ -134,7 +136,7 @@ export async function markOpen({
   ledger,
   run,
   sends = 1,
-  now = Date.now,
+  now = ledger.now,
 }: {
   ledger: Ledger
   run: string

@@ -8,7 +8,7 @@ import { canonicalDecimal } from './decimals.ts'
 /**
  * The key of a record that only its contents identify: the same for every spelling of the same record. Saving a
  * spreadsheet again may turn `10.00` into `10` and `é` into `e` and an accent, and an empty cell means the default.
- * Changing this requires a migration of the ledger (see state/migrations/0003-row-keys.ts).
+ * Changing this requires a migration of the ledger (see state/migrations/sqlite/0003-row-keys.ts).
  */
 export const rowHash =
   (schema: z.ZodObject) =>

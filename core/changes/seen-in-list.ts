@@ -18,7 +18,7 @@ export async function markSeenInList({
   run,
   workspace,
   mode,
-  now = Date.now,
+  now = ledger.now,
   newestBefore,
   ...list
 }: Omit<ListRead, 'testMode'> & {

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Billing } from '../billing/client.ts'
 import { closeRemaining } from '../changes/reconcile/close-remaining.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
+import { takeOverRun } from '../changes/send/take-over-run.ts'
 import { markClaimed } from '../changes/restored-ledger.ts'
 import { reconcileChanges } from '../changes/reconcile/reconcile.ts'
 import { toFileName } from '../storage/file-name.ts'
@@ -35,9 +36,7 @@ export async function reconcileOrphans({
   for (const run of await ledger.unfinishedRuns({ workspace, mode, kind: resumeSubscription.name })) {
     if (run === plan.run) continue
     await markClaimed({ ledger, run, folder: join(deps.dataDir, 'recoveries', toFileName(run)) })
-    const at = Date.now()
-    const interrupted = { state: 'unknown', outcome: 'interrupted', unknownSince: at } as const
-    await ledger.becomeSender({ run, at, interrupted })
+    await takeOverRun({ ledger, run })
     for (;;) {
       const { reconciled, nextLookupAt } = await reconcileChanges({
         ledger,
@@ -54,7 +53,7 @@ export async function reconcileOrphans({
       signal.throwIfAborted()
       lookedUp += reconciled.done + reconciled.staged + reconciled.parked
       if (nextLookupAt === undefined) break
-      const ms = Math.min(Math.max(0, nextLookupAt - Date.now()), longestTimerMs)
+      const ms = Math.min(Math.max(0, nextLookupAt - ledger.now()), longestTimerMs)
       await wait(ms, undefined, { signal }).catch(() => signal.throwIfAborted())
     }
     await closeRemaining({ ledger, run, why: 'the run ended without a report' })

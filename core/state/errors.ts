@@ -7,6 +7,15 @@ interface StateErrorContext {
 
 const withCause = (cause: unknown) => (cause === undefined ? {} : { cause })
 
+/** There is no state yet, and the caller only reads. */
+export class NoStateError extends Error {
+  override readonly name = 'NoStateError'
+  readonly retryable = false
+  constructor({ place }: { place: string }) {
+    super(`There is nothing in ${place} yet. The worker creates it when it first starts.`)
+  }
+}
+
 /** The file cannot be opened or read: a wrong folder, missing permissions, a failing disk. */
 export class StateUnreadableError extends Error {
   override readonly name = 'StateUnreadableError'
@@ -36,11 +45,14 @@ export class StateCorruptError extends Error {
 /** The file was opened for reading, or its disk does not accept writes. */
 export class StateReadOnlyError extends Error {
   override readonly name = 'StateReadOnlyError'
-  readonly retryable = false
-  constructor({ file, cause }: StateErrorContext) {
-    super(`${file} can't be written: it is read-only. Check its permissions and how its disk is mounted.`, {
-      cause,
-    })
+  /** A PostgreSQL server that others fail over to becomes writable by itself. */
+  readonly retryable: boolean
+  constructor({ file, cause, isServer = false }: StateErrorContext & { isServer?: boolean }) {
+    const fix = isServer
+      ? 'CONNECTOR_STATE_URL has to name the primary, and its user must be allowed to write.'
+      : 'Check its permissions and how its disk is mounted.'
+    super(`${file} can't be written: it is read-only. ${fix}`, { cause })
+    this.retryable = isServer
   }
 }
 
@@ -59,10 +71,11 @@ export class DiskFullError extends Error {
 export class StateBusyError extends Error {
   override readonly name = 'StateBusyError'
   readonly retryable = true
-  constructor({ file, cause }: StateErrorContext) {
-    super(`${file} is locked by another program. Only the worker may write it; end the other program.`, {
-      cause,
-    })
+  constructor({ file, cause, isServer = false }: StateErrorContext & { isServer?: boolean }) {
+    const text = isServer
+      ? `PostgreSQL gave up waiting on ${file}: another session holds its rows, or the server is overloaded.`
+      : `${file} is locked by another program. Only the worker may write it; end the other program.`
+    super(text, { cause })
   }
 }
 
@@ -118,8 +131,45 @@ export class LockLostError extends Error {
   }
 }
 
+export interface PlaceAndCause {
+  /** The store's name for people. */
+  place: string
+  cause: unknown
+}
+
+/** The message of a cause; of a host name with several addresses, that of the first one. */
+export const causeText = (cause: unknown): string => {
+  if (cause instanceof AggregateError && cause.message === '') return causeText(cause.errors[0])
+  return cause instanceof Error ? cause.message : String(cause)
+}
+
+/** PostgreSQL does not answer: it is down, restarting, out of connections, or the network is. Nothing is lost. */
+export class StateAwayError extends Error {
+  override readonly name = 'StateAwayError'
+  readonly retryable = true
+  constructor({ place, cause }: PlaceAndCause) {
+    super(
+      `PostgreSQL does not answer for ${place}: ${causeText(cause)}. Nothing is sent meanwhile, and runs resume when it is back.`,
+      { cause },
+    )
+  }
+}
+
+/** Two transactions were in each other's way, and PostgreSQL ended this one. The caller tries again. */
+export class StateConflictError extends Error {
+  override readonly name = 'StateConflictError'
+  readonly retryable = true
+  constructor({ place, cause }: PlaceAndCause) {
+    super(`PostgreSQL ended a transaction on ${place} in favor of another one.`, { cause })
+  }
+}
+
 /** Whether the state cannot be reached or written just now; it may be a moment later. */
-export const isStateAway = (error: unknown): boolean => error instanceof StateBusyError
+export const isStateAway = (error: unknown): boolean =>
+  error instanceof StateBusyError ||
+  error instanceof StateAwayError ||
+  error instanceof StateConflictError ||
+  (error instanceof StateReadOnlyError && error.retryable)
 
 /** Another change that is not rejected or dropped holds the key. */
 export class KeyHeldError extends Error {
@@ -147,6 +197,17 @@ export class RunTakenError extends Error {
     super(
       `The run ${run} already has a row ${row} with other contents. ` +
         `Start the new contents under another name.`,
+    )
+  }
+}
+
+/** A row cannot be stored as it is. */
+export class UnstorableRowError extends Error {
+  override readonly name = 'UnstorableRowError'
+  readonly retryable = false
+  constructor({ run, row }: { run: string; row: number }) {
+    super(
+      `Row ${row} of ${run} contains the character NUL (U+0000), which the ledger cannot store. Remove it.`,
     )
   }
 }

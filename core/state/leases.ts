@@ -1,5 +1,5 @@
-import type { Kysely } from 'kysely'
-import type { LeaseTable, StateTables } from './tables.ts'
+import type { Store } from './store.ts'
+import type { LeaseTable } from './tables.ts'
 
 /** A run as Temporal knows it: the workflow id and the *first* run id of its execution chain. */
 export interface LeaseOwner {
@@ -26,7 +26,7 @@ export interface Leases {
   holder(options: { name: string }): Promise<LeaseOwner | undefined>
 }
 
-export function createLeases({ db }: { db: Kysely<StateTables> }): Leases {
+export function createLeases({ db, now }: Pick<Store, 'db' | 'now'>): Leases {
   const holder = async ({ name }: { name: string }) => {
     const row = await db.selectFrom('leases').selectAll().where('name', '=', name).executeTakeFirst()
     return row === undefined ? undefined : toOwner(row)
@@ -41,7 +41,7 @@ export function createLeases({ db }: { db: Kysely<StateTables> }): Leases {
       .execute()
 
   const insert = async ({ name, owner }: { name: string; owner: LeaseOwner }) => {
-    const values = { name, workflow_id: owner.workflowId, run_id: owner.runId, taken_at: Date.now() }
+    const values = { name, workflow_id: owner.workflowId, run_id: owner.runId, taken_at: now() }
     await db
       .insertInto('leases')
       .values(values)

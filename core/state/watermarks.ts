@@ -1,5 +1,5 @@
-import type { Kysely } from 'kysely'
-import type { Mode, StateTables } from './tables.ts'
+import type { Store } from './store.ts'
+import type { Mode } from './tables.ts'
 
 /** Identifies a watermark. `filter` is a text that represents the filters, '' for none. */
 export interface WatermarkKey {
@@ -29,7 +29,7 @@ export interface Watermarks {
   move(options: { key: WatermarkKey; to: number; run: string }): Promise<void>
 }
 
-export function createWatermarks({ db }: { db: Kysely<StateTables> }): Watermarks {
+export function createWatermarks({ db, now }: Pick<Store, 'db' | 'now'>): Watermarks {
   return {
     all: () =>
       db
@@ -61,7 +61,7 @@ export function createWatermarks({ db }: { db: Kysely<StateTables> }): Watermark
         .executeTakeFirst(),
     move: async ({ key, to, run }) => {
       const { workspace, mode, resource, filter, destination } = key
-      const values = { workspace, mode, resource, filter, destination, at: to, run, moved_at: Date.now() }
+      const values = { workspace, mode, resource, filter, destination, at: to, run, moved_at: now() }
       await db
         .insertInto('watermarks')
         .values(values)

@@ -11,9 +11,9 @@ import { importKinds } from '../../core/imports/kinds.ts'
 import { readPlan, readRunNotes } from '../../core/imports/run-files.ts'
 import { readRecoveryNotes, readSavedPlan } from '../../core/recoveries/run-files.ts'
 import type { Ledger } from '../../core/state/ledger/ledger.ts'
-import { openState } from '../../core/state/open.ts'
+import { openState, type StatePlace } from '../../core/state/open.ts'
 import { acquireLock } from '../../core/state/data-folder-lock.ts'
-import { readPlaces } from '../../worker/settings/settings.ts'
+import { readStatePlace } from '../../worker/settings/settings.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { addExamples } from './options.ts'
 
@@ -31,10 +31,10 @@ export function configure(command: Command, terminal: Terminal): void {
       'imports/ and recoveries/ were restored too: everything that open runs have not sent becomes unknown',
     )
     .action(async ({ everything = false }: { everything?: boolean }) => {
-      const { dataDir } = readPlaces({ env: process.env, cwd: process.cwd() })
-      const lock = acquireLock({ folder: dataDir, role: 'restored' })
+      const place = readStatePlace({ env: process.env, cwd: process.cwd() })
+      const lock = acquireLock({ folder: place.folder, role: 'restored' })
       try {
-        const runs = await fixLedger({ dataDir, everything })
+        const runs = await fixLedger({ place, everything })
         const lines = runs.map(
           ({ run, restaged, unknown }) => `${run}: ${restaged} rows staged again, ${unknown} rows unknown`,
         )
@@ -53,12 +53,12 @@ export function configure(command: Command, terminal: Terminal): void {
 }
 
 /** Compares the ledger with the files of every run and repairs it. Requires that no worker is running. */
-export async function fixLedger({ dataDir, everything }: { dataDir: string; everything: boolean }) {
-  const state = await openState({ folder: dataDir })
+export async function fixLedger({ place, everything }: { place: StatePlace; everything: boolean }) {
+  const state = await openState(place)
   const { ledger } = state
   const fixed: { run: string; restaged: number; unknown: number }[] = []
   try {
-    for (const { run, folder, identity: space, kind, staged } of await runsInOrder(dataDir)) {
+    for (const { run, folder, identity: space, kind, staged } of await runsInOrder(place.folder)) {
       const onHeld = leaveTaken({ ledger, run })
       const held = { ledger, run, folder, space, kind, staged, onHeld }
       const gap = await closeGap({ ...held, everything })

@@ -7,7 +7,7 @@ import { formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
 import { acquireLock } from '../../core/state/data-folder-lock.ts'
 import { openState } from '../../core/state/open.ts'
 import type { StoredWatermark } from '../../core/state/watermarks.ts'
-import { readPlaces } from '../../worker/settings/settings.ts'
+import { readStatePlace } from '../../worker/settings/settings.ts'
 import { personHere } from '../runs/ask.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -40,10 +40,10 @@ export function configure(command: Command, terminal: Terminal): void {
   })
 }
 
-const dataFolder = () => readPlaces({ env: process.env, cwd: process.cwd() }).dataDir
+const statePlace = () => readStatePlace({ env: process.env, cwd: process.cwd() })
 
 async function show(terminal: Terminal): Promise<void> {
-  const state = await openState({ folder: dataFolder(), readOnly: true })
+  const state = await openState({ ...statePlace(), readOnly: true })
   try {
     const watermarks = (await state.watermarks.all()).map(toDocument)
     const rows = watermarks.map(({ resource, destination, filter, readUpTo, run }) => [
@@ -73,10 +73,11 @@ async function reset(call: { name: string; options: ResetOptions; terminal: Term
   const { options, terminal } = call
   const { to, why, by = personHere() } = options
   const resource = choice('resource', listNames)(call.name)
-  const folder = dataFolder()
+  const place = statePlace()
+  const { folder } = place
   // Prevents a worker from advancing a watermark in the meantime.
   const lock = acquireLock({ folder, role: 'state reset' })
-  const state = await openState({ folder, isHeld: () => lock.isHeld() })
+  const state = await openState({ ...place, isHeld: () => lock.isHeld() })
   try {
     const found = (await state.watermarks.all()).filter(
       (one) => one.resource === resource && (to === undefined || one.destination.split(' ')[0] === to),

@@ -101,7 +101,7 @@ const mostShown = 10
 /** Describes the rows sent so far as in the sheet, with the fields that the service changed or added. */
 async function describeSent({
   progress: { run = '' },
-  settings: { dataDir },
+  settings: { dataDir, state: place },
   show,
 }: {
   progress: ImportProgress
@@ -110,7 +110,7 @@ async function describeSent({
 }): Promise<string> {
   const plan = await readPlan(importFolder({ dataDir, run }))
   if (plan === undefined) return 'Nothing was sent yet.'
-  const state = await openState({ folder: dataDir, readOnly: true })
+  const state = await openState({ ...place, readOnly: true })
   try {
     const { ledger } = state
     if (show !== 'json')

@@ -64,7 +64,7 @@ export async function reportImport(options: RunToReport): Promise<FullImportRepo
   const { dataDir } = settings
   const plan = await planOf(settings, run)
   if (plan === undefined) throw new RangeError(`${run} has no plan`)
-  const state = await openState({ folder: dataDir, readOnly: true })
+  const state = await openState({ ...settings.state, readOnly: true })
   try {
     const { report, view } = await writeImportReport({ ledger: state.ledger, plan, dataDir })
     const findings = (report.audit?.first ?? [])
@@ -109,7 +109,7 @@ export async function reportRecovery(options: RunToReport): Promise<FullRecovery
   const { dataDir } = settings
   const saved = await savedRecovery(settings, run)
   if (saved === undefined) throw new RangeError(`${run} has no plan`)
-  const state = await openState({ folder: dataDir, readOnly: true })
+  const state = await openState({ ...settings.state, readOnly: true })
   try {
     const { report, view } = await writeRecoveryReport({ ledger: state.ledger, saved, dataDir })
     terminal.result({ document: report, text: toText(view, { local }) })

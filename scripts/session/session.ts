@@ -8,9 +8,9 @@ import {
 import { loadClientConnectConfig } from '@temporalio/envconfig'
 import { join } from 'node:path'
 import { isLoopback } from '../../core/billing/connections.ts'
-import { StateUnreadableError } from '../../core/state/errors.ts'
+import { NoStateError, StateUnreadableError } from '../../core/state/errors.ts'
 import type { Identity } from '../../core/runs/identity.ts'
-import { openState } from '../../core/state/open.ts'
+import { openState, type StatePlace } from '../../core/state/open.ts'
 import { readApiKey } from '../../worker/api-key.ts'
 import { toDataConverter } from '../../worker/codec/data-converter.ts'
 import type { PayloadKey } from '../../worker/codec/payload-key.ts'
@@ -233,20 +233,20 @@ async function refuseOtherFolder({
   settings: Settings
   identity: Identity
 }): Promise<void> {
-  if ((await storeOf(settings.dataDir)) === identity.store) return
+  if ((await storeOf(settings.state)) === identity.store) return
   throw new RefusedError(`The worker uses another data folder than ${settings.dataDir}.`, {
     hint: 'Give both the same CONNECTOR_DATA_DIR: they exchange files there.',
   })
 }
 
-async function storeOf(folder: string): Promise<string | undefined> {
+async function storeOf(place: StatePlace): Promise<string | undefined> {
   try {
-    const state = await openState({ folder, readOnly: true })
+    const state = await openState({ ...place, readOnly: true })
     await state.close()
     return state.storeId
   } catch (error) {
-    // A data folder without state has no worker.
-    if (error instanceof StateUnreadableError) return undefined
+    // Without a state there is no worker.
+    if (error instanceof StateUnreadableError || error instanceof NoStateError) return undefined
     throw error
   }
 }

@@ -45,6 +45,8 @@ const refusals = new Set([
   'WrongWorker',
   'Busy',
   'FolderLockedError',
+  // PostgreSQL refuses the user of CONNECTOR_STATE_URL.
+  'StateRefusedError',
   // The warehouse in the settings is not accessible: no such file, database or user, or no permission.
   'WarehouseRefusedError',
   // The service refuses the token or the workspace.

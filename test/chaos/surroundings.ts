@@ -213,12 +213,12 @@ export class World implements Surroundings {
     if (everything) this.forgotten += 1
     if (blow !== 'run files restored') restoreState({ backup, folder })
     if (everything || blow === 'run files restored') restoreRunFolders({ backup, folder })
-    await fixLedger({ dataDir: folder, everything })
+    await fixLedger({ place: { folder }, everything })
   }
 
   async #loseJournals(folder: string): Promise<void> {
     for (const path of globSync(join(folder, '*', '*', changeRunFiles.claims))) rmSync(path)
-    await fixLedger({ dataDir: folder, everything: false })
+    await fixLedger({ place: { folder }, everything: false })
   }
 
   async #replace(folder: string): Promise<void> {

@@ -79,7 +79,7 @@ export async function playWithTemporal({ seed, tally, job, blows }: RealHistory)
       tally.add(isRestored ? `real ${blow}` : 'real kill')
       if (isRestored) {
         for (const database of restores[blow]) restore({ dataDir, backupDir, database })
-        await fixLedger({ dataDir, everything: false })
+        await fixLedger({ place: { folder: dataDir }, everything: false })
       }
       const doubled = doublesOf(subject)
       if (doubled.length > 0) return found(doubled)

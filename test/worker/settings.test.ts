@@ -49,6 +49,7 @@ describe('settings', () => {
     expect(others).toEqual({
       readLagSeconds: 60,
       settleSeconds: 60,
+      state: { folder: join(cwd, 'data') },
       dataDir: join(cwd, 'data'),
       outDirs: [],
       taskQueue: 'billing-acc_1',

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { StatePlace } from '../../core/state/open.ts'
 import { nearestName } from '../../core/tables/nearest-name.ts'
 import { placeOf, readEnvironment, toPlain } from './environment.ts'
 import type { EnvironmentSource, Given } from './environment.ts'
@@ -29,6 +30,18 @@ export function readSettings(source: EnvironmentSource): Settings {
 export function readPlaces(source: EnvironmentSource) {
   const { values } = read(variables.pick({ CONNECTOR_DATA_DIR: true, WAREHOUSE_URL: true }), source)
   return { dataDir: values.CONNECTOR_DATA_DIR, warehouseUrl: values.WAREHOUSE_URL }
+}
+
+/**
+ * Where the state is: enough for a command that works on it alone.
+ * @throws {SettingsError} with CONNECTOR_STATE_URL, also without a workspace
+ */
+export function readStatePlace(source: EnvironmentSource): StatePlace {
+  const place = { CONNECTOR_DATA_DIR: true, CONNECTOR_STATE_URL: true } as const
+  const { values } = read(variables.pick(place), source)
+  if (values.CONNECTOR_STATE_URL === undefined) return { folder: values.CONNECTOR_DATA_DIR }
+  const names = { ...place, BILLING_WORKSPACE: true, BILLING_TEST_MODE: true } as const
+  return toStatePlace(read(variables.pick(names), source).values)
 }
 
 function read<Values>(schema: z.ZodType<Values>, source: EnvironmentSource) {
@@ -73,6 +86,17 @@ function findSlips(environment: Environment): string[] {
   })
 }
 
+function toStatePlace(values: {
+  CONNECTOR_DATA_DIR: string
+  CONNECTOR_STATE_URL?: string | undefined
+  BILLING_WORKSPACE: string
+  BILLING_TEST_MODE: boolean
+}): StatePlace {
+  const { CONNECTOR_STATE_URL: url, BILLING_WORKSPACE: workspace, BILLING_TEST_MODE: testMode } = values
+  const schema = `connector_${workspace}${testMode ? '_test' : ''}`
+  return { folder: values.CONNECTOR_DATA_DIR, database: url === undefined ? undefined : { url, schema } }
+}
+
 function toSettings(values: z.output<typeof variables>, environment: Environment) {
   const { BILLING_WORKSPACE: workspace, BILLING_TEST_MODE: testMode } = values
   const fileOf = (name: string) => (environment.has(`${name}_FILE`) ? environment.get(name)?.from : undefined)
@@ -92,6 +116,8 @@ function toSettings(values: z.output<typeof variables>, environment: Environment
     readLagSeconds: values.BILLING_READ_LAG_SECONDS,
     settleSeconds: values.BILLING_SETTLE_SECONDS,
     dataDir: values.CONNECTOR_DATA_DIR,
+    /** Where the state is: the data folder, unless PostgreSQL keeps it. */
+    state: toStatePlace(values),
     /** Folders besides the data folder that an export's `--out` may be in. */
     outDirs: values.CONNECTOR_OUT_DIRS ?? [],
     taskQueue: values.CONNECTOR_TASK_QUEUE ?? `billing-${workspace}${testMode ? '-test' : ''}`,

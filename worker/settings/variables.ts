@@ -106,6 +106,13 @@ export const variables = z.object({
     form: 'a path',
     default: './data',
   }),
+  CONNECTOR_STATE_URL: postgresAddress.optional().meta({
+    meaning:
+      'The PostgreSQL database that keeps the state (the ledger, leases and watermarks) in the schema `connector_<workspace>`, in test mode `connector_<workspace>_test`. `connector move-state` moves an existing state there. Files stay in the data folder, so one worker at a time may use it.',
+    form: '`postgres://user:password@host/database`',
+    otherwise: 'the state is `state.db` in the data folder',
+    secret: true,
+  }),
   CONNECTOR_OUT_DIRS: pathList.optional().meta({
     meaning: `Other folders that an export's \`--out\` may name, separated by \`${delimiter}\`.`,
     form: 'paths',

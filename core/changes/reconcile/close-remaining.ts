@@ -12,7 +12,7 @@ export function closeUntried({
   run,
   why,
   which = {},
-  now = Date.now,
+  now = ledger.now,
 }: {
   ledger: Ledger
   run: string
@@ -44,7 +44,7 @@ export async function closeRemaining({
   run,
   why,
   breakerKey,
-  now = Date.now,
+  now = ledger.now,
 }: {
   ledger: Ledger
   run: string

@@ -59,7 +59,7 @@ const maxSends = 3
 export async function reconcileChanges(options: ReconcileOptions): Promise<ReconcileResult> {
   const reconciling: Reconciling = {
     ...options,
-    now: options.now ?? Date.now,
+    now: options.now ?? options.ledger.now,
     reconciled: { done: 0, staged: 0, rejected: 0, parked: 0 },
   }
   const deadline = performance.now() + options.timeBoxMs

@@ -38,7 +38,7 @@ export interface Resolution {
  */
 export async function resolveChange(resolution: Resolution): Promise<Confirmation | undefined> {
   const { ledger, billing, run, row, decision, by, why, signal } = resolution
-  const { kinds = changeKinds, now = Date.now } = resolution
+  const { kinds = changeKinds, now = ledger.now } = resolution
   const change = await ledger.row({ run, row })
   if (change === undefined) throw new NotParkedError({ run, row, state: undefined })
   const isCorrection = change.state === 'done' && change.outcome === 'resolved'

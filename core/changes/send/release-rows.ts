@@ -13,7 +13,7 @@ export async function takeOver({
   ledger,
   rows,
   by,
-  now = Date.now,
+  now = ledger.now,
 }: {
   ledger: Ledger
   rows: readonly Pick<LedgerRow, 'id' | 'claims'>[]

@@ -90,12 +90,13 @@ export async function sendFor(ms: number, options: SendForOptions): Promise<Send
     ;({ counts } = await summarize({ ledger, run }))
     options.onProgress?.(counts)
     const isMoreDue = sent !== undefined && (sent.ended === 'timeUp' || reconciled.reconciled.staged > 0)
-    const nextAt = isMoreDue ? Date.now() : earliest(reconciled.nextLookupAt, sent?.nextDueAt)
+    const nextAt = isMoreDue ? ledger.now() : earliest(reconciled.nextLookupAt, sent?.nextDueAt)
     if (nextAt === undefined) return await end(sent?.ended ?? 'finished')
     if (msLeft() <= 0) return await end('timeUp')
-    const waitMs = nextAt - Date.now()
+    const waitMs = nextAt - ledger.now()
     if (waitMs > Math.min(shortWaitMs, msLeft()))
-      return await end(sent?.ended === 'breaker' ? 'breaker' : 'waiting', nextAt)
+      // The workflow compares it with a clock that this machine's agrees with better than the store's.
+      return await end(sent?.ended === 'breaker' ? 'breaker' : 'waiting', Date.now() + waitMs)
     await wait(Math.max(0, waitMs), undefined, { signal }).catch(() => undefined)
   }
 }

@@ -10,6 +10,7 @@ import type { OpenBreaker } from '../../runs/view/breaker.ts'
 import { Breakers, type BreakerStates } from './run-breakers.ts'
 import type { Limits } from './limits.ts'
 import { type SendResult, sendOne } from './send-one.ts'
+import { takeOverRun } from './take-over-run.ts'
 
 /** Why a round, or a whole segment, of sending ended. */
 export type SendEnd =
@@ -84,10 +85,8 @@ export interface RoundResult extends RoundProgress {
  * time in a row, errors of the state; always after the requests in flight have ended
  */
 export async function sendRound(options: RoundOptions): Promise<RoundResult> {
-  const { ledger, run, limits, breakerWaitsMs, rows, now = Date.now } = options
-  const at = now()
-  const interrupted = { state: 'unknown', outcome: 'interrupted', unknownSince: at } as const
-  const token = await ledger.becomeSender({ run, at, interrupted })
+  const { ledger, run, limits, breakerWaitsMs, rows, now = ledger.now } = options
+  const token = await takeOverRun({ ledger, run, now })
   const breakers = await Breakers.load({
     ledger,
     run,
@@ -160,7 +159,7 @@ class Sender {
     this.#options = options
     this.#token = token
     this.#breakers = breakers
-    this.#now = options.now ?? Date.now
+    this.#now = options.now ?? options.ledger.now
     this.#totals = totals
     this.#deadline = performance.now() + options.ms
   }

@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely'
-import { KeyHeldError, SupersededError } from '../errors.ts'
+import { KeyHeldError, StateConflictError, SupersededError } from '../errors.ts'
 import type { StateTables } from '../tables.ts'
+import { transact } from '../transact.ts'
 
 type Write<T> = (db: Kysely<StateTables>) => Promise<T>
 
@@ -11,13 +12,14 @@ interface Pending {
 }
 
 /**
- * Commits writes of the same turn of the event loop together: a commit waits for the disk (0.2 to 5 ms, and nothing else
- * runs meanwhile), and with several changes in flight most of them can share one. A write's promise resolves when the
- * write is on disk, as if it had been alone.
+ * Commits writes together that come in the same turn of the event loop or while a commit is in progress: a commit waits
+ * for the disk (0.2 to 5 ms), and with several changes in flight most of them can share one. A write's promise resolves
+ * when the write is on disk, as if it had been alone.
  */
 export class GroupCommit {
   readonly #db: Kysely<StateTables>
   #pending: Pending[] = []
+  #isBusy = false
 
   constructor(db: Kysely<StateTables>) {
     this.#db = db
@@ -25,14 +27,23 @@ export class GroupCommit {
 
   write<T>(write: Write<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      if (this.#pending.length === 0) setImmediate(() => void this.#commit())
       this.#pending.push({ write, resolve: resolve as (value: unknown) => void, reject })
+      if (this.#isBusy) return
+      this.#isBusy = true
+      setImmediate(() => void this.#commitAll())
     })
   }
 
-  async #commit(): Promise<void> {
-    const group = this.#pending
-    this.#pending = []
+  async #commitAll(): Promise<void> {
+    while (this.#pending.length > 0) {
+      const group = this.#pending
+      this.#pending = []
+      await this.#commit(group)
+    }
+    this.#isBusy = false
+  }
+
+  async #commit(group: readonly Pending[]): Promise<void> {
     try {
       const ends = await this.#db.transaction().execute(async (transaction) => {
         const notifiers: (() => void)[] = []
@@ -41,18 +52,26 @@ export class GroupCommit {
       })
       for (const end of ends) end()
     } catch (error) {
-      for (const { reject } of group) reject(error)
+      if (isAboutOne(error)) for (const pending of group) await this.#commitAlone(pending)
+      else for (const { reject } of group) reject(error)
     }
+  }
+
+  async #commitAlone({ write, resolve, reject }: Pending): Promise<void> {
+    await transact(this.#db, write).then(resolve, reject)
   }
 }
 
-/** A KeyHeldError rolls back only its own statement; any other error rolls back the group. */
+/** In PostgreSQL, a failed statement rolls back the whole transaction: the writes of the group are committed one by one. */
+const isAboutOne = (error: unknown) => error instanceof KeyHeldError || error instanceof StateConflictError
+
+/** A SupersededError comes without a failed statement, and says that the write changed nothing. */
 async function execute({ write, resolve, reject }: Pending, db: Kysely<StateTables>): Promise<() => void> {
   try {
     const value = await write(db)
     return () => resolve(value)
   } catch (error) {
-    if (!(error instanceof KeyHeldError || error instanceof SupersededError)) throw error
+    if (!(error instanceof SupersededError)) throw error
     return () => reject(error)
   }
 }

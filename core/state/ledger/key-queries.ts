@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
-import { inValues } from '../sql-list.ts'
 import { type LedgerRow, toRow } from './row.ts'
+import type { Store } from '../store.ts'
 import type { Mode, StateTables } from '../tables.ts'
 
 /** The scope of a key: the same text in two modes, workspaces or kinds is two keys. */
@@ -32,13 +32,14 @@ export interface KeyReads {
   history(options: KeySpace & { keys: readonly string[] }): Promise<Map<string, KeyHistory>>
 }
 
-export function createKeyReads({ db }: { db: Kysely<StateTables> }): KeyReads {
+export function createKeyReads(store: Pick<Store, 'db' | 'isIn'>): KeyReads {
+  const { db, isIn } = store
   return {
     holders: async ({ keys, ...space }) =>
       (
         await inSpace(db, space)
           .selectAll()
-          .where('key', 'in', inValues(keys))
+          .where(isIn('key', keys))
           .where('holds_key', '=', 1)
           .where('state', 'not in', ['rejected', 'dropped'])
           .orderBy('generation')
@@ -48,7 +49,7 @@ export function createKeyReads({ db }: { db: Kysely<StateTables> }): KeyReads {
       (
         await inSpace(db, space)
           .selectAll()
-          .where('key', 'in', inValues(keys))
+          .where(isIn('key', keys))
           .where('run', '=', run)
           .orderBy('row')
           .execute()
@@ -62,7 +63,7 @@ export function createKeyReads({ db }: { db: Kysely<StateTables> }): KeyReads {
         .execute()
       return rows.map(({ run }) => run)
     },
-    history: (options) => history({ db, ...options }),
+    history: (options) => history({ ...store, ...options }),
   }
 }
 
@@ -75,12 +76,13 @@ const inSpace = (db: Kysely<StateTables>, { workspace, mode, kind }: KeySpace) =
 
 async function history({
   db,
+  isIn,
   keys,
   ...space
-}: KeySpace & { db: Kysely<StateTables>; keys: readonly string[] }) {
+}: KeySpace & Pick<Store, 'db' | 'isIn'> & { keys: readonly string[] }) {
   const rows = await inSpace(db, space)
     .select(['key', 'state', 'attempts', 'sends', 'sent_at', 'run', 'answer'])
-    .where('key', 'in', inValues(keys))
+    .where(isIn('key', keys))
     .where((or) => or.or([or('sends', '>', 0), or('state', '=', 'done')]))
     .orderBy('key')
     .orderBy('id')

@@ -5,13 +5,14 @@ import { type LedgerRow, type RowPatch, toColumns, toRow } from './row.ts'
 import { type RunReads, createRunReads } from './run-queries.ts'
 import { type BecomeSender, type FencingToken, becomeSender, holdSender } from './senders.ts'
 import { type Stage, createStage } from './stage.ts'
+import type { Store } from '../store.ts'
 import type { ChangeState, StateTables } from '../tables.ts'
 
 /**
  * The durable record of every change. It stores rows; core/changes/transitions.ts decides which transitions are allowed.
  * Every write is on disk when its promise resolves.
  */
-export interface Ledger extends RunReads, KeyReads {
+export interface Ledger extends RunReads, KeyReads, Pick<Store, 'now' | 'isShared'> {
   stage: Stage
   /**
    * Claims a staged change: from then on it counts as possibly sent. Undefined if it is no longer staged or was sent since
@@ -64,12 +65,15 @@ export interface ClaimOptions {
   before?: string
 }
 
-export function createLedger({ db, fence }: { db: Kysely<StateTables>; fence: () => void }): Ledger {
-  const commits = new GroupCommit(db)
+export function createLedger({ store, fence }: { store: Store; fence: () => void }): Ledger {
+  const { db, writes, isShared } = store
+  const commits = new GroupCommit(writes)
   return {
-    ...createRunReads({ db }),
-    ...createKeyReads({ db }),
-    stage: createStage({ db }),
+    ...createRunReads(store),
+    ...createKeyReads(store),
+    now: () => store.now(),
+    isShared,
+    stage: createStage(store),
     async claim(options) {
       fence()
       const claimed = await commits.write((db) => claim({ db, ...options }))
@@ -77,14 +81,14 @@ export function createLedger({ db, fence }: { db: Kysely<StateTables>; fence: ()
       fence()
       return claimed
     },
-    becomeSender: (options) => becomeSender({ db, ...options }),
+    becomeSender: (options) => becomeSender({ db: writes, ...options }),
     move: (options) => commits.write((db) => move({ db, ...options })),
     moveAll: (options) => moveAll({ db, ...options }),
   }
 }
 
 async function moveAll(options: MoveAllOptions & { db: Kysely<StateTables> }) {
-  const { db, run, from, patch, limit = -1, breakerKey, unsent = false, exceptOutcome } = options
+  const { db, run, from, patch, limit, breakerKey, unsent = false, exceptOutcome } = options
   let chosen = db.selectFrom('changes').select('id').where('run', '=', run).where('state', '=', from)
   if (breakerKey !== undefined) chosen = chosen.where('breaker_key', '=', breakerKey)
   if (unsent) chosen = chosen.where('sends', '=', 0)
@@ -93,8 +97,8 @@ async function moveAll(options: MoveAllOptions & { db: Kysely<StateTables> }) {
   const { numUpdatedRows } = await db
     .updateTable('changes')
     .set(toColumns(patch))
-    .where('id', 'in', chosen.orderBy('row').limit(limit))
-    // Again, for a database that rechecks only this condition of a row that changed in the meantime.
+    .where('id', 'in', limit === undefined ? chosen : chosen.orderBy('row').limit(limit))
+    // Again: of a row that changed in the meantime, PostgreSQL rechecks only this condition.
     .where('state', '=', from)
     .executeTakeFirstOrThrow()
   return Number(numUpdatedRows)

@@ -85,9 +85,15 @@ const columns = {
 export function toColumns(patch: RowPatch): Updateable<ChangeTable> {
   const entries = Object.entries(patch).map(([name, value]) => [
     columns[name as keyof RowPatch],
-    typeof value === 'boolean' ? Number(value) : value,
+    toValue(value),
   ])
   return Object.fromEntries(entries) as Updateable<ChangeTable>
+}
+
+function toValue(value: RowPatch[keyof RowPatch]) {
+  if (typeof value === 'boolean') return Number(value)
+  // PostgreSQL cannot store NUL. What a patch contains is shown and never compared.
+  return typeof value === 'string' ? value.replaceAll('\0', '\uFFFD') : value
 }
 
 export function toRow(row: Selectable<ChangeTable>): LedgerRow {

@@ -1,7 +1,7 @@
-import { type Kysely, sql } from 'kysely'
-import { inValues } from '../sql-list.ts'
+import { sql } from 'kysely'
 import { type LedgerRow, toRow } from './row.ts'
-import type { ChangeState, StateTables } from '../tables.ts'
+import type { Store } from '../store.ts'
+import type { ChangeState } from '../tables.ts'
 
 /** Queries over the changes of a run. */
 export interface RunReads {
@@ -66,7 +66,7 @@ export interface PageOptions {
 /** A page of this size costs far less than the work on its rows, and even large bodies fit in memory. */
 const pageRows = 500
 
-export function createRunReads({ db }: { db: Kysely<StateTables> }): RunReads {
+export function createRunReads({ db, isIn }: Pick<Store, 'db' | 'isIn'>): RunReads {
   const page = async ({ run, state, outcome, afterRow = 0, limit }: PageOptions) => {
     let select = db.selectFrom('changes').selectAll().where('run', '=', run).where('row', '>', afterRow)
     if (state !== undefined) select = select.where('state', '=', state)
@@ -99,7 +99,7 @@ export function createRunReads({ db }: { db: Kysely<StateTables> }): RunReads {
       const found = await db.selectFrom('changes').selectAll().where('id', '=', id).executeTakeFirst()
       return found && toRow(found)
     },
-    due: (options) => due({ db, ...options }),
+    due: (options) => due({ db, isIn, ...options }),
     lastClosed: async ({ run, breakerKey, since, limit }) =>
       (
         await db
@@ -149,7 +149,7 @@ export function createRunReads({ db }: { db: Kysely<StateTables> }): RunReads {
           'outcome',
           'breaker_key as breakerKey',
           fn.countAll<number>().as('number'),
-          sql<number>`sum(sends > 0)`.as('tried'),
+          sql<number>`count(*) filter (where sends > 0)`.as('tried'),
           sql<number>`count(answer_id)`.as('withId'),
         ])
         .where('run', '=', run)
@@ -174,7 +174,7 @@ export function createRunReads({ db }: { db: Kysely<StateTables> }): RunReads {
         .select(({ fn }) => fn.min<number | null>('not_before').as('at'))
         .where('run', '=', run)
         .where('state', '=', 'staged')
-        .where('breaker_key', 'not in', inValues(exceptBreakerKeys))
+        .where((row) => row.not(isIn('breaker_key', exceptBreakerKeys)))
         .executeTakeFirst()
       return row?.at ?? undefined
     },
@@ -183,22 +183,23 @@ export function createRunReads({ db }: { db: Kysely<StateTables> }): RunReads {
 
 async function due({
   db,
+  isIn,
   run,
   at,
   rows,
   exceptBreakerKeys = [],
   exceptIds = [],
   limit,
-}: DueOptions & { db: Kysely<StateTables> }) {
+}: DueOptions & Pick<Store, 'db' | 'isIn'>) {
   let staged = db
     .selectFrom('changes')
     .selectAll()
     .where('run', '=', run)
     .where('state', '=', 'staged')
     .where('not_before', '<=', at)
-  if (rows !== undefined) staged = staged.where('row', 'in', inValues(rows))
+  if (rows !== undefined) staged = staged.where(isIn('row', rows))
   if (exceptBreakerKeys.length > 0)
-    staged = staged.where('breaker_key', 'not in', inValues(exceptBreakerKeys))
-  if (exceptIds.length > 0) staged = staged.where('id', 'not in', inValues(exceptIds))
+    staged = staged.where((row) => row.not(isIn('breaker_key', exceptBreakerKeys)))
+  if (exceptIds.length > 0) staged = staged.where((row) => row.not(isIn('id', exceptIds)))
   return (await staged.orderBy('row').limit(limit).execute()).map(toRow)
 }

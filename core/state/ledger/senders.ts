@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import { SupersededError } from '../errors.ts'
 import type { StateTables } from '../tables.ts'
+import { transact } from '../transact.ts'
 import { type RowPatch, toColumns } from './row.ts'
 
 /**
@@ -29,7 +30,7 @@ export async function becomeSender({
   interrupted,
 }: BecomeSender & { db: Kysely<StateTables> }): Promise<FencingToken> {
   const token = randomUUID()
-  await db.transaction().execute(async (transaction) => {
+  await transact(db, async (transaction) => {
     await transaction
       .insertInto('senders')
       .values({ run, token, since: at })

@@ -1,9 +1,10 @@
-import type { Insertable, Kysely } from 'kysely'
-import { RunTakenError } from '../errors.ts'
-import { inValues } from '../sql-list.ts'
+import type { Insertable } from 'kysely'
+import { RunTakenError, UnstorableRowError } from '../errors.ts'
 import { type KeySpace, createKeyReads } from './key-queries.ts'
 import type { LedgerRow } from './row.ts'
-import type { ChangeTable, StateTables } from '../tables.ts'
+import type { Store } from '../store.ts'
+import type { ChangeTable } from '../tables.ts'
+import { transact } from '../transact.ts'
 
 export interface NewChange {
   row: number
@@ -38,6 +39,7 @@ export interface StageResult {
  * Stages changes of a run, all in one durable write; a few thousand at a time keep memory flat. Staging the same changes
  * again changes nothing.
  * @throws {RunTakenError} if the run already has a row with other contents
+ * @throws {UnstorableRowError} a key or body contains the character NUL
  */
 export type Stage = (
   options: KeySpace & { run: string; repeats: Repeats; changes: readonly NewChange[] },
@@ -46,18 +48,25 @@ export type Stage = (
 /** Each row has 20 columns, and SQLite allows 32,766 parameters. */
 const rowsAStatement = 500
 
-export function createStage({ db }: { db: Kysely<StateTables> }): Stage {
-  return (options) => db.transaction().execute((transaction) => stage({ ...options, db: transaction }))
+/**
+ * Another run may stage a key between the look at its holders and the insert: the unique index refuses it, and the next
+ * try sees the holder.
+ */
+export function createStage(store: Store): Stage {
+  return (options) =>
+    transact(store.db, (db) => stage({ ...options, db, isIn: store.isIn }), { retryHeldKeys: true })
 }
 
 async function stage({
   db,
+  isIn,
   run,
   repeats,
   changes,
   ...space
-}: Parameters<Stage>[0] & { db: Kysely<StateTables> }): Promise<StageResult> {
-  const stagedRows = await rowsOfRun({ db, run, changes })
+}: Parameters<Stage>[0] & Pick<Store, 'db' | 'isIn'>): Promise<StageResult> {
+  for (const change of changes) refuseNul({ run, change })
+  const stagedRows = await rowsOfRun({ db, isIn, run, changes })
   const fresh = changes.filter((change) => {
     const before = stagedRows.get(change.row)
     if (before === undefined) return true
@@ -67,7 +76,7 @@ async function stage({
   })
   const keys = fresh.filter((change) => change.closed === undefined).map(({ key }) => key)
   const holders = new Map<string, LedgerRow>()
-  for (const row of await createKeyReads({ db }).holders({ ...space, keys })) holders.set(row.key, row)
+  for (const row of await createKeyReads({ db, isIn }).holders({ ...space, keys })) holders.set(row.key, row)
 
   const result: StageResult = { staged: 0, already: changes.length - fresh.length, held: [] }
   const values: Insertable<ChangeTable>[] = []
@@ -79,6 +88,8 @@ async function stage({
     }
     values.push(toInsert({ run, space, change, generation: by === undefined ? 0 : by.generation + 1 }))
   }
+  // In one order, so that two runs that stage the same keys never wait for each other.
+  values.sort((one, other) => (one.key < other.key ? -1 : 1))
   for (let from = 0; from < values.length; from += rowsAStatement)
     await db
       .insertInto('changes')
@@ -87,20 +98,27 @@ async function stage({
   return { ...result, staged: values.length }
 }
 
+/** PostgreSQL cannot store the character NUL, and a changed key or body would be another change. */
+function refuseNul({ run, change: { row, key, body } }: { run: string; change: NewChange }) {
+  if (key.includes('\0') || body.includes('\0')) throw new UnstorableRowError({ run, row })
+}
+
 async function rowsOfRun({
   db,
+  isIn,
   run,
   changes,
-}: {
-  db: Kysely<StateTables>
-  run: string
-  changes: readonly NewChange[]
-}) {
+}: Pick<Store, 'db' | 'isIn'> & { run: string; changes: readonly NewChange[] }) {
   const rows = await db
     .selectFrom('changes')
     .select(['row', 'kind', 'key', 'body'])
     .where('run', '=', run)
-    .where('row', 'in', inValues(changes.map(({ row }) => row)))
+    .where(
+      isIn(
+        'row',
+        changes.map(({ row }) => row),
+      ),
+    )
     .execute()
   return new Map(rows.map((row) => [row.row, row]))
 }

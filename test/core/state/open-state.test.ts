@@ -6,50 +6,19 @@ import { expect, test } from 'vitest'
 import {
   DiskFullError,
   StateCorruptError,
-  StateReadOnlyError,
   StateTooNewError,
   StateTooOldError,
   StateUnreadableError,
   toStateError,
 } from '../../../core/state/errors.ts'
-import { up as firstMigration } from '../../../core/state/migrations/0001-first.ts'
-import { nodeSqlite } from '../../../core/state/node-sqlite.ts'
+import { up as firstMigration } from '../../../core/state/migrations/sqlite/0001-first.ts'
+import { nodeSqlite } from '../../../core/state/sqlite/node-sqlite.ts'
 import { openState } from '../../../core/state/open.ts'
+import { describeState } from './contract/state.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
 const space = { workspace: 'acc_1', mode: 'live', kind: 'create-addon' } as const
-const stageOne = {
-  ...space,
-  run: 'r',
-  repeats: 'never',
-  changes: [{ row: 1, key: 'a', body: '{}' }],
-} as const
-
-test('keeps its id and its rows from one opening to the next', async () => {
-  const folder = await temporaryFolder()
-  const first = await openState({ folder })
-  await first.ledger.stage(stageOne)
-  await first.close()
-  const second = await openState({ folder })
-  expect(second.storeId).toBe(first.storeId)
-  expect(first.storeId).toMatch(/^[0-9a-f-]{36}$/)
-  expect(await second.ledger.row({ run: 'r', row: 1 })).toMatchObject({ key: 'a', state: 'staged' })
-  await second.close()
-})
-
-test('lets a reader look while the writer works, and keeps the reader from writing', async () => {
-  const folder = await temporaryFolder()
-  const writer = await openState({ folder })
-  const reader = await openState({ folder, readOnly: true })
-  await writer.ledger.stage(stageOne)
-  expect(await reader.ledger.row({ run: 'r', row: 1 })).toMatchObject({ state: 'staged' })
-  expect(reader.storeId).toBe(writer.storeId)
-  await expect(
-    reader.ledger.claim({ sender: { run: 'r', token: 't' }, id: 1, sends: 0, at: 1 }),
-  ).rejects.toBeInstanceOf(StateReadOnlyError)
-  await reader.close()
-  await writer.close()
-})
+describeState(async () => ({ folder: await temporaryFolder() }))
 
 test('refuses a newer schema with a sentence', async () => {
   const folder = await temporaryFolder()
@@ -135,4 +104,26 @@ test('calls a full disk a full disk', async () => {
   }
   database.close()
   expect(error).toBeInstanceOf(DiskFullError)
+})
+
+// In seconds of the processor, which other work on the machine does not lengthen.
+test('stages 100,000 changes in well under ten seconds', { timeout: 120_000 }, async () => {
+  const state = await openState({ folder: await temporaryFolder() })
+  const { ledger } = state
+  const body = JSON.stringify({ supplier: 'sup_1', document: 7, date: '2026-10-01', note: 'x'.repeat(300) })
+  const started = process.cpuUsage()
+  for (let from = 0; from < 100_000; from += 2_000) {
+    const changes = Array.from({ length: 2_000 }, (_, index) => ({
+      row: from + index + 1,
+      key: `k${from + index + 1}`,
+      body,
+    }))
+    await ledger.stage({ ...space, run: 'big', repeats: 'never', changes })
+  }
+  const { user, system } = process.cpuUsage(started)
+  const seconds = (user + system) / 1e6
+  console.log(`staged 100,000 changes in ${seconds.toFixed(2)} s of the processor`)
+  expect(await ledger.counts({ run: 'big' })).toMatchObject([{ state: 'staged', number: 100_000 }])
+  expect(seconds).toBeLessThan(10)
+  await state.close()
 })

@@ -1,6 +1,6 @@
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
 import type { SqliteDatabase, SqliteStatement } from 'kysely'
-import { toStateError } from './errors.ts'
+import { toStateError } from '../errors.ts'
 
 /**
  * Prepared statements up to this length are cached: preparing took a sixth of the CPU time of a sent change. Longer ones

@@ -1,0 +1,45 @@
+/** Follows the clock of a server, so that the times in its rows compare whichever machine wrote them. */
+export interface StoreClock {
+  /** Now, in milliseconds since 1970, by the server's clock. */
+  now(): number
+  /** Asks the server for its time. */
+  measure(): Promise<void>
+}
+
+/** A larger difference between two measurements is a jump of a clock. */
+const mostDriftMs = 1_000
+
+/**
+ * Measures the server's clock against this machine's monotonic clock, halfway through the round trip. It follows a jump of
+ * the server's clock by at most one second for each measurement: if it believed a jump of a minute at once, a lookup a
+ * minute too early could prove an absence.
+ */
+export async function startClock(options: {
+  /** The server's time in ms since 1970. */
+  ask: () => Promise<number>
+  onJump?: ((ms: number) => void) | undefined
+  monotonic?: () => number
+  wall?: () => number
+}): Promise<StoreClock> {
+  const { ask, onJump, monotonic = () => performance.now(), wall = Date.now } = options
+  const measured = async () => {
+    const before = monotonic()
+    const server = await ask()
+    const after = monotonic()
+    // Suspension stops the monotonic clock only, so the wall clock moves against it then.
+    return { server: server - (before + after) / 2, wall: wall() - after }
+  }
+  let last = await measured()
+  return {
+    now: () => Math.round(monotonic() + last.server),
+    async measure() {
+      const next = await measured()
+      const moved = next.server - last.server
+      const suspended = next.wall - last.wall
+      const isJump = Math.abs(moved) > mostDriftMs && Math.abs(moved - suspended) > mostDriftMs
+      if (isJump) onJump?.(moved)
+      const server = isJump ? last.server + Math.sign(moved) * mostDriftMs : next.server
+      last = { server, wall: next.wall }
+    },
+  }
+}

@@ -1,0 +1,266 @@
+import { expect, onTestFinished, test } from 'vitest'
+import type { FencingToken } from '../../../../core/state/ledger/senders.ts'
+import { KeyHeldError, RunTakenError, SupersededError } from '../../../../core/state/errors.ts'
+import type { Ledger } from '../../../../core/state/ledger/ledger.ts'
+import { openState } from '../../../../core/state/open.ts'
+import type { NewChange, Repeats } from '../../../../core/state/ledger/stage.ts'
+import type { NewPlace } from './place.ts'
+import { senderOf } from '../sender-of.ts'
+
+const space = { workspace: 'acc_1', mode: 'live', kind: 'create-retention' } as const
+const change = (row: number, key = `k${row}`): NewChange => ({ row, key, body: `{"number":${row}}` })
+const of = (run: string, changes: NewChange[], repeats: Repeats = 'never') => ({
+  ...space,
+  run,
+  repeats,
+  changes,
+})
+
+const claimRow = async (ledger: Ledger, run: string, row: number, at = 1) => {
+  const found = await ledger.row({ run, row })
+  const sender = await senderOf(ledger, run)
+  return await ledger.claim({ sender, id: found?.id ?? 0, sends: found?.sends ?? 0, at })
+}
+
+/** What every ledger promises. */
+export function describeLedger(newPlace: NewPlace): void {
+  const open = async () => {
+    const state = await openState(await newPlace())
+    onTestFinished(() => state.close())
+    return state.ledger
+  }
+
+  test('staging the same again changes nothing; other contents under the same run are refused', async () => {
+    const ledger = await open()
+    expect(await ledger.stage(of('r', [change(1), change(2)]))).toMatchObject({ staged: 2, already: 0 })
+    expect(await ledger.stage(of('r', [change(2), change(3)]))).toMatchObject({ staged: 1, already: 1 })
+    await expect(ledger.stage(of('r', [{ ...change(2), body: '{}' }, change(4)]))).rejects.toBeInstanceOf(
+      RunTakenError,
+    )
+    expect(await ledger.row({ run: 'r', row: 4 })).toBeUndefined()
+  })
+
+  test('a change is claimed once, however many ask at once', async () => {
+    const ledger = await open()
+    await ledger.stage(of('r', [change(1)]))
+    const { id } = (await ledger.row({ run: 'r', row: 1 })) ?? { id: 0 }
+    const sender = await senderOf(ledger, 'r')
+    const claims = await Promise.all(
+      Array.from({ length: 5 }, () => ledger.claim({ sender, id, sends: 0, at: 7, before: '{}' })),
+    )
+    expect(claims.filter((claim) => claim !== undefined)).toMatchObject([
+      { state: 'sending', sends: 1, claims: 1, sentAt: 7, before: '{}' },
+    ])
+    await ledger.move({ id, from: ['sending'], patch: { state: 'staged' } })
+    expect(await ledger.claim({ sender, id, sends: 0, at: 8 }), 'sent since it was read').toBeUndefined()
+    expect(await ledger.claim({ sender, id, sends: 1, at: 8 })).toMatchObject({ sends: 2 })
+  })
+
+  test('gives what is due in the order of the rows: staged, asked for, not in hand, not in a closed lane', async () => {
+    const ledger = await open()
+    const changes = [
+      change(5),
+      { ...change(1), notBefore: 100 },
+      { ...change(2), breakerKey: 'slow' },
+      change(3),
+    ]
+    await ledger.stage(of('r', changes))
+    const due = async (options: object) =>
+      (await ledger.due({ run: 'r', at: 99, limit: 10, ...options })).map(({ row }) => row)
+    expect(await due({})).toEqual([2, 3, 5])
+    expect(await due({ limit: 2 })).toEqual([2, 3])
+    expect(await due({ at: 100 })).toEqual([1, 2, 3, 5])
+    expect(await due({ rows: [1, 5] })).toEqual([5])
+    expect(await due({ exceptBreakerKeys: ['slow'] })).toEqual([3, 5])
+    const { id } = (await ledger.row({ run: 'r', row: 3 })) ?? { id: 0 }
+    expect(await due({ exceptIds: [id] })).toEqual([2, 5])
+    expect(await ledger.nextDue({ run: 'r' })).toBe(0)
+    await ledger.claim({ sender: await senderOf(ledger, 'r'), id, sends: 0, at: 1 })
+    expect(await due({})).toEqual([2, 5])
+  })
+
+  test('moves a change only from where the caller saw it', async () => {
+    const ledger = await open()
+    await ledger.stage(of('r', [change(1)]))
+    const claimed = await claimRow(ledger, 'r', 1)
+    const id = claimed?.id ?? 0
+    expect(await ledger.move({ id, from: ['unknown'], patch: { state: 'done' } })).toBe(false)
+    expect(await ledger.move({ id, from: ['sending'], claims: 2, patch: { state: 'done' } })).toBe(false)
+    const patch = { state: 'done', answerId: '17', holdsKey: true } as const
+    expect(await ledger.move({ id, from: ['sending'], claims: 1, patch })).toBe(true)
+    expect(await ledger.byId({ id })).toMatchObject({ state: 'done', answerId: '17', sends: 1 })
+  })
+
+  test('of writes that share a commit, one whose key is held fails alone', async () => {
+    const ledger = await open()
+    await ledger.stage(of('a', [change(1, 'K'), change(2, 'L')]))
+    const [one, two] = [await ledger.row({ run: 'a', row: 1 }), await ledger.row({ run: 'a', row: 2 })]
+    await ledger.move({ id: one?.id ?? 0, from: ['staged'], patch: { state: 'rejected' } })
+    await ledger.stage(of('b', [change(1, 'K')]))
+    const [failed, moved] = await Promise.allSettled([
+      ledger.move({ id: one?.id ?? 0, from: ['rejected'], patch: { state: 'staged' } }),
+      ledger.move({ id: two?.id ?? 0, from: ['staged'], patch: { state: 'done' } }),
+    ])
+    expect(failed).toMatchObject({ status: 'rejected', reason: { name: 'KeyHeldError' } })
+    expect(moved).toMatchObject({ status: 'fulfilled', value: true })
+    expect(await ledger.counts({ run: 'a' })).toMatchObject([{ state: 'done' }, { state: 'rejected' }])
+  })
+
+  test('a write is on the disk when its promise resolves: another process sees it', async () => {
+    const place = await newPlace()
+    const writer = await openState(place)
+    const reader = await openState({ ...place, readOnly: true })
+    await writer.ledger.stage(
+      of(
+        'r',
+        [1, 2, 3].map((row) => change(row)),
+      ),
+    )
+    for (const row of [1, 2, 3]) {
+      await claimRow(writer.ledger, 'r', row)
+      expect(await reader.ledger.row({ run: 'r', row })).toMatchObject({ state: 'sending' })
+    }
+    await reader.close()
+    await writer.close()
+  })
+
+  test('a key is held by every change that is neither rejected nor dropped, over all runs', async () => {
+    const ledger = await open()
+    await ledger.stage(of('a', [change(1, 'K')]))
+    const held = async (run: string) =>
+      (await ledger.stage(of(run, [change(1, 'K')]))).held.map(({ by }) => by.run)
+    expect(await held('b')).toEqual(['a'])
+    const { id } = (await ledger.row({ run: 'a', row: 1 })) ?? { id: 0 }
+    for (const state of ['sending', 'unknown', 'parked', 'done'] as const) {
+      await ledger.move({ id, from: ['staged', 'sending', 'unknown', 'parked'], patch: { state } })
+      expect(await held('b')).toEqual(['a'])
+    }
+    await ledger.move({ id, from: ['done'], patch: { state: 'rejected' } })
+    expect(await held('b')).toEqual([])
+    await expect(ledger.move({ id, from: ['rejected'], patch: { state: 'staged' } })).rejects.toBeInstanceOf(
+      KeyHeldError,
+    )
+  })
+
+  test('the same key in another workspace, mode or kind is another key', async () => {
+    const ledger = await open()
+    await ledger.stage(of('a', [change(1, 'K')]))
+    const others = [{ workspace: 'acc_2' }, { mode: 'test' as const }, { kind: 'create-addon' }]
+    for (const [index, other] of others.entries()) {
+      const result = await ledger.stage({ ...of(`b${index}`, [change(1, 'K')]), ...other })
+      expect(result).toMatchObject({ staged: 1, held: [] })
+    }
+  })
+
+  test('a done key is staged once more only where the kind or a person says so', async () => {
+    const ledger = await open()
+    await ledger.stage(of('a', [change(1, 'K')]))
+    const { id } = (await ledger.row({ run: 'a', row: 1 })) ?? { id: 0 }
+    await ledger.move({ id, from: ['staged'], patch: { state: 'done' } })
+    const tries: [Repeats, NewChange, number][] = [
+      ['never', { ...change(1, 'K'), body: '{"other":1}' }, 0],
+      ['otherBody', change(1, 'K'), 0],
+      ['otherBody', { ...change(1, 'K'), body: '{"other":1}' }, 1],
+      ['always', change(1, 'K'), 1],
+      ['never', { ...change(1, 'K'), sendAgain: true }, 1],
+    ]
+    for (const [index, [repeats, again, staged]] of tries.entries()) {
+      const run = `b${index}`
+      expect(await ledger.stage(of(run, [again], repeats))).toMatchObject({ staged })
+      const row = await ledger.row({ run, row: 1 })
+      if (row) await ledger.move({ id: row.id, from: ['staged'], patch: { state: 'done' } })
+    }
+    await ledger.stage(of('c', [{ ...change(1, 'K'), sendAgain: true }]))
+    for (const repeats of ['never', 'otherBody', 'always'] as const) {
+      const again = { ...change(1, 'K'), body: '{"third":1}', sendAgain: true }
+      const { held } = await ledger.stage(of(`d ${repeats}`, [again], repeats))
+      expect(held.map(({ by }) => by.run)).toEqual(['c'])
+    }
+    const generations = (await ledger.holders({ ...space, keys: ['K'] })).map(({ generation }) => generation)
+    expect(generations).toEqual([0, 1, 2, 3, 4])
+  })
+
+  test('a change that gives its key free lets another take it, and is counted on where it stands', async () => {
+    const ledger = await open()
+    await ledger.stage(of('a', [change(1, 'K')]))
+    const { id } = (await ledger.row({ run: 'a', row: 1 })) ?? { id: 0 }
+    await ledger.move({
+      id,
+      from: ['staged'],
+      patch: { state: 'parked', holdsKey: false, outcome: 'used up' },
+    })
+    expect((await ledger.stage(of('b', [change(1, 'K')]))).staged).toBe(1)
+    expect(await ledger.counts({ run: 'a' })).toEqual([
+      { state: 'parked', outcome: 'used up', breakerKey: '', number: 1, tried: 0, withId: 0 },
+    ])
+  })
+
+  test('remembers how often a key was sent with a possible effect, over runs, as its last change counts it', async () => {
+    const ledger = await open()
+    const send = async (run: string, state: 'done' | 'parked' | 'rejected', sentAt: number, before = 0) => {
+      await ledger.stage(of(run, [{ ...change(1, 'K'), attemptsBefore: before }], 'always'))
+      const claimed = await claimRow(ledger, run, 1, sentAt)
+      const patch = { state, answer: `"seen by ${run}"`, holdsKey: state === 'done' }
+      await ledger.move({ id: claimed?.id ?? 0, from: ['sending'], patch })
+    }
+    const history = async () => (await ledger.history({ ...space, keys: ['K', 'L'] })).get('K')
+    expect(await history()).toBeUndefined()
+    await send('a', 'parked', 10)
+    expect(await history()).toMatchObject({ attempts: 1, lastSentAt: 10, run: 'a', answer: '"seen by a"' })
+    await send('b', 'parked', 20, 1)
+    expect(await history()).toMatchObject({ attempts: 2, lastSentAt: 20, run: 'b', answer: '"seen by b"' })
+    await send('c', 'rejected', 30, 2)
+    expect(await history(), 'what was refused has done nothing').toMatchObject({ attempts: 2, run: 'c' })
+    await send('d', 'done', 40, 2)
+    expect(await history(), 'what lasted may fall again').toMatchObject({ attempts: 3, run: 'd' })
+  })
+
+  test('gives all rows page by page while claims are written', async () => {
+    const ledger = await open()
+    await ledger.stage(
+      of(
+        'r',
+        Array.from({ length: 1201 }, (_, index) => change(index + 1)),
+      ),
+    )
+    const sender = await senderOf(ledger, 'r')
+    const seen: number[] = []
+    for await (const row of ledger.rows({ run: 'r' })) {
+      seen.push(row.row)
+      if (row.row % 400 === 0) await ledger.claim({ sender, id: row.id, sends: 0, at: 1 })
+    }
+    expect(seen).toEqual(Array.from({ length: 1201 }, (_, index) => index + 1))
+    const claimed = (await ledger.claimsByRow({ run: 'r' })).filter(({ claims }) => claims > 0)
+    expect(claimed).toHaveLength(3)
+  })
+
+  test('a claim under the right of an earlier sender fails, and changes nothing; one commit may hold both', async () => {
+    const ledger = await open()
+    await ledger.stage(of('r', [change(1), change(2)]))
+    await ledger.stage(of('other', [change(3)]))
+    const take = (run: string) =>
+      ledger.becomeSender({ run, at: 5, interrupted: { state: 'unknown', unknownSince: 5 } })
+    const [first, other] = [await take('r'), await take('other')]
+    const ids = await Promise.all(
+      (['r', 'r', 'other'] as const).map(
+        async (run, index) => (await ledger.row({ run, row: index + 1 }))?.id ?? 0,
+      ),
+    )
+    const claim = (sender: FencingToken, id = 0) => ledger.claim({ sender, id, sends: 0, at: 6 })
+    expect(await claim(first, ids[0])).toMatchObject({ state: 'sending' })
+    const second = await take('r')
+    expect(second.token).not.toBe(first.token)
+    expect(await ledger.row({ run: 'r', row: 1 })).toMatchObject({ state: 'unknown', unknownSince: 5 })
+    const together = await Promise.allSettled([
+      claim(first, ids[1]),
+      claim(other, ids[2]),
+      claim(second, ids[1]),
+    ])
+    expect(together).toMatchObject([
+      { status: 'rejected', reason: expect.any(SupersededError) },
+      { status: 'fulfilled', value: { run: 'other', state: 'sending' } },
+      { status: 'fulfilled', value: { run: 'r', state: 'sending', claims: 1 } },
+    ])
+    expect(await claim(other, ids[1]), 'a change of another run').toBeUndefined()
+  })
+}

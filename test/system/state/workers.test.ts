@@ -1,0 +1,67 @@
+import { spawn } from 'node:child_process'
+import { once as onceEmitted } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { askPostgres, startPostgres, type Postgres } from '../destinations/postgres-server.ts'
+import { connectTemporal, createWorld, startTestWorker, until, type World } from '../export/world.ts'
+import { once, putFile, quick, retentionsCsv, startImport, timesOf } from '../import/world.ts'
+
+const empty = { customers: 1, subscriptions: 0, plans: 0, retentions: 0, orders: 0 }
+
+let postgres: Postgres
+let url: string
+beforeAll(async () => {
+  postgres = await startPostgres()
+  url = await postgres.createDatabase()
+})
+afterAll(() => postgres.close())
+
+test('an import whose state is on PostgreSQL sends each row once, and is proven', async () => {
+  const world = await createWorld({ counts: empty })
+  const worker = await startTestWorker(world, { CONNECTOR_STATE_URL: url })
+  const client = await connectTemporal()
+  const file = await putFile(world, retentionsCsv(60))
+  const run = await startImport({ client, world, input: { kind: 'retentions', file, ...quick } })
+  expect(await run.result()).toMatchObject({ verdict: 'proven', counts: { done: 60 } })
+  expect(timesOf(world, 'retentions', 60)).toEqual(once(60))
+  const stored = await askPostgres(url, `select id from "connector_${world.workspace}".store`)
+  expect(stored).toEqual([{ id: worker.identity.store }])
+})
+
+/** A worker in a process of its own that shares the data folder with others. */
+async function startSharingWorker(world: World) {
+  const program = fileURLToPath(new URL('probes/sharing-worker.ts', import.meta.url))
+  const env = {
+    PATH: process.env['PATH'],
+    ...world.env,
+    CONNECTOR_STATE_URL: url,
+    BILLING_SETTLE_SECONDS: '0.5',
+  }
+  const child = spawn(process.execPath, [program], { env, stdio: ['ignore', 'ignore', 'pipe'] })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  let heard = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (heard += text))
+  await until(() => heard.includes('listening') || child.exitCode !== null)
+  expect(heard).toContain('listening')
+  return child
+}
+
+test('of two workers on one state, the other finishes an import when the one that sends is killed', async () => {
+  const world = await createWorld({ counts: empty })
+  world.sandbox.control.addFault({ fault: { kind: 'latency', ms: 20 } })
+  const workers = await Promise.all([startSharingWorker(world), startSharingWorker(world)])
+  const client = await connectTemporal()
+  const file = await putFile(world, retentionsCsv(150))
+  const run = await startImport({ client, world, input: { kind: 'retentions', file, ...quick } })
+  const sent = () => timesOf(world, 'retentions', 150).filter((times) => times > 0).length
+  await until(() => sent() > 20)
+  const handle = client.workflow.getHandle(run.workflowId)
+  const { raw } = await handle.describe()
+  const identity = raw.pendingActivities?.[0]?.lastWorkerIdentity ?? ''
+  const sender = workers.find(({ pid }) => identity.includes(` ${pid}@`))!
+  const exited = onceEmitted(sender, 'exit')
+  sender.kill('SIGKILL')
+  await exited
+  expect(await run.result()).toMatchObject({ verdict: 'proven', counts: { done: 150 } })
+  expect(timesOf(world, 'retentions', 150)).toEqual(once(150))
+})
