@@ -98,6 +98,16 @@ describe('settings', () => {
     )
   })
 
+  it('come from the file that CONNECTOR_ENV_FILE names, relative to the caller', () => {
+    writeFileSync(join(cwd, '.env'), 'BILLING_CONCURRENCY=7\n')
+    writeFileSync(join(cwd, 'acc_2.env'), 'BILLING_CONCURRENCY=3\n')
+    const { billing } = read({ CONNECTOR_ENV_FILE: 'acc_2.env', INIT_CWD: cwd })
+    expect(billing.concurrency).toBe(3)
+    expect(problemsOf({ ...enough, CONNECTOR_ENV_FILE: 'absent.env' })).toEqual([
+      expect.stringMatching(/absent\.env cannot be read/),
+    ])
+  })
+
   it('refuse http to another machine unless allowed, and take it to this one', () => {
     for (const address of ['http://api.example.test', 'http://127.0.0.1.example.test', 'http://10.0.0.1']) {
       expect(problemsOf({ ...enough, BILLING_BASE_URL: address })).toEqual([

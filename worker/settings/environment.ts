@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import { SettingsError } from './errors.ts'
 
@@ -15,7 +15,7 @@ export interface Given {
 }
 
 export interface EnvironmentSource {
-  /** The real environment; overrides the file. */
+  /** The real environment; overrides the file. Its CONNECTOR_ENV_FILE names a file other than `.env`. */
   env: Environment
   /** Default: `.env` in `cwd`. A file named here must exist. */
   envFile?: string
@@ -31,10 +31,12 @@ export interface EnvironmentSource {
  * @throws {SettingsError} the file cannot be read
  */
 export function readEnvironment(source: EnvironmentSource): Map<string, Given> {
-  const file = source.envFile ?? join(source.cwd, '.env')
-  const written = readEnvFile({ file, required: source.envFile !== undefined })
-  const fromFile = Object.entries(written).map(([name, text]) => given(name, text, file, join(file, '..')))
   const caller = source.env['INIT_CWD'] || source.cwd
+  const chosen = source.env['CONNECTOR_ENV_FILE']?.trim()
+  const named = source.envFile ?? (chosen ? resolve(caller, chosen) : undefined)
+  const file = named ?? join(source.cwd, '.env')
+  const written = readEnvFile({ file, required: named !== undefined })
+  const fromFile = Object.entries(written).map(([name, text]) => given(name, text, file, join(file, '..')))
   const real = Object.entries(source.env).map(([name, text]) => given(name, text, 'environment', caller))
   return new Map([...fromFile, ...real].flat())
 }

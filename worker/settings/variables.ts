@@ -189,6 +189,11 @@ export const variables = z.object({
     otherwise: 'none, or that of `TEMPORAL_PROFILE`',
     secret: true,
   }),
+  CONNECTOR_ENV_FILE: path.optional().meta({
+    meaning: 'The settings file to read instead of `.env`, set in the environment.',
+    form: 'a path',
+    otherwise: '`.env` in the current folder, if there is one',
+  }),
   TEMPORAL_CLI_PATH: path.optional().meta({
     meaning: 'The Temporal CLI binary, for the dev server of `up`, `demo` and `--local`.',
     form: 'a path',
