@@ -1,4 +1,10 @@
-import { Worker, type Logger, type NativeConnection, type NativeConnectionOptions } from '@temporalio/worker'
+import {
+  Worker,
+  type Logger,
+  type NativeConnection,
+  type NativeConnectionOptions,
+  type WorkerOptions as SdkWorkerOptions,
+} from '@temporalio/worker'
 import { createRequire } from 'node:module'
 import { createActivities } from '../activities/index.ts'
 import { listResources } from '../core/billing/resources/lists.ts'
@@ -207,6 +213,7 @@ async function createWorker(
     connection,
     namespace: temporal.namespace,
     taskQueue: settings.taskQueue,
+    ...toDeployment(settings),
     identity: toWorkerIdentity(identity, settings.payloadKeys),
     workflowBundle: await loadWorkflowBundle({ encodesFailures: settings.payloadKeys.length > 0 }),
     dataConverter: toDataConverter(settings.payloadKeys),
@@ -249,6 +256,18 @@ async function createWorker(
     shutdownForceTime: settings.billing.timeoutSeconds * 1000 + drainMarginMs,
   })
 }
+
+/** Open runs move to the current version at their next step, as they do without versions. */
+const toDeployment = ({ buildId, taskQueue }: Settings): Pick<SdkWorkerOptions, 'workerDeploymentOptions'> =>
+  buildId === undefined
+    ? {}
+    : {
+        workerDeploymentOptions: {
+          version: { deploymentName: taskQueue, buildId },
+          useWorkerVersioning: true,
+          defaultVersioningBehavior: 'AUTO_UPGRADE',
+        },
+      }
 
 /** Set once started; the health server starts earlier. */
 interface Started {

@@ -22,6 +22,13 @@ export const pathList = given.transform((variable) =>
     .map((part) => resolve(variable.folder, part)),
 )
 
+/** What Temporal accepts, and a command line needs not quote. */
+export const buildId = text.pipe(
+  z
+    .string()
+    .regex(/^[A-Za-z0-9._-]{1,100}$/, 'is not a version; use up to 100 letters, digits, ".", "-" and "_"'),
+)
+
 /** Valid characters of an HTTP header value here; anything else would make the request malformed. */
 export const visibleAscii = /^[\x21-\x7e]+$/
 

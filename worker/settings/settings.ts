@@ -121,6 +121,7 @@ function toSettings(values: z.output<typeof variables>, environment: Environment
     /** Folders besides the data folder that an export's `--out` may be in. */
     outDirs: values.CONNECTOR_OUT_DIRS ?? [],
     taskQueue: values.CONNECTOR_TASK_QUEUE ?? `billing-${workspace}${testMode ? '-test' : ''}`,
+    buildId: values.CONNECTOR_BUILD_ID,
     hashKey: values.CONNECTOR_HASH_KEY,
     warehouseUrl: values.WAREHOUSE_URL,
     /** Notification channels. Secrets. */

@@ -4,6 +4,7 @@ import { notificationLevels } from '../../core/notifications/notification.ts'
 import { payloadKeys } from '../codec/payload-key.ts'
 import {
   address,
+  buildId,
   flag,
   headerName,
   headerValue,
@@ -188,6 +189,12 @@ export const variables = z.object({
     form: 'the API key',
     otherwise: 'none, or that of `TEMPORAL_PROFILE`',
     secret: true,
+  }),
+  CONNECTOR_BUILD_ID: buildId.optional().meta({
+    meaning:
+      "The worker's version in Temporal's Worker Deployment of the same name as the task queue: Temporal gives work only to its current version.",
+    form: 'letters, digits, `.`, `-` and `_`',
+    otherwise: 'workers have no versions',
   }),
   CONNECTOR_ENV_FILE: path.optional().meta({
     meaning: 'The settings file to read instead of `.env`, set in the environment.',

@@ -17,6 +17,9 @@ const awaited = { cancellationType: 'WAIT_CANCELLATION_COMPLETED' } as const
 /** After a SIGKILL of the worker, the step is retried in under 7 s; a stop reaches it within 2 s. */
 const live = { heartbeatTimeout: '5s' } as const
 
+/** Before reads and publications (3, the default), where workers have more to do than they can do at once. */
+const first = { priority: { priorityKey: 1 } } as const
+
 /** Checks the input and the service. Ten minutes, because a step waits up to five for a new token. */
 export const opening: ActivityOptions = {
   ...awaited,
@@ -71,6 +74,7 @@ export const wholeRun: ActivityOptions = {
 export const sending: ActivityOptions = {
   ...awaited,
   ...live,
+  ...first,
   startToCloseTimeout: '15 minutes',
   retry: { initialInterval: '1s', backoffCoefficient: 1.2, maximumInterval: '30s' },
 }
@@ -84,6 +88,7 @@ export const skipping: ActivityOptions = {
 
 /** A person waits for the answer. */
 export const operating: ActivityOptions = {
+  ...first,
   startToCloseTimeout: '1 minute',
   retry: { initialInterval: '1s', maximumInterval: '10s', maximumAttempts: 5 },
 }

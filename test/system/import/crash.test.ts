@@ -100,6 +100,11 @@ describe(`an import whose worker is killed at random moments (seed ${seed})`, ()
       expect(timesOf(world, 'retentions', rows).filter((times) => times !== 1)).toEqual([])
       expect(result).toMatchObject({ verdict: 'proven', counts: { done: rows } })
       expect(events?.length).toBeLessThan(120)
+      // Sending goes before reading where workers have more to do than they can do at once.
+      const sending = (events ?? []).flatMap(({ activityTaskScheduledEventAttributes: step }) =>
+        step?.activityType?.name === 'sendImport' ? [step.priority?.priorityKey] : [],
+      )
+      expect(new Set(sending)).toEqual(new Set([1]))
     },
   )
 
