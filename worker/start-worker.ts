@@ -1,10 +1,4 @@
-import {
-  Worker,
-  type Logger,
-  type NativeConnection,
-  type NativeConnectionOptions,
-  type WorkerOptions as SdkWorkerOptions,
-} from '@temporalio/worker'
+import { Worker, type Logger, type NativeConnection, type NativeConnectionOptions } from '@temporalio/worker'
 import { createRequire } from 'node:module'
 import { createActivities } from '../activities/index.ts'
 import { listResources } from '../core/billing/resources/lists.ts'
@@ -34,6 +28,7 @@ import { createService } from './service.ts'
 import { timesOf } from './schedule-times.ts'
 import type { Settings } from './settings/settings.ts'
 import { createTokenWait } from './await-token.ts'
+import { toDeployment } from './deployment-version.ts'
 import { loadWorkflowBundle } from './workflow-bundle.ts'
 import { toWorkerIdentity } from './worker-identity.ts'
 
@@ -256,18 +251,6 @@ async function createWorker(
     shutdownForceTime: settings.billing.timeoutSeconds * 1000 + drainMarginMs,
   })
 }
-
-/** Open runs move to the current version at their next step, as they do without versions. */
-const toDeployment = ({ buildId, taskQueue }: Settings): Pick<SdkWorkerOptions, 'workerDeploymentOptions'> =>
-  buildId === undefined
-    ? {}
-    : {
-        workerDeploymentOptions: {
-          version: { deploymentName: taskQueue, buildId },
-          useWorkerVersioning: true,
-          defaultVersioningBehavior: 'AUTO_UPGRADE',
-        },
-      }
 
 /** Set once started; the health server starts earlier. */
 interface Started {
