@@ -66,7 +66,11 @@ export default defineConfig({
           name: 'acceptance',
           include: [acceptance],
           exclude: missingPrograms().flatMap(({ tests }) => tests),
-          globalSetup: ['test/acceptance/report-missing.ts', ...withServer.globalSetup],
+          globalSetup: [
+            'test/acceptance/report-missing.ts',
+            'test/acceptance/bucket/versitygw.ts',
+            ...withServer.globalSetup,
+          ],
           sequence: { groupOrder: 3 },
         },
       },

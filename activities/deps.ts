@@ -6,6 +6,7 @@ import type { State } from '../core/state/open.ts'
 import type { NotificationChannel, Ui } from '../core/notifications/notification.ts'
 import type { Heartbeats } from '../core/notifications/opened.ts'
 import type { ReportCounts } from '../core/runs/view/counts.ts'
+import type { FileStore } from '../core/storage/file-store.ts'
 import type { DestinationName } from '../core/destinations/names.ts'
 import type { ExportPlan } from '../core/exports/plan.ts'
 import type { SearchAttributeName } from '../core/runs/search-attributes.ts'
@@ -35,6 +36,8 @@ export interface ActivityDeps {
   /** Component versions, recorded in manifests. */
   versions: Readonly<Record<string, string>>
   destinations: ReadonlyMap<string, Destination>
+  /** Where files are published (CONNECTOR_FILES_URL); absent for the data folder. */
+  files?: FileStore | undefined
   /** The channels to notify (NOTIFY_URL). */
   channels: readonly NotificationChannel[]
   /** Fetches the search attributes that the server has; called for each run, which sets no others. */

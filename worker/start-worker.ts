@@ -14,6 +14,7 @@ import { toDataConverter } from './codec/data-converter.ts'
 import { connectTemporal, connectWithRetries } from './connect-temporal.ts'
 import { prepareDataFolder } from './data-folder.ts'
 import { createDestinations } from './destinations.ts'
+import { openFiles } from './files.ts'
 import { heartbeatsAt } from './heartbeats.ts'
 import { findLastProven } from './telemetry/last-proven.ts'
 import { createLogger } from './telemetry/log.ts'
@@ -228,6 +229,7 @@ async function createWorker(
       hashKey: settings.hashKey ?? '',
       versions: { connector: version },
       destinations: createDestinations(settings),
+      files: openFiles(settings),
       channels: settings.channels,
       searchAttributes: () => findSearchAttributes({ connection, namespace: temporal.namespace }),
       heartbeats,

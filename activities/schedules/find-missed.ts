@@ -42,7 +42,8 @@ export function createFindMissed(deps: ActivityDeps) {
       const due = await dueSlots({ ...deps, client: context.client, description, withinMs, since, until })
       slots += due.length
       for (const slot of due) {
-        const reason = await reasonMissed({ client: context.client, slot, description, published })
+        const { client } = context
+        const reason = await reasonMissed({ client, slot, description, published, files: deps.files })
         const [at, by] = [slot.at, slot.at + slot.withinMs].map((ms) => new Date(ms).toISOString())
         if (reason !== undefined) found.push({ schedule: description.scheduleId, at: at!, by: by!, reason })
       }
@@ -106,12 +107,13 @@ async function reasonMissed(options: {
   slot: DueSlot
   description: ScheduleDescription
   published: readonly PublishedNote[]
+  files: ActivityDeps['files']
 }): Promise<string | undefined> {
-  const { client, slot, description, published } = options
+  const { client, slot, description, published, files } = options
   const expected = toExpected(slot.input)
   if (expected === undefined)
     return `its input is not valid for an export, so restore it with \`connector schedule apply\`; ${await explainMissedSlot({ client, slot, description })}`
-  const missing = await missingExports({ slot, expected, published })
+  const missing = await missingExports({ slot, expected, published, files })
   if (missing.length === 0) return undefined
   const lists = missing.map(({ resource, destination }) => `${resource} to ${destination}`).join(', ')
   return `no proven export of ${lists}; ${await explainMissedSlot({ client, slot, description })}`

@@ -1,3 +1,4 @@
+import type { FileStore } from '../storage/file-store.ts'
 import type { Table } from '../tables/table.ts'
 import type { Manifest, ReadFacts } from './manifest/manifest.ts'
 
@@ -44,6 +45,11 @@ export interface Publication {
   versions: Readonly<Record<string, string>>
   /** The root of published exports; its folder `test` holds test data. Warehouses ignore it. */
   folder: string
+  /**
+   * Where files are published instead, below `exports`, with the same folders; `folder` then holds only what is
+   * being written. Warehouses ignore it.
+   */
+  store?: FileStore
   /** The PostgreSQL schema. Default: `billing`, or `billing_test` for test data. */
   schema?: string
   /**
@@ -65,10 +71,12 @@ export type PublishStep = 'staged' | 'counted' | 'visible'
 
 export interface Published {
   manifest: Manifest
-  /** Where the export is, for people: a folder, a file or a schema. */
+  /** Where the export is, for people: a folder, an address, a file or a schema. */
   location: string
-  /** The path of the manifest file, if the destination keeps one. */
+  /** The path or address of the manifest, if the destination keeps one. */
   manifestPath?: string
+  /** The path or address of the page that shows the manifest. */
+  page?: string
   /**
    * False if this run was already published here. Nothing was changed then, except for deletes that had been
    * held back and that this publication allows.
@@ -81,7 +89,7 @@ export interface Published {
  *
  * Publishing the same run again changes nothing and returns the same manifest. If it throws, even for the
  * signal's reason, nothing of this publication is visible and everything staged has been removed (after a
- * crash: is removed by the run's next publication).
+ * crash: is removed by the run's next publication; a store keeps the files that no manifest names).
  * @throws {UnwritableError} disk full, read-only or no permission
  * @throws {PartsDamagedError} the parts do not match their records
  * @throws {RowsMissingError} fewer or more rows arrived than were read

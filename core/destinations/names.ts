@@ -7,6 +7,9 @@ export const warehouseNames = ['duckdb', 'postgres'] as const
 /** Every destination an export can be published to. */
 export const destinationNames = [...fileDestinationNames, ...warehouseNames] as const
 
+export const isFileDestination = (name: string): name is FileDestinationName =>
+  fileDestinationNames.some((one) => one === name)
+
 export type FileDestinationName = (typeof fileDestinationNames)[number]
 export type WarehouseName = (typeof warehouseNames)[number]
 export type DestinationName = (typeof destinationNames)[number]

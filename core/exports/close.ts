@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { join, relative, sep } from 'node:path'
 import { missingHeader } from '../destinations/csv/stage-notes.ts'
 import { readParts } from '../destinations/parts/read-parts.ts'
 import { writeSet } from '../destinations/write-set.ts'
@@ -6,6 +6,7 @@ import { InvalidInput } from '../runs/errors.ts'
 import { toReportPage } from '../runs/view/html.ts'
 import type { View } from '../runs/view/view.ts'
 import { replaceFile } from '../storage/durable.ts'
+import type { FileStore } from '../storage/file-store.ts'
 import { resolveInside } from '../storage/inside.ts'
 import { exportNextSteps } from './next-steps.ts'
 import { latestCheckpoint } from './parts/checkpoint.ts'
@@ -23,18 +24,22 @@ import { reportFile } from './report-files.ts'
 import { toExportView } from './view.ts'
 
 /**
- * Writes the report of an export, its HTML page, and the record of which manifests form one set.
+ * Writes the report of an export, its HTML page, and the record of which manifests form one set. A run that publishes
+ * to a store has copies of them there.
  *
  * @throws {InvalidInput} a result names a resource or path that the run does not publish
  */
 export async function closeExport(options: {
   dataDir: string
+  /** Where files are published; undefined for the data folder. */
+  files: FileStore | undefined
   plan: ExportPlan
   results: ResourceResult[]
   /** Set when kept parts were published again: the export keeps its own report. */
   keepReport: boolean
 }): Promise<{ report: ExportReport; view: View }> {
   const { dataDir, plan, results, keepReport } = options
+  const files = options.files?.locate('') === plan.files ? options.files : undefined
   await refuseForeign(options)
   const missing = await noteMissing(options)
   const { startedAt, identity } = plan
@@ -46,16 +51,17 @@ export async function closeExport(options: {
     next: exportNextSteps({ plan, results }),
     ...(!keepReport && { page }),
     ...(missing && { missing }),
+    ...(plan.files !== undefined && { files: plan.files }),
   }
   const view = toExportView(report)
   if (keepReport) return { report, view }
-  await noteSet({ dataDir, plan, published: results.flatMap(publishedOf) })
+  const set = await noteSet({ dataDir, files, plan, published: results.flatMap(publishedOf) })
   // The page is written first, so that a report never exists without its page.
   await replaceFile(page, toReportPage(view))
-  await replaceFile(
-    reportFile({ dataDir, run: plan.run, ending: '.json' }),
-    `${JSON.stringify(report, null, 2)}\n`,
-  )
+  const json = reportFile({ dataDir, run: plan.run, ending: '.json' })
+  await replaceFile(json, `${JSON.stringify(report, null, 2)}\n`)
+  for (const file of [set, missing?.file, page, json])
+    if (file !== undefined) await files?.put(relative(dataDir, file).split(sep).join('/'), file)
   return { report, view }
 }
 
@@ -73,26 +79,40 @@ async function refuseForeign(options: {
     if (!plan.resources.includes(resource))
       throw new InvalidInput(`results: the run ${plan.run} has no ${JSON.stringify(resource)}.`)
   for (const { manifest } of results.flatMap(publishedOf))
-    if (manifest !== '' && (await resolveInside({ root, path: manifest })) === undefined)
+    if (manifest !== '' && !(await liesIn(root, manifest)))
       throw new InvalidInput(`results: the manifest ${manifest} does not lie in ${root}.`)
 }
 
+async function liesIn(root: string, manifest: string): Promise<boolean> {
+  if (!root.startsWith('s3://')) return (await resolveInside({ root, path: manifest })) !== undefined
+  return manifest.startsWith(`${root}/`) && !manifest.split('/').includes('..')
+}
+
 const publishedRoot = ({ dataDir, plan }: { dataDir: string; plan: ExportPlan }) =>
+  plan.files === undefined ? localRoot({ dataDir, plan }) : `${plan.files}/exports`
+
+const localRoot = ({ dataDir, plan }: { dataDir: string; plan: ExportPlan }) =>
   plan.out ?? join(dataDir, 'exports')
 
-/** Records which manifests form one set. Destinations without files have no manifests. */
+/** Records which manifests form one set, and returns the file. Destinations without files have no manifests. */
 async function noteSet(options: {
   dataDir: string
+  files: FileStore | undefined
   plan: ExportPlan
   published: readonly PublishedExport[]
-}): Promise<void> {
-  const { plan } = options
+}): Promise<string | undefined> {
+  const { dataDir, files, plan } = options
+  // The set is relative to itself, so it is the same beside the folders of a store.
+  const toPath = (manifest: string) => {
+    const path = files?.pathOf(manifest)
+    return path === undefined ? manifest : join(dataDir, path)
+  }
   const published = options.published
     .filter(({ manifest }) => manifest !== '')
-    .map(({ manifest: manifestPath, ...manifest }) => ({ manifest, manifestPath }))
-  if (published.length === 0) return
-  const folder = publishedRoot(options)
-  await writeSet({ folder, testMode: plan.identity.mode === 'test', run: plan.run, published })
+    .map(({ manifest, ...facts }) => ({ manifest: facts, manifestPath: toPath(manifest) }))
+  if (published.length === 0) return undefined
+  const folder = localRoot(options)
+  return await writeSet({ folder, testMode: plan.identity.mode === 'test', run: plan.run, published })
 }
 
 /** Writes the nonexistent ids of a fetch beside its report, where people look for them: a warehouse keeps no files. */

@@ -2,6 +2,7 @@ import type { ResourceName } from '../billing/resources/all-resources.ts'
 import type { Identity } from '../runs/identity.ts'
 import type { DestinationName } from '../destinations/names.ts'
 import { InvalidInput } from '../runs/errors.ts'
+import type { FileStore } from '../storage/file-store.ts'
 
 /**
  * What a run reads and where it publishes it, fixed at its start. Every later step loads it and checks the identity
@@ -29,6 +30,8 @@ export interface ExportPlan {
   requestsPerSecond?: number | undefined
   /** Absolute path of the publishing root; absent for the data folder's own `exports/`. */
   out?: string | undefined
+  /** The address of the store that files are published to; absent for a folder. */
+  files?: string | undefined
   /** Set for a fetch only: the ids to read. The ids themselves are stored beside the parts. */
   ids?: AskedIds
 }
@@ -40,6 +43,22 @@ export interface AskedIds {
   sha256: string
   /** Remarks about the ids for a person, one sentence each. */
   notes: string[]
+}
+
+/**
+ * The store that a run publishes its files to; undefined for a folder.
+ * @throws {InvalidInput} the worker has another one
+ */
+export function storeOf(
+  { files }: { files?: FileStore | undefined },
+  plan: Pick<ExportPlan, 'run' | 'files'>,
+): FileStore | undefined {
+  if (plan.files === undefined) return undefined
+  if (files?.locate('') === plan.files) return files
+  throw new InvalidInput(
+    `The run ${plan.run} publishes to ${plan.files}, and CONNECTOR_FILES_URL of this worker is ${files?.locate('') ?? 'not set'}.` +
+      ' Set it to that address and publish the run again, or start a new run.',
+  )
 }
 
 /** @throws {InvalidInput} the worker does not have the destination */

@@ -1,14 +1,23 @@
 import { lstat, readdir, readlink, rm } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
-import { readManifest } from '../destinations/manifest/read-manifest.ts'
+import { manifestName } from '../destinations/manifest/manifest.ts'
+import { pointedToInStore } from '../destinations/store/store-pointers.ts'
+import type { FileStore } from '../storage/file-store.ts'
 import { toFileName } from '../storage/file-name.ts'
-import { findProven, type PublishedNote, readPublished } from './publication-log.ts'
 import { isWhollyPublished } from './parts/prune.ts'
+import {
+  findProven,
+  isAddress,
+  type PublishedNote,
+  readNotedManifest,
+  readPublished,
+} from './publication-log.ts'
 
 /** A published folder that is no longer needed. */
 export interface OldExport {
   run: string
   resource: string
+  /** Its path, or its address in the store. */
   folder: string
   /** When the read began (ISO 8601). */
   startedAt: string
@@ -16,11 +25,15 @@ export interface OldExport {
 }
 
 /**
- * Finds published folders of the data folder whose read began before `before` (ms since 1970). Keeps folders that
- * `latest` or `latest-proven` point to, the newest proven export of each list, place and filters, folders of runs
- * that still have to be published somewhere, and folders whose manifest does not match the log.
+ * Finds published folders of the data folder and the store whose read began before `before` (ms since 1970). Keeps
+ * folders that `latest` or `latest-proven` point to, the newest proven export of each list, place and filters, folders
+ * of runs that still have to be published somewhere, and folders whose manifest does not match the log.
  */
-export async function findOldExports(options: { dataDir: string; before: number }): Promise<OldExport[]> {
+export async function findOldExports(options: {
+  dataDir: string
+  files: FileStore | undefined
+  before: number
+}): Promise<OldExport[]> {
   const { dataDir, before } = options
   const modes = await Promise.all([true, false].map((testMode) => readPublished({ dataDir, testMode })))
   const old: OldExport[] = []
@@ -28,30 +41,74 @@ export async function findOldExports(options: { dataDir: string; before: number 
     for (const note of published) {
       const folder = note.manifest === undefined ? undefined : dirname(note.manifest)
       if (folder === undefined || old.some((one) => one.folder === folder)) continue
-      if (Date.parse(note.startedAt) >= before || !isInside(dataDir, folder)) continue
-      if (await isNeeded({ dataDir, folder, note, published })) continue
+      const place = placeOf({ ...options, folder })
+      if (Date.parse(note.startedAt) >= before || place === undefined) continue
+      if (await isNeeded({ ...options, folder, place, note, published })) continue
       const { run, resource, startedAt } = note
-      old.push({ run, resource, folder, startedAt, bytes: await sizeOf(folder) })
+      old.push({ run, resource, folder, startedAt, bytes: await place.size() })
     }
   return old
 }
 
 /** Removes a folder found by `findOldExports`. */
-export const removeOldExport = ({ folder }: OldExport): Promise<void> => rm(folder, { recursive: true })
+export async function removeOldExport(options: {
+  dataDir: string
+  files: FileStore | undefined
+  old: OldExport
+}): Promise<void> {
+  const { folder } = options.old
+  await placeOf({ ...options, folder })?.remove()
+}
+
+/** What can be done with a published folder, wherever it is. */
+interface Place {
+  isPointedTo(): Promise<boolean>
+  size(): Promise<number>
+  remove(): Promise<void>
+}
+
+/** Undefined for a folder outside of the data folder and of this store. */
+function placeOf(options: {
+  dataDir: string
+  files: FileStore | undefined
+  folder: string
+}): Place | undefined {
+  const { dataDir, files, folder } = options
+  const path = files?.pathOf(folder)
+  if (files !== undefined && path !== undefined) return placeInStore(files, path)
+  if (isAddress(folder) || !isInside(dataDir, folder)) return undefined
+  return {
+    isPointedTo: async () => (await pointedTo(dirname(folder))).has(folder),
+    size: () => sizeOf(folder),
+    remove: () => rm(folder, { recursive: true }),
+  }
+}
+
+const placeInStore = (files: FileStore, path: string): Place => ({
+  isPointedTo: async () => (await pointedToInStore(files, dirname(path))).has(path),
+  size: async () => (await files.list(path)).reduce((sum, { bytes }) => sum + bytes, 0),
+  async remove() {
+    // The manifest first, so that nobody finds an export without its files.
+    await files.remove(`${path}/${manifestName}`)
+    for (const file of await files.list(path)) await files.remove(file.path)
+  },
+})
 
 async function isNeeded(options: {
   dataDir: string
+  files: FileStore | undefined
   folder: string
+  place: Place
   note: PublishedNote
   published: readonly PublishedNote[]
 }): Promise<boolean> {
-  const { dataDir, folder, note, published } = options
-  const manifest = await readManifest(folder).catch(() => undefined)
+  const { dataDir, files, place, note, published } = options
+  const manifest = note.manifest === undefined ? undefined : await readNotedManifest(note.manifest, files)
   if (manifest?.run !== note.run || manifest.resource !== note.resource) return true
-  if ((await pointedTo(dirname(folder))).has(folder)) return true
+  if (await place.isPointedTo()) return true
   const { mode } = note
   if (mode !== 'byId') {
-    const newest = await findProven({ published, wanted: { ...note, mode, when: () => true } })
+    const newest = await findProven({ published, files, wanted: { ...note, mode, when: () => true } })
     if (newest?.manifest === note.manifest) return true
   }
   const parts = join(dataDir, 'parts', toFileName(note.run))

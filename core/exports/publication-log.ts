@@ -2,7 +2,13 @@ import { mkdir, open, readFile } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
 import { z } from 'zod'
 import { toFileName } from '../storage/file-name.ts'
-import { readManifest } from '../destinations/manifest/read-manifest.ts'
+import type { Manifest } from '../destinations/manifest/manifest.ts'
+import {
+  MalformedManifestError,
+  readManifest,
+  readStoredManifest,
+} from '../destinations/manifest/read-manifest.ts'
+import type { FileStore } from '../storage/file-store.ts'
 
 const publishedSchema = z.object({
   resource: z.string(),
@@ -24,7 +30,7 @@ const publishedSchema = z.object({
   forExcel: z.boolean().default(false),
   startedAt: z.iso.datetime({ offset: true }),
   publishedAt: z.iso.datetime({ offset: true }),
-  /** Path of the manifest; absent where the destination keeps none (a warehouse). */
+  /** Path or address of the manifest; absent where the destination keeps none (a warehouse). */
   manifest: z.string().exactOptional(),
 })
 /** One entry of the publication log. */
@@ -40,7 +46,8 @@ export async function notePublished(options: { dataDir: string; published: Publi
   const { dataDir, published } = options
   const { manifest } = published
   // Relative, because a data folder may be moved.
-  const line = { ...published, ...(manifest !== undefined && { manifest: relative(dataDir, manifest) }) }
+  const noted = manifest === undefined || isAddress(manifest) ? manifest : relative(dataDir, manifest)
+  const line = { ...published, ...(noted !== undefined && { manifest: noted }) }
   await mkdir(dirname(fileOf(dataDir)), { recursive: true })
   const file = await open(fileOf(dataDir), 'a+')
   try {
@@ -65,9 +72,14 @@ export async function readPublished(options: {
     .filter(({ testMode }) => testMode === options.testMode)
     .map(({ manifest, ...one }) => ({
       ...one,
-      ...(manifest !== undefined && { manifest: resolve(options.dataDir, manifest) }),
+      ...(manifest !== undefined && {
+        manifest: isAddress(manifest) ? manifest : resolve(options.dataDir, manifest),
+      }),
     }))
 }
+
+/** Whether a manifest is in a bucket rather than in a folder. */
+export const isAddress = (manifest: string) => manifest.startsWith('s3://')
 
 /** The folder names of all runs that have published from the data folder. */
 export const foldersPublished = async (dataDir: string): Promise<ReadonlySet<string>> =>
@@ -110,17 +122,19 @@ export interface Wanted {
 }
 
 /**
- * Finds the qualifying proven publication with the latest read. The manifest on disk must confirm the verdict: a
- * folder that was deleted or changed since proves nothing.
+ * Finds the qualifying proven publication with the latest read. The manifest must confirm the verdict: a folder that
+ * was deleted or changed since proves nothing, nor does one in a store other than this.
+ * @throws {StoreAwayError | StoreRefusedError}
  */
 export async function findProven(options: {
   published: readonly PublishedNote[]
   wanted: Wanted
+  files: FileStore | undefined
 }): Promise<PublishedNote | undefined> {
-  const { published, wanted } = options
+  const { published, wanted, files } = options
   const likely = published.filter((one) => one.verdict === 'proven' && isOf(one, wanted) && wanted.when(one))
   for (const one of likely.toSorted((a, b) => Date.parse(b.startedAt) - Date.parse(a.startedAt)))
-    if (await isStillThere(one)) return one
+    if (await isStillThere(one, files)) return one
   return undefined
 }
 
@@ -160,8 +174,28 @@ function isSame(a: Readonly<Record<string, string>>, b: Readonly<Record<string, 
   return names.length === Object.keys(b).length && names.every((name) => a[name] === b[name])
 }
 
-async function isStillThere({ manifest, run }: PublishedNote): Promise<boolean> {
+async function isStillThere(
+  { manifest, run }: PublishedNote,
+  files: FileStore | undefined,
+): Promise<boolean> {
   if (manifest === undefined) return true
-  const found = await readManifest(dirname(manifest)).catch(() => undefined)
+  const found = await readNotedManifest(manifest, files)
   return found?.verdict === 'proven' && found.run === run
+}
+
+/** Reads a manifest of the log; undefined if it is not there, malformed, or in a store other than this. */
+export async function readNotedManifest(
+  manifest: string,
+  files: FileStore | undefined,
+): Promise<Manifest | undefined> {
+  if (!isAddress(manifest)) return await readManifest(dirname(manifest)).catch(() => undefined)
+  const path = files?.pathOf(dirname(manifest))
+  if (files === undefined || path === undefined) return undefined
+  try {
+    return await readStoredManifest(files, path)
+  } catch (error) {
+    // A store that does not answer must not count as an export that is gone.
+    if (error instanceof MalformedManifestError) return undefined
+    throw error
+  }
 }

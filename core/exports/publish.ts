@@ -3,15 +3,16 @@ import { isDocumentName } from '../billing/resources/documents.ts'
 import type { Destination, Publication } from '../destinations/destination.ts'
 import { PartsDamagedError, RowsMissingError } from '../destinations/errors.ts'
 import type { Manifest } from '../destinations/manifest/manifest.ts'
-import type { DestinationName } from '../destinations/names.ts'
+import { isFileDestination, type DestinationName } from '../destinations/names.ts'
 import type { ReadOutcome } from '../reading/outcome.ts'
 import { InvalidInput } from '../runs/errors.ts'
+import type { FileStore } from '../storage/file-store.ts'
 import type { State } from '../state/open.ts'
 import { loadCheckpoint, outcomeOf, type Checkpoint } from './parts/checkpoint.ts'
 import { isOfTable, missingPart, rejectedPart } from './parts/part-names.ts'
 import { markPublished } from './parts/publish-record.ts'
 import { layoutOfRead, markDamaged, partsFolder } from './parts/read-folder.ts'
-import type { ExportPlan } from './plan.ts'
+import { storeOf, type ExportPlan } from './plan.ts'
 import { notePublished, type PublishedNote } from './publication-log.ts'
 import { isOfIds, toFacts } from './read-facts.ts'
 import type { PublishedExport } from './report.ts'
@@ -22,6 +23,7 @@ interface PublishDeps {
   hashKey: string
   state: Pick<State, 'watermarks'>
   destinations: ReadonlyMap<string, Destination>
+  files?: FileStore | undefined
   /** Component versions, recorded in the manifest. */
   versions: Readonly<Record<string, string>>
 }
@@ -53,10 +55,15 @@ export async function publishRead(
   if (to === undefined) throw new InvalidInput(`This worker has no destination ${destination}.`)
   const folder = partsFolder({ dataDir, run: plan.run, resource })
   const checkpoint = await loadCheckpoint(folder, options.checkpoint)
+  const store = isFileDestination(destination) ? storeOf(deps, plan) : undefined
   try {
     const layout = await layoutOfRead(folder)
     const publication = toPublication({ deps, plan, resource, checkpoint, layout })
-    const { manifest, manifestPath, location } = await to.publish({ ...publication, signal })
+    const { manifest, manifestPath, location, page } = await to.publish({
+      ...publication,
+      ...(store !== undefined && { store }),
+      signal,
+    })
     if (!isDocumentName(resource)) {
       const read = outcomeOf(checkpoint) as ReadOutcome
       await moveWatermark({ deps, plan, resource, destination, read })
@@ -80,6 +87,7 @@ export async function publishRead(
       heldBack: deletes?.heldBack ?? 0,
       where: location,
       manifest: manifestPath ?? '',
+      ...(page !== undefined && { page }),
       warnings,
       ...(missing !== undefined && { missing: { count: missing.rows, first: missing.first } }),
     }

@@ -1,6 +1,6 @@
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import type { DestinationName } from '../destinations/names.ts'
-import { type NextStep, pageName } from '../runs/view/view.ts'
+import type { NextStep } from '../runs/view/view.ts'
 import type { ExportPlan } from './plan.ts'
 
 type Resource = ExportPlan['resources'][number]
@@ -27,10 +27,12 @@ export interface PublishedExport {
   deleted: number | null
   /** The number of deletes that are not marked until a person allows them. */
   heldBack: number
-  /** A folder, a file or a schema, for display. */
+  /** A folder, an address, a file or a schema, for display. */
   where: string
   /** Path of the manifest; empty where the destination keeps none (a warehouse). */
   manifest: string
+  /** Path of the page that shows the manifest. */
+  page?: string
   /** What a person has to decide: deletes that were held back. */
   warnings: string[]
   /** Set for a fetch: the ids that do not exist, with the first few listed. */
@@ -67,6 +69,8 @@ export interface ExportReport {
   next?: NextStep[]
   /** Path of the report's HTML page. */
   page?: string
+  /** The address of the store that has a copy of this report. */
+  files?: string
   /** Set for a fetch: the ids that do not exist. `file` lists all of them. */
   missing?: { count: number; first: string[]; file: string }
 }
@@ -196,10 +200,10 @@ function toItems(result: ResourceResult): ExportedItem[] {
   if ('stopped' in result) return [without('stopped', null, [])]
   return [
     ...result.published.map((published): ExportedItem => {
-      const { missing: _missing, capped: _capped, heldBack: _heldBack, ...item } = published
+      const { missing: _missing, capped: _capped, heldBack: _heldBack, page, ...item } = published
       const manifest = item.manifest === '' ? null : item.manifest
       const folder = manifest === null ? null : dirname(manifest)
-      return { ...item, folder, manifest, report: folder === null ? null : join(folder, pageName) }
+      return { ...item, folder, manifest, report: page ?? null }
     }),
     ...(result.failed ?? []).map(({ destination, error }) => without('failed', destination, [error])),
     ...(result.unpublished ?? []).map((destination) => without('stopped', destination, [])),

@@ -2,6 +2,7 @@ import type { ResourceName } from '../billing/resources/all-resources.ts'
 import { allowedRoot } from '../destinations/allowed-root.ts'
 import { type Identity, refuseOther } from '../runs/identity.ts'
 import type { Execution } from '../runs/name.ts'
+import type { FileStore } from '../storage/file-store.ts'
 import type { PublishingInput } from './input.ts'
 import { nameExport } from './name.ts'
 import { refuseMissing, type ExportPlan } from './plan.ts'
@@ -11,6 +12,7 @@ interface Deps {
   outDirs: readonly string[]
   identity: Identity
   destinations: ReadonlyMap<string, unknown>
+  files?: FileStore | undefined
 }
 
 /** Builds the part of a run's plan that follows from its input, before the service is contacted. */
@@ -41,5 +43,6 @@ export async function startPlan(options: {
     forExcel: asked.forExcel ?? false,
     requestsPerSecond: asked.requestsPerSecond,
     out: out === undefined ? undefined : await allowedRoot({ ...deps, out }),
+    files: out === undefined ? deps.files?.locate('') : undefined,
   }
 }

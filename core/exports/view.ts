@@ -1,6 +1,6 @@
-import { dirname, join, relative, sep } from 'node:path'
+import { dirname, relative, sep } from 'node:path'
 import { sentence, strong } from '../runs/view/sentence.ts'
-import { pageName, type Problem, type Table, type View } from '../runs/view/view.ts'
+import type { Problem, Table, View } from '../runs/view/view.ts'
 import { type ExportReport, publishedOf, type ResourceResult } from './report.ts'
 
 const verdicts: Readonly<Record<ExportReport['verdict'], NonNullable<View['verdict']>>> = {
@@ -20,7 +20,7 @@ const verdicts: Readonly<Record<ExportReport['verdict'], NonNullable<View['verdi
 
 /** The view of a finished export, for its HTML page, the Temporal UI and the terminal. */
 export function toExportView(report: ExportReport): View {
-  const { run, exports, identity, startedAt, page } = report
+  const { run, exports, identity, startedAt, page, files: store } = report
   const published = exports.flatMap(publishedOf)
   const folder = page === undefined ? undefined : dirname(page)
   return {
@@ -39,17 +39,20 @@ export function toExportView(report: ExportReport): View {
     ...(folder !== undefined && {
       folder,
       page,
-      files: published
-        .filter(({ manifest }) => manifest !== '')
-        .map(({ manifest, resource, destination }) => ({
-          name: relative(folder, join(dirname(manifest), pageName))
-            .split(sep)
-            .join('/'),
-          about: `${resource}, ${destination}`,
-        })),
+      files: published.flatMap(({ page: path, resource, destination }) =>
+        path === undefined
+          ? []
+          : [{ name: toLink({ folder, store, path }), about: `${resource}, ${destination}` }],
+      ),
     }),
   }
 }
+
+/** A link from the run's page to that of one export; in a store, from the page's copy there. */
+const toLink = ({ folder, store, path }: { folder: string; store: string | undefined; path: string }) =>
+  store !== undefined && path.startsWith(`${store}/exports/`)
+    ? `../${path.slice(`${store}/exports/`.length)}`
+    : relative(folder, path).split(sep).join('/')
 
 const columns = ['resource', 'to', 'verdict', 'records', 'new', 'changed', 'deleted', 'where'] as const
 

@@ -37,8 +37,8 @@ export const placeOf = ({ out, schema }: Pick<ExportPlan, 'out' | 'schema'>, des
  * each set of filters, excluded columns and hashes.
  */
 async function keyOf({ deps, plan, resource, destination }: Place): Promise<WatermarkKey> {
-  const { identity, filters, out, forExcel } = plan
-  const place = (await deps.destinations.get(destination)?.placeOf?.(scopeOf(plan))) ?? out
+  const { identity, filters, out, files, forExcel } = plan
+  const place = (await deps.destinations.get(destination)?.placeOf?.(scopeOf(plan))) ?? out ?? files
   const privacy = toPrivacyMark({ plan, hashKey: deps.hashKey })
   const names = Object.keys(filters).toSorted()
   const view = {

@@ -32,11 +32,12 @@ export async function missingExports(options: {
   slot: ScheduleSlot
   expected: readonly Expected[]
   published: readonly PublishedNote[]
+  files: Parameters<typeof findProven>[0]['files']
 }): Promise<Expected[]> {
-  const { slot, expected, published } = options
+  const { slot, expected, published, files } = options
   const when = (note: PublishedNote) => isOfSlot({ note, slot })
   const found = await Promise.all(
-    expected.map((list) => findProven({ published, wanted: { ...list, when } })),
+    expected.map((list) => findProven({ published, files, wanted: { ...list, when } })),
   )
   return expected.filter((_, index) => found[index] === undefined)
 }

@@ -4,6 +4,7 @@ import {
   readPublished,
   type PublishedNote,
 } from '../../core/exports/publication-log.ts'
+import type { FileStore } from '../../core/storage/file-store.ts'
 import { formatDuration } from '../../core/runs/view/format.ts'
 import { fine, runCheck, wrong, type Finding } from './finding.ts'
 
@@ -18,10 +19,12 @@ export async function checkFresh(options: {
   dataDir: string
   testMode: boolean
   withinMs: number
+  /** Where files are published; undefined for the data folder. */
+  files: FileStore | undefined
   /** Checks only these destinations. */
   to?: readonly string[] | undefined
 }): Promise<Finding[]> {
-  const { dataDir, testMode, withinMs, to } = options
+  const { dataDir, testMode, withinMs, to, files } = options
   const all = await readPublished({ dataDir, testMode })
   const published = all
     .filter((one) => to === undefined || to.includes(one.destination))
@@ -37,7 +40,7 @@ export async function checkFresh(options: {
     const { resource } = place
     return runCheck(resource, async () => {
       const when = (note: PublishedNote) => Date.parse(note.startedAt) < Date.now() + mostAheadMs
-      const proven = await findProven({ published, wanted: { ...place, when } })
+      const proven = await findProven({ published, files, wanted: { ...place, when } })
       const where = describePlace(place)
       if (proven === undefined) return [wrong(resource, `There is no proven export to ${where}.`)]
       const age = Date.now() - Date.parse(proven.startedAt)

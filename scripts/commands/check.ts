@@ -1,10 +1,12 @@
 import { InvalidArgumentError, type Command } from 'commander'
 import type { DestinationName } from '../../core/destinations/names.ts'
+import { openFiles } from '../../worker/files.ts'
 import { createService } from '../../worker/service.ts'
 import { listSettings } from '../../worker/settings/docs.ts'
 import { SettingsError } from '../../worker/settings/errors.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { runCheck, wrong, type Finding } from '../checks/finding.ts'
+import { checkFiles } from '../checks/files.ts'
 import { checkFolder } from '../checks/folder.ts'
 import { checkFresh } from '../checks/fresh.ts'
 import { checkReplay } from '../checks/replay.ts'
@@ -48,15 +50,16 @@ export function configure(command: Command, terminal: Terminal): void {
       else if (problems.length > 0) process.exitCode = exitCodes.failed
     })
   addExamples(command, 'check', {
-    check: 'settings, service, lists, Temporal, worker, data folder and warehouse',
+    check: 'settings, service, lists, Temporal, worker, data folder, bucket and warehouse',
     'check --all': 'the same, and the value of every setting',
     'check --fresh 26h --to duckdb': 'for monitoring: is there a proven export this recent?',
   })
 }
 
 function findFresh(options: { withinMs: number; to: DestinationName[] | undefined }): Promise<Finding[]> {
-  const { dataDir, billing } = processSettings()
-  return checkFresh({ dataDir, testMode: billing.testMode, ...options })
+  const settings = processSettings()
+  const { dataDir, billing } = settings
+  return checkFresh({ dataDir, testMode: billing.testMode, files: openFiles(settings), ...options })
 }
 
 async function checkAll(terminal: Terminal): Promise<Finding[]> {
@@ -69,7 +72,7 @@ async function checkAll(terminal: Terminal): Promise<Finding[]> {
     const folder = { dataDir, taskQueue, served, allowed: settings.allowReadableSecrets }
     return [...findings, ...(await runCheck('data folder', () => checkFolder(folder)))]
   })
-  return (await Promise.all([secrets, service, place, checkWarehouse(settings)])).flat()
+  return (await Promise.all([secrets, service, place, checkFiles(settings), checkWarehouse(settings)])).flat()
 }
 
 /** The settings or, if they are invalid, a finding per problem; nothing else can be checked then. */

@@ -1,6 +1,7 @@
 import { InvalidArgumentError, type Command } from 'commander'
 import { findOldExports, removeOldExport } from '../../core/exports/prune-exports.ts'
 import { formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
+import { openFiles } from '../../worker/files.ts'
 import { readPlaces } from '../../worker/settings/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { isYes, type Terminal } from '../terminal/terminal.ts'
@@ -20,11 +21,12 @@ export function configure(command: Command, terminal: Terminal): void {
     .option('--dry-run', 'list what would be removed; remove nothing')
     .option('--yes', 'remove without asking')
     .action(async ({ keepDays, dryRun = false, yes = false }: Options) => {
-      const { dataDir } = readPlaces({ env: process.env, cwd: process.cwd() })
-      const old = await findOldExports({ dataDir, before: Date.now() - keepDays * dayMs })
+      const places = readPlaces({ env: process.env, cwd: process.cwd() })
+      const where = { dataDir: places.dataDir, files: openFiles(places) }
+      const old = await findOldExports({ ...where, before: Date.now() - keepDays * dayMs })
       if (!dryRun && old.length > 0) {
         if (!yes) await confirm({ terminal, text: toTable(old) })
-        for (const one of old) await removeOldExport(one)
+        for (const one of old) await removeOldExport({ ...where, old: one })
       }
       const megabytes = (old.reduce((sum, { bytes }) => sum + bytes, 0) / 1e6).toFixed(1)
       const summary = `${dryRun ? 'Would remove' : 'Removed'} ${old.length} exports, ${megabytes} MB.`

@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander'
-import { verifyExport } from '../../core/destinations/csv/verify-export.ts'
+import { verifyExport, verifyStoredExport } from '../../core/destinations/csv/verify-export.ts'
 import type { Manifest } from '../../core/destinations/manifest/manifest.ts'
 import { warehouseNames, type WarehouseName } from '../../core/destinations/names.ts'
 import type { Warehouse } from '../../core/destinations/warehouse/publish.ts'
@@ -7,6 +7,9 @@ import {
   verifyWarehouse,
   type VerifiedWarehouse,
 } from '../../core/destinations/warehouse/verify-warehouse.ts'
+import { followPointer } from '../../core/destinations/store/store-pointers.ts'
+import { parseBucketAddress } from '../../core/storage/bucket-address.ts'
+import { openBucket } from '../../worker/files.ts'
 import { warehouses } from '../../worker/destinations.ts'
 import { readPlaces } from '../../worker/settings/settings.ts'
 import { exitCodes, RefusedError, UsageError } from '../terminal/failures.ts'
@@ -20,7 +23,7 @@ interface Options {
 
 export function configure(command: Command, terminal: Terminal): void {
   command
-    .argument('<folder>', 'folder with the manifest')
+    .argument('<folder>', 'folder with the manifest, or its address in a bucket')
     .addOption(
       new Option(
         '--warehouse <name>',
@@ -29,8 +32,9 @@ export function configure(command: Command, terminal: Terminal): void {
     )
     .addOption(schemaOption())
     .action(async (folder: string, options: Options) => {
-      const path = callersPath(folder)
       const { warehouse, schema } = options
+      if (folder.startsWith('s3:')) return verifyInBucket({ address: folder, terminal, options })
+      const path = callersPath(folder)
       if (warehouse !== undefined) return verifyTables({ path, terminal, warehouse, schema })
       if (schema !== undefined) throw new UsageError('--schema is for --warehouse postgres.')
       const { manifest, problems } = await verifyExport(path)
@@ -38,8 +42,29 @@ export function configure(command: Command, terminal: Terminal): void {
     })
   addExamples(command, 'run', {
     'verify data/exports/customers/latest': 'hashes, counts and columns of the newest export',
+    'verify s3://bucket/exports/customers/latest-proven': 'the same, in a bucket',
     'verify data/exports/customers/latest --warehouse duckdb': 'compare a warehouse with it, too',
   })
+}
+
+async function verifyInBucket(of: { address: string; terminal: Terminal; options: Options }): Promise<void> {
+  const { terminal, options } = of
+  if (options.warehouse !== undefined || options.schema !== undefined)
+    throw new UsageError(
+      '--warehouse and --schema compare with files in a folder; copy the export into one first.',
+    )
+  const address = parseBucketAddress(of.address)
+  if (address === undefined || address.prefix === '')
+    throw new UsageError(
+      `${of.address} is not the address of an export; write s3://bucket/prefix/exports/....`,
+    )
+  // The whole address is given, so it may be in any bucket.
+  const { environment } = readPlaces({ env: process.env, cwd: process.cwd() })
+  const store = openBucket({ bucket: address.bucket, prefix: '' }, environment)
+  const folder = await followPointer(store, address.prefix)
+  const { manifest, problems } = await verifyStoredExport(store, folder)
+  const path = store.locate(folder)
+  tell({ terminal, manifest, problems, path, document: {}, where: 'matches its manifest' })
 }
 
 async function verifyTables(options: {

@@ -36,7 +36,7 @@ const programs = {
     names: ['go'],
     variable: 'GO_PATH',
     install: 'apt-get install golang-go',
-    tests: ['test/acceptance/deployment/**'],
+    tests: ['test/acceptance/deployment/**', 'test/acceptance/bucket/**'],
   },
 } satisfies Record<string, Program>
 

@@ -1,6 +1,7 @@
 import { delimiter, resolve } from 'node:path'
 import { z } from 'zod'
 import { isLoopback } from '../../core/billing/connections.ts'
+import { parseBucketAddress } from '../../core/storage/bucket-address.ts'
 import type { Given } from './environment.ts'
 
 /**
@@ -81,6 +82,18 @@ export const postgresAddress = text.refine(
   (value) => /^postgres(ql)?:$/.test(URL.parse(value)?.protocol ?? ''),
   'is not a postgres:// or postgresql:// address; write it in full, with special characters in the password percent-encoded',
 )
+
+/** The address of a bucket, with an optional prefix. */
+export const bucketAddress = text.transform((value, context) => {
+  const address = parseBucketAddress(value)
+  if (address !== undefined) return address
+  context.addIssue({
+    code: 'custom',
+    message:
+      'is not the address of a bucket; use one like s3://bucket/prefix, in letters, digits and -._ only',
+  })
+  return z.NEVER
+})
 
 /** A host and port to listen on. Port 0 picks a free one. */
 export const listenAddress = text

@@ -28,8 +28,16 @@ export function readSettings(source: EnvironmentSource): Settings {
  * @throws {SettingsError}
  */
 export function readPlaces(source: EnvironmentSource) {
-  const { values } = read(variables.pick({ CONNECTOR_DATA_DIR: true, WAREHOUSE_URL: true }), source)
-  return { dataDir: values.CONNECTOR_DATA_DIR, warehouseUrl: values.WAREHOUSE_URL }
+  const { values, environment } = read(
+    variables.pick({ CONNECTOR_DATA_DIR: true, CONNECTOR_FILES_URL: true, WAREHOUSE_URL: true }),
+    source,
+  )
+  return {
+    dataDir: values.CONNECTOR_DATA_DIR,
+    filesUrl: values.CONNECTOR_FILES_URL,
+    warehouseUrl: values.WAREHOUSE_URL,
+    environment: toPlain(environment),
+  }
 }
 
 /**
@@ -120,6 +128,8 @@ function toSettings(values: z.output<typeof variables>, environment: Environment
     state: toStatePlace(values),
     /** Folders besides the data folder that an export's `--out` may be in. */
     outDirs: values.CONNECTOR_OUT_DIRS ?? [],
+    /** The bucket for published files; undefined for the data folder. */
+    filesUrl: values.CONNECTOR_FILES_URL,
     taskQueue: values.CONNECTOR_TASK_QUEUE ?? `billing-${workspace}${testMode ? '-test' : ''}`,
     buildId: values.CONNECTOR_BUILD_ID,
     hashKey: values.CONNECTOR_HASH_KEY,

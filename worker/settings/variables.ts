@@ -4,6 +4,7 @@ import { notificationLevels } from '../../core/notifications/notification.ts'
 import { payloadKeys } from '../codec/payload-key.ts'
 import {
   address,
+  bucketAddress,
   buildId,
   flag,
   headerName,
@@ -118,6 +119,12 @@ export const variables = z.object({
     meaning: `Other folders that an export's \`--out\` may name, separated by \`${delimiter}\`.`,
     form: 'paths',
     otherwise: 'only the data folder',
+  }),
+  CONNECTOR_FILES_URL: bucketAddress.optional().meta({
+    meaning:
+      'The bucket that exports to csv and parquet are published to, with their reports, instead of the data folder. Any S3-compatible store with conditional writes. The ledger, the parts and everything else stay in the data folder. An export with `--out` is still written to that folder. See bucket.md.',
+    form: '`s3://bucket/prefix`',
+    otherwise: 'the data folder',
   }),
   CONNECTOR_HASH_KEY: text.optional().meta({
     meaning: 'The secret key for hashed columns (`--hash`). The same key gives the same hashes.',
@@ -245,6 +252,8 @@ export function shownText(variable: Variable, text: string): string {
 export const foreignVariables = {
   'TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_TLS, TEMPORAL_PROFILE, ...':
     "Temporal's own: the address of its server and the credentials. Also from `.env`.",
+  'AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL_S3, ...':
+    "The AWS SDK's own: credentials, region and endpoint of the bucket in `CONNECTOR_FILES_URL`. These six (and AWS_ENDPOINT_URL) also from `.env`.",
   'HTTPS_PROXY, NO_PROXY':
     'The proxy between this machine and the service; not used for the loopback address. From the real environment only, not from `.env`.',
   NODE_EXTRA_CA_CERTS:

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
-import { join } from 'node:path'
+import type { Readable } from 'node:stream'
 import type { PublishedFile } from '../manifest/manifest.ts'
 
 /** Checks a file's rows while its bytes are read. */
@@ -12,28 +11,24 @@ export interface RowCheck {
 
 /** Checks a file against its entry in the manifest. */
 export async function checkFile(options: {
-  folder: string
+  open: (name: string) => Promise<Readable | undefined>
   file: PublishedFile
   header: string
   check: RowCheck
 }): Promise<string[]> {
-  const { folder, file, check } = options
+  const { open, file, check } = options
   const header = Buffer.from(options.header)
   const hash = createHash('sha256')
   let start = Buffer.alloc(0)
   let bytes = 0
-  try {
-    const stream = createReadStream(join(folder, file.path), { highWaterMark: 1 << 20 })
-    for await (const chunk of stream as AsyncIterable<Buffer>) {
-      if (start.length < header.length)
-        start = Buffer.concat([start, chunk.subarray(0, header.length - start.length)])
-      hash.update(chunk)
-      check.add(chunk)
-      bytes += chunk.length
-    }
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [`${file.path} is missing.`]
-    throw error
+  const stream = await open(file.path)
+  if (stream === undefined) return [`${file.path} is missing.`]
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    if (start.length < header.length)
+      start = Buffer.concat([start, chunk.subarray(0, header.length - start.length)])
+    hash.update(chunk)
+    check.add(chunk)
+    bytes += chunk.length
   }
   const { rows, problems } = check.end()
   const differences = [

@@ -1,14 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Destination } from '../destination.ts'
 import { exportsRoot } from '../export-folder.ts'
-import { createFolderDestination } from '../folder-destination.ts'
+import { createFileDestination } from '../file-destination.ts'
 import { stageFiles } from './stage-files.ts'
 
 /**
- * Destination for CSV files; `createFolderDestination` describes the folders and how they become visible.
+ * Destination for CSV files; `createFileDestination` describes the folders and how they become visible.
  */
 export const createCsvDestination = (): Destination =>
-  createFolderDestination({
+  createFileDestination({
     name: 'csv',
     root: exportsRoot,
     stage: stageFiles,

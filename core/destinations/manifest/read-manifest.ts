@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { FileStore } from '../../storage/file-store.ts'
 import { manifestName, manifestSchema, type Manifest } from './manifest.ts'
 
 /** The folder has a manifest that cannot be parsed. */
@@ -21,11 +22,29 @@ export async function readManifest(folder: string): Promise<Manifest | undefined
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
   }
-  const parsed = manifestSchema.safeParse(parseJson(text, path))
+  return parseManifest(text, path)
+}
+
+/**
+ * Reads the manifest of an export's folder in a store; undefined if there is none.
+ * @throws {MalformedManifestError}
+ */
+export async function readStoredManifest(store: FileStore, folder: string): Promise<Manifest | undefined> {
+  const path = `${folder}/${manifestName}`
+  const stored = await store.read(path)
+  return stored && parseManifest(stored.text, store.locate(path))
+}
+
+/**
+ * @param where its path or address, for messages
+ * @throws {MalformedManifestError}
+ */
+function parseManifest(text: string, where: string): Manifest {
+  const parsed = manifestSchema.safeParse(parseJson(text, where))
   if (parsed.success) return parsed.data
   const issue = parsed.error.issues[0]!
   throw new MalformedManifestError(
-    `${path} is no manifest of ours: ${issue.path.join('.')} ${issue.message}.`,
+    `${where} is no manifest of ours: ${issue.path.join('.')} ${issue.message}.`,
   )
 }
 

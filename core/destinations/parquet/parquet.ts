@@ -1,7 +1,7 @@
 import type { Destination } from '../destination.ts'
 import { join } from 'node:path'
 import { exportsRoot } from '../export-folder.ts'
-import { createFolderDestination } from '../folder-destination.ts'
+import { createFileDestination } from '../file-destination.ts'
 import { isSameParts, sumParts } from '../parts/sum-parts.ts'
 import { stageParquet } from './stage-parquet.ts'
 
@@ -10,7 +10,7 @@ import { stageParquet } from './stage-parquet.ts'
  * both, and `latest` must not alternate between them.
  */
 export function createParquetDestination(): Destination {
-  const files = createFolderDestination({
+  const files = createFileDestination({
     name: 'parquet',
     root: (publication) => join(exportsRoot(publication), 'parquet'),
     stage: stageParquet,

@@ -39,7 +39,7 @@ const note = (more: Partial<PublishedNote> = {}): PublishedNote => ({
 })
 
 const isHeld = async (...published: PublishedNote[]) =>
-  (await missingExports({ slot, expected: [customers], published })).length === 0
+  (await missingExports({ slot, expected: [customers], published, files: undefined })).length === 0
 
 describe('a scheduled slot', () => {
   test('is held by a proven export whose read began after it and before the next', async () => {
@@ -75,9 +75,11 @@ describe('a scheduled slot', () => {
     expect(await isHeld(note({ forExcel: true }))).toBe(false)
     const less = { ...customers, excluded: ['customers.email'] }
     const published = [note({ excluded: ['customers.email'] })]
-    expect(await missingExports({ slot, expected: [less], published })).toEqual([])
+    expect(await missingExports({ slot, expected: [less], published, files: undefined })).toEqual([])
     const filtered = { ...customers, mode: 'incremental' as const, filters: { status: 'active' } }
-    expect(await missingExports({ slot, expected: [filtered], published: [note()] })).toEqual([])
+    expect(
+      await missingExports({ slot, expected: [filtered], published: [note()], files: undefined }),
+    ).toEqual([])
   })
 })
 
@@ -103,7 +105,9 @@ describe('what was published', () => {
     const later = note({ run: 'later', startedAt: new Date(at + 3 * hour).toISOString() })
     const older = note({ run: 'older', publishedAt: new Date(at + 9 * hour).toISOString() })
     const wanted = { ...customers, when: () => true }
-    expect(await findProven({ published: [later, older], wanted })).toMatchObject({ run: 'later' })
+    expect(await findProven({ published: [later, older], wanted, files: undefined })).toMatchObject({
+      run: 'later',
+    })
   })
 
   test('proves nothing once its manifest is gone, and everything again where the folder was moved whole', async () => {
@@ -115,8 +119,8 @@ describe('what was published', () => {
     const published = await readPublished({ dataDir, testMode: false })
     expect(published[0]?.manifest).toBe(manifest)
     const wanted = { ...customers, destination: 'csv', when: () => true }
-    expect(await findProven({ published, wanted })).toBeUndefined()
+    expect(await findProven({ published, wanted, files: undefined })).toBeUndefined()
     await writeFile(manifest, '{"verdict": "proven"}')
-    expect(await findProven({ published, wanted })).toBeUndefined()
+    expect(await findProven({ published, wanted, files: undefined })).toBeUndefined()
   })
 })

@@ -1,0 +1,177 @@
+import type * as S3 from '@aws-sdk/client-s3'
+import type * as LibStorage from '@aws-sdk/lib-storage'
+import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { Readable } from 'node:stream'
+import type { BucketAddress } from './bucket-address.ts'
+import { statusOf, toStoreError } from './bucket-errors.ts'
+import type { FileStore, StoredFile, TaggedText } from './file-store.ts'
+
+/** What replaces the SDK's own environment variables; everything absent is found by the SDK. */
+export interface BucketConfig {
+  endpoint?: string | undefined
+  region?: string | undefined
+  profile?: string | undefined
+  credentials?: { accessKeyId: string; secretAccessKey: string; sessionToken?: string } | undefined
+}
+
+/** In bytes. Two parts are in memory at once, and a file has at most 10,000. */
+const leastPartSize = 8 * 2 ** 20
+const mostParts = 9_000
+
+const mostTries = 5
+
+/**
+ * A file store in a bucket. Its SDK takes some 20 MB, so it is loaded with the first call.
+ *
+ * A reply may be lost after a write has taken effect; the SDK then repeats the write, and its condition fails
+ * because of the first one. So a failed condition is a conflict only if the present text is another.
+ */
+export function createBucketStore(options: BucketAddress & { config: BucketConfig }): FileStore {
+  const { bucket: Bucket, prefix, config } = options
+  const root = `s3://${Bucket}${prefix === '' ? '' : `/${prefix}`}`
+  const keyOf = (path: string) => (prefix === '' ? path : `${prefix}/${path}`)
+  const host = config.endpoint === undefined ? undefined : URL.parse(config.endpoint)?.host
+  let loaded: Promise<Loaded> | undefined
+  const load = () => (loaded ??= loadSdk(config))
+
+  /** Calls the SDK and translates its errors. */
+  async function call<T>(work: (sdk: Loaded) => Promise<T>): Promise<T> {
+    try {
+      return await work(await load())
+    } catch (error) {
+      throw toStoreError(error, { ...options, host })
+    }
+  }
+
+  const get = (path: string) =>
+    call(async ({ s3, client }) => {
+      try {
+        const { Body, ETag = '' } = await client.send(new s3.GetObjectCommand({ Bucket, Key: keyOf(path) }))
+        return { stream: Body as Readable, tag: ETag }
+      } catch (error) {
+        if (isMissing(error)) return undefined
+        throw error
+      }
+    })
+
+  async function* translateErrors(body: Readable): AsyncGenerator<Buffer> {
+    try {
+      yield* body as AsyncIterable<Buffer>
+    } catch (error) {
+      throw toStoreError(error, { ...options, host })
+    }
+  }
+
+  async function read(path: string): Promise<TaggedText | undefined> {
+    // The SDK repeats a call until its reply begins, not when the reply breaks off.
+    for (let tries = 1; ; tries += 1) {
+      const body = await get(path)
+      if (body === undefined) return undefined
+      try {
+        const chunks = await Array.fromAsync(translateErrors(body.stream))
+        return { text: Buffer.concat(chunks).toString('utf8'), tag: body.tag }
+      } catch (error) {
+        if (tries === mostTries) throw error
+      }
+    }
+  }
+
+  /** Writes under a condition; false if it failed and the path has another text. */
+  async function write(path: string, text: string, condition: { IfMatch: string } | { IfNoneMatch: '*' }) {
+    const isWritten = await call(async ({ s3, client }) => {
+      try {
+        await client.send(
+          new s3.PutObjectCommand({
+            Bucket,
+            Key: keyOf(path),
+            Body: text,
+            ContentType: typeOf(path),
+            ...condition,
+          }),
+        )
+        return true
+      } catch (error) {
+        // 409: another conditional write is in progress. 404: what the tag belonged to was removed.
+        if (statusOf(error) === 412 || statusOf(error) === 409 || isMissing(error)) return false
+        throw error
+      }
+    })
+    return isWritten || (await read(path))?.text === text
+  }
+
+  return {
+    locate: (path) => (path === '' ? root : `${root}/${path}`),
+    pathOf: (location) => (location.startsWith(`${root}/`) ? location.slice(root.length + 1) : undefined),
+    put: (path, file) =>
+      call(async ({ storage, client }) => {
+        const { size } = await stat(file)
+        await new storage.Upload({
+          client,
+          params: { Bucket, Key: keyOf(path), Body: createReadStream(file), ContentType: typeOf(path) },
+          queueSize: 2,
+          partSize: Math.max(leastPartSize, Math.ceil(size / mostParts)),
+        }).done()
+      }),
+    create: (path, text) => write(path, text, { IfNoneMatch: '*' }),
+    read,
+    replace: (path, text, tag) =>
+      write(path, text, tag === undefined ? { IfNoneMatch: '*' } : { IfMatch: tag }),
+    open: async (path) => {
+      const body = await get(path)
+      return body && Readable.from(translateErrors(body.stream), { objectMode: false })
+    },
+    list: (path) =>
+      call(async ({ s3, client }) => {
+        const files: StoredFile[] = []
+        const Prefix = path === '' ? keyOf('') : `${keyOf(path)}/`
+        for await (const page of s3.paginateListObjectsV2({ client }, { Bucket, Prefix }))
+          for (const { Key = '', Size = 0 } of page.Contents ?? [])
+            files.push({ path: Key.slice(keyOf('').length), bytes: Size })
+        return files
+      }),
+    remove: (path) =>
+      call(async ({ s3, client }) => {
+        await client.send(new s3.DeleteObjectCommand({ Bucket, Key: keyOf(path) }))
+      }),
+  }
+}
+
+interface Loaded {
+  s3: typeof S3
+  storage: typeof LibStorage
+  client: S3.S3Client
+}
+
+async function loadSdk(config: BucketConfig): Promise<Loaded> {
+  const [s3, storage] = await Promise.all([import('@aws-sdk/client-s3'), import('@aws-sdk/lib-storage')])
+  const { endpoint, region, profile, credentials } = config
+  const client = new s3.S3Client({
+    ...(endpoint !== undefined && { endpoint }),
+    // A store of one's own rarely has a domain name for each bucket.
+    forcePathStyle: endpoint !== undefined,
+    ...(region !== undefined && { region }),
+    ...(profile !== undefined && { profile }),
+    ...(credentials !== undefined && { credentials }),
+    maxAttempts: mostTries,
+    // Many S3-compatible stores reject the checksums that the SDK adds by default.
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    requestHandler: { connectionTimeout: 5_000, requestTimeout: 30_000, throwOnRequestTimeout: true },
+  })
+  return { s3, storage, client }
+}
+
+/** A missing object. A missing bucket is an error, and some stores answer 404 for unknown credentials. */
+const isMissing = (error: unknown) => error instanceof Error && /^(NoSuchKey|NotFound)$/.test(error.name)
+
+const contentTypes: Readonly<Record<string, string>> = {
+  json: 'application/json',
+  jsonl: 'application/x-ndjson',
+  csv: 'text/csv; charset=utf-8',
+  html: 'text/html; charset=utf-8',
+  parquet: 'application/vnd.apache.parquet',
+}
+
+const typeOf = (path: string) =>
+  contentTypes[path.slice(path.lastIndexOf('.') + 1)] ?? 'application/octet-stream'

@@ -1,0 +1,41 @@
+import type { Readable } from 'node:stream'
+
+/** A small text, with the tag of this version of it. */
+export interface TaggedText {
+  text: string
+  tag: string
+}
+
+export interface StoredFile {
+  path: string
+  bytes: number
+}
+
+/**
+ * Where published files, manifests, pointers and reports are kept: a folder, or a bucket of an object store.
+ * Paths are relative, with `/` between their parts. A promise resolves when everyone sees the result.
+ *
+ * @throws {StoreAwayError} it does not answer; the same call may succeed later
+ * @throws {StoreRefusedError} it does not permit the call
+ */
+export interface FileStore {
+  /** The place for people and manifests: an absolute path, or an address like `s3://bucket/prefix/path`. */
+  locate(path: string): string
+  /** The path that `locate` turned into this place; undefined for a place outside. */
+  pathOf(location: string): string | undefined
+  /** Keeps a local file of any size; the last one put under a path wins. */
+  put(path: string, file: string): Promise<void>
+  /** Keeps a small text unless the path has another one; false then. */
+  create(path: string, text: string): Promise<boolean>
+  read(path: string): Promise<TaggedText | undefined>
+  /**
+   * Replaces a small text if it is still the version of `tag`, or creates it without one; false if it is
+   * another by now.
+   */
+  replace(path: string, text: string, tag: string | undefined): Promise<boolean>
+  /** The bytes of a file; undefined if there is none. */
+  open(path: string): Promise<Readable | undefined>
+  /** Every file below a path. Never the truth of what an export consists of: its manifest is. */
+  list(path: string): Promise<StoredFile[]>
+  remove(path: string): Promise<void>
+}

@@ -1,0 +1,73 @@
+import { createHash } from 'node:crypto'
+import { copyFile, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { dirname, join, relative, sep } from 'node:path'
+import { replaceFile, syncPath, temporaryName, writeNew } from './durable.ts'
+import type { FileStore, TaggedText } from './file-store.ts'
+import { createKeyedMutex } from './keyed-mutex.ts'
+
+/** A file store in a folder, which one process at a time writes. */
+export function createFolderStore(folder: string): FileStore {
+  const mutex = createKeyedMutex()
+  const locate = (path: string) => join(folder, path)
+  const read = async (path: string): Promise<TaggedText | undefined> => {
+    const text = await orMissing(readFile(locate(path), 'utf8'))
+    return text === undefined ? undefined : { text, tag: createHash('sha256').update(text).digest('hex') }
+  }
+  /** Writes the text if `isExpected` accepts the present version; the same text is never a conflict. */
+  const write = (path: string, text: string, isExpected: (tag: string | undefined) => boolean) =>
+    mutex.runExclusive(path, async () => {
+      const present = await read(path)
+      if (!isExpected(present?.tag)) return present?.text === text
+      await mkdir(dirname(locate(path)), { recursive: true })
+      await (present === undefined ? writeNew(locate(path), text) : replaceFile(locate(path), text))
+      await syncPath(dirname(locate(path)))
+      return true
+    })
+  return {
+    locate,
+    pathOf(location) {
+      const path = relative(folder, location)
+      return path.startsWith('..') ? undefined : path.split(sep).join('/')
+    },
+    async put(path, file) {
+      const temporary = temporaryName(locate(path))
+      await mkdir(dirname(temporary), { recursive: true })
+      try {
+        await copyFile(file, temporary)
+        await syncPath(temporary)
+        await rename(temporary, locate(path))
+        await syncPath(dirname(temporary))
+      } finally {
+        await rm(temporary, { force: true })
+      }
+    },
+    create: (path, text) => write(path, text, (tag) => tag === undefined),
+    read,
+    replace: (path, text, expected) => write(path, text, (tag) => tag === expected),
+    async open(path) {
+      const file = await orMissing(open(locate(path)))
+      return file?.createReadStream({ highWaterMark: 1 << 20 })
+    },
+    async list(path) {
+      const entries = await orMissing(readdir(locate(path), { recursive: true, withFileTypes: true }))
+      const files = (entries ?? []).filter((entry) => entry.isFile())
+      return await Promise.all(
+        files.map(async ({ parentPath, name }) => ({
+          path: relative(folder, join(parentPath, name)).split(sep).join('/'),
+          bytes: (await stat(join(parentPath, name))).size,
+        })),
+      )
+    },
+    remove: (path) => rm(locate(path), { force: true }),
+  }
+}
+
+/** Undefined if the file or folder does not exist. */
+async function orMissing<T>(found: Promise<T>): Promise<T | undefined> {
+  try {
+    return await found
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}

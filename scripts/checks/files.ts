@@ -1,0 +1,14 @@
+import { proveStore } from '../../core/storage/prove-store.ts'
+import { openFiles } from '../../worker/files.ts'
+import type { Settings } from '../../worker/settings/settings.ts'
+import { fine, runCheck, type Finding } from './finding.ts'
+
+/** Checks that the bucket of CONNECTOR_FILES_URL can be used, and that it honours the conditions of writes. */
+export async function checkFiles(settings: Pick<Settings, 'filesUrl' | 'environment'>): Promise<Finding[]> {
+  const files = openFiles(settings)
+  if (files === undefined) return []
+  return runCheck('bucket', async () => {
+    await proveStore(files)
+    return [fine('bucket', `${files.locate('')} is writable and honours If-None-Match and If-Match.`)]
+  })
+}

@@ -1,0 +1,117 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createBucketStore } from '../../../core/storage/bucket-store.ts'
+import { proveStore } from '../../../core/storage/prove-store.ts'
+import { describeStoreDestination } from '../../core/destinations/store-destination.ts'
+import { describeFileStore } from '../../core/storage/file-store.ts'
+import { type Fault, randomFrom, startFaultProxy } from './fault-proxy.ts'
+import { keys, startGateway } from './gateway.ts'
+
+let gateway: Awaited<ReturnType<typeof startGateway>>
+let proxy: Awaited<ReturnType<typeof startFaultProxy>>
+beforeAll(async () => {
+  gateway = await startGateway()
+  proxy = await startFaultProxy(gateway.endpoint)
+})
+afterAll(async () => {
+  await proxy.close()
+  await gateway.close()
+})
+
+interface Opening {
+  prefix?: string
+  endpoint?: string
+  bucket?: string
+  secretAccessKey?: string
+}
+
+const openStore = (opening: Opening = {}) => {
+  const { prefix = randomUUID(), endpoint = proxy.endpoint, bucket = 'exports' } = opening
+  const { accessKeyId, secretAccessKey = keys.secretAccessKey } = { ...keys, ...opening }
+  const config = { endpoint, region: 'us-east-1', credentials: { accessKeyId, secretAccessKey } }
+  return createBucketStore({ bucket, prefix, config })
+}
+
+describe('over a connection without faults', () => {
+  beforeAll(() => proxy.setFaults(() => undefined))
+  describeFileStore('a file store in a bucket', async () => {
+    const prefix = randomUUID()
+    return { store: openStore({ prefix }), other: openStore({ prefix }), close: async () => {} }
+  })
+  describeFileStore('a file store in a whole bucket', async () => {
+    const store = openStore({ prefix: '' })
+    for (const { path } of await store.list('')) await store.remove(path)
+    return { store, other: openStore({ prefix: '' }), close: async () => {} }
+  })
+  describeStoreDestination('a bucket', async () => ({ store: openStore(), close: async () => {} }))
+})
+
+describe('over a connection with faults', () => {
+  const random = randomFrom(17)
+  const faults: Fault[] = ['unavailable', 'lost', 'away', 'cut']
+  beforeAll(() =>
+    proxy.setFaults(() => (random() < 0.15 ? faults[Math.floor(random() * faults.length)] : undefined)),
+  )
+  describeFileStore('a file store in a bucket', async () => {
+    const prefix = randomUUID()
+    return { store: openStore({ prefix }), other: openStore({ prefix }), close: async () => {} }
+  })
+})
+
+describe('a store that cannot be used is refused in one sentence', () => {
+  beforeAll(() => proxy.setFaults(() => undefined))
+  test.each<[string, Opening, string, RegExp]>([
+    [
+      'a bucket that does not exist',
+      { bucket: 'exprots' },
+      'StoreRefusedError',
+      /^There is no bucket exprots at 127\.0\.0\.1:\d+\. Create it, or correct CONNECTOR_FILES_URL\.$/,
+    ],
+    [
+      'a wrong secret',
+      { secretAccessKey: 'guessed' },
+      'StoreRefusedError',
+      /^The object store at \S+ rejects the credentials \(SignatureDoesNotMatch\)\. Check AWS_ACCESS_KEY_ID/,
+    ],
+    [
+      'an address where nobody listens',
+      { endpoint: 'http://127.0.0.1:9' },
+      'StoreAwayError',
+      /^s3:\/\/exports\/\S+ cannot be reached at 127\.0\.0\.1:9 \(ECONNREFUSED\)\./,
+    ],
+  ])('%s', async (_title, opening, name, message) => {
+    const error: unknown = await proveStore(openStore(opening)).catch((thrown: unknown) => thrown)
+    expect(error).toMatchObject({ name, message: expect.stringMatching(message) })
+    expect(JSON.stringify(error) + String(error)).not.toContain(
+      opening.secretAccessKey ?? keys.secretAccessKey,
+    )
+  })
+
+  test('credentials without the right to write', async () => {
+    const readonly = await startGateway({ readonly: true })
+    try {
+      await expect(proveStore(openStore({ endpoint: readonly.endpoint }))).rejects.toMatchObject({
+        name: 'StoreRefusedError',
+        message: expect.stringMatching(
+          /^The credentials do not permit this in s3:\S+ \(AccessDenied\)\. Grant s3:GetObject,/,
+        ),
+      })
+    } finally {
+      await readonly.close()
+    }
+  })
+
+  test('a store without conditional writes', async () => {
+    proxy.setFaults(() => 'unconditional')
+    await expect(proveStore(openStore())).rejects.toMatchObject({
+      name: 'ConditionIgnoredError',
+      message: expect.stringContaining('ignores If-None-Match'),
+    })
+    let puts = 0
+    proxy.setFaults(({ method }) => (method === 'PUT' && (puts += 1) > 2 ? 'unconditional' : undefined))
+    await expect(proveStore(openStore())).rejects.toMatchObject({
+      name: 'ConditionIgnoredError',
+      message: expect.stringContaining('ignores If-Match'),
+    })
+  })
+})

@@ -1,0 +1,188 @@
+import { readFile, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import type { ExportInput } from '../../../core/exports/input.ts'
+import { findOldExports, removeOldExport } from '../../../core/exports/prune-exports.ts'
+import type { ExportReport } from '../../../core/exports/report.ts'
+import type { FileStore } from '../../../core/storage/file-store.ts'
+import { openFiles } from '../../../worker/files.ts'
+import { readPlaces } from '../../../worker/settings/settings.ts'
+import type { RunningWorker } from '../../../worker/start-worker.ts'
+import { callCommand } from '../../system/command-line/call-command.ts'
+import {
+  connectTemporal,
+  openTestWorker,
+  openWorld,
+  startRun,
+  startTestWorker,
+  type World,
+} from '../../system/export/world.ts'
+import { startFaultProxy } from './fault-proxy.ts'
+import { environmentOf, keys, startGateway } from './gateway.ts'
+
+let gateway: Awaited<ReturnType<typeof startGateway>>
+let proxy: Awaited<ReturnType<typeof startFaultProxy>>
+let world: World
+let worker: RunningWorker
+let env: Record<string, string>
+let store: FileStore
+
+const url = 's3://exports/billing/acc'
+
+beforeAll(async () => {
+  gateway = await startGateway()
+  proxy = await startFaultProxy(gateway.endpoint)
+  world = await openWorld({ counts: { customers: 120, subscriptions: 250, plans: 5, retentions: 30 } })
+  env = { ...environmentOf(proxy.endpoint), CONNECTOR_FILES_URL: url }
+  worker = await openTestWorker(world, env)
+  store = openFiles(readPlaces({ env: { ...world.env, ...env }, cwd: world.dataDir }))!
+})
+afterAll(async () => {
+  await worker.stop()
+  await world.close()
+  await proxy.close()
+  await gateway.close()
+})
+
+async function run(input: ExportInput): Promise<ExportReport> {
+  const started = await startRun({ client: await connectTemporal(), world, input })
+  return await started.result()
+}
+const publishedOf = (report: ExportReport, resource: string) => {
+  const result = report.exports.find((one) => one.resource === resource)
+  if (result === undefined || !('published' in result)) throw new Error(JSON.stringify(report))
+  return result.published
+}
+const call = (...words: string[]) => callCommand(world, words, { env })
+const read = async <T>(path: string) => JSON.parse((await store.read(path))!.text) as T
+
+test('an export is published to the bucket, with its pointers, set and report, and verify finds it whole', async () => {
+  const report = await run({ resources: ['customers', 'subscriptions'], to: ['csv', 'parquet'] })
+  expect(report).toMatchObject({ verdict: 'proven', files: url })
+  const [csv, parquet] = publishedOf(report, 'subscriptions')
+  expect(csv).toMatchObject({
+    where: `${url}/exports/subscriptions/${report.run}`,
+    verdict: 'proven',
+    records: 250,
+  })
+  expect(parquet!.where).toBe(`${url}/exports/parquet/subscriptions/${report.run}`)
+  for (const where of [
+    csv!.where,
+    `${url}/exports/subscriptions/latest-proven`,
+    `${url}/exports/subscriptions/latest.json`,
+    `${url}/exports/parquet/customers/latest`,
+    parquet!.manifest,
+  ]) {
+    const verified = await call('verify', where)
+    expect(verified).toMatchObject({ code: 0, stdout: expect.stringContaining('proven') })
+  }
+  const set = await read<{ manifests: { path: string }[] }>(`exports/sets/${report.run}.json`)
+  for (const { path } of set.manifests) expect(await store.read(join('exports/sets', path))).toBeDefined()
+  expect(set.manifests).toHaveLength(4)
+  expect(await read(`exports/reports/${report.run}.json`)).toMatchObject({
+    verdict: 'proven',
+    run: report.run,
+  })
+  const page = await text((await store.open(`exports/reports/${report.run}.html`))!)
+  for (const [, link] of page.matchAll(/href="([^"]+\.html)"/g))
+    expect(await store.open(join('exports/reports', link!))).toBeDefined()
+  expect(page.match(/href="\.\/\.\.\/parquet\/customers\/[^"]+\.html"/)).not.toBeNull()
+  // The data folder has the log and the report, and no exported row.
+  const left = await readdir(join(world.dataDir, 'exports'), { recursive: true, withFileTypes: true })
+  const files = left.filter((entry) => entry.isFile()).map(({ name }) => name)
+  expect(files.filter((name) => !/\.(json|html|jsonl)$/.test(name))).toEqual([])
+})
+
+test('commands find the exports in the bucket: check, check --fresh, report and prune', async () => {
+  const report = await run({ resources: ['plans'] })
+  const later = await run({ resources: ['plans'] })
+  const checked = await call('check', '--json')
+  const { findings } = JSON.parse(checked.stdout) as { findings: unknown[] }
+  expect(findings).toContainEqual({
+    check: 'bucket',
+    status: 'ok',
+    message: `${url} is writable and honours If-None-Match and If-Match.`,
+  })
+  expect(await call('check', '--fresh', '1h')).toMatchObject({ code: 0 })
+  expect((await call('report', report.run)).stdout).toContain(`${url}/exports/plans/${report.run}`)
+  // The last three runs keep their parts, and with them what is published.
+  await rm(join(world.dataDir, 'parts', report.run), { recursive: true })
+  const where = { dataDir: world.dataDir, files: store }
+  const old = await findOldExports({ ...where, before: Date.now() + 1000 })
+  expect(old.map(({ folder }) => folder)).toEqual([`${url}/exports/plans/${report.run}`])
+  for (const one of old) await removeOldExport({ ...where, old: one })
+  expect(await store.list(`exports/plans/${report.run}`)).toEqual([])
+  expect(await call('verify', `${url}/exports/plans/${later.run}`)).toMatchObject({ code: 0 })
+})
+
+test('an export that is changed in the bucket is no longer proven, and verify says what is wrong', async () => {
+  const report = await run({ resources: ['retentions'] })
+  const [{ where } = { where: '' }] = publishedOf(report, 'retentions')
+  const [file] = (await store.list(store.pathOf(where)!)).filter(({ path }) =>
+    /retentions-.*\.csv$/.test(path),
+  )
+  const original = await text((await store.open(file!.path))!)
+  const tag = (await store.read(file!.path))!.tag
+  await store.replace(file!.path, original.replace(/\d/, '9'), tag)
+  const verified = await call('verify', where)
+  expect(verified).toMatchObject({ code: 1, stdout: expect.stringContaining('is not as it was published') })
+  const manifest = store.pathOf(`${where}/manifest.json`)!
+  await store.remove(manifest)
+  const fresh = await call('check', '--fresh', '1h', '--json')
+  expect(fresh.stdout).toContain('There is no proven export to csv.')
+})
+
+test('a bucket that is away does not count as exports that are gone, and a run waits for it', async () => {
+  proxy.setFaults(() => 'away')
+  onTestFinished(() => proxy.setFaults(() => undefined))
+  const fresh = await call('check', '--fresh', '1h')
+  expect(fresh).toMatchObject({ code: 1, stdout: expect.stringContaining('cannot be reached') })
+  expect(fresh.stdout).not.toContain('There is no proven export')
+  const client = await connectTemporal()
+  const started = await startRun({ client, world, input: { resources: ['plans'] } })
+  const before = proxy.counts.get('away') ?? 0
+  while ((proxy.counts.get('away') ?? 0) < before + 6) await new Promise((resolve) => setTimeout(resolve, 50))
+  proxy.setFaults(() => undefined)
+  const report = (await started.result()) as ExportReport
+  expect(report.verdict).toBe('proven')
+  expect(await call('verify', publishedOf(report, 'plans')[0]!.where)).toMatchObject({ code: 0 })
+})
+
+test('a run is published where it began, whatever the settings of a later worker', async () => {
+  const own = await openWorld({ counts: { plans: 5 } })
+  onTestFinished(() => own.close())
+  const elsewhere = `${url}-2`
+  const first = await openTestWorker(own, { ...env, CONNECTOR_FILES_URL: elsewhere })
+  const client = await connectTemporal()
+  const started = await startRun({ client, world: own, input: { resources: ['plans'] } })
+  const report = (await started.result()) as ExportReport
+  await first.stop()
+  await startTestWorker(own)
+  const again = await callCommand(own, ['publish', report.run, '--to', 'parquet'])
+  expect(again.code).toBe(1)
+  expect(again.stderr + again.stdout).toContain(
+    `The run ${report.run} publishes to ${elsewhere}, and CONNECTOR_FILES_URL of this worker is not set.`,
+  )
+})
+
+test('an export with --out is written to that folder', async () => {
+  const report = await run({ resources: ['plans'], out: 'here' })
+  expect(report).not.toHaveProperty('files')
+  expect(publishedOf(report, 'plans')[0]!.where).toBe(join(world.dataDir, 'here/plans', report.run))
+  expect(await store.read(`exports/reports/${report.run}.json`)).toBeUndefined()
+})
+
+test('no credential is in the data folder, in a report or in Temporal', async () => {
+  const client = await connectTemporal()
+  const started = await startRun({ client, world, input: { resources: ['plans'] } })
+  await started.result()
+  const history = JSON.stringify(await started.fetchHistory())
+  expect(history).not.toContain(keys.secretAccessKey)
+  for (const entry of await readdir(world.dataDir, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue
+    expect((await readFile(join(entry.parentPath, entry.name))).includes(keys.secretAccessKey)).toBe(false)
+  }
+  for (const { path } of await store.list(''))
+    expect((await store.read(path))!.text).not.toContain(keys.secretAccessKey)
+})

@@ -1,0 +1,90 @@
+import { S3Client, PutObjectCommand } from '@aws-sdk/client-s3'
+import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { buffer } from 'node:stream/consumers'
+import { keys } from './gateway.ts'
+
+/**
+ * What happens to one call: `unavailable` answers 503; `lost` lets it take effect and loses the reply; `away` closes the
+ * connection before; `cut` closes it in the middle of the reply; `unconditional` carries out a write whose condition
+ * fails, as a store does that knows no conditions.
+ */
+export type Fault = 'unavailable' | 'lost' | 'away' | 'cut' | 'unconditional'
+
+export interface Call {
+  method: string
+  /** Without bucket and query. */
+  path: string
+}
+
+/** Stands in front of an object store and breaks the calls that `faults` names. */
+export async function startFaultProxy(endpoint: string) {
+  const upstream = new URL(endpoint)
+  const client = new S3Client({ endpoint, region: 'us-east-1', credentials: keys, forcePathStyle: true })
+  const state = {
+    faults: (_call: Call): Fault | undefined => undefined,
+    counts: new Map<Fault | 'calls', number>(),
+  }
+  const count = (name: Fault | 'calls') => state.counts.set(name, (state.counts.get(name) ?? 0) + 1)
+
+  async function handle(call: IncomingMessage, reply: ServerResponse) {
+    const { method = '', url = '', headers } = call
+    const key = decodeURIComponent(url.replace(/\?.*$/, '')).replace(/^\/[^/]*\//, '')
+    const fault = state.faults({ method, path: key })
+    count('calls')
+    if (fault !== undefined) count(fault)
+    if (fault === 'away') return void call.socket.destroy()
+    const body = await buffer(call)
+    if (fault === 'unavailable') {
+      reply.writeHead(503, { 'content-type': 'application/xml' })
+      return void reply.end(
+        '<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>',
+      )
+    }
+    const forwarded = request({ host: upstream.hostname, port: upstream.port, method, path: url, headers })
+    forwarded.end(body)
+    const [answer] = (await once(forwarded, 'response')) as [IncomingMessage]
+    const content = await buffer(answer)
+    if (fault === 'lost') return void call.socket.destroy()
+    if (fault === 'unconditional' && answer.statusCode === 412) {
+      const { ETag = '' } = await client.send(
+        new PutObjectCommand({ Bucket: 'exports', Key: key, Body: body }),
+      )
+      reply.writeHead(200, { etag: ETag })
+      return void reply.end()
+    }
+    reply.writeHead(answer.statusCode ?? 500, answer.headers)
+    if (fault !== 'cut' || content.length === 0) return void reply.end(content)
+    reply.write(content.subarray(0, content.length / 2), () => call.socket.destroy())
+  }
+
+  const server = createServer((call, reply) => {
+    handle(call, reply).catch(() => call.socket.destroy())
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    counts: state.counts,
+    /** Decides about every call from now on. */
+    setFaults(faults: (call: Call) => Fault | undefined) {
+      state.faults = faults
+    },
+    async close() {
+      client.destroy()
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+/** Numbers from 0 to 1 that a seed determines. */
+export function randomFrom(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return state / 2 ** 32
+  }
+}

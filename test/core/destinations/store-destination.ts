@@ -1,0 +1,252 @@
+import { readdir } from 'node:fs/promises'
+import { buffer, text } from 'node:stream/consumers'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createCsvDestination } from '../../../core/destinations/csv/csv.ts'
+import { verifyStoredExport } from '../../../core/destinations/csv/verify-export.ts'
+import type { Destination, Publication } from '../../../core/destinations/destination.ts'
+import { folderName } from '../../../core/destinations/export-folder.ts'
+import type { Manifest } from '../../../core/destinations/manifest/manifest.ts'
+import { createParquetDestination } from '../../../core/destinations/parquet/parquet.ts'
+import { followPointer } from '../../../core/destinations/store/store-pointers.ts'
+import type { FileStore } from '../../../core/storage/file-store.ts'
+import { parseRows } from '../tables/csv.ts'
+import { describeDestination, type SeenRow } from './contract.ts'
+import { createWorkplace, facts, type Workplace } from './publication.ts'
+
+type OpenStore = () => Promise<{ store: FileStore; close(): Promise<void> }>
+
+const folderOf = (publication: Publication) =>
+  `exports/${publication.testMode ? 'test/' : ''}${publication.resource}/${folderName(publication)}`
+
+/** What publishing to a file store promises, whatever the store is made of. */
+export function describeStoreDestination(name: string, openStore: OpenStore): void {
+  describeDestination(`csv in ${name}`, async () => {
+    const { store, close } = await openStore()
+    const csv = createCsvDestination()
+    const destination: Destination = {
+      ...csv,
+      publish: (publication) => csv.publish({ ...publication, store }),
+    }
+    return {
+      destination,
+      async rows(publication, table) {
+        const path = folderOf(publication)
+        const found = await store.read(`${path}/manifest.json`)
+        if (found === undefined) return undefined
+        const { tables } = JSON.parse(found.text) as Manifest
+        const file = tables.find((one) => one.name === table)!.files[0]!.path
+        const [header = [], ...rows] = parseRows(await text((await store.open(`${path}/${file}`))!))
+        return rows.map((row): SeenRow =>
+          Object.fromEntries(header.map((column, at) => [column ?? '', row[at] ?? null])),
+        )
+      },
+      close,
+    }
+  })
+
+  describe(`an export in ${name}`, () => {
+    let workplace: Workplace
+    let store: FileStore
+    let close: () => Promise<void>
+    beforeEach(async () => {
+      workplace = await createWorkplace()
+      ;({ store, close } = await openStore())
+    })
+    afterEach(async () => {
+      await close()
+      await workplace.close()
+    })
+    const one = [['{"id":"cus_1"}']]
+    const at = (day: number) => ({
+      ...facts,
+      startedAt: `2026-03-${String(day).padStart(2, '0')}T03:00:00.000Z`,
+    })
+    const publish = async (more: Partial<Publication>, rows = one) =>
+      createCsvDestination().publish(await workplace.toPublication('customers', rows, { store, ...more }))
+    const pointer = async (file: 'latest' | 'latest-proven', folder = 'exports/customers') => {
+      const found = await store.read(`${folder}/${file}.json`)
+      return (
+        found &&
+        (JSON.parse(found.text) as { run: string; manifest: string; tables: Record<string, string[]> })
+      )
+    }
+
+    test('names its files by what they hold, and the pointers name the files', async () => {
+      const { location, manifestPath, page, manifest } = await publish({ run: 'night' })
+      expect(location).toBe(store.locate('exports/customers/night'))
+      expect(manifestPath).toBe(store.locate('exports/customers/night/manifest.json'))
+      const [file] = manifest.tables[0]!.files
+      expect(file!.path).toBe(`customers-${file!.sha256.slice(0, 12)}.csv`)
+      expect(page).toBe(
+        store.locate(`exports/customers/night/report-${manifest.report!.sha256.slice(0, 12)}.html`),
+      )
+      expect(await pointer('latest-proven')).toMatchObject({
+        run: 'night',
+        manifest: 'night/manifest.json',
+        tables: { customers: [`night/${file!.path}`], customer_contacts: [expect.any(String)] },
+      })
+      expect(await followPointer(store, 'exports/customers/latest-proven')).toBe('exports/customers/night')
+      expect(await followPointer(store, 'exports/customers/night/manifest.json')).toBe(
+        'exports/customers/night',
+      )
+      const stored = (await store.list('exports/customers/night')).map(({ path }) => path)
+      expect(stored).toHaveLength(4)
+      expect(await verifyStoredExport(store, 'exports/customers/night')).toMatchObject({ problems: [] })
+    })
+
+    test('leaves nothing on the local disk but empty folders', async () => {
+      await publish({ run: 'night' })
+      const left = await readdir(workplace.exports, { recursive: true, withFileTypes: true })
+      expect(left.filter((entry) => !entry.isDirectory())).toEqual([])
+      expect(left.map((entry) => entry.name)).toEqual(['customers'])
+    })
+
+    test('moves `latest` for every whole list and `latest-proven` for proven ones, never back to an older read', async () => {
+      const unproven = (day: number) => ({
+        ...at(day),
+        verdict: 'unproven' as const,
+        reasons: ['a link was lost'],
+      })
+      const shown = async () => [(await pointer('latest'))?.run, (await pointer('latest-proven'))?.run]
+      await publish({ run: 'two', facts: at(2) })
+      expect(await shown()).toEqual(['two', 'two'])
+      await publish({ run: 'one', facts: at(1) })
+      await publish({ run: 'filtered', facts: at(9), filters: { status: 'active' } })
+      await publish({ run: 'capped', facts: at(9), capped: true })
+      await publish({ run: 'excel', facts: at(9), forExcel: true })
+      await publish({ run: 'changes', facts: at(9), mode: 'incremental' })
+      await publish({ run: 'rehearsal', facts: at(9), testMode: true })
+      expect(await shown()).toEqual(['two', 'two'])
+      await publish({ run: 'three', facts: unproven(3) })
+      expect(await shown()).toEqual(['three', 'two'])
+      await publish({ run: 'four', facts: at(4) })
+      expect(await shown()).toEqual(['four', 'four'])
+      expect((await pointer('latest', 'exports/test/customers'))?.run).toBe('rehearsal')
+    })
+
+    test('shows the newest of many reads that are published at once, in any order', async () => {
+      const days = [5, 2, 8, 1, 7, 3, 6, 4]
+      const seen: string[] = []
+      let done = false
+      const watch = async () => {
+        while (!done) {
+          const run = (await pointer('latest-proven'))?.run
+          if (run !== undefined && seen.at(-1) !== run) seen.push(run)
+        }
+      }
+      const watching = watch()
+      await Promise.all(days.map((day) => publish({ run: `run-${day}`, facts: at(day) })))
+      done = true
+      await watching
+      expect((await pointer('latest'))?.run).toBe('run-8')
+      expect((await pointer('latest-proven'))?.run).toBe('run-8')
+      expect(seen).toEqual(seen.toSorted())
+    })
+
+    test('is whole, whatever two workers that publish it at once do', async () => {
+      for (let round = 0; round < 5; round += 1) {
+        const publication = await workplace.toPublication('customers', one, { run: `run-${round}`, store })
+        const [first, second] = await Promise.all([
+          createCsvDestination().publish(publication),
+          createCsvDestination().publish({ ...publication, folder: `${publication.folder}-other` }),
+        ])
+        expect([first.fresh, second.fresh]).toContain(true)
+        expect(second.manifest).toEqual(first.manifest)
+        expect(await verifyStoredExport(store, `exports/customers/run-${round}`)).toMatchObject({
+          problems: [],
+        })
+      }
+    })
+
+    test('keeps the manifest of the first of two workers that read differently', async () => {
+      const [first, second] = await Promise.allSettled([
+        publish({ run: 'night', facts: at(1) }),
+        publish({ run: 'night', facts: at(1), folder: `${workplace.exports}-other` }, [['{"id":"cus_2"}']]),
+      ])
+      const states = [first, second].map(({ status }) => status)
+      expect(states.toSorted()).toEqual(['fulfilled', 'rejected'])
+      const lost = [first, second].find((one) => one.status === 'rejected')
+      expect(lost).toMatchObject({ reason: { name: 'PublishedOtherwiseError' } })
+      expect(await verifyStoredExport(store, 'exports/customers/night')).toMatchObject({ problems: [] })
+    })
+
+    test('has its manifest after all its files, and its pointers after its manifest', async () => {
+      const order: string[] = []
+      const noting: FileStore = {
+        ...store,
+        async put(path, file) {
+          await store.put(path, file)
+          order.push(path.replace(/-[0-9a-f]{12}/, ''))
+        },
+        async create(path, content) {
+          const done = await store.create(path, content)
+          if (!path.startsWith('checks/')) order.push(path)
+          return done
+        },
+        async replace(path, content, tag) {
+          const done = await store.replace(path, content, tag)
+          if (!path.startsWith('checks/')) order.push(path)
+          return done
+        },
+      }
+      await publish({ run: 'night', store: noting })
+      expect(order).toEqual([
+        'exports/customers/night/customers.csv',
+        'exports/customers/night/customer_contacts.csv',
+        'exports/customers/night/report.html',
+        'exports/customers/night/manifest.json',
+        'exports/customers/latest.json',
+        'exports/customers/latest-proven.json',
+      ])
+    })
+
+    test('finds every damage of a published file', async () => {
+      const { manifest } = await publish({ run: 'night' })
+      const path = `exports/customers/night/${manifest.tables[0]!.files[0]!.path}`
+      await store.remove(path)
+      expect((await verifyStoredExport(store, 'exports/customers/night')).problems).toEqual([
+        expect.stringMatching(/^customers-.*\.csv is missing\.$/),
+      ])
+      expect((await verifyStoredExport(store, 'exports/customers/none')).problems).toEqual([
+        expect.stringContaining('has no manifest.json'),
+      ])
+    })
+
+    test.each([
+      [
+        'If-None-Match',
+        (real: FileStore): FileStore => ({ ...real, create: (path, content) => force(real, path, content) }),
+      ],
+      [
+        'If-Match',
+        (real: FileStore): FileStore => ({ ...real, replace: (path, content) => force(real, path, content) }),
+      ],
+    ])('is refused by a store that ignores %s, before anything is published', async (condition, ignore) => {
+      const ignoring = ignore(store)
+      await expect(publish({ run: 'night', store: ignoring })).rejects.toMatchObject({
+        name: 'ConditionIgnoredError',
+        message: expect.stringContaining(`ignores ${condition}:`),
+      })
+      expect(await store.list('')).toEqual([])
+    })
+
+    test('is Parquet in folders of its own, and is verified', async () => {
+      const publication = await workplace.toPublication('customers', one, { run: 'night', store })
+      const { manifest } = await createParquetDestination().publish(publication)
+      const folder = 'exports/parquet/customers/night'
+      const [file] = manifest.tables[0]!.files
+      expect(file!.path).toBe(`customers-${file!.sha256.slice(0, 12)}.parquet`)
+      const bytes = await buffer((await store.open(`${folder}/${file!.path}`))!)
+      expect(bytes.subarray(0, 4).toString()).toBe('PAR1')
+      expect(await verifyStoredExport(store, folder)).toMatchObject({ problems: [] })
+      expect((await pointer('latest', 'exports/parquet/customers'))?.run).toBe('night')
+      expect(await createParquetDestination().publish(publication)).toMatchObject({ fresh: false })
+    })
+  })
+}
+
+/** Writes without any condition. */
+async function force(store: FileStore, path: string, content: string): Promise<boolean> {
+  await store.remove(path)
+  return await store.create(path, content)
+}

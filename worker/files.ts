@@ -1,0 +1,34 @@
+import type { BucketAddress } from '../core/storage/bucket-address.ts'
+import { createBucketStore } from '../core/storage/bucket-store.ts'
+import type { FileStore } from '../core/storage/file-store.ts'
+
+/**
+ * Opens a bucket with the SDK's own variables. Those of `.env` are handed over, because the SDK reads the real
+ * environment only.
+ */
+export function openBucket(
+  address: BucketAddress,
+  environment: Readonly<Record<string, string | undefined>>,
+): FileStore {
+  const {
+    AWS_ACCESS_KEY_ID: accessKeyId,
+    AWS_SECRET_ACCESS_KEY: secretAccessKey,
+    AWS_SESSION_TOKEN: sessionToken,
+    AWS_ENDPOINT_URL_S3,
+    AWS_ENDPOINT_URL,
+    AWS_REGION: region,
+    AWS_PROFILE: profile,
+  } = environment
+  const credentials =
+    accessKeyId === undefined || secretAccessKey === undefined
+      ? undefined
+      : { accessKeyId, secretAccessKey, ...(sessionToken !== undefined && { sessionToken }) }
+  const endpoint = AWS_ENDPOINT_URL_S3 ?? AWS_ENDPOINT_URL
+  return createBucketStore({ ...address, config: { endpoint, region, profile, credentials } })
+}
+
+/** The store of published files; undefined if the settings name none. */
+export const openFiles = (settings: {
+  filesUrl: BucketAddress | undefined
+  environment: Readonly<Record<string, string | undefined>>
+}): FileStore | undefined => settings.filesUrl && openBucket(settings.filesUrl, settings.environment)
