@@ -27,18 +27,18 @@ interface Opening {
 
 const openStore = (opening: Opening = {}) => {
   const { prefix = randomUUID(), endpoint = proxy.endpoint, bucket = 'exports' } = opening
-  const { accessKeyId, secretAccessKey = keys.secretAccessKey } = { ...keys, ...opening }
+  const { accessKeyId, secretAccessKey } = { ...keys, ...opening }
   const config = { endpoint, region: 'us-east-1', credentials: { accessKeyId, secretAccessKey } }
   return createBucketStore({ bucket, prefix, config })
 }
 
 describe('over a connection without faults', () => {
   beforeAll(() => proxy.setFaults(() => undefined))
-  describeFileStore('a file store in a bucket', async () => {
+  describeFileStore('a bucket', async () => {
     const prefix = randomUUID()
     return { store: openStore({ prefix }), other: openStore({ prefix }), close: async () => {} }
   })
-  describeFileStore('a file store in a whole bucket', async () => {
+  describeFileStore('a whole bucket', async () => {
     const store = openStore({ prefix: '' })
     for (const { path } of await store.list('')) await store.remove(path)
     return { store, other: openStore({ prefix: '' }), close: async () => {} }
@@ -52,7 +52,7 @@ describe('over a connection with faults', () => {
   beforeAll(() =>
     proxy.setFaults(() => (random() < 0.15 ? faults[Math.floor(random() * faults.length)] : undefined)),
   )
-  describeFileStore('a file store in a bucket', async () => {
+  describeFileStore('a bucket', async () => {
     const prefix = randomUUID()
     return { store: openStore({ prefix }), other: openStore({ prefix }), close: async () => {} }
   })

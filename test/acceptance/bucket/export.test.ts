@@ -144,7 +144,7 @@ test('a bucket that is away does not count as exports that are gone, and a run w
   const before = proxy.counts.get('away') ?? 0
   while ((proxy.counts.get('away') ?? 0) < before + 6) await new Promise((resolve) => setTimeout(resolve, 50))
   proxy.setFaults(() => undefined)
-  const report = (await started.result()) as ExportReport
+  const report = await started.result()
   expect(report.verdict).toBe('proven')
   expect(await call('verify', publishedOf(report, 'plans')[0]!.where)).toMatchObject({ code: 0 })
 })
@@ -156,7 +156,7 @@ test('a run is published where it began, whatever the settings of a later worker
   const first = await openTestWorker(own, { ...env, CONNECTOR_FILES_URL: elsewhere })
   const client = await connectTemporal()
   const started = await startRun({ client, world: own, input: { resources: ['plans'] } })
-  const report = (await started.result()) as ExportReport
+  const report = await started.result()
   await first.stop()
   await startTestWorker(own)
   const again = await callCommand(own, ['publish', report.run, '--to', 'parquet'])

@@ -34,29 +34,36 @@ export async function startFaultProxy(endpoint: string) {
     const fault = state.faults({ method, path: key })
     count('calls')
     if (fault !== undefined) count(fault)
-    if (fault === 'away') return void call.socket.destroy()
+    if (fault === 'away') {
+      call.socket.destroy()
+      return
+    }
     const body = await buffer(call)
     if (fault === 'unavailable') {
       reply.writeHead(503, { 'content-type': 'application/xml' })
-      return void reply.end(
-        '<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>',
-      )
+      reply.end('<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>')
+      return
     }
     const forwarded = request({ host: upstream.hostname, port: upstream.port, method, path: url, headers })
     forwarded.end(body)
     const [answer] = (await once(forwarded, 'response')) as [IncomingMessage]
     const content = await buffer(answer)
-    if (fault === 'lost') return void call.socket.destroy()
+    if (fault === 'lost') {
+      call.socket.destroy()
+      return
+    }
     if (fault === 'unconditional' && answer.statusCode === 412) {
       const { ETag = '' } = await client.send(
         new PutObjectCommand({ Bucket: 'exports', Key: key, Body: body }),
       )
       reply.writeHead(200, { etag: ETag })
-      return void reply.end()
+      reply.end()
+      return
     }
     reply.writeHead(answer.statusCode ?? 500, answer.headers)
-    if (fault !== 'cut' || content.length === 0) return void reply.end(content)
-    reply.write(content.subarray(0, content.length / 2), () => call.socket.destroy())
+    if (fault === 'cut' && content.length > 0)
+      reply.write(content.subarray(0, content.length / 2), () => call.socket.destroy())
+    else reply.end(content)
   }
 
   const server = createServer((call, reply) => {

@@ -13,7 +13,7 @@ import { parseRows } from '../tables/csv.ts'
 import { describeDestination, type SeenRow } from './contract.ts'
 import { createWorkplace, facts, type Workplace } from './publication.ts'
 
-type OpenStore = () => Promise<{ store: FileStore; close(): Promise<void> }>
+type OpenStore = () => Promise<{ store: FileStore; close: () => Promise<void> }>
 
 const folderOf = (publication: Publication) =>
   `exports/${publication.testMode ? 'test/' : ''}${publication.resource}/${folderName(publication)}`
@@ -127,16 +127,16 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
     test('shows the newest of many reads that are published at once, in any order', async () => {
       const days = [5, 2, 8, 1, 7, 3, 6, 4]
       const seen: string[] = []
-      let done = false
+      const end = new AbortController()
       const watch = async () => {
-        while (!done) {
+        while (!end.signal.aborted) {
           const run = (await pointer('latest-proven'))?.run
           if (run !== undefined && seen.at(-1) !== run) seen.push(run)
         }
       }
       const watching = watch()
       await Promise.all(days.map((day) => publish({ run: `run-${day}`, facts: at(day) })))
-      done = true
+      end.abort()
       await watching
       expect((await pointer('latest'))?.run).toBe('run-8')
       expect((await pointer('latest-proven'))?.run).toBe('run-8')

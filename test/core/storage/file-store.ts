@@ -10,9 +10,9 @@ import { proveStore } from '../../../core/storage/prove-store.ts'
 /** What every file store promises. `open` gives two views of one empty store, as two workers have them. */
 export function describeFileStore(
   name: string,
-  open: () => Promise<{ store: FileStore; other: FileStore; close(): Promise<void> }>,
+  open: () => Promise<{ store: FileStore; other: FileStore; close: () => Promise<void> }>,
 ): void {
-  describe(name, () => {
+  describe(`keeping files in ${name}`, () => {
     let opened: Awaited<ReturnType<typeof open>>
     let store: FileStore
     let other: FileStore

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
 import { describeFileStore } from './file-store.ts'
 
-describeFileStore('a file store in a folder', async () => {
+describeFileStore('a folder', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'folder-store-'))
   const store = createFolderStore(folder)
   // A folder has one process that writes it, and that has one store.
