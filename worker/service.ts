@@ -1,12 +1,18 @@
 import type { CallObserver } from '../core/billing/calls.ts'
 import { createBilling, type Billing } from '../core/billing/client.ts'
+import { type Permits, SharedRate } from '../core/billing/shared-rate.ts'
 import type { Settings } from './settings/settings.ts'
 
-/** The client of the configured service: one per process, because it enforces the process-wide rate. */
+/**
+ * The client of the configured service: one per process, because it enforces the rate. With `permits`, the rate and the
+ * concurrency are those of all workers together.
+ */
 export function createService(
   { billing }: Settings,
-  { onRequest }: { onRequest?: CallObserver } = {},
+  { onRequest, permits }: { onRequest?: CallObserver; permits?: Permits | undefined } = {},
 ): Billing {
   const { requestsPerSecond, ...rest } = billing
-  return createBilling({ ...rest, rate: { requestsPerSecond }, ...(onRequest && { onRequest }) })
+  const rate = { requestsPerSecond }
+  const gate = permits && new SharedRate({ permits, share: rate, concurrency: rest.concurrency })
+  return createBilling({ ...rest, rate, gate, ...(onRequest && { onRequest }) })
 }

@@ -2,7 +2,7 @@
 import { setImmediate as nextEventLoopTurn } from 'node:timers/promises'
 import type { Authorization } from './authorization.ts'
 import { RateLimited, ServiceFault, Unauthorized } from './errors.ts'
-import type { Admission, Spacing, RateLimiter } from './rate-limit.ts'
+import type { Admission, Gate, Spacing } from './rate-limit.ts'
 import { retryAfterMs, toError } from './reply.ts'
 import { retryRead } from './retry.ts'
 import type { Reply, Request, Transport } from './transport.ts'
@@ -47,7 +47,7 @@ export interface Calls {
 
 interface CallsSettings {
   transport: Transport
-  limiter: RateLimiter
+  gate: Gate
   spacings: readonly Spacing[]
   authorization: Authorization
   onRequest: CallObserver | undefined
@@ -94,11 +94,11 @@ interface Sending extends Request {
   attempt: number
 }
 
-function createSend({ transport, limiter, spacings, authorization, onRequest }: CallsSettings) {
+function createSend({ transport, gate, spacings, authorization, onRequest }: CallsSettings) {
   return async <T>(sending: Sending, parse: ParseReply<T>): Promise<T> => {
     const { signal } = sending
-    const { waitedMs, release } = await limiter.admit({ write: sending.method !== 'GET', spacings, signal })
-    const reply = await exchange(sending, { sentAt: performance.now(), waitedMs, release })
+    const admission = await gate.admit({ write: sending.method !== 'GET', spacings, signal })
+    const reply = await exchange(sending, { ...admission, sentAt: performance.now() })
     // Let the next request leave before this reply is parsed (2 ms for a page of 100).
     await nextEventLoopTurn()
     return parse(sending, reply)
@@ -107,19 +107,18 @@ function createSend({ transport, limiter, spacings, authorization, onRequest }: 
   /** Sends the request and releases its slot with the reply; applies what the reply says about the rate. */
   async function exchange(
     sending: Sending,
-    { sentAt, waitedMs, release }: Admission & { sentAt: number },
+    { sentAt, waitedMs, release, departure }: Admission & { sentAt: number },
   ): Promise<Reply> {
     let status: number | undefined
     try {
       const isRead = sending.method === 'GET'
       if (isRead) await sending.beforeSend?.()
-      const reply = await transport(isRead ? { ...sending, beforeSend: undefined } : sending)
+      const reply = await transport({ ...sending, departure, ...(isRead && { beforeSend: undefined }) })
       status = reply.status
       if (status !== 401) authorization.accepted(sending.token)
       const error = toError(sending, reply)
-      if (error instanceof RateLimited) limiter.slowDown(sentAt)
-      if (error instanceof RateLimited || error instanceof ServiceFault)
-        limiter.pause(retryAfterMs(reply) ?? 0)
+      if (error instanceof RateLimited) gate.slowDown({ sentAt, permit: departure?.permit })
+      if (error instanceof RateLimited || error instanceof ServiceFault) gate.pause(retryAfterMs(reply) ?? 0)
       if (error !== undefined) throw error
       return reply
     } finally {

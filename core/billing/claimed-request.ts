@@ -1,5 +1,5 @@
 /**
- * A request that is claimed when its connection is established, just before it is sent: a failed connection costs no
+ * A request that is claimed, or waits for the time at which it may leave, when its connection is established, just before it is sent: a failed connection costs no
  * claim, and a claimed request leaves at once or never.
  */
 import { once } from 'node:events'
@@ -8,6 +8,7 @@ import { request as requestHttps } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Options } from 'got'
 import { SentTooLate, Unreachable } from './errors.ts'
+import type { Departure } from './rate-limit.ts'
 
 /**
  * A claimed request leaves within this time of the start of its claim, or never. A sender that takes over a run waits as
@@ -36,11 +37,15 @@ export interface ClaimedRequest {
 export function claimedRequest(options: {
   method: string
   path: string
-  claim: () => void | Promise<void>
+  claim: (() => void | Promise<void>) | undefined
+  /** When it may leave; default: now. */
+  departure?: Departure | undefined
 }): ClaimedRequest {
-  const { method, path, claim } = options
+  const { method, path, claim, departure } = options
   const state = { left: false, refusal: undefined as unknown }
   const givenUp = new AbortController()
+  const inTime = (ms: number) =>
+    AbortSignal.any([givenUp.signal, AbortSignal.timeout(Math.max(0, Math.floor(ms)))])
   let opened: Promise<ClientRequest> | undefined
   const open = async (...[url, requestOptions]: Parameters<ClaimedRequest['open']>) => {
     const send = url.protocol === 'https:' ? requestHttps : requestHttp
@@ -54,18 +59,23 @@ export function claimedRequest(options: {
     request.once('response', endEarly)
     try {
       await connected({ request, method, path, signal: givenUp.signal })
+      await departure?.secure(givenUp.signal)
       // The wall clock, too: the monotonic clock stops while the machine is suspended.
       const begun = { monotonic: performance.now(), wall: Date.now() }
-      await claim()
-      const ms = Math.max(performance.now() - begun.monotonic, Date.now() - begun.wall)
-      if (ms > sendWithinMs) throw new SentTooLate({ method, path, ms })
+      const msSince = () => Math.max(performance.now() - begun.monotonic, Date.now() - begun.wall)
+      await claim?.()
+      await departure?.ready(claim === undefined ? givenUp.signal : inTime(sendWithinMs - msSince()))
+      if (claim !== undefined && msSince() > sendWithinMs)
+        throw new SentTooLate({ method, path, ms: msSince() })
       givenUp.signal.throwIfAborted()
       if (closed.error !== undefined || request.destroyed)
         throw new Unreachable({ method, path, why: 'the connection was closed before the request left' })
       request.off('response', endEarly)
       state.left = true
       return request
-    } catch (error) {
+    } catch (thrown) {
+      const isLate = thrown instanceof DOMException && thrown.name === 'TimeoutError'
+      const error = isLate ? new SentTooLate({ method, path, ms: sendWithinMs }) : thrown
       if (error !== givenUp.signal.reason) state.refusal = error
       request.destroy()
       throw error

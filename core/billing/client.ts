@@ -1,7 +1,7 @@
 /** A client for the thirteen operations of the API (interface, section 4). */
 import { Authorization, type TokenSource } from './authorization.ts'
 import { createCalls, type CallObserver, type Calls } from './calls.ts'
-import { Spacing, RateLimiter, type Share } from './rate-limit.ts'
+import { type Gate, RateLimiter, type Share, Spacing } from './rate-limit.ts'
 import {
   expectNothing,
   type FetchedDocument,
@@ -23,6 +23,8 @@ export interface BillingSettings {
   rate?: Readonly<Share>
   /** Requests in flight at once. Default 4. */
   concurrency?: number
+  /** The rate and concurrency that this process shares with others. Default: its own. */
+  gate?: Gate | undefined
   /** Deadline of a whole request. Default 30. */
   timeoutSeconds?: number
   /** Default 8 MiB, many times the size of a page of 100 records; measured after decompression. */
@@ -111,11 +113,12 @@ export function createBilling(settings: BillingSettings): Billing {
     timeoutSeconds: settings.timeoutSeconds ?? 30,
     maxResponseBytes: settings.maxResponseBytes ?? 8 * 1024 * 1024,
   })
-  const limiter = new RateLimiter({ share: settings.rate ?? { requestsPerSecond: 10 }, concurrency })
+  const { gate = new RateLimiter({ share: settings.rate ?? { requestsPerSecond: 10 }, concurrency }) } =
+    settings
   const callsWith = (spacings: readonly Spacing[]) =>
     createCalls({
       transport,
-      limiter,
+      gate,
       spacings,
       authorization,
       onRequest: settings.onRequest,

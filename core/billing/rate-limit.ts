@@ -9,6 +9,8 @@
 /** A rate that is read for every request: a changed number applies within a second. */
 export interface Share {
   requestsPerSecond: number
+  /** The run whose share it is. */
+  run?: string
 }
 
 export interface Admission {
@@ -16,6 +18,34 @@ export interface Admission {
   waitedMs: number
   /** Must be called when the reply has come or is lost. */
   release: () => void
+  /** When the request may leave; undefined for now. */
+  departure?: Departure
+}
+
+/** The time at which a request may leave, where several workers share a rate. */
+export interface Departure {
+  /** The number of the permit that it leaves with. */
+  readonly permit: number
+  /** Resolves when it has a permit that is still valid; the permit may be due a moment later. */
+  secure(signal: AbortSignal): Promise<void>
+  /** Resolves in the turn of the event loop in which it may leave. */
+  ready(signal: AbortSignal): Promise<void>
+}
+
+export interface AdmitOptions {
+  write: boolean
+  spacings: readonly Spacing[]
+  signal?: AbortSignal | undefined
+}
+
+/** Admits requests at a rate: that of this process, or of several together. */
+export interface Gate {
+  /** Waits for admission. Rejects with the signal's reason if that is aborted first. */
+  admit(options: AdmitOptions): Promise<Admission>
+  /** Pauses all requests, as the service requested (Retry-After). */
+  pause(ms: number): void
+  /** Slows down after a 429 for a request that left at `sentAt`, with that permit. */
+  slowDown(request: { sentAt: number; permit: number | undefined }): void
 }
 
 interface Waiting {
@@ -40,25 +70,25 @@ const aim = 0.99
 
 /** The spacing of one rate. */
 export class Spacing {
-  readonly #share: Readonly<Share>
+  readonly share: Readonly<Share>
   /** When the last request should have left, and when those of the last window left. */
   #planned = Number.NEGATIVE_INFINITY
   #sent: number[] = []
 
   constructor(share: Readonly<Share>) {
-    this.#share = share
+    this.share = share
   }
 
   dueAt(factor = 1): number {
     const interval = this.#interval(factor)
     const last = this.#sent.at(-1) ?? Number.NEGATIVE_INFINITY
-    const full = this.#sent.at(-Math.ceil(this.#share.requestsPerSecond)) ?? Number.NEGATIVE_INFINITY
+    const full = this.#sent.at(-Math.ceil(this.share.requestsPerSecond)) ?? Number.NEGATIVE_INFINITY
     return Math.max(this.#planned + interval, last + interval / 2, full + windowMs)
   }
 
   /** `since`: when the request began to wait. If it came after it was due, no timer has delayed it. */
   sent({ now, since, factor }: { now: number; since: number; factor: number }): void {
-    if (this.#share.requestsPerSecond === Number.POSITIVE_INFINITY) return
+    if (this.share.requestsPerSecond === Number.POSITIVE_INFINITY) return
     const planned = this.#planned + this.#interval(factor)
     this.#planned = since <= planned ? Math.max(planned, now - maxCatchUpMs) : now
     this.#sent.push(now)
@@ -66,11 +96,11 @@ export class Spacing {
   }
 
   #interval(factor: number): number {
-    return 1000 / (this.#share.requestsPerSecond * aim * factor)
+    return 1000 / (this.share.requestsPerSecond * aim * factor)
   }
 }
 
-export class RateLimiter {
+export class RateLimiter implements Gate {
   readonly #own: Spacing
   readonly #concurrency: number
   readonly #writes: Waiting[] = []
@@ -85,8 +115,7 @@ export class RateLimiter {
     this.#concurrency = concurrency
   }
 
-  /** Waits for admission. Rejects with the signal's reason if that is aborted first. */
-  admit(options: { write: boolean; spacings: readonly Spacing[]; signal?: AbortSignal | undefined }) {
+  admit(options: AdmitOptions) {
     const { signal } = options
     return new Promise<Admission>((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason)
@@ -109,16 +138,15 @@ export class RateLimiter {
     })
   }
 
-  /** Pauses all requests, as the service requested (Retry-After). */
   pause(ms: number): void {
     this.#pausedUntil = Math.max(this.#pausedUntil, performance.now() + Math.min(ms, maxPauseMs))
   }
 
   /**
-   * Slows down after a 429 for a request that left at `sentAt`: the rate is halved, down to 1/32, once for all requests
-   * that were in flight, and grows back by 5 % of the full rate a second.
+   * The rate is halved, down to 1/32, once for all requests that were in flight, and grows back by 5 % of the full rate a
+   * second.
    */
-  slowDown(sentAt: number): void {
+  slowDown({ sentAt }: { sentAt: number }): void {
     if (sentAt < this.#slowed.at) return
     const now = performance.now()
     this.#slowed = { at: now, to: Math.max(this.#factor(now) / 2, 1 / 32) }

@@ -1,4 +1,5 @@
 import type { Billing } from './client.ts'
+import type { Share } from './rate-limit.ts'
 
 interface RunRate {
   run: string
@@ -10,12 +11,12 @@ interface RunRate {
  * all of them.
  */
 export function createRunRates(billing: Billing) {
-  const byRun = new Map<string, { share: { requestsPerSecond: number }; billing: Billing }>()
+  const byRun = new Map<string, { share: Share; billing: Billing }>()
   return {
     forRun({ run, requestsPerSecond = Infinity }: RunRate): Billing {
       let rated = byRun.get(run)
       if (rated === undefined) {
-        const share = { requestsPerSecond }
+        const share = { requestsPerSecond, run }
         rated = { share, billing: billing.limited(share) }
         byRun.set(run, rated)
       }

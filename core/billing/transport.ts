@@ -3,6 +3,7 @@ import type { ClientRequest } from 'node:http'
 import got, { RequestError } from 'got'
 import { createConnections } from './connections.ts'
 import { claimedRequest } from './claimed-request.ts'
+import type { Departure } from './rate-limit.ts'
 import { LostReply, Unreachable, UnexpectedReply } from './errors.ts'
 
 export interface TransportSettings {
@@ -28,6 +29,8 @@ export interface Request {
    * `sendWithinMs`, the request never leaves.
    */
   beforeSend?: (() => void | Promise<void>) | undefined
+  /** When it may leave; default: now. */
+  departure?: Departure | undefined
   signal?: AbortSignal | undefined
 }
 
@@ -53,10 +56,21 @@ export function createTransport(settings: TransportSettings): Transport {
   const fresh = createConnections({ url: base, maxConnections, keepAlive: false })
   const http = createHttp(settings)
   return async (request) => {
-    const { method, path, query, body, token, signal, freshConnection, beforeSend: claim } = request
+    const {
+      method,
+      path,
+      query,
+      body,
+      token,
+      signal,
+      freshConnection,
+      departure,
+      beforeSend: claim,
+    } = request
     const tooLarge = new AbortController()
     const stop = signal === undefined ? tooLarge.signal : AbortSignal.any([signal, tooLarge.signal])
-    const claimed = claim && claimedRequest({ method, path, claim })
+    const isTimed = claim !== undefined || departure !== undefined
+    const claimed = isTimed ? claimedRequest({ method, path, claim, departure }) : undefined
     const search = query === undefined ? '' : `?${new URLSearchParams(query).toString()}`
     const sending = http(`${base}${path}${search}`, {
       method,

@@ -2,11 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { type Leases, createLeases } from './leases.ts'
 import { LockLostError } from './errors.ts'
-import { NotMovedHereError } from './place-errors.ts'
 import { type Ledger, createLedger } from './ledger/ledger.ts'
-import { type MovedNote, refuseMoved } from './moved-note.ts'
 import { type StateDatabase, openPostgresStore } from './postgres/postgres-store.ts'
 import { openSqliteStore } from './sqlite/sqlite-store.ts'
+import type { Permits } from './permits.ts'
 import type { Store } from './store.ts'
 import { type Watermarks, createWatermarks } from './watermarks.ts'
 
@@ -18,14 +17,13 @@ export interface State {
   readonly watermarks: Watermarks
   readonly ledger: Ledger
   /** The PostgreSQL database, which several workers may share; undefined for a file. */
-  readonly shared: SharedStore | undefined
+  readonly shared: Pick<Store, 'db' | 'now'> | undefined
+  /** The permits of the rate that the workers of a shared state have together; undefined for a file. */
+  readonly permits: Permits | undefined
   /** Now, in milliseconds since 1970, by the store's clock. */
   readonly now: () => number
   close(): Promise<void>
 }
-
-/** A state on PostgreSQL. */
-export type SharedStore = Pick<Store, 'db' | 'now' | 'place'>
 
 /** Where the state of a data folder is. */
 export interface StatePlace {
@@ -50,9 +48,6 @@ export interface StatePlace {
  * @throws {StateTooNewError}
  * @throws {StateTooOldError} with `readOnly`
  * @throws {NoStateError} with `readOnly`, from PostgreSQL
- * @throws {StateMovedError} the folder's state was moved to PostgreSQL
- * @throws {NotMovedHereError} it was moved to another place
- * @throws {StateNotMovedError} the folder has a state of its own
  */
 export async function openState({
   folder,
@@ -69,18 +64,18 @@ export async function openState({
   const fence = () => {
     if (!isHeld()) throw new LockLostError({ folder })
   }
-  const moved = refuseMoved({ folder, database })
   const store =
     database === undefined
       ? await openSqliteStore({ folder, file: join(folder, 'state.db'), readOnly })
       : await openPostgresStore({ database, readOnly, onClockJump })
   try {
     return {
-      storeId: await readStoreId({ store, readOnly, moved }),
+      storeId: await readStoreId({ store, readOnly }),
       leases: createLeases(store),
       watermarks: createWatermarks(store),
       ledger: createLedger({ store, fence }),
       shared: store.isShared ? store : undefined,
+      permits: store.permits,
       now: () => store.now(),
       close: () => store.close(),
     }
@@ -90,12 +85,9 @@ export async function openState({
   }
 }
 
-async function readStoreId(options: { store: Store; readOnly: boolean; moved: MovedNote | undefined }) {
-  const { store, readOnly, moved } = options
-  const { db, now, place } = store
+async function readStoreId({ store: { db, now }, readOnly }: { store: Store; readOnly: boolean }) {
   const find = () => db.selectFrom('store').select('id').executeTakeFirst()
   const row = await find()
-  if (moved !== undefined && row?.id !== moved.store) throw new NotMovedHereError({ place, moved: moved.to })
   if (row !== undefined || readOnly) return row?.id ?? ''
   const created = { id: randomUUID(), created_at: now() }
   await db

@@ -1,10 +1,9 @@
 import type { Expression, Kysely, SqlBool } from 'kysely'
+import type { Permits } from './permits.ts'
 import type { ChangeTable, StateTables } from './tables.ts'
 
 /** The database of a state, as its modules use it: SQLite or PostgreSQL. */
 export interface Store {
-  /** Its name for people: a file, or a schema of a server. Never with a password. */
-  readonly place: string
   readonly db: Kysely<StateTables>
   /** For short writes only, so that a claim never waits until a long read frees its connection. */
   readonly writes: Kysely<StateTables>
@@ -12,6 +11,8 @@ export interface Store {
   readonly isIn: IsIn
   /** Whether several processes may write it at once: a sender that was superseded may still be running. */
   readonly isShared: boolean
+  /** The permits of the rate that its workers share; undefined where there is one worker. */
+  readonly permits?: Permits
   /** Now, in milliseconds since 1970, by the store's clock: for every time that a row keeps. */
   readonly now: () => number
   close(): Promise<void>

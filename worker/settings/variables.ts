@@ -66,12 +66,14 @@ export const variables = z.object({
     default: 'false',
   }),
   BILLING_REQUESTS_PER_SECOND: number({ from: 0.01, to: 1000, unit: 'requests a second' }).meta({
-    meaning: 'The maximum number of requests per second of this process, for all its runs together.',
+    meaning:
+      'The maximum number of requests per second of this process, for all its runs together. With `CONNECTOR_STATE_URL`, of all workers together; if they have different values, the lowest applies.',
     form: 'a number from 0.01 to 1000',
     default: '10',
   }),
   BILLING_CONCURRENCY: number({ whole: true, from: 1, to: 100, unit: 'requests' }).meta({
-    meaning: 'The maximum number of requests in flight.',
+    meaning:
+      'The maximum number of requests in flight. With `CONNECTOR_STATE_URL`, of all workers together: each has an equal share, and at least one.',
     form: 'a whole number from 1 to 100',
     default: '4',
   }),

@@ -1,7 +1,7 @@
 import type { PostgresPool, PostgresPoolClient } from 'kysely'
 import { Pool, type PoolClient, TypeOverrides, types } from 'pg'
 import { StateReadOnlyError } from '../errors.ts'
-import { isConnectionLost, isConsequence, toPostgresError } from './postgres-errors.ts'
+import { isConnectionLost, toPostgresError } from './postgres-errors.ts'
 
 interface PoolOptions {
   url: string
@@ -46,18 +46,14 @@ export function createPool({ url, place, max, readOnly }: PoolOptions): Postgres
 
 function toClient({ client, place, readOnly }: { client: PoolClient; place: string; readOnly: boolean }) {
   let isLost = false
-  let failure: unknown
   const query = async (text: string, parameters: readonly unknown[]) => {
     if (readOnly && !isReading(text)) throw new StateReadOnlyError({ file: place, cause: text })
     try {
-      const result = await client.query(text, [...parameters])
-      failure = undefined
-      return result
+      return await client.query(text, [...parameters])
     } catch (cause) {
-      // After a failed statement, PostgreSQL says of the others only that the transaction has failed.
-      failure = isConsequence(cause) ? failure : toPostgresError({ place, cause })
-      isLost ||= isConnectionLost(failure)
-      throw failure
+      const error = toPostgresError({ place, cause })
+      isLost ||= isConnectionLost(error)
+      throw error
     }
   }
   const release = (destroy = false) => client.release(destroy || isLost)

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import {
   CompiledQuery,
   type DatabaseConnection,
@@ -12,6 +13,8 @@ import { NoStateError } from '../errors.ts'
 import { migrateStore } from '../migrate.ts'
 import { up as first } from '../migrations/postgres/0001-first.ts'
 import { up as senders } from '../migrations/postgres/0005-senders.ts'
+import { up as rates } from '../migrations/postgres/0006-rates.ts'
+import { createPermits } from '../permits.ts'
 import type { IsIn, Store } from '../store.ts'
 import type { StateTables } from '../tables.ts'
 import { createPool } from './pool.ts'
@@ -39,6 +42,7 @@ const migrations = {
   '0003-row-keys': nothingToChange,
   '0004-names': nothingToChange,
   '0005-senders': { up: senders },
+  '0006-rates': { up: rates },
 }
 
 /**
@@ -85,8 +89,8 @@ interface DialectOptions extends PostgresDialectConfig {
   readOnly: boolean
 }
 
-/** Eight connections for each worker, two of them for claims and answers alone. */
-const connections = { reads: 6, writes: 2 }
+/** Eight connections for each worker: two of them for claims and answers alone, one for permits. */
+const connections = { reads: 5, writes: 2, permits: 1 }
 
 const clockEveryMs = 10_000
 
@@ -105,19 +109,20 @@ export async function openPostgresStore(options: {
       dialect: new StateDialect({ pool: createPool({ url, place, max, readOnly }), readOnly }),
     }).withSchema(schema)
   const [db, writes] = [open(connections.reads), open(connections.writes)]
+  const forPermits = open(connections.permits)
   const close = async () => {
-    await Promise.all([db.destroy(), writes.destroy()])
+    await Promise.all([db.destroy(), writes.destroy(), forPermits.destroy()])
   }
   try {
     await migrate({ db, schema, place, readOnly })
     const clock = await startClock({ ask: () => askTime(db), onJump: onClockJump })
     const timer = setInterval(() => void clock.measure().catch(() => undefined), clockEveryMs).unref()
     return {
-      place,
       db,
       writes,
       isIn,
       isShared: true,
+      permits: createPermits({ db: forPermits, schema, worker: randomUUID() }),
       now: () => clock.now(),
       close: async () => {
         clearInterval(timer)

@@ -18,6 +18,8 @@ const migrations = {
   '0003-row-keys': { up: rowKeys },
   '0004-names': { up: names },
   '0005-senders': { up: senders },
+  // PostgreSQL's alone.
+  '0006-rates': { up: async () => {} },
 }
 
 /** How long a writer waits for a reader's checkpoint or a backup before it fails. */
@@ -40,7 +42,7 @@ export async function openSqliteStore(options: {
     if (database.isOpen) database.close()
     throw error
   }
-  return { place: file, db, writes: db, isIn, isShared: false, now: Date.now, close: () => db.destroy() }
+  return { db, writes: db, isIn, isShared: false, now: Date.now, close: () => db.destroy() }
 }
 
 /** SQLite allows at most 32,766 parameters. */

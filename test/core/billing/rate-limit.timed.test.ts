@@ -123,8 +123,8 @@ describe('the rate limit, on a faked clock', () => {
     const limiter = new RateLimiter({ share: { requestsPerSecond: 100 }, concurrency: 999 })
     const { admitted, ask } = admitter(limiter)
     const sentAt = performance.now() - 50
-    limiter.slowDown(sentAt)
-    limiter.slowDown(sentAt)
+    limiter.slowDown({ sentAt })
+    limiter.slowDown({ sentAt })
     for (let index = 0; index < 999; index++) void ask('a')
     const during = async (ms: number) => {
       const before = admitted.length

@@ -1,0 +1,309 @@
+/**
+ * The rate of several workers together. A request needs a permit: one request, at a time of its own. A permit that is
+ * not used in time is void, so a worker that was frozen makes no burst. Writes go before reads, in this process and in all.
+ */
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Admission, AdmitOptions, Departure, Gate, Share, Spacing } from './rate-limit.ts'
+
+/** Where the permits of all workers come from. */
+export interface Permits {
+  take(ask: PermitRequest): Promise<Grant>
+  /** Nobody gets a permit for this long. */
+  pause(ms: number): Promise<void>
+  /** Halves the rate of all, once for all permits that were given before. */
+  slowDown(permit: number): Promise<void>
+}
+
+export interface PermitRequest {
+  requestsPerSecond: number
+  /** The run's own rate, if it has one. */
+  run: { name: string; requestsPerSecond: number } | undefined
+  wanted: number
+  write: boolean
+  /** More requests of the same kind wait than `wanted`. */
+  leftWaiting: boolean
+}
+
+export interface Grant {
+  /** The number of the first permit; each of the others is one higher. */
+  first: number
+  /** When each is due, in ms from the moment of the grant; slightly negative if it was due before. */
+  waitsMs: readonly number[]
+  /** When to ask again for what was not granted. */
+  retryMs: number
+  /** The run's own rate is the reason why nothing was granted. */
+  heldByRun: boolean
+  /** How many workers share the rate now. */
+  workers: number
+}
+
+interface Permit {
+  number: number
+  /** By performance.now(). */
+  dueAt: number
+  voidAt: number
+}
+
+interface Waiting {
+  write: boolean
+  run: string | undefined
+  spacings: readonly Spacing[]
+  /** It has a connection already, and a permit that became void. */
+  isUrgent: boolean
+  since: number
+  grant(permit: Permit): void
+}
+
+/** A permit is valid for this long after it is due, less at high rates. */
+const longestValidMs = 100
+/** The jitter of the network and of timers that the bound of r + 1 requests a second leaves room for. */
+const jitterMs = 5
+/** The share of the rate that is given out; the store uses the same. */
+const aim = 0.95
+/** The state is asked again at least this often, because rates may change. */
+const longestRetryMs = 1_000
+const awayRetryMs = 250
+const maxPauseMs = 3_600_000
+
+/**
+ * How long after its time a permit may be used. In any second then at most r + 1 requests leave, whoever was frozen:
+ * (1 + tolerance) * aim * r + 1 is not more.
+ */
+export function toleranceMs(requestsPerSecond: number): number {
+  if (requestsPerSecond === Number.POSITIVE_INFINITY) return Number.POSITIVE_INFINITY
+  const spareMs = ((requestsPerSecond + 1) / (aim * requestsPerSecond) - 1) * 1000
+  return Math.min(longestValidMs, spareMs - jitterMs)
+}
+
+export class SharedRate implements Gate {
+  readonly #permits: Permits
+  readonly #share: Readonly<Share>
+  readonly #concurrency: number
+  #waiting: Waiting[] = []
+  /** Permits that were granted and not used yet. */
+  readonly #granted = new Set<Permit>()
+  #inFlight = 0
+  /** Unknown until the first grant. */
+  #workers = Number.POSITIVE_INFINITY
+  #pausedUntil = Number.NEGATIVE_INFINITY
+  #retryAt = { write: 0, read: 0 }
+  readonly #retryRunAt = new Map<string, number>()
+  #asking = false
+  #wake: (() => void) | undefined
+
+  constructor({
+    permits,
+    share,
+    concurrency,
+  }: {
+    permits: Permits
+    share: Readonly<Share>
+    concurrency: number
+  }) {
+    this.#permits = permits
+    this.#share = share
+    this.#concurrency = concurrency
+  }
+
+  async admit({ write, spacings, signal }: AdmitOptions): Promise<Admission> {
+    const since = performance.now()
+    let permit = await this.#next({ write, spacings, signal, isUrgent: false })
+    const replace = async (stop: AbortSignal) => {
+      permit = await this.#next({ write, spacings, signal: stop, isUrgent: true })
+    }
+    const departure: Departure = {
+      get permit() {
+        return permit.number
+      },
+      secure: async (stop) => {
+        while (performance.now() > permit.voidAt) await replace(stop)
+      },
+      ready: async (stop) => {
+        for (;;) {
+          await until(permit.dueAt, stop)
+          this.#granted.delete(permit)
+          if (performance.now() <= permit.voidAt) return
+          await replace(stop)
+        }
+      },
+    }
+    const release = () => {
+      this.#granted.delete(permit)
+      this.#inFlight -= 1
+      this.#wakeUp()
+    }
+    return { waitedMs: performance.now() - since, release, departure }
+  }
+
+  pause(ms: number): void {
+    if (ms <= 0) return
+    const bounded = Math.min(ms, maxPauseMs)
+    this.#pausedUntil = Math.max(this.#pausedUntil, performance.now() + bounded)
+    this.#voidGranted()
+    void this.#insist(() => this.#permits.pause(bounded))
+  }
+
+  slowDown({ permit }: { permit: number | undefined }): void {
+    this.#voidGranted()
+    if (permit !== undefined) void this.#insist(() => this.#permits.slowDown(permit))
+  }
+
+  /** What was granted before the service asked for less is not used. */
+  #voidGranted() {
+    for (const permit of this.#granted) permit.voidAt = Number.NEGATIVE_INFINITY
+    this.#granted.clear()
+  }
+
+  /** Until the store has it: it applies to all workers. */
+  async #insist(write: () => Promise<void>): Promise<void> {
+    for (let tries = 0; tries < maxTries; tries += 1) {
+      try {
+        return await write()
+      } catch {
+        await wait(awayRetryMs, undefined, { ref: false })
+      }
+    }
+  }
+
+  #next(options: AdmitOptions & { isUrgent: boolean }): Promise<Permit> {
+    const { write, spacings, signal, isUrgent } = options
+    return new Promise<Permit>((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason)
+      const leave = () => {
+        this.#waiting = this.#waiting.filter((one) => one !== waiting)
+        reject(signal?.reason)
+      }
+      const waiting: Waiting = {
+        write,
+        run: runOf(spacings)?.name,
+        spacings,
+        isUrgent,
+        since: performance.now(),
+        grant: (permit) => {
+          signal?.removeEventListener('abort', leave)
+          resolve(permit)
+        },
+      }
+      signal?.addEventListener('abort', leave, { once: true })
+      this.#waiting.push(waiting)
+      this.#wakeUp()
+    })
+  }
+
+  #wakeUp(): void {
+    this.#wake?.()
+    if (!this.#asking) void this.#ask()
+  }
+
+  async #ask(): Promise<void> {
+    this.#asking = true
+    try {
+      for (let next = this.#choose(); next !== undefined; next = this.#choose()) {
+        const ms = next.at - performance.now()
+        if (ms > 0) await this.#sleep(Math.min(ms, longestRetryMs))
+        else await this.#takeFor(next.group)
+      }
+    } finally {
+      this.#asking = false
+    }
+  }
+
+  /** The requests to ask for next, and when; undefined if none can go before something else happens. */
+  #choose(): { group: Waiting[]; at: number } | undefined {
+    const free = Math.max(1, Math.floor(this.#concurrency / this.#workers)) - this.#inFlight
+    const able = this.#waiting.filter(({ isUrgent }) => isUrgent || free > 0)
+    const ordered = able.toSorted((a, b) => rankOf(a) - rankOf(b) || a.since - b.since)
+    let soonest: { group: Waiting[]; at: number } | undefined
+    for (const first of ordered) {
+      const at = this.#dueAt(first)
+      if (soonest !== undefined && at >= soonest.at) continue
+      const alike = ordered.filter((one) => rankOf(one) === rankOf(first) && one.run === first.run)
+      soonest = { group: first.isUrgent ? alike : alike.slice(0, free), at }
+      if (at <= performance.now()) break
+    }
+    return soonest
+  }
+
+  #dueAt({ write, run }: Waiting): number {
+    const all = write ? this.#retryAt.write : Math.max(this.#retryAt.write, this.#retryAt.read)
+    return Math.max(all, this.#pausedUntil, run === undefined ? 0 : (this.#retryRunAt.get(run) ?? 0))
+  }
+
+  async #takeFor(group: Waiting[]): Promise<void> {
+    const [first] = group
+    if (first === undefined) return
+    const { write, spacings } = first
+    const { requestsPerSecond } = this.#share
+    const askedAt = performance.now()
+    const isMore = this.#waiting.filter((one) => one.write === write).length > group.length
+    const run = runOf(spacings)
+    let grant: Grant
+    try {
+      const ask = { requestsPerSecond, run, wanted: group.length, write, leftWaiting: isMore }
+      grant = await this.#permits.take(ask)
+    } catch {
+      // While the store of the rate is away, nothing leaves.
+      const at = performance.now() + awayRetryMs
+      this.#retryAt = { write: at, read: at }
+      return
+    }
+    const answeredAt = performance.now()
+    this.#workers = Math.max(1, grant.workers)
+    const validMs = toleranceMs(requestsPerSecond)
+    for (const [index, waitMs] of grant.waitsMs.entries()) {
+      const permit = {
+        number: grant.first + index,
+        // The time of the grant is between the question and the answer: neither too early nor too late.
+        dueAt: answeredAt + waitMs,
+        voidAt: askedAt + waitMs + validMs,
+      }
+      this.#give(permit, group[index])
+    }
+    const retryAt = answeredAt + Math.min(grant.retryMs, longestRetryMs)
+    if (grant.waitsMs.length === group.length) return
+    if (grant.heldByRun && run !== undefined) this.#retryRunAt.set(run.name, retryAt)
+    else if (write) this.#retryAt.write = retryAt
+    else this.#retryAt.read = retryAt
+  }
+
+  #give(permit: Permit, waiting: Waiting | undefined): void {
+    // Aborted in the meantime. Another one of its kind takes the permit.
+    const taker =
+      waiting !== undefined && this.#waiting.includes(waiting)
+        ? waiting
+        : this.#waiting.find(({ write, run }) => write === waiting?.write && run === waiting.run)
+    if (taker === undefined) return
+    this.#waiting = this.#waiting.filter((one) => one !== taker)
+    this.#granted.add(permit)
+    if (!taker.isUrgent) this.#inFlight += 1
+    taker.grant(permit)
+  }
+
+  async #sleep(ms: number): Promise<void> {
+    const timer = new AbortController()
+    this.#wake = () => timer.abort()
+    await wait(ms, undefined, { signal: timer.signal }).catch(() => undefined)
+    this.#wake = undefined
+  }
+}
+
+const maxTries = 20
+
+/** Those with a connection first, then writes, then reads. */
+const rankOf = ({ isUrgent, write }: Waiting): number => (isUrgent ? 0 : 2) + (write ? 0 : 1)
+
+/** The least of a run's own rates; undefined if it has none. */
+function runOf(spacings: readonly Spacing[]): PermitRequest['run'] {
+  const shares = spacings.map(({ share }) => share)
+  const rates = shares.map(({ requestsPerSecond }) => requestsPerSecond)
+  const requestsPerSecond = Math.min(...rates)
+  const name = shares.find(({ run }) => run !== undefined)?.run
+  if (name === undefined || requestsPerSecond === Number.POSITIVE_INFINITY) return undefined
+  return { name, requestsPerSecond }
+}
+
+/** Timers may fire a fraction of a millisecond early. */
+async function until(at: number, signal: AbortSignal): Promise<void> {
+  for (let ms = at - performance.now(); ms > 0; ms = at - performance.now())
+    await wait(Math.ceil(ms), undefined, { signal }).catch(() => signal.throwIfAborted())
+}

@@ -1,0 +1,59 @@
+import { type Kysely, sql } from 'kysely'
+import type { StateTables } from './tables.ts'
+
+/** Asks for permits of a rate that several workers share. */
+interface PermitAsk {
+  requestsPerSecond: number
+  /** The run's own rate, if it has one. */
+  run: { name: string; requestsPerSecond: number } | undefined
+  wanted: number
+  write: boolean
+  leftWaiting: boolean
+}
+
+interface PermitRow {
+  first_permit: number
+  waits_ms: number[]
+  retry_ms: number
+  held_by_run: boolean
+  workers: number
+}
+
+/**
+ * The permits of all workers on one PostgreSQL, from one row: each question is one statement, so that a worker that is
+ * frozen in the middle of it holds nobody up. Its functions are in migrations/postgres/0006-rates.ts.
+ */
+export function createPermits(options: {
+  db: Kysely<StateTables>
+  schema: string
+  /** Identifies this worker among those that share the rate. */
+  worker: string
+}) {
+  const { db, schema, worker } = options
+  const name = (of: string) => sql.id(schema, of)
+  return {
+    async take({ requestsPerSecond, run, wanted, write, leftWaiting }: PermitAsk) {
+      const { rows } = await sql<PermitRow>`select * from ${name('take_permits')}(
+        ${worker}, ${requestsPerSecond}, ${run?.name ?? null}, ${run?.requestsPerSecond ?? null},
+        ${wanted}, ${write}, ${leftWaiting})`.execute(db)
+      const [row] = rows
+      if (row === undefined) throw new TypeError('take_permits returned no row')
+      const {
+        first_permit: first,
+        waits_ms: waitsMs,
+        retry_ms: retryMs,
+        held_by_run: heldByRun,
+        workers,
+      } = row
+      return { first, waitsMs, retryMs, heldByRun, workers }
+    },
+    async slowDown(permit: number): Promise<void> {
+      await sql`select ${name('slow_down')}(${permit})`.execute(db)
+    },
+    async pause(ms: number): Promise<void> {
+      await sql`select ${name('pause_permits')}(${ms})`.execute(db)
+    },
+  }
+}
+
+export type Permits = ReturnType<typeof createPermits>
