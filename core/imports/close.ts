@@ -31,6 +31,14 @@ export async function closeImport(
   return { result: { ...result, ...(ended && { ended }) }, view }
 }
 
+/** Lets the same command resume an import that ended before its ledger was restored from a backup. */
+export async function reopenImport({ folder, ended }: { folder: string; ended: EndedNote }): Promise<void> {
+  // The audit is of rows that the ledger has forgotten.
+  for (const name of [runFiles.audit, runFiles.shown]) await rm(join(folder, name), { force: true })
+  const note: EndedNote = { ...ended, how: 'stopped', why: 'its ledger was restored from a backup' }
+  await replaceFile(join(folder, runFiles.ended), JSON.stringify(note))
+}
+
 function withoutFindings(note: AuditNote) {
   const { first: _, ...audit } = note
   return audit

@@ -19,13 +19,14 @@ export function importNextSteps(options: {
   const path = (name: string) => join(dataDir, plan.folder, name)
   const again = (file: string, extra: Parameters<typeof connectorCommand>[1] = {}) =>
     connectorCommand(['import', plan.kind, file], { ...filesOf(plan, dataDir), ...extra })
-  const same = (extra: Parameters<typeof connectorCommand>[1] = {}) =>
-    again(join(dataDir, plan.file), { ...decisionsOf(plan), ...extra })
+  const same = (extra: Parameters<typeof connectorCommand>[1] = {}) => sameCommand({ plan, dataDir, extra })
   if (plan.dryRun) return [{ text: 'to import it', command: same() }]
   if (ended === undefined) return [{ text: 'to follow the run', command: shell`connector watch ${run}` }]
   if (ended.how === 'refused') return [{ text: 'fix the file, then import it again', command: same() }]
   const { staged, notTried, unknown, rejected, parked } = counts
-  const left = staged + notTried + unknown
+  // A finished run has looked up everything that it sent, so only a ledger from a backup has unknown rows of it.
+  const lost = ended.how === 'finished' ? unknown : 0
+  const left = staged + notTried + unknown - lost
   const rejectedFile = path(runFiles.rejected)
   return [
     ...(rejected === 0
@@ -44,6 +45,14 @@ export function importNextSteps(options: {
             command: `${shell`connector resolve ${run} --row ${parkedRow ?? '<row>'}`} --exists <id> --why "..."`,
           },
         ]),
+    ...(lost === 0
+      ? []
+      : [
+          {
+            text: `The ledger is older than this run. To look up ${lost} unknown ${rows(lost)}: stop the worker, fix the ledger as here, start the worker, and run the import again`,
+            command: 'connector restored',
+          },
+        ]),
     ...(left === 0
       ? []
       : ended.how === 'finished'
@@ -51,6 +60,22 @@ export function importNextSteps(options: {
         : [{ text: `to resume with the remaining ${left}`, command: same() }]),
   ]
 }
+
+/** The command that belongs to the same run: it resumes it, or shows how it ended. */
+export const sameCommand = ({
+  plan,
+  dataDir,
+  extra = {},
+}: {
+  plan: ImportPlan
+  dataDir: string
+  extra?: Parameters<typeof connectorCommand>[1]
+}): string =>
+  connectorCommand(['import', plan.kind, join(dataDir, plan.file)], {
+    ...filesOf(plan, dataDir),
+    ...decisionsOf(plan),
+    ...extra,
+  })
 
 const rows = (count: number) => (count === 1 ? 'row' : 'rows')
 

@@ -43,8 +43,8 @@ export async function checkFolder(options: {
     return [
       wrong(
         'data folder',
-        `The data folder ${dataDir} is in use by ${holder}, which does not answer on ${taskQueue}: it has other settings, ` +
-          'uses another Temporal server, or is frozen. End it, or give one of the two another CONNECTOR_DATA_DIR.',
+        `The data folder ${dataDir} is in use by ${holder}, which does not answer on ${taskQueue}: it is still starting, has ` +
+          'other settings, uses another Temporal server, or is frozen. Try again in a few seconds. Otherwise end it, or give one of the two another CONNECTOR_DATA_DIR.',
       ),
     ]
   return [fine('data folder', `${dataDir} is writable; ${freeMb.toLocaleString('en-US')} MB are free.`)]

@@ -4,7 +4,10 @@ import { join } from 'node:path'
 import type { ChangeKind } from '../../core/changes/change-kind.ts'
 import { resumeSubscription } from '../../core/changes/kinds/resume-subscription.ts'
 import { closeGap } from '../../core/changes/restored-ledger.ts'
-import type { ChangeRun } from '../../core/runs/run-files.ts'
+import { reopenImport } from '../../core/imports/close.ts'
+import { sameCommand } from '../../core/imports/next-steps.ts'
+import type { ImportPlan } from '../../core/imports/plan.ts'
+import type { ChangeRun, EndedNote } from '../../core/runs/run-files.ts'
 import { takeOver } from '../../core/changes/send/release-rows.ts'
 import type { OnKeyHeld } from '../../core/changes/staged-changes.ts'
 import { importKinds } from '../../core/imports/kinds.ts'
@@ -22,6 +25,14 @@ interface Kept extends ChangeRun {
   kind: ChangeKind
   startedAt: string
   staged: number
+  /** The run is an import that had ended. */
+  finished?: { plan: ImportPlan; ended: EndedNote }
+}
+
+interface Fixed {
+  run: string
+  restaged: number
+  unknown: number
 }
 
 export function configure(command: Command, terminal: Terminal): void {
@@ -34,10 +45,12 @@ export function configure(command: Command, terminal: Terminal): void {
       const place = readStatePlace({ env: process.env, cwd: process.cwd() })
       const lock = acquireLock({ folder: place.folder, role: 'restored' })
       try {
-        const runs = await fixLedger({ place, everything })
-        const lines = runs.map(
-          ({ run, restaged, unknown }) => `${run}: ${restaged} rows staged again, ${unknown} rows unknown`,
-        )
+        const fixed = await fixLedger({ place, everything })
+        const runs = fixed.map(({ run, restaged, unknown }): Fixed => ({ run, restaged, unknown }))
+        const lines = fixed.flatMap(({ run, restaged, unknown, resume }) => [
+          `${run}: ${restaged} rows staged again, ${unknown} rows unknown`,
+          ...(resume === undefined ? [] : [`Next: start the worker, then: ${resume}`]),
+        ])
         terminal.result({
           document: { runs },
           text: lines.join('\n') || 'The ledger has everything that the runs know of.',
@@ -56,13 +69,19 @@ export function configure(command: Command, terminal: Terminal): void {
 export async function fixLedger({ place, everything }: { place: StatePlace; everything: boolean }) {
   const state = await openState(place)
   const { ledger } = state
-  const fixed: { run: string; restaged: number; unknown: number }[] = []
+  const fixed: (Fixed & { resume?: string })[] = []
   try {
-    for (const { run, folder, identity: space, kind, staged } of await runsInOrder(place.folder)) {
+    for (const { run, folder, identity: space, kind, staged, finished } of await runsInOrder(place.folder)) {
       const onHeld = leaveTaken({ ledger, run })
       const held = { ledger, run, folder, space, kind, staged, onHeld }
       const gap = await closeGap({ ...held, everything })
-      if (gap.restaged + gap.unknown > 0) fixed.push({ run, ...gap })
+      if (gap.restaged + gap.unknown === 0) continue
+      if (finished !== undefined) await reopenImport({ folder, ended: finished.ended })
+      fixed.push({
+        run,
+        ...gap,
+        ...(finished && { resume: sameCommand({ plan: finished.plan, dataDir: place.folder }) }),
+      })
     }
   } finally {
     await state.close()
@@ -98,9 +117,10 @@ async function* keptRuns(dataDir: string): AsyncGenerator<Kept> {
   for (const name of await foldersIn(join(dataDir, 'imports'))) {
     const folder = join(dataDir, 'imports', name)
     const plan = await readPlan(folder)
-    const { staged } = await readRunNotes(folder)
+    const { staged, ended } = await readRunNotes(folder)
     if (plan === undefined || staged === undefined || plan.dryRun) continue
-    yield { ...plan, folder, kind: importKinds[plan.kind].change, staged: staged.staged }
+    const kept = { ...plan, folder, kind: importKinds[plan.kind].change, staged: staged.staged }
+    yield ended?.how === 'finished' ? { ...kept, finished: { plan, ended } } : kept
   }
   for (const name of await foldersIn(join(dataDir, 'recoveries'))) {
     const folder = join(dataDir, 'recoveries', name)

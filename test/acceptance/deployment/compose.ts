@@ -26,6 +26,7 @@ export interface Service {
   cap_drop?: string[]
   restart?: string
   user?: string
+  working_dir?: string
   stop_grace_period?: string
 }
 export interface Model {

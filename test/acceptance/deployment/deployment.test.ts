@@ -44,7 +44,7 @@ describe('docker-compose.yml', () => {
     const own = await loadWith({ ...enough, WAREHOUSE_URL_FILE: './secrets/warehouse-url' })
     for (const { services } of [own, model])
       expect(Object.keys(services).toSorted()).toEqual(
-        'console grafana postgresql prometheus sandbox temporal temporal-namespace temporal-schema temporal-ui worker'.split(
+        'connector console grafana postgresql prometheus sandbox temporal temporal-namespace temporal-schema temporal-ui worker'.split(
           ' ',
         ),
       )
@@ -109,6 +109,7 @@ describe('docker-compose.yml', () => {
   test('gives no right that is not needed, and everything comes back by itself', () => {
     for (const name of [
       'worker',
+      'connector',
       'sandbox',
       'console',
       'temporal-ui',
@@ -121,8 +122,16 @@ describe('docker-compose.yml', () => {
     for (const [name, { restart }] of Object.entries(model.services))
       expect([name, restart]).toEqual([
         name,
-        /schema|namespace/.test(name) ? 'on-failure:10' : 'unless-stopped',
+        name === 'connector' ? 'no' : /schema|namespace/.test(name) ? 'on-failure:10' : 'unless-stopped',
       ])
+  })
+
+  test('runs a command with the worker’s settings, files and rights, in ./data, and starts nothing else for it', () => {
+    const { worker, connector } = model.services
+    const { environment, image, secrets, volumes, user } = worker ?? {}
+    expect(connector).toMatchObject({ environment, image, secrets, volumes, user, profiles: ['commands'] })
+    expect(connector).toMatchObject({ working_dir: '/data', command: ['--help'] })
+    expect(connector?.depends_on ?? {}).toEqual({})
   })
 
   test('lets Prometheus scrape where the worker serves, with rules that are there', async () => {
@@ -306,7 +315,8 @@ describe('the systemd unit', () => {
     const values = (key: string) =>
       [...unit.matchAll(new RegExp(`^${key}=(.*)$`, 'gm'))].map(([, value]) => value ?? '')
     const [path = '', command = ''] = values('ExecStart')[0]?.split(' ') ?? []
-    expect(path).toMatch(/\/billing-connector$/)
+    // A bare name: npm's global folder is /usr/local/bin or /usr/bin.
+    expect(path).toBe('billing-connector')
     expect(await read('scripts', 'commands', 'commands.ts')).toContain(`import('./${command}.ts')`)
     for (const one of values('Environment')) expect(known).toContain(one.split('=')[0])
     expect(Number(values('TimeoutStopSec')[0])).toBeGreaterThan(drainSeconds)

@@ -58,6 +58,17 @@ test('remaining rows lead to the same import: as it is after a stop, with --done
   ])
 })
 
+test('rows that a finished import has as unknown lead to restored, and never to a second import', () => {
+  expect(steps({ unknown: 5 })).toEqual([
+    { text: expect.stringContaining('5 unknown rows') as string, command: 'connector restored' },
+  ])
+  expect(steps({ unknown: 5, notTried: 2 }).map(({ text }) => text)).toEqual([
+    expect.stringContaining('5 unknown rows'),
+    'to send the remaining 2',
+  ])
+  expect(steps({ unknown: 5 }, 'stopped')).toMatchObject([{ text: 'to resume with the remaining 5' }])
+})
+
 test('an import that is done has no next step, and one that is active can be followed', () => {
   expect(steps({})).toEqual([])
   const active = importNextSteps({

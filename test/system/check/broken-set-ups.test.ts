@@ -27,6 +27,11 @@ interface Finding {
 
 /** What `check` finds wrong, each in a sentence, and its exit code. */
 async function check(of: World, env: Record<string, string> = {}) {
+  const { code, wrong } = await checkAll(of, env)
+  return { code, wrong }
+}
+
+async function checkAll(of: World, env: Record<string, string>) {
   const { code, stdout, stderr } = await callCommand(of, ['check', '--json'], { env })
   const { findings } = JSON.parse(stdout) as { findings: Finding[] }
   for (const { message } of findings) expect(message).toMatch(/^[A-Z/].*\S\.$/)
@@ -34,7 +39,7 @@ async function check(of: World, env: Record<string, string> = {}) {
   const wrong = findings
     .filter(({ status }) => status === 'wrong')
     .map(({ check, message }) => `${check}: ${message}`)
-  return { code, wrong }
+  return { code, wrong, findings }
 }
 
 const finding = (...words: string[]) => {
@@ -119,7 +124,14 @@ test('check finds a file with a secret that other users of the machine can read'
       'CONNECTOR_ALLOW_READABLE_SECRETS=group',
     ),
   )
+  const secrets = async (more = {}) =>
+    (await checkAll(world, { ...env, ...more })).findings.find((one) => one.check === 'secrets')
+  expect(await secrets({ CONNECTOR_ALLOW_READABLE_SECRETS: 'group' })).toMatchObject({
+    status: 'ok',
+    message: `Other users can read ${token}, as CONNECTOR_ALLOW_READABLE_SECRETS permits.`,
+  })
   await chmod(token, 0o600)
+  expect(await secrets()).toMatchObject({ status: 'ok', message: `Nobody else can read ${token}.` })
   expect(await check(world, env)).toEqual({ code: 0, wrong: [] })
 })
 

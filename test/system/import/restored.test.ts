@@ -40,11 +40,11 @@ const waitsFor = (run: Pick<Handle, 'query'>, question: string) =>
   )
 
 /** A worker that the test replaces while the data folder is changed. */
-async function openWorker(world: World) {
-  let worker = await openTestWorker(world)
+async function openWorker(world: World, more: Record<string, string> = {}) {
+  let worker = await openTestWorker(world, more)
   onTestFinished(() => worker.stop())
   const start = async () => {
-    worker = await openTestWorker(world)
+    worker = await openTestWorker(world, more)
   }
   return {
     start,
@@ -221,6 +221,33 @@ test(
     expect(await fix()).toEqual([{ run: run.workflowId, restaged: 6, unknown: 4 }])
     expect(await fix()).toEqual([])
     expect(await fix('--everything')).toEqual([{ run: run.workflowId, restaged: 0, unknown: 2 }])
+  },
+)
+
+test(
+  'an import that had ended before its ledger was put back is proven again by the same command, as the report and restored say',
+  { timeout: 60_000 },
+  async () => {
+    const world = await createWorld({ counts })
+    const worker = await openWorker(world, { BILLING_SETTLE_SECONDS: '0.1' })
+    const putBack = backUp(world)
+    const file = join(world.dataDir, 'rows.csv')
+    writeFileSync(file, retentionsCsv(30))
+    const importAgain = () => startCommand(world, ['import', 'retentions', file, '--yes']).ended
+    expect((await importAgain()).stdout).toContain('30 of 30 retentions done; proven by audit')
+    await worker.replace(putBack)
+    const lacking = (await importAgain()).stdout
+    expect(lacking).toContain('30 unknown')
+    expect(lacking).toMatch(/Next: .*connector restored\n/)
+    expect(lacking).not.toContain('--done skip')
+    await worker.stop()
+    const { stdout } = await startCommand(world, ['restored']).ended
+    expect(stdout).toMatch(/: 30 rows staged again, 30 rows unknown\nNext: .*: connector import retentions /)
+    await worker.start()
+    const { stdout: report, code } = await importAgain()
+    expect(report).toContain('30 of 30 retentions done; proven by audit')
+    expect(code).toBe(0)
+    expect(timesOf(world, 'retentions', 30)).toEqual(once(30))
   },
 )
 
