@@ -4,6 +4,8 @@ import { createActivities } from '../activities/index.ts'
 import { listResources } from '../core/billing/resources/lists.ts'
 import type { Identity } from '../core/runs/identity.ts'
 import { LockLostError } from '../core/state/errors.ts'
+import { PlaceTakenError } from '../core/state/place-errors.ts'
+import { joinStore } from '../core/state/postgres/membership.ts'
 import { openState, type State } from '../core/state/open.ts'
 import { acquireLock, type WorkerLock } from '../core/state/data-folder-lock.ts'
 import { freeBytes, leastFreeBytes } from '../core/storage/free-space.ts'
@@ -30,6 +32,7 @@ import { timesOf } from './schedule-times.ts'
 import type { Settings } from './settings/settings.ts'
 import { createTokenWait } from './await-token.ts'
 import { toDeployment } from './deployment-version.ts'
+import { watchLock, watchPlace } from './watch-lock.ts'
 import { loadWorkflowBundle } from './workflow-bundle.ts'
 import { toWorkerIdentity } from './worker-identity.ts'
 
@@ -85,6 +88,8 @@ const noLock: WorkerLock = { isHeld: () => true, release: () => {} }
  * and polls.
  * @throws {DataFolderError} the folder cannot be written
  * @throws {FolderLockedError} another process holds it
+ * @throws {OtherFolderError} the state on PostgreSQL belongs to another data folder
+ * @throws {SecondWorkerError} another worker uses it
  * @throws {MetricsAddressError} its metrics cannot be served
  * @throws {ReadableSecretsError}
  * @throws {NoRootCertificatesError}
@@ -99,6 +104,11 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const state = held.adopt(await openState({ ...settings.state, isHeld: () => lock.isHeld() }), (resource) =>
     resource.close(),
   )
+  const membership =
+    state.shared &&
+    held.use(
+      await joinStore({ store: state.shared, folder: settings.dataDir, sharesFolder: options.sharesFolder }),
+    )
   const identity: Identity = {
     workspace: settings.billing.workspace,
     baseUrl: settings.billing.baseUrl,
@@ -127,8 +137,10 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const run = async () => {
     await using _resources = resources
     using watch = watchLock({ lock, onLost: () => shutDown(worker) })
+    using place = watchPlace({ membership, onTaken: () => shutDown(worker) })
     await worker.run()
     if (watch.isLost) throw new LockLostError({ folder: settings.dataDir })
+    if (place.isTaken) throw new PlaceTakenError({ place: state.shared?.place ?? settings.dataDir })
   }
   const ended = run()
   return {
@@ -145,23 +157,6 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
 
 function shutDown(worker: Worker): void {
   if (worker.getState() === 'RUNNING') worker.shutdown()
-}
-
-/** The same as the heartbeat. */
-const lockCheckMs = 1_000
-
-/** Calls `onLost` once if the lock is no longer held. */
-function watchLock({ lock, onLost }: { lock: WorkerLock; onLost: () => void }) {
-  const watch = {
-    isLost: false,
-    [Symbol.dispose]: () => clearInterval(timer),
-  }
-  const timer = setInterval(() => {
-    if (watch.isLost || lock.isHeld()) return
-    watch.isLost = true
-    onLost()
-  }, lockCheckMs)
-  return watch
 }
 
 function toLogger({ settings, standing = false }: WorkerOptions): Logger {

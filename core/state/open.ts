@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { type Leases, createLeases } from './leases.ts'
 import { LockLostError } from './errors.ts'
+import { NotMovedHereError } from './place-errors.ts'
 import { type Ledger, createLedger } from './ledger/ledger.ts'
+import { type MovedNote, refuseMoved } from './moved-note.ts'
 import { type StateDatabase, openPostgresStore } from './postgres/postgres-store.ts'
 import { openSqliteStore } from './sqlite/sqlite-store.ts'
 import type { Permits } from './permits.ts'
@@ -17,13 +19,16 @@ export interface State {
   readonly watermarks: Watermarks
   readonly ledger: Ledger
   /** The PostgreSQL database, which several workers may share; undefined for a file. */
-  readonly shared: Pick<Store, 'db' | 'now'> | undefined
   /** The permits of the rate that the workers of a shared state have together; undefined for a file. */
   readonly permits: Permits | undefined
+  readonly shared: SharedStore | undefined
   /** Now, in milliseconds since 1970, by the store's clock. */
   readonly now: () => number
   close(): Promise<void>
 }
+
+/** A state on PostgreSQL. */
+export type SharedStore = Pick<Store, 'db' | 'now' | 'place'>
 
 /** Where the state of a data folder is. */
 export interface StatePlace {
@@ -48,6 +53,9 @@ export interface StatePlace {
  * @throws {StateTooNewError}
  * @throws {StateTooOldError} with `readOnly`
  * @throws {NoStateError} with `readOnly`, from PostgreSQL
+ * @throws {StateMovedError} the folder's state was moved to PostgreSQL
+ * @throws {NotMovedHereError} it was moved to another place
+ * @throws {StateNotMovedError} the folder has a state of its own
  */
 export async function openState({
   folder,
@@ -64,13 +72,14 @@ export async function openState({
   const fence = () => {
     if (!isHeld()) throw new LockLostError({ folder })
   }
+  const moved = refuseMoved({ folder, database })
   const store =
     database === undefined
       ? await openSqliteStore({ folder, file: join(folder, 'state.db'), readOnly })
       : await openPostgresStore({ database, readOnly, onClockJump })
   try {
     return {
-      storeId: await readStoreId({ store, readOnly }),
+      storeId: await readStoreId({ store, readOnly, moved }),
       leases: createLeases(store),
       watermarks: createWatermarks(store),
       ledger: createLedger({ store, fence }),
@@ -85,9 +94,12 @@ export async function openState({
   }
 }
 
-async function readStoreId({ store: { db, now }, readOnly }: { store: Store; readOnly: boolean }) {
+async function readStoreId(options: { store: Store; readOnly: boolean; moved: MovedNote | undefined }) {
+  const { store, readOnly, moved } = options
+  const { db, now, place } = store
   const find = () => db.selectFrom('store').select('id').executeTakeFirst()
   const row = await find()
+  if (moved !== undefined && row?.id !== moved.store) throw new NotMovedHereError({ place, moved: moved.to })
   if (row !== undefined || readOnly) return row?.id ?? ''
   const created = { id: randomUUID(), created_at: now() }
   await db

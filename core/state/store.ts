@@ -4,6 +4,8 @@ import type { ChangeTable, StateTables } from './tables.ts'
 
 /** The database of a state, as its modules use it: SQLite or PostgreSQL. */
 export interface Store {
+  /** Its name for people: a file, or a schema of a server. Never with a password. */
+  readonly place: string
   readonly db: Kysely<StateTables>
   /** For short writes only, so that a claim never waits until a long read frees its connection. */
   readonly writes: Kysely<StateTables>

@@ -7,11 +7,26 @@ export interface StateTables {
   watermarks: WatermarkTable
   changes: ChangeTable
   senders: SenderTable
+  workers: WorkerTable
 }
 
 export interface StoreTable {
   id: string
   created_at: number
+  /** On PostgreSQL only: the id of the data folder whose files belong to this state. */
+  files?: string | null
+  /** Its path and machine, for people. */
+  files_place?: string | null
+}
+
+/** On PostgreSQL only: the workers that use the state. */
+export interface WorkerTable {
+  /** `pid@host`. */
+  worker: string
+  /** The id of its data folder, and its path and machine for people. */
+  files: string
+  files_place: string
+  seen_at: number
 }
 
 export interface LeaseTable {

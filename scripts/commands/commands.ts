@@ -51,6 +51,10 @@ export const commands = {
     summary: 'fix the ledger after a backup was restored, before the worker starts',
     load: () => import('./restored.ts'),
   },
+  'move-state': {
+    summary: 'move the state of the data folder to PostgreSQL',
+    load: () => import('./move-state.ts'),
+  },
   completion: { summary: 'print a completion script for your shell', load: () => import('./completion.ts') },
   sandbox: { summary: 'run a stand-in for the billing service', load: () => import('./sandbox.ts') },
 } satisfies Commands

@@ -15,6 +15,8 @@ import { readPlan, readRunNotes } from '../../core/imports/run-files.ts'
 import { readRecoveryNotes, readSavedPlan } from '../../core/recoveries/run-files.ts'
 import type { Ledger } from '../../core/state/ledger/ledger.ts'
 import { openState, type StatePlace } from '../../core/state/open.ts'
+import { takeFolderId } from '../../core/state/postgres/folder-id.ts'
+import { bindFolder } from '../../core/state/postgres/membership.ts'
 import { acquireLock } from '../../core/state/data-folder-lock.ts'
 import { readStatePlace } from '../../worker/settings/settings.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -68,6 +70,8 @@ export function configure(command: Command, terminal: Terminal): void {
 /** Compares the ledger with the files of every run and repairs it. Requires that no worker is running. */
 export async function fixLedger({ place, everything }: { place: StatePlace; everything: boolean }) {
   const state = await openState(place)
+  if (everything && state.shared !== undefined)
+    await bindFolder({ store: state.shared, id: takeFolderId(place.folder), isFree: false })
   const { ledger } = state
   const fixed: (Fixed & { resume?: string })[] = []
   try {

@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { isLoopback } from '../../core/billing/connections.ts'
 import { NoStateError, StateUnreadableError } from '../../core/state/errors.ts'
 import type { Identity } from '../../core/runs/identity.ts'
+import { refuseOtherFolder as refuseFolderOf } from '../../core/state/postgres/membership.ts'
 import { openState, type StatePlace } from '../../core/state/open.ts'
 import { readApiKey } from '../../worker/api-key.ts'
 import { toDataConverter } from '../../worker/codec/data-converter.ts'
@@ -239,11 +240,17 @@ async function refuseOtherFolder({
   })
 }
 
+/** The id of the state; undefined if there is none. @throws {OtherFolderError} it belongs to another data folder */
 async function storeOf(place: StatePlace): Promise<string | undefined> {
   try {
     const state = await openState({ ...place, readOnly: true })
-    await state.close()
-    return state.storeId
+    try {
+      const { shared: store } = state
+      if (store !== undefined) await refuseFolderOf({ store, folder: place.folder })
+      return state.storeId
+    } finally {
+      await state.close()
+    }
   } catch (error) {
     // Without a state there is no worker.
     if (error instanceof StateUnreadableError || error instanceof NoStateError) return undefined

@@ -47,6 +47,13 @@ const refusals = new Set([
   'FolderLockedError',
   // PostgreSQL refuses the user of CONNECTOR_STATE_URL.
   'StateRefusedError',
+  // The state is elsewhere, or belongs to another folder or worker.
+  'StateMovedError',
+  'StateNotMovedError',
+  'NotMovedHereError',
+  'StateInUseError',
+  'OtherFolderError',
+  'SecondWorkerError',
   // The warehouse in the settings is not accessible: no such file, database or user, or no permission.
   'WarehouseRefusedError',
   // The service refuses the token or the workspace.

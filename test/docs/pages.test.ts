@@ -32,10 +32,12 @@ test('every link of README and docs leads to a file and a heading that exist', (
 })
 
 test('docs/commands.md has every command and no other', () => {
-  const known = [...read('scripts/commands/commands.ts').matchAll(/^ {2}(\w+): \{/gm)].map(([, name]) => name)
+  const known = [...read('scripts/commands/commands.ts').matchAll(/^ {2}'?([\w-]+)'?: \{/gm)].map(
+    ([, name]) => name,
+  )
   const [table = ''] = read('docs/commands.md').split('## Exit codes')
   const cells = [...table.matchAll(/^\| (`[^|]+) \|/gm)].map(([, cell]) => cell ?? '')
-  const listed = cells.flatMap((cell) => [...cell.matchAll(/`(\w+)/g)].map(([, name]) => name))
+  const listed = cells.flatMap((cell) => [...cell.matchAll(/`(\w[\w-]*)/g)].map(([, name]) => name))
   expect(known.length).toBeGreaterThan(20)
   expect(new Set(listed)).toEqual(new Set(known))
 })

@@ -1,7 +1,7 @@
 import type { PostgresPool, PostgresPoolClient } from 'kysely'
 import { Pool, type PoolClient, TypeOverrides, types } from 'pg'
 import { StateReadOnlyError } from '../errors.ts'
-import { isConnectionLost, toPostgresError } from './postgres-errors.ts'
+import { isConnectionLost, isConsequence, toPostgresError } from './postgres-errors.ts'
 
 interface PoolOptions {
   url: string
@@ -46,14 +46,18 @@ export function createPool({ url, place, max, readOnly }: PoolOptions): Postgres
 
 function toClient({ client, place, readOnly }: { client: PoolClient; place: string; readOnly: boolean }) {
   let isLost = false
+  let failure: unknown
   const query = async (text: string, parameters: readonly unknown[]) => {
     if (readOnly && !isReading(text)) throw new StateReadOnlyError({ file: place, cause: text })
     try {
-      return await client.query(text, [...parameters])
+      const result = await client.query(text, [...parameters])
+      failure = undefined
+      return result
     } catch (cause) {
-      const error = toPostgresError({ place, cause })
-      isLost ||= isConnectionLost(error)
-      throw error
+      // After a failed statement, PostgreSQL says of the others only that the transaction has failed.
+      failure = isConsequence(cause) ? failure : toPostgresError({ place, cause })
+      isLost ||= isConnectionLost(failure)
+      throw failure
     }
   }
   const release = (destroy = false) => client.release(destroy || isLost)

@@ -81,3 +81,7 @@ const isConnectionError = (cause: unknown): boolean =>
 
 /** Whether a connection is of no more use after this error. */
 export const isConnectionLost = (error: unknown): boolean => error instanceof StateAwayError
+
+/** Whether a statement failed because an earlier one of its transaction did. */
+export const isConsequence = (error: unknown): boolean =>
+  error instanceof DatabaseError && error.code === '25P02'

@@ -118,6 +118,7 @@ export async function openPostgresStore(options: {
     const clock = await startClock({ ask: () => askTime(db), onJump: onClockJump })
     const timer = setInterval(() => void clock.measure().catch(() => undefined), clockEveryMs).unref()
     return {
+      place,
       db,
       writes,
       isIn,

@@ -42,7 +42,7 @@ export async function openSqliteStore(options: {
     if (database.isOpen) database.close()
     throw error
   }
-  return { db, writes: db, isIn, isShared: false, now: Date.now, close: () => db.destroy() }
+  return { place: file, db, writes: db, isIn, isShared: false, now: Date.now, close: () => db.destroy() }
 }
 
 /** SQLite allows at most 32,766 parameters. */

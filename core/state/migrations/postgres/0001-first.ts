@@ -7,7 +7,11 @@ import { type Kysely, sql } from 'kysely'
 export async function up(db: Kysely<unknown>): Promise<void> {
   const execute = (statement: string) => sql.raw(statement).execute(db)
   await execute(`create table store (
-    id text not null, created_at bigint not null, one boolean primary key default true check (one)
+    id text not null, created_at bigint not null, files text, files_place text,
+    one boolean primary key default true check (one)
+  )`)
+  await execute(`create table workers (
+    worker text primary key, files text not null, files_place text not null, seen_at bigint not null
   )`)
   await execute(`create table leases (
     name text collate "C" primary key, workflow_id text not null, run_id text not null, taken_at bigint not null

@@ -1,0 +1,311 @@
+import { existsSync } from 'node:fs'
+import { cp, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { sql } from 'kysely'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { joinStore } from '../../../core/state/postgres/membership.ts'
+import { moveState } from '../../../core/state/move-state.ts'
+import { openState, type State } from '../../../core/state/open.ts'
+import { transact } from '../../../core/state/transact.ts'
+import { senderOf } from '../../core/state/sender-of.ts'
+import { temporaryFolder } from '../../core/state/temporary-folder.ts'
+import { askPostgres, password, startPostgres, type Postgres } from '../destinations/postgres-server.ts'
+
+let postgres: Postgres
+let url: string
+beforeAll(async () => {
+  postgres = await startPostgres()
+  url = await postgres.createDatabase()
+})
+afterAll(() => postgres.close())
+
+let made = 0
+const newDatabase = () => ({ url, schema: `connector_acc_${++made}` })
+
+const space = { workspace: 'acc_1', mode: 'live', kind: 'create-addon' } as const
+const toStage = (rows: number, run = 'r') => ({
+  ...space,
+  run,
+  repeats: 'never' as const,
+  changes: Array.from({ length: rows }, (_, index) => ({
+    row: index + 1,
+    key: `${run} ${index}`,
+    body: '{"n":1.10}',
+  })),
+})
+
+/** A folder with an embedded state that has every kind of row. */
+async function embedded() {
+  const folder = await temporaryFolder()
+  const state = await openState({ folder })
+  await state.ledger.stage(toStage(2_500))
+  const sender = await senderOf(state.ledger, 'r')
+  const first = await state.ledger.claim({ sender, id: 1, sends: 0, at: 5, before: '{"a":1}' })
+  await state.ledger.move({
+    id: first?.id ?? 0,
+    from: ['sending'],
+    patch: { state: 'done', answerId: '17', answer: 'seen\0so', outcome: 'created' },
+  })
+  await state.leases.take({
+    name: 'import r',
+    owner: { workflowId: 'w', runId: 'x' },
+    isClosed: async () => false,
+  })
+  const key = { ...space, resource: 'customers', filter: '', destination: 'csv' }
+  await state.watermarks.move({ key, to: 9, run: 'r' })
+  const { storeId } = state
+  const rows = await rowsOf(state)
+  await state.close()
+  return { folder, storeId, rows, sender }
+}
+
+const rowsOf = async (state: State) =>
+  (await Array.fromAsync(state.ledger.rows({ run: 'r' }))).map(({ id: _, ...row }) => row)
+
+test('move-state takes every row, the leases, the watermarks and the id of the store along', async () => {
+  const { folder, storeId, rows, sender } = await embedded()
+  const database = newDatabase()
+  expect(await moveState({ folder, database })).toMatchObject({ changes: 2_500 })
+  const state = await openState({ folder, database })
+  onTestFinished(() => state.close())
+  expect(state.storeId).toBe(storeId)
+  const expected = rows.map((row) => ({ ...row, answer: row.answer?.replace('\0', '\uFFFD') ?? null }))
+  expect(await rowsOf(state)).toEqual(expected)
+  expect(await state.leases.holder({ name: 'import r' })).toEqual({ workflowId: 'w', runId: 'x' })
+  expect(await state.watermarks.all()).toMatchObject([{ resource: 'customers', at: 9 }])
+  const second = (await state.ledger.row({ run: 'r', row: 2 }))!
+  expect(await state.ledger.claim({ sender, id: second.id, sends: 0, at: 6 })).toMatchObject({ row: 2 })
+})
+
+test('a folder whose state has moved does not start without it, and says where it is, without a password', async () => {
+  const { folder } = await embedded()
+  const database = newDatabase()
+  await moveState({ folder, database })
+  const note = await readFile(join(folder, 'moved.json'), 'utf8')
+  expect(note).toContain(database.schema)
+  expect(note).not.toContain(encodeURIComponent(password))
+  for (const readOnly of [false, true])
+    await expect(openState({ folder, readOnly })).rejects.toThrow(
+      `was moved to the schema ${database.schema} of 127.0.0.1:${postgres.port}/`,
+    )
+  await expect(openState({ folder, database: newDatabase() })).rejects.toThrow('has another one or none')
+  // A version that does not know the note.
+  const copy = await temporaryFolder()
+  await cp(join(folder, 'state.db'), join(copy, 'state.db'))
+  await cp(join(folder, 'state.db-wal'), join(copy, 'state.db-wal')).catch(() => {})
+  await expect(openState({ folder: copy })).rejects.toThrow('newer version')
+})
+
+test('a folder with a state of its own does not start on PostgreSQL before it is moved', async () => {
+  const { folder } = await embedded()
+  await expect(openState({ folder, database: newDatabase() })).rejects.toThrow('connector move-state')
+})
+
+test('a move that PostgreSQL interrupts changes nothing, and one that ended before its last step is completed', async () => {
+  const { folder, storeId } = await embedded()
+  const database = newDatabase()
+  // The last page of rows fails.
+  await openAndClose(await temporaryFolder(), database)
+  const refuse = `create function "${database.schema}".refuse() returns trigger language plpgsql as
+      $$ begin if new."row" > 2000 then raise exception 'no' using errcode = '53100'; end if; return new; end $$;
+    create trigger refuse before insert on "${database.schema}".changes for each row
+      execute function "${database.schema}".refuse()`
+  await askPostgres(url, refuse)
+  await expect(moveState({ folder, database })).rejects.toThrow('No space left')
+  expect(existsSync(join(folder, 'moved.json'))).toBe(false)
+  await openAndClose(folder)
+  await askPostgres(url, `drop trigger refuse on "${database.schema}".changes`)
+  await moveState({ folder, database })
+  // As if it had ended right after the commit.
+  const embeddedState = new DatabaseSync(join(folder, 'state.db'))
+  embeddedState.exec(`delete from kysely_migration where name = 'moved-to-postgresql'`)
+  embeddedState.close()
+  await askPostgres(url, `update "${database.schema}".store set files = null`)
+  expect(await moveState({ folder, database })).toMatchObject({ changes: 2_500 })
+  const state = await openState({ folder, database })
+  expect(state.storeId).toBe(storeId)
+  await state.close()
+})
+
+async function openAndClose(folder: string, database?: ReturnType<typeof newDatabase>) {
+  const state = await openState({ folder, database })
+  await state.close()
+}
+
+test('a state is not moved into another one', async () => {
+  const database = newDatabase()
+  const other = await openState({ folder: await temporaryFolder(), database })
+  await other.ledger.stage(toStage(1, 'other'))
+  await other.close()
+  const { folder } = await embedded()
+  await expect(moveState({ folder, database })).rejects.toThrow('two states cannot be merged')
+  await openAndClose(folder)
+})
+
+test('a state belongs to the data folder of its first worker, and another worker is refused with one sentence', async () => {
+  const database = newDatabase()
+  const [folder, other] = [await temporaryFolder(), await temporaryFolder()]
+  const state = await openState({ folder, database })
+  onTestFinished(() => state.close())
+  const store = state.shared!
+  const first = await joinStore({ store, folder })
+  expect(await first.beat()).toBe(true)
+  await expect(joinStore({ store, folder: other })).rejects.toThrow(
+    `belongs to the data folder ${folder} on `,
+  )
+  // A copy of the folder on another machine.
+  await askPostgres(
+    url,
+    `update "${database.schema}".workers set worker = '1@else', files_place = '/data on else'`,
+  )
+  await expect(joinStore({ store, folder })).rejects.toThrow(
+    'The worker 1@else (data folder /data on else) uses the state',
+  )
+  await askPostgres(url, `update "${database.schema}".workers set seen_at = seen_at - 31000`)
+  const second = await joinStore({ store, folder })
+  expect(await second.beat()).toBe(true)
+  // The one that was silent for so long.
+  await askPostgres(url, `update "${database.schema}".workers set worker = '2@else'`)
+  expect(await first.beat(), 'the worker that was frozen').toBe(false)
+  await second[Symbol.asyncDispose]()
+})
+
+test('a user without rights, a wrong password, a missing database and a server that is away are one sentence each', async () => {
+  const folder = await temporaryFolder()
+  const open = (one: string) =>
+    openState({ folder, database: { url: one, schema: 'connector_acc' } }).then(
+      () => 'opened',
+      (error: Error) => error.message,
+    )
+  await askPostgres(postgres.toUrl('postgres'), `create role reader login password 'reader'`)
+  const { pathname } = new URL(url)
+  const database = pathname.slice(1)
+  expect(await open(postgres.toUrl(database, 'reader', 'reader'))).toMatch(
+    /^PostgreSQL refuses the connector the schema connector_acc of .*permission denied for database .*Correct CONNECTOR_STATE_URL/,
+  )
+  expect(await open(postgres.toUrl(database, 'postgres', 'wrong'))).toMatch(/password authentication failed/)
+  expect(await open(postgres.toUrl('nowhere'))).toMatch(/database "nowhere" does not exist/)
+  expect(await open('postgres://u:p@127.0.0.1:1/x')).toMatch(/^PostgreSQL does not answer .*ECONNREFUSED/)
+})
+
+test('a schema of a newer or an older version is refused', async () => {
+  const folder = await temporaryFolder()
+  const database = newDatabase()
+  await openAndClose(folder, database)
+  const table = `"${database.schema}".kysely_migration`
+  await askPostgres(url, `insert into ${table} values ('0999-from-the-future', '2030-01-01')`)
+  await expect(openState({ folder, database })).rejects.toThrow('0999-from-the-future')
+  await askPostgres(url, `delete from ${table} where name >= '0005'`)
+  await expect(openState({ folder, database, readOnly: true })).rejects.toThrow('older version')
+  await expect(openState({ folder, database: newDatabase(), readOnly: true })).rejects.toThrow(
+    'nothing in the schema',
+  )
+})
+
+test('several workers that start at once on an empty database agree on one state', async () => {
+  const folder = await temporaryFolder()
+  const database = newDatabase()
+  const states = await Promise.all(Array.from({ length: 4 }, () => openState({ folder, database })))
+  expect(new Set(states.map(({ storeId }) => storeId)).size).toBe(1)
+  await Promise.all(states.map((state) => state.close()))
+})
+
+test('a number that a double cannot hold is an error, not another number', async () => {
+  const folder = await temporaryFolder()
+  const database = newDatabase()
+  const state = await openState({ folder, database })
+  onTestFinished(() => state.close())
+  await state.ledger.stage(toStage(1))
+  await askPostgres(url, `update "${database.schema}".changes set not_before = 9007199254740993`)
+  await expect(state.ledger.row({ run: 'r', row: 1 })).rejects.toThrow('too large')
+})
+
+test('a transaction waits and lasts only so long, whatever settings its session has, and its commit is on the disk', async () => {
+  const place = { folder: await temporaryFolder(), database: newDatabase() }
+  const state = await openState(place)
+  onTestFinished(() => state.close())
+  const name = new URL(url).pathname.slice(1)
+  await askPostgres(url, `alter database ${name} set synchronous_commit = off`)
+  onTestFinished(async () => void (await askPostgres(url, `alter database ${name} reset synchronous_commit`)))
+  const names = [
+    'synchronous_commit',
+    'lock_timeout',
+    'statement_timeout',
+    'idle_in_transaction_session_timeout',
+  ]
+  const shown = await state.shared!.db.transaction().execute(async (db) => {
+    const all = names.map((one) =>
+      sql<{ value: string }>`select current_setting(${one}) as value`.execute(db),
+    )
+    return (await Promise.all(all)).map(({ rows }) => rows[0]?.value)
+  })
+  expect(shown).toEqual(['on', '5s', '30s', '10s'])
+})
+
+test('a transaction that loses a deadlock is tried again', async () => {
+  const state = await openState({ folder: await temporaryFolder(), database: newDatabase() })
+  onTestFinished(() => state.close())
+  const { db } = state.shared!
+  await state.ledger.stage(toStage(2))
+  const touch = (on: typeof db, row: number) =>
+    on.updateTable('changes').set({ lookups: 1 }).where('row', '=', row).execute()
+  const arrived = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const
+  let tries = 0
+  const lockBoth = (mine: 0 | 1) =>
+    transact(db, async (transaction) => {
+      tries += 1
+      await touch(transaction, mine + 1)
+      arrived[mine].resolve()
+      await arrived[1 - mine]!.promise
+      await touch(transaction, 2 - mine)
+    })
+  await Promise.all([lockBoth(0), lockBoth(1)])
+  expect(tries).toBe(3)
+})
+
+test('two runs that stage the same keys at once agree on one holder for each', async () => {
+  const place = { folder: await temporaryFolder(), database: newDatabase() }
+  const states = await Promise.all([openState(place), openState(place), openState(place)])
+  onTestFinished(async () => void (await Promise.all(states.map((state) => state.close()))))
+  const keys = Array.from({ length: 600 }, (_, index) => index)
+  const staged = await Promise.all(
+    states.map((state, index) => {
+      const changes = keys.map((key) => ({
+        row: key + 1,
+        key: `${(key * 7 + index * 100) % 600}`,
+        body: '{}',
+      }))
+      return state.ledger.stage({ ...space, run: `run ${index}`, repeats: 'never', changes })
+    }),
+  )
+  expect(staged.reduce((sum, one) => sum + one.staged, 0)).toBe(600)
+  for (const one of staged) expect(one.staged + one.held.length).toBe(600)
+})
+
+test('a row that an answer has just made done stays so when all rows of its state are moved', async () => {
+  const database = newDatabase()
+  const state = await openState({ folder: await temporaryFolder(), database })
+  onTestFinished(() => state.close())
+  const { ledger, shared } = state
+  await ledger.stage(toStage(1))
+  const answered = Promise.withResolvers<void>()
+  const moving = Promise.withResolvers<void>()
+  const answer = shared!.db.transaction().execute(async (db) => {
+    await db.updateTable('changes').set({ state: 'done' }).execute()
+    answered.resolve()
+    await moving.promise
+  })
+  await answered.promise
+  const moved = ledger.moveAll({ run: 'r', from: 'staged', patch: { state: 'dropped' } })
+  const isWaiting = () =>
+    askPostgres(
+      url,
+      `select pid from pg_stat_activity where wait_event_type = 'Lock' and query like 'update%'`,
+    )
+  while ((await isWaiting())?.length === 0) await Promise.resolve()
+  moving.resolve()
+  await answer
+  expect(await moved).toBe(0)
+  expect(await ledger.row({ run: 'r', row: 1 })).toMatchObject({ state: 'done' })
+})
