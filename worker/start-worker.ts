@@ -98,11 +98,15 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const { settings } = options
   if (options.standing) refuseReadableSecrets(settings)
   await prepareDataFolder(settings.dataDir)
+  const logger = toLogger(options)
   const lock = options.sharesFolder ? noLock : acquireLock({ folder: settings.dataDir, role: 'worker' })
   await using held = new AsyncDisposableStack()
   held.defer(() => lock.release())
-  const state = held.adopt(await openState({ ...settings.state, isHeld: () => lock.isHeld() }), (resource) =>
-    resource.close(),
+  const onClockJump = (ms: number) =>
+    logger.warn("PostgreSQL's clock jumped; times follow it slowly", { ms: Math.round(ms) })
+  const state = held.adopt(
+    await openState({ ...settings.state, isHeld: () => lock.isHeld(), onClockJump }),
+    (resource) => resource.close(),
   )
   const membership =
     state.shared &&
@@ -115,7 +119,6 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     mode: settings.billing.testMode ? 'test' : 'live',
     store: state.storeId,
   }
-  const logger = toLogger(options)
   const instruments = await createInstruments({ settings, identity, state, logger })
   const started: Started = {}
   const healthServer = await openHealthServer({ ...options, lock, identity, instruments, started })

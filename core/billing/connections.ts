@@ -24,8 +24,12 @@ export function createConnections(options: {
   maxConnections: number
   keepAlive: boolean
 }): Connections {
+  const agentOptions = connectionOptions(options)
+  return { http: new HttpAgent(agentOptions), https: new HttpsAgent(agentOptions) }
+}
+
+export function connectionOptions(options: { url: string; maxConnections: number; keepAlive: boolean }) {
   const { url, maxConnections, keepAlive } = options
   const proxyEnv = isLoopback(url) ? {} : process.env
-  const agentOptions = { keepAlive, maxSockets: maxConnections, maxFreeSockets: maxConnections, proxyEnv }
-  return { http: new HttpAgent(agentOptions), https: new HttpsAgent(agentOptions) }
+  return { keepAlive, maxSockets: maxConnections, maxFreeSockets: maxConnections, proxyEnv }
 }

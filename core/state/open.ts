@@ -18,9 +18,9 @@ export interface State {
   readonly leases: Leases
   readonly watermarks: Watermarks
   readonly ledger: Ledger
-  /** The PostgreSQL database, which several workers may share; undefined for a file. */
   /** The permits of the rate that the workers of a shared state have together; undefined for a file. */
   readonly permits: Permits | undefined
+  /** The PostgreSQL database, which several workers may share; undefined for a file. */
   readonly shared: SharedStore | undefined
   /** Now, in milliseconds since 1970, by the store's clock. */
   readonly now: () => number
@@ -50,6 +50,7 @@ export interface StatePlace {
  * @throws {StateBusyError}
  * @throws {StateAwayError} PostgreSQL does not answer
  * @throws {StateRefusedError} PostgreSQL refuses the user
+ * @throws {UnsafeServerError} PostgreSQL could forget what it has confirmed
  * @throws {StateTooNewError}
  * @throws {StateTooOldError} with `readOnly`
  * @throws {NoStateError} with `readOnly`, from PostgreSQL

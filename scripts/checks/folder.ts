@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { FolderLockedError } from '../../core/state/errors.ts'
-import { openState } from '../../core/state/open.ts'
+import { openState, type StatePlace } from '../../core/state/open.ts'
 import { acquireLock } from '../../core/state/data-folder-lock.ts'
 import { freeBytes, leastFreeBytes } from '../../core/storage/free-space.ts'
 import { prepareDataFolder } from '../../worker/data-folder.ts'
@@ -11,14 +11,15 @@ import { fine, wrong, type Finding } from './finding.ts'
 
 /** Checks that the data folder is writable and private, has room, and is not in use elsewhere. */
 export async function checkFolder(options: {
-  dataDir: string
+  place: StatePlace
   taskQueue: string
   /** Whether a worker of this folder listens on the task queue. */
   served: boolean
   /** The users besides its owner who may access it. */
   allowed: AllowedReaders
 }): Promise<Finding[]> {
-  const { dataDir, taskQueue, served, allowed } = options
+  const { place, taskQueue, served, allowed } = options
+  const dataDir = place.folder
   await prepareDataFolder(dataDir)
   if (findExposed({ paths: [dataDir], allowed, bits: 0o777 }).length > 0)
     return [
@@ -27,8 +28,9 @@ export async function checkFolder(options: {
         `Other users of this machine can use the data folder ${dataDir}, which holds every row and the ledger. Fix it with \`${shell`chmod 700 ${dataDir}`}\`.`,
       ),
     ]
-  if (existsSync(join(dataDir, 'state.db')))
-    await (await openState({ folder: dataDir, readOnly: true })).close()
+  // A state on PostgreSQL has a check of its own.
+  const isHere = ['state.db', 'moved.json'].some((name) => existsSync(join(dataDir, name)))
+  if (place.database === undefined && isHere) await (await openState({ ...place, readOnly: true })).close()
   const free = await freeBytes(dataDir)
   const freeMb = Math.floor(free / 1e6)
   if (free < leastFreeBytes)

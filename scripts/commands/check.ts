@@ -12,6 +12,7 @@ import { checkFresh } from '../checks/fresh.ts'
 import { checkReplay } from '../checks/replay.ts'
 import { checkSecrets } from '../checks/secrets.ts'
 import { checkService } from '../checks/service.ts'
+import { checkIdle, checkState } from '../checks/state.ts'
 import { checkTemporal } from '../checks/temporal.ts'
 import { checkWarehouse } from '../checks/warehouse.ts'
 import { processSettings } from '../session/settings.ts'
@@ -25,6 +26,7 @@ interface Options {
   to?: DestinationName[]
   all?: true
   replay?: true
+  idle?: true
 }
 
 export function configure(command: Command, terminal: Terminal): void {
@@ -32,16 +34,20 @@ export function configure(command: Command, terminal: Terminal): void {
     .option('--fresh <age>', 'check only that every exported list has a proven export this recent', toMs)
     .option('--to <destinations>', 'with --fresh: only these, separated by commas', toDestinations)
     .option('--replay', 'check only that every open run can resume with this version')
+    .option('--idle', 'check only how long the service keeps idle connections open (up to 200 s)')
     .option('--all', 'show every setting and where it comes from')
-    .action(async ({ fresh, to, replay, all }: Options) => {
+    .action(async ({ fresh, to, replay, idle, all }: Options) => {
       if (to !== undefined && fresh === undefined) throw new UsageError('--to needs --fresh.')
-      if (replay && fresh !== undefined) throw new UsageError('--replay and --fresh cannot be combined.')
-      const isWhole = !replay && fresh === undefined
+      const modes = [replay, idle, fresh !== undefined].filter(Boolean)
+      if (modes.length > 1) throw new UsageError('--replay, --idle and --fresh cannot be combined.')
       const findings = replay
         ? await checkReplay(processSettings())
-        : fresh === undefined
-          ? await checkAll(terminal)
-          : await findFresh({ withinMs: fresh, to })
+        : idle
+          ? await checkIdle(processSettings())
+          : fresh === undefined
+            ? await checkAll(terminal)
+            : await findFresh({ withinMs: fresh, to })
+      const isWhole = modes.length === 0
       const settings = isWhole ? listSettings({ env: process.env, cwd: process.cwd() }) : []
       const text = [toTable(findings), ...(all ? [toSettingsTable(settings)] : [])].join('\n\n')
       terminal.result({ document: { findings, settings }, text })
@@ -65,14 +71,16 @@ function findFresh(options: { withinMs: number; to: DestinationName[] | undefine
 async function checkAll(terminal: Terminal): Promise<Finding[]> {
   const settings = readOrFind()
   if (Array.isArray(settings)) return settings
-  const { dataDir, taskQueue, billing } = settings
+  const { taskQueue, billing } = settings
   const secrets = runCheck('secrets', async () => checkSecrets(settings))
   const service = checkService({ billing: createService(settings), testMode: billing.testMode })
   const place = checkTemporal({ settings, terminal }).then(async ({ findings, served }) => {
-    const folder = { dataDir, taskQueue, served, allowed: settings.allowReadableSecrets }
+    const folder = { place: settings.state, taskQueue, served, allowed: settings.allowReadableSecrets }
     return [...findings, ...(await runCheck('data folder', () => checkFolder(folder)))]
   })
-  return (await Promise.all([secrets, service, place, checkFiles(settings), checkWarehouse(settings)])).flat()
+  const state = checkState(settings)
+  const others = [checkFiles(settings), checkWarehouse(settings)]
+  return (await Promise.all([secrets, service, place, state, ...others])).flat()
 }
 
 /** The settings or, if they are invalid, a finding per problem; nothing else can be checked then. */

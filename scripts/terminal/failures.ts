@@ -47,6 +47,7 @@ const refusals = new Set([
   'FolderLockedError',
   // PostgreSQL refuses the user of CONNECTOR_STATE_URL.
   'StateRefusedError',
+  'UnsafeServerError',
   // The state is elsewhere, or belongs to another folder or worker.
   'StateMovedError',
   'StateNotMovedError',

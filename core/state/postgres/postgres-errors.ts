@@ -23,6 +23,15 @@ export class StateRefusedError extends Error {
   }
 }
 
+/** The server could lose what it has confirmed, and with it the memory of what was sent. */
+export class UnsafeServerError extends Error {
+  override readonly name = 'UnsafeServerError'
+  readonly retryable = false
+  constructor({ place, danger }: { place: string; danger: string }) {
+    super(`PostgreSQL is not safe for ${place}: ${danger.replace(/^It/, 'it').replace(/^Its/, 'its')}`)
+  }
+}
+
 /** Any other error of PostgreSQL. Its own message may quote a row, so it stays in `cause`. */
 export class StateFailedError extends Error {
   override readonly name = 'StateFailedError'

@@ -18,6 +18,8 @@ import { createPermits } from '../permits.ts'
 import type { IsIn, Store } from '../store.ts'
 import type { StateTables } from '../tables.ts'
 import { createPool } from './pool.ts'
+import { StateRefusedError } from './postgres-errors.ts'
+import { refuseUnsafeServer } from './server-problems.ts'
 import { startClock } from './store-clock.ts'
 
 /** Where a state is kept on PostgreSQL. */
@@ -114,6 +116,7 @@ export async function openPostgresStore(options: {
     await Promise.all([db.destroy(), writes.destroy(), forPermits.destroy()])
   }
   try {
+    if (!readOnly) await refuseUnsafeServer({ db, place })
     await migrate({ db, schema, place, readOnly })
     const clock = await startClock({ ask: () => askTime(db), onJump: onClockJump })
     const timer = setInterval(() => void clock.measure().catch(() => undefined), clockEveryMs).unref()
@@ -154,7 +157,8 @@ async function migrate(options: {
   const { db, schema, place, readOnly } = options
   if (readOnly) {
     const applied = await appliedMigrations({ db, schema })
-    if (applied.length === 0) throw new NoStateError({ place })
+    if (applied.length === 0)
+      throw (await mayCreate({ db, schema })) ? new NoStateError({ place }) : noRight(place)
     return await migrateStore({ ...options, migrations, applied: async () => applied })
   }
   await db.transaction().execute(async (transaction) => {
@@ -177,4 +181,14 @@ async function appliedMigrations({ db, schema }: { db: Kysely<StateTables>; sche
   if (found.rows.length === 0) return []
   const { rows } = await sql<{ name: string }>`select name from ${table} order by name`.execute(db)
   return rows.map(({ name }) => name)
+}
+
+const noRight = (place: string) =>
+  new StateRefusedError({ place, cause: new Error('the user may not create it') })
+
+async function mayCreate({ db, schema }: { db: Kysely<StateTables>; schema: string }): Promise<boolean> {
+  const { rows } = await sql<{ allowed: boolean }>`select coalesce(
+    (select has_schema_privilege(oid, 'create, usage') from pg_namespace where nspname = ${schema}),
+    has_database_privilege(current_database(), 'create')) as allowed`.execute(db)
+  return rows[0]?.allowed === true
 }

@@ -22,9 +22,12 @@ const owner = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : undefine
 
 /**
  * A PostgreSQL server of its own, with its data in a folder that goes away with it. `fileBytes` bounds the size of
- * every file that it writes.
+ * every file that it writes. `unsafe` waits for no disk, as no server of a ledger may.
  */
-export async function startPostgres({ fileBytes }: { fileBytes?: number } = {}) {
+export async function startPostgres({
+  fileBytes,
+  unsafe = false,
+}: { fileBytes?: number; unsafe?: boolean } = {}) {
   const base = owner === undefined || (await canOthersEnter(tmpdir())) ? tmpdir() : '/tmp'
   const folder = await mkdtemp(join(base, 'postgres-'))
   if (owner !== undefined) await chown(folder, owner.uid, owner.gid)
@@ -37,12 +40,10 @@ export async function startPostgres({ fileBytes }: { fileBytes?: number } = {}) 
   await run(join(native, 'bin', 'initdb'), [...initdb, ...options], { ...owner, cwd: folder })
 
   const port = await freePort()
-  // What a killed server has written the kernel keeps: only a power cut could show that nothing waits for the disk.
   const settings = [
     'listen_addresses=127.0.0.1',
     `unix_socket_directories=${folder}`,
-    'fsync=off',
-    'full_page_writes=off',
+    ...(unsafe ? ['fsync=off'] : []),
   ].flatMap((setting) => ['-c', setting])
   /** Resolves when it takes connections. */
   const start = async () => {

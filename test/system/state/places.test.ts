@@ -61,7 +61,7 @@ async function embedded() {
 }
 
 const rowsOf = async (state: State) =>
-  (await Array.fromAsync(state.ledger.rows({ run: 'r' }))).map(({ id: _, ...row }) => row)
+  (await Array.fromAsync(state.ledger.rows({ run: 'r' }))).map((row) => ({ ...row, id: 0 }))
 
 test('move-state takes every row, the leases, the watermarks and the id of the store along', async () => {
   const { folder, storeId, rows, sender } = await embedded()
@@ -308,4 +308,32 @@ test('a row that an answer has just made done stays so when all rows of its stat
   await answer
   expect(await moved).toBe(0)
   expect(await ledger.row({ run: 'r', row: 1 })).toMatchObject({ state: 'done' })
+})
+
+// Last, because it takes the server away from the others.
+test('a server that is killed in the middle of claims and comes back is away, and nothing that it confirmed is lost', async () => {
+  const state = await openState({ folder: await temporaryFolder(), database: newDatabase() })
+  onTestFinished(() => state.close())
+  const { ledger } = state
+  await ledger.stage(toStage(400))
+  const sender = await senderOf(ledger, 'r')
+  const rows = await ledger.page({ run: 'r', limit: 400 })
+  const confirmed: number[] = []
+  const claimAll = Promise.allSettled(
+    rows.map(async ({ id, row }, index) => {
+      await new Promise((resolve) => setTimeout(resolve, index))
+      await ledger.claim({ sender, id, sends: 0, at: 1 })
+      confirmed.push(row)
+      if (confirmed.length === 100) postgres.killAll()
+    }),
+  )
+  const failed = (await claimAll).filter((one) => one.status === 'rejected')
+  expect(failed.length).toBeGreaterThan(0)
+  for (const { reason } of failed) expect(reason).toMatchObject({ name: 'StateAwayError', retryable: true })
+  await postgres.restart()
+  const claimed = (await ledger.claimsByRow({ run: 'r' })).filter(({ claims }) => claims > 0)
+  const known = new Set(claimed.map(({ row }) => row))
+  for (const row of confirmed) expect(known).toContain(row)
+  const left = (await ledger.due({ run: 'r', at: 1, limit: 1 }))[0]!
+  expect(await ledger.claim({ sender, id: left.id, sends: 0, at: 1 })).toMatchObject({ row: left.row })
 })

@@ -1,0 +1,90 @@
+import { sql } from 'kysely'
+import type { Store } from '../store.ts'
+import { UnsafeServerError } from './postgres-errors.ts'
+
+/** What the guarantees need of a server, as it is behind this connection. */
+interface Server {
+  version: number
+  encoding: string
+  fsync: string
+  fullPageWrites: string
+  synchronousCommit: string
+  /** In ms; 0 for none. */
+  statementTimeout: number
+  readOnly: string
+}
+
+const oldestVersion = 140_000
+/** Moving all rows of a large run takes some seconds. */
+const leastStatementMs = 30_000
+
+async function inspect(db: Store['db']): Promise<Server> {
+  const setting = (name: string) => sql.raw<string>(`current_setting('${name}')`)
+  const { rows } = await sql<Server>`select ${setting('server_version_num')}::int as version,
+    ${setting('server_encoding')} as encoding, ${setting('fsync')} as fsync,
+    ${setting('full_page_writes')} as "fullPageWrites", ${setting('synchronous_commit')} as "synchronousCommit",
+    extract(epoch from ${setting('statement_timeout')}::interval)::float8 * 1000 as "statementTimeout",
+    ${setting('default_transaction_read_only')} as "readOnly"`.execute(db)
+  return rows[0]!
+}
+
+/** With one of these the ledger can forget what was sent. */
+function dangersOf({ version, encoding, fsync, fullPageWrites, synchronousCommit }: Server): string[] {
+  return [
+    ...(version < oldestVersion
+      ? [`It is PostgreSQL ${Math.floor(version / 10_000)}; the connector needs 14 or newer.`]
+      : []),
+    ...(encoding === 'UTF8'
+      ? []
+      : [`Its encoding is ${encoding}; create the database with the encoding UTF8.`]),
+    ...(fsync === 'on'
+      ? []
+      : ['It runs with fsync = off, so a crash of its machine can lose what was sent; set fsync = on.']),
+    ...(fullPageWrites === 'on'
+      ? []
+      : [
+          'It runs with full_page_writes = off, so a crash of its machine can damage the ledger; set it to on.',
+        ]),
+    ...(synchronousCommit === 'off'
+      ? [
+          'Its synchronous_commit is off for this user; set it to on: alter role ... set synchronous_commit = on.',
+        ]
+      : []),
+  ]
+}
+
+/** @throws {UnsafeServerError} the ledger could forget what was sent */
+export async function refuseUnsafeServer({ db, place }: Pick<Store, 'db' | 'place'>): Promise<void> {
+  const [danger] = dangersOf(await inspect(db))
+  if (danger !== undefined) throw new UnsafeServerError({ place, danger })
+}
+
+/** A larger difference means that a machine does not follow NTP. */
+const mostSkewMs = 60_000
+
+/** What is wrong with the server or with the user's rights, a sentence each. */
+export async function findServerProblems({
+  db,
+  place,
+  now,
+}: Pick<Store, 'db' | 'place' | 'now'>): Promise<string[]> {
+  const server = await inspect(db)
+  const skew = now() - Date.now()
+  return [
+    ...dangersOf(server).map((danger) => new UnsafeServerError({ place, danger }).message),
+    ...(server.statementTimeout > 0 && server.statementTimeout < leastStatementMs
+      ? [
+          `The statement_timeout of the user in ${place} is ${server.statementTimeout} ms; set it to at least 30 s.`,
+        ]
+      : []),
+    ...(server.readOnly === 'on'
+      ? [`The user in ${place} may only read (default_transaction_read_only); set it to off for this user.`]
+      : []),
+    ...(Math.abs(skew) > mostSkewMs
+      ? [
+          `The clock of PostgreSQL is ${Math.round(Math.abs(skew) / 1000)} s ${skew > 0 ? 'ahead of' : 'behind'} this ` +
+            'machine. Enable NTP on both: waits for a lost reply go by it.',
+        ]
+      : []),
+  ]
+}

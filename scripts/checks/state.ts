@@ -1,0 +1,89 @@
+import { sql } from 'kysely'
+import { measureIdleConnections } from '../../core/billing/idle-connections.ts'
+import { NoStateError } from '../../core/state/errors.ts'
+import { refuseOtherFolder } from '../../core/state/postgres/membership.ts'
+import { findServerProblems } from '../../core/state/postgres/server-problems.ts'
+import { placeOf, type StateDatabase } from '../../core/state/postgres/postgres-store.ts'
+import { openState, type SharedStore } from '../../core/state/open.ts'
+import type { Settings } from '../../worker/settings/settings.ts'
+import { fine, runCheck, wrong, type Finding } from './finding.ts'
+
+/** Checks that the state on PostgreSQL is usable and keeps what the guarantees need; nothing for a state in the data folder. */
+export async function checkState({ state: place }: Pick<Settings, 'state'>): Promise<Finding[]> {
+  const { folder, database } = place
+  if (database === undefined) return []
+  return await runCheck('state', async () => {
+    try {
+      await using opened = await openReading(place)
+      const store = opened.shared
+      await refuseOtherFolder({ store, folder })
+      const problems = [...(await findServerProblems(store)), ...(await findMissingRights(store, database))]
+      return problems.length > 0
+        ? problems.map((problem) => wrong('state', problem))
+        : [fine('state', `The state in ${store.place} is writable.`)]
+    } catch (error) {
+      if (!(error instanceof NoStateError)) throw error
+      return [
+        fine('state', `There is no state in ${placeOf(database)} yet; the worker creates it when it starts.`),
+      ]
+    }
+  })
+}
+
+async function openReading(place: Settings['state']) {
+  const state = await openState({ ...place, readOnly: true })
+  return { shared: state.shared as SharedStore, [Symbol.asyncDispose]: () => state.close() }
+}
+
+async function findMissingRights({ db, place }: SharedStore, { schema }: StateDatabase): Promise<string[]> {
+  const table = `${quoted(schema)}.changes`
+  const { rows } = await sql<{ allowed: boolean; name: string }>`select current_user::text as name,
+    has_schema_privilege(${schema}, 'usage, create')
+      and has_table_privilege(${table}, 'select') and has_table_privilege(${table}, 'insert')
+      and has_table_privilege(${table}, 'update') as allowed`.execute(db)
+  const [right] = rows
+  if (right?.allowed !== false) return []
+  return [
+    `The user ${right.name} may not write in ${place}. Grant create and usage on the schema, and all on its tables.`,
+  ]
+}
+
+const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`
+
+/** How much longer than needed a connection is watched. */
+const margin = 1.1
+
+/**
+ * Measures how long the service keeps idle connections. A request that a frozen worker writes when it continues goes out on
+ * the connection it had: the service must have closed it before the row is sent again.
+ */
+export async function checkIdle({
+  billing,
+  settleSeconds,
+}: Pick<Settings, 'billing' | 'settleSeconds'>): Promise<Finding[]> {
+  const sentAgainMs = 3 * settleSeconds * 1000
+  return await runCheck('idle connections', async () => {
+    const { unused, used } = await measureIdleConnections({
+      url: billing.baseUrl,
+      withinMs: margin * sentAgainMs,
+    })
+    const again = `a row is sent again after ${inSeconds(sentAgainMs)} at the earliest`
+    if (unused !== undefined && used !== undefined && Math.max(unused, used) < sentAgainMs)
+      return [
+        fine(
+          'idle connections',
+          `The service closes an idle connection after ${inSeconds(unused)}, after a request ${inSeconds(used)}; ${again}.`,
+        ),
+      ]
+    return [
+      wrong(
+        'idle connections',
+        `The service keeps an idle connection open for more than ${inSeconds(sentAgainMs)}, and ${again}: with the state on ` +
+          'PostgreSQL, a worker that freezes in the instant of sending could double a row. Raise BILLING_SETTLE_SECONDS ' +
+          'above a third of the idle time, or keep the state in the data folder.',
+      ),
+    ]
+  })
+}
+
+const inSeconds = (ms: number) => `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`
