@@ -25,6 +25,8 @@ export interface ActivityDeps {
   requestsPerSecond: number
   /** The windows that one read may have in flight (BILLING_CONCURRENCY). */
   concurrency: number
+  /** A list of twice as many records is read in ranges of about this many (BILLING_RECORDS_PER_RANGE). */
+  recordsPerRange: number
   /** How long a record may stay invisible after its `created`, in ms (BILLING_READ_LAG_SECONDS). */
   readLagMs: number
   /** How long a lost request may still take effect, in ms (BILLING_SETTLE_SECONDS). */
@@ -74,8 +76,16 @@ type Resource = ExportPlan['resources'][number]
 
 /** An event for metrics and logs: names, counts and verdicts, never a row. */
 export type ActivityEvent =
-  /** A segment of a read ended; `page` counts the responses of the whole read. */
-  | { type: 'read'; run: string; resource: Resource; page: number; records: number; verdict?: string }
+  /** A segment of a read, or of one range of it, ended; `page` counts all responses of that read or range. */
+  | {
+      type: 'read'
+      run: string
+      resource: Resource
+      range?: number
+      page: number
+      records: number
+      verdict?: string
+    }
   | PublishedEvent
   | { type: 'sent'; run: string; kind: string; ended: string; counts: ReportCounts }
   | { type: 'ended'; run: string; verdict: string }

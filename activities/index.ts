@@ -15,7 +15,9 @@ import { createOpenPublish } from './export/open-publish.ts'
 import { createPauseIfFailing } from './schedules/pause-if-failing.ts'
 import { createOpenRecovery } from './recovery/open-recovery.ts'
 import { createPublishExport } from './export/publish-export.ts'
+import { createReadRange } from './export/read-range.ts'
 import { createReadSegment } from './export/read-segment.ts'
+import { createSegments } from './export/segments.ts'
 import { createResolveRow } from './operator/resolve-row.ts'
 import { createRunRates } from '../core/billing/run-rates.ts'
 import { createSendImport } from './import/send-import.ts'
@@ -28,6 +30,7 @@ import { createStageImport } from './import/stage-import.ts'
 export function createActivities(deps: ActivityDeps) {
   const rates = createRunRates(deps.billing)
   const attempts = createAttempts()
+  const segments = createSegments({ deps, rates })
   const { step, ofExport, ofImport, ofRecovery, ofChanges } = createSteps(deps)
   /** Imports that this process has staged. */
   const stagedHere = new Set<string>()
@@ -35,7 +38,8 @@ export function createActivities(deps: ActivityDeps) {
     openExport: step(createOpenExport(deps)),
     openFetch: step(createOpenFetch(deps)),
     openPublish: step(createOpenPublish(deps)),
-    readSegment: ofExport(createReadSegment({ deps, rates })),
+    readSegment: ofExport(createReadSegment({ deps, segments })),
+    readRange: ofExport(createReadRange({ deps, segments })),
     publishExport: ofExport(createPublishExport(deps)),
     closeExport: ofExport(createCloseExport({ deps, rates })),
     openImport: step(createOpenImport(deps)),

@@ -1,5 +1,5 @@
 // npm run bench -- [--to csv|duckdb|parquet|postgres] [--customers 100000] [--latency 0] [--concurrency 4]
-// [--rate 1000] [--runs 3]
+// [--rate 1000] [--runs 3] [--parallel 4]
 //
 // Compares the bare loop (got, JSON.parse, zod, csv-stringify, page by page, no Temporal) with the whole
 // export (workflow start to published manifest, on a real server) in one run, against one serving process.
@@ -27,8 +27,10 @@ const { values } = parseArgs({
     runs: { type: 'string', default: '3' },
     bare: { type: 'string', default: 'yes' },
     to: { type: 'string', default: 'csv' },
+    parallel: { type: 'string' },
   },
 })
+const parallel = values.parallel === undefined ? {} : { parallel: Number(values.parallel) }
 const flags = await connectorFlags()
 
 const here = (name: string) => join(import.meta.dirname, name)
@@ -91,7 +93,7 @@ async function wholeExport(to: DestinationName): Promise<Measured> {
     const report = await client.workflow.execute<typeof exportData>('exportData', {
       workflowId: 'export-bench',
       taskQueue: 'billing-acc_bench',
-      args: [{ resources: ['customers'], to: [to] }],
+      args: [{ resources: ['customers'], to: [to], ...parallel }],
     })
     const seconds = (performance.now() - started) / 1000
     const publishing = await lastActivitySeconds(client, 'export-bench/customers')

@@ -226,6 +226,7 @@ async function createWorker(
       dataDir: settings.dataDir,
       outDirs: settings.outDirs,
       concurrency: settings.billing.concurrency,
+      recordsPerRange: settings.recordsPerRange,
       readLagMs: settings.readLagSeconds * 1000,
       settleMs: settings.settleSeconds * 1000,
       requestsPerSecond: settings.billing.requestsPerSecond,

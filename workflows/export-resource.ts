@@ -15,16 +15,18 @@ import { publishing, reading } from './run/activity-options.ts'
 import type { Opened } from '../core/notifications/opened.ts'
 import type { ExportPlan } from '../core/exports/plan.ts'
 import type { SegmentResult } from '../core/exports/parts/checkpoint.ts'
+import type { OpenRanges } from '../core/exports/parts/ranges/join-parts.ts'
 import { type ResourceProgress, toResourceView } from './export-view.ts'
 import { createSearchAttributes } from './run/search-attributes.ts'
 import { toThroughput } from './run/throughput.ts'
 import { publishEach } from './run/publish-each.ts'
 import { refOf } from './run/run-ref.ts'
-import { controlRun } from './run/control.ts'
+import { controlRun, type RunControl } from './run/control.ts'
+import { readRanges } from './run/read-ranges.ts'
 
 type Resource = ExportPlan['resources'][number]
 
-const { readSegment } = proxyActivities<Activities>(reading)
+const { readSegment, readRange } = proxyActivities<Activities>(reading)
 
 const { publishExport } = proxyActivities<Activities>(publishing)
 
@@ -81,6 +83,10 @@ export async function exportResource(input: {
         ]),
       )
       if (part === 'interrupted') continue
+      if ('ranges' in part) {
+        await readDividedList({ plan, resource, owner, open: part, control, show })
+        continue
+      }
       const now = Date.now()
       const { records, expected = 0 } = part
       const done = records - progress.records
@@ -115,5 +121,42 @@ export async function exportResource(input: {
     })
     attributes.set({ verdict: first?.verdict ?? ('stopped' in result ? 'stopped' : 'failed') })
     return result
+  })
+}
+
+/** Reads the ranges of a long list, several at once, and shows their progress together. */
+async function readDividedList(options: {
+  plan: Opened<ExportPlan>
+  resource: Resource
+  owner: { workflowId: string; runId: string }
+  open: OpenRanges
+  control: RunControl
+  show: (change: Partial<ResourceProgress>) => void
+}): Promise<void> {
+  const { plan, resource, owner, open, control, show } = options
+  const { ranges, records: before, expected } = open
+  const begun = Date.now()
+  const progress = (all: { records: number; requests: number }) => {
+    const now = Date.now()
+    const work = { done: all.records - before, left: (expected ?? 0) - all.records, ms: now - begun, now }
+    show({
+      phase: 'reading',
+      ...all,
+      throughput: toThroughput(work),
+      ...(expected !== undefined && { expected }),
+    })
+  }
+  progress({ records: before, requests: open.requests })
+  await readRanges({
+    open,
+    parallel: plan.parallel ?? 1,
+    firstSeconds: firstSegmentSeconds,
+    control,
+    readRange: ({ range, part, seconds }) =>
+      readRange.executeWithOptions(
+        { summary: `read ${resource}, range ${range + 1} of ${ranges}, part ${part}` },
+        [{ ...refOf(plan), resource, range, seconds, owner }],
+      ),
+    onProgress: progress,
   })
 }

@@ -12,6 +12,9 @@ import { checkPrivacy } from '../../core/tables/privacy.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 
+/** More ranges at once keep more workers busy; a single worker reads them as fast as one. */
+const defaultParallel = 4
+
 /**
  * Checks everything about an export that can be checked before it begins (input, identity, token and workspace) and
  * takes the lease of each resource and destination.
@@ -24,11 +27,11 @@ export function createOpenExport(deps: ActivityDeps) {
   ): Promise<Opened<ExportPlan>> {
     const asked = parseInput({ schema: exportInput, input, taker: 'an export' })
     const resources = [...new Set(asked.resources ?? listNames)]
-    const { exclude = [], hash = [], filters = {}, maxDeletes, maxPages } = asked
+    const { exclude = [], hash = [], filters = {}, maxDeletes, maxPages, parallel = defaultParallel } = asked
     for (const name of resources) checkFilters({ resource: listResources[name], filters })
     checkPrivacy(Object.values(listResources), { exclude, hash, hashKey: deps.hashKey })
     const started = await startPlan({ deps, asked, resources, execution, startedAt })
-    const plan = { ...started, filters, maxDeletes, maxPages, ...scheduled }
+    const plan = { ...started, filters, maxDeletes, maxPages, parallel, ...scheduled }
     const first = listResources[resources[0] ?? 'customers']
     // Try once and let Temporal retry: its UI shows the failure, which retries in here would hide for minutes.
     const { servedAt } = await deps.billing.list({ resource: first, page: 1, pageSize: 1, tries: 1, signal })

@@ -1,17 +1,16 @@
-import type { RunRates } from '../../core/billing/run-rates.ts'
+import type { Billing } from '../../core/billing/client.ts'
+import { isDocumentName } from '../../core/billing/resources/documents.ts'
 import { leasesOf } from '../../core/exports/leases.ts'
-import {
-  latestCheckpoint,
-  type Checkpoint,
-  type SegmentResult,
-  toResult,
-} from '../../core/exports/parts/checkpoint.ts'
+import { type Checkpoint, type SegmentResult, toResult } from '../../core/exports/parts/checkpoint.ts'
+import { lookFirst } from '../../core/exports/parts/list-source.ts'
+import { divideList } from '../../core/exports/parts/ranges/divide-list.ts'
+import { type OpenRanges, resumeRanges } from '../../core/exports/parts/ranges/join-parts.ts'
 import { openRunFolder } from '../../core/exports/parts/read-folder.ts'
-import { openSegment } from '../../core/exports/parts/read-into-parts.ts'
 import type { ExportPlan } from '../../core/exports/plan.ts'
 import type { LeaseOwner } from '../../core/state/leases.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
+import type { Segments } from './segments.ts'
 
 interface ReadInput {
   plan: ExportPlan
@@ -25,39 +24,40 @@ interface ReadInput {
 /**
  * Reads from the last checkpoint of the run for a limited time, or to the end of the list. Retries, pauses and new
  * runs after a failure all resume this way.
+ *
+ * A long list is only divided here: the result names the ranges that are left to read. When none are, it joins them
+ * and resumes where they end.
  */
-export function createReadSegment({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
-  const inProgress = new Map<string, Promise<unknown>>()
-  return async function readSegment(context: StepContext, input: ReadInput): Promise<SegmentResult> {
-    const { plan, resource, seconds, owner } = input
-    const { signal: cancelled } = context
+export function createReadSegment({ deps, segments }: { deps: ActivityDeps; segments: Segments }) {
+  return async function readSegment(
+    context: StepContext,
+    input: ReadInput,
+  ): Promise<SegmentResult | OpenRanges> {
+    const { plan, resource, owner } = input
     context.report(() => ({ resource }))
     await context.takeLeases(leasesOf({ resources: [resource], to: plan.to }), owner)
     const folder = await openRunFolder({ ...deps, plan, resource, isClosed: context.isClosedTo(owner) })
-    // This process may still be running an attempt that Temporal has given up on; awaits it, because both share a
-    // request budget.
-    const before = inProgress.get(folder)
-    const read = async () => {
-      let segment: ReturnType<typeof openSegment> | undefined
-      try {
-        await before?.catch(() => undefined)
-        const from = await latestCheckpoint(folder)
-        if (from?.outcome !== undefined) return from
-        cancelled.throwIfAborted()
-        const billing = rates.forRun(plan)
-        const onPage = (step: Parameters<typeof deps.observer.onPage>[0]) => deps.observer.onPage(step)
-        const opened = openSegment({ deps, plan, resource, folder, from, billing, cancelled, onPage })
-        segment = opened
-        context.report(() => opened.progress())
-        return await opened.readFor(seconds * 1000)
-      } finally {
-        await segment?.close()
-        if (inProgress.get(folder) === reading) inProgress.delete(folder)
+
+    async function resume(last: Checkpoint | undefined, billing: Billing) {
+      if (last?.outcome !== undefined) return { result: toResult(last) }
+      if (last !== undefined || isDocumentName(resource)) return { from: last }
+      let ranges = await resumeRanges(folder)
+      if (ranges === undefined) {
+        const setup = { deps, plan, resource, folder, billing, cancelled: context.signal }
+        const first = await lookFirst({ ...setup, resource })
+        if (first === undefined || !(await divideList(setup, first))) return { from: undefined, first }
+        ranges = await resumeRanges(folder)
       }
+      if (ranges === undefined) throw new Error('a list was divided, and its ranges are gone')
+      return ranges.kind === 'open' ? { result: ranges.open } : { from: ranges.checkpoint }
     }
-    const reading: Promise<Checkpoint> = read()
-    inProgress.set(folder, reading)
-    const result = toResult(await reading)
+
+    const result = await segments.read<SegmentResult | OpenRanges>(
+      context,
+      { ...input, folder },
+      { resume, toResult },
+    )
+    if ('ranges' in result) return result
     const { requests: page, records, verdict } = result
     deps.observer.onEvent({
       type: 'read',

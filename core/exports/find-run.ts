@@ -37,6 +37,7 @@ export async function findExport(place: Place, run: string): Promise<ExportPlan 
 /** The fields that the input of an export step may have besides the run's name. */
 const exportStep = z.object({
   resource: z.string().optional(),
+  range: z.int().min(0).optional(),
   /** Set when kept parts are published again: overrides the export's own destinations and limits. */
   again: z.object(publishAgainFields).optional(),
 })

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { documentNames } from '../billing/resources/documents.ts'
 import { listNames } from '../billing/resources/lists.ts'
 import { destinationNames } from '../destinations/names.ts'
+import { mostParallel } from './plan.ts'
 import { identityInput } from '../runs/identity-input.ts'
 
 export const schemaInput = z.string().regex(/^[a-z_][a-z0-9_]{0,62}$/, 'is no plain name in lower case')
@@ -51,6 +52,8 @@ export const exportInput = z.strictObject({
   filters: z.record(z.string(), z.string()).optional(),
   /** The most list requests of each read. A read that reaches the limit is unproven. */
   maxPages: z.int().min(1).optional(),
+  /** The most ranges of a long list that are read at once, by all workers together. Default: 4; 1 divides no list. */
+  parallel: z.int().min(1).max(mostParallel).optional(),
   ...otherFields,
 })
 export type ExportInput = z.input<typeof exportInput>

@@ -28,6 +28,8 @@ export interface ExportPlan {
   forExcel: boolean
   maxPages?: number | undefined
   requestsPerSecond?: number | undefined
+  /** The most ranges of a long list that are read at once; with 1 no list is divided. */
+  parallel?: number | undefined
   /** Absolute path of the publishing root; absent for the data folder's own `exports/`. */
   out?: string | undefined
   /** The address of the store that files are published to; absent for a folder. */
@@ -35,6 +37,9 @@ export interface ExportPlan {
   /** Set for a fetch only: the ids to read. The ids themselves are stored beside the parts. */
   ids?: AskedIds
 }
+
+/** The most ranges of one list that may be read at once. */
+export const mostParallel = 64
 
 export interface AskedIds {
   /** The number of distinct ids. */

@@ -38,6 +38,7 @@ export interface ReadOutcome {
 
 export function toOutcome(reading: Reading, { uncheckable }: RecordChecks): ReadOutcome {
   const { state, requests, key } = reading
+  if (state.range !== undefined) throw new Error('a range of a list has no verdict of its own')
   const { ignored, testMode } = state.seen
   const reasons = [
     ...state.reasons,

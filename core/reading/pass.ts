@@ -38,6 +38,8 @@ export class Pass {
       requests: reading.requests,
       freshness: reading,
       sizes: state.sizes,
+      // The chain of a whole list begins above its last pages; that of a range may begin within them.
+      isEndExact: reading.state.range !== undefined,
     })
     this.checks = createRecordChecks({ ...options, filters, seen: reading.state.seen })
   }
@@ -105,7 +107,8 @@ export class Pass {
     if (!apart) this.#reading.counted(this.source.count)
     // Over `updated`, a lagging replica may still show a record at its old place, where it looks new to the frontier. A
     // record without a key in one response may have one in another.
-    const mayRepeat = apart || this.source.key === 'updated' || state.undated.length > 0
+    const mayRepeat =
+      apart || this.source.key === 'updated' || (state.undated.length > 0 && state.range === undefined)
     // Page by page, this has been done already.
     const isUnited = this.phase === 'pages' || !mayRepeat
     return this.#reading.toStep(this.toState(), isUnited ? batch : await this.#reading.unite(batch))

@@ -5,11 +5,10 @@ import { toOutcome, type ReadOutcome } from './outcome.ts'
 import { readPages } from './pages/page-by-page.ts'
 import { Pass } from './pass.ts'
 import { Reading } from './reading.ts'
-import type { PassState, ReadState, ReadStep } from './state.ts'
+import { newPass, startState, statusesToWatch } from './start-state.ts'
+import type { ReadState, ReadStep } from './state.ts'
 
 export type { ReadOptions, ReadOutcome, ReadState, ReadStep }
-
-const newPass: PassState = { phase: 'chain', page: 1, topByEnd: false }
 
 /**
  * Reads a list that changes during the read, and says whether it can prove that nothing is missing.
@@ -67,33 +66,3 @@ async function* readPass(reading: Reading, pass: Pass): AsyncGenerator<ReadStep,
 
 const topByEnd =
   'The service does not honour newest first. That no record is newer than the newest one read is the service’s own claim, checked twice.'
-
-/** A whole list with statuses may hide some records unless their status is requested. */
-function statusesToWatch({ resource, filters, updatedSince, maxRequests }: ReadOptions): readonly string[] {
-  const whole = filters?.['status'] === undefined && updatedSince === undefined && maxRequests === undefined
-  return whole ? (resource.statuses ?? []) : []
-}
-
-function startState(options: ReadOptions): ReadState {
-  const startedAt = options.now()
-  const { serviceTime, readLagMs, newestUpdated } = options
-  return {
-    version: 1,
-    clock: serviceTime === undefined ? 'local' : 'service',
-    startedAt,
-    ...(serviceTime !== undefined && { servedAt: serviceTime }),
-    ...(newestUpdated !== undefined && { newestUpdated }),
-    completeThrough: ((serviceTime ?? startedAt) - readLagMs) * 1000,
-    pass: newPass,
-    statusesRead: -1,
-    hiddenFound: false,
-    requests: { made: 0, oddNext: 0 },
-    counts: { windows: 0, linksRepaired: 0, records: 0, rejected: 0, duplicatesDropped: 0 },
-    seen: { ignored: {}, testMode: false },
-    undated: [],
-    ties: [],
-    reasons: [],
-    addCaveat: [],
-    capped: false,
-  }
-}

@@ -25,7 +25,7 @@ export class Reading implements Freshness {
     this.state = { ...state, counts: { ...state.counts }, seen: structuredClone(state.seen) }
     this.requests = { ...state.requests, most: maxRequests }
     this.key = updatedSince === undefined ? 'created' : 'updated'
-    this.until = updatedSince === undefined ? -Infinity : updatedSince * 1000
+    this.until = updatedSince === undefined ? untilOf(state) : updatedSince * 1000
   }
 
   toStep(pass: PassState, { records, rejected }: Batch): ReadStep {
@@ -80,17 +80,24 @@ export class Reading implements Freshness {
     this.state.countAfter = count
   }
 
-  /** Remembers a record without a key, which has no place, by its identity. Returns true if it is new. */
+  /**
+   * Remembers a record without a key, which has no place, by its identity. Returns true if it is to be written. In a
+   * range it never is: other ranges may meet it too, so the range breaks instead.
+   */
   takeUndated(record: unknown): boolean {
     const identity = identityOf(record)
     this.isUndated()
     if (this.state.undated.includes(identity)) return false
     this.state.undated = [...this.state.undated, identity]
-    return true
+    return this.state.range === undefined
   }
 
   isUndated(): void {
-    this.addReason(`some records have no readable ${this.key}, so their place in the list is unknown`)
+    this.addReason(this.undatedReason)
+  }
+
+  get undatedReason(): string {
+    return `some records have no readable ${this.key}, so their place in the list is unknown`
   }
 
   /** Marks a record that was sampled under a status before the read as seen: it is not hidden. */
@@ -130,4 +137,9 @@ export class Reading implements Freshness {
     this.state.counts.duplicatesDropped += records.length - kept.length
     return { records: kept, rejected }
   }
+}
+
+/** A range ends at or below its lower bound; a whole list at its oldest record. */
+function untilOf({ range }: ReadState): number {
+  return range?.downTo === undefined ? -Infinity : range.downTo + 1
 }

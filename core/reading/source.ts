@@ -58,6 +58,7 @@ export class Source {
   readonly #fetchPage: FetchPage
   readonly #requests: Requests
   readonly #freshness: Freshness
+  readonly #isEndExact: boolean
   readonly #closed = new AbortController()
 
   constructor(options: {
@@ -67,10 +68,13 @@ export class Source {
     requests: Requests
     freshness: Freshness
     sizes: Sizes | undefined
+    /** Whether a last page counts only if it holds as many records as the service counts. */
+    isEndExact?: boolean
   }) {
     this.key = options.key
     this.filters = options.filters
     this.sizes = options.sizes ?? usualSizes
+    this.#isEndExact = options.isEndExact ?? false
     this.#fetchPage = options.fetchPage
     this.#requests = options.requests
     this.#freshness = options.freshness
@@ -121,7 +125,8 @@ export class Source {
       const length = page.records.length
       if (length === 0 && asked.page > 1) return beyond(asked)
       const judged = this.#judge(page, asked, descending)
-      if (judged.kind === 'window') return judged
+      if (judged.kind === 'window')
+        return this.#isEndExact && lacksRecords(judged.window) ? beyond(asked) : judged
       wrong = judged
       // The same length twice for the largest size: the service seems to have a lower cap; the next request shows.
       if (judged.more && length === lastLength && asked.page === 1 && asked.pageSize === this.sizes.most) {
@@ -195,6 +200,14 @@ function toAnswer(error: unknown, choice: PageChoice): Answer {
 
 function beyond(choice: PageChoice): Answer {
   return { kind: 'beyond', low: lowOf(choice) }
+}
+
+/**
+ * Whether a last page holds fewer records than its own count says. Deletes since the count explain it, and so does a
+ * record that was left out of the slice. The first page is refused then, and so is every page that another one follows.
+ */
+function lacksRecords({ atEnd, low, records, count }: Window): boolean {
+  return atEnd && low > 0 && count !== undefined && records.length < count - low
 }
 
 /** Whether the list seems to end here; if the count and `next` contradict each other, it continues. */

@@ -38,6 +38,14 @@ export interface PassState {
   topByEnd: boolean
 }
 
+/** A part of a list: the records with downTo < created <= upTo. A bound that is absent is infinite. */
+export interface Range {
+  upTo?: Instant
+  downTo?: Instant
+  /** Where its oldest record was seen. A hint, so that no window is requested far below it. */
+  end?: number
+}
+
 /** Records sampled under each status before the read and not seen since: id to status. */
 export type Watched = Record<string, string>
 
@@ -60,6 +68,8 @@ export interface ReadState {
   /** When it began by the service's clock, in ms since 1970; absent if unknown. */
   servedAt?: number
   completeThrough: Instant
+  /** Absent if the whole list is read. The read of a range has no outcome of its own. */
+  range?: Range
   /** The newest `updated` in the list before the read. */
   newestUpdated?: Instant
   pass: PassState

@@ -14,6 +14,7 @@ import {
   toCount,
   toFilter,
   toMaxDeletes,
+  toParallel,
   toReadFields,
   toServer,
   type ReadOptions,
@@ -22,6 +23,7 @@ import {
 interface Options extends ReadOptions {
   filter?: Record<string, string>
   maxPages?: number
+  parallel?: number
   mode?: 'full' | 'incremental'
   maxDeletes?: number | 'all'
 }
@@ -36,6 +38,11 @@ export function configure(command: Command, terminal: Terminal): void {
     .addOption(modeOption.choices(['full', 'incremental']))
     .option('--filter <name=value>', 'filter of the list, as in status=active; repeatable', toFilter)
     .option('--max-pages <n>', 'maximum requests of each read; a read cut short is unproven', toCount)
+    .option(
+      '--parallel <n>',
+      'ranges of a long list to read at once (default: 4; 1 divides no list)',
+      toParallel,
+    )
     .option(
       '--max-deletes <n>',
       'maximum number of records to mark as deleted in a warehouse, or all (default: a tenth)',
@@ -61,7 +68,7 @@ async function act(call: { names: string[]; options: Options; terminal: Terminal
 }
 
 function toInput({ names, options }: { names: string[]; options: Options }): ExportInput {
-  const { filter, maxPages, mode, maxDeletes } = options
+  const { filter, maxPages, parallel, mode, maxDeletes } = options
   const resources: ListName[] = names.map(choice('resource', listNames))
   return {
     ...toReadFields(options),
@@ -70,6 +77,7 @@ function toInput({ names, options }: { names: string[]; options: Options }): Exp
     ...(mode !== undefined && { mode }),
     ...(maxDeletes !== undefined && { maxDeletes }),
     ...(maxPages !== undefined && { maxPages }),
+    ...(parallel !== undefined && { parallel }),
   }
 }
 

@@ -1,5 +1,6 @@
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { resolve } from 'node:path'
+import { mostParallel } from '../../core/exports/plan.ts'
 import { checkFilters } from '../../core/billing/resources/filters.ts'
 import type { ListResource } from '../../core/billing/resources/resource.ts'
 import { destinationNames, type DestinationName } from '../../core/destinations/names.ts'
@@ -38,6 +39,13 @@ export const toWholeNumber = (text: string): number => {
 export const toCount = (text: string): number => {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
   throw new InvalidArgumentError('Write a whole number from 1.')
+}
+
+/** The same bounds as in the input. */
+export const toParallel = (text: string): number => {
+  const count = toCount(text)
+  if (count <= mostParallel) return count
+  throw new InvalidArgumentError(`Write a whole number from 1 to ${mostParallel}.`)
 }
 
 export const toNumber = (text: string): number => {

@@ -1,4 +1,5 @@
 import type { SegmentResult } from '../../core/exports/parts/checkpoint.ts'
+import type { OpenRanges } from '../../core/exports/parts/ranges/join-parts.ts'
 import type { ExportInput } from '../../core/exports/input.ts'
 import type { ExportPlan } from '../../core/exports/plan.ts'
 import type { ExportReport, PublishedExport, ResourceResult } from '../../core/exports/report.ts'
@@ -24,6 +25,23 @@ export async function exportLists(
   return closed.report
 }
 
+/** One range after the other; false where it was stopped. */
+async function readRanges(
+  run: Run,
+  { step, seconds, open }: { step: object; seconds: number; open: OpenRanges },
+): Promise<boolean> {
+  for (const { range } of open.left) {
+    let ended: string | undefined
+    while (ended === undefined) {
+      const read = await run.untilStopped('readRange', { ...step, range, seconds, owner: run.execution })
+      if (read === undefined) return false
+      ended = read.ended
+    }
+    if (ended !== 'whole') return true
+  }
+  return true
+}
+
 const refOf = ({ run, identity }: ExportPlan) => ({ run, identity })
 
 async function exportOne(
@@ -35,8 +53,10 @@ async function exportOne(
   try {
     let read: SegmentResult | undefined
     while (read?.verdict === undefined) {
-      read = await run.untilStopped('readSegment', { ...step, seconds, owner: run.execution })
-      if (read === undefined) return stopped
+      const next = await run.untilStopped('readSegment', { ...step, seconds, owner: run.execution })
+      if (next === undefined) return stopped
+      if (!('ranges' in next)) read = next
+      else if (!(await readRanges(run, { step, seconds, open: next }))) return stopped
     }
     const published: PublishedExport[] = []
     for (const destination of plan.to) {

@@ -228,7 +228,9 @@ async function playExports(play: Play): Promise<string[]> {
     })
     const mode = command > stormyCommands || random.happens(0.5) ? 'full' : 'incremental'
     const maxPages = command <= stormyCommands && random.happens(0.1) ? 3 : undefined
-    const input: ExportInput = { resources: [...lists], to: ['csv'], mode, lookbackSeconds: 0, maxPages }
+    const parallel = random.pick([1, 4])
+    const shape = { mode, lookbackSeconds: 0, maxPages, parallel } as const
+    const input: ExportInput = { resources: [...lists], to: ['csv'], ...shape }
     const report = await unlessEnded(world, () =>
       world.play(`export-${random.below(2)}`, (run) => exportLists(run, { input, seconds })),
     )

@@ -59,6 +59,8 @@ export async function openWorker({ sandbox, dataDir, settleMs, readLagMs, client
     outDirs: [],
     requestsPerSecond: 1_000,
     concurrency: 4,
+    // Half of the lists are divided.
+    recordsPerRange: 100,
     readLagMs,
     settleMs,
     mayWrite: () => true,

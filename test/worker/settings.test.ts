@@ -47,6 +47,7 @@ describe('settings', () => {
       testModeHeader: 'x-service-test-mode',
     })
     expect(others).toEqual({
+      recordsPerRange: 12_500,
       readLagSeconds: 60,
       settleSeconds: 60,
       state: { folder: join(cwd, 'data') },

@@ -121,6 +121,7 @@ function toSettings(values: z.output<typeof variables>, environment: Environment
       workspaceHeader: values.BILLING_WORKSPACE_HEADER,
       testModeHeader: values.BILLING_TEST_MODE_HEADER,
     },
+    recordsPerRange: values.BILLING_RECORDS_PER_RANGE,
     readLagSeconds: values.BILLING_READ_LAG_SECONDS,
     settleSeconds: values.BILLING_SETTLE_SECONDS,
     dataDir: values.CONNECTOR_DATA_DIR,

@@ -77,6 +77,12 @@ export const variables = z.object({
     form: 'a whole number from 1 to 100',
     default: '4',
   }),
+  BILLING_RECORDS_PER_RANGE: number({ whole: true, from: 1, to: 1_000_000_000, unit: 'records' }).meta({
+    meaning:
+      'A list of at least twice as many records is read in ranges of about this many, several at once (`--parallel`). A range costs about 1.5 requests.',
+    form: 'a whole number from 1',
+    default: '12500',
+  }),
   BILLING_READ_LAG_SECONDS: number({ from: 0, to: 86_400, unit: 'seconds' }).meta({
     meaning:
       'How long after its `created` a record may become visible in a list. A read covers records created up to its start minus this time.',

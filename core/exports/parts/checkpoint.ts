@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { open, readFile, readdir, rename } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { join, relative } from 'node:path'
 import type { PartFile } from '../../destinations/destination.ts'
 import { PartsDamagedError } from '../../destinations/errors.ts'
 import type { IdOutcome, IdState } from '../../reading/by-id/id-state.ts'
@@ -45,8 +45,8 @@ export async function saveCheckpoint(folder: string, checkpoint: Checkpoint): Pr
   const path = join(folder, `${checkpoint.name}.checkpoint.json`)
   const file = await open(`${path}.new`, 'w')
   try {
-    // File names instead of paths: a later run may adopt the folder under its own name.
-    const parts = checkpoint.parts.map((part) => ({ ...part, path: basename(part.path) }))
+    // Paths within the folder: a later run may adopt it under its own name.
+    const parts = checkpoint.parts.map((part) => ({ ...part, path: relative(folder, part.path) }))
     await file.writeFile(JSON.stringify({ ...checkpoint, parts }))
     await file.datasync()
   } finally {
@@ -96,25 +96,34 @@ export async function latestCheckpoint(folder: string): Promise<Checkpoint | und
   return latest === undefined ? undefined : loadCheckpoint(folder, latest)
 }
 
-/** The end of a segment: only counts and names, so that no row enters a workflow's history. */
-export interface SegmentResult {
-  /** The checkpoint to publish or to resume from. */
-  checkpoint: string
+/** How far a read has come: only counts, so that no row enters a workflow's history. */
+export interface SegmentProgress {
   records: number
   requests: number
   /** The service's own count; only a hint. */
   expected?: number
+}
+
+/** The end of a segment. */
+export interface SegmentResult extends SegmentProgress {
+  /** The checkpoint to publish or to resume from. */
+  checkpoint: string
   /** Set when the read is finished. */
   verdict?: 'proven' | 'unproven'
 }
 
-export function toResult({ name, outcome, read }: Checkpoint): SegmentResult {
-  const { counts, requests, countBefore } = read
+export function toProgress({ counts, requests, countBefore }: AnyReadState): SegmentProgress {
   return {
-    checkpoint: name,
     records: counts.records,
     requests: requests.made,
     ...(countBefore === undefined ? {} : { expected: countBefore }),
+  }
+}
+
+export function toResult({ name, outcome, read }: Checkpoint): SegmentResult {
+  return {
+    checkpoint: name,
+    ...toProgress(read),
     ...(outcome === undefined ? {} : { verdict: outcome.verdict }),
   }
 }

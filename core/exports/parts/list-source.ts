@@ -1,35 +1,27 @@
-import type { Billing } from '../../billing/client.ts'
+import type { ListPage } from '../../billing/reply.ts'
 import { Refused } from '../../billing/errors.ts'
 import { listResources, type ListName } from '../../billing/resources/lists.ts'
-import type { ListResource } from '../../billing/resources/resource.ts'
 import { toInstant, type Instant } from '../../reading/instant.ts'
+import type { ReadOptions } from '../../reading/options.ts'
+import { readRange } from '../../reading/ranges/read-range.ts'
 import { readList } from '../../reading/read-list.ts'
 import { isRecord } from '../../reading/record.ts'
 import type { ReadState } from '../../reading/state.ts'
-import type { ExportPlan } from '../plan.ts'
 import { openIdSet, type WrittenSet } from './written-ids.ts'
 import { rejectedPart } from './part-names.ts'
 import type { Source, SourceSetup } from './source.ts'
 
-/** Reads a list with proof of completeness, starting from its checkpoint. */
-export async function* readFromList(setup: SourceSetup & { resource: ListName }): Source {
-  const { deps, plan, resource, folder, name, from, billing, cancelled, settled, toWritten, onWritten } =
-    setup
-  const list = listResources[resource]
+type ListSetup = Pick<SourceSetup, 'deps' | 'plan' | 'billing' | 'cancelled'> & { resource: ListName }
+
+/** Reads a list with proof of completeness, starting from its checkpoint or, without one, from `first`. */
+export async function* readFromList(
+  setup: SourceSetup & { resource: ListName; first: FirstLook | undefined },
+): Source {
+  const { resource, folder, name, from, first, settled, toWritten, onWritten } = setup
   let idSet: WrittenSet | undefined
-  // Fetched only before a read starts: any change after this point belongs to the next read.
-  const newestUpdated =
-    from === undefined ? await seeNewestUpdated({ billing, list, plan, cancelled }) : undefined
   try {
     return yield* readList({
-      resource: list,
-      filters: plan.filters,
-      testMode: plan.identity.mode === 'test',
-      concurrency: deps.concurrency,
-      readLagMs: deps.readLagMs,
-      now: Date.now,
-      fetchPage: ({ signal, ...page }) =>
-        billing.list({ resource: list, signal: AbortSignal.any([signal, cancelled]), ...page }),
+      ...toReadOptions(setup),
       idSet: async () => {
         const all = await settled()
         const parts = all.filter(({ table }) => table === resource)
@@ -38,10 +30,7 @@ export async function* readFromList(setup: SourceSetup & { resource: ListName })
         onWritten(idSet)
         return idSet
       },
-      ...(plan.since[resource] !== undefined && { updatedSince: plan.since[resource] }),
-      ...(newestUpdated !== undefined && { newestUpdated }),
-      ...(plan.servedAt !== undefined && { serviceTime: plan.servedAt }),
-      ...(plan.maxPages !== undefined && { maxRequests: plan.maxPages }),
+      ...(first?.newestUpdated !== undefined && { newestUpdated: first.newestUpdated }),
       ...(from !== undefined && { state: from.read as ReadState }),
     })
   } finally {
@@ -49,25 +38,65 @@ export async function* readFromList(setup: SourceSetup & { resource: ListName })
   }
 }
 
+/** Reads one range of a list, starting from its checkpoint or, without one, from `start`. */
+export async function* readFromRange(setup: SourceSetup & { resource: ListName; start: ReadState }): Source {
+  const state = (setup.from?.read ?? setup.start) as ReadState
+  const idSet = () => Promise.reject(new Error('a range takes each record once by its frontier alone'))
+  yield* readRange({ ...toReadOptions(setup), idSet, state })
+  return undefined
+}
+
+export function toReadOptions({
+  deps,
+  plan,
+  resource,
+  billing,
+  cancelled,
+}: ListSetup): Omit<ReadOptions, 'idSet'> {
+  const list = listResources[resource]
+  return {
+    resource: list,
+    filters: plan.filters,
+    testMode: plan.identity.mode === 'test',
+    concurrency: deps.concurrency,
+    readLagMs: deps.readLagMs,
+    now: Date.now,
+    fetchPage: ({ signal, ...page }) =>
+      billing.list({ resource: list, signal: AbortSignal.any([signal, cancelled]), ...page }),
+    ...(plan.since[resource] !== undefined && { updatedSince: plan.since[resource] }),
+    ...(plan.servedAt !== undefined && { serviceTime: plan.servedAt }),
+    ...(plan.maxPages !== undefined && { maxRequests: plan.maxPages }),
+  }
+}
+
+/** What the list shows before its read begins. */
+export interface FirstLook {
+  /**
+   * The newest `updated`. Any value that the list has shown is safe, and a later one only saves work: even a service
+   * that ignores the ordering shows no value ahead of its own clock. Undefined if the list is empty.
+   */
+  newestUpdated: Instant | undefined
+  /** The service's count; only a hint. */
+  count: number | undefined
+}
+
 /**
- * The newest `updated` that the list shows. Any value that the list has shown is safe, and a later one only saves
- * work: even a service that ignores the ordering shows no value ahead of its own clock. Undefined if the list is
- * empty or refuses the request.
+ * Looks at a list before its read begins: any change after this point belongs to the next read. Undefined if the list
+ * refuses the request.
  */
-async function seeNewestUpdated(of: {
-  billing: Billing
-  list: ListResource
-  plan: ExportPlan
-  cancelled: AbortSignal
-}): Promise<Instant | undefined> {
-  const { billing, list, plan, cancelled } = of
+export async function lookFirst(setup: ListSetup): Promise<FirstLook | undefined> {
+  const { billing, resource, plan, cancelled } = setup
   // A capped read proves nothing, and this request would count towards the cap.
   if (plan.maxPages !== undefined) return undefined
-  const request = { resource: list, page: 1, pageSize: 1, ordering: '-updated', filters: plan.filters }
-  const page = await billing.list({ ...request, signal: cancelled }).catch((error: unknown) => {
-    if (error instanceof Refused) return undefined
-    throw error
-  })
+  const request = { page: 1, pageSize: 1, ordering: '-updated', filters: plan.filters }
+  const page: ListPage | undefined = await billing
+    .list({ resource: listResources[resource], ...request, signal: cancelled })
+    .catch((error: unknown) => {
+      if (error instanceof Refused) return undefined
+      throw error
+    })
   const newest = page?.records[0]
-  return isRecord(newest) ? toInstant(newest['updated']) : undefined
+  return (
+    page && { newestUpdated: isRecord(newest) ? toInstant(newest['updated']) : undefined, count: page.count }
+  )
 }

@@ -9,6 +9,7 @@ import { toFileName } from '../../storage/file-name.ts'
 import type { Table } from '../../tables/table.ts'
 import { toTables } from '../../tables/to-tables.ts'
 import { latestCheckpoint } from './checkpoint.ts'
+import { loadRanges } from './ranges/kept-ranges.ts'
 import type { ExportPlan } from '../plan.ts'
 import { loadPublishNote, takeTurn } from './publish-record.ts'
 import { toPrivacyMark } from '../privacy-fingerprint.ts'
@@ -94,7 +95,7 @@ export async function openRunFolder(options: FolderOptions): Promise<string> {
   const { dataDir, plan, resource } = options
   const folder = partsFolder({ dataDir, run: plan.run, resource })
   const note = toReadNote(options)
-  if ((await loadReadNote(folder))?.fingerprint === note.fingerprint) return folder
+  if ((await findRunFolder(options)) !== undefined) return folder
   await rm(folder, { recursive: true, force: true })
   await mkdir(join(folder, '..'), { recursive: true })
   const adopted = await takeTurn(dataDir, async () => {
@@ -106,6 +107,17 @@ export async function openRunFolder(options: FolderOptions): Promise<string> {
   await mkdir(folder, { recursive: true })
   await replaceFile(join(folder, readNote), JSON.stringify(note))
   return folder
+}
+
+/**
+ * The folder of a read whose ranges another step has planned; undefined if it is gone, or was read with other columns
+ * or another hash key: then the read starts over.
+ */
+export async function findRunFolder(options: Omit<FolderOptions, 'isClosed'>): Promise<string | undefined> {
+  const { dataDir, plan, resource } = options
+  const folder = partsFolder({ dataDir, run: plan.run, resource })
+  const isSame = (await loadReadNote(folder))?.fingerprint === toReadNote(options).fingerprint
+  return isSame ? folder : undefined
 }
 
 /** Marks parts as damaged (they do not match their checkpoint), so that no later run adopts them. */
@@ -150,11 +162,11 @@ function oldestAdoptable({ plan, owner }: { plan: ExportPlan; owner: Execution |
 async function startOfWhole(folder: string): Promise<number | undefined> {
   try {
     const checkpoint = await latestCheckpoint(folder)
-    const sizes = await Promise.all(
-      (checkpoint?.parts ?? []).map(async ({ path }) => (await stat(path)).size),
-    )
-    const isWhole = checkpoint?.parts.every(({ bytes }, at) => (sizes[at] ?? 0) >= bytes) ?? false
-    return isWhole ? checkpoint?.read.startedAt : undefined
+    const ranges = checkpoint === undefined ? await loadRanges(folder) : undefined
+    const parts = checkpoint?.parts ?? ranges?.checkpoints.flatMap((range) => range?.parts ?? []) ?? []
+    const sizes = await Promise.all(parts.map(async ({ path }) => (await stat(path)).size))
+    const isWhole = parts.every(({ bytes }, at) => (sizes[at] ?? 0) >= bytes)
+    return isWhole ? (checkpoint?.read ?? ranges?.plan.root)?.startedAt : undefined
   } catch {
     return undefined
   }

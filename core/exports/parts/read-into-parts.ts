@@ -1,7 +1,7 @@
 import type { Billing } from '../../billing/client.ts'
 import { allResources } from '../../billing/resources/all-resources.ts'
 import { isDocumentName } from '../../billing/resources/documents.ts'
-import type { Progress } from '../../reading/state.ts'
+import type { Progress, ReadState } from '../../reading/state.ts'
 import { createRowEncoder } from '../../tables/encoder/row-encoder.ts'
 import {
   nextCheckpointName,
@@ -13,7 +13,7 @@ import {
 import type { ExportPlan } from '../plan.ts'
 import type { WrittenSet } from './written-ids.ts'
 import { readFromIds } from './id-source.ts'
-import { readFromList } from './list-source.ts'
+import { type FirstLook, readFromList, readFromRange } from './list-source.ts'
 import { openPartFiles } from './part-files.ts'
 import { missingPart, rejectedPart } from './part-names.ts'
 import type { ReadDeps, Source, SourceSetup, SourceStep } from './source.ts'
@@ -27,6 +27,10 @@ export interface SegmentSetup {
   resource: ExportPlan['resources'][number]
   folder: string
   from: Checkpoint | undefined
+  /** What the list showed before its read began; for a read without a checkpoint. */
+  first?: FirstLook | undefined
+  /** Set for a range of the list: its number, and the state that it starts from. */
+  range?: { number: number; start: ReadState }
   billing: Billing
   cancelled: AbortSignal
   /** Called after list responses were received and their records written. */
@@ -105,7 +109,7 @@ export function openSegment(setup: SegmentSetup) {
   }
 
   return {
-    progress: () => ({ resource, ...progress }),
+    progress: () => ({ resource, ...(setup.range && { range: setup.range.number + 1 }), ...progress }),
 
     /**
      * Reads until the list is finished or the time is up.
@@ -120,7 +124,7 @@ export function openSegment(setup: SegmentSetup) {
           const next = await read.next()
           if (next.done === true) {
             if (taken === undefined) throw new Error('a read ended without a single response')
-            tell({ pages: next.value.requests, records: next.value.records })
+            tell({ pages: taken.requests.made, records: taken.counts.records })
             return await save(taken, next.value)
           }
           await take(next.value)
@@ -146,9 +150,11 @@ export function openSegment(setup: SegmentSetup) {
   }
 }
 
-function openSource(setup: SourceSetup & Pick<SegmentSetup, 'resource'>): Source {
-  const { plan, resource } = setup
-  if (!isDocumentName(resource)) return readFromList({ ...setup, resource })
+function openSource(setup: SourceSetup & Pick<SegmentSetup, 'resource' | 'first' | 'range'>): Source {
+  const { plan, resource, first, range } = setup
+  if (!isDocumentName(resource) && range !== undefined)
+    return readFromRange({ ...setup, resource, start: range.start })
+  if (!isDocumentName(resource)) return readFromList({ ...setup, resource, first })
   if (plan.ids === undefined) throw new Error(`${resource} can only be read by id`)
   return readFromIds({ ...setup, resource, ids: plan.ids })
 }

@@ -18,8 +18,8 @@ export interface SourceStep {
   progress: Progress
 }
 
-/** An active read; close it with its `return`. */
-export type Source = AsyncGenerator<SourceStep, AnyOutcome>
+/** An active read; close it with its `return`. A range of a list has no outcome of its own. */
+export type Source = AsyncGenerator<SourceStep, AnyOutcome | undefined>
 
 /** What a read needs from the worker. */
 export interface ReadDeps {
@@ -27,6 +27,8 @@ export interface ReadDeps {
   dataDir: string
   /** The number of windows that one read may have in flight. */
   concurrency: number
+  /** A list of twice as many records is read in ranges of about this many. */
+  recordsPerRange: number
   /** How long a record may stay invisible after its `created`, in ms. */
   readLagMs: number
   /** The secret key for hashed columns. */

@@ -21,7 +21,8 @@ const maxRestarts = 10
  */
 export async function* followChain(reading: Reading, pass: Pass): AsyncGenerator<ReadStep, ChainEnd> {
   const { frontier } = pass
-  const prefetch = new Prefetch(pass.source, reading.options.concurrency)
+  const { concurrency } = reading.options
+  const prefetch = new Prefetch(pass.source, { concurrency, end: reading.state.range?.end })
   let search = new LinkSearch(pass, { top: frontier.at === Infinity })
   for (let restarts = 0; restarts <= maxRestarts;) {
     const head = search.top || search.apart ? undefined : prefetch.head(pass.place)
@@ -69,6 +70,8 @@ async function* join(
       yield await pass.take(last)
     }
   }
+  if (reading.state.range !== undefined && reading.state.undated.length > 0)
+    return { kind: 'broken', reason: reading.undatedReason }
   if (last.fromStart || oldestOf(last) < reading.until) return { kind: 'whole' }
   if (reading.state.undated.length > maxUndated)
     return { kind: 'broken', reason: `more than ${maxUndated} records have no readable key` }

@@ -21,6 +21,7 @@ export interface PrefetchedWindow {
  */
 export class Prefetch {
   readonly #source: Source
+  readonly #end: number
   readonly #maxUnanswered: number
   readonly #maxAhead: number
   readonly #queue: PrefetchedWindow[] = []
@@ -31,9 +32,13 @@ export class Prefetch {
   readonly #known = new OverlapMargin()
   readonly #predicted = new OverlapMargin()
 
-  /** `concurrency`: how many requests the client has in flight at once. */
-  constructor(source: Source, concurrency: number) {
+  /**
+   * `concurrency`: how many requests the client has in flight at once. `end`: the place of the oldest record that is
+   * wanted; windows derived from others in flight do not begin below it.
+   */
+  constructor(source: Source, { concurrency, end = 0 }: { concurrency: number; end?: number | undefined }) {
     this.#source = source
+    this.#end = end
     // A few more wait in the client's queue, so that the service need not wait while an answer is processed.
     this.#maxUnanswered = concurrency + Math.floor(concurrency / 4)
     this.#maxAhead = Math.floor(1.5 * concurrency)
@@ -68,8 +73,11 @@ export class Prefetch {
   }
 
   #fillBehind(): void {
-    for (let tail = this.#queue.at(-1); tail !== undefined && this.#mayAsk(tail); tail = this.#queue.at(-1))
+    for (;;) {
+      const tail = this.#queue.at(-1)
+      if (tail === undefined || tail.low < this.#end || !this.#mayAsk(tail)) return
       this.#send(tail.low + 1, this.#predicted, tail.number)
+    }
   }
 
   #mayAsk(tail: PrefetchedWindow | undefined): boolean {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { saveCheckpoint } from '../../../core/exports/parts/checkpoint.ts'
 import type { ExportPlan } from '../../../core/exports/plan.ts'
+import { keepRangePlan, loadRangePlan, rangeFolder } from '../../../core/exports/parts/ranges/kept-ranges.ts'
 import { markPublished, markPublishing } from '../../../core/exports/parts/publish-record.ts'
 import { layoutOfRead, markDamaged, openRunFolder } from '../../../core/exports/parts/read-folder.ts'
 import { nameRun } from '../../../core/runs/name.ts'
@@ -107,6 +108,42 @@ describe('what an ended run has read', () => {
     const damaged = await createFolder()
     await markDamaged(damaged.folder)
     expect(await goesOn(damaged.dataDir)).toBe(false)
+  })
+
+  test.each([
+    ['whole', 2, true],
+    ['damaged', 1, false],
+  ])('in ranges is gone on from where the parts of all ranges are %s', async (_how, bytes, expected) => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'run-folder-'))
+    onTestFinished(() => rm(dataDir, { recursive: true }))
+    await nameRun({ dataDir, execution: { workflowId: 'export-1', runId: 'first' }, taken: new Set() })
+    const options = { dataDir, hashKey: 'key', resource, isClosed }
+    const folder = await openRunFolder({ ...options, plan: createPlan() })
+    const read = { startedAt: Date.now() } as ReadState
+    const ranges = [{ range: { downTo: 5 } }, { range: { upTo: 5 } }]
+    await keepRangePlan(folder, { root: read, ranges })
+    const own = rangeFolder(folder, 1)
+    await mkdir(own)
+    const path = join(own, 'customers.00001-00000001.part')
+    await writeFile(path, 'a\n'.slice(0, bytes))
+    const parts = [{ table: 'customers', path, bytes: 2, rows: 1 }]
+    await saveCheckpoint(own, { name: '00001-00000001', parts, drift: {}, read, savedAt: '' })
+    const next = await openRunFolder({ ...options, plan: createPlan({ run: 'export-2' }) })
+    expect(await loadRangePlan(next)).toEqual(expected ? { root: read, ranges } : undefined)
+  })
+
+  test('keeps its first division into ranges, also if another attempt brings one', async () => {
+    const { folder } = await createFolder()
+    const planOf = (bound: number) => ({
+      root: { startedAt: 1 } as ReadState,
+      ranges: [{ range: { downTo: bound } }, { range: { upTo: bound } }],
+    })
+    await keepRangePlan(folder, planOf(5))
+    await keepRangePlan(folder, planOf(7))
+    expect(await loadRangePlan(folder)).toEqual(planOf(5))
+    expect((await readdir(folder)).filter((name) => name.startsWith('ranges'))).toEqual(['ranges'])
+    await writeFile(join(folder, 'ranges', 'plan.json'), '{"root"')
+    await expect(loadRangePlan(folder)).rejects.toMatchObject({ name: 'PartsDamagedError' })
   })
 
   test('does not stand in the way where its note is torn', async () => {

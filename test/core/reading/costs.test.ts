@@ -1,29 +1,14 @@
 /** What a proof costs in requests, and what a record costs in time. */
 import { describe, expect, test } from 'vitest'
-import { toTimestamp } from '../../../core/reading/instant.ts'
 import type { FetchPage } from '../../../core/reading/source.ts'
 import { seed } from './any-list.ts'
-import { DriftingList, quiet, start } from './drifting-list.ts'
+import { DriftingList, quiet } from './drifting-list.ts'
+import { readInRanges } from './read-in-ranges.ts'
 import { readThrough } from './read-through.ts'
+import { standing } from './standing-list.ts'
 
 /** `READ_RECORDS=1000000` for the size that docs/benchmarks.md names. */
 const large = Number(process.env['READ_RECORDS'] ?? 100_000)
-
-/** A list that stands still and has no ties; its records are made when they are asked for. */
-function standing(size: number): FetchPage {
-  const record = (place: number) => ({ id: `r${place}`, created: toTimestamp(start + place * 1_000_003) })
-  return ({ ordering, page, pageSize }) => {
-    const places = Array.from(
-      { length: Math.max(0, Math.min(pageSize, size - (page - 1) * pageSize)) },
-      (_, at) => {
-        const place = (page - 1) * pageSize + at
-        return ordering === '-created' ? size - 1 - place : place
-      },
-    )
-    const next = page * pageSize < size ? `/list/?page=${page + 1}` : null
-    return Promise.resolve({ records: places.map(record), count: size, next, servedAt: undefined })
-  }
-}
 
 describe('a quiet list costs at most 1.16 requests for every 100 records', () => {
   test.for([
@@ -37,6 +22,27 @@ describe('a quiet list costs at most 1.16 requests for every 100 records', () =>
     expect(outcome).toMatchObject({ verdict: 'proven', linksRepaired: 0, records: size })
     expect(ids).toHaveLength(size)
     expect(outcome.requests).toBeLessThan((size / 100) * 1.16 + 5)
+  })
+})
+
+describe('each range of a quiet list costs at most 1.8 requests more', () => {
+  test.for([1, 4, 8])('with %i windows in flight', async (concurrency) => {
+    const size = 25_000
+    const fetchPage = standing(size)
+    const whole = await readThrough({ fetchPage, concurrency })
+    for (const most of [2, 16]) {
+      const { outcome, ids } = await readInRanges(
+        { fetchPage, concurrency },
+        { divide: { count: size, most } },
+      )
+      const more = (outcome.requests - whole.outcome.requests) / (most - 1)
+      console.log(
+        `${size} records in ${most} ranges, ${concurrency} in flight: ${more.toFixed(2)} requests more each`,
+      )
+      expect(outcome).toMatchObject({ verdict: 'proven', linksRepaired: 0, records: size })
+      expect(ids).toEqual(whole.ids)
+      expect(more).toBeLessThan(1.8)
+    }
   })
 })
 

@@ -80,12 +80,21 @@ const setRate = (run: WorkflowHandle, requestsPerSecond: number) =>
  */
 export const scenarios: Readonly<Record<string, (place: Place) => Promise<Recorded>>> = {
   async 'export-data'(place) {
-    const run = await begin(place, 'exportData', 'export-all', { resources: ['customers', 'plans'] })
+    const run = await begin(place, 'exportData', 'export-all', {
+      resources: ['customers', 'plans'],
+      parallel: 1,
+    })
     await run.result()
     return run
   },
 
   'export-resource': () => Promise.resolve({ workflowId: 'export-all/customers' }),
+
+  async 'export-resource-ranges'(place) {
+    const run = await begin(place, 'exportData', 'export-ranges', { resources: ['customers'] })
+    await run.result()
+    return { workflowId: 'export-ranges/customers' }
+  },
 
   async 'export-data-steered'(place) {
     slowDown(place, 150)

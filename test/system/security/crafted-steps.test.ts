@@ -173,6 +173,10 @@ const crafted: Record<keyof Activities, () => object[]> = {
     ]),
   openRecovery: () => [],
   readSegment: () => resources().map((resource) => ({ resource, seconds: 1, owner })),
+  readRange: () => [
+    ...resources().map((resource) => ({ resource, range: 0, seconds: 1, owner })),
+    ...[up, '00', 'length', -1, 0.5, null].map((range) => ({ resource: 'plans', range, seconds: 1, owner })),
+  ],
   publishExport: () => [
     ...resources().map((resource) => ({ resource, destination: 'csv', checkpoint: 'x', owner })),
     ...[`../../../${up}/x`, join(outside, 'x'), '../x', 'a\0b', 12].map((checkpoint) => ({

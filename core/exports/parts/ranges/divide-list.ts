@@ -1,0 +1,32 @@
+import { isDocumentName } from '../../../billing/resources/documents.ts'
+import { planRanges } from '../../../reading/ranges/plan-ranges.ts'
+import { type FirstLook, toReadOptions } from '../list-source.ts'
+import type { SegmentSetup } from '../read-into-parts.ts'
+import { keepRangePlan } from './kept-ranges.ts'
+
+/** More ranges than are read at once, so that workers that are quicker take more of them. */
+const rangesPerReader = 4
+
+/**
+ * Divides a long list into ranges before its read begins. Returns whether it is divided. A range costs about 1.5
+ * requests, so a short list is read as one; so is a read that is incremental (`updated` changes) or cut short.
+ */
+export async function divideList(
+  setup: Pick<SegmentSetup, 'deps' | 'plan' | 'resource' | 'folder' | 'billing' | 'cancelled'>,
+  { count = 0, newestUpdated }: FirstLook,
+): Promise<boolean> {
+  const { deps, plan, resource, folder } = setup
+  const { parallel = 1, maxPages, since } = plan
+  if (isDocumentName(resource) || maxPages !== undefined || since[resource] !== undefined) return false
+  const most = Math.min(Math.floor(count / deps.recordsPerRange), parallel * rangesPerReader)
+  if (parallel === 1 || most < 2) return false
+  const ranges = await planRanges({
+    ...toReadOptions({ ...setup, resource }),
+    idSet: () => Promise.reject(new Error('nothing has been read')),
+    ...(newestUpdated !== undefined && { newestUpdated }),
+    count,
+    most,
+  })
+  await keepRangePlan(folder, ranges)
+  return true
+}

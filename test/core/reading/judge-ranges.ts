@@ -1,0 +1,130 @@
+import * as fc from 'fast-check'
+import { toInstant } from '../../../core/reading/instant.ts'
+import type { RangePlan } from '../../../core/reading/ranges/range-plan.ts'
+import type { ReadOptions } from '../../../core/reading/read-list.ts'
+import { startState } from '../../../core/reading/start-state.ts'
+import type { ReadState } from '../../../core/reading/state.ts'
+import { createRandom, DriftingList, type ListOptions, type Random, start } from './drifting-list.ts'
+import { readInRanges } from './read-in-ranges.ts'
+
+/** Requests that were lost for good end a read with their error: that is no verdict. */
+const lostForGood = new Set(['ServiceFault', 'NotFound'])
+
+export const anyRangedRead = fc.record({
+  concurrency: fc.constantFrom(1, 2, 4, 8),
+  crash: fc.constantFrom(0, 0, 0.05, 0.3),
+})
+
+export interface Judged {
+  verdict: 'proven' | 'unproven' | 'ended by an error'
+  ranges: number
+  restarts: number
+  requests: number
+  records: number
+  /** What is wrong with it, as sentences. */
+  findings: string[]
+}
+
+/**
+ * Reads a list in one to six ranges and holds what came against what was there. Some ranges begin late, some when
+ * others have ended, all at their own pace; their bounds are planned, or lie on records, just below them, or anywhere.
+ */
+export async function judgeRanges(
+  options: ListOptions,
+  { concurrency, crash, mutant }: { concurrency: number; crash: number; mutant?: Mutant | undefined },
+): Promise<Judged> {
+  const list = new DriftingList(options)
+  const random = createRandom(options.seed ^ 0x5bd1e995)
+  const most = 1 + Math.floor(random() * 6)
+  const isPlanned = random() < 0.3
+  const taken = await readInRanges(
+    { fetchPage: list.fetchPage, concurrency },
+    {
+      divide: isPlanned ? { count: list.now.length, most } : (read) => anyPlan({ read, list, random, most }),
+      crash,
+      wait: () => Math.floor(random() * (random() < 0.3 ? 3000 : 20)),
+      random,
+      mutant: mutant && ((state) => mutant(state, list)),
+    },
+  ).catch((error: Error) => {
+    if (!lostForGood.has(error.name)) throw error
+  })
+  const { requests } = list
+  if (taken === undefined)
+    return { verdict: 'ended by an error', ranges: 0, restarts: 0, requests, records: 0, findings: [] }
+  const { outcome, ids, plan, restarts } = taken
+  const { verdict, reasons, records } = outcome
+  const distinct = new Set(ids)
+  const lost = [...list.throughout].filter((id) => !distinct.has(id))
+  const findings = [
+    ...(distinct.size < ids.length ? [`${verdict}: ${ids.length - distinct.size} came twice`] : []),
+    ...(records === ids.length ? [] : [`${verdict}: counts ${records} records of ${ids.length}`]),
+    ...((verdict === 'unproven') === reasons.length > 0 ? [] : [`${verdict}, reasons: ${reasons.join(' ')}`]),
+    ...(verdict === 'proven' && lost.length > 0 ? [`proven: lost ${lost.length}`] : []),
+  ]
+  return { verdict, ranges: plan.ranges.length, restarts, requests, records, findings }
+}
+
+function anyPlan(of: { read: ReadOptions; list: DriftingList; random: Random; most: number }): RangePlan {
+  const { read, list, random, most } = of
+  const bounds = new Set<number>()
+  for (let bound = 1; bound < most; bound++) bounds.add(anyInstant(list, random))
+  const descending = [...bounds].toSorted((one, other) => other - one)
+  const anyPlace = () => Math.floor(random() * (list.now.length + 50))
+  const root = JSON.parse(JSON.stringify(startState(read))) as ReadState
+  return {
+    root,
+    ranges: [undefined, ...descending].map((upTo, at) => {
+      const downTo = descending[at]
+      const range = {
+        ...(upTo !== undefined && { upTo }),
+        ...(downTo !== undefined && { downTo }),
+        ...(random() < 0.7 && { end: anyPlace() }),
+      }
+      return { range, ...(upTo !== undefined && random() < 0.9 && { place: anyPlace() }) }
+    }),
+  }
+}
+
+/** Just below a record, at one, or anywhere: also beyond both ends of the list. */
+function anyInstant(list: DriftingList, random: Random): number {
+  const items = list.now
+  const item = items[Math.floor(random() * items.length)]
+  const how = random()
+  if (item === undefined || how < 0.15)
+    return start + Math.floor((random() * 1.4 - 0.2) * (items.length + 1) * 500_000)
+  return how < 0.5 ? item.at : item.at - 1
+}
+
+type Mutant = (state: ReadState, list: DriftingList) => Promise<ReadState> | ReadState
+
+/** Each breaks one rule of ranges. The judge must find every one of them. */
+export const mutants: Readonly<Record<string, Mutant>> = {
+  'a window that links by a record at the frontier': (state) => withFrontier(state, { closed: true }),
+  async 'a range that starts with any window'(state, list) {
+    const page = Math.floor((state.pass.place ?? 0) / 100) + 1
+    const { records } = await list
+      .fetchPage({ ordering: 'created', page, pageSize: 100, filters: {} })
+      .catch(() => ({ records: [] }))
+    const newest = records.at(-1) as { created?: string } | undefined
+    const { at = Infinity } = state.pass.frontier ?? {}
+    return withFrontier(state, { at: Math.min(at, toInstant(newest?.created) ?? Infinity) })
+  },
+  'a range that ends just above its lower bound': (state) => withBound(state, 300_000),
+  'a bound that belongs to neither range': (state) =>
+    withFrontier(state, { at: (state.range?.upTo ?? 0) - 1 }),
+  'a bound that belongs to both ranges': (state) => withBound(state, -1),
+}
+
+function withFrontier(state: ReadState, change: { at?: number; closed?: true }): ReadState {
+  const { frontier } = state.pass
+  if (frontier === undefined) return state
+  return { ...state, pass: { ...state.pass, frontier: { ...frontier, ...change } } }
+}
+
+function withBound(state: ReadState, higher: number): ReadState {
+  const { range } = state
+  return range?.downTo === undefined
+    ? state
+    : { ...state, range: { ...range, downTo: range.downTo + higher } }
+}

@@ -1,0 +1,318 @@
+import { describe, expect, test } from 'vitest'
+import { subscriptions } from '../../../core/billing/resources/subscriptions.ts'
+import { joinRanges, RangesMismatchError } from '../../../core/reading/ranges/join-ranges.ts'
+import { planRanges } from '../../../core/reading/ranges/plan-ranges.ts'
+import { type RangePlan, startRange } from '../../../core/reading/ranges/range-plan.ts'
+import { readRange } from '../../../core/reading/ranges/read-range.ts'
+import { readList, type ReadOptions } from '../../../core/reading/read-list.ts'
+import { startState } from '../../../core/reading/start-state.ts'
+import type { Range, ReadState } from '../../../core/reading/state.ts'
+import { createRandom } from './drifting-list.ts'
+import { hiding, rows } from './hiding-service.ts'
+import { readInRanges } from './read-in-ranges.ts'
+import { readThrough } from './read-through.ts'
+import { listOf, options, served, unproven } from './unproven-services.ts'
+
+const inFour = { divide: { count: 700, most: 4 } }
+
+describe('a read in ranges is as unproven as the read of the whole list', () => {
+  // A read with a cap is not divided; one undated record breaks a range, before there are too many.
+  const { 'capped at 3 pages': _capped, 'have no readable key': _many, ...services } = unproven
+  test.each(Object.entries(services))('because %s', async (reason, service) => {
+    const { outcome, ids } = await readInRanges({ ...options, ...service() }, inFour)
+    expect(outcome.verdict).toBe('unproven')
+    expect(outcome.completeThrough).toBeNull()
+    expect(outcome.reasons.join('\n')).toContain(reason)
+    expect(new Set(ids).size).toBe(ids.length)
+    expect(outcome.records).toBe(ids.length)
+  })
+})
+
+test('a record without a readable created is kept once, however many ranges meet it', async () => {
+  const list = listOf()
+  const odd = { id: 'odd', created: 'yesterday' }
+  const met = new Set<string>()
+  const { outcome, ids } = await readInRanges(
+    {
+      ...options,
+      fetchPage: async (request) => {
+        const page = await list.fetchPage(request)
+        // Many windows show it.
+        if (request.ordering === 'created' && request.pageSize > 50 && page.records.length > 50) {
+          met.add(String(request.page))
+          return { ...page, records: page.records.with(30, odd) }
+        }
+        return page
+      },
+    },
+    inFour,
+  )
+  expect(met.size).toBeGreaterThan(3)
+  expect(outcome.verdict).toBe('unproven')
+  expect(ids.filter((id) => id === 'odd')).toHaveLength(1)
+})
+
+test('a last page that lacks a record starts no range: the newest page is asked instead', async () => {
+  const list = listOf()
+  const bound = list.now[695]!.at
+  let short = 0
+  const { outcome, ids } = await readInRanges(
+    {
+      ...options,
+      fetchPage: (request) => {
+        const page = list.serve(request)
+        const isLast = request.ordering === 'created' && page.next === null && request.page > 1
+        if (isLast) short++
+        return Promise.resolve(isLast ? { ...page, records: page.records.toSpliced(3, 1) } : page)
+      },
+    },
+    {
+      divide: (read) => ({
+        root: startState(read),
+        ranges: [{ range: { downTo: bound } }, { range: { upTo: bound }, place: 696 }],
+      }),
+    },
+  )
+  expect(short).toBeGreaterThan(0)
+  expect(outcome.verdict).toBe('proven')
+  expect(new Set(ids)).toEqual(new Set(list.now.map(({ id }) => id)))
+})
+
+describe('the bounds of ranges', () => {
+  const planFor = (fetchPage: ReadOptions['fetchPage'], most: number) =>
+    planRanges({
+      resource: subscriptions,
+      testMode: false,
+      concurrency: 1,
+      readLagMs: 0,
+      now: () => served,
+      idSet: () => Promise.reject(new Error('not wanted')),
+      // Its statuses are not to be sampled.
+      filters: { status: 'active' },
+      fetchPage,
+      count: 700,
+      most,
+    })
+
+  test('lie just below records at even places', async () => {
+    const list = listOf()
+    const { root, ranges } = await planFor(list.fetchPage, 4)
+    const at = (place: number) => list.now[place]!.at - 1
+    expect(ranges).toEqual([
+      { range: { downTo: at(525), end: 525 } },
+      { range: { upTo: at(525), downTo: at(350), end: 350 }, place: 525 },
+      { range: { upTo: at(350), downTo: at(175), end: 175 }, place: 350 },
+      { range: { upTo: at(175) }, place: 175 },
+    ])
+    expect(root).toMatchObject({ countBefore: 700, requests: { made: 3 } })
+  })
+
+  test('descend, each once, whatever the answers to its questions are', async () => {
+    const list = listOf()
+    const places = [10, 500, undefined, 500, 300, 699]
+    const { ranges } = await planFor((request) => {
+      const place = places.pop()
+      const records = place === undefined ? [{ id: 'odd' }] : [list.now[place]!.record]
+      return Promise.resolve({ ...list.serve({ ...request, page: 1 }), records })
+    }, 7)
+    const bounds = [699, 500, 300, 10].map((place) => list.now[place]!.at - 1)
+    expect(ranges.map(({ range }) => range.upTo)).toEqual([undefined, ...bounds])
+    expect(ranges.map(({ range }) => range.downTo)).toEqual([...bounds, undefined])
+  })
+})
+
+describe('the whole of a read in ranges', () => {
+  test('has the records of an undivided read in the same order', async () => {
+    const { fetchPage } = listOf({ size: 2_000, ties: 0.3 })
+    const whole = await readThrough({ ...options, fetchPage })
+    const { outcome, ids } = await readInRanges(
+      { ...options, fetchPage },
+      { divide: { count: 2_000, most: 7 } },
+    )
+    expect(ids).toEqual(whole.ids)
+    expect(outcome).toMatchObject({
+      verdict: 'proven',
+      records: whole.ids.length,
+      completeThrough: whole.outcome.completeThrough,
+      scope: whole.outcome.scope,
+      countBefore: whole.outcome.countBefore,
+      countAfter: whole.outcome.countAfter,
+    })
+  })
+
+  test('says that it relies on the end of the list where the service does not honour newest first', async () => {
+    const list = listOf()
+    const fetchPage: ReadOptions['fetchPage'] = ({ ordering, ...request }) =>
+      list.fetchPage({ ...request, ordering: ordering?.replace('-created', 'created') ?? 'created' })
+    const whole = await readThrough({ ...options, fetchPage })
+    expect(whole.outcome.scope).toContain('does not honour newest first')
+    const { outcome } = await readInRanges({ ...options, fetchPage }, inFour)
+    expect(outcome).toMatchObject({ verdict: 'proven', scope: whole.outcome.scope })
+  })
+
+  test('says whether its records are known to be live data', async () => {
+    const list = listOf()
+    const read = async () => (await readInRanges({ ...options, fetchPage: list.fetchPage }, inFour)).outcome
+    expect(await read()).toMatchObject({ testModeCarried: false })
+    list.versions = [list.now.map((item) => ({ ...item, record: { ...item.record, test_mode: false } }))]
+    expect(await read()).toMatchObject({ testModeCarried: true })
+  })
+
+  test('promises what the server of any range could show that was furthest behind', async () => {
+    const list = listOf()
+    let requests = 0
+    const { outcome } = await readInRanges(
+      {
+        ...options,
+        fetchPage: (request) => {
+          requests++
+          const servedAt = request.page === 4 && request.pageSize > 1 ? served - 3_000 : served
+          return Promise.resolve({ ...list.serve(request), servedAt })
+        },
+      },
+      inFour,
+    )
+    expect(requests).toBeGreaterThan(8)
+    expect(outcome).toMatchObject({ verdict: 'proven', completeThrough: '2026-11-21T11:58:57.000000Z' })
+  })
+
+  test('names the tie groups of all ranges', async () => {
+    const list = listOf({
+      size: 900,
+      groups: [
+        { records: 150, after: 0.1 },
+        { records: 160, after: 0.8 },
+      ],
+    })
+    const { outcome } = await readInRanges(
+      { ...options, fetchPage: list.fetchPage },
+      { divide: { count: 1_200, most: 4 } },
+    )
+    expect(outcome.ties.map(({ records }) => records)).toEqual([160, 150])
+  })
+
+  test('ends unproven with the reason of the one range that broke, however well the others did', async () => {
+    const service = unproven['although the newest page could be read']!
+    const { outcome, ids } = await readInRanges({ ...options, ...service() }, inFour)
+    expect(outcome.reasons[0]).toMatch(/^the chain broke at .* although the newest page could be read$/)
+    expect(ids.length).toBeGreaterThan(500)
+  })
+})
+
+describe('records that a list hides unless their status is requested', () => {
+  const hidden = { resource: subscriptions, now: () => Date.parse('2026-11-21T12:00:00Z') }
+
+  test('are found after all ranges, and written once', async () => {
+    const all = rows(400)
+    const { outcome, ids } = await readInRanges(
+      { ...hidden, ...hiding(all, ['cancelled']) },
+      { divide: { count: 300, most: 4 }, crash: 0.2, random: createRandom(1) },
+    )
+    expect(outcome).toMatchObject({ verdict: 'proven', hiddenFound: true, records: 400 })
+    expect(ids.toSorted()).toEqual(all.map(({ id }) => id).toSorted())
+  })
+
+  test('are not suspected where another range has met them', async () => {
+    const service = hiding(rows(400), [])
+    const { outcome } = await readInRanges({ ...hidden, ...service }, { divide: { count: 400, most: 4 } })
+    expect(outcome).toMatchObject({ verdict: 'proven', hiddenFound: false, statusCheck: 'clear' })
+    const whole = hiding(rows(400), [])
+    await readThrough({ ...hidden, ...whole })
+    // No status was read apart.
+    expect(service.asked.length).toBeLessThan(whole.asked.length + 4 * 3)
+  })
+})
+
+describe('ranges are joined only', () => {
+  const list = listOf()
+  const read: ReadOptions = {
+    resource: subscriptions,
+    testMode: false,
+    concurrency: 1,
+    readLagMs: 0,
+    now: () => served,
+    fetchPage: list.fetchPage,
+    idSet: () => Promise.reject(new Error('not wanted')),
+  }
+  const root = startState(read)
+  const middle = list.now[350]!.at
+  const planOf = (...ranges: Range[]): RangePlan => ({ root, ranges: ranges.map((range) => ({ range })) })
+  const plan = planOf({ downTo: middle }, { upTo: middle })
+  const ended = (
+    range: Range,
+    phase: ReadState['pass']['phase'] = 'ended',
+    more: Partial<ReadState> = {},
+  ) => ({
+    ...startRange(plan, { range }),
+    pass: { phase, page: 1, topByEnd: false },
+    ...more,
+  })
+  const both = [ended({ downTo: middle }), ended({ upTo: middle })]
+
+  test('if all have ended', () => {
+    expect(joinRanges(plan, both)).toMatchObject({ kind: 'joined', state: { pass: { phase: 'ended' } } })
+    expect(joinRanges(plan, [both[0], undefined])).toEqual({ kind: 'open', left: [1] })
+    expect(joinRanges(plan, [ended({ downTo: middle }, 'chain'), both[1]])).toEqual({
+      kind: 'open',
+      left: [0],
+    })
+  })
+
+  test('with all that they rely on', () => {
+    const states = [both[0], ended({ upTo: middle }, 'ended', { addCaveat: ['It was sunny.'] })]
+    expect(joinRanges(plan, states)).toMatchObject({ state: { addCaveat: ['It was sunny.'] } })
+  })
+
+  test('or if one broke, to be read page by page', () => {
+    const broken = ended({ upTo: middle }, 'pages', { reasons: ['it broke'] })
+    expect(joinRanges(plan, [undefined, broken])).toMatchObject({
+      kind: 'joined',
+      state: { pass: { phase: 'pages', page: 1 }, reasons: ['it broke'] },
+    })
+  })
+
+  test.each<[string, RangePlan, (ReadState | undefined)[]]>([
+    [
+      'there is a gap between two',
+      planOf({ downTo: middle + 1 }, { upTo: middle }),
+      [ended({ downTo: middle + 1 }), both[1]],
+    ],
+    [
+      'two overlap',
+      planOf({ downTo: middle - 1 }, { upTo: middle }),
+      [ended({ downTo: middle - 1 }), both[1]],
+    ],
+    ['the newest records belong to none', planOf({ upTo: middle }), [both[1]]],
+    ['the oldest records belong to none', planOf({ downTo: middle }), [both[0]]],
+    [
+      'one is upside down',
+      planOf({ downTo: middle }, { upTo: middle, downTo: middle + 9 }, { upTo: middle + 9 }),
+      [both[0], ended({ upTo: middle, downTo: middle + 9 }), ended({ upTo: middle + 9 })],
+    ],
+    ['there is none', { root, ranges: [] }, []],
+    ['one was read with another upper bound', plan, [both[0], ended({ upTo: middle + 1 })]],
+    ['one was read with another lower bound', plan, [ended({ downTo: middle + 1 }), both[1]]],
+    [
+      'one is of an earlier read',
+      plan,
+      [both[0], ended({ upTo: middle }, 'ended', { startedAt: served - 1 })],
+    ],
+    ['one is of the whole list', plan, [{ ...root, pass: both[0]!.pass }, both[1]]],
+    ['one is missing', plan, [both[0]]],
+  ])('but not if %s', (_title, planned, states) => {
+    expect(() => joinRanges(planned, states)).toThrow(RangesMismatchError)
+  })
+
+  test('and never called proven one by one', async () => {
+    const state = ended({ downTo: middle })
+    await expect(readList({ ...read, state }).next()).rejects.toThrow('no verdict of its own')
+  })
+
+  test('after what they were not able to read was said: a range that was cut short is broken', async () => {
+    const start = startRange(plan, plan.ranges[0]!)
+    const steps = readRange({ ...read, state: start, maxRequests: 1 })
+    let last: ReadState | undefined
+    for await (const { state } of steps) last = state
+    expect(last).toMatchObject({ pass: { phase: 'pages' }, reasons: [expect.stringContaining('cut short')] })
+  })
+})

@@ -1,0 +1,85 @@
+import { customers } from '../../../core/billing/resources/customers.ts'
+import { joinRanges } from '../../../core/reading/ranges/join-ranges.ts'
+import { planRanges } from '../../../core/reading/ranges/plan-ranges.ts'
+import { type RangePlan, startRange } from '../../../core/reading/ranges/range-plan.ts'
+import { readRange } from '../../../core/reading/ranges/read-range.ts'
+import { readList, type ReadOptions } from '../../../core/reading/read-list.ts'
+import type { ReadState } from '../../../core/reading/state.ts'
+import type { Random } from './drifting-list.ts'
+import { createIdSet, type Taken } from './read-through.ts'
+
+export interface Ranged {
+  /** How the list is divided: as planned for so many records and ranges, or by this. */
+  divide: { count: number; most: number } | ((options: ReadOptions) => RangePlan)
+  /** The chance, at each step of a range, that its process dies. */
+  crash?: number
+  /** Steps to wait before a range begins. */
+  wait?: () => number
+  random?: Random
+  /** Breaks a rule on purpose: changes the state that a range starts from. */
+  mutant?: ((state: ReadState) => Promise<ReadState> | ReadState) | undefined
+}
+
+/** Reads a list in ranges, all at once, as `readThrough` does in one. */
+export async function readInRanges(
+  changed: Pick<ReadOptions, 'fetchPage'> & Partial<ReadOptions>,
+  how: Ranged,
+): Promise<Taken & { plan: RangePlan }> {
+  const options: ReadOptions = {
+    resource: customers,
+    testMode: false,
+    concurrency: 4,
+    readLagMs: 60_000,
+    now: () => 1_800_000_000_000,
+    idSet: () => Promise.reject(new Error('a range needs no set of ids')),
+    ...changed,
+  }
+  const { divide, wait = () => 0, mutant = (state) => state } = how
+  const plan = typeof divide === 'function' ? divide(options) : await planRanges({ ...options, ...divide })
+  const reads = await Promise.all(
+    plan.ranges.map(async (planned) => {
+      for (let turn = wait(); turn > 0; turn--) await Promise.resolve()
+      const { state, ...read } = await readOne(options, {
+        ...how,
+        start: await mutant(startRange(plan, planned)),
+      })
+      // The comparison with the plan would notice some mutants: the reads have to show them.
+      return { ...read, state: { ...state, range: planned.range } }
+    }),
+  )
+  const states = reads.map(({ state }) => JSON.parse(JSON.stringify(state)) as ReadState)
+  const joined = joinRanges(plan, states)
+  if (joined.kind === 'open') throw new Error(`ranges that have not ended: ${joined.left.join(', ')}`)
+  const ids = reads.flatMap((read) => read.ids)
+  const idSet = () => Promise.resolve(createIdSet(ids))
+  const rest = readList({ ...options, state: joined.state, idSet })
+  const restarts = reads.reduce((sum, read) => sum + read.restarts, 0)
+  for (;;) {
+    const step = await rest.next()
+    if (step.done === true) return { outcome: step.value, ids, restarts, plan }
+    for (const { id } of step.value.records) ids.push(String(id))
+  }
+}
+
+async function readOne(
+  options: ReadOptions,
+  { start, crash = 0, random = () => 1 }: Ranged & { start: ReadState },
+): Promise<{ ids: string[]; state: ReadState; restarts: number }> {
+  let kept: string[] = []
+  let checkpoint = JSON.stringify(start)
+  for (let restarts = 0; ; restarts++) {
+    const ids = [...kept]
+    const read = readRange({ ...options, state: JSON.parse(checkpoint) as ReadState })
+    for (;;) {
+      const step = await read.next()
+      if (step.done === true) return { ids, state: step.value, restarts }
+      for (const { id } of step.value.records) ids.push(String(id))
+      if (random() < 0.5) {
+        checkpoint = JSON.stringify(step.value.state)
+        kept = [...ids]
+      }
+      if (restarts < 200 && random() < crash) break
+    }
+    await read.return(undefined as never)
+  }
+}

@@ -1,0 +1,122 @@
+import { Refused, ServiceFault } from '../../../core/billing/errors.ts'
+import type { ListPage } from '../../../core/billing/reply.ts'
+import { toTimestamp } from '../../../core/reading/instant.ts'
+import type { FetchPage, PageRequest } from '../../../core/reading/source.ts'
+import { DriftingList, quiet, start, type ListOptions } from './drifting-list.ts'
+import type { readThrough } from './read-through.ts'
+
+const calm: ListOptions = {
+  seed: 5,
+  size: 700,
+  ties: 0,
+  drift: quiet,
+  shuffledTies: false,
+  countLag: 0,
+  replicaLag: 0,
+  staleShare: 0,
+  gatewayFaults: 0,
+  shortWindows: 0,
+}
+export const listOf = (options: Partial<ListOptions> = {}) => new DriftingList({ ...calm, ...options })
+const failure = { method: 'GET', path: '/customers/', byService: true }
+
+/** A list whose answers are changed on their way. */
+const changed =
+  (change: (page: () => ListPage, request: PageRequest) => ListPage, list = listOf()): FetchPage =>
+  (request) =>
+    Promise.resolve().then(() => change(() => list.serve(request), request))
+
+export const served = Date.parse('2026-11-21T12:00:00Z')
+export const options = { now: () => served, serviceTime: served, concurrency: 1 }
+
+/** One service, or one question, for each reason for which a read can be unproven. */
+export const unproven: Record<string, () => Parameters<typeof readThrough>[0]> = {
+  'capped at 3 pages': () => ({ fetchPage: listOf().fetchPage, maxRequests: 3 }),
+  'responses were older than the read': () => ({
+    fetchPage: changed((page) => ({ ...page(), servedAt: served - 600_000 })),
+  }),
+  'ordering=created is not honoured': () => {
+    const list = listOf()
+    list.versions = [list.now.toSorted((one, other) => one.id.localeCompare(other.id))]
+    return { fetchPage: (request) => list.fetchPage({ ...request, ordering: 'created' }) }
+  },
+  'the list is not ordered': () => ({
+    fetchPage: changed((page, { ordering }) => {
+      if (ordering !== undefined)
+        throw new Refused({ ...failure, status: 400, messages: ['no such ordering'] })
+      return page()
+    }),
+  }),
+  'the service ignores the filter name': () => {
+    const list = listOf()
+    const name = (at: number) => ({ name: `n${at % 5}` })
+    list.versions = [list.now.map((item, at) => ({ ...item, record: { ...item.record, ...name(at) } }))]
+    return { fetchPage: list.fetchPage, filters: { name: 'n3' } }
+  },
+  'records seem to be removed': () => ({
+    fetchPage: changed((page) => ({ ...page(), records: page().records.filter((_, at) => at !== 5) })),
+  }),
+  'the service does not follow the page size': () => {
+    const list = listOf({ size: 300 })
+    return { fetchPage: (request) => list.fetchPage({ ...request, pageSize: 40 }) }
+  },
+  'the service returns at most 10 records a page': () => ({ fetchPage: listOf({ cap: 10 }).fetchPage }),
+  'the list continued past page 80': () => {
+    const list = listOf({ size: 300, cap: 10 })
+    const again = (request: PageRequest) => list.serve({ ...request, page: 1 })
+    return { fetchPage: changed((page, request) => (request.page > 30 ? again(request) : page()), list) }
+  },
+  'have no readable created': () => {
+    const list = listOf()
+    list.versions = [list.now.with(37, { ...list.now[37]!, record: { id: 'odd', created: 'yesterday' } })]
+    return { fetchPage: list.fetchPage }
+  },
+  'have no readable key': () => {
+    const list = listOf({ size: 2_600 })
+    const undated = list.now.map((item, at) => (at % 2 === 0 ? item : { ...item, record: { id: item.id } }))
+    list.versions = [undated]
+    return { fetchPage: list.fetchPage }
+  },
+  'although the newest page could be read': () => {
+    const list = listOf()
+    const poison = list.now[450]?.record
+    return {
+      fetchPage: changed((page) => {
+        if (page().records.includes(poison)) throw new ServiceFault({ ...failure, status: 500 })
+        return page()
+      }, list),
+    }
+  },
+  'windows held both a newer and an older record': () => {
+    const list = listOf()
+    list.versions = [list.now.map((item, at) => (at < 50 ? item : { ...item, record: { id: item.id } }))]
+    return { fetchPage: list.fetchPage }
+  },
+  'the newest records kept changing: 10 reads': () => {
+    const list = listOf()
+    // Two servers of which one has only the newest records, and the other only the oldest.
+    const [old, young] = [list.now.slice(0, 350), list.now.slice(350)]
+    return {
+      fetchPage: (request) => {
+        list.versions = [request.ordering === '-created' ? young : old]
+        return Promise.resolve({ ...list.serve(request), count: 350 })
+      },
+    }
+  },
+  'kept changing: 10 sweeps': () => {
+    const list = listOf({ groups: [{ records: 300, after: 0.5 }], shuffledTies: true })
+    return { fetchPage: list.fetchPage }
+  },
+  'the whole list, kept changing': () => {
+    const list = listOf({ size: 0 })
+    const record = (at: number) => ({ id: `t${at}`, created: toTimestamp(start) })
+    const item = (at: number) => ({ id: `t${at}`, at: start, updated: start, record: record(at) })
+    let serial = 0
+    return {
+      fetchPage: (request) => {
+        list.versions = [Array.from({ length: 30 }, (_, at) => item(at === 0 ? 1_000 + serial++ : at))]
+        return list.fetchPage(request)
+      },
+    }
+  },
+}

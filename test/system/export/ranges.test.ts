@@ -1,0 +1,144 @@
+import { once } from 'node:events'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { verifyExport } from '../../../core/destinations/csv/verify-export.ts'
+import type { ExportReport } from '../../../core/exports/report.ts'
+import { Chance } from '../../../sandbox/data/random.ts'
+import { killGroup, pagesRead, says, startConnector } from './killed-process.ts'
+import {
+  asked,
+  connectTemporal,
+  createWorld,
+  filesOf,
+  folderOf,
+  rowsOf,
+  startRun,
+  startTestWorker,
+  type World,
+} from './world.ts'
+
+/** Short lists are divided as long ones are. */
+const divided = { BILLING_RECORDS_PER_RANGE: '600' }
+const input = { resources: ['customers' as const] }
+const slow = [{ kind: 'latency', ms: 400, from: 30 }] as const
+
+const rangesOf = async (world: World, run: string) => {
+  const names = await readdir(join(world.dataDir, 'parts', run, 'customers', 'ranges'))
+  return names.filter((name) => /^\d\d$/.test(name))
+}
+
+/** Everything that was there throughout is there once. */
+async function expectWhole(world: World, report: ExportReport, since: number) {
+  expect(await verifyExport(folderOf(report, 'customers'))).toMatchObject({ problems: [] })
+  const ids = (await rowsOf(report, 'customers')).map(({ id }) => id)
+  const distinct = new Set(ids)
+  expect(ids).toHaveLength(distinct.size)
+  const throughout = world.sandbox.control.ids({ resource: 'customers', since }).map(String)
+  expect(throughout.length).toBeGreaterThan(1_000)
+  expect(new Set(throughout).difference(distinct)).toEqual(new Set())
+}
+
+describe('a list that is read in ranges', () => {
+  test('gives the bytes of one that is read undivided, also after pauses, a stop and a SIGKILL of the worker', async () => {
+    const seed = 20261122
+    console.log({ seed })
+    const chance = new Chance(seed, 1)
+    const world = await createWorld({ counts: { customers: 8_000 }, tieOrder: 'stable' })
+    const { control } = world.sandbox
+    const client = await connectTemporal()
+    let worker = startConnector(world, ['worker'], divided)
+    await says(worker, 'listening')
+    const whole = await (await startRun({ client, world, input: { ...input, parallel: 1 } })).result()
+    const undivided = asked(world)
+
+    control.setFaults({ faults: slow })
+    const stopped = await startRun({ client, world, input: { ...input, parallel: 3 } })
+    await pagesRead(world, 35 + chance.below(10))
+    await stopped.signal('pause')
+    const open = () => stopped.describe().then(({ raw }) => raw.pendingChildren?.length ?? 0)
+    expect(await open()).toBe(1)
+    await stopped.signal('unpause')
+    await pagesRead(world, 8 + chance.below(8))
+    await stopped.signal('stop')
+    expect(await stopped.result()).toMatchObject({ verdict: 'stopped' })
+
+    const run = await startRun({ client, world, input })
+    await pagesRead(world, 8 + chance.below(8))
+    killGroup(worker)
+    await once(worker, 'exit')
+    worker = startConnector(world, ['worker'], divided)
+    await says(worker, 'listening')
+    control.setFaults({ faults: [] })
+    const report = await run.result()
+    expect(report).toMatchObject({ verdict: 'proven', exports: [{ published: [{ records: 8_000 }] }] })
+    expect(await verifyExport(folderOf(report, 'customers'))).toMatchObject({ problems: [] })
+    expect(await filesOf(folderOf(report, 'customers'))).toEqual(await filesOf(folderOf(whole, 'customers')))
+    expect(await rangesOf(world, report.run)).toHaveLength(12)
+    // Resumed each time, not begun again: what was in flight, and 12 ranges.
+    expect(asked(world) - 2 * undivided).toBeLessThan(undivided)
+  }, 60_000)
+
+  test('misses nothing and has nothing twice while 30 records a second are deleted, inserted and updated', async () => {
+    const world = await createWorld({
+      counts: { customers: 3_000 },
+      drift: { customers: { perSecond: { deletes: 30, inserts: 30, updates: 30 } } },
+      faults: [{ kind: 'latency', ms: 100 }],
+    })
+    await startTestWorker(world, divided)
+    const since = world.sandbox.control.mark()
+    const run = await startRun({ client: await connectTemporal(), world, input })
+    const report = await run.result()
+    expect(report).toMatchObject({ verdict: 'proven', exports: [{ published: [{ reasons: [] }] }] })
+    await expectWhole(world, report, since)
+    expect(await rangesOf(world, report.run)).toHaveLength(5)
+  })
+
+  test('is read page by page if one range breaks, and is unproven with that reason', async () => {
+    const world = await createWorld({
+      counts: { customers: 4_000 },
+      faults: [{ kind: 'shortWindow', drop: 3, from: 20, to: 40, on: 'GET /customers/' }],
+    })
+    await startTestWorker(world, divided)
+    const since = world.sandbox.control.mark()
+    const run = await startRun({ client: await connectTemporal(), world, input })
+    const report = await run.result()
+    expect(report).toMatchObject({
+      verdict: 'unproven',
+      exports: [
+        {
+          published: [
+            {
+              completeThrough: null,
+              reasons: expect.arrayContaining([expect.stringContaining('records seem to be removed')]),
+            },
+          ],
+        },
+      ],
+    })
+    await expectWhole(world, report, since)
+  })
+
+  test('is divided neither by --parallel 1 nor where it is short, incremental or cut short', async () => {
+    const world = await createWorld({ counts: { customers: 2_400 } })
+    await startTestWorker(world, divided)
+    const client = await connectTemporal()
+    const divides = async (more: object) => {
+      const run = await startRun({ client, world, input: { ...input, ...more } })
+      const { verdict } = await run.result()
+      const names = await readdir(join(world.dataDir, 'parts', run.workflowId, 'customers'))
+      return { verdict, isDivided: names.includes('ranges') }
+    }
+    expect(await divides({})).toEqual({ verdict: 'proven', isDivided: true })
+    expect(await divides({ parallel: 1 })).toEqual({ verdict: 'proven', isDivided: false })
+    expect(await divides({ mode: 'incremental', lookbackSeconds: 1e9 })).toEqual({
+      verdict: 'proven',
+      isDivided: false,
+    })
+    expect(await divides({ maxPages: 5 })).toEqual({ verdict: 'unproven', isDivided: false })
+    const { length } = world.sandbox.control.ids({ resource: 'customers' })
+    for (const id of world.sandbox.control.ids({ resource: 'customers' }).slice(0, length - 1_199))
+      world.sandbox.control.delete({ resource: 'customers', id })
+    expect(await divides({})).toEqual({ verdict: 'proven', isDivided: false })
+  })
+})
