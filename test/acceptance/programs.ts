@@ -32,6 +32,12 @@ const programs = {
     install: 'apt-get install prometheus',
     tests: ['test/acceptance/monitoring/**'],
   },
+  pgbouncer: {
+    names: ['pgbouncer'],
+    variable: 'PGBOUNCER_PATH',
+    install: 'apt-get install pgbouncer',
+    tests: ['test/acceptance/state/**'],
+  },
   go: {
     names: ['go'],
     variable: 'GO_PATH',
@@ -55,7 +61,8 @@ function locate({ names, variable }: Program): string | undefined {
   const named = process.env[variable]
   if (named && isExecutable(named)) return named
   if (named) throw new Error(`${variable} names ${named}, which is not a program.`)
-  const folders = (process.env['PATH'] ?? '').split(delimiter)
+  // Debian's servers are in /usr/sbin, which not everybody has on PATH.
+  const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin']
   return folders.flatMap((folder) => names.map((name) => join(folder, name))).find(isExecutable)
 }
 
