@@ -1,6 +1,8 @@
 import type { BucketAddress } from '../core/storage/bucket-address.ts'
 import { createBucketStore } from '../core/storage/bucket-store.ts'
 import type { FileStore } from '../core/storage/file-store.ts'
+import { SettingsError } from './settings/errors.ts'
+import { isConfidential } from './settings/kinds.ts'
 
 /**
  * Opens a bucket with the SDK's own variables. Those of `.env` are handed over, because the SDK reads the real
@@ -24,7 +26,22 @@ export function openBucket(
       ? undefined
       : { accessKeyId, secretAccessKey, ...(sessionToken !== undefined && { sessionToken }) }
   const endpoint = AWS_ENDPOINT_URL_S3 ?? AWS_ENDPOINT_URL
+  if (endpoint !== undefined)
+    checkEndpoint(endpoint, { allowHttp: environment['BILLING_ALLOW_HTTP'] === 'true' })
   return createBucketStore({ ...address, config: { endpoint, region, profile, credentials } })
+}
+
+/** @throws {SettingsError} */
+function checkEndpoint(endpoint: string, { allowHttp }: { allowHttp: boolean }): void {
+  const name = 'AWS_ENDPOINT_URL_S3 (or AWS_ENDPOINT_URL)'
+  if (!/^https?:$/.test(URL.parse(endpoint)?.protocol ?? ''))
+    throw new SettingsError([
+      `${name} is not an http or https address; use one like https://storage.example.com.`,
+    ])
+  if (!allowHttp && !isConfidential(endpoint))
+    throw new SettingsError([
+      `${name} would send exports over unencrypted http; use https, or set BILLING_ALLOW_HTTP=true if you trust the network.`,
+    ])
 }
 
 /** The store of published files; undefined if the settings name none. */

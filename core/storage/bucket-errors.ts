@@ -7,6 +7,9 @@ export interface BucketPlace extends BucketAddress {
   host?: string | undefined
 }
 
+/** The store no longer has an upload of several parts: an earlier reply to its completion may have been lost. */
+export class UploadGoneError extends StoreAwayError {}
+
 /** The parts of an error of the SDK that we rely on; its message may quote anything and is never shown. */
 export interface SdkError {
   name?: unknown
@@ -36,6 +39,8 @@ export function toStoreError(error: unknown, place: BucketPlace): StoreAwayError
   const status = statusOf(error)
   const message = String((error as SdkError | undefined)?.message)
   const refused = (sentence: string) => new StoreRefusedError(sentence)
+  if (name === 'NoSuchUpload')
+    return new UploadGoneError(`${where} lost an upload before it was complete. It is repeated.`)
   if (name === 'NoSuchBucket')
     return refused(`There is no bucket ${bucket}${at}. Create it, or correct CONNECTOR_FILES_URL.`)
   if (name === 'CredentialsProviderError' || /credential/i.test(name))

@@ -4,7 +4,9 @@ import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import type { BucketAddress } from './bucket-address.ts'
-import { statusOf, toStoreError } from './bucket-errors.ts'
+import { statusOf, toStoreError, UploadGoneError } from './bucket-errors.ts'
+import { isSystemError } from './system-errors.ts'
+import { StoreAwayError } from './store-errors.ts'
 import type { FileStore, StoredFile, TaggedText } from './file-store.ts'
 
 /** What replaces the SDK's own environment variables; everything absent is found by the SDK. */
@@ -20,6 +22,7 @@ const leastPartSize = 8 * 2 ** 20
 const mostParts = 9_000
 
 const mostTries = 5
+const mostReads = 50
 
 /**
  * A file store in a bucket. Its SDK takes some 20 MB, so it is loaded with the first call.
@@ -40,6 +43,8 @@ export function createBucketStore(options: BucketAddress & { config: BucketConfi
     try {
       return await work(await load())
     } catch (error) {
+      // A local file that cannot be read.
+      if (isSystemError(error) && error.path !== undefined) throw error
       throw toStoreError(error, { ...options, host })
     }
   }
@@ -63,7 +68,7 @@ export function createBucketStore(options: BucketAddress & { config: BucketConfi
     }
   }
 
-  async function read(path: string): Promise<TaggedText | undefined> {
+  async function readOnce(path: string): Promise<TaggedText | undefined> {
     // The SDK repeats a call until its reply begins, not when the reply breaks off.
     for (let tries = 1; ; tries += 1) {
       const body = await get(path)
@@ -75,6 +80,20 @@ export function createBucketStore(options: BucketAddress & { config: BucketConfi
         if (tries === mostTries) throw error
       }
     }
+  }
+
+  /**
+   * Some stores look up text and tag one after the other. An old text with the tag of a new one would let a pointer go
+   * back, so only what two successive reads agree on is given.
+   */
+  async function read(path: string): Promise<TaggedText | undefined> {
+    let before: TaggedText | undefined
+    for (let tries = 0; tries < mostReads; tries += 1) {
+      const found = await readOnce(path)
+      if (found === undefined || (found.tag === before?.tag && found.text === before.text)) return found
+      before = found
+    }
+    throw new StoreAwayError(`${root}/${path} changes too often to be read. The call is repeated.`)
   }
 
   /** Writes under a condition; false if it failed and the path has another text. */
@@ -100,19 +119,43 @@ export function createBucketStore(options: BucketAddress & { config: BucketConfi
     return isWritten || (await read(path))?.text === text
   }
 
+  async function upload(
+    { storage, client }: Loaded,
+    { path, file, signal }: { path: string; file: string; signal: AbortSignal | undefined },
+  ): Promise<void> {
+    const { size } = await stat(file)
+    const body = createReadStream(file)
+    const uploading = new storage.Upload({
+      client,
+      params: { Bucket, Key: keyOf(path), Body: body, ContentType: typeOf(path) },
+      queueSize: 2,
+      partSize: Math.max(leastPartSize, Math.ceil(size / mostParts)),
+    })
+    const abort = () => void uploading.abort()
+    signal?.addEventListener('abort', abort)
+    try {
+      signal?.throwIfAborted()
+      await uploading.done()
+    } finally {
+      signal?.removeEventListener('abort', abort)
+      body.destroy()
+    }
+  }
+
   return {
     locate: (path) => (path === '' ? root : `${root}/${path}`),
     pathOf: (location) => (location.startsWith(`${root}/`) ? location.slice(root.length + 1) : undefined),
-    put: (path, file) =>
-      call(async ({ storage, client }) => {
-        const { size } = await stat(file)
-        await new storage.Upload({
-          client,
-          params: { Bucket, Key: keyOf(path), Body: createReadStream(file), ContentType: typeOf(path) },
-          queueSize: 2,
-          partSize: Math.max(leastPartSize, Math.ceil(size / mostParts)),
-        }).done()
-      }),
+    async put(path, file, { signal } = {}) {
+      for (let tries = 1; ; tries += 1) {
+        try {
+          await call((sdk) => upload(sdk, { path, file, signal }))
+          return
+        } catch (error) {
+          signal?.throwIfAborted()
+          if (!(error instanceof UploadGoneError) || tries === mostTries) throw error
+        }
+      }
+    },
     create: (path, text) => write(path, text, { IfNoneMatch: '*' }),
     read,
     replace: (path, text, tag) =>
@@ -157,7 +200,7 @@ async function loadSdk(config: BucketConfig): Promise<Loaded> {
     // Many S3-compatible stores reject the checksums that the SDK adds by default.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
-    requestHandler: { connectionTimeout: 5_000, requestTimeout: 30_000, throwOnRequestTimeout: true },
+    requestHandler: { connectionTimeout: 5_000, socketTimeout: 30_000 },
   })
   return { s3, storage, client }
 }

@@ -23,8 +23,11 @@ export interface FileStore {
   locate(path: string): string
   /** The path that `locate` turned into this place; undefined for a place outside. */
   pathOf(location: string): string | undefined
-  /** Keeps a local file of any size; the last one put under a path wins. */
-  put(path: string, file: string): Promise<void>
+  /**
+   * Keeps a local file of any size; the last one put under a path wins.
+   * @throws the signal's reason if it is aborted in the meantime
+   */
+  put(path: string, file: string, options?: { signal?: AbortSignal | undefined }): Promise<void>
   /** Keeps a small text unless the path has another one; false then. */
   create(path: string, text: string): Promise<boolean>
   read(path: string): Promise<TaggedText | undefined>

@@ -29,7 +29,8 @@ export function createFolderStore(folder: string): FileStore {
       const path = relative(folder, location)
       return path.startsWith('..') ? undefined : path.split(sep).join('/')
     },
-    async put(path, file) {
+    async put(path, file, { signal } = {}) {
+      signal?.throwIfAborted()
       const temporary = temporaryName(locate(path))
       await mkdir(dirname(temporary), { recursive: true })
       try {

@@ -79,6 +79,16 @@ describe('settings', () => {
     for (const problem of problems) expect(problem).toMatch(/; .+\.$/)
   })
 
+  it('names a bucket that is written wrongly, and what to write', () => {
+    expect(problemsOf({ ...enough, CONNECTOR_FILES_URL: 's3:/exports/billing' })).toEqual([
+      'CONNECTOR_FILES_URL ("s3:/exports/billing") in the environment is not the address of a bucket; use one like s3://bucket/prefix, in letters, digits and -._ only.',
+    ])
+    expect(read({ CONNECTOR_FILES_URL: 's3://exports/billing/' }).filesUrl).toEqual({
+      bucket: 'exports',
+      prefix: 'billing',
+    })
+  })
+
   it('take what .env gives where the real environment gives nothing, and an empty variable gives nothing', () => {
     writeFileSync(
       join(cwd, '.env'),

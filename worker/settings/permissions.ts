@@ -44,8 +44,14 @@ export function secretFilesOf(environment: ReadonlyMap<string, Given>): string[]
   return [...new Set(files)]
 }
 
-/** Our secrets, and those of Temporal's own variables. */
-const secrets = [...inFiles, 'TEMPORAL_API_KEY', 'TEMPORAL_TLS_CLIENT_KEY_DATA']
+/** Our secrets, and those of the variables of Temporal and AWS. */
+const secrets = [
+  ...inFiles,
+  'TEMPORAL_API_KEY',
+  'TEMPORAL_TLS_CLIENT_KEY_DATA',
+  'AWS_SECRET_ACCESS_KEY',
+  'AWS_SESSION_TOKEN',
+]
 
 const readOrWrite = 0o666
 

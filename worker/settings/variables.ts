@@ -61,7 +61,7 @@ export const variables = z.object({
   }),
   BILLING_ALLOW_HTTP: flag.meta({
     meaning:
-      'Allows http to another machine in BILLING_BASE_URL and NOTIFY_URL. The token and the notifications then cross the network unencrypted.',
+      'Allows http to another machine in BILLING_BASE_URL, NOTIFY_URL and AWS_ENDPOINT_URL_S3. The token, the notifications and the exports then cross the network unencrypted.',
     form: '`true` or `false`',
     default: 'false',
   }),

@@ -89,7 +89,7 @@ async function show(place: Place, path: string): Promise<{ manifest: Manifest; f
   try {
     const keep = async (file: { path: string; sha256: string }) => {
       signal?.throwIfAborted()
-      await store.put(`${path}/${contentName(file)}`, join(staged, file.path))
+      await store.put(`${path}/${contentName(file)}`, join(staged, file.path), { signal })
     }
     const arrived = await format.stage(publication, staged)
     const { tables, rejected, missing } = arrived

@@ -1,10 +1,14 @@
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createBucketStore } from '../../../core/storage/bucket-store.ts'
 import { proveStore } from '../../../core/storage/prove-store.ts'
 import { describeStoreDestination } from '../../core/destinations/store-destination.ts'
 import { describeFileStore } from '../../core/storage/file-store.ts'
-import { type Fault, randomFrom, startFaultProxy } from './fault-proxy.ts'
+import { type Call, type Fault, randomFrom, startFaultProxy } from './fault-proxy.ts'
 import { keys, startGateway } from './gateway.ts'
 
 let gateway: Awaited<ReturnType<typeof startGateway>>
@@ -55,6 +59,62 @@ describe('over a connection with faults', () => {
   describeFileStore('a bucket', async () => {
     const prefix = randomUUID()
     return { store: openStore({ prefix }), other: openStore({ prefix }), close: async () => {} }
+  })
+})
+
+test('an old text with the tag of a new one is not believed: it would let a pointer go back', async () => {
+  proxy.setFaults(() => undefined)
+  const store = openStore()
+  await store.create('latest.json', 'one')
+  await store.replace('latest.json', 'two', (await store.read('latest.json'))!.tag)
+  let reads = 0
+  proxy.setFaults(({ method }) => (method === 'GET' && (reads += 1) === 1 ? 'torn' : undefined))
+  expect(await store.read('latest.json')).toMatchObject({ text: 'two' })
+})
+
+describe('a file of several parts', () => {
+  const size = 20 * 2 ** 20
+  let scratch: string
+  let file: string
+  beforeAll(async () => {
+    scratch = await mkdtemp(join(tmpdir(), 'parts-'))
+    file = join(scratch, 'large')
+    await writeFile(file, randomBytes(size))
+  })
+  afterAll(() => rm(scratch, { recursive: true }))
+
+  test.each<[string, Fault, (call: Call) => boolean]>([
+    ['the reply to its beginning', 'lost', ({ query }) => query.includes('uploads')],
+    ['the reply to a part', 'lost', ({ query }) => query.includes('partNumber=2')],
+    [
+      'its completion, for the store,',
+      'gone',
+      ({ method, query }) => method === 'POST' && query.includes('uploadId'),
+    ],
+    ['a part, by 503', 'unavailable', ({ query }) => query.includes('partNumber=1')],
+    [
+      'the reply to its completion',
+      'lost',
+      ({ method, query }) => method === 'POST' && query.includes('uploadId'),
+    ],
+  ])('is whole although %s was lost', async (_title, fault, isHit) => {
+    let hits = 0
+    proxy.setFaults((call) => (isHit(call) && (hits += 1) === 1 ? fault : undefined))
+    const store = openStore()
+    await store.put('large.csv', file)
+    expect(hits).toBeGreaterThan(0)
+    expect((await buffer((await store.open('large.csv'))!)).equals(await readFile(file))).toBe(true)
+  })
+
+  test('is given up when its signal is aborted, and is not visible', async () => {
+    const ending = new AbortController()
+    proxy.setFaults(({ query }) => {
+      if (query.includes('partNumber=2')) ending.abort(new Error('ended by the test'))
+      return undefined
+    })
+    const store = openStore()
+    await expect(store.put('large.csv', file, { signal: ending.signal })).rejects.toThrow('ended by the test')
+    expect(await store.list('')).toEqual([])
   })
 })
 

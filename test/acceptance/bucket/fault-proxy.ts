@@ -8,14 +8,16 @@ import { keys } from './gateway.ts'
 /**
  * What happens to one call: `unavailable` answers 503; `lost` lets it take effect and loses the reply; `away` closes the
  * connection before; `cut` closes it in the middle of the reply; `unconditional` carries out a write whose condition
- * fails, as a store does that knows no conditions.
+ * fails, as a store does that knows no conditions; `gone` completes an upload of several parts and says that it knows none;
+ * `torn` answers with the text before the last one and the tag of the last one.
  */
-export type Fault = 'unavailable' | 'lost' | 'away' | 'cut' | 'unconditional'
+export type Fault = 'unavailable' | 'lost' | 'away' | 'cut' | 'unconditional' | 'gone' | 'torn'
 
 export interface Call {
   method: string
   /** Without bucket and query. */
   path: string
+  query: string
 }
 
 /** Stands in front of an object store and breaks the calls that `faults` names. */
@@ -26,12 +28,14 @@ export async function startFaultProxy(endpoint: string) {
     faults: (_call: Call): Fault | undefined => undefined,
     counts: new Map<Fault | 'calls', number>(),
   }
+  /** The last two texts put under each path. */
+  const texts = new Map<string, Buffer[]>()
   const count = (name: Fault | 'calls') => state.counts.set(name, (state.counts.get(name) ?? 0) + 1)
 
   async function handle(call: IncomingMessage, reply: ServerResponse) {
     const { method = '', url = '', headers } = call
     const key = decodeURIComponent(url.replace(/\?.*$/, '')).replace(/^\/[^/]*\//, '')
-    const fault = state.faults({ method, path: key })
+    const fault = state.faults({ method, path: key, query: url.replace(/^[^?]*/, '') })
     count('calls')
     if (fault !== undefined) count(fault)
     if (fault === 'away') {
@@ -40,16 +44,20 @@ export async function startFaultProxy(endpoint: string) {
     }
     const body = await buffer(call)
     if (fault === 'unavailable') {
-      reply.writeHead(503, { 'content-type': 'application/xml' })
-      reply.end('<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>')
+      answerError(reply, 503, 'SlowDown')
       return
     }
     const forwarded = request({ host: upstream.hostname, port: upstream.port, method, path: url, headers })
     forwarded.end(body)
     const [answer] = (await once(forwarded, 'response')) as [IncomingMessage]
     const content = await buffer(answer)
+    if (method === 'PUT' && answer.statusCode === 200) texts.set(key, [texts.get(key)?.at(-1) ?? body, body])
     if (fault === 'lost') {
       call.socket.destroy()
+      return
+    }
+    if (fault === 'gone') {
+      answerError(reply, 404, 'NoSuchUpload')
       return
     }
     if (fault === 'unconditional' && answer.statusCode === 412) {
@@ -58,6 +66,12 @@ export async function startFaultProxy(endpoint: string) {
       )
       reply.writeHead(200, { etag: ETag })
       reply.end()
+      return
+    }
+    const before = fault === 'torn' ? texts.get(key)?.[0] : undefined
+    if (before !== undefined) {
+      reply.writeHead(200, { ...answer.headers, 'content-length': before.length })
+      reply.end(before)
       return
     }
     reply.writeHead(answer.statusCode ?? 500, answer.headers)
@@ -85,6 +99,11 @@ export async function startFaultProxy(endpoint: string) {
       await once(server, 'close')
     },
   }
+}
+
+function answerError(reply: ServerResponse, status: number, code: string): void {
+  reply.writeHead(status, { 'content-type': 'application/xml' })
+  reply.end(`<Error><Code>${code}</Code><Message>by the test</Message></Error>`)
 }
 
 /** Numbers from 0 to 1 that a seed determines. */

@@ -14,20 +14,11 @@ export const keys = { accessKeyId: 'tests', secretAccessKey: 'secret-of-the-test
 /** A real object store on 127.0.0.1 with one bucket, `exports`. */
 export async function startGateway({ readonly = false } = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'gateway-'))
-  for (const name of ['root/exports', 'sidecar']) mkdirSync(join(folder, name), { recursive: true })
+  mkdirSync(join(folder, 'root/exports'), { recursive: true })
   const [port] = await freePorts(1)
   const address = `127.0.0.1:${port}`
   const mode = readonly ? ['--readonly'] : []
-  const words = [
-    '--port',
-    address,
-    '--keep-alive',
-    '--quiet',
-    ...mode,
-    'posix',
-    '--sidecar',
-    join(folder, 'sidecar'),
-  ]
+  const words = ['--port', address, '--keep-alive', '--quiet', ...mode, 'posix']
   const gateway = spawn(versitygw(), [...words, join(folder, 'root')], {
     env: { ROOT_ACCESS_KEY: keys.accessKeyId, ROOT_SECRET_KEY: keys.secretAccessKey },
     stdio: 'ignore',

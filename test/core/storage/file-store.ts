@@ -51,6 +51,18 @@ export function describeFileStore(
       expect(await bytesOf('exports/none.csv')).toBeUndefined()
     })
 
+    test('is not put once its signal is aborted', async () => {
+      const signal = AbortSignal.abort(new Error('ended by the test'))
+      await expect(store.put('a/one.csv', await toFile('1'), { signal })).rejects.toThrow('ended by the test')
+      expect(await store.list('')).toEqual([])
+    })
+
+    test('says of a local file that cannot be read what it is', async () => {
+      const missing = store.put('a/one.csv', join(scratch, 'missing'))
+      await expect(missing).rejects.toMatchObject({ code: 'ENOENT' })
+      expect(await store.list('')).toEqual([])
+    })
+
     test('lists every file below a folder with its size, and none of a folder whose name begins the same', async () => {
       for (const path of ['a/one.csv', 'a/b/two.csv', 'ab/three.csv'])
         await store.put(path, await toFile(path))
