@@ -79,7 +79,7 @@ describe('settings', () => {
     for (const problem of problems) expect(problem).toMatch(/; .+\.$/)
   })
 
-  it('names a bucket that is written wrongly, and what to write', () => {
+  it('say of a bucket that is written wrongly what to write', () => {
     expect(problemsOf({ ...enough, CONNECTOR_FILES_URL: 's3:/exports/billing' })).toEqual([
       'CONNECTOR_FILES_URL ("s3:/exports/billing") in the environment is not the address of a bucket; use one like s3://bucket/prefix, in letters, digits and -._ only.',
     ])
