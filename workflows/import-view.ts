@@ -25,7 +25,10 @@ export function toImportText({ kind, file, staged }: ImportProgress): ViewText {
     ],
     questions: {
       approval: 'Nothing was sent yet.',
-      canary: `Rows ${canary.join(', ')} were sent first: check them in the service. Approve to send the others.`,
+      canary:
+        canary.length === 0
+          ? 'Nothing was sent yet.'
+          : `Rows ${canary.join(', ')} were sent first: check them in the service. Approve to send the others.`,
       breaker:
         'Too many changes failed, so the breaker is open, and its trials failed too. Approve to try the others anyway.',
     },

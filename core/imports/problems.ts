@@ -107,10 +107,17 @@ export const aboutColumn = (
 
 /** A problem as one sentence, with the value: for the run's own files and the terminal of the file's owner. */
 export function toSentence(problem: Problem): string {
+  return `${placeOf(problem, problem.column)}: ${faultOf(problem)}`
+}
+
+/** The same in a row of a result file: column and fault, because the row has another number in that file. */
+export const toRowSentence = (problem: Problem): string => `${problem.column}: ${faultOf(problem)}`
+
+function faultOf(problem: Problem): string {
   const { value, message, fix } = problem
   const shown = value.length > longestShown ? `${value.slice(0, longestShown)}...` : value
   const suggestion = fix === undefined ? '' : `; did you mean ${fix}?`
-  return `${placeOf(problem, problem.column)}: ${shown === '' ? '' : `${shown} `}${message}${suggestion}${andMore(problem)}`
+  return `${shown === '' ? '' : `${shown} `}${message}${suggestion}${andMore(problem)}`
 }
 
 /** The same for Temporal, notifications and logs: row, column and rule, no cell contents. */

@@ -29,7 +29,8 @@ export async function answerImport(
 ): Promise<void> {
   const { progress, terminal, settings, show } = asked
   const { waitingFor, counts, staged, kind } = progress
-  if (waitingFor?.question === 'canary' && terminal.isInteractive)
+  const sent = staged?.canary.length ?? 0
+  if (waitingFor?.question === 'canary' && terminal.isInteractive && sent > 0)
     terminal.note(await describeSent({ progress, settings, show }))
   const left = counts?.staged ?? staged?.open ?? 0
   await answer({
@@ -41,7 +42,9 @@ export async function answerImport(
         ? `Type ${waitingFor.count} to delete ${waitingFor.count} orders: `
         : waitingFor?.question === 'breaker'
           ? 'Too many rows failed, and so did every trial after that. Try the others anyway? [y/N] '
-          : `${staged?.canary.length ?? 0} were sent; send the other ${left} ${kind}? [y/N] `,
+          : sent === 0
+            ? `Nothing was sent yet. Send the ${left} ${kind}? [y/N] `
+            : `${sent} were sent; send the other ${left} ${kind}? [y/N] `,
     declined: 'Nothing more is sent.',
   })
 }

@@ -46,11 +46,16 @@ export async function previewImport({
   return check
 }
 
+function describeGaps({ empty, nulls }: { empty: number; nulls: number }): string {
+  const cells = empty === 0 ? [] : [`${empty.toLocaleString('en')} empty ${empty === 1 ? 'cell' : 'cells'}`]
+  return [...cells, ...(nulls === 0 ? [] : [`${nulls.toLocaleString('en')} with \\N (null)`])].join(', ')
+}
+
 function describe(check: FileCheck): string[] {
   const { totals, problems, problemCount, columns, ignored } = check
   const left = ignored.map(({ column, reason }) => `${column} is ignored: ${reason}`)
   const cells = columns.flatMap(({ column, empty, null: nulls }) =>
-    empty + nulls === 0 ? [] : [`${column}: ${empty} empty, ${nulls} \\N`],
+    empty + nulls === 0 ? [] : [`${column}: ${describeGaps({ empty, nulls })}`],
   )
   const shown = problems.slice(0, mostShown).map(toSentence)
   const more = problemCount > shown.length ? [`... and ${problemCount - shown.length} more problems`] : []

@@ -111,9 +111,7 @@ async function reportFinished(options: Importing & { run: string }): Promise<voi
     () => true,
     () => false,
   )
-  terminal.note(
-    `The run ${run} of this file has ended, and nothing more was sent. --done skip sends the remaining rows; --send-again --rows sends single rows once more.`,
-  )
+  terminal.note(`The run ${run} of this file has ended, so nothing was sent now. This is its report:`)
   await reportImport({ run, terminal, settings, local: order.local })
   if (wasShown) process.exitCode = exitCodes.refused
 }

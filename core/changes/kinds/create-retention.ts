@@ -1,6 +1,6 @@
 import type { Body } from '../../billing/client.ts'
 import { retention, retentions } from '../../billing/resources/retentions.ts'
-import type { ChangeKind, LookupContext, LookupRequest, LookupResult } from '../change-kind.ts'
+import type { ChangeKind, LookupContext, LookupRequest, LookupResult, Traits } from '../change-kind.ts'
 import { differencesOf, textOf } from '../compare-fields.ts'
 import { compareDecimals } from '../decimals.ts'
 import { isRecord } from '../../reading/record.ts'
@@ -21,11 +21,19 @@ export const createRetention: ChangeKind = {
   findUnderKey: findRetentions,
   hasNumericIds: true,
   findListed,
-  traitsOf: (body) => ({
-    signature: textOf(body['document']),
-    lines: Array.isArray(body['lines']) ? body['lines'].length : 0,
-    amount: textOf(body['total'] ?? body['amount']),
-  }),
+  traitsOf,
+}
+
+function traitsOf(body: Body): Traits {
+  const lines: Body[] = Array.isArray(body['lines']) ? body['lines'] : []
+  const amounts = lines.map(({ amount }) => textOf(amount)).toSorted(compareDecimals)
+  // A row that lacks an amount that others have is not like them.
+  const fields = new Set([...Object.keys(body), ...lines.flatMap((line) => Object.keys(line))])
+  return {
+    signature: [textOf(body['document']), ...[...fields].toSorted()].join(' '),
+    lines: lines.length,
+    amount: textOf(body['total'] ?? body['amount'] ?? amounts.at(-1)),
+  }
 }
 
 /** The same key for a body and for the record created from it: `007` and `7` are the same number. */

@@ -92,7 +92,7 @@ function createPlacing({ kind, mapping, columns, hasLines }: ColumnMappingOption
     // An exact name takes precedence over one that differs in case.
     const isExact = Object.hasOwn(mapping.columns ?? {}, column)
     const mapped = isExact ? mapping.columns?.[column] : byPlainName.get(plain(column))
-    if (mapped === null) return ignored('the mapping ignores it')
+    if (mapped === null) return ignored('it is mapped to nothing')
     const target = toTarget({ kind, name: mapped ?? column })
     if (target === undefined) return unknown(column, position, mapped)
     if (target.name === 'id' && (kind.does !== 'create' || hasLines)) return { target }

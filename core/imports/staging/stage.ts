@@ -5,7 +5,7 @@ import { InvalidFileError } from '../errors.ts'
 import type { ImportKind } from '../kinds.ts'
 import { type ImportFile, openFile } from '../open-file.ts'
 import type { ParsedChange } from '../parsed-changes.ts'
-import { toOutwardSentence, toSentence } from '../problems.ts'
+import { toOutwardSentence, toRowSentence, toSentence } from '../problems.ts'
 
 /** A change to stage, in the form for `stageChanges`, with the import's own facts. */
 export interface StagedRow extends ChangeToStage {
@@ -74,9 +74,12 @@ function closedReason({
   change: ParsedChange
   check: FileCheck
 }): ChangeToStage['closed'] {
-  const reasons = problems.map(toSentence)
+  // A change of several rows may have its fault in another row than its first.
+  const reasons = problems.map((problem) =>
+    problem.row === row ? toRowSentence(problem) : toSentence(problem),
+  )
   const other = check.duplicates[row]
-  if (other !== undefined) reasons.push(`row ${row} ${sameAs(kind, other)}`)
+  if (other !== undefined) reasons.push(sameAs(kind, other))
   if (reasons.length > 0) return { state: 'rejected', outcome: 'invalid', error: reasons.join('; ') }
   if (kind.does === 'update' && Object.keys(body).length === 1)
     return {

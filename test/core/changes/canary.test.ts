@@ -28,6 +28,19 @@ test('goes first with the largest amount, the most lines and each type of docume
   expect(await choose(100)).toHaveLength(50)
 })
 
+test('goes first with the largest line and with rows that give other fields, where no row gives a total', async () => {
+  const engine = await startEngine({ kind, sandbox: await startSandbox() })
+  const without = (row: number, lines: object[]) => {
+    const { total: _, ...body } = retention(row, { document: 7, lines }) as Record<string, unknown>
+    return { row, body }
+  }
+  const rows = Array.from({ length: 30 }, (_, index) => without(index + 1, [{ ...line, amount: index }]))
+  rows.splice(9, 1, without(10, [{ name: 'no amount' }]))
+  await engine.stage(rows)
+  const chosen = await chooseCanary({ ledger: engine.ledger, run: engine.run, kind, size: 3 })
+  expect(chosen).toEqual([1, 10, 30])
+})
+
 test('stops the run only if all of it failed', async () => {
   const engine = await startEngine({ kind, sandbox: await startSandbox(), limits: { inFlight: 1 } })
   await engine.stage(refusedFrom(2, retentionRows(3)))

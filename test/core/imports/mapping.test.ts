@@ -35,7 +35,7 @@ describe('columns', () => {
     const mapping = toMapping({ map: ['A=B=name', 'x='] })
     expect(await bodiesOf({ kind: 'products', path, mapping })).toEqual(['{"name":"a","unit_label":"b"}'])
     expect((await checkFile({ kind: 'products', path, mapping })).ignored).toEqual([
-      { column: 'x', reason: 'the mapping ignores it' },
+      { column: 'x', reason: 'it is mapped to nothing' },
     ])
   })
 

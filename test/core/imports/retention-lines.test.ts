@@ -40,7 +40,11 @@ describe('the lines of a retention may stand', () => {
     expect(JSON.stringify(rows[0]?.body)).toBe(`{${start(1)},"total":3.5,${both}}`)
     expect(rows[0]).toMatchObject({
       key: '["s","7","1"]',
-      traits: { signature: '7', lines: 2, amount: '3.5' },
+      traits: {
+        signature: '7 amount date document lines name number supplier total',
+        lines: 2,
+        amount: '3.5',
+      },
     })
   })
 

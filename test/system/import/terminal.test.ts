@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
@@ -107,7 +107,7 @@ describe('connector import', () => {
 
   test.each([
     [['plans', 'rows.csv'], /There is no kind plans/],
-    [['retentions', 'none.csv'], /none\.csv cannot be read/],
+    [['retentions', 'none.csv'], /none\.csv does not exist\. Check the path/],
     [['retentions', 'rows.csv', '--send-again'], /--send-again and --rows go together/],
     [
       ['retentions', 'rows.csv', '--canary', 'x'],
@@ -230,6 +230,25 @@ describe('a person at a terminal', () => {
     expect(await importAt(world, sure, order(file))).toBe(0)
     expect(sure.questions).toHaveLength(1)
     expect(timesOf(world, 'retentions', 40)).toEqual(once(40))
+  })
+
+  test('is asked before anything is sent where the file is too short for a canary', async () => {
+    const world = await openShop()
+    const person = personWho(['n'])
+    expect(await importAt(world, person, order(await fileIn(world, retentionsCsv(5))))).toBe(3)
+    expect(person.questions).toEqual(['Nothing was sent yet. Send the 5 retentions? [y/N] '])
+    expect(person.notes).not.toContain('')
+    expect(stored(world, 'retentions')).toBe(0)
+  })
+
+  test('reads in the sheet of rejected rows what is wrong in each, without the number of another sheet’s row', async () => {
+    const world = await openShop()
+    const text = retentionsCsv(3).replace('2026-03-01', '2026-02-30')
+    const skipping = order(await fileIn(world, text), { yes: true, onInvalid: 'skip' })
+    expect(await importAt(world, personWho([]), skipping)).toBe(3)
+    const [run = ''] = await readdir(join(world.dataDir, 'imports'))
+    const rejected = await readFile(join(world.dataDir, 'imports', run, 'rejected.csv'), 'utf8')
+    expect(rejected).toContain(',2,date: 2026-02-30 is a date that does not exist\n')
   })
 
   test('is not asked with --yes', async () => {
