@@ -47,7 +47,8 @@ export function toStoreError(error: unknown, place: BucketPlace): StoreAwayError
     return refused(
       `There are no credentials for ${where}. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE.`,
     )
-  if (message === 'Region is missing') return refused(`The region of ${where} is unknown. Set AWS_REGION.`)
+  if (/^Region (is missing|not accepted)/.test(message))
+    return refused(`The region of ${where} is not set, or is none. Set AWS_REGION.`)
   if (/^(PermanentRedirect|AuthorizationHeaderMalformed|TemporaryRedirect)$/.test(name) || status === 301)
     return refused(
       `The bucket ${bucket} lies in another region (${name}). Set AWS_REGION to the region of the bucket.`,
