@@ -1,8 +1,9 @@
-// npm run bench:import -- [--rows 2000] [--latency 50] [--rate 50] [--concurrency 4] [--stage]
+// npm run bench:import -- [--rows 2000] [--latency 50] [--rate 50] [--concurrency 4] [--stage] [--state folder]
 //
 // Imports retentions, from workflow start to report, on a real Temporal server, against the stand-in service
 // in a separate process, which reports what it received and when. `--stage`: checks and stages, sends
-// nothing.
+// nothing. `--state`: where the state is, `folder` or `postgres`; `folder,postgres` measures one after the other and prints
+// the ratio.
 import { Client, Connection } from '@temporalio/client'
 import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -12,6 +13,7 @@ import type { RequestEntry } from '../sandbox/audit.ts'
 import type { Counters } from '../sandbox/control.ts'
 import { findBinary } from '../scripts/dev-server/find-binary.ts'
 import { startDevServer } from '../scripts/dev-server/start-dev-server.ts'
+import { startPostgres } from '../test/system/destinations/postgres-server.ts'
 import type { importFile } from '../workflows/import-file.ts'
 import { connectorFlags, endProcess, startNode, usageOf } from './children.ts'
 
@@ -22,99 +24,105 @@ const { values } = parseArgs({
     rate: { type: 'string', default: '50' },
     concurrency: { type: 'string', default: '4' },
     stage: { type: 'boolean', default: false },
+    state: { type: 'string', default: 'folder' },
   },
 })
 const rows = Number(values.rows)
 const connector = join(import.meta.dirname, '../scripts/connector.ts')
-const dataDir = await mkdtemp(join(tmpdir(), 'bench-import-'))
-await using closing = new AsyncDisposableStack()
-closing.defer(() => rm(dataDir, { recursive: true }))
+/** Writes per second, or staged rows per second with `--stage`. */
+async function measure(state: string): Promise<number> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'bench-import-'))
+  await using closing = new AsyncDisposableStack()
+  closing.defer(() => rm(dataDir, { recursive: true }))
 
-const latency = Number(values.latency)
-const options = {
-  counts: { customers: 1, subscriptions: 0, plans: 0, retentions: 0 },
-  token: 'bench',
-  workspace: 'acc_bench',
-  faults: latency > 0 ? [{ kind: 'latency', ms: latency }] : [],
-}
-await writeFile(join(dataDir, 'sandbox.json'), JSON.stringify(options))
-const service = await startNode({
-  args: [connector, 'sandbox', '--options', join(dataDir, 'sandbox.json')],
-  until: 'http',
-  from: 'stdout',
-})
-closing.defer(() => endProcess(service.child))
-const address = service.line.replace(/^.*(?=http)/, '')
-
-/** Calls a control method and parses the JSON lines it returns. */
-async function ask<T>(method: string): Promise<T[]> {
-  const asked = await fetch(`${address}/_sandbox/${method}`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: '{}',
+  const latency = Number(values.latency)
+  const options = {
+    counts: { customers: 1, subscriptions: 0, plans: 0, retentions: 0 },
+    token: 'bench',
+    workspace: 'acc_bench',
+    faults: latency > 0 ? [{ kind: 'latency', ms: latency }] : [],
+  }
+  await writeFile(join(dataDir, 'sandbox.json'), JSON.stringify(options))
+  const service = await startNode({
+    args: [connector, 'sandbox', '--options', join(dataDir, 'sandbox.json')],
+    until: 'http',
+    from: 'stdout',
   })
-  const lines = (await asked.text()).split('\n').filter((line) => line !== '')
-  return lines.map((line) => JSON.parse(line) as T)
-}
+  closing.defer(() => endProcess(service.child))
+  const address = service.line.replace(/^.*(?=http)/, '')
 
-const { env } = process
-const binary = () => findBinary({ cliPath: env['TEMPORAL_CLI_PATH'], env, startTask: () => ({ end() {} }) })
-const server = await startDevServer({ dataDir, binary, ui: false })
-closing.defer(() => server.stop())
-const worker = await startNode({
-  args: [...(await connectorFlags()), connector, 'worker'],
-  env: {
-    BILLING_BASE_URL: address,
-    BILLING_TOKEN: 'bench',
-    BILLING_WORKSPACE: 'acc_bench',
-    BILLING_REQUESTS_PER_SECOND: values.rate,
-    BILLING_CONCURRENCY: values.concurrency,
-    CONNECTOR_DATA_DIR: dataDir,
-    TEMPORAL_ADDRESS: server.address,
-  },
-  until: 'listening',
-  from: 'stderr',
-})
-closing.defer(() => endProcess(worker.child))
+  /** Calls a control method and parses the JSON lines it returns. */
+  async function ask<T>(method: string): Promise<T[]> {
+    const asked = await fetch(`${address}/_sandbox/${method}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{}',
+    })
+    const lines = (await asked.text()).split('\n').filter((line) => line !== '')
+    return lines.map((line) => JSON.parse(line) as T)
+  }
 
-await mkdir(join(dataDir, 'inbox'))
-const header = 'supplier,document,number,date,total,lines.1.name,lines.1.amount,lines.1.quantity'
-const lines = Array.from(
-  { length: rows },
-  (_, index) =>
-    `sup_${index % 300},${7 + (index % 3)},${index + 1},2026-03-01,${index + 1}.50,Honorarios,${index + 1}.50,1`,
-)
-await writeFile(join(dataDir, 'inbox/rows.csv'), [header, ...lines, ''].join('\n'))
-
-const connection = await Connection.connect({ address: server.address })
-closing.defer(() => connection.close())
-const client = new Client({ connection })
-const startedAt = Date.now()
-const handle = await client.workflow.start<typeof importFile>('importFile', {
-  workflowId: 'import-bench',
-  taskQueue: 'billing-acc_bench',
-  args: [
-    {
-      kind: 'retentions',
-      file: 'inbox/rows.csv',
-      canary: 0,
-      ...(values.stage && { maxChanges: 0 }),
+  const { env } = process
+  const binary = () => findBinary({ cliPath: env['TEMPORAL_CLI_PATH'], env, startTask: () => ({ end() {} }) })
+  const server = await startDevServer({ dataDir, binary, ui: false })
+  closing.defer(() => server.stop())
+  const worker = await startNode({
+    args: [...(await connectorFlags()), connector, 'worker'],
+    env: {
+      BILLING_BASE_URL: address,
+      BILLING_TOKEN: 'bench',
+      BILLING_WORKSPACE: 'acc_bench',
+      BILLING_REQUESTS_PER_SECOND: values.rate,
+      BILLING_CONCURRENCY: values.concurrency,
+      CONNECTOR_DATA_DIR: dataDir,
+      ...(await stateVariables(state, closing)),
+      TEMPORAL_ADDRESS: server.address,
     },
-  ],
-})
-const result = await handle.result()
-const seconds = (Date.now() - startedAt) / 1000
-const { mtimeMs: stagedAt } = await stat(join(dataDir, 'imports/import-bench/staged.json'))
-const { events = [] } = await handle.fetchHistory()
-const { cpuSeconds, peakMb } = usageOf(worker.child.pid ?? 0)
+    until: 'listening',
+    from: 'stderr',
+  })
+  closing.defer(() => endProcess(worker.child))
 
-console.log(`${rows} rows, latency ${latency} ms, rate ${values.rate}/s, concurrency ${values.concurrency}`)
-console.log(result.summary)
-console.log(`staged after ${((stagedAt - startedAt) / 1000).toFixed(2)} s, all in ${seconds.toFixed(2)} s`)
-console.log(
-  `${events?.length} events in the history, ${cpuSeconds.toFixed(1)} CPU-s and ${peakMb.toFixed(0)} MB of the worker`,
-)
-if (!values.stage) {
+  await mkdir(join(dataDir, 'inbox'))
+  const header = 'supplier,document,number,date,total,lines.1.name,lines.1.amount,lines.1.quantity'
+  const lines = Array.from(
+    { length: rows },
+    (_, index) =>
+      `sup_${index % 300},${7 + (index % 3)},${index + 1},2026-03-01,${index + 1}.50,Honorarios,${index + 1}.50,1`,
+  )
+  await writeFile(join(dataDir, 'inbox/rows.csv'), [header, ...lines, ''].join('\n'))
+
+  const connection = await Connection.connect({ address: server.address })
+  closing.defer(() => connection.close())
+  const client = new Client({ connection })
+  const startedAt = Date.now()
+  const handle = await client.workflow.start<typeof importFile>('importFile', {
+    workflowId: 'import-bench',
+    taskQueue: 'billing-acc_bench',
+    args: [
+      {
+        kind: 'retentions',
+        file: 'inbox/rows.csv',
+        canary: 0,
+        ...(values.stage && { maxChanges: 0 }),
+      },
+    ],
+  })
+  const result = await handle.result()
+  const seconds = (Date.now() - startedAt) / 1000
+  const { mtimeMs: stagedAt } = await stat(join(dataDir, 'imports/import-bench/staged.json'))
+  const { events = [] } = await handle.fetchHistory()
+  const { cpuSeconds, peakMb } = usageOf(worker.child.pid ?? 0)
+
+  console.log(
+    `state in ${state}: ${rows} rows, latency ${latency} ms, rate ${values.rate}/s, concurrency ${values.concurrency}`,
+  )
+  console.log(result.summary)
+  console.log(`staged after ${((stagedAt - startedAt) / 1000).toFixed(2)} s, all in ${seconds.toFixed(2)} s`)
+  console.log(
+    `${events?.length} events in the history, ${cpuSeconds.toFixed(1)} CPU-s and ${peakMb.toFixed(0)} MB of the worker`,
+  )
+  if (values.stage) return rows / seconds
   const posts = (await ask<RequestEntry>('requests')).filter(({ method }) => method === 'POST')
   const [first, last] = [posts.at(0)?.receivedAt ?? 0, posts.at(-1)?.receivedAt ?? 0]
   const perSecond = (1000 * (posts.length - 1)) / (last - first)
@@ -122,4 +130,17 @@ if (!values.stage) {
   console.log(
     `${posts.length} writes, ${perSecond.toFixed(1)}/s, ${(perSecond / Number(values.rate)).toFixed(3)} of the rate, ${busiest.join()} in the busiest second`,
   )
+  return perSecond
 }
+
+async function stateVariables(state: string, closing: AsyncDisposableStack): Promise<Record<string, string>> {
+  if (state === 'folder') return {}
+  const postgres = await startPostgres()
+  closing.defer(() => postgres.close())
+  return { CONNECTOR_STATE_URL: await postgres.createDatabase() }
+}
+
+const speeds: number[] = []
+for (const state of values.state.split(',')) speeds.push(await measure(state))
+const [one, other] = speeds
+if (one !== undefined && other !== undefined) console.log(`ratio: ${(other / one).toFixed(3)}`)
