@@ -3,7 +3,14 @@ import { KeyHeldError, StateConflictError, SupersededError } from '../errors.ts'
 import type { StateTables } from '../tables.ts'
 import { transact } from '../transact.ts'
 
-type Write<T> = (db: Kysely<StateTables>) => Promise<T>
+type Write<T> = (group: Group) => Promise<T>
+
+/** The writes of one commit. */
+export interface Group {
+  db: Kysely<StateTables>
+  /** What several writes of the group need is done once. */
+  once: (key: string, work: () => Promise<void>) => Promise<void>
+}
 
 interface Pending {
   write: Write<unknown>
@@ -46,9 +53,14 @@ export class GroupCommit {
   async #commit(group: readonly Pending[]): Promise<void> {
     try {
       const ends = await this.#db.transaction().execute(async (transaction) => {
-        const notifiers: (() => void)[] = []
-        for (const pending of group) notifiers.push(await execute(pending, transaction))
-        return notifiers
+        const shared = toGroup(transaction)
+        // On PostgreSQL they leave together; SQLite carries them out one after the other. All have ended before the
+        // transaction does, so that none of their statements comes after it.
+        const ends = await Promise.allSettled(group.map((pending) => execute(pending, shared)))
+        return ends.map((end) => {
+          if (end.status === 'rejected') throw end.reason
+          return end.value
+        })
       })
       for (const end of ends) end()
     } catch (error) {
@@ -58,17 +70,27 @@ export class GroupCommit {
   }
 
   async #commitAlone({ write, resolve, reject }: Pending): Promise<void> {
-    await transact(this.#db, write).then(resolve, reject)
+    await transact(this.#db, (db) => write(toGroup(db))).then(resolve, reject)
   }
+}
+
+function toGroup(db: Kysely<StateTables>): Group {
+  const begun = new Map<string, Promise<void>>()
+  const once = (key: string, work: () => Promise<void>) => {
+    const known = begun.get(key) ?? work()
+    begun.set(key, known)
+    return known
+  }
+  return { db, once }
 }
 
 /** In PostgreSQL, a failed statement rolls back the whole transaction: the writes of the group are committed one by one. */
 const isAboutOne = (error: unknown) => error instanceof KeyHeldError || error instanceof StateConflictError
 
 /** A SupersededError comes without a failed statement, and says that the write changed nothing. */
-async function execute({ write, resolve, reject }: Pending, db: Kysely<StateTables>): Promise<() => void> {
+async function execute({ write, resolve, reject }: Pending, group: Group): Promise<() => void> {
   try {
-    const value = await write(db)
+    const value = await write(group)
     return () => resolve(value)
   } catch (error) {
     if (!(error instanceof SupersededError)) throw error

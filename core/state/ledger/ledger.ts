@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely'
-import { GroupCommit } from './group-commit.ts'
+import { type Group, GroupCommit } from './group-commit.ts'
 import { type KeyReads, createKeyReads } from './key-queries.ts'
 import { type LedgerRow, type RowPatch, toColumns, toRow } from './row.ts'
 import { type RunReads, createRunReads } from './run-queries.ts'
@@ -76,13 +76,13 @@ export function createLedger({ store, fence }: { store: Store; fence: () => void
     stage: createStage(store),
     async claim(options) {
       fence()
-      const claimed = await commits.write((db) => claim({ db, ...options }))
+      const claimed = await commits.write((group) => claim({ ...group, ...options }))
       // The process may have been suspended while it waited for the disk.
       fence()
       return claimed
     },
     becomeSender: (options) => becomeSender({ db: writes, ...options }),
-    move: (options) => commits.write((db) => move({ db, ...options })),
+    move: (options) => commits.write(({ db }) => move({ db, ...options })),
     moveAll: (options) => moveAll({ db, ...options }),
   }
 }
@@ -104,8 +104,8 @@ async function moveAll(options: MoveAllOptions & { db: Kysely<StateTables> }) {
   return Number(numUpdatedRows)
 }
 
-async function claim({ db, sender, id, sends, at, before }: ClaimOptions & { db: Kysely<StateTables> }) {
-  await holdSender(db, sender)
+async function claim({ db, once, sender, id, sends, at, before }: ClaimOptions & Group) {
+  await once(sender.token, () => holdSender(db, sender))
   const claimed = await db
     .updateTable('changes')
     .set((column) => ({
