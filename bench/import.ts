@@ -2,8 +2,8 @@
 //
 // Imports retentions, from workflow start to report, on a real Temporal server, against the stand-in service
 // in a separate process, which reports what it received and when. `--stage`: checks and stages, sends
-// nothing. `--state`: where the state is, `folder` or `postgres`; `folder,postgres` measures one after the other and prints
-// the ratio.
+// nothing. `--state`: where the state is, `folder` or `postgres`; with several, as `folder,postgres,folder,postgres`, it
+// measures one after the other and prints the ratio.
 import { Client, Connection } from '@temporalio/client'
 import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -140,7 +140,14 @@ async function stateVariables(state: string, closing: AsyncDisposableStack): Pro
   return { CONNECTOR_STATE_URL: await postgres.createDatabase() }
 }
 
-const speeds: number[] = []
-for (const state of values.state.split(',')) speeds.push(await measure(state))
-const [one, other] = speeds
-if (one !== undefined && other !== undefined) console.log(`ratio: ${(other / one).toFixed(3)}`)
+const speeds = new Map<string, number[]>()
+for (const state of values.state.split(',')) {
+  const measured = speeds.get(state) ?? []
+  measured.push(await measure(state))
+  speeds.set(state, measured)
+}
+const median = (numbers: readonly number[]) =>
+  numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN
+const [folder, postgres] = [speeds.get('folder'), speeds.get('postgres')]
+if (folder && postgres)
+  console.log(`postgres to folder: ${(median(postgres) / median(folder)).toFixed(3)} of the median`)
