@@ -3,6 +3,8 @@ import type { Billing } from '../../core/billing/client.ts'
 import type { RunRates } from '../../core/billing/run-rates.ts'
 import { openClaimJournal } from '../../core/changes/claim-journal.ts'
 import { closeGap, type GapOptions } from '../../core/changes/restored-ledger.ts'
+import { createSendRight } from '../../core/changes/send/send-right.ts'
+import { whenStoreIsBack } from '../../core/changes/send/when-store-is-back.ts'
 import { showTestMode } from '../../core/changes/send/probe-mode.ts'
 import { sendFor, type SendInput, type SendStep, type SendWork } from '../../core/changes/send/send-for.ts'
 import { ReservedWorker } from '../../core/imports/errors.ts'
@@ -48,6 +50,7 @@ export async function sendSegment(
   context.report(() => ({ claims: reportedClaims }))
   const billing = rates.forRun({ run, requestsPerSecond })
   const folder = join(deps.dataDir, plan.folder)
+  const right = createSendRight({ ledger, run })
   const send = async (signal: AbortSignal) => {
     if (identity.mode === 'test') await showTestMode({ billing, signal })
     await closeGap({ ledger, run, space: identity, kind: work.kind, folder, reportedClaims, signal, ...gap })
@@ -56,11 +59,11 @@ export async function sendSegment(
     let counts = {}
     // Reports only claims that are on disk: a higher number would look like a journal restored from a backup.
     context.report(() => ({ ...counts, claims: journal.recorded }))
-    const { seconds, breakers, rows, lookupsOnly } = input
-    const place = { ledger, journal, billing, signal }
+    const { breakers, rows, lookupsOnly } = input
+    const place = { ledger, right, journal, billing, signal }
     const notified: Promise<void>[] = []
     try {
-      return await sendFor(seconds * 1000, {
+      return await sendFor(deadline - performance.now(), {
         ...work,
         ...place,
         breakers,
@@ -75,7 +78,13 @@ export async function sendSegment(
       await Promise.all(notified)
     }
   }
-  const step = await attempts.take({ run, signal: context.signal, work: send })
+  const deadline = performance.now() + input.seconds * 1000
+  const step = await attempts.take({
+    run,
+    signal: context.signal,
+    // The attempt outlives an outage of PostgreSQL. A file that is locked blocks this process, so Temporal retries then.
+    work: (signal) => (ledger.isShared ? whenStoreIsBack(() => send(signal), { signal }) : send(signal)),
+  })
   const { ended, counts } = step
   deps.observer.onEvent({ type: 'sent', run, kind: work.kind.name, ended, counts })
   return step

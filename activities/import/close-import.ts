@@ -4,6 +4,7 @@ import type { ImportPlan } from '../../core/imports/plan.ts'
 import type { ImportResult } from '../../core/imports/view.ts'
 import type { RunEnd } from '../../core/runs/run-files.ts'
 import type { View } from '../../core/runs/view/view.ts'
+import { endSending } from '../changes/end-sending.ts'
 import type { SendDeps } from '../changes/send-segment.ts'
 import type { StepContext } from '../step.ts'
 
@@ -16,7 +17,7 @@ export function createCloseImport({ deps, rates, attempts }: SendDeps) {
     const { dataDir, state, observer } = deps
     const { plan } = input
     context.report(() => ({ phase: 'writing the report' }))
-    await attempts.end(plan.run)
+    await endSending({ ledger: state.ledger, attempts, run: plan.run })
     const closed = await closeImport({ ...input, ledger: state.ledger, dataDir })
     await state.leases.release({ name: leaseOf(plan.run), owner: context.owner })
     rates.end(plan)

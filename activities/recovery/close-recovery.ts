@@ -3,6 +3,7 @@ import { leaseOf, type RecoveryPlan } from '../../core/recoveries/plan.ts'
 import type { RecoveryReport } from '../../core/recoveries/view.ts'
 import type { RunEnd } from '../../core/runs/run-files.ts'
 import type { View } from '../../core/runs/view/view.ts'
+import { endSending } from '../changes/end-sending.ts'
 import type { SendDeps } from '../changes/send-segment.ts'
 import type { StepContext } from '../step.ts'
 
@@ -15,7 +16,7 @@ export function createCloseRecovery({ deps, rates, attempts }: SendDeps) {
     const { dataDir, state } = deps
     const { plan } = input
     context.report(() => ({ phase: 'writing the report' }))
-    await attempts.end(plan.run)
+    await endSending({ ledger: state.ledger, attempts, run: plan.run })
     const closed = await closeRecovery({ ...input, ledger: state.ledger, dataDir })
     await state.leases.release({ name: leaseOf(plan), owner: plan.execution })
     rates.end(plan)

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { closeRemaining, closeUntried } from '../../core/changes/reconcile/close-remaining.ts'
 import { markClaimed } from '../../core/changes/restored-ledger.ts'
 import type { RecoveryPlan } from '../../core/recoveries/plan.ts'
+import { endSending } from '../changes/end-sending.ts'
 import type { SendDeps } from '../changes/send-segment.ts'
 import type { StepContext } from '../step.ts'
 
@@ -17,7 +18,7 @@ export function createSkipRemaining({ deps, attempts }: Pick<SendDeps, 'deps' | 
   return async (_: StepContext, input: SkipInput): Promise<void> => {
     const { plan, reasons, why } = input
     const { ledger } = deps.state
-    await attempts.end(plan.run)
+    await endSending({ ledger, attempts, run: plan.run })
     await markClaimed({ ledger, run: plan.run, folder: join(deps.dataDir, plan.folder) })
     const options = { ledger, run: plan.run, why }
     if (reasons === undefined) await closeUntried({ ...options, which: { unsent: true } })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Billing } from '../billing/client.ts'
 import { closeRemaining } from '../changes/reconcile/close-remaining.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
-import { takeOverRun } from '../changes/send/take-over-run.ts'
+import { createSendRight } from '../changes/send/send-right.ts'
 import { markClaimed } from '../changes/restored-ledger.ts'
 import { reconcileChanges } from '../changes/reconcile/reconcile.ts'
 import { toFileName } from '../storage/file-name.ts'
@@ -36,7 +36,7 @@ export async function reconcileOrphans({
   for (const run of await ledger.unfinishedRuns({ workspace, mode, kind: resumeSubscription.name })) {
     if (run === plan.run) continue
     await markClaimed({ ledger, run, folder: join(deps.dataDir, 'recoveries', toFileName(run)) })
-    await takeOverRun({ ledger, run })
+    await createSendRight({ ledger, run }).hold()
     for (;;) {
       const { reconciled, nextLookupAt } = await reconcileChanges({
         ledger,

@@ -50,7 +50,7 @@ export interface SendStep {
 }
 
 type SendForOptions = SendWork &
-  Pick<RoundOptions, 'ledger' | 'billing' | 'breakers' | 'rows' | 'signal' | 'onDoubled'> & {
+  Pick<RoundOptions, 'ledger' | 'billing' | 'breakers' | 'rows' | 'signal' | 'right' | 'onDoubled'> & {
     /** Sends nothing more and only looks up what was sent. */
     lookupsOnly?: boolean | undefined
     journal: ClaimJournal

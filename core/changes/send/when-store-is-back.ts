@@ -5,24 +5,29 @@ import { isStateAway } from '../../state/errors.ts'
 const longestWaitMs = 300_000
 const firstPauseMs = 100
 const longestPauseMs = 1_000
+/** Work that failed after this long has found the store in between. */
+const outageMs = 30_000
 
 /**
- * Writes the outcome of a request, again while the state store is away. A write whose confirmation was lost is repeated,
- * so it must have no further effect the second time.
+ * Does work with the state store, such as writing the outcome of a request, again while the store is away. Work whose
+ * confirmation was lost is repeated, so it must have no further effect the second time.
  *
- * @throws the store's error after five minutes; any other error at once
+ * @throws the store's error after five minutes without it, or when the signal is aborted; any other error at once
  */
 export async function whenStoreIsBack<T>(
-  write: () => Promise<T>,
-  { forMs = longestWaitMs }: { forMs?: number } = {},
+  work: () => Promise<T>,
+  { forMs = longestWaitMs, signal }: { forMs?: number; signal?: AbortSignal } = {},
 ): Promise<T> {
-  const until = performance.now() + forMs
+  let until = performance.now() + forMs
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
+    const from = performance.now()
     try {
-      return await write()
+      return await work()
     } catch (error) {
-      if (!isStateAway(error) || performance.now() > until) throw error
-      await wait(pauseMs)
+      const now = performance.now()
+      if (now - from > outageMs) until = now + forMs
+      if (!isStateAway(error) || now > until || signal?.aborted) throw error
+      await wait(pauseMs, undefined, { ...(signal && { signal }) }).catch(() => undefined)
     }
   }
 }

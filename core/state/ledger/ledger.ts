@@ -21,7 +21,10 @@ export interface Ledger extends RunReads, KeyReads, Pick<Store, 'now' | 'isShare
    * @throws {LockLostError} if this process no longer holds the data folder: the change must not be sent
    */
   claim(options: ClaimOptions): Promise<LedgerRow | undefined>
-  /** Gives the caller the right to claim changes of a run and takes it from the previous holder. */
+  /**
+   * Gives the caller the right to claim changes of a run and takes it from the previous holder.
+   * @throws {SupersededError} if the caller had the right and another attempt has taken it
+   */
   becomeSender(options: BecomeSender): Promise<FencingToken>
   /**
    * Updates one change if it is still in one of the states `from` and, if `claims` is given, was not claimed again since.

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import { SupersededError } from '../errors.ts'
-import type { StateTables } from '../tables.ts'
+import type { SenderTable, StateTables } from '../tables.ts'
 import { transact } from '../transact.ts'
 import { type RowPatch, toColumns } from './row.ts'
 
@@ -20,22 +20,27 @@ export interface BecomeSender {
   at: number
   /** Applied to what the sender before was sending when it was superseded. */
   interrupted: RowPatch
+  /** The right that the caller has; default: none yet. */
+  held?: FencingToken | undefined
 }
 
-/** Makes the caller the run's sender: from this commit on no claim of an earlier one succeeds. */
+/**
+ * Makes the caller the run's sender: from this commit on no claim of an earlier one succeeds. A caller that has the right
+ * keeps it.
+ *
+ * @throws {SupersededError} if another sender has taken over the right that the caller had
+ */
 export async function becomeSender({
   db,
   run,
   at,
   interrupted,
+  held,
 }: BecomeSender & { db: Kysely<StateTables> }): Promise<FencingToken> {
-  const token = randomUUID()
+  const token = held?.token ?? randomUUID()
   await transact(db, async (transaction) => {
-    await transaction
-      .insertInto('senders')
-      .values({ run, token, since: at })
-      .onConflict((conflict) => conflict.column('run').doUpdateSet({ token, since: at }))
-      .execute()
+    if (held === undefined) await takeRight(transaction, { run, token, since: at })
+    else await holdSender(transaction, held)
     await transaction
       .updateTable('changes')
       .set(toColumns(interrupted))
@@ -44,6 +49,14 @@ export async function becomeSender({
       .execute()
   })
   return { run, token }
+}
+
+async function takeRight(db: Kysely<StateTables>, { run, token, since }: SenderTable): Promise<void> {
+  await db
+    .insertInto('senders')
+    .values({ run, token, since })
+    .onConflict((conflict) => conflict.column('run').doUpdateSet({ token, since }))
+    .execute()
 }
 
 /**

@@ -83,7 +83,7 @@ export async function startEngine({
     stageChanges({ ledger, run, workspace, mode, kind, changes })
 
   const send = async (
-    options: Partial<Pick<RoundOptions, 'rows' | 'signal' | 'ms' | 'journal' | 'billing'>> = {},
+    options: Partial<Pick<RoundOptions, 'rows' | 'signal' | 'ms' | 'journal' | 'billing' | 'right'>> = {},
   ) => {
     await using journal = await openClaimJournal(runFolder)
     const result = await sendRound({

@@ -87,6 +87,9 @@ test('the wait for the state store ends with its error after its time, and at on
   await expect(whenStoreIsBack(failing(away()), { forMs: 150 })).rejects.toBeInstanceOf(StateBusyError)
   expect(tries).toBeGreaterThan(1)
   tries = 0
+  const stop = AbortSignal.timeout(50)
+  await expect(whenStoreIsBack(failing(away()), { signal: stop })).rejects.toBeInstanceOf(StateBusyError)
+  tries = 0
   const held = new KeyHeldError({ cause: undefined })
   await expect(whenStoreIsBack(failing(held))).rejects.toBe(held)
   expect(tries).toBe(1)

@@ -1,0 +1,39 @@
+import { sendWithinMs } from '../../billing/claimed-request.ts'
+import type { Ledger } from '../../state/ledger/ledger.ts'
+import type { FencingToken } from '../../state/ledger/senders.ts'
+
+/** The right of one attempt to send a run's changes. It is taken once: lost to another attempt, it is lost for good. */
+export interface SendRight {
+  /**
+   * Takes the right at the first call; later calls make sure that the attempt still has it. What was being sent and has no
+   * outcome becomes unknown.
+   *
+   * @throws {SupersededError} if another attempt has taken it since
+   */
+  hold(): Promise<FencingToken>
+}
+
+/**
+ * The previous holder may still be running on another machine, and may send what it has claimed within `sendWithinMs`:
+ * lookups wait that much longer.
+ */
+export function createSendRight({
+  ledger,
+  run,
+  now = ledger.now,
+}: {
+  ledger: Ledger
+  run: string
+  now?: () => number
+}): SendRight {
+  let held: FencingToken | undefined
+  return {
+    hold: async () => {
+      const at = now()
+      const unknownSince = ledger.isShared ? at + sendWithinMs : at
+      const interrupted = { state: 'unknown', outcome: 'interrupted', unknownSince } as const
+      held = await ledger.becomeSender({ run, at, interrupted, held })
+      return held
+    },
+  }
+}
