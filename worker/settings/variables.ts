@@ -260,8 +260,8 @@ export function shownText(variable: Variable, text: string): string {
 export const foreignVariables = {
   'TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_TLS, TEMPORAL_PROFILE, ...':
     "Temporal's own: the address of its server and the credentials. Also from `.env`.",
-  'AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL_S3, ...':
-    "The AWS SDK's own: credentials, region and endpoint of the bucket in `CONNECTOR_FILES_URL`. These six (and AWS_ENDPOINT_URL) also from `.env`.",
+  'AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL_S3, AWS_SHARED_CREDENTIALS_FILE, ...':
+    "The AWS SDK's own: credentials, region and endpoint of the bucket in `CONNECTOR_FILES_URL`. The first six (and AWS_ENDPOINT_URL) also from `.env`.",
   'HTTPS_PROXY, NO_PROXY':
     'The proxy between this machine and the service; not used for the loopback address. From the real environment only, not from `.env`.',
   NODE_EXTRA_CA_CERTS:

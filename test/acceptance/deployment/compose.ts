@@ -85,7 +85,7 @@ function fill(value: unknown, env: Readonly<Record<string, string>>): unknown {
 }
 
 /** A default may hold a variable itself. */
-const form = /\$\$|\$\{([A-Z_]+):([-+?])((?:[^{}]|\$\{[^}]*\})*)\}|\$/g
+const form = /\$\$|\$\{([A-Z][A-Z0-9_]*):([-+?])((?:[^{}]|\$\{[^}]*\})*)\}|\$/g
 
 function fillText(text: string, env: Readonly<Record<string, string>>): string {
   return text.replaceAll(form, (whole, name?: string, how?: string, other = '') => {
@@ -101,5 +101,5 @@ function fillText(text: string, env: Readonly<Record<string, string>>): string {
 /** Every variable that the compose file reads. */
 export async function variablesRead(): Promise<string[]> {
   const text = await readFile(join(root, 'docker-compose.yml'), 'utf8')
-  return [...new Set([...text.matchAll(/\$\{([A-Z_]+)/g)].map(([, name]) => name ?? ''))]
+  return [...new Set([...text.matchAll(/\$\{([A-Z][A-Z0-9_]*)/g)].map(([, name]) => name ?? ''))]
 }
