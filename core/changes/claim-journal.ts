@@ -19,6 +19,8 @@ export interface ClaimJournal extends AsyncDisposable {
    * leaves: every request is in the journal, and every journaled claim is in a ledger that was not replaced.
    */
   record(claim: JournaledClaim): Promise<void>
+  /** How often a row has been claimed, by its last record; 0 without one. */
+  claimsOf(row: number): number
   /** How many claims of the run are on the disk. */
   readonly recorded: number
 }
@@ -39,7 +41,10 @@ export async function createClaimJournal(folder: string): Promise<void> {
 export async function openClaimJournal(folder: string): Promise<ClaimJournal> {
   const path = join(folder, changeRunFiles.claims)
   const isCut = !(await readText(path)).endsWith('\n')
-  let recorded = (await readClaims(folder))?.recorded ?? 0
+  const known = await readClaims(folder)
+  let recorded = known?.recorded ?? 0
+  const byRow = new Map<number, number>()
+  for (const [row, { claims }] of known?.byRow ?? []) byRow.set(row, claims)
   const file = await open(path, 'a')
   // A crash may have cut the last line short, before its request left. Start a new line.
   let lines = isCut ? '\n' : ''
@@ -66,7 +71,9 @@ export async function openClaimJournal(folder: string): Promise<ClaimJournal> {
     get recorded() {
       return recorded
     },
+    claimsOf: (row) => byRow.get(row) ?? 0,
     record: ({ row, claims, at }) => {
+      byRow.set(row, claims)
       lines += `${row} ${claims} ${at}\n`
       waiting += 1
       // After a failed write the next one tries again; each caller gets the result of its own write.

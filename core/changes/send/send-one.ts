@@ -19,7 +19,7 @@ import type { ChangeKind } from '../change-kind.ts'
 import type { ClaimJournal } from '../claim-journal.ts'
 import { differencesOf, textOf } from '../compare-fields.ts'
 import { closeStaged } from '../reconcile/close-remaining.ts'
-import { WrongModeError } from '../errors.ts'
+import { LedgerPutBackError, WrongModeError } from '../errors.ts'
 import type { Outcome } from '../outcomes.ts'
 import { transition, recordAnswer } from '../transitions.ts'
 import { whenStoreIsBack } from './when-store-is-back.ts'
@@ -30,7 +30,7 @@ export interface SendOneOptions {
   sender: FencingToken
   kind: ChangeKind
   billing: Billing
-  journal: Pick<ClaimJournal, 'record'>
+  journal: Pick<ClaimJournal, 'record' | 'claimsOf'>
   row: LedgerRow
   now: () => number
   /** When aborted, requests that have not left are not sent; those that have left are awaited. */
@@ -119,6 +119,8 @@ async function claimAndSend(
     // From here on the request is not cancelled: its answer is worth more than a quick stop.
     stop.removeEventListener('abort', leaveQueue)
     const { id, sends } = row
+    // A server that fails over replaces the ledger under a running sender.
+    if (row.claims < journal.claimsOf(row.row)) throw new LedgerPutBackError(row)
     const at = now()
     claimed = await ledger.claim({ sender, id, sends, at, ...(facts !== undefined && { before: facts }) })
     if (claimed === undefined) throw new NoLongerStagedError()

@@ -32,7 +32,7 @@ export interface RoundOptions {
   /** Limited to the run's share of the rate (`billing.limited`). */
   billing: Billing
   /** The run's journal; each claim is written to it before its request leaves. */
-  journal: Pick<ClaimJournal, 'record'>
+  journal: Pick<ClaimJournal, 'record' | 'claimsOf'>
   /** The attempt's right to send; default: taken for this round. */
   right?: SendRight | undefined
   /** Read before every request, so a change to the object applies from then on. */

@@ -4,7 +4,7 @@ import { changeKinds } from '../../../core/changes/kinds.ts'
 import { summarize } from '../../../core/changes/report.ts'
 import { resolveChange } from '../../../core/changes/reconcile/resolve.ts'
 import { verdictOf } from '../../../core/changes/verdict.ts'
-import { addonRows, clientOf, copies, retentionRows, startEngine, startSandbox } from './engine.ts'
+import { addonRows, clientOf, copies, noJournal, retentionRows, startEngine, startSandbox } from './engine.ts'
 
 const kind = changeKinds['create-retention']
 
@@ -128,7 +128,9 @@ test('a further send that never left does not hide what an earlier one may have 
   const { engine } = await loseReplies()
   const before = await engine.rows()
   const full = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
-  await expect(engine.send({ journal: { record: () => Promise.reject(full) } })).rejects.toBe(full)
+  await expect(engine.send({ journal: { ...noJournal, record: () => Promise.reject(full) } })).rejects.toBe(
+    full,
+  )
   expect((await engine.rows()).map(({ outcome, sends, error }) => ({ outcome, sends, error }))).toEqual(
     before.map(({ outcome, sends, error }) => ({ outcome, sends, error })),
   )

@@ -20,6 +20,7 @@ import { openState } from '../../../core/state/open.ts'
 import {
   addonRows,
   copies,
+  noJournal,
   retentionRows,
   startEngine,
   startSandbox,
@@ -219,6 +220,7 @@ test('a kill at any moment is never taken for a ledger that was put back', { tim
     ms: 60_000,
     signal: new AbortController().signal,
     journal: {
+      ...journal,
       // Between the claim and the journal, and between the journal and the request.
       record: async (claim) => {
         killing.push(kill())
@@ -256,7 +258,7 @@ test('a claim that the disk does not take is never sent, and stops the run', asy
   const engine = await startEngine({ kind: changeKinds['create-addon'], sandbox })
   await engine.stage(addonRows(3))
   const full = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
-  const journal = { record: () => Promise.reject(full) }
+  const journal = { ...noJournal, record: () => Promise.reject(full) }
   await expect(engine.send({ journal })).rejects.toBe(full)
   expect(copies(sandbox, 'addons', 'name').size).toBe(0)
   expect((await engine.rows()).map(({ state, sends }) => [state, sends])).toEqual([
