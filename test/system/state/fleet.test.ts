@@ -109,7 +109,7 @@ async function strikeAtRandom({ fleet, plan, random, isOver }: Strike) {
   const freeze = async () => {
     const point = random.pick(plan.points)
     // Longer than the heartbeat, the takeover and both lookups, or shorter than each.
-    const ms = random.happens(0.7) ? 11_000 + random.below(6_000) : 200 + random.below(6_000)
+    const ms = random.happens(0.7) ? 14_000 + random.below(8_000) : 200 + random.below(6_000)
     const isDeaf = random.happens(1 / 3)
     const wake = await fleet.freeze({ point, isDeaf })
     if (wake === undefined) return
