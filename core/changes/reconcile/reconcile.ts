@@ -164,7 +164,11 @@ async function useUpAttempt(
     return await close(reconciling, row, { to: 'parked', outcome: 'attemptsUsedUp', patch: usedUp })
   }
   const wait = allowed.waitsMs[Math.max(0, attempts - 1)] ?? allowed.waitsMs.at(-1) ?? 0
-  await close(reconciling, row, { to: 'staged', outcome, patch: { ...patch, notBefore: now() + wait } })
+  // Without an answer its request may still be on its way, held back by a frozen process or by the network: not sooner
+  // than a change that two lookups proved absent.
+  const heldUntil = row.answeredAt === null ? (row.unknownSince ?? 0) + 3 * reconciling.settleMs : 0
+  const notBefore = Math.max(now() + wait, heldUntil)
+  await close(reconciling, row, { to: 'staged', outcome, patch: { ...patch, notBefore } })
 }
 
 /** The facts of a lookup replace the answer, which said only that the request was accepted. */

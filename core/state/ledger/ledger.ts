@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely'
+import type { ExpressionBuilder, Kysely } from 'kysely'
 import { type Group, GroupCommit } from './group-commit.ts'
 import { type KeyReads, createKeyReads } from './key-queries.ts'
 import { type LedgerRow, type RowPatch, toColumns, toRow } from './row.ts'
@@ -92,17 +92,23 @@ export function createLedger({ store, fence }: { store: Store; fence: () => void
 
 async function moveAll(options: MoveAllOptions & { db: Kysely<StateTables> }) {
   const { db, run, from, patch, limit, breakerKey, unsent = false, exceptOutcome } = options
-  let chosen = db.selectFrom('changes').select('id').where('run', '=', run).where('state', '=', from)
-  if (breakerKey !== undefined) chosen = chosen.where('breaker_key', '=', breakerKey)
-  if (unsent) chosen = chosen.where('sends', '=', 0)
-  if (exceptOutcome !== undefined)
-    chosen = chosen.where((row) => row.or([row('outcome', 'is', null), row('outcome', '!=', exceptOutcome)]))
+  const isMeant = (row: ExpressionBuilder<StateTables, 'changes'>) =>
+    row.and([
+      row('run', '=', run),
+      row('state', '=', from),
+      ...(breakerKey === undefined ? [] : [row('breaker_key', '=', breakerKey)]),
+      ...(unsent ? [row('sends', '=', 0)] : []),
+      ...(exceptOutcome === undefined
+        ? []
+        : [row.or([row('outcome', 'is', null), row('outcome', '!=', exceptOutcome)])]),
+    ])
+  const chosen = db.selectFrom('changes').select('id').where(isMeant)
   const { numUpdatedRows } = await db
     .updateTable('changes')
     .set(toColumns(patch))
     .where('id', 'in', limit === undefined ? chosen : chosen.orderBy('row').limit(limit))
-    // Again: of a row that changed in the meantime, PostgreSQL rechecks only this condition.
-    .where('state', '=', from)
+    // Again: of a row that changed in the meantime, PostgreSQL rechecks these conditions only.
+    .where(isMeant)
     .executeTakeFirstOrThrow()
   return Number(numUpdatedRows)
 }

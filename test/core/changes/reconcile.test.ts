@@ -390,6 +390,19 @@ test('one without a reply and without an effect uses up its attempt and is never
   expect(sandbox.control.requests().filter(({ method }) => method === 'POST')).toHaveLength(3)
 })
 
+test('one without a reply is not sent again before three settle delays have passed, however short its own wait is', async () => {
+  const { engine, settle } = await startRecovery({
+    faults: [{ kind: 'reset', effect: 'none', on: post2, requests: [1] }],
+  })
+  await engine.send()
+  const unknownSince = (await engine.rows())[0]?.unknownSince ?? 0
+  await expect.poll(async () => (await settle()).unknown).toBe(0)
+  const [first] = await engine.rows()
+  expect(first).toMatchObject({ state: 'staged', outcome: 'noEffect', notBefore: expect.any(Number) })
+  // The engine's settle delay is 20 ms, and its waits are none.
+  expect(first?.notBefore).toBeGreaterThanOrEqual(unknownSince + 60)
+})
+
 test('one without a reply that had its effect is recovered', async () => {
   const { engine } = await startRecovery({
     faults: [{ kind: 'reset', effect: 'done', on: post2, requests: [1] }],
