@@ -5,6 +5,7 @@ import { pipeline } from 'node:stream/promises'
 import { parseLossless } from '../billing/lossless-json.ts'
 import { textOf } from '../changes/compare-fields.ts'
 import { guardFormula } from '../tables/formula-guard.ts'
+import { outcomeLabel } from '../runs/view/counts.ts'
 import type { Encoding } from './csv/dialect.ts'
 import { createEncoder } from './csv/encode.ts'
 import type { Unit } from './group-rows.ts'
@@ -137,7 +138,7 @@ function toCells({
 
 const cellOf: Readonly<Record<ResultColumn, (result: RowResult, kind: ImportKind) => string>> = {
   _row: ({ row }) => String(row),
-  _status: ({ status }) => status,
+  _status: ({ status }) => outcomeLabel(status),
   _id: ({ id }) => id ?? '',
   _error: ({ error }) => error ?? '',
   _sent_at: ({ sentAt }) => (sentAt === null ? '' : new Date(sentAt).toISOString()),

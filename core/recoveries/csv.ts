@@ -6,6 +6,7 @@ import { explain } from '../changes/decisions.ts'
 import { textOf } from '../changes/compare-fields.ts'
 import type { SubscriptionFacts } from '../changes/kinds/resume-subscription.ts'
 import { placeOf } from '../changes/report.ts'
+import { outcomeLabel } from '../runs/view/counts.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
 import { guardFormula } from '../tables/formula-guard.ts'
 import { type Candidate, fromBody } from './candidates/candidate.ts'
@@ -59,7 +60,7 @@ const columns: Readonly<Record<string, (row: RecoveryRow) => string>> = {
   since: ({ candidate }) => candidate.since,
   collection_scheme: ({ candidate }) => candidate.scheme,
   attempts: ({ attempts }) => String(attempts),
-  outcome: ({ outcome }) => outcome,
+  outcome: ({ outcome }) => outcomeLabel(outcome),
   message: ({ message }) => message ?? '',
   new_status: ({ saw }) => textOf(saw?.status),
   new_reason: ({ saw }) => textOf(saw?.needs_attention_reason),

@@ -7,7 +7,6 @@ import {
   addExamples,
   addServerOptions,
   choice,
-  collect,
   rateOption,
   toCount,
   toList,
@@ -38,13 +37,21 @@ interface Options extends ServerOptions {
   dryRun?: true
 }
 
+const toReason = choice('reason', reasonNames)
+
+/** Also repeatable. */
+const toReasons = (text: string, before: readonly Reason[] = []): Reason[] => [
+  ...before,
+  ...toList(text).map(toReason),
+]
+
 export function configure(command: Command, terminal: Terminal): void {
   const reason = new Option(
-    '--reason <reason>',
-    `resume subscriptions with this reason; repeatable (default: ${triedReasons.join(', ')})`,
+    '--reason <reasons>',
+    `resume subscriptions with these reasons, separated by commas (default: ${triedReasons.join(', ')})`,
   )
   command
-    .addOption(reason.choices(reasonNames).argParser(collect(choice('reason', reasonNames))))
+    .addOption(reason.choices(reasonNames).argParser(toReasons))
     .option('--max-pages <n>', 'maximum requests for the list (default: 50)', toCount)
     .option('--max-changes <n>', 'maximum subscriptions to resume (default: 500)', toCount)
     .addOption(rateOption())

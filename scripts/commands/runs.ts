@@ -46,7 +46,7 @@ export function configure(command: Command, terminal: Terminal): void {
       const rows = runs.map(({ run, kind, status, verdict, needsPerson, startTime, closeTime }) => [
         run,
         kind,
-        verdict ?? status,
+        verdict === 'dryRun' ? 'dry run' : (verdict ?? status),
         needsPerson ? 'needs a person' : '',
         formatLocalTime(startTime),
         formatDuration((closeTime ?? new Date()).getTime() - startTime.getTime()),

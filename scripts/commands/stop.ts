@@ -8,7 +8,8 @@ export function configure(command: Command, terminal: Terminal): void {
     command,
     terminal,
     signal: 'stop',
-    answer: 'stops cleanly and writes its report; nothing that was read is lost.',
+    answer:
+      'stops cleanly: it sends nothing more, looks up what it has just sent, and writes its report. Nothing is lost.',
   })
   addExamples(command, 'inspect', {
     'stop export-all-20261121-020000': 'end a run; its report says what is missing',

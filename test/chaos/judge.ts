@@ -38,7 +38,7 @@ export async function judgeImport({
     if (status === 'done' && !isThere) findings.push(`${value} is called done and is not there`)
     if (status === 'done' && isThere && !ids.includes(row['_id'] ?? ''))
       findings.push(`${value} is called done as ${row['_id']} and is ${ids.join(', ')}`)
-    const isCalledUntouched = status === 'rejected' || status === 'notTried' || status === 'staged'
+    const isCalledUntouched = status === 'rejected' || status === 'not tried' || status === 'staged'
     if (isCalledUntouched && isThere)
       findings.push(`${value} is called ${status} and is there: ${row['_error']}`)
     if (verdict === 'proven' && status !== 'done' && status !== 'rejected' && status !== 'skipped')

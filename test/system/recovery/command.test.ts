@@ -96,6 +96,7 @@ describe('connector recover', () => {
 
   test.each([
     [['--reason', 'gatway_issue'], /Did you mean gateway_issue\?/],
+    [['--reason', 'biller_issue,gatway_issue'], /no reason gatway_issue\. Did you mean gateway_issue\?/],
     [['--next-billing', '2027-02-30'], /there is no 2027-02-30 in the calendar/],
     [['--max-pages', '0'], /'--max-pages <n>' argument '0' is invalid\. Write a whole number from 1/],
     [['--older-than', 'long'], /"long" is no length of time/],

@@ -224,6 +224,6 @@ describe('a recovery that people steer', () => {
     expect(page).toMatchObject({ count: 1, rows: [{ subscription: slow }] })
     const rows = await recoveryCsv(result)
     expect(rows.get(gone)).toMatchObject({ outcome: 'refused', message: 'Ask the customer.' })
-    expect(rows.get(slow)).toMatchObject({ outcome: 'attemptsUsedUp', new_status: 'needs_attention' })
+    expect(rows.get(slow)).toMatchObject({ outcome: 'attempts used up', new_status: 'needs_attention' })
   })
 })

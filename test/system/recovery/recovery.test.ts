@@ -158,7 +158,7 @@ describe('a recovery after an incident', () => {
     })
     const rows = await recoveryCsv(result)
     expect(rows.size).toBe(10)
-    expect(ids.filter((id) => rows.get(id)?.['outcome'] === 'wouldResume')).toHaveLength(5)
+    expect(ids.filter((id) => rows.get(id)?.['outcome'] === 'would be resumed')).toHaveLength(5)
     expect(resumesAsked(world)).toEqual([])
   })
 
@@ -210,7 +210,7 @@ describe('the outcome of one subscription', () => {
     expect(resumesAsked(world).filter((id) => id === lost)).toHaveLength(1)
     const row = (await recoveryCsv(result)).get(lost)
     expect(row).toMatchObject({
-      outcome: status === 'active' ? 'recovered' : 'attemptsUsedUp',
+      outcome: status === 'active' ? 'recovered' : 'attempts used up',
       new_status: status,
     })
     expect(result.counts).toMatchObject({ done: status === 'active' ? 4 : 3, unknown: 0 })
@@ -231,7 +231,7 @@ describe('the outcome of one subscription', () => {
     expect(rows.get(twice)).toMatchObject({ attempts: '2', outcome: 'recovered' })
     expect(rows.get(always)).toMatchObject({
       attempts: '3',
-      outcome: 'attemptsUsedUp',
+      outcome: 'attempts used up',
       new_reason: 'processing_issue',
       message: expect.stringContaining('needs_attention: processing_issue'),
     })
@@ -253,7 +253,7 @@ describe('the outcome of one subscription', () => {
     const result = await (await start({ ...quick, canary: 0 })).result()
     expect(resumesAsked(world).filter((id) => id === one)).toHaveLength(1)
     expect((await recoveryCsv(result)).get(one)).toMatchObject({
-      outcome: 'needsPerson',
+      outcome: 'needs a person',
       message: expect.stringContaining('its reason is without_reference now'),
     })
     // It was to be resumed, so it counts.
@@ -281,14 +281,14 @@ describe('the outcome of one subscription', () => {
     expect(resumesAsked(world).toSorted()).toEqual([same, old].toSorted())
     const rows = await recoveryCsv(result)
     expect(ids.map((id) => rows.get(id)?.['outcome'])).toEqual([
-      'alreadyFine',
+      'already fine',
       'gone',
-      'needsPerson',
-      'needsPerson',
-      'notFound',
+      'needs a person',
+      'needs a person',
+      'not found',
       'recovered',
-      'notTried',
-      'notTried',
+      'not tried',
+      'not tried',
       'recovered',
     ])
     expect(result).toMatchObject({
@@ -322,7 +322,7 @@ describe('what an earlier recovery did', () => {
     expect(first.verdict).toBe('unproven')
     expect(second).toMatchObject({ verdict: 'proven', reported: 1, reasons: [] })
     expect((await recoveryCsv(second)).get(bad)).toMatchObject({
-      outcome: 'attemptsUsedUp',
+      outcome: 'attempts used up',
       message: expect.stringMatching(/resumed 2 times.*with attempts above 2/),
     })
     await (await start({ ...quick, canary: 0, attempts: 3 })).result()
