@@ -85,7 +85,7 @@ function provenScope(reading: Reading): string[] {
   const sentences = [
     key === 'created'
       ? `Every record of ${resource.name} that was in the list${matched} throughout and was created up to ${until} is here once.`
-      : `Every record of ${resource.name} that was in the list${matched} throughout, was updated since ${toTimestamp(reading.until)} and up to ${until}, and not updated during the read, is here.`,
+      : `Every record of ${resource.name} that was in the list${matched} throughout, was updated since ${toTimestamp(reading.since)} and up to ${until}, and not updated during the read, is here.`,
   ]
   if (key === 'updated' && (resource.statuses ?? []).length > 0 && filters['status'] === undefined)
     sentences.push(

@@ -79,7 +79,7 @@ export class Pass {
       const instant = descending ? -key : key
       if (only !== undefined && instant !== only) continue
       // Not requested: the last window of the chain reaches below the bound.
-      if (instant < this.#reading.until) continue
+      if (this.#reading.isBelow(instant)) continue
       const isNew = Number.isNaN(key)
         ? this.#reading.takeUndated(record)
         : this.frontier.take(instant, identityOf(record))

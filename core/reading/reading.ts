@@ -1,6 +1,7 @@
 import type { ListPage } from '../billing/reply.ts'
 import type { Batch } from './record-checks.ts'
 import type { ReadOptions, IdSet } from './options.ts'
+import type { Instant } from './instant.ts'
 import { identityOf } from './record.ts'
 import { maxTries, type Freshness, type Requests } from './source.ts'
 import type { PassState, ReadState, ReadStep, SweptGroup } from './state.ts'
@@ -15,8 +16,8 @@ export class Reading implements Freshness {
   readonly state: ReadState
   readonly requests: Requests
   readonly key: Key
-  /** The chain may end at a record strictly older than this, in microseconds. */
-  readonly until: number
+  /** Only what was updated since this instant is read. */
+  readonly since: Instant
   #idSet: Promise<IdSet> | undefined
 
   constructor(options: ReadOptions, state: ReadState) {
@@ -25,7 +26,15 @@ export class Reading implements Freshness {
     this.state = { ...state, counts: { ...state.counts }, seen: structuredClone(state.seen) }
     this.requests = { ...state.requests, most: maxRequests }
     this.key = updatedSince === undefined ? 'created' : 'updated'
-    this.until = updatedSince === undefined ? untilOf(state) : updatedSince * 1000
+    this.since = updatedSince === undefined ? -Infinity : updatedSince * 1000
+  }
+
+  /**
+   * Whether an instant is older than all that is read: there the chain may end. A bound is compared as it is, never
+   * shifted by a microsecond: beyond 2^53 that can be the same number, and both ranges would take what lies at it.
+   */
+  isBelow(instant: Instant): boolean {
+    return instant < this.since || instant <= (this.state.range?.downTo ?? -Infinity)
   }
 
   toStep(pass: PassState, { records, rejected }: Batch): ReadStep {
@@ -137,9 +146,4 @@ export class Reading implements Freshness {
     this.state.counts.duplicatesDropped += records.length - kept.length
     return { records: kept, rejected }
   }
-}
-
-/** A range ends at or below its lower bound; a whole list at its oldest record. */
-function untilOf({ range }: ReadState): number {
-  return range?.downTo === undefined ? -Infinity : range.downTo + 1
 }

@@ -62,7 +62,7 @@ async function* join(
 ): AsyncGenerator<ReadStep, ChainEnd | { kind: 'joined' } | { kind: 'moved' }> {
   if (isNew) yield await pass.take(window)
   let last = window
-  if (!isNew || isOneGroupAtTop(window)) {
+  if (!isNew || (isOneGroupAtTop(window) && !reading.isBelow(oldestOf(window)))) {
     const group = yield* takeGroup(reading, pass, window)
     if (group.kind === 'broken' || group.kind === 'capped' || group.kind === 'moved') return group
     if (group.kind === 'held') {
@@ -72,7 +72,7 @@ async function* join(
   }
   if (reading.state.range !== undefined && reading.state.undated.length > 0)
     return { kind: 'broken', reason: reading.undatedReason }
-  if (last.fromStart || oldestOf(last) < reading.until) return { kind: 'whole' }
+  if (last.fromStart || reading.isBelow(oldestOf(last))) return { kind: 'whole' }
   if (reading.state.undated.length > maxUndated)
     return { kind: 'broken', reason: `more than ${maxUndated} records have no readable key` }
   return { kind: 'joined' }

@@ -1,7 +1,8 @@
-import { NotFound, Refused } from '../../billing/errors.ts'
+import { BillingError, NotFound, Refused } from '../../billing/errors.ts'
 import { watchStatuses } from '../hidden-records.ts'
 import { toInstant, type Instant } from '../instant.ts'
 import type { ReadOptions } from '../options.ts'
+import type { Sizes } from '../pages/page-choice.ts'
 import { Reading } from '../reading.ts'
 import { isRecord } from '../record.ts'
 import { Source } from '../source.ts'
@@ -9,7 +10,8 @@ import { newPass, startState, statusesToWatch } from '../start-state.ts'
 import type { PlannedRange, RangePlan } from './range-plan.ts'
 
 /**
- * Divides a list into ranges of `created` with about as many records each, by one small request for each bound.
+ * Divides a list into ranges of `created` with about as many records each, by one small request for each bound. One
+ * more shows how large a page may be: only page 1 shows that, and a range does not begin there.
  *
  * The proof holds for any bounds, so the answers need not be true: a bad bound only makes ranges of unequal length.
  */
@@ -24,9 +26,9 @@ export async function planRanges(
   const reading = new Reading(options, startState(options))
   if (statusesToWatch(options).length > 0) await watchStatuses(reading)
   const places = Array.from({ length: most - 1 }, (_, at) => Math.floor((count * (most - 1 - at)) / most))
-  const bounds = await probe(reading, places)
+  const { bounds, sizes } = await probe(reading, places)
   reading.counted(count)
-  const { state: root } = reading.toStep(newPass, { records: [], rejected: [] })
+  const { state: root } = reading.toStep({ ...newPass, sizes }, { records: [], rejected: [] })
   return { root, ranges: toRanges(bounds) }
 }
 
@@ -35,25 +37,35 @@ interface Bound {
   place: number
 }
 
-async function probe(reading: Reading, places: readonly number[]): Promise<Bound[]> {
+async function probe(
+  reading: Reading,
+  places: readonly number[],
+): Promise<{ bounds: Bound[]; sizes: Sizes }> {
   const { options, key, requests } = reading
   const { fetchPage, filters = {} } = options
   // A stale answer gives a bound as good as any.
   const freshness = { isStale: () => false, stayedStale() {} }
   const source = new Source({ key, filters, fetchPage, requests, freshness, sizes: undefined })
   try {
+    const first = await source.ask({ page: 1, pageSize: source.sizes.most })
+    // The service is down, which says nothing about bounds.
+    if (first.kind === 'lost') throw first.error
     const bounds = await Promise.all(places.map((place) => boundAt(source, place)))
-    return bounds.filter((bound) => bound !== undefined)
+    return { bounds: bounds.filter((bound) => bound !== undefined), sizes: source.sizes }
   } finally {
     source.close()
   }
 }
 
-/** One microsecond below the record at a place, so that all records of its time are in the same range. */
+/**
+ * One microsecond below the record at a place, so that all records of its time are in the same range. Undefined if the
+ * record can't be had.
+ */
 async function boundAt(source: Source, place: number): Promise<Bound | undefined> {
   const request = { ordering: source.key, page: place + 1, pageSize: 1 }
   const page = await source.page(request).catch((error: unknown) => {
-    if (error instanceof NotFound || error instanceof Refused) return undefined
+    if (!(error instanceof BillingError)) throw error
+    if (error.retryable || error instanceof NotFound || error instanceof Refused) return undefined
     throw error
   })
   const record = page?.records[0]

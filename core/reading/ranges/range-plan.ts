@@ -1,4 +1,3 @@
-import { newPass } from '../start-state.ts'
 import type { Range, ReadState } from '../state.ts'
 
 /** How a list is read in ranges: fixed before the first of them begins, and never changed. */
@@ -25,7 +24,7 @@ export function startRange({ root }: RangePlan, { range, place }: PlannedRange):
     ...root,
     range,
     pass: {
-      ...newPass,
+      ...root.pass,
       ...(upTo !== undefined && { frontier: { at: upTo, closed: false, ids: [] } }),
       ...(place !== undefined && { place }),
     },

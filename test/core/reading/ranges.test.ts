@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { Refused, ServiceFault, Unauthorized } from '../../../core/billing/errors.ts'
 import { subscriptions } from '../../../core/billing/resources/subscriptions.ts'
+import { toInstant, toTimestamp } from '../../../core/reading/instant.ts'
 import { joinRanges, RangesMismatchError } from '../../../core/reading/ranges/join-ranges.ts'
 import { planRanges } from '../../../core/reading/ranges/plan-ranges.ts'
 import { type RangePlan, startRange } from '../../../core/reading/ranges/range-plan.ts'
@@ -78,6 +80,66 @@ test('a last page that lacks a record starts no range: the newest page is asked 
   expect(new Set(ids)).toEqual(new Set(list.now.map(({ id }) => id)))
 })
 
+describe('bounds that no plan would choose cost requests, never the proof:', () => {
+  const divideAt =
+    (...bounds: number[]) =>
+    (read: ReadOptions): RangePlan => ({
+      root: startState(read),
+      ranges: [undefined, ...bounds].map((upTo, at) => ({
+        range: {
+          ...(upTo !== undefined && { upTo }),
+          ...(bounds[at] !== undefined && { downTo: bounds[at] }),
+        },
+        ...(upTo !== undefined && { place: 600 }),
+      })),
+    })
+
+  test('above all records, where the newest are one group', async () => {
+    const list = listOf()
+    const [before, at] = [list.now.slice(0, 550), list.now[550]!.at]
+    const tied = list.now.slice(550).map((item) => ({
+      ...item,
+      at,
+      record: { ...item.record, created: toTimestamp(at) },
+    }))
+    list.versions = [[...before, ...tied]]
+    const { outcome, ids } = await readInRanges(
+      { ...options, fetchPage: list.fetchPage },
+      { divide: divideAt(at + 5) },
+    )
+    expect(outcome).toMatchObject({ verdict: 'proven', records: 700 })
+    expect(new Set(ids).size).toBe(700)
+  })
+})
+
+describe.each([
+  ['0001-01-01T00:00:00Z', 'oldest'],
+  ['9999-12-31T23:59:59Z', 'newest'],
+])('a bound at records of %s, whose microseconds no number counts one by one,', (created, end) => {
+  test('belongs to one range only', async () => {
+    const list = listOf()
+    const at = toInstant(created)!
+    expect(at - 1).toBe(at)
+    const isOdd = (place: number) => (end === 'oldest' ? place < 250 : place >= 450)
+    list.versions = [
+      list.now.map((item, place) =>
+        isOdd(place) ? { ...item, at, record: { ...item.record, created } } : item,
+      ),
+    ]
+    const { outcome, ids, plan } = await readInRanges({ ...options, fetchPage: list.fetchPage }, inFour)
+    expect(plan.ranges.map(({ range }) => range.downTo)).toContain(at)
+    expect(outcome).toMatchObject({ verdict: 'proven', records: 700 })
+    expect(new Set(ids).size).toBe(700)
+  })
+})
+
+test.each([50, 20])('pages capped at %i are found out before the ranges begin', async (cap) => {
+  const list = listOf({ cap })
+  const { outcome, ids } = await readInRanges({ ...options, fetchPage: list.fetchPage }, inFour)
+  expect(outcome).toMatchObject({ verdict: 'proven', records: 700 })
+  expect(new Set(ids).size).toBe(700)
+})
+
 describe('the bounds of ranges', () => {
   const planFor = (fetchPage: ReadOptions['fetchPage'], most: number) =>
     planRanges({
@@ -104,13 +166,39 @@ describe('the bounds of ranges', () => {
       { range: { upTo: at(350), downTo: at(175), end: 175 }, place: 350 },
       { range: { upTo: at(175) }, place: 175 },
     ])
-    expect(root).toMatchObject({ countBefore: 700, requests: { made: 3 } })
+    expect(root).toMatchObject({ countBefore: 700, requests: { made: 4 } })
+  })
+
+  test.each([
+    ['fails', new ServiceFault({ method: 'GET', path: '/customers/', status: 500 })],
+    ['is refused', new Refused({ method: 'GET', path: '/customers/', status: 400, byService: true })],
+  ])('are one fewer where the request for one %s', async (_title, error) => {
+    const list = listOf()
+    const { ranges } = await planFor((request) => {
+      if (request.pageSize === 1 && request.page === 351) throw error
+      return list.fetchPage(request)
+    }, 4)
+    const bounds = [525, 175].map((place) => list.now[place]!.at - 1)
+    expect(ranges.map(({ range }) => range.upTo)).toEqual([undefined, ...bounds])
+  })
+
+  test('are not planned while the service is down, or for a token that it refuses', async () => {
+    const down = new ServiceFault({ method: 'GET', path: '/customers/', status: 503 })
+    await expect(planFor(() => Promise.reject(down), 4)).rejects.toBe(down)
+    const list = listOf()
+    const refused = new Unauthorized({ method: 'GET', path: '/customers/', status: 401, byService: true })
+    const plan = planFor(
+      (request) => (request.pageSize === 1 ? Promise.reject(refused) : list.fetchPage(request)),
+      4,
+    )
+    await expect(plan).rejects.toBe(refused)
   })
 
   test('descend, each once, whatever the answers to its questions are', async () => {
     const list = listOf()
     const places = [10, 500, undefined, 500, 300, 699]
     const { ranges } = await planFor((request) => {
+      if (request.pageSize > 1) return list.fetchPage(request)
       const place = places.pop()
       const records = place === undefined ? [{ id: 'odd' }] : [list.now[place]!.record]
       return Promise.resolve({ ...list.serve({ ...request, page: 1 }), records })
@@ -218,8 +306,8 @@ describe('records that a list hides unless their status is requested', () => {
     expect(outcome).toMatchObject({ verdict: 'proven', hiddenFound: false, statusCheck: 'clear' })
     const whole = hiding(rows(400), [])
     await readThrough({ ...hidden, ...whole })
-    // No status was read apart.
-    expect(service.asked.length).toBeLessThan(whole.asked.length + 4 * 3)
+    // No status was read apart: that is one request for the plan, and three for each range.
+    expect(service.asked.length).toBeLessThanOrEqual(whole.asked.length + 1 + 4 * 3)
   })
 })
 
