@@ -197,9 +197,11 @@ async function loadSdk(config: BucketConfig): Promise<Loaded> {
     ...(profile !== undefined && { profile }),
     ...(credentials !== undefined && { credentials }),
     maxAttempts: mostTries,
-    // Many S3-compatible stores reject the checksums that the SDK adds by default.
-    requestChecksumCalculation: 'WHEN_REQUIRED',
-    responseChecksumValidation: 'WHEN_REQUIRED',
+    // Many other stores reject the checksums that the SDK adds by default.
+    ...(endpoint !== undefined && {
+      requestChecksumCalculation: 'WHEN_REQUIRED',
+      responseChecksumValidation: 'WHEN_REQUIRED',
+    }),
     requestHandler: { connectionTimeout: 5_000, socketTimeout: 30_000 },
   })
   return { s3, storage, client }

@@ -2,7 +2,7 @@ import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import type { FileStore } from '../../storage/file-store.ts'
-import { StoreAwayError } from '../../storage/store-errors.ts'
+import { StoreAwayError, StoreRefusedError } from '../../storage/store-errors.ts'
 import type { Publication } from '../destination.ts'
 import { pointersOf, type PointerName } from '../export-folder.ts'
 import { manifestName, type Manifest } from '../manifest/manifest.ts'
@@ -53,7 +53,7 @@ async function movePointer(
   const text = `${JSON.stringify(toPointer({ manifest, folder }), null, 2)}\n`
   for (let tries = 0; tries < mostTries; tries += 1) {
     const shown = await store.read(file)
-    const pointer = parsePointer(shown?.text)
+    const pointer = toPointerOfOurs(store, file, shown?.text)
     refuseOtherWorkspace({ store, path, publication }, pointer)
     if (shown?.text === text) return
     if (pointer !== undefined && Date.parse(pointer.startedAt) > Date.parse(manifest.startedAt)) return
@@ -61,6 +61,19 @@ async function movePointer(
     await sleep(Math.random() * 20 * 2 ** Math.min(tries, 5))
   }
   throw new StoreAwayError(`${store.locate(file)} changes too often to be moved. The call is repeated.`)
+}
+
+/**
+ * A pointer that cannot be read may be that of a newer version and lead to a newer read: it is not replaced, and what it
+ * leads to is not removed.
+ * @throws {StoreRefusedError}
+ */
+function toPointerOfOurs(store: FileStore, file: string, text: string | undefined): Pointer | undefined {
+  const pointer = parsePointer(text)
+  if (text === undefined || pointer !== undefined) return pointer
+  throw new StoreRefusedError(
+    `${store.locate(file)} is no pointer that this version of the connector can read. Remove it if nothing else needs it.`,
+  )
 }
 
 function toPointer({ manifest, folder }: { manifest: Manifest; folder: string }): Pointer {
@@ -95,8 +108,8 @@ export function parsePointer(text: string | undefined): Pointer | undefined {
  */
 export async function refuseForeignStore(place: Place): Promise<void> {
   const { store, path } = place
-  const latest = await store.read(`${path}/${pointerFile('latest')}`)
-  refuseOtherWorkspace(place, parsePointer(latest?.text))
+  const file = `${path}/${pointerFile('latest')}`
+  refuseOtherWorkspace(place, toPointerOfOurs(store, file, (await store.read(file))?.text))
 }
 
 function refuseOtherWorkspace({ store, path, publication }: Place, shown: Pointer | undefined): void {
@@ -108,16 +121,20 @@ function refuseOtherWorkspace({ store, path, publication }: Place, shown: Pointe
   )
 }
 
-/** The folders that the pointers of a resource lead to. */
+/**
+ * The folders that the pointers of a resource lead to.
+ * @throws {StoreRefusedError} one cannot be read
+ */
 export async function pointedToInStore(store: FileStore, path: string): Promise<ReadonlySet<string>> {
   const names: PointerName[] = ['latest', 'latest-proven']
-  const shown = await Promise.all(names.map((name) => store.read(`${path}/${pointerFile(name)}`)))
-  return new Set(
-    shown.flatMap((text) => {
-      const pointer = parsePointer(text?.text)
+  const folders = await Promise.all(
+    names.map(async (name) => {
+      const file = `${path}/${pointerFile(name)}`
+      const pointer = toPointerOfOurs(store, file, (await store.read(file))?.text)
       return pointer === undefined ? [] : [`${path}/${dirname(pointer.manifest)}`]
     }),
   )
+  return new Set(folders.flat())
 }
 
 /** The folder of an export: the given one, or the one that a pointer of this name (`.../latest`) leads to. */

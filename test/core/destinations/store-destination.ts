@@ -7,7 +7,7 @@ import type { Destination, Publication } from '../../../core/destinations/destin
 import { folderName } from '../../../core/destinations/export-folder.ts'
 import type { Manifest } from '../../../core/destinations/manifest/manifest.ts'
 import { createParquetDestination } from '../../../core/destinations/parquet/parquet.ts'
-import { followPointer } from '../../../core/destinations/store/store-pointers.ts'
+import { followPointer, pointedToInStore } from '../../../core/destinations/store/store-pointers.ts'
 import type { FileStore } from '../../../core/storage/file-store.ts'
 import { parseRows } from '../tables/csv.ts'
 import { describeDestination, type SeenRow } from './contract.ts'
@@ -199,6 +199,20 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
         'exports/customers/latest-proven.json',
       ])
     })
+
+    test.each(['latest', 'latest-proven'] as const)(
+      'does not replace a pointer `%s` that it cannot read, and nothing that it may lead to is removed',
+      async (name) => {
+        const file = `exports/customers/${name}.json`
+        await store.create(file, '{"version":2,"run":"of a newer version"}')
+        await expect(publish({ run: 'night' })).rejects.toMatchObject({
+          name: 'StoreRefusedError',
+          message: expect.stringContaining('is no pointer that this version of the connector can read'),
+        })
+        expect(await store.read(file)).toMatchObject({ text: '{"version":2,"run":"of a newer version"}' })
+        await expect(pointedToInStore(store, 'exports/customers')).rejects.toThrow('is no pointer')
+      },
+    )
 
     test('finds every damage of a published file', async () => {
       const { manifest } = await publish({ run: 'night' })
