@@ -16,7 +16,10 @@ export const commands = {
     load: () => import('./publish.ts'),
   },
   verify: { summary: 'check an export against its manifest, offline', load: () => import('./verify.ts') },
-  import: { summary: 'import a CSV file, each row exactly once', load: () => import('./import.ts') },
+  import: {
+    summary: 'import a CSV file or a workbook, each row exactly once',
+    load: () => import('./import.ts'),
+  },
   template: { summary: 'print a CSV header with an example row', load: () => import('./template.ts') },
   recover: {
     summary: 'resume subscriptions that need attention, within bounds',

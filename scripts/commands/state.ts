@@ -48,12 +48,12 @@ async function show(terminal: Terminal): Promise<void> {
     const watermarks = (await state.watermarks.all()).map(toDocument)
     const rows = watermarks.map(({ resource, destination, filter, readUpTo, run }) => [
       resource,
-      destination,
+      ...placesOf(destination),
       filter,
       formatLocalTime(readUpTo),
       run,
     ])
-    const head = ['resource', 'destination', 'only', 'read up to', 'run']
+    const head = ['resource', 'destination', 'service', 'only', 'read up to', 'run']
     const none = 'No watermarks: every incremental export reads the whole list.'
     terminal.result({
       document: { watermarks },
@@ -62,6 +62,12 @@ async function show(terminal: Terminal): Promise<void> {
   } finally {
     await state.close()
   }
+}
+
+/** `duckdb live from https://...` names the destination and the service that it was read from. */
+function placesOf(destination: string): [string, string] {
+  const [name = '', service = ''] = destination.split(' from ')
+  return [name, service]
 }
 
 const toDocument = ({ at, ...watermark }: StoredWatermark) => ({

@@ -163,6 +163,9 @@ test('connector state shows the watermarks, and resets one with a reason while n
     ],
   )
   expect(before.watermarks[0]).toMatchObject({ run })
+  const table = (await callCommand(world, ['state'])).stdout
+  expect(table).toMatch(/^resource +destination +service +only/m)
+  expect(table).toMatch(/^plans +duckdb live +http:\/\/\S+ /m)
   const reset = ['state', 'reset', 'plans', '--to', 'duckdb', '--why', 'restored', '--by', 'Ana']
   expect(await callCommand(world, reset)).toMatchObject({ code: 2 })
   await worker.stop()
