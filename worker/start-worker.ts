@@ -5,7 +5,7 @@ import { listResources } from '../core/billing/resources/lists.ts'
 import type { Identity } from '../core/runs/identity.ts'
 import { LockLostError } from '../core/state/errors.ts'
 import { PlaceTakenError } from '../core/state/place-errors.ts'
-import { joinStore } from '../core/state/postgres/membership.ts'
+import { findWorkers, joinStore, workerName } from '../core/state/postgres/membership.ts'
 import { openState, type State } from '../core/state/open.ts'
 import { acquireLock, type WorkerLock } from '../core/state/data-folder-lock.ts'
 import { freeBytes, leastFreeBytes } from '../core/storage/free-space.ts'
@@ -176,11 +176,13 @@ async function createInstruments(options: {
   logger: Logger
 }) {
   const { settings, identity, state, logger } = options
+  const { shared } = state
   const { workspace, mode } = identity
   const proven = await findLastProven({ dataDir: settings.dataDir, identity })
   const metrics = createMetrics({
-    info: { version, workspace, mode },
+    info: { version, workspace, mode, worker: workerName() },
     countChanges: () => state.ledger.totals(),
+    findWorkers: shared && (() => findWorkers(shared)),
     freeBytes: () => freeBytes(settings.dataDir),
     proven,
   })

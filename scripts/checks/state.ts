@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { measureIdleConnections } from '../../core/billing/idle-connections.ts'
 import { NoStateError } from '../../core/state/errors.ts'
-import { refuseOtherFolder } from '../../core/state/postgres/membership.ts'
+import { findWorkers, refuseOtherFolder, type SeenWorker } from '../../core/state/postgres/membership.ts'
 import { findServerProblems } from '../../core/state/postgres/server-problems.ts'
 import { placeOf, type StateDatabase } from '../../core/state/postgres/postgres-store.ts'
 import { openState, type SharedStore } from '../../core/state/open.ts'
@@ -20,7 +20,12 @@ export async function checkState({ state: place }: Pick<Settings, 'state'>): Pro
       const problems = [...(await findServerProblems(store)), ...(await findMissingRights(store, database))]
       return problems.length > 0
         ? problems.map((problem) => wrong('state', problem))
-        : [fine('state', `The state in ${store.place} is writable.`)]
+        : [
+            fine(
+              'state',
+              `The state in ${store.place} is writable; ${describeWorkers(await findWorkers(store))}.`,
+            ),
+          ]
     } catch (error) {
       if (!(error instanceof NoStateError)) throw error
       return [
@@ -28,6 +33,12 @@ export async function checkState({ state: place }: Pick<Settings, 'state'>): Pro
       ]
     }
   })
+}
+
+function describeWorkers(workers: readonly SeenWorker[]): string {
+  if (workers.length === 0) return 'no worker uses it'
+  const seen = workers.map(({ worker, ms }) => `${worker} (seen ${Math.ceil(ms / 1000)} s ago)`)
+  return `it is used by ${seen.join(' and ')}`
 }
 
 async function openReading(place: Settings['state']) {

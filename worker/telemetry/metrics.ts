@@ -3,6 +3,7 @@ import { destinationNames } from '../../core/destinations/names.ts'
 import type { PublishedEvent } from '../../activities/deps.ts'
 import { allResources } from '../../core/billing/resources/all-resources.ts'
 import type { Try } from '../../core/billing/calls.ts'
+import type { SeenWorker } from '../../core/state/postgres/membership.ts'
 import type { LastProven } from './last-proven.ts'
 import { changeStates, type ChangeState } from '../../core/state/tables.ts'
 
@@ -11,6 +12,8 @@ export interface MetricsOptions {
   info: Readonly<Record<string, string>>
   /** The number of changes by state. */
   countChanges: () => Promise<readonly { state: ChangeState; number: number }[]>
+  /** The workers of a state on PostgreSQL; undefined for a state in the data folder. */
+  findWorkers?: (() => Promise<readonly SeenWorker[]>) | undefined
   /** Free bytes on the disk of the data folder. */
   freeBytes: () => Promise<number>
   /** The last proven exports from before this process. */
@@ -29,13 +32,20 @@ export interface Metrics {
 const countingShare = 0.01
 
 /** The Prometheus metrics of this process: names, counts and times, never a row or a secret. */
-export function createMetrics({ info, countChanges, freeBytes, proven }: MetricsOptions): Metrics {
+export function createMetrics({
+  info,
+  countChanges,
+  findWorkers,
+  freeBytes,
+  proven,
+}: MetricsOptions): Metrics {
   const registers = [new Registry()]
   const [registry] = registers as [Registry]
   collectDefaultMetrics({ register: registry })
   const make = instruments(registers)
   make.info(info)
   make.changes(countChanges)
+  make.workers(findWorkers ?? (() => Promise.resolve([])))
   make.diskFree(freeBytes)
   for (const labels of possibleExports()) make.exports.inc(labels, 0)
   const provenAt = new Map<string, number>()
@@ -88,7 +98,10 @@ function createChangesGauge(
     async collect() {
       const begun = performance.now()
       if (begun < countedUntil) return
-      const counts = new Map((await count()).map(({ state, number }) => [state, number]))
+      // Without the state, the last counts stay.
+      const counted = await count().catch(() => undefined)
+      if (counted === undefined) return
+      const counts = new Map(counted.map(({ state, number }) => [state, number]))
       for (const state of changeStates) this.set({ state }, counts.get(state) ?? 0)
       const end = performance.now()
       countedUntil = end + (end - begun) / countingShare
@@ -116,6 +129,19 @@ function instruments(registers: Registry[]) {
       const help = 'Changes of all runs in the ledger of the data folder, by state.'
       return createChangesGauge(named('changes', help), count)
     },
+    workers: (find: () => Promise<readonly SeenWorker[]>) =>
+      new Gauge({
+        ...named(
+          'worker_seen_seconds',
+          'Seconds since a worker of the state on PostgreSQL was seen.',
+          'worker',
+        ),
+        async collect() {
+          const workers = await find().catch(() => [])
+          this.reset()
+          for (const { worker, ms } of workers) this.set({ worker }, ms / 1000)
+        },
+      }),
     diskFree: (freeBytes: MetricsOptions['freeBytes']) =>
       new Gauge({
         ...named('disk_free_bytes', 'Free bytes on the disk of the data folder.'),

@@ -13,7 +13,33 @@ export interface Membership extends AsyncDisposable {
 const seenWithinMs = 30_000
 export const beatEveryMs = 5_000
 
-const workerName = () => `${process.pid}@${hostname()}`
+export const workerName = () => `${process.pid}@${hostname()}`
+
+/** A worker that uses a state on PostgreSQL. */
+export interface SeenWorker {
+  /** `pid@host`. */
+  worker: string
+  /** Its data folder and machine, for people. */
+  folder: string
+  /** How long ago it was seen, in ms. */
+  ms: number
+}
+
+/** The workers that a state has seen in the last half minute. */
+export async function findWorkers({ db, now }: Omit<SharedStore, 'place'>): Promise<SeenWorker[]> {
+  const at = now()
+  const rows = await db
+    .selectFrom('workers')
+    .selectAll()
+    .where('seen_at', '>', at - seenWithinMs)
+    .orderBy('worker')
+    .execute()
+  return rows.map(({ worker, files_place: folder, seen_at }) => ({
+    worker,
+    folder,
+    ms: Math.max(0, at - seen_at),
+  }))
+}
 
 /**
  * Joins a state on PostgreSQL as its only worker: the files of a run are in one data folder, so no other folder may be used
@@ -34,15 +60,9 @@ export async function joinStore(options: {
   await bindFolder({ store, id, isFree: true })
   await refuseOtherFolder({ store, folder })
   const worker = workerName()
-  const others = await db.selectFrom('workers').selectAll().where('worker', '!=', worker).execute()
-  const other = others.find((one) => one.files_place !== id.files_place && one.seen_at > now() - seenWithinMs)
-  if (other !== undefined && !sharesFolder)
-    throw new SecondWorkerError({
-      place,
-      worker: other.worker,
-      folder: other.files_place,
-      ms: now() - other.seen_at,
-    })
+  const others = (await findWorkers(store)).filter((one) => one.worker !== worker)
+  const other = others.find((one) => one.folder !== id.files_place)
+  if (other !== undefined && !sharesFolder) throw new SecondWorkerError({ place, ...other })
   // One that was frozen finds out by this that it is no longer the worker.
   if (!sharesFolder) await db.deleteFrom('workers').execute()
   const row = { ...id, seen_at: now() }

@@ -53,7 +53,9 @@ test('check names the state on PostgreSQL before and after the worker creates it
   ])
   await startTestWorker(of, { CONNECTOR_STATE_URL: url })
   expect(await checkState(of, url)).toEqual([
-    expect.stringMatching(/^ok: The state in the schema .* is writable\.$/),
+    expect.stringMatching(
+      /^ok: The state in the schema .* is writable; it is used by \d+@\S+ \(seen \d+ s ago\)\.$/,
+    ),
   ])
   const elsewhere = await createWorld({ workspace: of.workspace })
   Object.assign(elsewhere.env, { BILLING_WORKSPACE: of.workspace })

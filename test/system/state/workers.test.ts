@@ -1,7 +1,9 @@
 import { spawn } from 'node:child_process'
 import { once as onceEmitted } from 'node:events'
+import { hostname } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { callCommand } from '../command-line/call-command.ts'
 import { askPostgres, startPostgres, type Postgres } from '../destinations/postgres-server.ts'
 import { connectTemporal, createWorld, startTestWorker, until, type World } from '../export/world.ts'
 import { once, putFile, quick, retentionsCsv, startImport, timesOf } from '../import/world.ts'
@@ -26,6 +28,13 @@ test('an import whose state is on PostgreSQL sends each row once, and is proven'
   expect(timesOf(world, 'retentions', 60)).toEqual(once(60))
   const stored = await askPostgres(url, `select id from "connector_${world.workspace}".store`)
   expect(stored).toEqual([{ id: worker.identity.store }])
+  const env = { CONNECTOR_STATE_URL: url }
+  const report = await callCommand(world, ['report', run.workflowId, '--json'], { env })
+  expect(report).toMatchObject({ code: 0, stdout: expect.stringContaining('"done":60') })
+  const restored = await callCommand(world, ['restored'], { env })
+  expect(restored).toMatchObject({ code: 2, stderr: expect.stringContaining('is in use by the worker') })
+  const seen = await askPostgres(url, `select worker from "connector_${world.workspace}".workers`)
+  expect(seen).toEqual([{ worker: `${process.pid}@${hostname()}` }])
 })
 
 /** A worker in a process of its own that shares the data folder with others. */
