@@ -1,7 +1,9 @@
 /**
  * Measures the rate that several processes share, while they are frozen and killed: `npm run chaos:rate -- --seconds 60`.
- * Options: --rate (10 and 100 by default), --workers 4, --seconds 60, --seed 1.
+ * Options: --rate (10 and 100 by default), --workers 4, --seconds 60, --seed 1, --calm (nothing is frozen or killed).
  */
+import { setTimeout as wait } from 'node:timers/promises'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { parseArgs } from 'node:util'
 import { startPostgres } from '../system/destinations/postgres-server.ts'
 import { disturb, mostInASecond, startRate } from './rate.ts'
@@ -12,6 +14,7 @@ const { values } = parseArgs({
     workers: { type: 'string', default: '4' },
     seconds: { type: 'string', default: '60' },
     seed: { type: 'string', default: '1' },
+    calm: { type: 'boolean', default: false },
   },
 })
 const workers = Number(values.workers)
@@ -29,8 +32,10 @@ try {
       const url = await postgres.createDatabase()
       const rate = await startRate({ url, schema: 'connector_acc', requestsPerSecond, workers: doing })
       try {
+        const held = monitorEventLoopDelay({ resolution: 5 })
+        held.enable()
         const from = performance.now()
-        const disturbed = await disturb(rate, { ms, seed, workers })
+        const disturbed = values.calm ? await wait(ms, {}) : await disturb(rate, { ms, seed, workers })
         const settled = rate.arrivals.filter(({ at }) => at > from + 2_000)
         const seconds = (performance.now() - from - 2_000) / 1000
         const writes = settled.filter(({ write }) => write).length
@@ -43,6 +48,8 @@ try {
             ...disturbed,
             used: Number((settled.length / seconds / requestsPerSecond).toFixed(3)),
             mostInASecond: mostInASecond(rate.arrivals),
+            // What arrives while the service's process is held up arrives all at once.
+            serviceHeldMs: Math.round(held.max / 1e6),
             readShare: Number((1 - writes / settled.length).toFixed(3)),
           }),
         )
