@@ -1,8 +1,9 @@
-import { isGrpcServiceError, type WorkflowExecutionInfo } from '@temporalio/client'
+import { Client, isGrpcServiceError, type WorkflowExecutionInfo } from '@temporalio/client'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { formatDuration, formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
 import { openClient } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'
+import { blankingCodec } from '../../worker/codec/payload-codec.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { addExamples, choice } from './options.ts'
@@ -37,9 +38,12 @@ export function configure(command: Command, terminal: Terminal): void {
     .action(async (options: Options) => {
       const settings = processSettings()
       await using client = await openClient(settings)
+      const { connection, options: own } = client
+      const dataConverter = { payloadCodecs: [blankingCodec] }
+      const { workflow } = new Client({ connection, namespace: own.namespace, dataConverter })
       const runs = []
       const query = toQuery(options, settings.taskQueue)
-      for await (const run of refuseUnknown(client.workflow.list({ query }))) {
+      for await (const run of refuseUnknown(workflow.list({ query }))) {
         runs.push(toRun(run))
         if (runs.length === mostRuns) break
       }

@@ -47,6 +47,12 @@ export function createPayloadCodec(keys: readonly PayloadKey[]): PayloadCodec {
   }
 }
 
+/** Reads nothing that is encrypted: for lists of runs, whose keys may be lost. Their search attributes never are. */
+export const blankingCodec: PayloadCodec = {
+  encode: async (payloads) => payloads,
+  decode: async (payloads) => payloads.map((payload) => (keyIdOf(payload) === undefined ? payload : nothing)),
+}
+
 /** The key that a payload is encrypted with; undefined if it is not encrypted. */
 export function keyIdOf({ metadata }: Payload): string | undefined {
   return textOf(metadata?.['encoding']) === encoding ? textOf(metadata?.['encryption-key-id']) : undefined

@@ -50,6 +50,20 @@ async function keptOf(client: Client, taskQueue: string) {
   return kept
 }
 
+test('runs are listed without the key of one that has ended', { timeout: 60_000 }, async () => {
+  const world = await createWorld({ counts: { plans: 5 } })
+  const env = { CONNECTOR_PAYLOAD_KEY: newKey() }
+  const worker = await openTestWorker(world, env)
+  const exported = await startCommand(world, ['export', 'plans', '--json'], { env }).ended
+  expect(exported.code, exported.stderr).toBe(0)
+  await worker.stop()
+  await startTestWorker(world)
+  const { run } = JSON.parse(exported.stdout) as { run: string }
+  const { code, stdout, stderr } = await startCommand(world, ['runs', '--json']).ended
+  expect({ code, stderr }).toMatchObject({ code: 0 })
+  expect(JSON.parse(stdout)).toMatchObject({ runs: [{ run, verdict: 'proven' }] })
+})
+
 /** Where payloads lie that are not encrypted. Search attributes never are: the server has to read them. */
 function* plainIn(value: unknown, path = ''): Generator<string> {
   if (typeof value !== 'object' || value === null || path.endsWith('.searchAttributes')) return
