@@ -73,8 +73,16 @@ export async function startFleet(options: {
       return true
     },
     /** Freezes the next worker whose write gets to `point`, and returns how to wake it; undefined if none gets there. */
-    async freeze({ point, isDeaf }: { point: FreezePoint; isDeaf: boolean }) {
-      const member = await nextFrozen(members, point)
+    async freeze({
+      point,
+      isDeaf,
+      withinMs = 5_000,
+    }: {
+      point: FreezePoint
+      isDeaf: boolean
+      withinMs?: number
+    }) {
+      const member = await nextFrozen(members, point, withinMs)
       if (member === undefined) return undefined
       if (isDeaf) member.temporal.setDeaf(true)
       return async () => {
@@ -94,15 +102,17 @@ export async function startFleet(options: {
 
 export type Fleet = Awaited<ReturnType<typeof startFleet>>
 
-const armedMs = 5_000
-
-async function nextFrozen(members: readonly Member[], point: FreezePoint): Promise<Member | undefined> {
+async function nextFrozen(
+  members: readonly Member[],
+  point: FreezePoint,
+  withinMs: number,
+): Promise<Member | undefined> {
   const able = members.filter(({ isStruck }) => !isStruck)
   const tell = (message: FreezePoint | 'none') => {
     for (const { child } of able) if (child.connected) child.send(message)
   }
   tell(point)
-  const until = performance.now() + armedMs
+  const until = performance.now() + withinMs
   try {
     while (performance.now() < until) {
       const frozen = able.find(({ child, isStruck }) => !isStruck && isStopped(child.pid))

@@ -10,7 +10,7 @@ import { addonsCsv, once, putFile, retentionsCsv, startImport, timesOf } from '.
 const numberOf = (name: string, usual: number) => Number(process.env[name] ?? usual)
 const isLong = process.env['FLEET_ROWS'] !== undefined
 const seed = numberOf('FLEET_SEED', 20261122)
-const rows = numberOf('FLEET_ROWS', 40)
+const rows = numberOf('FLEET_ROWS', 60)
 const perSecond = numberOf('FLEET_RATE', isLong ? 20 : 10)
 const workers = isLong ? 4 : 2
 
@@ -93,7 +93,7 @@ async function stopPostgres(ms: number): Promise<void> {
 async function strikeOnce({ fleet, plan, random }: Strike, areAllSent: () => boolean) {
   const point = random.pick(plan.points)
   await stopPostgres(1_000)
-  const wake = await fleet.freeze({ point, isDeaf: true })
+  const wake = await fleet.freeze({ point, isDeaf: true, withinMs: 60_000 })
   expect(wake, 'no worker was frozen').toBeDefined()
   await until(areAllSent)
   // Time for what it may have claimed to leave, while it does not hear that it was given up.
