@@ -5,7 +5,7 @@ import { UnstorableRowError } from './errors.ts'
 import { StateInUseError } from './place-errors.ts'
 import { type MovedNote, movedNoteOf, readMovedNote } from './moved-note.ts'
 import { takeFolderId } from './postgres/folder-id.ts'
-import { bindFolder } from './postgres/membership.ts'
+import { bindFolder, refuseOtherWorker } from './postgres/membership.ts'
 import { type StateDatabase, openPostgresStore } from './postgres/postgres-store.ts'
 import { openSqliteStore } from './sqlite/sqlite-store.ts'
 import type { Store } from './store.ts'
@@ -25,6 +25,7 @@ export interface MovedState {
  * old one. The caller holds the folder's lock. Repeating it after an interruption completes it.
  *
  * @throws {StateInUseError} the schema has another state, which is not empty
+ * @throws {SecondWorkerError} a worker with another data folder uses the schema
  * @throws {UnstorableRowError} a key or body contains the character NUL
  * @throws {StateUnreadableError} there is no state.db
  */
@@ -34,8 +35,10 @@ export async function moveState(place: { folder: string; database: StateDatabase
   const to = closing.adopt(await openPostgresStore({ database, readOnly: false }), (store) => store.close())
   const note = readMovedNote(folder)
   const moved = note !== undefined && (await storeOf(to.db)) === note.store
+  const id = takeFolderId(folder)
+  await refuseOtherWorker({ store: to, id })
   if (!moved) await copyState({ folder, to })
-  await bindFolder({ store: to, id: takeFolderId(folder), isFree: false })
+  await bindFolder({ store: to, id, isFree: false })
   return { to: to.place, changes: await countChanges(to.db) }
 }
 
@@ -78,7 +81,8 @@ async function countChanges(db: Db): Promise<number> {
 const rowsAtOnce = 1_000
 
 async function copyAll({ from, to, place }: { from: Db; to: Db; place: string }): Promise<void> {
-  if ((await countChanges(to)) > 0) throw new StateInUseError({ place })
+  const watermark = await to.selectFrom('watermarks').select('at').limit(1).executeTakeFirst()
+  if (watermark !== undefined || (await countChanges(to)) > 0) throw new StateInUseError({ place })
   for (const table of ['store', 'leases', 'watermarks', 'senders'] as const) {
     const rows = await from.selectFrom(table).selectAll().execute()
     // A worker may have started on the empty schema.

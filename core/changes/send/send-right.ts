@@ -29,10 +29,10 @@ export function createSendRight({
   let held: FencingToken | undefined
   return {
     hold: async () => {
-      const at = now()
-      const unknownSince = ledger.isShared ? at + sendWithinMs : at
-      const interrupted = { state: 'unknown', outcome: 'interrupted', unknownSince } as const
-      held = await ledger.becomeSender({ run, at, interrupted, held })
+      const leavesWithinMs = ledger.isShared ? sendWithinMs : 0
+      const interrupted = (at: number) =>
+        ({ state: 'unknown', outcome: 'interrupted', unknownSince: at + leavesWithinMs }) as const
+      held = await ledger.becomeSender({ run, now, interrupted, held })
       return held
     },
   }

@@ -17,9 +17,9 @@ export interface FencingToken {
 export interface BecomeSender {
   run: string
   /** Now, in milliseconds since 1970. */
-  at: number
-  /** Applied to what the sender before was sending when it was superseded. */
-  interrupted: RowPatch
+  now: () => number
+  /** Applied to what the sender before was sending when it was superseded at that time. */
+  interrupted: (at: number) => RowPatch
   /** The right that the caller has; default: none yet. */
   held?: FencingToken | undefined
 }
@@ -33,17 +33,19 @@ export interface BecomeSender {
 export async function becomeSender({
   db,
   run,
-  at,
+  now,
   interrupted,
   held,
 }: BecomeSender & { db: Kysely<StateTables> }): Promise<FencingToken> {
   const token = held?.token ?? randomUUID()
   await transact(db, async (transaction) => {
-    if (held === undefined) await takeRight(transaction, { run, token, since: at })
+    if (held === undefined) await takeRight(transaction, { run, token, since: now() })
     else await holdSender(transaction, held)
+    // Read once the row is locked: a claim that was first may have taken long, and its request leaves after it.
+    const at = now()
     await transaction
       .updateTable('changes')
-      .set(toColumns(interrupted))
+      .set(toColumns(interrupted(at)))
       .where('run', '=', run)
       .where('state', '=', 'sending')
       .execute()

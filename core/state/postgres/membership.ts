@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { OtherFolderError, SecondWorkerError } from '../place-errors.ts'
 import type { SharedStore } from '../open.ts'
@@ -35,7 +36,7 @@ export async function findWorkers({ db, now }: Omit<SharedStore, 'place'>): Prom
     .orderBy('worker')
     .execute()
   return rows.map(({ worker, files_place: folder, seen_at }) => ({
-    worker,
+    worker: worker.replace(/ .*/, ''),
     folder,
     ms: Math.max(0, at - seen_at),
   }))
@@ -55,22 +56,25 @@ export async function joinStore(options: {
   sharesFolder?: boolean | undefined
 }): Promise<Membership> {
   const { store, folder, sharesFolder = false } = options
-  const { db, now, place } = store
+  const { db, now } = store
   const id = takeFolderId(folder)
-  await bindFolder({ store, id, isFree: true })
-  await refuseOtherFolder({ store, folder })
-  const worker = workerName()
-  const others = (await findWorkers(store)).filter((one) => one.worker !== worker)
-  const other = others.find((one) => one.folder !== id.files_place)
-  if (other !== undefined && !sharesFolder) throw new SecondWorkerError({ place, ...other })
-  // One that was frozen finds out by this that it is no longer the worker.
-  if (!sharesFolder) await db.deleteFrom('workers').execute()
-  const row = { ...id, seen_at: now() }
-  await db
-    .insertInto('workers')
-    .values({ worker, ...row })
-    .onConflict((conflict) => conflict.column('worker').doUpdateSet(row))
-    .execute()
+  // Processes on several machines may have the same pid and host name.
+  const worker = `${workerName()} ${randomUUID()}`
+  await db.transaction().execute(async (transaction) => {
+    const joining = { ...store, db: transaction }
+    // Locks the state's row: of two workers that join at once, the second one sees the first.
+    await bindFolder({ store: joining, id, isFree: true })
+    await refuseOtherFolder({ store: joining, folder })
+    if (!sharesFolder) {
+      await refuseOtherWorker({ store: joining, id })
+      // One that was frozen finds out by this that it is no longer the worker.
+      await transaction.deleteFrom('workers').execute()
+    }
+    await transaction
+      .insertInto('workers')
+      .values({ worker, ...id, seen_at: now() })
+      .execute()
+  })
   return {
     async beat() {
       const { numUpdatedRows } = await db
@@ -89,6 +93,16 @@ export async function joinStore(options: {
         .catch(() => undefined)
     },
   }
+}
+
+/** @throws {SecondWorkerError} a worker with another folder, or with a copy of this one, uses the state */
+export async function refuseOtherWorker(options: {
+  store: Pick<SharedStore, 'db' | 'now' | 'place'>
+  id: FolderId
+}): Promise<void> {
+  const { store, id } = options
+  const other = (await findWorkers(store)).find(({ folder }) => folder !== id.files_place)
+  if (other !== undefined) throw new SecondWorkerError({ place: store.place, ...other })
 }
 
 /** Binds a state to a data folder: `isFree` only if it belongs to none. */

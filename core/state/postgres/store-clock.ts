@@ -8,6 +8,7 @@ export interface StoreClock {
 
 /** A larger difference between two measurements is a jump of a clock. */
 const mostDriftMs = 1_000
+const longestRoundTripMs = 1_000
 
 /**
  * Measures the server's clock against this machine's monotonic clock, halfway through the round trip. It follows a jump of
@@ -27,19 +28,21 @@ export async function startClock(options: {
     const server = await ask()
     const after = monotonic()
     // Suspension stops the monotonic clock only, so the wall clock moves against it then.
-    return { server: server - (before + after) / 2, wall: wall() - after }
+    return { server: server - (before + after) / 2, wall: wall() - after, roundTripMs: after - before }
   }
   let last = await measured()
   return {
     now: () => Math.round(monotonic() + last.server),
     async measure() {
       const next = await measured()
+      // Its error is up to half the round trip, which includes the wait for a free connection.
+      if (next.roundTripMs > longestRoundTripMs) return
       const moved = next.server - last.server
       const suspended = next.wall - last.wall
       const isJump = Math.abs(moved) > mostDriftMs && Math.abs(moved - suspended) > mostDriftMs
       if (isJump) onJump?.(moved)
       const server = isJump ? last.server + Math.sign(moved) * mostDriftMs : next.server
-      last = { server, wall: next.wall }
+      last = { ...next, server }
     },
   }
 }

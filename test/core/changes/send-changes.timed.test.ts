@@ -243,7 +243,11 @@ test('a sender that was superseded while it waited for a connection claims and s
         beforeSend: async () => {
           sends += 1
           if (sends === 3)
-            await engine.ledger.becomeSender({ run: engine.run, at: 1, interrupted: { state: 'unknown' } })
+            await engine.ledger.becomeSender({
+              run: engine.run,
+              now: () => 1,
+              interrupted: () => ({ state: 'unknown' }),
+            })
           await options.beforeSend?.()
         },
       }),

@@ -223,8 +223,10 @@ class World {
   }
 
   #becomeSender(): Promise<FencingToken> {
-    const interrupted = { state: 'unknown', outcome: 'interrupted', unknownSince: this.#now } as const
-    return this.ledger.becomeSender({ run, at: this.#now, interrupted })
+    const now = () => this.#now
+    const interrupted = (at: number) =>
+      ({ state: 'unknown', outcome: 'interrupted', unknownSince: at }) as const
+    return this.ledger.becomeSender({ run, now, interrupted })
   }
 
   /** The process ends: nobody waits for the answers any more, and the requests end as they like. */

@@ -7,7 +7,8 @@ const tokens = new WeakMap<Ledger, Map<string, Promise<FencingToken>>>()
 export function senderOf(ledger: Ledger, run: string): Promise<FencingToken> {
   const ofLedger = tokens.get(ledger) ?? new Map<string, Promise<FencingToken>>()
   tokens.set(ledger, ofLedger)
-  const token = ofLedger.get(run) ?? ledger.becomeSender({ run, at: 0, interrupted: { state: 'unknown' } })
+  const token =
+    ofLedger.get(run) ?? ledger.becomeSender({ run, now: () => 0, interrupted: () => ({ state: 'unknown' }) })
   ofLedger.set(run, token)
   return token
 }

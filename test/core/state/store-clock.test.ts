@@ -2,20 +2,25 @@ import { expect, test } from 'vitest'
 import { startClock } from '../../../core/state/postgres/store-clock.ts'
 
 /** A machine and a server whose clocks the test sets. */
-async function startClocks() {
+async function startClocks({ askingMs = () => 0 }: { askingMs?: (measured: number) => number } = {}) {
   const at = { monotonic: 1_000, wall: 500_000, server: 700_000 }
   const jumps: number[] = []
-  const clock = await startClock({
-    ask: async () => at.server,
-    onJump: (ms) => jumps.push(ms),
-    monotonic: () => at.monotonic,
-    wall: () => at.wall,
-  })
   const pass = (ms: number) => {
     at.monotonic += ms
     at.wall += ms
     at.server += ms
   }
+  let measured = 0
+  const clock = await startClock({
+    ask: async () => {
+      // It waits for a connection; its answer comes at once.
+      pass(askingMs(measured++))
+      return at.server
+    },
+    onJump: (ms) => jumps.push(ms),
+    monotonic: () => at.monotonic,
+    wall: () => at.wall,
+  })
   return { at, clock, jumps, pass }
 }
 
@@ -56,4 +61,14 @@ test('the time is that of halfway through the round trip', async () => {
     wall: () => 0,
   })
   expect(clock.now()).toBe(50_100)
+})
+
+test('a measurement that waited long for its answer changes nothing', async () => {
+  const { at, clock, jumps, pass } = await startClocks({
+    askingMs: (measured) => (measured === 0 ? 0 : 30_000),
+  })
+  pass(10_000)
+  await clock.measure()
+  expect(clock.now()).toBe(at.server)
+  expect(jumps).toEqual([])
 })

@@ -122,6 +122,15 @@ test('a pause that one worker was asked for holds all, and a longer one is not s
   expect(grant?.retryMs).toBeGreaterThan(55_000)
 })
 
+test('a pause that is asked for after PostgreSQL has lost the rates holds all', async () => {
+  const { permits, run } = await openPermits(2)
+  await run('truncate rates')
+  await permits[0]?.pause(60_000)
+  const grant = await permits[1]?.take(write)
+  expect(grant?.waitsMs).toEqual([])
+  expect(grant?.retryMs).toBeGreaterThan(55_000)
+})
+
 test('a run’s own rate holds back that run alone', async () => {
   const { permits, rest } = await openPermits(2)
   const [one, other] = permits

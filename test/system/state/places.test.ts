@@ -1,9 +1,14 @@
 import { existsSync } from 'node:fs'
 import { cp, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseSync } from 'node:sqlite'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { sendWithinMs } from '../../../core/billing/claimed-request.ts'
+import { createSendRight } from '../../../core/changes/send/send-right.ts'
+import { SecondWorkerError } from '../../../core/state/place-errors.ts'
+import { takeFolderId } from '../../../core/state/postgres/folder-id.ts'
 import { joinStore } from '../../../core/state/postgres/membership.ts'
 import { moveState } from '../../../core/state/move-state.ts'
 import { openState, type State } from '../../../core/state/open.ts'
@@ -141,6 +146,78 @@ test('a state is not moved into another one', async () => {
   const { folder } = await embedded()
   await expect(moveState({ folder, database })).rejects.toThrow('two states cannot be merged')
   await openAndClose(folder)
+})
+
+test('a state is not moved to where another worker is, or has left watermarks', async () => {
+  const database = newDatabase()
+  const elsewhere = await temporaryFolder()
+  const other = await openState({ folder: elsewhere, database })
+  onTestFinished(() => other.close())
+  const { folder } = await embedded()
+  const worker = await joinStore({ store: other.shared!, folder: elsewhere })
+  await expect(moveState({ folder, database })).rejects.toThrow(`(data folder ${elsewhere} on `)
+  await worker[Symbol.asyncDispose]()
+  const key = { ...space, resource: 'plans', filter: '', destination: 'csv' }
+  await other.watermarks.move({ key, to: 5, run: 'theirs' })
+  await expect(moveState({ folder, database })).rejects.toThrow('two states cannot be merged')
+  expect(await other.watermarks.all()).toMatchObject([{ resource: 'plans', at: 5 }])
+  await openAndClose(folder)
+})
+
+test('of two workers with copies of one folder that start at once, one is refused', async () => {
+  const database = newDatabase()
+  const [folder, copy] = [await temporaryFolder(), await temporaryFolder()]
+  takeFolderId(folder)
+  await cp(join(folder, 'folder.json'), join(copy, 'folder.json'))
+  const states = await Promise.all([openState({ folder, database }), openState({ folder: copy, database })])
+  onTestFinished(async () => void (await Promise.all(states.map((state) => state.close()))))
+  for (let tries = 0; tries < 5; tries += 1) {
+    const joins = await Promise.allSettled([
+      joinStore({ store: states[0].shared!, folder }),
+      joinStore({ store: states[1].shared!, folder: copy }),
+    ])
+    const joined = joins.flatMap((join) => (join.status === 'fulfilled' ? [join.value] : []))
+    const refusals = joins.flatMap((join) => (join.status === 'rejected' ? [join.reason] : []))
+    expect(joined).toHaveLength(1)
+    expect(refusals).toEqual([expect.any(SecondWorkerError)])
+    await joined[0]![Symbol.asyncDispose]()
+  }
+})
+
+test('a worker learns that its place was taken by one of the same name on another machine', async () => {
+  const database = newDatabase()
+  const folder = await temporaryFolder()
+  const state = await openState({ folder, database })
+  onTestFinished(() => state.close())
+  const first = await joinStore({ store: state.shared!, folder })
+  const second = await joinStore({ store: state.shared!, folder })
+  expect([await first.beat(), await second.beat()]).toEqual([false, true])
+})
+
+test('a take-over that waits for a claim counts its waits from after that claim', async () => {
+  const database = newDatabase()
+  const state = await openState({ folder: await temporaryFolder(), database })
+  onTestFinished(() => state.close())
+  const { ledger, shared } = state
+  await ledger.stage(toStage(1))
+  const sender = await senderOf(ledger, 'r')
+  const claimed = Promise.withResolvers<void>()
+  const waited = Promise.withResolvers<void>()
+  const claim = shared!.db.transaction().execute(async (db) => {
+    await db.updateTable('senders').set({ token: sender.token }).execute()
+    await db.updateTable('changes').set({ state: 'sending', claims: 1, sends: 1 }).execute()
+    claimed.resolve()
+    await waited.promise
+  })
+  await claimed.promise
+  const takingOver = createSendRight({ ledger, run: 'r' }).hold()
+  await sleep(1_000)
+  const endedAt = state.now()
+  waited.resolve()
+  await Promise.all([claim, takingOver])
+  const row = await ledger.row({ run: 'r', row: 1 })
+  expect(row).toMatchObject({ state: 'unknown', outcome: 'interrupted' })
+  expect(row?.unknownSince).toBeGreaterThanOrEqual(endedAt + sendWithinMs)
 })
 
 test('a state belongs to the data folder of its first worker, and another worker is refused with one sentence', async () => {

@@ -112,6 +112,8 @@ const pause = `
 create function pause_permits(ms float8) returns void language plpgsql set search_path from current as $$
 begin
   perform set_config('synchronous_commit', 'off', true), set_config('lock_timeout', '2s', true);
-  update rates set paused_until = greatest(paused_until, clock_timestamp() + make_interval(secs => ms / 1000))
-    where name = 'all';
+  -- After a crash the row may be missing.
+  insert into rates as lane (name, next_at, paused_until)
+    values ('all', clock_timestamp() + interval '1 s', clock_timestamp() + make_interval(secs => ms / 1000))
+    on conflict (name) do update set paused_until = greatest(lane.paused_until, excluded.paused_until);
 end $$`

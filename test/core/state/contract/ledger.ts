@@ -239,7 +239,11 @@ export function describeLedger(newPlace: NewPlace): void {
     await ledger.stage(of('r', [change(1), change(2)]))
     await ledger.stage(of('other', [change(3)]))
     const take = (run: string) =>
-      ledger.becomeSender({ run, at: 5, interrupted: { state: 'unknown', unknownSince: 5 } })
+      ledger.becomeSender({
+        run,
+        now: () => 5,
+        interrupted: (at) => ({ state: 'unknown', unknownSince: at }),
+      })
     const [first, other] = [await take('r'), await take('other')]
     const ids = await Promise.all(
       (['r', 'r', 'other'] as const).map(
