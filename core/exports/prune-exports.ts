@@ -88,9 +88,12 @@ const placeInStore = (files: FileStore, path: string): Place => ({
   isPointedTo: async () => (await pointedToInStore(files, dirname(path))).has(path),
   size: async () => (await files.list(path)).reduce((sum, { bytes }) => sum + bytes, 0),
   async remove() {
-    // The manifest first, so that nobody finds an export without its files.
-    await files.remove(`${path}/${manifestName}`)
-    for (const file of await files.list(path)) await files.remove(file.path)
+    const manifest = `${path}/${manifestName}`
+    // The manifest first, so that nobody finds an export without its files; again if someone has just published it.
+    do {
+      await files.remove(manifest)
+      for (const file of await files.list(path)) await files.remove(file.path)
+    } while ((await files.read(manifest)) !== undefined)
   },
 })
 

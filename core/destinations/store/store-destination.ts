@@ -93,8 +93,8 @@ async function show(place: Place, path: string): Promise<{ manifest: Manifest; f
     }
     const arrived = await format.stage(publication, staged)
     const { tables, rejected, missing } = arrived
-    for (const { files } of [...tables, rejected, ...(missing === undefined ? [] : [missing])])
-      for (const file of files) await keep(file)
+    const files = [...tables, rejected, ...(missing === undefined ? [] : [missing])].flatMap((of) => of.files)
+    for (const file of files) await keep(file)
     onStep?.('staged')
     const told = toManifest({ publication, destination: format.name, arrived: withContentNames(arrived) })
     const page = await writePage({ manifest: told, folder: staged })
@@ -102,8 +102,12 @@ async function show(place: Place, path: string): Promise<{ manifest: Manifest; f
     const manifest = { ...told, report: { ...page, path: contentName(page) } }
     onStep?.('counted')
     signal?.throwIfAborted()
-    if (await store.create(`${path}/${manifestName}`, `${JSON.stringify(manifest, null, 2)}\n`))
+    if (await store.create(`${path}/${manifestName}`, `${JSON.stringify(manifest, null, 2)}\n`)) {
+      // A prune of an earlier publication of this run may have removed some before the manifest was there.
+      const kept = new Set((await store.list(path)).map((file) => file.path))
+      for (const file of [...files, page]) if (!kept.has(`${path}/${contentName(file)}`)) await keep(file)
       return { manifest, fresh: true }
+    }
   } finally {
     await rm(staged, { recursive: true, force: true })
   }

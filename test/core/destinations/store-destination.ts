@@ -94,6 +94,21 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
       expect(await verifyStoredExport(store, 'exports/customers/night')).toMatchObject({ problems: [] })
     })
 
+    test('keeps files again that a prune removed just before the manifest was created', async () => {
+      const pruned: FileStore = {
+        ...store,
+        async create(path, contents) {
+          const [data] = (await store.list('exports/customers/night')).filter((file) =>
+            file.path.endsWith('.csv'),
+          )
+          if (data !== undefined) await store.remove(data.path)
+          return await store.create(path, contents)
+        },
+      }
+      await publish({ run: 'night', store: pruned })
+      expect(await verifyStoredExport(store, 'exports/customers/night')).toMatchObject({ problems: [] })
+    })
+
     test('leaves nothing on the local disk but empty folders', async () => {
       await publish({ run: 'night' })
       const left = await readdir(workplace.exports, { recursive: true, withFileTypes: true })
