@@ -150,7 +150,6 @@ async function readDividedList(options: {
   await readRanges({
     open,
     parallel: plan.parallel ?? 1,
-    firstSeconds: firstSegmentSeconds,
     control,
     readRange: ({ range, part, seconds }) =>
       readRange.executeWithOptions(

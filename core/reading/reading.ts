@@ -37,6 +37,12 @@ export class Reading implements Freshness {
     return instant < this.since || instant <= (this.state.range?.downTo ?? -Infinity)
   }
 
+  /** The windows that may be in flight now. */
+  get concurrency(): number {
+    const { concurrency } = this.options
+    return typeof concurrency === 'number' ? concurrency : concurrency()
+  }
+
   toStep(pass: PassState, { records, rejected }: Batch): ReadStep {
     const { state, requests } = this
     state.counts.records += records.length

@@ -2,6 +2,8 @@ import type { OpenRanges } from '../../core/exports/parts/ranges/join-parts.ts'
 import type { RangeResult } from '../../activities/export/read-range.ts'
 import type { RunControl } from './control.ts'
 
+/** The end of a segment drops the windows in flight, and most ranges take less than this. */
+const firstSegmentSeconds = 60
 const longestSegmentSeconds = 600
 
 /**
@@ -12,16 +14,15 @@ const longestSegmentSeconds = 600
 export async function readRanges(options: {
   open: OpenRanges
   parallel: number
-  firstSeconds: number
   control: RunControl
   readRange: (segment: { range: number; part: number; seconds: number }) => Promise<RangeResult>
   /** Called after each segment, with the counts of all ranges together. */
   onProgress: (now: { records: number; requests: number }) => void
 }): Promise<void> {
-  const { open, parallel, firstSeconds, control, readRange, onProgress } = options
+  const { open, parallel, control, readRange, onProgress } = options
   const total = { records: open.records, requests: open.requests }
   const queue = open.left.map((range) => ({ ...range, part: 1 }))
-  let seconds = firstSeconds
+  let seconds = firstSegmentSeconds
   let isOver = false
 
   /** Lets the other readers end too. */

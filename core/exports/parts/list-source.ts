@@ -38,11 +38,17 @@ export async function* readFromList(
   }
 }
 
-/** Reads one range of a list, starting from its checkpoint or, without one, from `start`. */
-export async function* readFromRange(setup: SourceSetup & { resource: ListName; start: ReadState }): Source {
-  const state = (setup.from?.read ?? setup.start) as ReadState
+/** Reads one range of a list, starting from its checkpoint or, without one, from its start. */
+export async function* readFromRange(
+  setup: SourceSetup & {
+    resource: ListName
+    range: { start: ReadState; concurrency: () => number }
+  },
+): Source {
+  const { start, concurrency } = setup.range
+  const state = (setup.from?.read ?? start) as ReadState
   const idSet = () => Promise.reject(new Error('a range takes each record once by its frontier alone'))
-  yield* readRange({ ...toReadOptions(setup), idSet, state })
+  yield* readRange({ ...toReadOptions(setup), concurrency, idSet, state })
   return undefined
 }
 

@@ -6,6 +6,7 @@ import { createRowEncoder } from '../../tables/encoder/row-encoder.ts'
 import {
   nextCheckpointName,
   saveCheckpoint,
+  toProgress,
   type AnyOutcome,
   type AnyReadState,
   type Checkpoint,
@@ -29,8 +30,8 @@ export interface SegmentSetup {
   from: Checkpoint | undefined
   /** What the list showed before its read began; for a read without a checkpoint. */
   first?: FirstLook | undefined
-  /** Set for a range of the list: its number, and the state that it starts from. */
-  range?: { number: number; start: ReadState }
+  /** Set for a range of the list: its number, the state that it starts from, and its windows in flight. */
+  range?: { number: number; start: ReadState; concurrency: () => number }
   billing: Billing
   cancelled: AbortSignal
   /** Called after list responses were received and their records written. */
@@ -124,7 +125,9 @@ export function openSegment(setup: SegmentSetup) {
           const next = await read.next()
           if (next.done === true) {
             if (taken === undefined) throw new Error('a read ended without a single response')
-            tell({ pages: taken.requests.made, records: taken.counts.records })
+            // An outcome also counts what was requested after the last records.
+            const { requests: pages, records } = next.value ?? toProgress(taken)
+            tell({ pages, records })
             return await save(taken, next.value)
           }
           await take(next.value)
@@ -152,8 +155,7 @@ export function openSegment(setup: SegmentSetup) {
 
 function openSource(setup: SourceSetup & Pick<SegmentSetup, 'resource' | 'first' | 'range'>): Source {
   const { plan, resource, first, range } = setup
-  if (!isDocumentName(resource) && range !== undefined)
-    return readFromRange({ ...setup, resource, start: range.start })
+  if (!isDocumentName(resource) && range !== undefined) return readFromRange({ ...setup, resource, range })
   if (!isDocumentName(resource)) return readFromList({ ...setup, resource, first })
   if (plan.ids === undefined) throw new Error(`${resource} can only be read by id`)
   return readFromIds({ ...setup, resource, ids: plan.ids })

@@ -21,8 +21,10 @@ const maxRestarts = 10
  */
 export async function* followChain(reading: Reading, pass: Pass): AsyncGenerator<ReadStep, ChainEnd> {
   const { frontier } = pass
-  const { concurrency } = reading.options
-  const prefetch = new Prefetch(pass.source, { concurrency, end: reading.state.range?.end })
+  const prefetch = new Prefetch(pass.source, {
+    concurrency: () => reading.concurrency,
+    end: reading.state.range?.end,
+  })
   let search = new LinkSearch(pass, { top: frontier.at === Infinity })
   for (let restarts = 0; restarts <= maxRestarts;) {
     const head = search.top || search.apart ? undefined : prefetch.head(pass.place)

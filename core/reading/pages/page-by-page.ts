@@ -19,7 +19,7 @@ const maxLostInARow = 3
  */
 export async function* readPages(reading: Reading, pass: Pass): AsyncGenerator<ReadStep, void> {
   const { source } = pass
-  const ahead = new PagesAhead(pass, reading.options.concurrency)
+  const ahead = new PagesAhead(pass, reading.concurrency)
   let lostInARow = 0
   let longestPage = 1
   for (;;) {

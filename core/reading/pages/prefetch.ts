@@ -22,8 +22,7 @@ export interface PrefetchedWindow {
 export class Prefetch {
   readonly #source: Source
   readonly #end: number
-  readonly #maxUnanswered: number
-  readonly #maxAhead: number
+  readonly #concurrency: () => number
   readonly #queue: PrefetchedWindow[] = []
   #unanswered = 0
   #sent = 0
@@ -33,15 +32,16 @@ export class Prefetch {
   readonly #predicted = new OverlapMargin()
 
   /**
-   * `concurrency`: how many requests the client has in flight at once. `end`: the place of the oldest record that is
+   * `concurrency`: how many requests the client has in flight at once, which may change. `end`: the place of the oldest record that is
    * wanted; windows derived from others in flight do not begin below it.
    */
-  constructor(source: Source, { concurrency, end = 0 }: { concurrency: number; end?: number | undefined }) {
+  constructor(
+    source: Source,
+    { concurrency, end = 0 }: { concurrency: () => number; end?: number | undefined },
+  ) {
     this.#source = source
     this.#end = end
-    // A few more wait in the client's queue, so that the service need not wait while an answer is processed.
-    this.#maxUnanswered = concurrency + Math.floor(concurrency / 4)
-    this.#maxAhead = Math.floor(1.5 * concurrency)
+    this.#concurrency = concurrency
   }
 
   /** The next window; also fills the queue behind it. Undefined if the place is unknown. */
@@ -81,10 +81,12 @@ export class Prefetch {
   }
 
   #mayAsk(tail: PrefetchedWindow | undefined): boolean {
+    const concurrency = this.#concurrency()
     return (
       tail?.low !== 0 &&
-      this.#unanswered < this.#maxUnanswered &&
-      this.#queue.length < this.#maxAhead &&
+      // A few more wait in the client's queue, so that the service need not wait while an answer is processed.
+      this.#unanswered < concurrency + Math.floor(concurrency / 4) &&
+      this.#queue.length < Math.floor(1.5 * concurrency) &&
       !this.#source.exhausted
     )
   }

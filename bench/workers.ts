@@ -1,0 +1,116 @@
+// npm run bench:workers -- [--workers 1,2,4] [--customers 200000] [--latency 200] [--concurrency 4] [--parallel 16]
+//
+// Exports one list to csv by several worker processes that share a data folder and a state on PostgreSQL, with that
+// many requests in flight for each worker. Every export is verified.
+import { Client, Connection } from '@temporalio/client'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { verifyExport } from '../core/destinations/csv/verify-export.ts'
+import { findBinary } from '../scripts/dev-server/find-binary.ts'
+import { startDevServer } from '../scripts/dev-server/start-dev-server.ts'
+import { startPostgres } from '../test/system/destinations/postgres-server.ts'
+import type { exportData } from '../workflows/export-data.ts'
+import { connectorFlags, endProcess, startNode, usageOf } from './children.ts'
+
+const { values } = parseArgs({
+  options: {
+    workers: { type: 'string', default: '1,2,4' },
+    customers: { type: 'string', default: '200000' },
+    latency: { type: 'string', default: '200' },
+    concurrency: { type: 'string', default: '4' },
+    parallel: { type: 'string', default: '16' },
+    rate: { type: 'string', default: '1000' },
+  },
+})
+const flags = await connectorFlags()
+const { env } = process
+const here = (name: string) => join(import.meta.dirname, name)
+await using closing = new AsyncDisposableStack()
+const folder = await mkdtemp(join(tmpdir(), 'bench-'))
+closing.defer(() => rm(folder, { recursive: true }))
+const service = await startNode({
+  args: ['--max-old-space-size=8000', here('serve.ts'), values.customers, values.latency],
+  until: 'http',
+  from: 'stdout',
+})
+closing.defer(() => endProcess(service.child))
+const postgres = await startPostgres()
+closing.defer(() => postgres.close())
+
+async function measure(workers: number) {
+  await using held = new AsyncDisposableStack()
+  const dataDir = await mkdtemp(join(folder, 'export-'))
+  const binary = () => findBinary({ cliPath: env['TEMPORAL_CLI_PATH'], env, startTask: () => ({ end() {} }) })
+  const server = await startDevServer({ dataDir, binary, ui: false })
+  held.defer(() => server.stop())
+  const state = await postgres.createDatabase()
+  const settings = {
+    BILLING_BASE_URL: service.line,
+    BILLING_TOKEN: 'bench',
+    BILLING_WORKSPACE: 'acc_bench',
+    BILLING_REQUESTS_PER_SECOND: values.rate,
+    BILLING_CONCURRENCY: String(Number(values.concurrency) * workers),
+    CONNECTOR_DATA_DIR: dataDir,
+    CONNECTOR_STATE_URL: state,
+    TEMPORAL_ADDRESS: server.address,
+  }
+  const pids: number[] = []
+  for (let worker = 0; worker < workers; worker += 1) {
+    const program = here('../test/system/state/probes/sharing-worker.ts')
+    const { child } = await startNode({
+      args: [...flags, program],
+      env: settings,
+      until: 'listening',
+      from: 'stderr',
+    })
+    held.defer(() => endProcess(child))
+    pids.push(child.pid ?? 0)
+  }
+  const connection = await Connection.connect({ address: server.address })
+  held.defer(() => connection.close())
+  const client = new Client({ connection })
+  const started = performance.now()
+  const report = await client.workflow.execute<typeof exportData>('exportData', {
+    workflowId: 'export-bench',
+    taskQueue: 'billing-acc_bench',
+    args: [{ resources: ['customers'], to: ['csv'], parallel: Number(values.parallel) }],
+  })
+  const seconds = (performance.now() - started) / 1000
+  const result = report.exports[0]
+  if (report.verdict !== 'proven' || result === undefined || !('published' in result))
+    throw new Error(report.summary)
+  const { where, records } = result.published[0]!
+  const { problems, manifest } = await verifyExport(where)
+  if (problems.length > 0) throw new Error(problems.join('\n'))
+  const { events = [] } = await client.workflow.getHandle('export-bench/customers').fetchHistory()
+  return {
+    seconds,
+    records,
+    requests: manifest?.requests ?? NaN,
+    peakMb: Math.max(...pids.map((pid) => usageOf(pid).peakMb)),
+    events: events?.length ?? 0,
+  }
+}
+
+console.log(
+  `${values.customers} customers, ${values.latency} ms, ${values.concurrency} in flight a worker, parallel ${values.parallel}`,
+)
+let alone: number | undefined
+for (const workers of values.workers.split(',').map(Number)) {
+  const { seconds, records, requests, peakMb, events } = await measure(workers)
+  const rate = records / seconds
+  alone ??= rate
+  console.log(
+    [
+      `${workers} workers`,
+      `${seconds.toFixed(1)} s`,
+      `${rate.toFixed(0)} records/s`,
+      `${(rate / alone).toFixed(2)} times`,
+      `${((requests / records) * 100).toFixed(3)} requests a page`,
+      `${Math.round(peakMb)} MB at most`,
+      `${events} events`,
+    ].join('  '),
+  )
+}
