@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Manifest } from '../../../core/destinations/manifest/manifest.ts'
-import { endProcess } from '../../../core/state/process-identity.ts'
 import { readServerRecord } from '../../../scripts/dev-server/server-record.ts'
 import {
   connectTemporal,
@@ -205,11 +204,13 @@ describe('the readiness of a worker', () => {
 
     const server = readServerRecord(join(world.dataDir, 'dev-server'))
     if (server === undefined) throw new Error('there is no record of the dev server')
-    await endProcess({ identity: server, graceMs: 0 })
+    // Stopped, not ended: `up` would restart it at once.
+    process.kill(server.pid, 'SIGSTOP')
     expect((await ready(url)).wrong).toContain('polling')
     expect((await fetch(`${url}/healthz`)).status).toBe(200)
     expect((await fetch(`${url}/other`)).status).toBe(404)
     expect((await fetch(`${url}/metrics`, { method: 'POST' })).status).toBe(405)
+    process.kill(server.pid, 'SIGCONT')
     child.kill('SIGTERM')
     await ended
   })
