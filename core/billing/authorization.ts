@@ -1,5 +1,5 @@
-/** Returns the token. `fresh`: read the source again, because the service rejected the previous token. */
-export type TokenSource = (options?: { fresh: boolean }) => Promise<string>
+/** Returns the token. `rejected`: the token that the service rejected, so that the source is read again. */
+export type TokenSource = (options?: { rejected: string }) => Promise<string>
 
 /** The token in use, and how it is renewed. */
 export class Authorization {
@@ -19,7 +19,7 @@ export class Authorization {
 
   /** Called with the token that got a 401. Returns the token to try instead, if there is another. */
   async renewed(rejected: string): Promise<string | undefined> {
-    if (this.#token === rejected) this.#token = toToken(await this.#source({ fresh: true }))
+    if (this.#token === rejected) this.#token = toToken(await this.#source({ rejected }))
     this.#replacement = this.#token === rejected ? undefined : this.#token
     return this.#replacement
   }

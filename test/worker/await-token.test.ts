@@ -21,22 +21,32 @@ function openFile() {
 }
 
 test('a token that is not replaced in time is given up', async () => {
-  const wait = createTokenWait({ token: openFile().token, logger })
-  expect(await wait?.(refused, { signal, withinMs: 50 })).toBe(false)
+  const { token } = openFile()
+  await token({ rejected: 'first' })
+  expect(await createTokenWait({ token, logger })?.(refused, { signal, withinMs: 50 })).toBe(false)
 })
 
 test('a replaced token is noticed, and is the next one given', async () => {
   const { file, token } = openFile()
+  await token({ rejected: 'first' })
   const waiting = createTokenWait({ token, logger })?.(refused, { signal, withinMs: 60_000 })
   writeFileSync(file, 'second\n')
   expect(await waiting).toBe(true)
-  expect(await token({ fresh: true })).toBe('second')
+  expect(await token({ rejected: 'first' })).toBe('second')
+})
+
+test('a new token that another request already has ends the wait for it', async () => {
+  const { file, token } = openFile()
+  expect(await token({ rejected: 'first' })).toBe('first')
+  writeFileSync(file, 'second')
+  expect(await token({ rejected: 'first' })).toBe('second')
+  expect(await createTokenWait({ token, logger })?.(refused, { signal, withinMs: 5_000 })).toBe(true)
 })
 
 test('a file that was found empty counts as replaced by any token', async () => {
   const { file, token } = openFile()
   writeFileSync(file, '')
-  const error: unknown = await token({ fresh: true }).catch((thrown: unknown) => thrown)
+  const error: unknown = await token({ rejected: 'first' }).catch((thrown: unknown) => thrown)
   writeFileSync(file, 'first')
   expect(await createTokenWait({ token, logger })?.(error, { signal, withinMs: 60_000 })).toBe(true)
   expect(await token()).toBe('first')

@@ -192,15 +192,15 @@ describe('settings', () => {
     }).billing
     writeFileSync(file, 'second\n')
     expect(await token()).toBe('first')
-    expect(await token({ fresh: true })).toBe('second')
+    expect(await token({ rejected: 'first' })).toBe('second')
     expect(await token()).toBe('second')
     // As a shell does that writes over it.
     writeFileSync(file, '')
-    const asked = token({ fresh: true })
+    const asked = token({ rejected: 'second' })
     setTimeout(() => writeFileSync(file, 'third\n'), 50)
     expect(await asked).toBe('third')
     rmSync(file)
-    await expect(token({ fresh: true })).rejects.toThrow('does not hold exactly one token')
+    await expect(token({ rejected: 'second' })).rejects.toThrow('does not hold exactly one token')
   })
 
   it('refuse two tokens, a missing or empty token file, and a token that cannot be in a header, never showing it', () => {

@@ -3,12 +3,11 @@ import { readFile } from 'node:fs/promises'
 import { setTimeout as wait } from 'node:timers/promises'
 import { visibleAscii } from './kinds.ts'
 
-/** Returns the API token; `fresh` reads its file again, for a token replaced during a run. */
+/** Returns the API token; with `rejected`, the token that the service no longer accepts, reads its file again. */
 export interface Token {
-  (options?: { fresh?: boolean }): Promise<string>
+  (options?: { rejected: string }): Promise<string>
   /**
-   * Resolves once the file holds a token other than the last one returned; absent if the token is not from a
-   * file.
+   * Resolves once the file holds a token other than the last rejected one; absent if the token is not from a file.
    */
   replaced?: (signal: AbortSignal) => Promise<void>
 }
@@ -21,17 +20,26 @@ export function fixedToken(token: string): Token {
 export function tokenFromFile(file: string): Token {
   /** Undefined once the file was found without one. */
   let token: string | undefined = parseToken(file, readFileSync(file, 'utf8'))
-  const give = async (options?: { fresh?: boolean }) => {
-    if (token !== undefined && options?.fresh !== true) return token
+  // Not the last token given: another request may have been given the new one before the wait for it begins.
+  let rejected: string | undefined
+  const give = async (options?: { rejected: string }) => {
+    if (options === undefined && token !== undefined) return token
+    if (options !== undefined) rejected = options.rejected
     token = undefined
-    return (token = await readAgain(file))
+    try {
+      return (token = await readAgain(file))
+    } catch (error) {
+      // Any token will do, even the same one.
+      rejected = undefined
+      throw error
+    }
   }
   return Object.assign(give, {
     async replaced(signal: AbortSignal) {
       // Polled, because a watch misses a mounted secret, whose directory is replaced by a symbolic link.
       for (;;) {
         signal.throwIfAborted()
-        if ((await readOnce(file).catch(() => token)) !== token) return
+        if ((await readOnce(file).catch(() => rejected)) !== rejected) return
         await wait(pollMs, undefined, { signal })
       }
     },

@@ -361,7 +361,7 @@ describe('the token', () => {
   it('is asked for once more after a 401, and the request sent again if it has changed', async () => {
     await using service = await startTinyService(json(401, { detail: 'Invalid token.' }), page())
     const asks: unknown[] = []
-    const token = async (ask?: { fresh: boolean }) => (asks.push(ask) === 1 ? 'old' : 'new')
+    const token = async (ask?: { rejected: string }) => (asks.push(ask) === 1 ? 'old' : 'new')
     const billing = quickBilling({ baseUrl: service.baseUrl, token })
     await billing.list(firstPage)
     await billing.list(firstPage)
@@ -370,13 +370,13 @@ describe('the token', () => {
       'Token new',
       'Token new',
     ])
-    expect(asks).toEqual([undefined, { fresh: true }])
+    expect(asks).toEqual([undefined, { rejected: 'old' }])
   })
 
   it('that a gateway does not accept is asked for once more, and the write not sent again', async () => {
     await using service = await startTinyService(html(401), json(201, { id: '1' }))
     const asks: unknown[] = []
-    const token = async (ask?: { fresh: boolean }) => (asks.push(ask) === 1 ? 'old' : 'new')
+    const token = async (ask?: { rejected: string }) => (asks.push(ask) === 1 ? 'old' : 'new')
     const billing = quickBilling({ baseUrl: service.baseUrl, token })
     expect(await failure(billing.createAddon({}))).toMatchObject({ name: 'Unauthorized', effect: 'unknown' })
     expect(service.seen).toHaveLength(1)

@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
 import { prepareWorkflowBundle } from '../../../worker/workflow-bundle.ts'
 import { mayMount } from './full-disk.ts'
-import { asked, createWorld, local, startCommand } from './world.ts'
+import { asked, createWorld, local, startCommand, workerListens } from './world.ts'
 
 const words = ['export', 'customers', '--json']
 
@@ -20,7 +20,7 @@ describe('an export whose disk takes no more', () => {
     // In blocks of 1,024 bytes: two thirds of the customers, which takes them longer than a checkpoint's second.
     const through = ['bash', '-c', 'ulimit -f 1800; exec "$0" "$@"']
     const limited = startCommand(world, ['worker'], { through })
-    await limited.says('listening')
+    await workerListens(world)
     const failed = await callCommand(world, words)
     expect(failed.code).toBe(1)
     expect(failed.stderr).toMatch(/error: [^\n]*the file would be larger than is allowed \(EFBIG\)[^\n]*\n$/)
@@ -31,8 +31,8 @@ describe('an export whose disk takes no more', () => {
 
     world.sandbox.control.setFaults({ faults: [] })
     const before = asked(world)
-    const worker = startCommand(world, ['worker'])
-    await worker.says('listening')
+    startCommand(world, ['worker'])
+    await workerListens(world)
     const { code, stdout, stderr } = await callCommand(world, words)
     expect({ code, stderr }).toMatchObject({ code: 0 })
     const [published] = (JSON.parse(stdout) as Printed).exports

@@ -101,7 +101,7 @@ test(
       const { status } = stateOf(world, id)
       expect({ id, outcome: row?.['outcome'], status }).toEqual({
         id,
-        outcome: status === 'active' ? 'recovered' : expect.stringMatching(/^(attemptsUsedUp|notTried)$/),
+        outcome: status === 'active' ? 'recovered' : expect.stringMatching(/^(attempts used up|not tried)$/),
         status,
       })
     }

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { randomUUID } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
 import { hasFailed } from '../../../activities/schedules/pause-if-failing.ts'
@@ -129,6 +130,8 @@ describe('schedule apply', () => {
       spec: { cronExpressions: ['0 5 * * *'], timezone: 'America/Santiago' },
     }))
     await handle.pause('Paused by me: holidays')
+    // Temporal applies a change of a schedule after it has accepted it.
+    await until(async () => (await handle.describe()).state.paused)
     const back = await apply(text, '--yes')
     expect(back.all[0]).toMatchObject({
       action: 'update',
@@ -140,14 +143,17 @@ describe('schedule apply', () => {
     expect(spec.calendars?.[0]).toMatchObject({ hour: [{ start: 2 }], minute: [{ start: 30 }] })
     const args = [{ resources: ['customers'] }]
     await handle.update((before) => ({ ...before, action: { ...before.action, args } }))
+    await until(async () => isDeepStrictEqual((await handle.describe()).action.args, args))
     expect(await apply(text, '--yes')).toMatchObject({ changes: ['update nightly'] })
     expect((await handle.describe()).action.args).toEqual([{ resources: ['plans'] }])
     // The schedule would end silently.
     const endAt = new Date(Date.now() + 86_400_000)
     await handle.update((before) => ({ ...before, spec: { ...before.spec, endAt } }))
+    await until(async () => (await handle.describe()).spec.endAt !== undefined)
     expect(await apply(text, '--yes')).toMatchObject({ changes: ['update nightly'] })
     expect((await handle.describe()).spec.endAt).toBeUndefined()
     await handle.update((before) => ({ ...before, state: { ...before.state, remainingActions: 2 } }))
+    await until(async () => (await handle.describe()).state.remainingActions === 2)
     expect(await apply(text, '--yes')).toMatchObject({ changes: ['update nightly'] })
     expect((await handle.describe()).state.remainingActions).toBeUndefined()
     expect(await apply(text)).toMatchObject({ changes: ['keep nightly'] })
