@@ -109,7 +109,7 @@ export function toReceiptTables(receipt: Receipt | null): Table[] {
       title: 'Control totals',
       head: ['', 'changes', ...columns],
       rows: [
-        line(`file (${file.rows} rows)`, file),
+        line(`file (${file.rows} ${file.rows === 1 ? 'row' : 'rows'})`, file),
         ...(done === undefined ? [] : [line('done', done)]),
         ...(notDone === undefined
           ? []

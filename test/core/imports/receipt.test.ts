@@ -69,3 +69,10 @@ test('a file of which nothing was staged has its own totals only', () => {
   expect(receipt).toEqual({ file: fileTotals() })
   expect(toReceiptTables(receipt)[0]?.rows[0]).toEqual(['file (4 rows)', 4, '1234567890123458.90'])
 })
+
+test('one row is a row', () => {
+  const totals = createControlTotals(kind)
+  totals.add({ body: { document: 7, total: 1 }, rows: 1 })
+  const { file } = createReceipt(kind).receipt(totals.totals())
+  expect(JSON.stringify(toReceiptTables({ file }))).toContain('file (1 row)')
+})
