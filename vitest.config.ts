@@ -7,9 +7,11 @@ const report = process.env['VITEST_JSON_REPORT']
 const timed = 'test/**/*.timed.test.ts'
 const system = 'test/system/**/*.test.ts'
 const acceptance = 'test/acceptance/**/*.test.ts'
+const compose = 'test/acceptance/compose/**/*.test.ts'
 
 const withServer = {
   globalSetup: ['test/temporal-server.ts'],
+  setupFiles: ['test/without-promise-hooks.ts'],
   // A busy machine takes its time; what has to be quick says so itself.
   testTimeout: 120_000,
   hookTimeout: 120_000,
@@ -23,6 +25,19 @@ const withServer = {
 
 export default defineConfig({
   test: {
+    // The message of a failed test is all that CI shows: `[ Array(1) ]` would not say what was found.
+    chaiConfig: { truncateThreshold: 2_000 },
+    // So that `npm test` takes minutes, and CI less than half an hour.
+    tags: [
+      {
+        name: 'long',
+        description: 'takes more than some three seconds on two cores: npm run test:long, and in CI',
+      },
+      {
+        name: 'soak',
+        description: 'does more often what a shorter test does: npm run test:soak, and not in CI',
+      },
+    ],
     projects: [
       {
         // No Temporal server, no child process, no database server: `npm run test:unit`.
@@ -34,6 +49,8 @@ export default defineConfig({
           testTimeout: 60_000,
           // Its files leave nothing behind in their process, and loading every module again for each costs a third more.
           isolate: false,
+          // On two cores, Vitest's own choice is one.
+          maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
       },
@@ -65,12 +82,23 @@ export default defineConfig({
           ...withServer,
           name: 'acceptance',
           include: [acceptance],
-          exclude: missingPrograms().flatMap(({ tests }) => tests),
+          exclude: [...missingPrograms().flatMap(({ tests }) => tests), compose],
           globalSetup: [
             'test/acceptance/report-missing.ts',
             'test/acceptance/bucket/versitygw.ts',
             ...withServer.globalSetup,
           ],
+          sequence: { groupOrder: 3 },
+        },
+      },
+      // docker-compose.yml in containers, as root: `npm run test:compose`.
+      {
+        test: {
+          name: 'compose',
+          globalSetup: ['test/acceptance/compose/images/set-up.ts'],
+          include: [compose],
+          testTimeout: 180_000,
+          maxWorkers: 1,
           sequence: { groupOrder: 3 },
         },
       },

@@ -3,10 +3,12 @@ import type { Billing } from '../core/billing/client.ts'
 import type { Destination } from '../core/destinations/destination.ts'
 import type { Identity } from '../core/runs/identity.ts'
 import type { State } from '../core/state/open.ts'
+import type { Publications } from '../core/state/publications.ts'
 import type { NotificationChannel, Ui } from '../core/notifications/notification.ts'
 import type { Heartbeats } from '../core/notifications/opened.ts'
 import type { ReportCounts } from '../core/runs/view/counts.ts'
 import type { FileStore } from '../core/storage/file-store.ts'
+import type { SharedFolder } from '../core/storage/shared-folder.ts'
 import type { DestinationName } from '../core/destinations/names.ts'
 import type { ExportPlan } from '../core/exports/plan.ts'
 import type { SearchAttributeName } from '../core/runs/search-attributes.ts'
@@ -19,6 +21,10 @@ export interface ActivityDeps {
   identity: Identity
   /** Absolute path of the data folder. */
   dataDir: string
+  /** What the steps of a run leave to each other. */
+  shared: SharedFolder
+  /** The publication log of several workers; undefined for that of the data folder. */
+  publications?: Publications | undefined
   /** Absolute paths of the other roots that a run may publish to (CONNECTOR_OUT_DIRS). */
   outDirs: readonly string[]
   /** Request rate of the whole process (BILLING_REQUESTS_PER_SECOND). */
@@ -48,6 +54,8 @@ export interface ActivityDeps {
   encrypts: boolean
   /** How often steps heartbeat (CONNECTOR_HEARTBEATS). */
   heartbeats: Heartbeats
+  /** The task queue of `readRange`. */
+  rangeQueue: string
   /** The Temporal UI, for links to runs. */
   ui: Ui
   observer: ActivityObserver

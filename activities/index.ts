@@ -52,7 +52,7 @@ export function createActivities(deps: ActivityDeps) {
     sendRecovery: ofRecovery(createSendRecovery({ deps, rates, attempts })),
     skipRemaining: ofRecovery(createSkipRemaining({ deps, attempts })),
     closeRecovery: ofRecovery(createCloseRecovery({ deps, rates, attempts })),
-    noteDecision: ofChanges(createNoteDecision(deps)),
+    noteDecision: ofChanges(createNoteDecision()),
     resolveRow: ofChanges(createResolveRow({ deps, rates })),
     sendNotification: step(createSendNotification(deps)),
     findMissed: step(createFindMissed(deps)),

@@ -1,15 +1,19 @@
 import { Context, type Info } from '@temporalio/activity'
 import type { Client, WorkflowExecutionDescription, WorkflowHandle } from '@temporalio/client'
 import { ApplicationFailure, CancelledFailure, WorkflowNotFoundError } from '@temporalio/common'
+import { UnwritableError } from '../core/destinations/errors.ts'
 import { findExportStep } from '../core/exports/find-run.ts'
 import { findImport } from '../core/imports/run-files.ts'
 import { findRecovery } from '../core/recoveries/find-run.ts'
 import { InvalidInput, UnwritableFolder } from '../core/runs/errors.ts'
+import { whenStoreIsBack } from '../core/changes/send/when-store-is-back.ts'
 import { outwardMessage } from '../core/runs/outward-message.ts'
 import { knownRun, type RunRef } from '../core/runs/known-run.ts'
+import { createStepFolder, isSmall, type StepFolder } from '../core/runs/step-folder.ts'
 import { takeLease } from '../core/runs/lease.ts'
 import type { ChangeRun } from '../core/runs/run-files.ts'
-import { toStateError } from '../core/state/errors.ts'
+import { SupersededError, toStateError } from '../core/state/errors.ts'
+import { FolderGoneError } from '../core/storage/kept-folder.ts'
 import { isSystemError, refusalOf } from '../core/storage/system-errors.ts'
 import type { LeaseOwner } from '../core/state/leases.ts'
 import type { ActivityDeps } from './deps.ts'
@@ -28,6 +32,8 @@ export interface StepContext {
   /** Aborted when the step must stop. */
   signal: AbortSignal
   client: Client
+  /** The files of imports and recoveries that it works on; kept when it succeeds or fails. */
+  folder: StepFolder
   /** The last heartbeat of the previous attempt; undefined for the first. */
   lastReport: unknown
   /**
@@ -42,6 +48,11 @@ export interface StepContext {
    * @throws {Busy} if another run that has not ended holds one
    */
   takeLeases: (leases: readonly string[], owner?: LeaseOwner) => Promise<void>
+  /**
+   * Does work with the state again while PostgreSQL is away, so that the attempt outlives that. A file that is locked
+   * blocks this process, so Temporal retries then.
+   */
+  outlast: <Result>(work: () => Promise<Result>) => Promise<Result>
   /** Whether another run has ended, from the point of view of `asker`: this run, or the one that it is part of. */
   isClosedTo: (asker: LeaseOwner) => (execution: LeaseOwner) => Promise<boolean>
 }
@@ -59,7 +70,7 @@ type Run<Input> = Omit<Input, 'plan'> & RunRef
 
 /** Wraps the steps: handles heartbeats, cancellation and errors, and finds the run of each step. */
 export function createSteps(
-  deps: Pick<ActivityDeps, 'dataDir' | 'outDirs' | 'identity' | 'state' | 'awaitToken'>,
+  deps: Pick<ActivityDeps, 'dataDir' | 'shared' | 'files' | 'outDirs' | 'identity' | 'state' | 'awaitToken'>,
 ) {
   const step =
     <Input extends unknown[], Result>(work: (context: StepContext, ...input: Input) => Promise<Result>) =>
@@ -73,27 +84,48 @@ export function createSteps(
 
   /** A step of a run: its input names the run, and the step gets the plan from the run's folder. */
   const ofRun =
-    <Plan>(find: (run: string, input: unknown) => Promise<Plan | undefined>) =>
+    <Plan>(find: (run: string, input: unknown, folder: StepFolder) => Promise<Plan | undefined>) =>
     <Input extends { plan: Plan }, Result>(work: (context: StepContext, input: Input) => Promise<Result>) =>
       step(async (context, input: Run<Input>) => {
-        const plan = await knownRun({ input, worker: deps.identity, find: (run) => find(run, input) })
+        const { folder } = context
+        const plan = await knownRun({ input, worker: deps.identity, find: (run) => find(run, input, folder) })
         return await work(context, { ...input, plan } as unknown as Input)
       })
+
+  const { identity } = deps
+  const fetched = async (folder: StepFolder, of: Parameters<StepFolder['fetchRun']>[0]) => {
+    await folder.fetchRun(of)
+    return { dataDir: folder.dataDir, identity }
+  }
 
   return {
     step,
     ofExport: ofRun((run, input) => findExportStep(deps, { run, input })),
-    ofImport: ofRun((run) => findImport(deps, run)),
-    ofRecovery: ofRun((run) => findRecovery(deps, run)),
-    /** For imports and recoveries: their names never collide. */
-    ofChanges: ofRun<ChangeRun>(
-      async (run) => (await findImport(deps, run)) ?? (await findRecovery(deps, run)),
+    ofImport: ofRun(async (run, _, folder) =>
+      findImport(await fetched(folder, { room: 'imports', run }), run),
     ),
+    ofRecovery: ofRun(async (run, _, folder) =>
+      findRecovery(await fetched(folder, { room: 'recoveries', run }), run),
+    ),
+    /** For imports and recoveries: their names never collide. */
+    ofChanges: ofRun<ChangeRun>(async (run, _, folder) => {
+      const only = isSmall
+      return (
+        (await findImport(await fetched(folder, { room: 'imports', run, only }), run)) ??
+        (await findRecovery(await fetched(folder, { room: 'recoveries', run, only }), run))
+      )
+    }),
   }
 }
 
 async function withHeartbeat<T>(
-  { state, awaitToken }: Pick<ActivityDeps, 'state' | 'awaitToken'>,
+  {
+    state,
+    awaitToken,
+    dataDir,
+    shared,
+    files,
+  }: Pick<ActivityDeps, 'state' | 'awaitToken' | 'dataDir' | 'shared' | 'files'>,
   work: (context: StepContext) => Promise<T>,
 ): Promise<T> {
   const context = Context.current()
@@ -102,10 +134,14 @@ async function withHeartbeat<T>(
   let details = (): unknown => info.heartbeatDetails
   const beat = () => context.heartbeat(details())
   const isClosedTo = (asker: LeaseOwner) => (execution: LeaseOwner) => hasEnded({ client, execution, asker })
+  const outlast = <Result>(again: () => Promise<Result>) =>
+    state.shared === undefined ? again() : whenStoreIsBack(again, { signal })
   beat()
   const timer = setInterval(beat, heartbeatMs)
+  const folder = createStepFolder({ dataDir, store: shared.isShared ? files : undefined })
   try {
-    return await work({
+    const result = await work({
+      folder,
       owner,
       scheduledAt: new Date(info.scheduledTimestampMs).toISOString(),
       taskQueue: info.taskQueue,
@@ -118,16 +154,27 @@ async function withHeartbeat<T>(
         beat()
       },
       async takeLeases(leases, asker = owner) {
-        for (const name of leases)
-          await takeLease({ leases: state.leases, name, owner: asker, isClosed: isClosedTo(asker) })
+        await outlast(async () => {
+          for (const name of leases)
+            await takeLease({ leases: state.leases, name, owner: asker, isClosed: isClosedTo(asker) })
+        })
       },
+      outlast,
       isClosedTo,
     })
+    await folder.keep()
+    return result
   } catch (error) {
+    // What it has done until then, unless another attempt has taken over. Without its files, a step fails anyhow.
+    if (!(error instanceof SupersededError))
+      await folder.keep().catch((failure: unknown) => {
+        if (failure instanceof FolderGoneError) throw failure
+      })
     if (await awaitToken?.(error, { signal, withinMs: remainingMs(info) })) throw new TokenReplaced()
     throw error
   } finally {
     clearInterval(timer)
+    await folder[Symbol.asyncDispose]()
   }
 }
 
@@ -187,14 +234,19 @@ const chainOf = ({ raw }: WorkflowExecutionDescription) => raw.workflowExecution
  * does a disk that cannot be written, because waiting fixes neither; all others are retried. Only the error's name
  * and its public message leave the worker: no rows, no messages of the service, no token.
  */
-export function toFailure(thrown: unknown, { dataDir }: { dataDir: string }): Error {
+export function toFailure(thrown: unknown, deps: Pick<ActivityDeps, 'dataDir' | 'shared'>): Error {
   if (thrown instanceof ApplicationFailure || thrown instanceof CancelledFailure) return thrown
-  const error = translate(thrown, dataDir)
+  const error = translate(thrown, deps.dataDir)
   if (!(error instanceof Error))
     return ApplicationFailure.create({ message: String(error), type: 'Unexpected' })
-  const nonRetryable = 'retryable' in error && error.retryable === false
+  const isFinal = 'retryable' in error && error.retryable === false
+  const nonRetryable = isFinal && !(deps.shared.isShared && isOfDisk(error))
   return ApplicationFailure.create({ message: outwardMessage(error), type: error.name, nonRetryable })
 }
+
+/** The disk of this machine refuses: of several workers, another one may have a better one. */
+const isOfDisk = (error: Error) =>
+  error instanceof UnwritableFolder || (error instanceof UnwritableError && isSystemError(error.cause))
 
 function translate(error: unknown, dataDir: string): unknown {
   if (!isSystemError(error)) return toStateError({ file: dataDir, cause: error })

@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
 /** Starts a Node process and waits for the first line of its output that contains `until`. */
@@ -24,13 +25,17 @@ export async function startNode(options: {
   throw new Error(`${options.args.join(' ')} ended: ${heard.join('')}`)
 }
 
-/** The flags that `npm run connector` gives a worker. */
-export async function connectorFlags(): Promise<string[]> {
-  const { scripts } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8')) as {
+/** What `npm run connector` gives Node: flags and the program. */
+export async function connectorArgs(checkout = join(import.meta.dirname, '..')): Promise<string[]> {
+  const { scripts } = JSON.parse(await readFile(join(checkout, 'package.json'), 'utf8')) as {
     scripts: { connector: string }
   }
-  return scripts.connector.split(' ').filter((word) => word.startsWith('--'))
+  const [, ...args] = scripts.connector.split(' ')
+  return args.map((word) => (word.startsWith('--') ? word : join(checkout, word)))
 }
+
+/** The flags that it gives a worker. */
+export const connectorFlags = async () => (await connectorArgs()).filter((word) => word.startsWith('--'))
 
 export async function endProcess(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
@@ -39,7 +44,7 @@ export async function endProcess(child: ChildProcess): Promise<void> {
   await ended
 }
 
-const ticksPerSecond = 100
+export const ticksPerSecond = 100
 
 /** CPU seconds (user and system) and peak resident megabytes of a process, from the kernel. */
 export function usageOf(pid: number): { cpuSeconds: number; peakMb: number } {
@@ -49,4 +54,15 @@ export function usageOf(pid: number): { cpuSeconds: number; peakMb: number } {
   const cpuSeconds = (Number(fields[11]) + Number(fields[12])) / ticksPerSecond
   const peakKb = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
   return { cpuSeconds, peakMb: Number(peakKb) / 1024 }
+}
+
+/** CPU seconds of the whole machine since its start: used, and in total. */
+export function machineCpu(): { used: number; all: number } {
+  const [line = ''] = readFileSync('/proc/stat', 'utf8').split('\n')
+  const [user = 0, nice = 0, system = 0, idle = 0, waiting = 0, interrupts = 0, soft = 0, stolen = 0] = line
+    .split(/ +/)
+    .slice(1)
+    .map(Number)
+  const used = (user + nice + system + interrupts + soft + stolen) / ticksPerSecond
+  return { used, all: used + (idle + waiting) / ticksPerSecond }
 }

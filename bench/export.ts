@@ -1,22 +1,28 @@
 // npm run bench -- [--to csv|duckdb|parquet|postgres] [--customers 100000] [--latency 0] [--concurrency 4]
-// [--rate 1000] [--runs 3] [--parallel 4]
+// [--rate 1000] [--runs 3] [--parallel 4] [--fleet]
 //
 // Compares the bare loop (got, JSON.parse, zod, csv-stringify, page by page, no Temporal) with the whole
 // export (workflow start to published manifest, on a real server) in one run, against one serving process.
+// With a latency, the requests per second are compared with as many bare loops of the connector's own client
+// as requests may be in flight. `--fleet`: compares with a fleet of one worker, whose state is on PostgreSQL and whose files
+// are in a bucket.
 import { Client, Connection } from '@temporalio/client'
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { parseArgs, promisify } from 'node:util'
 import { z } from 'zod'
-import { verifyExport } from '../core/destinations/csv/verify-export.ts'
+import { verifyExport, verifyStoredExport } from '../core/destinations/csv/verify-export.ts'
 import { destinationNames, type DestinationName } from '../core/destinations/names.ts'
 import { findBinary } from '../scripts/dev-server/find-binary.ts'
 import { startDevServer } from '../scripts/dev-server/start-dev-server.ts'
 import type { exportData } from '../workflows/export-data.ts'
 import { startPostgres } from '../test/system/destinations/postgres-server.ts'
-import { connectorFlags, endProcess, startNode, usageOf } from './children.ts'
+import { readPlaces } from '../worker/settings/settings.ts'
+import { openFiles } from '../worker/files.ts'
+import { connectorArgs, endProcess, startNode, usageOf } from './children.ts'
+import { startMeteredBucket } from './metered-bucket.ts'
 
 const { values } = parseArgs({
   options: {
@@ -28,10 +34,10 @@ const { values } = parseArgs({
     bare: { type: 'string', default: 'yes' },
     to: { type: 'string', default: 'csv' },
     parallel: { type: 'string' },
+    fleet: { type: 'boolean', default: false },
   },
 })
 const parallel = values.parallel === undefined ? {} : { parallel: Number(values.parallel) }
-const flags = await connectorFlags()
 
 const here = (name: string) => join(import.meta.dirname, name)
 const folder = await mkdtemp(join(tmpdir(), 'bench-'))
@@ -47,6 +53,13 @@ closing.defer(() => endProcess(service.child))
 
 const warehouse = values.to === 'postgres' ? await startPostgres() : undefined
 if (warehouse !== undefined) closing.defer(() => warehouse.close())
+const fleet = values.fleet
+  ? { postgres: await startPostgres(), bucket: await startMeteredBucket() }
+  : undefined
+closing.defer(async () => {
+  await fleet?.postgres.close()
+  await fleet?.bucket.close()
+})
 
 interface Measured {
   records: number
@@ -54,25 +67,47 @@ interface Measured {
   cpuSeconds: number
   peakMb: number
   requests?: number
+  /** Seconds from the first step of the read to the end of the read. */
+  reading?: number
   /** Seconds from the end of the read to the end of publishing. */
   publishing?: number
 }
 
+const runNode = async (...args: string[]): Promise<unknown> =>
+  JSON.parse((await promisify(execFile)(process.execPath, args)).stdout)
+
 async function bareLoop(): Promise<Measured> {
   const out = await mkdtemp(join(folder, 'bare-'))
-  const { stdout } = await promisify(execFile)(process.execPath, [here('bare-loop.ts'), service.line, out])
+  const measured = (await runNode(here('bare-loop.ts'), service.line, out)) as Measured
   await rm(out, { recursive: true })
-  return JSON.parse(stdout) as Measured
+  return measured
 }
 
-async function wholeExport(to: DestinationName): Promise<Measured> {
+/** The requests per second of bare loops of the connector's own client, for the pages of the list. */
+async function clientLoops(): Promise<number> {
+  const pages = Math.ceil(Number(values.customers) / 100)
+  const loops = [here('client-loops.ts'), service.line, `${pages}`, values.concurrency, values.rate]
+  const { requests, seconds } = (await runNode(...loops)) as { requests: number; seconds: number }
+  return requests / seconds
+}
+
+/** The settings of a worker whose files and state are not in its data folder. */
+const sharedPlaces = async ({ postgres, bucket }: NonNullable<typeof fleet>, name: string) => ({
+  CONNECTOR_STATE_URL: await postgres.createDatabase(),
+  CONNECTOR_FILES_URL: `s3://exports/${name}`,
+  ...bucket.environment,
+})
+
+async function wholeExport(to: DestinationName, shared?: typeof fleet): Promise<Measured> {
   const dataDir = await mkdtemp(join(folder, 'export-'))
   const { env } = process
   const binary = () => findBinary({ cliPath: env['TEMPORAL_CLI_PATH'], env, startTask: () => ({ end() {} }) })
   const server = await startDevServer({ dataDir, binary, ui: false })
+  const places = shared && (await sharedPlaces(shared, basename(dataDir)))
   const worker = await startNode({
-    args: [...flags, here('../scripts/connector.ts'), 'worker'],
+    args: [...(await connectorArgs()), 'worker'],
     env: {
+      ...places,
       BILLING_BASE_URL: service.line,
       BILLING_TOKEN: 'bench',
       BILLING_WORKSPACE: 'acc_bench',
@@ -96,14 +131,16 @@ async function wholeExport(to: DestinationName): Promise<Measured> {
       args: [{ resources: ['customers'], to: [to], ...parallel }],
     })
     const seconds = (performance.now() - started) / 1000
-    const publishing = await lastActivitySeconds(client, 'export-bench/customers')
+    const phases = await phaseSeconds(client, 'export-bench/customers')
     const after = usageOf(worker.child.pid ?? 0)
     const result = report.exports[0]
     if (report.verdict !== 'proven' || result === undefined || !('published' in result))
       throw new Error(report.summary)
     const { records, where } = result.published[0]!
-    const { problems, manifest } =
-      to === 'csv' ? await verifyExport(where) : { problems: [], manifest: undefined }
+    const files = places && openFiles(readPlaces({ env: places, cwd: dataDir }))
+    const verify = () =>
+      files === undefined ? verifyExport(where) : verifyStoredExport(files, files.pathOf(where) ?? '')
+    const { problems, manifest } = to === 'csv' ? await verify() : { problems: [], manifest: undefined }
     if (problems.length > 0) throw new Error(problems.join('\n'))
     const cpuSeconds = after.cpuSeconds - before.cpuSeconds
     return {
@@ -111,7 +148,7 @@ async function wholeExport(to: DestinationName): Promise<Measured> {
       seconds,
       cpuSeconds,
       peakMb: after.peakMb,
-      publishing,
+      ...phases,
       ...(manifest !== undefined && { requests: manifest.requests }),
     }
   } finally {
@@ -122,14 +159,15 @@ async function wholeExport(to: DestinationName): Promise<Measured> {
   }
 }
 
-/** The duration in seconds of a run's last activity, by Temporal's clock. */
-async function lastActivitySeconds(client: Client, workflowId: string): Promise<number> {
-  const { events } = await client.workflow.getHandle(workflowId).fetchHistory()
-  const at = (time: { seconds?: unknown; nanos?: unknown } | null | undefined) =>
-    Number(time?.seconds) + Number(time?.nanos) / 1e9
-  const scheduled = events?.findLast((event) => event.activityTaskScheduledEventAttributes)
-  const completed = events?.findLast((event) => event.activityTaskCompletedEventAttributes)
-  return at(completed?.eventTime) - at(scheduled?.eventTime)
+/** How long a run read and published, in seconds by Temporal's clock: its last activity publishes. */
+async function phaseSeconds(client: Client, workflowId: string) {
+  const events = (await client.workflow.getHandle(workflowId).fetchHistory()).events ?? []
+  const at = (event: (typeof events)[number] | undefined) =>
+    Number(event?.eventTime?.seconds) + Number(event?.eventTime?.nanos) / 1e9
+  const scheduled = events.filter((event) => event.activityTaskScheduledEventAttributes)
+  const ended = events.findLast((event) => event.activityTaskCompletedEventAttributes)
+  const publishingAt = at(scheduled.at(-1))
+  return { reading: publishingAt - at(scheduled[0]), publishing: at(ended) - publishingAt }
 }
 
 const show = (name: string, one: Measured) =>
@@ -156,6 +194,12 @@ for (let run = 1; run <= Number(values.runs); run += 1) {
   const csv = await wholeExport('csv')
   show('csv', csv)
   if (bare !== undefined) showRatio('csv to bare', csv, bare)
+  if (fleet !== undefined) {
+    const one = await wholeExport('csv', fleet)
+    show('fleet', one)
+    showRatio('fleet to embedded', one, csv)
+  }
+  if (Number(values.latency) > 0) showRequests(csv, await clientLoops())
   if (toOther === 'csv') continue
   const other = await wholeExport(toOther)
   show(toOther, other)
@@ -165,4 +209,11 @@ for (let run = 1; run <= Number(values.runs); run += 1) {
 function showRatio(name: string, one: Measured, other: Measured): void {
   const speed = one.records / one.seconds / (other.records / other.seconds)
   console.log(`${name}: speed ${speed.toFixed(2)}, CPU ${(one.cpuSeconds / other.cpuSeconds).toFixed(2)}`)
+}
+
+function showRequests({ requests = NaN, seconds, reading = NaN }: Measured, loops: number): void {
+  const share = (time: number) => (requests / time / loops).toFixed(2)
+  console.log(
+    `${values.concurrency} loops of the client: ${loops.toFixed(0)} requests/s; csv to them: ${share(seconds)} overall, ${share(reading)} while it reads`,
+  )
 }

@@ -3,9 +3,10 @@
 // Imports retentions, from workflow start to report, on a real Temporal server, against the stand-in service
 // in a separate process, which reports what it received and when. `--stage`: checks and stages, sends
 // nothing. `--state`: where the state is, `folder` or `postgres`; with several, as `folder,postgres,folder,postgres`, it
-// measures one after the other and prints the ratio.
-import { Client, Connection } from '@temporalio/client'
-import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
+// measures one after the other and prints the ratio. `bucket`: on PostgreSQL, with the files in a bucket, as one of several
+// workers has them; it prints what each step took, fetched and kept.
+import { Client, Connection, type WorkflowHandle } from '@temporalio/client'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -13,9 +14,12 @@ import type { RequestEntry } from '../sandbox/audit.ts'
 import type { Counters } from '../sandbox/control.ts'
 import { findBinary } from '../scripts/dev-server/find-binary.ts'
 import { startDevServer } from '../scripts/dev-server/start-dev-server.ts'
+import { openFiles } from '../worker/files.ts'
+import { readPlaces } from '../worker/settings/settings.ts'
 import { startPostgres } from '../test/system/destinations/postgres-server.ts'
 import type { importFile } from '../workflows/import-file.ts'
-import { connectorFlags, endProcess, startNode, usageOf } from './children.ts'
+import { connectorArgs, endProcess, startNode, usageOf } from './children.ts'
+import { startMeteredBucket } from './metered-bucket.ts'
 
 const { values } = parseArgs({
   options: {
@@ -66,8 +70,11 @@ async function measure(state: string): Promise<number> {
   const binary = () => findBinary({ cliPath: env['TEMPORAL_CLI_PATH'], env, startTask: () => ({ end() {} }) })
   const server = await startDevServer({ dataDir, binary, ui: false })
   closing.defer(() => server.stop())
+  const bucket = state === 'bucket' ? await startMeteredBucket() : undefined
+  closing.defer(() => bucket?.close())
+  const files = { CONNECTOR_FILES_URL: 's3://exports/bench', ...bucket?.environment }
   const worker = await startNode({
-    args: [...(await connectorFlags()), connector, 'worker'],
+    args: [...(await connectorArgs()), 'worker'],
     env: {
       BILLING_BASE_URL: address,
       BILLING_TOKEN: 'bench',
@@ -76,6 +83,7 @@ async function measure(state: string): Promise<number> {
       BILLING_CONCURRENCY: values.concurrency,
       CONNECTOR_DATA_DIR: dataDir,
       ...(await stateVariables(state, closing)),
+      ...(bucket && files),
       TEMPORAL_ADDRESS: server.address,
     },
     until: 'listening',
@@ -83,7 +91,7 @@ async function measure(state: string): Promise<number> {
   })
   closing.defer(() => endProcess(worker.child))
 
-  await mkdir(join(dataDir, 'inbox'))
+  await mkdir(join(dataDir, 'inbox'), { recursive: true })
   const header = 'supplier,document,number,date,total,lines.1.name,lines.1.amount,lines.1.quantity'
   const lines = Array.from(
     { length: rows },
@@ -91,6 +99,10 @@ async function measure(state: string): Promise<number> {
       `sup_${index % 300},${7 + (index % 3)},${index + 1},2026-03-01,${index + 1}.50,Honorarios,${index + 1}.50,1`,
   )
   await writeFile(join(dataDir, 'inbox/rows.csv'), [header, ...lines, ''].join('\n'))
+  if (bucket !== undefined) {
+    const store = openFiles(readPlaces({ env: { ...files, CONNECTOR_DATA_DIR: dataDir }, cwd: dataDir }))
+    await store?.put('inbox/rows.csv', join(dataDir, 'inbox/rows.csv'))
+  }
 
   const connection = await Connection.connect({ address: server.address })
   closing.defer(() => connection.close())
@@ -110,7 +122,8 @@ async function measure(state: string): Promise<number> {
   })
   const result = await handle.result()
   const seconds = (Date.now() - startedAt) / 1000
-  const { mtimeMs: stagedAt } = await stat(join(dataDir, 'imports/import-bench/staged.json'))
+  const steps = await stepsOf(handle)
+  const stagedAt = steps.find(({ name }) => name === 'stageImport')?.ended ?? Number.NaN
   const { events = [] } = await handle.fetchHistory()
   const { cpuSeconds, peakMb } = usageOf(worker.child.pid ?? 0)
 
@@ -122,6 +135,11 @@ async function measure(state: string): Promise<number> {
   console.log(
     `${events?.length} events in the history, ${cpuSeconds.toFixed(1)} CPU-s and ${peakMb.toFixed(0)} MB of the worker`,
   )
+  for (const { name, started, ended } of bucket === undefined ? [] : steps) {
+    const { fetched, kept } = bucket!.between(started, ended)
+    const took = ((ended - started) / 1_000).toFixed(1)
+    console.log(`${name}: ${took} s, ${fetched.toFixed(1)} MB fetched, ${kept.toFixed(1)} MB kept`)
+  }
   if (values.stage) return rows / seconds
   const posts = (await ask<RequestEntry>('requests')).filter(({ method }) => method === 'POST')
   const [first, last] = [posts.at(0)?.receivedAt ?? 0, posts.at(-1)?.receivedAt ?? 0]
@@ -131,6 +149,20 @@ async function measure(state: string): Promise<number> {
     `${posts.length} writes, ${perSecond.toFixed(1)}/s, ${(perSecond / Number(values.rate)).toFixed(3)} of the rate, ${busiest.join()} in the busiest second`,
   )
   return perSecond
+}
+
+/** The steps of a run, with the times of their last attempts, in ms since 1970. */
+async function stepsOf(handle: WorkflowHandle) {
+  const { events } = await handle.fetchHistory()
+  const at = (time: { seconds?: unknown; nanos?: number | null } | null | undefined) =>
+    Number(time?.seconds ?? 0) * 1_000 + (time?.nanos ?? 0) / 1e6
+  const of = (id: unknown) => events?.find(({ eventId }) => String(eventId) === String(id))
+  return (events ?? []).flatMap(({ activityTaskCompletedEventAttributes: done, eventTime }) => {
+    if (!done) return []
+    const scheduled = of(done.scheduledEventId)?.activityTaskScheduledEventAttributes
+    const started = at(of(done.startedEventId)?.eventTime)
+    return [{ name: scheduled?.activityType?.name ?? '', started, ended: at(eventTime) }]
+  })
 }
 
 async function stateVariables(state: string, closing: AsyncDisposableStack): Promise<Record<string, string>> {

@@ -11,7 +11,7 @@ import { glob, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs, promisify } from 'node:util'
-import { connectorFlags, endProcess, startNode } from './children.ts'
+import { connectorArgs, endProcess, startNode } from './children.ts'
 
 const run = promisify(execFile)
 const { values } = parseArgs({
@@ -42,8 +42,7 @@ const contestants: Contestant[] = [
     name: 'connector',
     command: async () => [
       process.execPath,
-      ...(await connectorFlags()),
-      here('../scripts/connector.ts'),
+      ...(await connectorArgs()),
       'export',
       'customers',
       '--local',

@@ -12,7 +12,7 @@ import { findBinary } from '../scripts/dev-server/find-binary.ts'
 import { startDevServer } from '../scripts/dev-server/start-dev-server.ts'
 import { startPostgres } from '../test/system/destinations/postgres-server.ts'
 import type { exportData } from '../workflows/export-data.ts'
-import { connectorFlags, endProcess, startNode, usageOf } from './children.ts'
+import { connectorFlags, endProcess, machineCpu, startNode, usageOf } from './children.ts'
 
 const { values } = parseArgs({
   options: {
@@ -71,6 +71,8 @@ async function measure(workers: number) {
   const connection = await Connection.connect({ address: server.address })
   held.defer(() => connection.close())
   const client = new Client({ connection })
+  const cpuOf = (all: readonly number[]) => all.reduce((sum, pid) => sum + usageOf(pid).cpuSeconds, 0)
+  const before = { workers: cpuOf(pids), machine: machineCpu() }
   const started = performance.now()
   const report = await client.workflow.execute<typeof exportData>('exportData', {
     workflowId: 'export-bench',
@@ -78,6 +80,9 @@ async function measure(workers: number) {
     args: [{ resources: ['customers'], to: ['csv'], parallel: Number(values.parallel) }],
   })
   const seconds = (performance.now() - started) / 1000
+  const machine = machineCpu()
+  const cpuSeconds = cpuOf(pids) - before.workers
+  const busy = (machine.used - before.machine.used) / (machine.all - before.machine.all)
   const result = report.exports[0]
   if (report.verdict !== 'proven' || result === undefined || !('published' in result))
     throw new Error(report.summary)
@@ -91,6 +96,8 @@ async function measure(workers: number) {
     requests: manifest?.requests ?? NaN,
     peakMb: Math.max(...pids.map((pid) => usageOf(pid).peakMb)),
     events: events?.length ?? 0,
+    cpuSeconds,
+    busy,
   }
 }
 
@@ -99,7 +106,7 @@ console.log(
 )
 let alone: number | undefined
 for (const workers of values.workers.split(',').map(Number)) {
-  const { seconds, records, requests, peakMb, events } = await measure(workers)
+  const { seconds, records, requests, peakMb, events, cpuSeconds, busy } = await measure(workers)
   const rate = records / seconds
   alone ??= rate
   console.log(
@@ -111,6 +118,8 @@ for (const workers of values.workers.split(',').map(Number)) {
       `${((requests / records) * 100).toFixed(3)} requests a page`,
       `${Math.round(peakMb)} MB at most`,
       `${events} events`,
+      `${cpuSeconds.toFixed(0)} CPU-s of the workers`,
+      `the machine ${Math.round(busy * 100)} % busy`,
     ].join('  '),
   )
 }

@@ -4,6 +4,7 @@ import { allResources } from '../core/billing/resources/all-resources.ts'
 import { describeTables } from '../core/tables/describe-tables.ts'
 import { describeSettings } from '../worker/settings/docs.ts'
 import { dbtSources } from './dbt-sources.ts'
+import { evidenceBlocks } from './evidence.ts'
 import { importBlocks } from './import-pages.ts'
 import { roomTable } from './room-table.ts'
 
@@ -15,13 +16,18 @@ export function generatedPages(): { path: string; text: string }[] {
     { path: here('tables.md'), text: tablesPage() },
     { path: here('configuration.md'), text: describeSettings() },
     { path: here('dbt/sources.yml'), text: dbtSources() },
+    filledPage(here('evidence.md')),
     filledPage(here('guarantees.md')),
     filledPage(here('imports.md')),
     filledPage(here('architecture.md')),
   ]
 }
 
-const blocks: Readonly<Record<string, () => string>> = { ...importBlocks, rooms: roomTable }
+const blocks: Readonly<Record<string, () => string>> = {
+  ...importBlocks,
+  ...evidenceBlocks,
+  rooms: roomTable,
+}
 
 /** A page that people write, with generated blocks between `<!-- name -->` and `<!-- /name -->`. */
 function filledPage(path: string): { path: string; text: string } {

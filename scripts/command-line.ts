@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
+import { closeTracing } from '../worker/telemetry/tracing/tracing.ts'
 import { UsageError } from './terminal/failures.ts'
 import { createTerminal, type Terminal } from './terminal/terminal.ts'
 
@@ -42,8 +43,13 @@ export async function runCommandLine({ words, commands }: CommandLine): Promise<
     if (error.code === 'EPIPE') process.exit()
     throw error
   })
-  // A failed command has nothing left to do: resources that it could not close must not keep the process alive.
-  if (!(await execute({ words, commands, terminal }))) setTimeout(() => process.exit(), failedGraceMs).unref()
+  const isDone = await execute({ words, commands, terminal })
+  const { isSent, problems } = await closeTracing()
+  for (const problem of problems) terminal.note(problem)
+  // A collector that does not answer must not keep the process alive.
+  if (!isSent) process.exit()
+  // A failed command has nothing left to do, and resources that it could not close must not keep it alive either.
+  if (!isDone) setTimeout(() => process.exit(), failedGraceMs).unref()
 }
 
 /** False if it failed; the exit code is in `process.exitCode`. */

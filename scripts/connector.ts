@@ -8,8 +8,8 @@ refuseOldNode({ version: process.versions.node, words: process.argv.slice(2) })
 // Files written here and by Temporal's dev server (rows, personal data, the ledger) are accessible to this user
 // only.
 process.umask(0o077)
-await import('./compile-cache.ts')
-await import('./demo/disposable-stack.ts')
+await import('./compile-cache.js')
+await import('./disposable-stack.ts')
 const { runCommandLine } = await import('./command-line.ts')
 const { commands } = await import('./commands/commands.ts')
 

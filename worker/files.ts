@@ -1,6 +1,10 @@
 import type { BucketAddress } from '../core/storage/bucket-address.ts'
 import { createBucketStore } from '../core/storage/bucket-store.ts'
+import { openState, type State, type StatePlace } from '../core/state/open.ts'
+import { createPublications, type Publications } from '../core/state/publications.ts'
+import type { FilesId } from '../core/state/postgres/folder-id.ts'
 import type { FileStore } from '../core/storage/file-store.ts'
+import { bindStore, findOwner } from '../core/storage/store-owner.ts'
 import { SettingsError } from './settings/errors.ts'
 import { isConfidential } from './settings/kinds.ts'
 
@@ -49,3 +53,39 @@ export const openFiles = (settings: {
   filesUrl: BucketAddress | undefined
   environment: Readonly<Record<string, string | undefined>>
 }): FileStore | undefined => settings.filesUrl && openBucket(settings.filesUrl, settings.environment)
+
+/**
+ * Binds a bucket to the state of its workers, and returns what the state knows it by.
+ * @throws {OtherStateError} it belongs to another state
+ */
+export async function bindBucket(store: FileStore, { storeId, shared }: State): Promise<FilesId> {
+  const place = shared?.place ?? ''
+  return { files: await bindStore({ store, state: storeId, place }), files_place: store.locate('') }
+}
+
+/** Where the files of a state on PostgreSQL are: in the bucket, or without one in the data folder. */
+export async function filesOfState(settings: {
+  dataDir: string
+  filesUrl: BucketAddress | undefined
+  environment: Readonly<Record<string, string | undefined>>
+}): Promise<{ folder: string; files: FilesId | undefined }> {
+  const { dataDir: folder } = settings
+  const store = openFiles(settings)
+  if (store === undefined) return { folder, files: undefined }
+  // Without an owner, no worker has used it yet.
+  return { folder, files: { files: (await findOwner(store))?.id ?? '', files_place: store.locate('') } }
+}
+
+/**
+ * Opens the publication log of several workers for reading; undefined for that of the data folder. Close it with
+ * `await using`.
+ */
+export async function openPublications(
+  place: StatePlace,
+  files: FileStore | undefined,
+): Promise<(Publications & AsyncDisposable) | undefined> {
+  if (place.database === undefined || files === undefined) return undefined
+  const state = await openState({ ...place, readOnly: true })
+  if (state.shared === undefined) throw new Error('a state on PostgreSQL is shared')
+  return { ...createPublications(state.shared), [Symbol.asyncDispose]: () => state.close() }
+}

@@ -1,6 +1,7 @@
 import type { CallObserver } from '../core/billing/calls.ts'
 import { createBilling, type Billing } from '../core/billing/client.ts'
-import { type Permits, SharedRate } from '../core/billing/shared-rate.ts'
+import type { Permits } from '../core/billing/permits.ts'
+import { SharedRate } from '../core/billing/shared-rate.ts'
 import type { Settings } from './settings/settings.ts'
 
 /**

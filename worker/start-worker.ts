@@ -1,45 +1,39 @@
-import { Worker, type Logger, type NativeConnection, type NativeConnectionOptions } from '@temporalio/worker'
-import { createRequire } from 'node:module'
-import { createActivities } from '../activities/index.ts'
+import type { Logger, NativeConnection, NativeConnectionOptions, Worker } from '@temporalio/worker'
+import { rm } from 'node:fs/promises'
 import { listResources } from '../core/billing/resources/lists.ts'
 import type { Identity } from '../core/runs/identity.ts'
+import { stepFolders } from '../core/runs/step-folder.ts'
 import { LockLostError } from '../core/state/errors.ts'
 import { PlaceTakenError } from '../core/state/place-errors.ts'
-import { findWorkers, joinStore, workerName } from '../core/state/postgres/membership.ts'
-import { openState, type State } from '../core/state/open.ts'
+import { findWorkers, workerName } from '../core/state/postgres/membership.ts'
+import { findServerProblems } from '../core/state/postgres/server-problems.ts'
+import type { Publications } from '../core/state/publications.ts'
+import { openState, type SharedStore, type State } from '../core/state/open.ts'
 import { acquireLock, type WorkerLock } from '../core/state/data-folder-lock.ts'
-import { freeBytes, leastFreeBytes } from '../core/storage/free-space.ts'
+import { freeBytes } from '../core/storage/free-space.ts'
+import { joinState } from './join-state.ts'
 import { followApiKey } from './api-key.ts'
-import { toDataConverter } from './codec/data-converter.ts'
 import { connectTemporal, connectWithRetries } from './connect-temporal.ts'
+import { createWorkers } from './create-workers.ts'
 import { prepareDataFolder } from './data-folder.ts'
-import { createDestinations } from './destinations.ts'
-import { openFiles } from './files.ts'
-import { heartbeatsAt } from './heartbeats.ts'
 import { findLastProven } from './telemetry/last-proven.ts'
 import { createLogger } from './telemetry/log.ts'
 import { createMetrics } from './telemetry/metrics.ts'
 import { startHealthServer, type HealthServer } from './telemetry/health-server.ts'
 import { activityTelemetry, requestTelemetry } from './telemetry/observe.ts'
+import { diskCheck, lockCheck, stateCheck } from './telemetry/own-checks.ts'
+import { version } from './version.ts'
 import { checkPolling } from './telemetry/polling.ts'
 import { refuseReadableSecrets } from './settings/permissions.ts'
 import { toReadiness } from './telemetry/readiness.ts'
+import { openTracing } from './telemetry/tracing/tracing.ts'
+import type { Tracing } from './telemetry/tracing/open-tracing.ts'
 import { installRuntime, type SdkMetrics } from './telemetry/runtime.ts'
 import { createServiceHealth } from './telemetry/service-health.ts'
-import { findSearchAttributes } from './search-attributes.ts'
 import { createService } from './service.ts'
-import { timesOf } from './schedule-times.ts'
 import type { Settings } from './settings/settings.ts'
-import { createTokenWait } from './await-token.ts'
-import { toDeployment } from './deployment-version.ts'
 import { watchLock, watchPlace } from './watch-lock.ts'
-import { loadWorkflowBundle } from './workflow-bundle.ts'
 import { toWorkerIdentity } from './worker-identity.ts'
-
-const { version } = createRequire(import.meta.url)('../package.json') as { version: string }
-
-/** Drain margin in ms beyond BILLING_TIMEOUT_SECONDS, the longest that a request in flight may take. */
-const drainMarginMs = 5_000
 
 export interface RunningWorker {
   readonly identity: Identity
@@ -88,8 +82,7 @@ const noLock: WorkerLock = { isHeld: () => true, release: () => {} }
  * and polls.
  * @throws {DataFolderError} the folder cannot be written
  * @throws {FolderLockedError} another process holds it
- * @throws {OtherFolderError} the state on PostgreSQL belongs to another data folder
- * @throws {SecondWorkerError} another worker uses it
+ * @throws {OtherFolderError | SecondWorkerError | OtherStateError} see `joinState`
  * @throws {MetricsAddressError} its metrics cannot be served
  * @throws {ReadableSecretsError}
  * @throws {NoRootCertificatesError}
@@ -102,26 +95,29 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const lock = options.sharesFolder ? noLock : acquireLock({ folder: settings.dataDir, role: 'worker' })
   await using held = new AsyncDisposableStack()
   held.defer(() => lock.release())
+  if (options.sharesFolder !== true) await rm(stepFolders(settings.dataDir), { recursive: true, force: true })
   const onClockJump = (ms: number) =>
     logger.warn("PostgreSQL's clock jumped; times follow it slowly", { ms: Math.round(ms) })
   const state = held.adopt(
     await openState({ ...settings.state, isHeld: () => lock.isHeld(), onClockJump }),
     (resource) => resource.close(),
   )
-  const membership =
-    state.shared &&
-    held.use(
-      await joinStore({ store: state.shared, folder: settings.dataDir, sharesFolder: options.sharesFolder }),
-    )
+  if (state.shared !== undefined) await warnOfServer(state.shared, logger)
+  const joined = await joinState({ settings, state, sharesFolder: options.sharesFolder })
+  const membership = held.use(joined.membership)
   const identity: Identity = {
     workspace: settings.billing.workspace,
     baseUrl: settings.billing.baseUrl,
     mode: settings.billing.testMode ? 'test' : 'live',
     store: state.storeId,
   }
-  const instruments = await createInstruments({ settings, identity, state, logger })
+  // A command reports it when it ends.
+  const warn = options.standing ? (problem: string) => logger.warn(problem) : undefined
+  const tracing = await openTracing(settings, warn)
+  const instruments = await createInstruments({ settings, identity, state, logger, tracing, ...joined })
   const started: Started = {}
-  const healthServer = await openHealthServer({ ...options, lock, identity, instruments, started })
+  const { shared } = state
+  const healthServer = await openHealthServer({ ...options, lock, shared, identity, instruments, started })
   held.defer(() => healthServer?.close())
   const { level } = settings.log
   const metrics = healthServer !== undefined
@@ -134,14 +130,26 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const connection = held.adopt(await connecting, (resource) => resource.close())
   if (settings.temporalApiKeyFile !== undefined && connectionOptions.apiKey !== undefined)
     held.use(followApiKey({ file: settings.temporalApiKeyFile, connection, logger }))
-  const worker = await createWorker({ ...options, state, identity, instruments, connection, logger })
-  Object.assign(started, { worker, connection, sdkMetrics })
+  const workers = await createWorkers({
+    settings,
+    ...options.temporal,
+    isStandalone: options.standing === true,
+    mayWrite: options.mayWrite,
+    ...joined,
+    state,
+    identity,
+    instruments,
+    tracing,
+    connection,
+    logger,
+  })
+  Object.assign(started, { worker: workers[0], connection, sdkMetrics })
   const resources = held.move()
   const run = async () => {
     await using _resources = resources
-    using watch = watchLock({ lock, onLost: () => shutDown(worker) })
-    using place = watchPlace({ membership, onTaken: () => shutDown(worker) })
-    await worker.run()
+    using watch = watchLock({ lock, onLost: () => shutDown(workers) })
+    using place = watchPlace({ membership, onTaken: () => shutDown(workers) })
+    await runAll(workers)
     if (watch.isLost) throw new LockLostError({ folder: settings.dataDir })
     if (place.isTaken) throw new PlaceTakenError({ place: state.shared?.place ?? settings.dataDir })
   }
@@ -152,14 +160,31 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     healthUrl: healthServer?.url,
     ended,
     async stop() {
-      shutDown(worker)
+      shutDown(workers)
       await ended
     },
   }
 }
 
-function shutDown(worker: Worker): void {
-  if (worker.getState() === 'RUNNING') worker.shutdown()
+/** What `check` says of the server, too. */
+async function warnOfServer(store: SharedStore, logger: Logger): Promise<void> {
+  const problems = await findServerProblems(store)
+  if (problems.length > 0) logger.warn(problems.join(' '))
+}
+
+function shutDown(workers: readonly Worker[]): void {
+  for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown()
+}
+
+/** Runs until all have ended; if one fails, the others are shut down. */
+async function runAll(workers: readonly Worker[]): Promise<void> {
+  const runs = workers.map((worker) =>
+    worker.run().catch((error: unknown) => {
+      shutDown(workers)
+      throw error
+    }),
+  )
+  for (const run of await Promise.allSettled(runs)) if (run.status === 'rejected') throw run.reason
 }
 
 function toLogger({ settings, standing = false }: WorkerOptions): Logger {
@@ -173,12 +198,14 @@ async function createInstruments(options: {
   settings: Settings
   identity: Identity
   state: State
+  publications: Publications | undefined
   logger: Logger
+  tracing: Tracing | undefined
 }) {
-  const { settings, identity, state, logger } = options
+  const { settings, identity, state, logger, tracing } = options
   const { shared } = state
   const { workspace, mode } = identity
-  const proven = await findLastProven({ dataDir: settings.dataDir, identity })
+  const proven = await findLastProven({ ...options, dataDir: settings.dataDir })
   const metrics = createMetrics({
     info: { version, workspace, mode, worker: workerName() },
     countChanges: () => state.ledger.totals(),
@@ -189,7 +216,7 @@ async function createInstruments(options: {
   const health = createServiceHealth({
     ping: () => billing.list({ resource: listResources.plans, page: 1, pageSize: 1, tries: 1 }),
   })
-  const onRequest = requestTelemetry({ metrics, health, logger })
+  const onRequest = requestTelemetry({ metrics, health, logger, tracing })
   const billing = createService(settings, { onRequest, permits: state.permits })
   return { billing, metrics, health, observer: activityTelemetry({ metrics, logger }) }
 }
@@ -201,61 +228,6 @@ interface Wiring extends WorkerOptions {
   instruments: Instruments
 }
 
-async function createWorker(
-  options: Wiring & { state: State; connection: NativeConnection; logger: Logger },
-): Promise<Worker> {
-  const { settings, temporal, state, identity, instruments, connection } = options
-  const heartbeats = settings.heartbeats ?? heartbeatsAt(temporal.connectionOptions.address)
-  return await Worker.create({
-    connection,
-    namespace: temporal.namespace,
-    taskQueue: settings.taskQueue,
-    ...toDeployment(settings),
-    identity: toWorkerIdentity(identity, settings.payloadKeys),
-    workflowBundle: await loadWorkflowBundle({ encodesFailures: settings.payloadKeys.length > 0 }),
-    dataConverter: toDataConverter(settings.payloadKeys),
-    activities: createActivities({
-      billing: instruments.billing,
-      observer: instruments.observer,
-      awaitToken:
-        // A command reports a rejected token at once.
-        options.standing === true
-          ? createTokenWait({ token: settings.billing.token, logger: options.logger })
-          : undefined,
-      scheduleTimes: timesOf,
-      state,
-      identity,
-      dataDir: settings.dataDir,
-      outDirs: settings.outDirs,
-      concurrency: settings.billing.concurrency,
-      recordsPerRange: settings.recordsPerRange,
-      readLagMs: settings.readLagSeconds * 1000,
-      settleMs: settings.settleSeconds * 1000,
-      requestsPerSecond: settings.billing.requestsPerSecond,
-      mayWrite: options.mayWrite ?? (() => true),
-      hashKey: settings.hashKey ?? '',
-      versions: { connector: version },
-      destinations: createDestinations(settings),
-      files: openFiles(settings),
-      channels: settings.channels,
-      searchAttributes: () => findSearchAttributes({ connection, namespace: temporal.namespace }),
-      heartbeats,
-      encrypts: settings.payloadKeys.length > 0,
-      ui: { url: settings.uiUrl ?? temporal.uiUrl, namespace: temporal.namespace },
-    }),
-    // Heartbeats tell steps about a pause or stop; by default the SDK sends them only every 4 s.
-    maxHeartbeatThrottleInterval: heartbeats === 'remote' ? '10s' : '1s',
-    // Each cached workflow uses memory; at most this many run at once.
-    maxCachedWorkflows: 50,
-    // With the default of 10 s, a run would wait that long for a worker that was killed.
-    stickyQueueScheduleToStartTimeout: '1s',
-    // Activities see a shutdown at once and end by themselves: a read at its next checkpoint, a sender when
-    // its requests in flight are answered. Anything still active after the request deadline would never end.
-    shutdownGraceTime: 0,
-    shutdownForceTime: settings.billing.timeoutSeconds * 1000 + drainMarginMs,
-  })
-}
-
 /** Set once started; the health server starts earlier. */
 interface Started {
   worker?: Worker
@@ -264,9 +236,9 @@ interface Started {
 }
 
 async function openHealthServer(
-  options: Wiring & { lock: WorkerLock; started: Started },
+  options: Wiring & { lock: WorkerLock; shared: SharedStore | undefined; started: Started },
 ): Promise<HealthServer | undefined> {
-  const { settings, temporal, standing, identity, instruments, lock, started } = options
+  const { settings, temporal, standing, identity, instruments, lock, shared, started } = options
   const { metricsAddress: address, taskQueue, dataDir } = settings
   if (standing !== true || address === undefined) return undefined
   const { metrics, health } = instruments
@@ -279,22 +251,10 @@ async function openHealthServer(
     readiness: () =>
       toReadiness({
         polling: () => checkPolling({ ...started, ...poller }),
-        lock: () => Promise.resolve(toLockCheck({ lock, dataDir })),
-        disk: () => toDiskCheck(dataDir),
+        lock: () => Promise.resolve(lockCheck({ lock, dataDir })),
+        disk: () => diskCheck(dataDir),
+        ...(shared && { state: () => stateCheck(shared) }),
         service: () => health.check(),
       }),
   })
-}
-
-const toLockCheck = ({ lock, dataDir }: { lock: WorkerLock; dataDir: string }) =>
-  lock.isHeld()
-    ? { ok: true, message: `holds ${dataDir}` }
-    : { ok: false, message: `the lock of ${dataDir} was removed or replaced: restart the worker` }
-
-async function toDiskCheck(dataDir: string) {
-  const free = await freeBytes(dataDir)
-  const message = `${Math.floor(free / 1e6)} MB are free on the disk of ${dataDir}`
-  return free < leastFreeBytes
-    ? { ok: false, message: `only ${message}: free some space` }
-    : { ok: true, message }
 }

@@ -1,10 +1,12 @@
-import { hostname } from 'node:os'
 import type { Identity } from '../core/runs/identity.ts'
+import { workerName } from '../core/state/postgres/membership.ts'
 import type { PayloadKey } from './codec/payload-key.ts'
 
 /** A worker as Temporal lists it. */
 export interface ListedWorker {
   identity: Identity
+  /** `pid@host`. */
+  worker: string
   /** The ids of its payload keys; it encrypts with the first. */
   keyIds: readonly string[]
 }
@@ -17,18 +19,18 @@ export interface ListedWorker {
 export function toWorkerIdentity(identity: Identity, keys: readonly PayloadKey[]): string {
   const { mode, workspace, baseUrl, store } = identity
   const keyIds = keys.length === 0 ? '' : ` keys:${keys.map(({ id }) => id).join(',')}`
-  return `${mode.toUpperCase()} ${workspace} ${baseUrl} ${store} ${process.pid}@${hostname()}${keyIds}`
+  return `${mode.toUpperCase()} ${workspace} ${baseUrl} ${store} ${workerName()}${keyIds}`
 }
 
-const form = /^(LIVE|TEST) (\S+) (\S+) (\S+) \d+@\S+?(?: keys:(\S+))?$/
+const form = /^(LIVE|TEST) (\S+) (\S+) (\S+) (\d+@\S+?)(?: keys:(\S+))?$/
 
 /** Undefined if the poller is not a worker of this connector. */
 export function parseWorkerIdentity(text: string): ListedWorker | undefined {
-  const [, mode, workspace, baseUrl, store, keyIds] = form.exec(text) ?? []
-  if (mode === undefined || workspace === undefined || baseUrl === undefined || store === undefined)
-    return undefined
+  const [, mode, workspace, baseUrl, store, worker, keyIds] = form.exec(text) ?? []
+  if (mode === undefined || !workspace || !baseUrl || !store || !worker) return undefined
   return {
     identity: { mode: mode === 'LIVE' ? 'live' : 'test', workspace, baseUrl, store },
+    worker,
     keyIds: keyIds?.split(',') ?? [],
   }
 }

@@ -18,12 +18,18 @@ const bundleScript = fileURLToPath(new URL('./bundle-workflows.ts', import.meta.
 /**
  * The workflow code for a worker.
  * @param encodesFailures - whether the messages of failures are payloads, so that the codec encrypts them
+ * @param traces - the share of runs to trace; undefined if none is
  */
-export async function loadWorkflowBundle({ encodesFailures }: { encodesFailures: boolean }) {
+export async function loadWorkflowBundle(options: { encodesFailures: boolean; traces?: number | undefined }) {
+  const { encodesFailures, traces } = options
   const codePath = await prepareWorkflowBundle()
-  if (!encodesFailures) return { codePath }
+  const switches = [
+    ...(encodesFailures ? ['globalThis.connectorEncodesFailures = true;'] : []),
+    ...(traces === undefined ? [] : [`globalThis.connectorTraces = ${traces};`]),
+  ]
+  if (switches.length === 0) return { codePath }
   // On the first line of the bundle, so that its source map's line numbers stay valid.
-  return { code: `globalThis.connectorEncodesFailures = true; ${await readFile(codePath, 'utf8')}` }
+  return { code: [...switches, await readFile(codePath, 'utf8')].join(' ') }
 }
 
 /**
@@ -35,9 +41,12 @@ export async function loadWorkflowBundle({ encodesFailures }: { encodesFailures:
 export async function prepareWorkflowBundle(): Promise<string> {
   if (await isThere(packedBundle)) return packedBundle
   const folder = openCacheFolder()
-  const code = await codeHash()
+  const code = await (ownCode ??= codeHash())
   return (await findBundle({ folder, code })) ?? (await makeBundle({ folder, code }))
 }
+
+/** Computed once: what a process has loaded does not change. */
+let ownCode: Promise<string> | undefined
 
 const isThere = (path: string) =>
   access(path).then(

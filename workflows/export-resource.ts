@@ -97,6 +97,7 @@ export async function exportResource(input: {
         throughput,
         records,
         requests: read.requests,
+        workers: read.workers,
         ...(read.expected === undefined ? {} : { expected: read.expected }),
       })
     }
@@ -136,7 +137,7 @@ async function readDividedList(options: {
   const { plan, resource, owner, open, control, show } = options
   const { ranges, records: before, expected } = open
   const begun = Date.now()
-  const progress = (all: { records: number; requests: number }) => {
+  const progress = (all: Pick<ResourceProgress, 'records' | 'requests' | 'workers'>) => {
     const now = Date.now()
     const work = { done: all.records - before, left: (expected ?? 0) - all.records, ms: now - begun, now }
     show({
@@ -153,7 +154,10 @@ async function readDividedList(options: {
     control,
     readRange: ({ range, part, seconds }) =>
       readRange.executeWithOptions(
-        { summary: `read ${resource}, range ${range + 1} of ${ranges}, part ${part}` },
+        {
+          summary: `read ${resource}, range ${range + 1} of ${ranges}, part ${part}`,
+          taskQueue: plan.rangeQueue,
+        },
         [{ ...refOf(plan), resource, range, seconds, owner }],
       ),
     onProgress: progress,

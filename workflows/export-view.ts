@@ -1,7 +1,8 @@
 import type { ExportPlan } from '../core/exports/plan.ts'
 import { sentence, strong } from '../core/runs/view/sentence.ts'
 import type { View } from '../core/runs/view/view.ts'
-import { controls, phaseStatus, throughputStatus } from './run/status.ts'
+import type { RunWorkers } from '../core/runs/workers.ts'
+import { controls, phaseStatus, throughputStatus, workersStatus } from './run/status.ts'
 import type { Throughput } from './run/throughput.ts'
 
 export interface ExportProgress {
@@ -27,6 +28,8 @@ export interface ResourceProgress {
   expected?: number
   /** The throughput of the last segment. */
   throughput?: Throughput | undefined
+  /** The workers of the last segment, where several may share the state. */
+  workers?: RunWorkers | undefined
   verdict?: string
   reasons?: string[]
 }
@@ -67,7 +70,17 @@ export function toLiveExport({ name, run, phase, identity, resources }: ExportPr
 
 /** The view of one resource's run, for the Temporal UI. */
 export function toResourceView(progress: ResourceProgress): View {
-  const { resource, phase, records, requests, expected, verdict, reasons = [], throughput } = progress
+  const {
+    resource,
+    phase,
+    records,
+    requests,
+    expected,
+    verdict,
+    reasons = [],
+    throughput,
+    workers,
+  } = progress
   const total = expected === undefined ? '' : ` of about ${expected}`
   const live = phase === 'reading' ? ' Live figures are in the heartbeat under Pending Activities.' : ''
   return {
@@ -75,7 +88,7 @@ export function toResourceView(progress: ResourceProgress): View {
     status: [
       sentence`${resource}: ${strong(phase)}, ${records} records${total}, ${requests} requests.${live}`,
       ...(verdict === undefined ? [] : [sentence`Verdict: ${strong(verdict)}. ${reasons.join(' ')}`]),
-      ...(phase === 'reading' ? throughputStatus(throughput, 'records') : []),
+      ...(phase === 'reading' ? [...throughputStatus(throughput, 'records'), ...workersStatus(workers)] : []),
     ],
   }
 }

@@ -50,16 +50,16 @@ export async function importFile(input?: ImportInput | null): Promise<ImportResu
       Object.assign(job.progress, { kind: plan.kind, file: plan.file })
       return plan
     },
-    resourcesOf: ({ kind }) => [kind.replace(/^(update|delete)-/, '')],
+    resourcesOf: ({ resource }) => [resource],
     stage: {
       phase: 'staging',
       run: ({ run, identity }) =>
         stageImport.executeWithOptions({ summary: 'check and stage every row' }, [{ run, identity }]),
       isRefusal: true,
     },
-    questions: ({ kind, approval, confirmCanary, decided }, { open }) => ({
-      ...(approval && !decided.approval && { approval: kind === 'delete-orders' ? { count: open } : {} }),
-      confirmCanary: confirmCanary && !kind.startsWith('update') && !decided.canary,
+    questions: ({ does, approval, confirmCanary, decided }, { open }) => ({
+      ...(approval && !decided.approval && { approval: does === 'delete' ? { count: open } : {} }),
+      confirmCanary: confirmCanary && !decided.canary,
     }),
     send: (segment, summary) => sendImport.executeWithOptions({ summary }, [segment]),
     onCanary,
@@ -90,7 +90,7 @@ const onBound: ImportJob['onBound'] = async ({ progress }, bound) =>
 
 /** Compares every row with the service. */
 async function prove({ plan, progress, show, control }: ImportRun, end: RunEnd): Promise<RunEnd> {
-  if (end.how === 'stopped' || plan.kind !== 'retentions') return end
+  if (end.how === 'stopped' || !plan.listed) return end
   const audit = await control.unlessStopped(() => {
     progress.phase = 'proving'
     show()

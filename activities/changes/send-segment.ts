@@ -11,8 +11,11 @@ import { ReservedWorker } from '../../core/imports/errors.ts'
 import type { Attempts } from '../../core/runs/sending-attempts.ts'
 import type { ChangeRun } from '../../core/runs/run-files.ts'
 import type { ActivityDeps } from '../deps.ts'
+import { seeWorkers } from '../see-workers.ts'
 import type { StepContext } from '../step.ts'
 import { notifyDoubled } from './notify-doubled.ts'
+
+const keepEveryMs = 10_000
 
 export interface SendDeps {
   deps: ActivityDeps
@@ -37,7 +40,7 @@ export async function sendSegment(
     /** The run's share of the process's rate. */
     requestsPerSecond?: number | undefined
     /** The data that the ledger is compared with. */
-    gap: Pick<GapOptions, 'staged' | 'onHeld'>
+    gap: Pick<GapOptions, 'staged' | 'isCopy' | 'onHeld'>
     /** Called before the first change is sent. */
     beforeSending?: (options: { billing: Billing; signal: AbortSignal }) => Promise<void>
   },
@@ -49,13 +52,15 @@ export async function sendSegment(
   const reportedClaims = claimsReported(context, input)
   context.report(() => ({ claims: reportedClaims }))
   const billing = rates.forRun({ run, requestsPerSecond })
-  const folder = join(deps.dataDir, plan.folder)
+  const folder = join(context.folder.dataDir, plan.folder)
   const right = createSendRight({ ledger, run })
   const send = async (signal: AbortSignal) => {
     if (identity.mode === 'test') await showTestMode({ billing, signal })
     await closeGap({ ledger, run, space: identity, kind: work.kind, folder, reportedClaims, signal, ...gap })
     await beforeSending?.({ billing, signal })
     await using journal = await openClaimJournal(folder)
+    // Several workers count claims by the ledger and by what is reported here; the journal says which rows they were of.
+    await using _ = context.folder.keepEvery(keepEveryMs)
     let counts = {}
     // Reports only claims that are on disk: a higher number would look like a journal restored from a backup.
     context.report(() => ({ ...counts, claims: journal.recorded }))
@@ -87,7 +92,7 @@ export async function sendSegment(
   })
   const { ended, counts } = step
   deps.observer.onEvent({ type: 'sent', run, kind: work.kind.name, ended, counts })
-  return step
+  return { ...step, ...(await seeWorkers(deps.state)) }
 }
 
 /**

@@ -20,11 +20,18 @@ interface CloseInput {
 export function createCloseExport({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
   return async ({ owner }: StepContext, input: CloseInput): Promise<{ report: ExportReport; view: View }> => {
     const { plan, results, again } = input
-    const { dataDir, files, state, observer } = deps
-    const closed = await closeExport({ dataDir, files, plan, results, keepReport: again !== undefined })
+    const { dataDir, shared, files, state, observer } = deps
+    const closed = await closeExport({
+      dataDir,
+      shared,
+      files,
+      plan,
+      results,
+      keepReport: again !== undefined,
+    })
     for (const name of leasesOf(plan)) await state.leases.release({ name, owner })
     rates.end(plan)
-    await pruneParts({ dataDir, now: Date.now() })
+    await pruneParts({ dataDir, shared, now: Date.now() })
     observer.onEvent({ type: 'ended', run: plan.run, verdict: closed.report.verdict })
     return closed
   }

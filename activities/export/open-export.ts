@@ -39,7 +39,6 @@ export function createOpenExport(deps: ActivityDeps) {
     await takeLeases(leasesOf(plan))
     if (asked.mode === 'incremental')
       plan.since = await toSince({ deps, plan, lists: resources, lookbackSeconds: asked.lookbackSeconds })
-    await savePlan({ dataDir: deps.dataDir, plan })
-    return await toOpened(deps, plan)
+    return await toOpened(deps, await savePlan({ ...deps, plan }))
   }
 }

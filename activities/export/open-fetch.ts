@@ -23,25 +23,25 @@ import { savePlan } from '../../core/exports/saved-plan.ts'
  */
 export function createOpenFetch(deps: ActivityDeps) {
   return async function openFetch(
-    { owner: execution, scheduledAt: startedAt, signal, takeLeases }: StepContext,
+    { owner: execution, scheduledAt: startedAt, signal, takeLeases, folder }: StepContext,
     input: unknown,
   ): Promise<Opened<ExportPlan>> {
-    const { dataDir } = deps
     const asked = parseInput({ schema: fetchInput, input, taker: 'a fetch' })
     const { documents, exclude = [], hash = [] } = asked
     const resource = documentResources[documents]
     checkPrivacy([resource], { exclude, hash, hashKey: deps.hashKey })
-    const source = await openIds({ dataDir, asked })
+    if (asked.file !== undefined) await folder.fetchFile(asked.file)
+    const source = await openIds({ dataDir: folder.dataDir, asked })
     const plan = await startPlan({ deps, asked, resources: [documents], execution, startedAt })
-    plan.ids = await keepAskedIds({ dataDir, run: plan.run, source }).catch(refuse)
+    const ids = await keepAskedIds({ ...deps, run: plan.run, source }).catch(refuse)
+    plan.ids = ids
     await takeLeases(leasesOf(plan))
-    for await (const id of readAskedIds({ dataDir, run: plan.run, skip: 0 })) {
+    for await (const id of readAskedIds({ ...deps, run: plan.run, asked: ids, skip: 0 })) {
       // Try once and let Temporal retry: its UI shows the failure, which retries in here would hide for minutes.
       await resource.get(deps.billing, id, { tries: 1, signal }).catch(unlessAnswered)
       break
     }
-    await savePlan({ dataDir, plan })
-    return await toOpened(deps, plan)
+    return await toOpened(deps, await savePlan({ ...deps, plan }))
   }
 }
 

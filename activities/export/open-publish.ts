@@ -36,7 +36,7 @@ export function createOpenPublish(deps: ActivityDeps) {
       )
     const plan = { ...kept, ...again, to: [...new Set(again.to ?? kept.to)] }
     for (const name of plan.to) refuseMissing({ ...deps, name })
-    const checkpoints = await reserveParts({ dataDir: deps.dataDir, plan, by: owner })
+    const checkpoints = await reserveParts({ ...deps, plan, by: owner })
     if (checkpoints.length === 0)
       throw new InvalidInput(`The run ${plan.run} did not finish reading any resource. Export again.`)
     plan.resources = checkpoints.map(({ resource }) => resource)

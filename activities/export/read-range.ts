@@ -5,6 +5,7 @@ import { findRunFolder } from '../../core/exports/parts/read-folder.ts'
 import type { ExportPlan } from '../../core/exports/plan.ts'
 import { startRange } from '../../core/reading/ranges/range-plan.ts'
 import type { ReadState } from '../../core/reading/state.ts'
+import type { RunWorkers } from '../../core/runs/workers.ts'
 import type { LeaseOwner } from '../../core/state/leases.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
@@ -30,6 +31,8 @@ export interface RangeResult {
    * longer divided so, and its read starts over. Absent if there is more to read.
    */
   ended?: 'whole' | 'broken' | 'gone'
+  /** Who read; absent for a state in the data folder. */
+  workers?: RunWorkers
 }
 
 /** Reads one range of a divided list, from its last checkpoint, for a limited time or to the end of the range. */
@@ -43,7 +46,7 @@ export function createReadRange({ deps, segments }: { deps: ActivityDeps; segmen
     context.report(() => ({ resource, range: number + 1 }))
     await context.takeLeases(leasesOf({ resources: [resource], to: plan.to }), owner)
     const folder = await findRunFolder({ ...deps, plan, resource })
-    const ranges = folder === undefined ? undefined : await loadRangePlan(folder)
+    const ranges = folder === undefined ? undefined : await loadRangePlan({ ...deps, folder })
     const planned = ranges?.ranges[number]
     if (folder === undefined || ranges === undefined || planned === undefined)
       return { records: 0, requests: 0, ended: 'gone' }

@@ -41,12 +41,12 @@ export function createReadSegment({ deps, segments }: { deps: ActivityDeps; segm
     async function resume(last: Checkpoint | undefined, billing: Billing) {
       if (last?.outcome !== undefined) return { result: toResult(last) }
       if (last !== undefined || isDocumentName(resource)) return { from: last }
-      let ranges = await resumeRanges(folder)
+      let ranges = await resumeRanges({ ...deps, folder })
       if (ranges === undefined) {
         const setup = { deps, plan, resource, folder, billing, cancelled: context.signal }
         const first = await lookFirst({ ...setup, resource })
         if (first === undefined || !(await divideList(setup, first))) return { from: undefined, first }
-        ranges = await resumeRanges(folder)
+        ranges = await resumeRanges({ ...deps, folder })
       }
       if (ranges === undefined) throw new Error('a list was divided, and its ranges are gone')
       return ranges.kind === 'open' ? { result: ranges.open } : { from: ranges.checkpoint }

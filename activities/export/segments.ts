@@ -4,6 +4,7 @@ import { type Checkpoint, latestCheckpoint } from '../../core/exports/parts/chec
 import { openSegment, type SegmentSetup } from '../../core/exports/parts/read-into-parts.ts'
 import type { ExportPlan } from '../../core/exports/plan.ts'
 import type { ActivityDeps } from '../deps.ts'
+import { seeWorkers } from '../see-workers.ts'
 import type { StepContext } from '../step.ts'
 
 interface Segment {
@@ -44,7 +45,7 @@ export function createSegments({ deps, rates }: { deps: ActivityDeps; rates: Run
     /**
      * Reads for a limited time from where `resume` says, or to the end. `resume` may also give a result at once.
      */
-    read: <Result>(
+    read: <Result extends object>(
       context: StepContext,
       segment: Segment,
       work: {
@@ -56,14 +57,15 @@ export function createSegments({ deps, rates }: { deps: ActivityDeps; rates: Run
         const { plan, resource, folder, seconds } = segment
         const { signal: cancelled } = context
         const billing = rates.forRun(plan)
-        const start = await work.resume(await latestCheckpoint(folder), billing)
+        const start = await work.resume(await latestCheckpoint({ shared: deps.shared, folder }), billing)
         if ('result' in start) return start.result
         cancelled.throwIfAborted()
         const onPage: SegmentSetup['onPage'] = (step) => deps.observer.onPage(step)
         const opened = openSegment({ deps, plan, resource, folder, ...start, billing, cancelled, onPage })
         try {
           context.report(() => opened.progress())
-          return work.toResult(await opened.readFor(seconds * 1000))
+          const result = work.toResult(await opened.readFor(seconds * 1000))
+          return { ...result, ...(await seeWorkers(deps.state)) }
         } finally {
           await opened.close()
         }

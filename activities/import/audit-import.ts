@@ -15,12 +15,16 @@ export function createAuditImport({ deps, rates }: { deps: ActivityDeps; rates: 
   return async (context: StepContext, { plan, limits }: AuditInput): Promise<RetentionAudit> => {
     let findings = 0
     context.report(() => ({ phase: 'comparing the rows with the list', findings }))
-    return await auditImport({
-      deps: { ...deps, ledger: deps.state.ledger },
-      plan,
-      billing: rates.forRun({ run: plan.run, ...limits }),
-      signal: context.signal,
-      onFinding: () => (findings += 1),
+    const billing = rates.forRun({ run: plan.run, ...limits })
+    return await context.outlast(async () => {
+      findings = 0
+      return await auditImport({
+        deps: { ...deps, dataDir: context.folder.dataDir, ledger: deps.state.ledger },
+        plan,
+        billing,
+        signal: context.signal,
+        onFinding: () => (findings += 1),
+      })
     })
   }
 }

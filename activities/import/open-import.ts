@@ -1,22 +1,41 @@
 import { customers } from '../../core/billing/resources/customers.ts'
-import { parseImportInput } from '../../core/imports/input.ts'
+import { join, relative } from 'node:path'
+import { type AskedImport, parseImportInput } from '../../core/imports/input.ts'
+import { type Mapping, readMapping } from '../../core/imports/mapping/mapping.ts'
 import { findKeptPlan, openImport } from '../../core/imports/open.ts'
 import type { ImportPlan } from '../../core/imports/plan.ts'
+import type { StepFolder } from '../../core/runs/step-folder.ts'
 import { type Opened, toOpened } from '../../core/notifications/opened.ts'
 import { refuseOther } from '../../core/runs/identity.ts'
+import { fetchNames } from '../fetch-names.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
+
+/** Fetches the files that an input names. */
+async function fetchInput({ folder, asked }: { folder: StepFolder; asked: AskedImport }): Promise<void> {
+  const { file, lines, mapping } = asked
+  for (const path of [file, lines, mapping]) if (path !== undefined) await folder.fetchFile(path)
+  if (mapping === undefined) return
+  // Read again, and checked, when the import is opened.
+  const { lookups = {} } = await readMapping(join(folder.dataDir, mapping)).catch((): Mapping => ({}))
+  for (const path of Object.values(lookups)) await folder.fetchFile(relative(folder.dataDir, path))
+}
 
 /** Plans an import; see `openImport`. An execution that already has a plan keeps it. */
 export function createOpenImport(deps: ActivityDeps) {
   return async (context: StepContext, input: unknown): Promise<Opened<ImportPlan>> => {
-    const { owner: execution, scheduledAt: startedAt, signal, takeLeases } = context
-    const kept = await findKeptPlan({ dataDir: deps.dataDir, ...execution })
+    const { owner: execution, scheduledAt: startedAt, signal, takeLeases, folder } = context
+    const { dataDir } = folder
+    await fetchNames({ folder, room: 'imports', workflowId: execution.workflowId })
+    const kept = await findKeptPlan({ dataDir, ...execution })
     if (kept !== undefined) return await toOpened(deps, kept)
     const asked = parseImportInput(input)
     if (asked.identity !== undefined) refuseOther({ run: asked.identity, worker: deps.identity })
     // Try once and let Temporal retry: its UI shows the failure, which retries in here would hide for minutes.
     await deps.billing.list({ resource: customers, page: 1, pageSize: 1, tries: 1, signal })
-    return await toOpened(deps, await openImport({ deps, asked, execution, startedAt, takeLeases }))
+    await fetchInput({ folder, asked })
+    const inFolder = { ...deps, dataDir }
+    const plan = await openImport({ deps: inFolder, asked, execution, startedAt, takeLeases })
+    return await toOpened(deps, plan)
   }
 }

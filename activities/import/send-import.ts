@@ -9,6 +9,7 @@ import type { SendInput, SendStep } from '../../core/changes/send/send-for.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 import { gapOf } from '../../core/imports/restored-ledger.ts'
+import { gapDeps } from './gap-deps.ts'
 import { type SendDeps, sendSegment } from '../changes/send-segment.ts'
 
 type ImportDeps = SendDeps & {
@@ -25,7 +26,7 @@ export function createSendImport(options: ImportDeps) {
     const { plan, limits } = input
     const { deps } = options
     const { run, settleMs, breakerWaitsMs } = plan
-    const { staged } = await readRunNotes(join(deps.dataDir, plan.folder))
+    const { staged } = await readRunNotes(join(context.folder.dataDir, plan.folder))
     const work = {
       run,
       kind: importKinds[plan.kind].change,
@@ -36,8 +37,7 @@ export function createSendImport(options: ImportDeps) {
       ...(breakerWaitsMs && { breakerWaitsMs }),
     }
     const { requestsPerSecond } = limits
-    const { owner, isClosedTo } = context
-    const gap = gapOf({ deps: { ...deps, owner, isClosed: isClosedTo(owner) }, plan, staged })
+    const gap = gapOf({ deps: gapDeps({ deps, context }), plan, staged })
     const { newestBefore } = staged ?? {}
     return await sendSegment({
       ...options,
@@ -63,7 +63,7 @@ async function checkList(
 ): Promise<void> {
   const { deps, stagedHere, plan, billing, signal, newestBefore } = options
   const { run } = plan
-  if (plan.kind !== 'retentions' || stagedHere.has(run)) return
+  if (!plan.listed || stagedHere.has(run)) return
   const { workspace, mode } = plan.identity
   const { ledger } = deps.state
   const { readLagMs, concurrency } = deps

@@ -6,6 +6,7 @@ import { toReceiptTables } from '../../core/imports/receipt.ts'
 import type { Table } from '../../core/runs/view/view.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
+import { gapDeps } from './gap-deps.ts'
 
 interface StageDeps {
   deps: ActivityDeps
@@ -20,15 +21,18 @@ export function createStageImport({ deps, rates, stagedHere }: StageDeps) {
     context: StepContext,
     { plan }: { plan: ImportPlan },
   ): Promise<Staged & { tables: Table[] }> => {
-    const { owner, isClosedTo, signal } = context
-    const staged = await stageRun({
-      deps: { ...deps, owner, isClosed: isClosedTo(owner) },
-      plan,
-      billing: rates.forRun({ run: plan.run, ...plan.limits }),
-      signal,
-      onPhase: (phase) => context.report(() => ({ phase })),
-      onStaged: () => stagedHere.add(plan.run),
-    })
+    const { signal } = context
+    const billing = rates.forRun({ run: plan.run, ...plan.limits })
+    const staged = await context.outlast(() =>
+      stageRun({
+        deps: { ...deps, ...gapDeps({ deps, context }) },
+        plan,
+        billing,
+        signal,
+        onPhase: (phase) => context.report(() => ({ phase })),
+        onStaged: () => stagedHere.add(plan.run),
+      }),
+    )
     return { ...staged, tables: toReceiptTables({ file: staged.totals }) }
   }
 }

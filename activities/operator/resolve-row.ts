@@ -20,7 +20,7 @@ interface ResolveInput {
  */
 export function createResolveRow({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
   return async function resolveRow(
-    { signal }: StepContext,
+    { signal, folder: { dataDir } }: StepContext,
     input: ResolveInput,
   ): Promise<string | undefined> {
     const { plan, rows, ...resolution } = input
@@ -48,7 +48,7 @@ export function createResolveRow({ deps, rates }: { deps: ActivityDeps; rates: R
     } catch (error) {
       throw toNonRetryable(error)
     } finally {
-      await recordDecisions(join(deps.dataDir, folder), decisions)
+      await recordDecisions(join(dataDir, folder), decisions)
     }
     return undefined
   }

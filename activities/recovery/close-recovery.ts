@@ -13,12 +13,19 @@ export function createCloseRecovery({ deps, rates, attempts }: SendDeps) {
     context: StepContext,
     input: RunEnd & { plan: RecoveryPlan },
   ): Promise<{ result: RecoveryReport; view: View }> => {
-    const { dataDir, state } = deps
+    const { state } = deps
+    const { folder } = context
     const { plan } = input
     context.report(() => ({ phase: 'writing the report' }))
-    await endSending({ ledger: state.ledger, attempts, run: plan.run })
-    const closed = await closeRecovery({ ...input, ledger: state.ledger, dataDir })
-    await state.leases.release({ name: leaseOf(plan), owner: plan.execution })
+    const { dataDir } = folder
+    const isShared = deps.shared.isShared
+    const closed = await context.outlast(async () => {
+      await endSending({ ledger: state.ledger, attempts, run: plan.run })
+      return await closeRecovery({ ...input, ledger: state.ledger, dataDir, isShared })
+    })
+    await folder.keep()
+    await folder.prune()
+    await context.outlast(() => state.leases.release({ name: leaseOf(plan), owner: plan.execution }))
     rates.end(plan)
     return closed
   }

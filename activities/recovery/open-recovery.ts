@@ -4,6 +4,7 @@ import { parseRecoveryInput } from '../../core/recoveries/input.ts'
 import { nameRecovery, saveRecoveryPlan, toRecoveryPlan } from '../../core/recoveries/open.ts'
 import { leasesOf, type RecoveryPlan } from '../../core/recoveries/plan.ts'
 import { refuseOther } from '../../core/runs/identity.ts'
+import { fetchNames } from '../fetch-names.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 
@@ -19,11 +20,13 @@ interface OpenRecoveryInput {
  */
 export function createOpenRecovery(deps: ActivityDeps) {
   return async function openRecovery(
-    { owner, scheduledAt: startedAt, signal, takeLeases }: StepContext,
+    { owner, scheduledAt: startedAt, signal, takeLeases, folder }: StepContext,
     { input, firstRunId }: OpenRecoveryInput,
   ): Promise<Opened<RecoveryPlan>> {
-    const { dataDir, identity, settleMs } = deps
+    const { identity, settleMs } = deps
+    const { dataDir } = folder
     const execution = { workflowId: owner.workflowId, runId: firstRunId }
+    await fetchNames({ folder, room: 'recoveries', workflowId: owner.workflowId })
     const { plan: kept, ...place } = await nameRecovery({ dataDir, execution })
     if (kept !== undefined) {
       refuseOther({ run: kept.identity, worker: identity })

@@ -22,7 +22,8 @@ export function createSendRecovery(options: SendDeps) {
     const { deps } = options
     const { plan, limits } = input
     await context.takeLeases(leasesOf(plan), plan.execution)
-    const gap = await recoveryGap({ deps, plan })
+    const { dataDir } = context.folder
+    const gap = await recoveryGap({ deps: { dataDir, isCopy: deps.shared.isShared }, plan })
     const { requestsPerSecond, concurrency, maxChanges, maxFailureShare } = limits
     const { run, settleMs, verifyMs, breakerWaitsMs } = plan
     const work = {

@@ -15,11 +15,12 @@ interface SkipInput {
 
 /** Skips part of a recovery permanently: the reasons whose canary failed, or all subscriptions not yet resumed. */
 export function createSkipRemaining({ deps, attempts }: Pick<SendDeps, 'deps' | 'attempts'>) {
-  return async (_: StepContext, input: SkipInput): Promise<void> => {
+  return async ({ folder }: StepContext, input: SkipInput): Promise<void> => {
     const { plan, reasons, why } = input
     const { ledger } = deps.state
     await endSending({ ledger, attempts, run: plan.run })
-    await markClaimed({ ledger, run: plan.run, folder: join(deps.dataDir, plan.folder) })
+    const isCopy = deps.shared.isShared
+    await markClaimed({ ledger, run: plan.run, folder: join(folder.dataDir, plan.folder), isCopy })
     const options = { ledger, run: plan.run, why }
     if (reasons === undefined) await closeUntried({ ...options, which: { unsent: true } })
     for (const breakerKey of reasons ?? []) await closeRemaining({ ...options, breakerKey })

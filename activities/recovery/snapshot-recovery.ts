@@ -7,6 +7,9 @@ import type { Table } from '../../core/runs/view/view.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 
+/** The requests of this long, of a worker that is killed, do not count against `maxPages`. */
+const keepEveryMs = 2_000
+
 interface SnapshotInput {
   plan: RecoveryPlan
   /** The current limits, which people may have changed since the plan was made. */
@@ -20,14 +23,29 @@ export function createSnapshotRecovery({ deps, rates }: { deps: ActivityDeps; ra
     const { signal } = context
     let progress = { phase: 'checking what an earlier recovery left open' }
     context.report(() => progress)
-    await context.takeLeases(leasesOf(plan), plan.execution)
-    const snapshot = await takeSnapshot({
-      deps: { ...deps, ledger: deps.state.ledger },
-      plan,
-      billing: rates.forRun({ run: plan.run, requestsPerSecond: limits.requestsPerSecond }),
-      signal,
-      onProgress: (now) => (progress = now),
-    })
+    const holdLease = () => context.takeLeases(leasesOf(plan), plan.execution)
+    await holdLease()
+    const { folder } = context
+    // A step whose worker is lost resumes from there.
+    await using _ = folder.keepEvery(keepEveryMs)
+    const billing = rates.forRun({ run: plan.run, requestsPerSecond: limits.requestsPerSecond })
+    const snapshot = await context.outlast(() =>
+      takeSnapshot({
+        deps: {
+          ...deps,
+          dataDir: folder.dataDir,
+          fetchRun: (of) => folder.fetchRun(of),
+          keep: () => folder.keep(),
+          holdLease,
+          isCopy: deps.shared.isShared,
+          ledger: deps.state.ledger,
+        },
+        plan,
+        billing,
+        signal,
+        onProgress: (now) => (progress = now),
+      }),
+    )
     return { ...snapshot, tables: toPreviewTables(snapshot.preview) }
   }
 }

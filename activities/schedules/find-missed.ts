@@ -35,7 +35,7 @@ export function createFindMissed(deps: ActivityDeps) {
     const { lookBackHours = defaultLookBackHours } = parseWatchInput(step.input)
     const until = Date.parse(step.until)
     const since = step.since === undefined ? until - lookBackHours * 3_600_000 : Date.parse(step.since)
-    const published = await readPublished({ dataDir: deps.dataDir, testMode: deps.identity.mode === 'test' })
+    const published = await readPublished({ ...deps, testMode: deps.identity.mode === 'test' })
     const found: MissedSlot[] = []
     let slots = 0
     for (const { description, withinMs } of await watchedSchedules(context)) {

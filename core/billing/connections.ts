@@ -1,16 +1,10 @@
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
-import { isIPv4 } from 'node:net'
+import { isLoopback } from './loopback.ts'
 
 export interface Connections {
   http: HttpAgent
   https: HttpsAgent
-}
-
-/** Whether the address is this machine, so that requests cross no network. */
-export function isLoopback(url: string): boolean {
-  const { hostname } = new URL(url)
-  return isIPv4(hostname) ? hostname.startsWith('127.') : ['localhost', '[::1]'].includes(hostname)
 }
 
 /**

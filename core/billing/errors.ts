@@ -144,7 +144,7 @@ export class RateLimited extends AnsweredError {
   }
 }
 
-/** 5xx: the service or a gateway in front of it failed. */
+/** 5xx: the service or a gateway in front of it failed. 408: it waited too long for the rest of a request. */
 export class ServiceFault extends BillingError {
   override readonly name = 'ServiceFault'
   readonly retryable = true

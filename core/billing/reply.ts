@@ -56,7 +56,7 @@ export function toError(request: RequestInfo, reply: Reply): BillingError | unde
   if (status === 404) return new NotFound(failure)
   if (status === 400 || status === 409 || status === 422) return new Refused(failure)
   if (status === 429) return new RateLimited({ ...failure, retryAfterMs: retryAfterMs(reply) })
-  if (status >= 500) return new ServiceFault(failure)
+  if (status >= 500 || status === 408) return new ServiceFault(failure)
   if (status >= 300 && status < 400) return toRedirect(failure, reply)
   return new UnexpectedReply({ ...failure, problem: 'status', why: 'a status that the API does not define' })
 }

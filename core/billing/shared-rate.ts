@@ -3,46 +3,8 @@
  * not used in time is void, so a worker that was frozen makes no burst. Writes go before reads, in this process and in all.
  */
 import { setTimeout as wait } from 'node:timers/promises'
+import { type Grant, type Permit, type PermitRequest, type Permits, toPermits } from './permits.ts'
 import type { Admission, AdmitOptions, Departure, Gate, Share, Spacing } from './rate-limit.ts'
-
-/** Where the permits of all workers come from. */
-export interface Permits {
-  take(ask: PermitRequest): Promise<Grant>
-  /** Nobody gets a permit for this long. */
-  pause(ms: number): Promise<void>
-  /** Halves the rate of all, once for all permits that were given before. */
-  slowDown(permit: number): Promise<void>
-}
-
-export interface PermitRequest {
-  requestsPerSecond: number
-  /** The run's own rate, if it has one. */
-  run: { name: string; requestsPerSecond: number } | undefined
-  wanted: number
-  write: boolean
-  /** More requests of the same kind wait than `wanted`. */
-  leftWaiting: boolean
-}
-
-export interface Grant {
-  /** The number of the first permit; each of the others is one higher. */
-  first: number
-  /** When each is due, in ms from the moment of the grant; slightly negative if it was due before. */
-  waitsMs: readonly number[]
-  /** When to ask again for what was not granted. */
-  retryMs: number
-  /** The run's own rate is the reason why nothing was granted. */
-  heldByRun: boolean
-  /** How many workers share the rate now. */
-  workers: number
-}
-
-interface Permit {
-  number: number
-  /** By performance.now(). */
-  dueAt: number
-  voidAt: number
-}
 
 interface Waiting {
   write: boolean
@@ -52,28 +14,15 @@ interface Waiting {
   isUrgent: boolean
   since: number
   grant(permit: Permit): void
+  fail(error: unknown): void
 }
 
-/** A permit is valid for this long after it is due, less at high rates. */
-const longestValidMs = 100
-/** The jitter of the network and of timers that the bound of r + 1 requests a second leaves room for. */
-const jitterMs = 5
-/** The share of the rate that is given out; the store uses the same. */
-const aim = 0.95
 /** The state is asked again at least this often, because rates may change. */
 const longestRetryMs = 1_000
 const awayRetryMs = 250
+/** A spare permit with less time left is of no use: a write is claimed first, which takes 2 to 20 ms. */
+const leastValidMs = 15
 const maxPauseMs = 3_600_000
-
-/**
- * How long after its time a permit may be used. In any second then at most r + 1 requests leave, whoever was frozen:
- * (1 + tolerance) * aim * r + 1 is not more.
- */
-export function toleranceMs(requestsPerSecond: number): number {
-  if (requestsPerSecond === Number.POSITIVE_INFINITY) return Number.POSITIVE_INFINITY
-  const spareMs = ((requestsPerSecond + 1) / (aim * requestsPerSecond) - 1) * 1000
-  return Math.min(longestValidMs, spareMs - jitterMs)
-}
 
 export class SharedRate implements Gate {
   readonly #permits: Permits
@@ -82,10 +31,13 @@ export class SharedRate implements Gate {
   #waiting: Waiting[] = []
   /** Permits that were granted and not used yet. */
   readonly #granted = new Set<Permit>()
+  /** Permits that no request has yet, soonest first: what a worker that is alone gets beyond what it asked for. */
+  #spares: Permit[] = []
   #inFlight = 0
   /** Unknown until the first grant. */
   #workers = Number.POSITIVE_INFINITY
   #pausedUntil = Number.NEGATIVE_INFINITY
+  #voidedAt = Number.NEGATIVE_INFINITY
   #retryAt = { write: 0, read: 0 }
   readonly #retryRunAt = new Map<string, number>()
   #asking = false
@@ -152,6 +104,8 @@ export class SharedRate implements Gate {
   #voidGranted() {
     for (const permit of this.#granted) permit.voidAt = Number.NEGATIVE_INFINITY
     this.#granted.clear()
+    this.#spares = []
+    this.#voidedAt = performance.now()
   }
 
   /** Until the store has it: it applies to all workers. */
@@ -183,6 +137,10 @@ export class SharedRate implements Gate {
           signal?.removeEventListener('abort', leave)
           resolve(permit)
         },
+        fail: (error) => {
+          signal?.removeEventListener('abort', leave)
+          reject(error)
+        },
       }
       signal?.addEventListener('abort', leave, { once: true })
       this.#waiting.push(waiting)
@@ -191,6 +149,7 @@ export class SharedRate implements Gate {
   }
 
   #wakeUp(): void {
+    this.#useSpares()
     this.#wake?.()
     if (!this.#asking) void this.#ask()
   }
@@ -208,11 +167,31 @@ export class SharedRate implements Gate {
     }
   }
 
+  get #free(): number {
+    return Math.max(1, Math.floor(this.#concurrency / this.#workers)) - this.#inFlight
+  }
+
+  /** The requests that may have a permit, in their order. */
+  #inOrder(): Waiting[] {
+    return this.#waiting
+      .filter(({ isUrgent }) => isUrgent || this.#free > 0)
+      .toSorted((a, b) => rankOf(a) - rankOf(b) || a.since - b.since)
+  }
+
+  /** Not for runs with a rate of their own: only the store knows when it allows the next request. */
+  #useSpares(): void {
+    for (;;) {
+      const next = this.#spares.length > 0 ? this.#inOrder().find(({ run }) => run === undefined) : undefined
+      const permit = next && this.#spares.shift()
+      if (permit === undefined) return
+      if (permit.voidAt - performance.now() > leastValidMs) this.#give(permit, next)
+    }
+  }
+
   /** The requests to ask for next, and when; undefined if none can go before something else happens. */
   #choose(): { group: Waiting[]; at: number } | undefined {
-    const free = Math.max(1, Math.floor(this.#concurrency / this.#workers)) - this.#inFlight
-    const able = this.#waiting.filter(({ isUrgent }) => isUrgent || free > 0)
-    const ordered = able.toSorted((a, b) => rankOf(a) - rankOf(b) || a.since - b.since)
+    const free = this.#free
+    const ordered = this.#inOrder()
     let soonest: { group: Waiting[]; at: number } | undefined
     for (const first of ordered) {
       const at = this.#dueAt(first)
@@ -239,28 +218,28 @@ export class SharedRate implements Gate {
     const run = runOf(spacings)
     let grant: Grant
     try {
-      const ask = { requestsPerSecond, run, wanted: group.length, write, leftWaiting: isMore }
+      const waitedMs = askedAt - Math.min(...group.map(({ since }) => since))
+      const ask = { requestsPerSecond, run, wanted: group.length, write, leftWaiting: isMore, waitedMs }
       grant = await this.#permits.take(ask)
-    } catch {
+    } catch (error) {
+      if (!this.#permits.isAway(error)) return this.#fail(group, error)
       // While the store of the rate is away, nothing leaves.
       const at = performance.now() + awayRetryMs
       this.#retryAt = { write: at, read: at }
       return
     }
+    if (this.#voidedAt >= askedAt) return
     const answeredAt = performance.now()
     this.#workers = Math.max(1, grant.workers)
-    const validMs = toleranceMs(requestsPerSecond)
-    for (const [index, waitMs] of grant.waitsMs.entries()) {
-      const permit = {
-        number: grant.first + index,
-        // The time of the grant is between the question and the answer: neither too early nor too late.
-        dueAt: answeredAt + waitMs,
-        voidAt: askedAt + waitMs + validMs,
-      }
-      this.#give(permit, group[index])
+    const permits = toPermits({ grant, requestsPerSecond, askedAt, answeredAt })
+    for (const one of group) {
+      const permit = permits.shift()
+      if (permit !== undefined) this.#give(permit, one)
     }
+    this.#spares.push(...permits)
+    this.#useSpares()
     const retryAt = answeredAt + Math.min(grant.retryMs, longestRetryMs)
-    if (grant.waitsMs.length === group.length) return
+    if (grant.waitsMs.length >= group.length) return
     if (grant.heldByRun && run !== undefined) this.#retryRunAt.set(run.name, retryAt)
     else if (write) this.#retryAt.write = retryAt
     else this.#retryAt.read = retryAt
@@ -277,6 +256,12 @@ export class SharedRate implements Gate {
     this.#granted.add(permit)
     if (!taker.isUrgent) this.#inFlight += 1
     taker.grant(permit)
+  }
+
+  /** An error that asking again would not end, such as a missing right: each request that waits fails with it. */
+  #fail(group: readonly Waiting[], error: unknown): void {
+    this.#waiting = this.#waiting.filter((one) => !group.includes(one))
+    for (const one of group) one.fail(error)
   }
 
   async #sleep(ms: number): Promise<void> {

@@ -8,8 +8,5 @@ import type { LedgerRow } from '../state/ledger/row.ts'
  */
 export const maxBodyBytes = 64 * 1024
 
-/** The size of a body as it is sent. */
-export const bytesOf = (body: Body): number => Buffer.byteLength(JSON.stringify(body))
-
 /** The body of a change as it is sent; numbers keep their digits. */
 export const parseBody = ({ body }: Pick<LedgerRow, 'body'>): Body => parseLossless(body) as Body

@@ -21,7 +21,7 @@ export interface ClaimJournal extends AsyncDisposable {
   record(claim: JournaledClaim): Promise<void>
   /** How often a row has been claimed, by its last record; 0 without one. */
   claimsOf(row: number): number
-  /** How many claims of the run are on the disk. */
+  /** How many claims of the run are on the disk: those of each row by its last record. */
   readonly recorded: number
 }
 
@@ -73,9 +73,9 @@ export async function openClaimJournal(folder: string): Promise<ClaimJournal> {
     },
     claimsOf: (row) => byRow.get(row) ?? 0,
     record: ({ row, claims, at }) => {
+      waiting += Math.max(0, claims - (byRow.get(row) ?? 0))
       byRow.set(row, claims)
       lines += `${row} ${claims} ${at}\n`
-      waiting += 1
       // After a failed write the next one tries again; each caller gets the result of its own write.
       last = next ??= last.catch(() => undefined).then(flush)
       return last
@@ -89,7 +89,7 @@ export async function openClaimJournal(folder: string): Promise<ClaimJournal> {
 
 /** The contents of a journal. */
 export interface JournalContents {
-  /** How many claims. */
+  /** How many claims: those of each row by its last record. */
   recorded: number
   /** The last claim of each row that was claimed. */
   byRow: Map<number, JournaledClaim>
@@ -100,13 +100,12 @@ export async function readClaims(folder: string): Promise<JournalContents | unde
   const text = await readText(join(folder, changeRunFiles.claims))
   if (!text.startsWith(header)) return undefined
   const byRow = new Map<number, JournaledClaim>()
-  let recorded = 0
   for (const line of text.slice(header.length).split('\n')) {
     const [row, claims, at] = line.split(' ').map(Number)
     if (row === undefined || claims === undefined || at === undefined) continue
-    recorded += 1
     if (claims > (byRow.get(row)?.claims ?? 0)) byRow.set(row, { row, claims, at })
   }
+  const recorded = [...byRow.values()].reduce((sum, { claims }) => sum + claims, 0)
   return { recorded, byRow }
 }
 

@@ -2,7 +2,13 @@ import { KeyHeldError } from '../state/errors.ts'
 import type { KeySpace } from '../state/ledger/key-queries.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import type { ChangeKind } from './change-kind.ts'
-import { createClaimJournal, type JournaledClaim, openClaimJournal, readClaims } from './claim-journal.ts'
+import {
+  createClaimJournal,
+  type JournalContents,
+  type JournaledClaim,
+  openClaimJournal,
+  readClaims,
+} from './claim-journal.ts'
 import type { LedgerRow, RowPatch } from '../state/ledger/row.ts'
 import type { RowClaims } from '../state/ledger/run-queries.ts'
 import { transition } from './transitions.ts'
@@ -19,6 +25,11 @@ export interface GapOptions {
   staged: number
   /** The number of claims in the run's journal as last reported to Temporal. */
   reportedClaims?: number
+  /**
+   * The journal is a copy that is kept every few seconds: it may lack what a worker claimed that is lost with its folder.
+   * The ledger has that, unless it was restored, too.
+   */
+  isCopy?: boolean
   /** A person says that the journal was restored from a backup, too. */
   everything?: boolean
   onHeld: OnKeyHeld
@@ -44,41 +55,133 @@ const rowsAtOnce = 500
  * @throws {RunFilesLostError}
  */
 export async function closeGap(options: GapOptions): Promise<Gap> {
-  const {
-    ledger,
-    run,
-    kind,
-    folder,
-    staged,
-    reportedClaims = 0,
-    everything = false,
-    now = options.ledger.now,
-  } = options
+  const { ledger, run, folder, staged, isCopy = false, now = options.ledger.now } = options
   const rows = await ledger.claimsByRow({ run })
+  const found = await readClaims(folder)
   const restaged = Math.max(0, staged - rows.length)
-  if (restaged > 0) await stageKeptChanges(options)
-  const journal = await readClaims(folder)
-  let unknown = await markClaims({ ledger, run, now, claims: journal?.byRow ?? new Map() })
-  if (everything || journal === undefined || journal.recorded < reportedClaims) {
-    const known = (await ledger.claimsByRow({ run })).reduce((sum, { claims }) => sum + claims, 0)
-    // All forgotten claims may belong to a single subscription, and `attempts` is a hard bound.
-    const sends = kind.confirmedByLookup === true ? Math.max(1, reportedClaims - known) : 1
-    unknown += await markOpen({ ledger, run, sends, now })
-  }
-  if (journal === undefined) await createClaimJournal(folder)
-  await addToJournal({ ledger, run, folder, now })
+  const outdated = findOutdated({ rows, claims: found?.byRow })
+  // What a copy lacks, the ledger may have.
+  if (isCopy) await completeJournal({ ledger, run, folder, now })
+  const journal = isCopy ? await readClaims(folder) : found
+  const isRestored = restaged + outdated.length > 0
+  const forgotten = isIncomplete({ ...options, journal, isRestored })
+    ? forgottenClaims({ ...options, rows, found })
+    : undefined
+
+  let unknown = 0
+  if (forgotten !== undefined) unknown += await markOpen({ ledger, run, ...forgotten, outdated, now })
+  if (restaged > 0) unknown += await stageAgain({ ...options, rows, found, forgotten, now })
+  // Read again: a change that a person had sent after it was closed has just been staged as closed.
+  const behind = findOutdated({ rows: await ledger.claimsByRow({ run }), claims: found?.byRow })
+  unknown += await markClaims({ ledger, outdated: behind, forgotten, now })
+  await completeJournal({ ledger, run, folder, now })
   return { restaged, unknown }
+}
+
+/**
+ * Whether claims may be missing from both the journal and the ledger. A copy of the journal is kept up only every few
+ * seconds, so a ledger that was restored shows that the claims of those seconds may be missing, too.
+ */
+const isIncomplete = ({
+  journal,
+  isRestored,
+  reportedClaims = 0,
+  isCopy = false,
+  everything = false,
+}: GapOptions & { journal: JournalContents | undefined; isRestored: boolean }): boolean =>
+  everything || journal === undefined || journal.recorded < reportedClaims || (isCopy && isRestored)
+
+/**
+ * How often each open change may have been claimed and sent without a record: once, or, where the number is a bound, as
+ * often as claims are missing in all, because all of them may belong to one change.
+ */
+function forgottenClaims({
+  rows,
+  found,
+  kind,
+  reportedClaims = 0,
+  isCopy = false,
+}: GapOptions & { rows: readonly RowClaims[]; found: JournalContents | undefined }): Claimed {
+  // What a repair has marked counts claims that may belong to another row.
+  const known = new Map(rows.map((row) => [row.row, isMarked(row) ? 0 : row.claims]))
+  for (const { row, claims } of found?.byRow.values() ?? [])
+    known.set(row, Math.max(claims, known.get(row) ?? 0))
+  const lost = Math.max(1, reportedClaims - [...known.values()].reduce((sum, claims) => sum + claims, 0))
+  return {
+    // Of a copy, the ledger must not seem to lack the same claims once more.
+    claims: isCopy ? lost : 1,
+    // The `attempts` of a recovery are a hard bound.
+    sends: kind.confirmedByLookup === true ? lost : 1,
+  }
+}
+
+type Claimed = Pick<LedgerRow, 'claims' | 'sends'>
+
+/** By a restore, and not looked up since. */
+const isMarked = ({ state, outcome, lookups }: RowClaims): boolean =>
+  state === 'unknown' && outcome === 'restored' && lookups === 0
+
+/** How often a row was claimed that a journal has, and may have been without one. */
+const claimedBy = ({
+  claim,
+  row = { claims: 0, sends: 0 },
+  forgotten = { claims: 0, sends: 0 },
+}: {
+  claim: JournaledClaim
+  row?: Claimed
+  forgotten: Claimed | undefined
+}) => ({
+  claims: claim.claims + forgotten.claims,
+  sends: row.sends + claim.claims - row.claims + forgotten.sends,
+  sentAt: claim.at,
+})
+
+/**
+ * Stages again what the ledger lacks, each row as unknown that may have been sent: the missing rows show that the ledger was
+ * restored, also to the attempt after one that is lost here. Returns the number of unknown rows.
+ */
+async function stageAgain({
+  rows,
+  found,
+  forgotten,
+  now,
+  ...options
+}: GapOptions & {
+  rows: readonly RowClaims[]
+  found: JournalContents | undefined
+  forgotten: Claimed | undefined
+  now: () => number
+}): Promise<number> {
+  const { ledger, run } = options
+  const unknownSince = now()
+  await stageKeptChanges({
+    ...options,
+    restored: (row) => {
+      const claim = found?.byRow.get(row)
+      if (claim !== undefined) return { ...claimedBy({ claim, forgotten }), unknownSince }
+      return forgotten && { ...forgotten, sentAt: null, unknownSince }
+    },
+  })
+  const before = new Set(rows.map(({ row }) => row))
+  const after = await ledger.claimsByRow({ run })
+  return after.filter(({ row, state }) => state === 'unknown' && !before.has(row)).length
+}
+
+/** Creates the journal unless it is there, and completes it from the ledger. */
+async function completeJournal(options: Parameters<typeof addToJournal>[0]): Promise<void> {
+  await createClaimJournal(options.folder)
+  await addToJournal(options)
 }
 
 /**
  * Adds claims that only the ledger has, so that a lost or restored journal is complete again in case the ledger is lost later.
  */
-async function addToJournal({
+export async function addToJournal({
   ledger,
   run,
   folder,
-  now,
-}: Pick<GapOptions, 'ledger' | 'run' | 'folder'> & { now: () => number }): Promise<void> {
+  now = ledger.now,
+}: Pick<GapOptions, 'ledger' | 'run' | 'folder' | 'now'>): Promise<void> {
   const { byRow } = (await readClaims(folder)) ?? { byRow: new Map<number, JournaledClaim>() }
   const lacking = (await ledger.claimsByRow({ run })).filter(
     ({ row, claims }) => claims > (byRow.get(row)?.claims ?? 0),
@@ -97,66 +200,86 @@ export async function markClaimed(options: {
   run: string
   /** The run's folder. */
   folder: string
+  /** As in `GapOptions`: if such a journal has claims that the ledger lacks, all open changes become unknown. */
+  isCopy: boolean
 }): Promise<number> {
-  const journal = await readClaims(options.folder)
-  return journal === undefined
-    ? 0
-    : await markClaims({ ...options, claims: journal.byRow, now: options.ledger.now })
+  const { ledger, run, folder, isCopy } = options
+  const journal = await readClaims(folder)
+  if (journal === undefined) return 0
+  const outdated = findOutdated({ rows: await ledger.claimsByRow({ run }), claims: journal.byRow })
+  const open = isCopy && outdated.length > 0 ? await markOpen({ ledger, run, outdated }) : 0
+  return open + (await markClaims({ ledger, outdated, now: ledger.now }))
 }
 
+/** A change that was claimed more often than the ledger knows. */
+interface Outdated {
+  row: RowClaims
+  claim: JournaledClaim
+}
+
+const findOutdated = ({
+  rows,
+  claims,
+}: {
+  rows: readonly RowClaims[]
+  claims: ReadonlyMap<number, JournaledClaim> | undefined
+}): Outdated[] =>
+  rows.flatMap((row) => {
+    const claim = claims?.get(row.row)
+    return claim !== undefined && claim.claims > row.claims ? [{ row, claim }] : []
+  })
+
+/**
+ * Marks what is outdated as unknown. Of a copy, comes after `markOpen`: until then it shows, also to the next attempt, that
+ * the ledger was restored. Returns the number of rows.
+ */
 async function markClaims({
   ledger,
-  run,
-  claims,
+  outdated,
+  forgotten,
   now,
 }: {
   ledger: Ledger
-  run: string
-  claims: ReadonlyMap<number, JournaledClaim>
+  outdated: readonly Outdated[]
+  /** As for `markOpen`: what a journal has may have been claimed more often, too. */
+  forgotten?: Claimed | undefined
   now: () => number
 }): Promise<number> {
-  if (claims.size === 0) return 0
-  const outdated = (await ledger.claimsByRow({ run })).flatMap((row) => {
-    const claim = claims.get(row.row)
-    return claim !== undefined && claim.claims > row.claims ? [{ row, claim }] : []
-  })
   await inBatches(outdated, async ({ row, claim }) => {
-    const sends = row.sends + claim.claims - row.claims
-    const claimed = { claims: claim.claims, sends, sentAt: claim.at }
-    await moveToUnknown({ ledger, row, claimed, now })
+    await moveToUnknown({ ledger, row, claimed: claimedBy({ claim, row, forgotten }), now })
   })
   return outdated.length
 }
 
 /**
- * Marks all open changes of a run as unknown: one that looks unsent may have been sent, and one that was sent may have
- * been reconciled and sent again. Returns the number of rows.
+ * Marks all open changes of a run as unknown, in one write: one that looks unsent may have been sent, and one that was sent
+ * may have been reconciled and sent again. Returns the number of rows.
  */
 export async function markOpen({
   ledger,
   run,
   sends = 1,
+  claims = 1,
+  outdated = [],
   now = ledger.now,
 }: {
   ledger: Ledger
   run: string
-  /** How often each may have been sent without a record of it. */
+  /** How often each may have been sent, and claimed, without a record of it. */
   sends?: number
+  claims?: number
+  /** Changes that are left to `markClaims`. */
+  outdated?: readonly Outdated[]
   now?: () => number
 }): Promise<number> {
-  const open = (await ledger.claimsByRow({ run })).filter(isOpen)
-  await inBatches(open, (row) => {
-    const claimed = { claims: row.claims + 1, sends: row.sends + sends }
-    return moveToUnknown({ ledger, row, claimed, now })
+  return await ledger.markRestored({
+    run,
+    sends,
+    claims,
+    at: now(),
+    except: outdated.map(({ row }) => row.row),
   })
-  return open.length
 }
-
-/** A change that a restore has marked, and that was not looked up since, already counts the claim. */
-const isOpen = ({ state, outcome, lookups }: RowClaims): boolean =>
-  state === 'staged' ||
-  state === 'sending' ||
-  (state === 'unknown' && !(outcome === 'restored' && lookups === 0))
 
 /**
  * Moves a row to unknown that may have been sent without the ledger knowing, whatever state the ledger has for it. Such

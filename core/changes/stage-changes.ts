@@ -1,8 +1,6 @@
 import type { Body } from '../billing/client.ts'
-import type { KeySpace } from '../state/ledger/key-queries.ts'
-import type { Ledger } from '../state/ledger/ledger.ts'
-import type { NewChange, StageResult } from '../state/ledger/stage.ts'
-import { bytesOf, maxBodyBytes } from './body.ts'
+import type { NewChange } from '../state/ledger/stage.ts'
+import { maxBodyBytes } from './body.ts'
 import type { ChangeKind } from './change-kind.ts'
 import { BodyTooLargeError } from './errors.ts'
 import type { Outcome } from './outcomes.ts'
@@ -26,36 +24,26 @@ export interface ChangeToStage {
   closed?: { state: 'rejected' | 'dropped' | 'parked'; outcome: Outcome; error: string }
 }
 
-export interface StageOptions extends Omit<KeySpace, 'kind'> {
-  ledger: Ledger
-  run: string
-  kind: ChangeKind
-  changes: readonly ChangeToStage[]
+/** The same with its key, and with its body as JSON text. */
+export interface KeyedChange extends Omit<ChangeToStage, 'body'> {
+  key: string
+  /** Exactly as it will be sent. */
+  body: string
 }
+
+export const withKey = ({ kind, change }: { kind: ChangeKind; change: ChangeToStage }): KeyedChange => ({
+  ...change,
+  key: kind.keyOf(change.body),
+  body: JSON.stringify(change.body),
+})
 
 /**
- * Stages changes of a run durably, about a thousand at a time. Changes that the run has already staged are left as they
- * are. A change whose key another change holds is not staged; it is returned with the change that holds the key.
+ * The change as the ledger stages it.
  * @throws {BodyTooLargeError}
  */
-export async function stageChanges({
-  ledger,
-  kind,
-  changes,
-  ...context
-}: StageOptions): Promise<StageResult> {
-  return await ledger.stage({
-    ...context,
-    kind: kind.name,
-    repeats: kind.repeats,
-    changes: changes.map((change) => toNewChange({ kind, change })),
-  })
-}
-
-function toNewChange({ kind, change }: { kind: ChangeKind; change: ChangeToStage }): NewChange {
-  const { body, existing, ...rest } = change
-  const bytes = change.closed === undefined ? bytesOf(body) : 0
-  if (bytes > maxBodyBytes) throw new BodyTooLargeError({ row: change.row, bytes, max: maxBodyBytes })
-  const before = existing === undefined ? {} : { before: JSON.stringify({ ids: existing }) }
-  return { ...rest, ...before, key: kind.keyOf(body), body: JSON.stringify(body) }
+export function toNewChange({ existing, ...change }: KeyedChange): NewChange {
+  const { row, body, closed } = change
+  const bytes = closed === undefined ? Buffer.byteLength(body) : 0
+  if (bytes > maxBodyBytes) throw new BodyTooLargeError({ row, bytes, max: maxBodyBytes })
+  return { ...change, ...(existing && { before: JSON.stringify({ ids: existing }) }) }
 }

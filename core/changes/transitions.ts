@@ -1,6 +1,7 @@
 import { KeyHeldError } from '../state/errors.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import type { LedgerRow, RowPatch } from '../state/ledger/row.ts'
+import type { FencingToken } from '../state/ledger/senders.ts'
 import type { ChangeState } from '../state/tables.ts'
 import type { Outcome } from './outcomes.ts'
 
@@ -132,7 +133,7 @@ export const transitions: readonly Transition[] = [
 
 interface TransitionOptions {
   ledger: Ledger
-  row: Pick<LedgerRow, 'id' | 'claims'>
+  row: Pick<LedgerRow, 'id' | 'claims'> & Partial<Pick<LedgerRow, 'run'>>
   to: ChangeState
   by: Exclude<Trigger, 'claim'>
   outcome: Outcome
@@ -141,6 +142,8 @@ interface TransitionOptions {
   fromOutcome?: string | null
   /** Only if it was not claimed again since the caller read `row`. An answer to any send proves that it is done. */
   sameClaim?: boolean
+  /** Only while this is the right to claim changes of its run. */
+  sender?: FencingToken | undefined
 }
 
 /**
@@ -156,6 +159,7 @@ export async function transition({
   patch,
   fromOutcome,
   sameClaim = true,
+  sender,
 }: TransitionOptions): Promise<boolean> {
   const from = transitions
     .filter((allowed) => allowed.to === to && allowed.by === by)
@@ -163,9 +167,11 @@ export async function transition({
   if (from.length === 0) throw new TypeError(`no transition leads to ${to} by ${by}`)
   return await ledger.move({
     id: row.id,
+    run: row.run,
     from,
     ...(sameClaim && { claims: row.claims }),
     ...(fromOutcome && { outcome: fromOutcome }),
+    sender,
     patch: { ...patch, state: to, outcome },
   })
 }
@@ -199,7 +205,7 @@ export async function recordAnswer({
     } catch (failure) {
       if (!(failure instanceof KeyHeldError)) throw failure
       const message = `the service has done it as ${answerId}, after another run took its key: check both`
-      const kept = { id: row.id, patch: { ...patch, error: message } }
+      const kept = { id: row.id, run: row.run, patch: { ...patch, error: message } }
       if (await ledger.move({ ...kept, from: ['rejected', 'dropped'] })) return undefined
       continue
     }
@@ -208,7 +214,12 @@ export async function recordAnswer({
     const known = current.outcome === 'doubled' ? current.error : doneTwiceAs(current.answerId)
     if (`${known} `.includes(` as ${answerId} `)) return known ?? undefined
     const message = `${known} and as ${answerId}`
-    const same = { id: row.id, from: ['done'], ...(current.outcome && { outcome: current.outcome }) } as const
+    const same = {
+      id: row.id,
+      run: row.run,
+      from: ['done'],
+      ...(current.outcome && { outcome: current.outcome }),
+    } as const
     // A person may have corrected it in the meantime. Then this answer is the first one.
     if (await ledger.move({ ...same, patch: { outcome: 'doubled', error: message } })) return message
   }

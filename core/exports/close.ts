@@ -7,9 +7,11 @@ import { toReportPage } from '../runs/view/html.ts'
 import type { View } from '../runs/view/view.ts'
 import { replaceFile } from '../storage/durable.ts'
 import type { FileStore } from '../storage/file-store.ts'
+import type { SharedFolder } from '../storage/shared-folder.ts'
 import { resolveInside } from '../storage/inside.ts'
 import { exportNextSteps } from './next-steps.ts'
 import { latestCheckpoint } from './parts/checkpoint.ts'
+import { fetchParts } from './parts/fetch-parts.ts'
 import { missingPart } from './parts/part-names.ts'
 import { partsFolder } from './parts/read-folder.ts'
 import type { ExportPlan } from './plan.ts'
@@ -31,6 +33,7 @@ import { toExportView } from './view.ts'
  */
 export async function closeExport(options: {
   dataDir: string
+  shared: SharedFolder
   /** Where files are published; undefined for the data folder. */
   files: FileStore | undefined
   plan: ExportPlan
@@ -119,16 +122,19 @@ async function noteSet(options: {
 /** Writes the nonexistent ids of a fetch beside its report, where people look for them: a warehouse keeps no files. */
 async function noteMissing(options: {
   dataDir: string
+  shared: SharedFolder
   plan: ExportPlan
   results: readonly ResourceResult[]
 }): Promise<ExportReport['missing']> {
-  const { dataDir, plan, results } = options
+  const { dataDir, shared, plan, results } = options
   const [published] = results.flatMap(publishedOf)
   if (published?.missing === undefined || published.missing.count === 0) return undefined
   const folder = partsFolder({ dataDir, run: plan.run, resource: published.resource })
-  const { parts = [] } = (await latestCheckpoint(folder)) ?? {}
+  const { parts = [] } = (await latestCheckpoint({ shared, folder })) ?? {}
+  const missing = parts.filter(isMissing)
+  await fetchParts({ dataDir, shared, parts: missing })
   const file = reportFile({ dataDir, run: plan.run, ending: '.missing.csv' })
-  await replaceFile(file, [missingHeader, ...(await textsOf(parts.filter(isMissing)))].join(''))
+  await replaceFile(file, [missingHeader, ...(await textsOf(missing))].join(''))
   return { ...published.missing, file }
 }
 

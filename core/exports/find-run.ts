@@ -5,12 +5,14 @@ import { InvalidInput } from '../runs/errors.ts'
 import { type Identity, refuseOther } from '../runs/identity.ts'
 import { parseStepInput, runFolder } from '../runs/known-run.ts'
 import { resolveInside } from '../storage/inside.ts'
+import type { SharedFolder } from '../storage/shared-folder.ts'
 import { publishAgainFields } from './input.ts'
 import type { ExportPlan } from './plan.ts'
 import { loadPlan } from './saved-plan.ts'
 
 interface Place {
   dataDir: string
+  shared: SharedFolder
   /** Absolute paths of the other roots that a run may publish to. */
   outDirs: readonly string[]
   identity: Identity
@@ -23,9 +25,9 @@ interface Place {
  * @throws {FolderOutsideError} the settings no longer allow the folder that the run publishes to
  */
 export async function findExport(place: Place, run: string): Promise<ExportPlan | undefined> {
-  const { dataDir, identity } = place
+  const { dataDir, shared, identity } = place
   const folder = await runFolder({ dataDir, room: 'parts', run })
-  const plan = folder === undefined ? undefined : await loadPlan({ dataDir, run })
+  const plan = folder === undefined ? undefined : await loadPlan({ dataDir, shared, run })
   if (folder === undefined || plan?.run !== run) return undefined
   refuseOther({ run: plan.identity, worker: identity })
   if (plan.out !== undefined) await allowedRoot({ ...place, out: plan.out })

@@ -1,4 +1,6 @@
+import type { Publications } from '../state/publications.ts'
 import { type Execution, nameRun } from '../runs/name.ts'
+import type { SharedFolder } from '../storage/shared-folder.ts'
 import { foldersPublished } from './publication-log.ts'
 import { foldersReported } from './report-files.ts'
 
@@ -6,8 +8,12 @@ import { foldersReported } from './report-files.ts'
  * Names an export or a fetch. A name stays taken after its parts are pruned, because the report and the published
  * data outlive them.
  */
-export async function nameExport(of: { dataDir: string; execution: Execution }): Promise<string> {
-  const { dataDir } = of
-  const taken = (await foldersPublished(dataDir)).union(await foldersReported(dataDir))
+export async function nameExport(of: {
+  dataDir: string
+  shared: SharedFolder
+  publications?: Publications | undefined
+  execution: Execution
+}): Promise<string> {
+  const taken = (await foldersPublished(of)).union(await foldersReported(of))
   return await nameRun({ ...of, taken })
 }

@@ -3,6 +3,7 @@ import type { Identity } from '../runs/identity.ts'
 import type { DestinationName } from '../destinations/names.ts'
 import { InvalidInput } from '../runs/errors.ts'
 import type { FileStore } from '../storage/file-store.ts'
+import type { SharedFolder } from '../storage/shared-folder.ts'
 
 /**
  * What a run reads and where it publishes it, fixed at its start. Every later step loads it and checks the identity
@@ -46,6 +47,8 @@ export interface AskedIds {
   asked: number
   /** Checksum of the ids in their order; distinguishes one fetch from another. */
   sha256: string
+  /** The name of their file beside the parts; absent in plans of earlier versions, for `ids.txt`. */
+  file?: string
   /** Remarks about the ids for a person, one sentence each. */
   notes: string[]
 }
@@ -69,9 +72,14 @@ export function storeOf(
 /** @throws {InvalidInput} the worker does not have the destination */
 export function refuseMissing(of: {
   destinations: ReadonlyMap<string, unknown>
+  shared: SharedFolder
   name: DestinationName
 }): void {
-  const { destinations, name } = of
+  const { destinations, shared, name } = of
+  if (name === 'duckdb' && shared.isShared)
+    throw new InvalidInput(
+      'to: a DuckDB database is a file of one machine, and this run has workers on several. Publish to parquet, csv or postgres.',
+    )
   if (destinations.has(name)) return
   throw new InvalidInput(`This worker has no destination ${name}. For postgres it needs WAREHOUSE_URL.`)
 }

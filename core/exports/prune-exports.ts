@@ -3,7 +3,10 @@ import { dirname, join, relative, resolve } from 'node:path'
 import { manifestName } from '../destinations/manifest/manifest.ts'
 import { pointedToInStore } from '../destinations/store/store-pointers.ts'
 import type { FileStore } from '../storage/file-store.ts'
+import { isPublished, loadPublishNote } from './parts/publish-record.ts'
+import { createSharedFolder, type SharedFolder } from '../storage/shared-folder.ts'
 import { toFileName } from '../storage/file-name.ts'
+import type { Publications } from '../state/publications.ts'
 import { isWhollyPublished } from './parts/prune.ts'
 import {
   findProven,
@@ -32,10 +35,12 @@ export interface OldExport {
 export async function findOldExports(options: {
   dataDir: string
   files: FileStore | undefined
+  /** The publication log of several workers, which keep their parts in `files`; undefined for the data folder. */
+  publications?: Publications | undefined
   before: number
 }): Promise<OldExport[]> {
-  const { dataDir, before } = options
-  const modes = await Promise.all([true, false].map((testMode) => readPublished({ dataDir, testMode })))
+  const { before } = options
+  const modes = await Promise.all([true, false].map((testMode) => readPublished({ ...options, testMode })))
   const old: OldExport[] = []
   for (const published of modes)
     for (const note of published) {
@@ -100,12 +105,13 @@ const placeInStore = (files: FileStore, path: string): Place => ({
 async function isNeeded(options: {
   dataDir: string
   files: FileStore | undefined
+  publications?: Publications | undefined
   folder: string
   place: Place
   note: PublishedNote
   published: readonly PublishedNote[]
 }): Promise<boolean> {
-  const { dataDir, files, place, note, published } = options
+  const { dataDir, files, publications, place, note, published } = options
   const manifest = note.manifest === undefined ? undefined : await readNotedManifest(note.manifest, files)
   if (manifest?.run !== note.run || manifest.resource !== note.resource) return true
   if (await place.isPointedTo()) return true
@@ -115,7 +121,17 @@ async function isNeeded(options: {
     if (newest?.manifest === note.manifest) return true
   }
   const parts = join(dataDir, 'parts', toFileName(note.run))
-  return !(await isWhollyPublished(parts).catch((error: NodeJS.ErrnoException) => error.code === 'ENOENT'))
+  const shared = createSharedFolder({ dataDir, store: publications && files })
+  if (shared.isShared) return !(await isPublishedOrGone({ shared, folder: join(parts, note.resource) }))
+  return !(await isWhollyPublished({ shared, folder: parts }).catch(
+    (error: NodeJS.ErrnoException) => error.code === 'ENOENT',
+  ))
+}
+
+/** Without a note, its parts are gone. */
+async function isPublishedOrGone(place: { shared: SharedFolder; folder: string }): Promise<boolean> {
+  const note = await loadPublishNote(place)
+  return note.asked.length === 0 || isPublished(note)
 }
 
 /** The targets of the symbolic links in a folder. */

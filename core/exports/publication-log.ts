@@ -8,6 +8,7 @@ import {
   readManifest,
   readStoredManifest,
 } from '../destinations/manifest/read-manifest.ts'
+import type { Publications } from '../state/publications.ts'
 import type { FileStore } from '../storage/file-store.ts'
 
 const publishedSchema = z.object({
@@ -36,39 +37,47 @@ const publishedSchema = z.object({
 /** One entry of the publication log. */
 export type PublishedNote = z.infer<typeof publishedSchema>
 
+/** Where publications are logged. */
+interface LogPlace {
+  dataDir: string
+  /** The log of several workers; undefined for the data folder's own, `exports/published.jsonl`. */
+  publications?: Publications | undefined
+}
+
 const fileOf = (dataDir: string) => join(dataDir, 'exports', 'published.jsonl')
 
 /**
- * Appends a publication to the publication log, `exports/published.jsonl`. The log shows how fresh each destination
- * is without querying the warehouses. The same publication may be logged twice.
+ * Appends a publication to the publication log, which shows how fresh each destination is without querying the
+ * warehouses. The same publication may be logged twice.
  */
-export async function notePublished(options: { dataDir: string; published: PublishedNote }): Promise<void> {
-  const { dataDir, published } = options
+export async function notePublished(options: LogPlace & { published: PublishedNote }): Promise<void> {
+  const { dataDir, publications, published } = options
   const { manifest } = published
   // Relative, because a data folder may be moved.
   const noted = manifest === undefined || isAddress(manifest) ? manifest : relative(dataDir, manifest)
-  const line = { ...published, ...(noted !== undefined && { manifest: noted }) }
-  await mkdir(dirname(fileOf(dataDir)), { recursive: true })
-  const file = await open(fileOf(dataDir), 'a+')
+  const line = JSON.stringify({ ...published, ...(noted !== undefined && { manifest: noted }) })
+  await (publications === undefined ? appendLine(fileOf(dataDir), line) : publications.add(line))
+}
+
+async function appendLine(path: string, line: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true })
+  const file = await open(path, 'a+')
   try {
     const { size } = await file.stat()
     const last = Buffer.alloc(1)
     if (size > 0) await file.read(last, 0, 1, size - 1)
     // A line cut short by a crash must not corrupt this one.
     const isCut = size > 0 && last.toString() !== '\n'
-    await file.appendFile(`${isCut ? '\n' : ''}${JSON.stringify(line)}\n`)
+    await file.appendFile(`${isCut ? '\n' : ''}${line}\n`)
     await file.sync()
   } finally {
     await file.close()
   }
 }
 
-/** Reads every publication of the data folder in this mode, oldest first. Manifest paths are absolute. */
-export async function readPublished(options: {
-  dataDir: string
-  testMode: boolean
-}): Promise<PublishedNote[]> {
-  return (await readNotes(options.dataDir))
+/** Reads every publication in this mode, oldest first. Manifest paths are absolute. */
+export async function readPublished(options: LogPlace & { testMode: boolean }): Promise<PublishedNote[]> {
+  return (await readNotes(options))
     .filter(({ testMode }) => testMode === options.testMode)
     .map(({ manifest, ...one }) => ({
       ...one,
@@ -81,19 +90,22 @@ export async function readPublished(options: {
 /** Whether a manifest is in a bucket rather than in a folder. */
 export const isAddress = (manifest: string) => manifest.startsWith('s3://')
 
-/** The folder names of all runs that have published from the data folder. */
-export const foldersPublished = async (dataDir: string): Promise<ReadonlySet<string>> =>
-  new Set((await readNotes(dataDir)).map(({ run }) => toFileName(run)))
+/** The folder names of all runs that have published. */
+export const foldersPublished = async (place: LogPlace): Promise<ReadonlySet<string>> =>
+  new Set((await readNotes(place)).map(({ run }) => toFileName(run)))
 
-async function readNotes(dataDir: string): Promise<PublishedNote[]> {
-  let text: string
+async function readNotes({ dataDir, publications }: LogPlace): Promise<PublishedNote[]> {
+  const lines = publications === undefined ? await readLines(fileOf(dataDir)) : await publications.all()
+  return lines.flatMap(toPublished)
+}
+
+async function readLines(path: string): Promise<string[]> {
   try {
-    text = await readFile(fileOf(dataDir), 'utf8')
+    return (await readFile(path, 'utf8')).split('\n')
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
     throw error
   }
-  return text.split('\n').flatMap(toPublished)
 }
 
 function toPublished(line: string): PublishedNote[] {

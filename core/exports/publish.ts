@@ -7,8 +7,11 @@ import { isFileDestination, type DestinationName } from '../destinations/names.t
 import type { ReadOutcome } from '../reading/outcome.ts'
 import { InvalidInput } from '../runs/errors.ts'
 import type { FileStore } from '../storage/file-store.ts'
+import type { SharedFolder } from '../storage/shared-folder.ts'
 import type { State } from '../state/open.ts'
+import type { Publications } from '../state/publications.ts'
 import { loadCheckpoint, outcomeOf, type Checkpoint } from './parts/checkpoint.ts'
+import { fetchParts } from './parts/fetch-parts.ts'
 import { isOfTable, missingPart, rejectedPart } from './parts/part-names.ts'
 import { markPublished } from './parts/publish-record.ts'
 import { layoutOfRead, markDamaged, partsFolder } from './parts/read-folder.ts'
@@ -20,6 +23,8 @@ import { moveWatermark, placeOf } from './watermark.ts'
 
 interface PublishDeps {
   dataDir: string
+  shared: SharedFolder
+  publications?: Publications | undefined
   hashKey: string
   state: Pick<State, 'watermarks'>
   destinations: ReadonlyMap<string, Destination>
@@ -50,14 +55,15 @@ export async function publishRead(
   },
 ): Promise<{ published: PublishedExport; note: PublishedNote }> {
   const { deps, plan, resource, destination, signal } = options
-  const { dataDir } = deps
+  const { dataDir, shared, publications } = deps
   const to = deps.destinations.get(destination)
   if (to === undefined) throw new InvalidInput(`This worker has no destination ${destination}.`)
   const folder = partsFolder({ dataDir, run: plan.run, resource })
-  const checkpoint = await loadCheckpoint(folder, options.checkpoint)
+  const checkpoint = await loadCheckpoint({ shared, folder, name: options.checkpoint })
   const store = isFileDestination(destination) ? storeOf(deps, plan) : undefined
   try {
-    const layout = await layoutOfRead(folder)
+    const layout = await layoutOfRead({ shared, folder })
+    await fetchParts({ dataDir, shared, parts: checkpoint.parts, signal })
     const publication = toPublication({ deps, plan, resource, checkpoint, layout })
     const { manifest, manifestPath, location, page } = await to.publish({
       ...publication,
@@ -66,11 +72,12 @@ export async function publishRead(
     })
     if (!isDocumentName(resource)) {
       const read = outcomeOf(checkpoint) as ReadOutcome
-      await moveWatermark({ deps, plan, resource, destination, read })
+      const { hashedWith } = layout
+      await moveWatermark({ deps, plan, resource, destination, read, hashedWith })
     }
     const note = toNote({ plan, manifest, manifestPath })
-    await notePublished({ dataDir, published: note })
-    await markPublished(folder, { destination, asked: plan.to })
+    await notePublished({ dataDir, publications, published: note })
+    await markPublished({ shared, folder }, { destination, asked: plan.to })
     const { verdict, reasons, records, mode, completeThrough, deletes, missing, warnings = [] } = manifest
     const published = {
       resource,

@@ -1,6 +1,6 @@
-import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { toFileName } from '../storage/file-name.ts'
+import type { SharedFolder } from '../storage/shared-folder.ts'
 
 const folderOf = (dataDir: string) => join(dataDir, 'exports', 'reports')
 
@@ -11,10 +11,10 @@ export const reportFile = (of: { dataDir: string; run: string; ending: Ending })
   join(folderOf(of.dataDir), `${toFileName(of.run)}${of.ending}`)
 
 /** The folder names of all runs that have a report. */
-export async function foldersReported(dataDir: string): Promise<ReadonlySet<string>> {
-  const names = await readdir(folderOf(dataDir)).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return []
-    throw error
-  })
+export async function foldersReported(of: {
+  dataDir: string
+  shared: SharedFolder
+}): Promise<ReadonlySet<string>> {
+  const names = await of.shared.list(folderOf(of.dataDir))
   return new Set(names.flatMap((name) => (name.endsWith('.json') ? [name.slice(0, -'.json'.length)] : [])))
 }

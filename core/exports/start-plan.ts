@@ -1,14 +1,19 @@
 import type { ResourceName } from '../billing/resources/all-resources.ts'
 import { allowedRoot } from '../destinations/allowed-root.ts'
+import { InvalidInput } from '../runs/errors.ts'
 import { type Identity, refuseOther } from '../runs/identity.ts'
 import type { Execution } from '../runs/name.ts'
+import type { Publications } from '../state/publications.ts'
 import type { FileStore } from '../storage/file-store.ts'
+import type { SharedFolder } from '../storage/shared-folder.ts'
 import type { PublishingInput } from './input.ts'
 import { nameExport } from './name.ts'
 import { refuseMissing, type ExportPlan } from './plan.ts'
 
 interface Deps {
   dataDir: string
+  shared: SharedFolder
+  publications?: Publications | undefined
   outDirs: readonly string[]
   identity: Identity
   destinations: ReadonlyMap<string, unknown>
@@ -24,12 +29,15 @@ export async function startPlan(options: {
   startedAt: string
 }): Promise<ExportPlan> {
   const { deps, asked, resources, execution, startedAt } = options
-  const { dataDir } = deps
   const { identity, to = ['csv'], exclude = [], hash = [], out } = asked
   if (identity !== undefined) refuseOther({ run: identity, worker: deps.identity })
   for (const name of to) refuseMissing({ ...deps, name })
+  if (out !== undefined && deps.shared.isShared)
+    throw new InvalidInput(
+      'out: a folder of one machine, and this run has workers on several. They publish to the bucket (CONNECTOR_FILES_URL).',
+    )
   return {
-    run: await nameExport({ dataDir, execution }),
+    run: await nameExport({ ...deps, execution }),
     startedAt,
     servedAt: undefined,
     identity: deps.identity,

@@ -123,14 +123,17 @@ function watermarkOf(read: Pick<ReadOutcome, 'verdict' | 'completeThrough' | 'ne
  * Advances the watermark after a proven run is visible in a destination, so that the next incremental read starts
  * where this one's `completeThrough` ends. The watermark never moves back, even if runs finish out of order, and
  * advances only if the destination already has every change before this run's start (kept parts may be published to
- * a destination that lacks them).
+ * a destination that lacks them), and its values are hashed with this worker's key (the watermark is the key's, too).
  */
 export async function moveWatermark(
   options: Place & {
     read: Pick<ReadOutcome, 'verdict' | 'clock' | 'completeThrough' | 'newestUpdated' | 'hiddenFound'>
+    /** Fingerprint of the key that the published values are hashed with; undefined if none are. */
+    hashedWith: string | undefined
   },
 ): Promise<void> {
-  const { deps, plan, resource, read } = options
+  const { deps, plan, resource, read, hashedWith = '' } = options
+  if (hashedWith !== (toPrivacyMark({ plan, hashKey: deps.hashKey })?.key ?? '')) return
   const { watermarks } = deps.state
   // `updated` is on the service's clock; this machine's clock may be ahead of it by any amount.
   if (read.clock !== 'service') return

@@ -1,4 +1,5 @@
 import { createDiskSet } from '../storage/disk-set.ts'
+import { type CheckedChanges, toCheckedChange } from './checked-changes.ts'
 import { type ControlTotals, createControlTotals } from './control-totals.ts'
 import { type Expectations, findUnmet } from './expectations.ts'
 import type { ImportKind, ImportKindName } from './kinds.ts'
@@ -36,15 +37,17 @@ export interface CheckOptions extends ImportFile {
   expect?: Expectations | undefined
   /** Called for every problem, including those beyond the list's limit. */
   onProblem?: (problem: Problem) => void
+  /** Gets every change, for `stageFile`. */
+  changes?: CheckedChanges
 }
 
 /**
- * Checks a whole file before anything is sent: every cell, duplicates, control totals. `stageFile` later
- * yields the same changes, read by the same code.
+ * Checks a whole file before anything is sent: every cell, duplicates, control totals.
  * @throws {UnreadableFileError}
  * @throws {MappingError}
  */
-export async function checkFile({ expect = {}, onProblem, ...options }: CheckOptions): Promise<FileCheck> {
+export async function checkFile(of: CheckOptions): Promise<FileCheck> {
+  const { expect = {}, onProblem, changes, ...options } = of
   const file = await openFile(options)
   const duplicates = createDuplicates(file)
   try {
@@ -56,10 +59,11 @@ export async function checkFile({ expect = {}, onProblem, ...options }: CheckOpt
     for (const problem of file.problems) report(problem)
     const sums = createControlTotals(file.kind)
     const invalid = new Set<number>()
-    let changes = 0
+    let count = 0
     for await (const change of file.changes()) {
-      changes += 1
+      count += 1
       sums.add(change)
+      changes?.add(toCheckedChange(file.kind, change))
       for (const problem of [...change.problems, ...duplicates.add(change)]) report(problem)
       if (change.problems.length > 0) invalid.add(change.row)
     }
@@ -67,15 +71,15 @@ export async function checkFile({ expect = {}, onProblem, ...options }: CheckOpt
     const conventions = conventionsIn(options.mapping ?? {})
     for (const problem of findUnmet({ kind: file.kind, expect, totals, conventions })) report(problem)
     for (const row of Object.keys(duplicates.rows)) invalid.add(Number(row))
-    const { list, count, stopped } = problems.collected
+    const { collected } = problems
     return {
       ...describe(file),
       totals,
-      valid: changes - invalid.size,
+      valid: count - invalid.size,
       invalid: invalid.size,
-      problems: list,
-      problemCount: count,
-      stopped,
+      problems: collected.list,
+      problemCount: collected.count,
+      stopped: collected.stopped,
       duplicates: duplicates.rows,
     }
   } finally {
@@ -112,14 +116,13 @@ function createDuplicates({ kind, columnMapping }: OpenFile) {
   return {
     rows,
     close: () => keys.close(),
-    add({ row, line, body, problems }: ParsedChange): Problem[] {
+    add({ row, line, key, body, problems }: ParsedChange): Problem[] {
       // A key without one of its parts identifies nothing.
       const isKnown =
         kind.identifiers.length === 0
           ? problems.length === 0
           : kind.identifiers.every((field) => field in body)
       if (!isKnown) return []
-      const key = kind.change.keyOf(body)
       const first = keys.add('', key, row) ? undefined : keys.get('', key)
       if (first === undefined) return []
       rows[row] = first

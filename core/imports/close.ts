@@ -1,8 +1,9 @@
 import { rm } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { closeUntried } from '../changes/reconcile/close-remaining.ts'
-import { markClaimed } from '../changes/restored-ledger.ts'
-import type { EndedNote, RunEnd } from '../runs/run-files.ts'
+import { addToJournal, markClaimed } from '../changes/restored-ledger.ts'
+import { changeRunFiles, type EndedNote, type RunEnd } from '../runs/run-files.ts'
 import type { View } from '../runs/view/view.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import { replaceFile } from '../storage/durable.ts'
@@ -13,18 +14,20 @@ import type { ImportResult } from './view.ts'
 
 /** Closes the remaining rows of an import, and writes its report and its files. */
 export async function closeImport(
-  options: RunEnd & { ledger: Ledger; dataDir: string; plan: ImportPlan },
+  options: RunEnd & { ledger: Ledger; dataDir: string; isShared: boolean; plan: ImportPlan },
 ): Promise<{ result: ImportResult; view: View }> {
-  const { ledger, dataDir, plan, how, why, giveUp } = options
+  const { ledger, dataDir, isShared, plan, how, why, giveUp } = options
   const folder = join(dataDir, plan.folder)
   // Rows sent after a restored ledger's backup are not free for other runs.
-  await markClaimed({ ledger, run: plan.run, folder })
+  await markClaimed({ ledger, run: plan.run, folder, isCopy: isShared })
+  if (isShared && existsSync(join(folder, changeRunFiles.claims)))
+    await addToJournal({ ledger, run: plan.run, folder })
   if (giveUp) await closeUntried({ ledger, run: plan.run, why: why ?? how })
   // An audit of the rows sent so far proves nothing about rows sent later.
   if (how !== 'finished') await rm(join(folder, runFiles.audit), { force: true })
   const note: EndedNote = { how, ...(why !== undefined && { why }), at: new Date().toISOString() }
   await replaceFile(join(folder, runFiles.ended), JSON.stringify(note))
-  const { report, view } = await writeImportReport({ ledger, plan, dataDir })
+  const { report, view } = await writeImportReport({ ledger, plan, dataDir, isShared })
   const { run, summary, verdict, reasons, by, ended, counts, files, outcomes, rows } = report
   const audit = report.audit === null ? null : withoutFindings(report.audit)
   const result = { run, summary, verdict, reasons, by, counts, files, audit, outcomes, rows }

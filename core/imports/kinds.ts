@@ -35,6 +35,10 @@ export interface ImportKind {
   identifiers: readonly string[]
   /** A list whose items may come in consecutive rows that repeat the identifiers. */
   list?: string
+  /**
+   * The service lists these records: rows are looked for in the list before they are sent and compared with it after.
+   */
+  listed?: true
   /** Control totals are kept for each value of this field. */
   totalsBy?: string
   /** Columns of its export that are not its fields. */
@@ -79,6 +83,7 @@ export const importKinds: Readonly<Record<ImportKindName, ImportKind>> = {
     schema: retention,
     identifiers: ['supplier', 'document', 'number'],
     list: 'lines',
+    listed: true,
     totalsBy: 'document',
     foreign: [],
     rules: [numberBelowOne],

@@ -1,5 +1,5 @@
 import type { Body } from '../billing/client.ts'
-import { bytesOf, maxBodyBytes } from '../changes/body.ts'
+import { maxBodyBytes } from '../changes/body.ts'
 import { textOf } from '../changes/compare-fields.ts'
 import type { SourceRow } from './csv/scanner.ts'
 import type { Unit } from './group-rows.ts'
@@ -19,6 +19,10 @@ export interface ParsedChange {
   rows: number
   /** Every field that could be read. */
   body: Body
+  /** The body as JSON, as it will be sent. */
+  text: string
+  /** Identifies the change in the ledger. */
+  key: string
   problems: Problem[]
 }
 
@@ -54,6 +58,14 @@ export function createChangeParser(options: ChangeParserOptions): (unit: Unit) =
     const isShaped = readUnit({ ...options, unit, parsing })
     readLines({ lines, first, parsing })
     compactLists(body)
+    const change = {
+      row: first.row,
+      line: first.line,
+      rows: unit.length,
+      body,
+      text: JSON.stringify(body),
+      key: kind.change.keyOf(body),
+    }
     const isOpen = (field: string) => isShaped && !failed.has(field)
     const report = (field: string, fault: Fault) =>
       problems.push(problemAt(first, columnOf.get(field) ?? field, textOf(body[field]), fault))
@@ -62,13 +74,7 @@ export function createChangeParser(options: ChangeParserOptions): (unit: Unit) =
         report(field, { rule: 'required', message: `is required for every ${kind.one}, but empty` })
     if (problems.length > 0 && looksLikeTotal(first, columns)) {
       const message = `looks like a total. Skip it with --skip-rows ${first.row}`
-      return {
-        row: first.row,
-        line: first.line,
-        rows: unit.length,
-        body,
-        problems: [problemAt(first, '', '', { rule: 'total', message })],
-      }
+      return { ...change, problems: [problemAt(first, '', '', { rule: 'total', message })] }
     }
     for (const rule of kind.rules) {
       const found = rule(body)
@@ -76,9 +82,9 @@ export function createChangeParser(options: ChangeParserOptions): (unit: Unit) =
       const { field, ...fault } = found
       report(field, fault)
     }
-    const bytes = bytesOf(body)
+    const bytes = Buffer.byteLength(change.text)
     if (bytes > maxBodyBytes) problems.push(problemAt(first, '', '', tooLarge(bytes)))
-    return { row: first.row, line: first.line, rows: unit.length, body, problems }
+    return { ...change, problems }
   }
 }
 

@@ -1,6 +1,6 @@
 import { changeRunFiles, type ChangeRun } from '../runs/run-files.ts'
 import type { Expectations } from './expectations.ts'
-import type { ImportKindName } from './kinds.ts'
+import type { ImportKind, ImportKindName } from './kinds.ts'
 
 /** The limits of a run, which an operator may change while it runs. */
 export interface ImportLimits {
@@ -21,6 +21,10 @@ export interface ImportPlan extends ChangeRun {
   execution: { workflowId: string; runId: string }
   startedAt: string
   kind: ImportKindName
+  /** What it does to which records of the service; `listed` as in `ImportKind`. */
+  does: ImportKind['does']
+  resource: string
+  listed: boolean
   /** The file as the input names it; an upload is removed once the run has its copy. */
   source: string
   file: string
@@ -58,6 +62,9 @@ export interface ImportPlan extends ChangeRun {
  * folder.
  */
 export const uploadPrefix = '.upload-'
+
+/** The folder of an upload, relative to the data folder; undefined for a file that is none. */
+export const uploadOf = (file: string): string | undefined => /^imports\/\.upload-[^/]+(?=\/)/.exec(file)?.[0]
 
 /** The names in a run's folder. */
 export const runFiles = {

@@ -7,6 +7,7 @@ import type { EndedNote } from '../runs/run-files.ts'
 import { countLabels, places, type ReportCounts, sumOf } from '../runs/view/counts.ts'
 import type { View } from '../runs/view/view.ts'
 import { importKinds } from './kinds.ts'
+import { toFetch } from '../runs/view/to-fetch.ts'
 import { importNextSteps } from './next-steps.ts'
 import { type ImportPlan, runFiles } from './plan.ts'
 import { createReceipt } from './receipt.ts'
@@ -22,6 +23,8 @@ interface ReportOptions {
   ledger: Ledger
   plan: ImportPlan
   dataDir: string
+  /** Whether people find the files on another machine: paths are then relative to its data folder. */
+  isShared?: boolean
 }
 
 /**
@@ -29,14 +32,18 @@ interface ReportOptions {
  * ledger and the run files.
  */
 export async function writeImportReport(options: ReportOptions): Promise<{ report: FullReport; view: View }> {
-  const { ledger, plan, dataDir } = options
+  const { ledger, plan, dataDir, isShared = false } = options
   const folder = join(dataDir, plan.folder)
+  const shownIn = isShared ? '' : dataDir
   const notes = await readRunNotes(folder)
   // If nothing was sent, there are no results.
   const sheets = plan.dryRun || notes.staged === undefined ? [] : (['results', 'rejected', 'parked'] as const)
   const { rows, receipt } = await readRows({ ledger, plan })
   const fileTotals = notes.staged?.totals ?? notes.check?.totals
-  const paths = [...sheets, 'report' as const].map((name) => [name, join(folder, runFiles[name])])
+  const paths = [...sheets, 'report' as const].map((name) => [
+    name,
+    join(shownIn, plan.folder, runFiles[name]),
+  ])
   const { kind, file, startedAt, identity } = plan
   const report: FullReport = {
     ...(await toReport({ ...options, notes })),
@@ -48,11 +55,14 @@ export async function writeImportReport(options: ReportOptions): Promise<{ repor
     identity,
     totals: fileTotals === undefined ? null : receipt.receipt(fileTotals),
     decisions: notes.decisions,
-    folder,
+    folder: join(shownIn, plan.folder),
     next: [],
   }
   const { ended, counts } = report
-  report.next = importNextSteps({ plan, dataDir, ended, counts, parkedRow: rows.parked?.[0] })
+  report.next = [
+    ...(isShared ? [toFetch(plan.run)] : []),
+    ...importNextSteps({ plan, dataDir: shownIn, ended, counts, parkedRow: rows.parked?.[0] }),
+  ]
   const view = toImportView(report)
   await writeReport({
     folder,

@@ -7,6 +7,7 @@ import { importKinds } from './kinds.ts'
 import { type ImportPlan, runFiles } from './plan.ts'
 import type { StagedNote } from './run-files.ts'
 import { takeLease } from '../runs/lease.ts'
+import type { StepFolder } from '../runs/step-folder.ts'
 import type { LeaseOwner } from '../state/leases.ts'
 import type { State } from '../state/open.ts'
 import { RowsTaken } from './errors.ts'
@@ -15,6 +16,10 @@ import { RowsTaken } from './errors.ts'
 export interface ImportGapDeps {
   state: Pick<State, 'ledger' | 'leases'>
   dataDir: string
+  /** Whether several workers share the files: see `GapOptions`. */
+  isCopy: boolean
+  /** Fetches what the data folder may lack of another run. */
+  fetchRun: StepFolder['fetchRun']
   owner: LeaseOwner
   isClosed: (owner: LeaseOwner) => Promise<boolean>
 }
@@ -35,13 +40,14 @@ export function gapOf({
   deps: ImportGapDeps
   plan: ImportPlan
   staged: StagedNote | undefined
-}): Pick<GapOptions, 'staged' | 'onHeld'> {
-  const { owner, isClosed } = deps
+}): Pick<GapOptions, 'staged' | 'isCopy' | 'onHeld'> {
+  const { owner, isClosed, isCopy } = deps
   const { ledger, leases } = deps.state
   const folder = join(deps.dataDir, plan.folder)
   if (staged === undefined) throw new RunFilesLostError({ path: join(folder, runFiles.staged) })
   return {
     staged: staged.staged,
+    isCopy,
     onHeld: async (held) => {
       for (const [run, rows] of Map.groupBy(held, ({ by }) => by.run)) {
         await learnClaims({ ...deps, run })
@@ -76,5 +82,9 @@ export async function closeImportGap(options: {
  * Records rows that another import has sent since the ledger's backup as no longer unsent. Returns their
  * number.
  */
-export const learnClaims = ({ state, dataDir, run }: ImportGapDeps & { run: string }): Promise<number> =>
-  markClaimed({ ledger: state.ledger, run, folder: join(dataDir, 'imports', toFileName(run)) })
+export async function learnClaims(options: ImportGapDeps & { run: string }): Promise<number> {
+  const { state, dataDir, isCopy, fetchRun, run } = options
+  await fetchRun({ room: 'imports', run, only: (name) => name === runFiles.claims })
+  const folder = join(dataDir, 'imports', toFileName(run))
+  return await markClaimed({ ledger: state.ledger, run, folder, isCopy })
+}

@@ -36,12 +36,16 @@ export async function toImportPlan(options: PlanOptions): Promise<ImportPlan> {
   const { deps, asked, execution, run, folder, fingerprint, source } = options
   const decisions = await readDecisions(join(deps.dataDir, folder))
   const before = await readPlan(join(deps.dataDir, folder))
+  const { does, one, listed = false } = importKinds[asked.kind]
   return {
     run,
     execution,
     startedAt: before?.startedAt ?? options.startedAt,
     identity: deps.identity,
     kind: asked.kind,
+    does,
+    resource: `${one}s`,
+    listed,
     source,
     folder,
     fingerprint,
@@ -82,10 +86,11 @@ function policiesOf(asked: AskedImport) {
 
 function approvalSettings({ deps, asked }: PlanOptions) {
   const { approval = false, approvalWait, breakerWaits, verifyAfter } = asked
+  const { does } = importKinds[asked.kind]
   return {
     canary: asked.canary ?? defaultCanary,
-    approval: approval || importKinds[asked.kind].does === 'delete',
-    confirmCanary: asked.confirmCanary ?? false,
+    approval: approval || does === 'delete',
+    confirmCanary: does !== 'update' && (asked.confirmCanary ?? false),
     attended: asked.attended === true || approval,
     approvalMs: approvalWait ?? defaultApprovalMs,
     settleMs: verifyAfter ?? deps.settleMs,

@@ -9,6 +9,8 @@ export type Opened<Plan> = Plan & {
   searchAttributes: SearchAttributeName[]
   /** How often steps heartbeat: depends on whether Temporal is local or remote. */
   heartbeats: Heartbeats
+  /** The task queue of the steps that read ranges: each worker takes only a few at a time. */
+  rangeQueue: string
 }
 
 export type Heartbeats = 'local' | 'remote'
@@ -17,10 +19,11 @@ interface Offer {
   channels: readonly NotificationChannel[]
   searchAttributes: () => Promise<SearchAttributeName[]>
   heartbeats: Heartbeats
+  rangeQueue: string
 }
 
 export async function toOpened<Plan>(offer: Offer, plan: Plan): Promise<Opened<Plan>> {
-  const { channels, heartbeats } = offer
+  const { channels, heartbeats, rangeQueue } = offer
   const searchAttributes = await offer.searchAttributes()
-  return { ...plan, notifies: kindsFor(channels), searchAttributes, heartbeats }
+  return { ...plan, notifies: kindsFor(channels), searchAttributes, heartbeats, rangeQueue }
 }

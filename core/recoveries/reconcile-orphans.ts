@@ -7,7 +7,8 @@ import { createSendRight } from '../changes/send/send-right.ts'
 import { markClaimed } from '../changes/restored-ledger.ts'
 import { reconcileChanges } from '../changes/reconcile/reconcile.ts'
 import { toFileName } from '../storage/file-name.ts'
-import { type RecoveryPlan, waitsOf } from './plan.ts'
+import { type RecoveryPlan, recoveryFiles, waitsOf } from './plan.ts'
+import type { StepFolder } from '../runs/step-folder.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 
 /** A safe timer: Node fires timers of more than 24.8 days immediately. */
@@ -24,7 +25,14 @@ export async function reconcileOrphans({
   billing,
   signal,
 }: {
-  deps: { ledger: Ledger; dataDir: string; concurrency: number }
+  deps: {
+    ledger: Ledger
+    dataDir: string
+    concurrency: number
+    isCopy: boolean
+    fetchRun: StepFolder['fetchRun']
+    holdLease: () => Promise<void>
+  }
   plan: RecoveryPlan
   billing: Billing
   signal: AbortSignal
@@ -33,9 +41,14 @@ export async function reconcileOrphans({
   const { workspace, mode } = plan.identity
   const { settleMs, verifyMs } = plan
   let lookedUp = 0
-  for (const run of await ledger.unfinishedRuns({ workspace, mode, kind: resumeSubscription.name })) {
+  const unfinished = await ledger.unfinishedRuns({ workspace, mode, kind: resumeSubscription.name })
+  // If another recovery has begun since this step was given up, it may be among them.
+  await deps.holdLease()
+  for (const run of unfinished) {
     if (run === plan.run) continue
-    await markClaimed({ ledger, run, folder: join(deps.dataDir, 'recoveries', toFileName(run)) })
+    await deps.fetchRun({ room: 'recoveries', run, only: (name) => name === recoveryFiles.claims })
+    const folder = join(deps.dataDir, 'recoveries', toFileName(run))
+    await markClaimed({ ledger, run, folder, isCopy: deps.isCopy })
     await createSendRight({ ledger, run }).hold()
     for (;;) {
       const { reconciled, nextLookupAt } = await reconcileChanges({

@@ -8,6 +8,7 @@ import type { Ledger } from '../state/ledger/ledger.ts'
 import { readJournal } from './candidates/journal.ts'
 import { selectCandidates } from './candidates/select.ts'
 import { outcomeOf, type RecoveryRow, toRecoveryRow, writeRecoveryCsv } from './csv.ts'
+import { toFetch } from '../runs/view/to-fetch.ts'
 import { recoveryNextSteps } from './next-steps.ts'
 import { type RecoveryPlan, recoveryFiles } from './plan.ts'
 import { becauseOf } from './reasons.ts'
@@ -22,19 +23,22 @@ interface ReportOptions {
   ledger: Ledger
   saved: SavedPlan
   dataDir: string
+  /** Whether people find the files on another machine: paths are then relative to its data folder. */
+  isShared?: boolean
 }
 
 /** Writes report.json, report.html and recovery.csv into the run's folder, from the ledger and the run's notes. */
 export async function writeRecoveryReport(
   options: ReportOptions,
 ): Promise<{ result: RecoveryReport; report: FullReport; view: View }> {
-  const { ledger, saved, dataDir } = options
+  const { ledger, saved, dataDir, isShared = false } = options
   const { startedAt, identity } = saved.plan
   const folder = join(dataDir, saved.plan.folder)
+  const shownFolder = join(isShared ? '' : dataDir, saved.plan.folder)
   const notes = await readRecoveryNotes(folder)
   const { rows, byReason, reported } = await readRows({ ledger, plan: saved.plan })
   const names = notes.snapshot === undefined ? (['report'] as const) : (['results', 'report'] as const)
-  const paths = names.map((name) => [name, join(folder, recoveryFiles[name])])
+  const paths = names.map((name) => [name, join(shownFolder, recoveryFiles[name])])
   const result: RecoveryReport = {
     ...(await toReport({ ...options, notes, byReason, reported })),
     files: Object.fromEntries(paths) as RecoveryReport['files'],
@@ -44,9 +48,9 @@ export async function writeRecoveryReport(
     ...result,
     startedAt,
     identity,
-    next: recoveryNextSteps(result, saved.asked),
+    next: [...(isShared ? [toFetch(saved.plan.run)] : []), ...recoveryNextSteps(result, saved.asked)],
     decisions: notes.decisions,
-    folder,
+    folder: shownFolder,
   }
   const view = toRecoveryView(report)
   await writeReport({

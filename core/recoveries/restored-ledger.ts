@@ -17,13 +17,13 @@ export async function recoveryGap({
   deps,
   plan,
 }: {
-  deps: { dataDir: string }
+  deps: { dataDir: string; isCopy: boolean }
   plan: RecoveryPlan
-}): Promise<Pick<GapOptions, 'staged' | 'onHeld'>> {
+}): Promise<Pick<GapOptions, 'staged' | 'isCopy' | 'onHeld'>> {
   const path = join(deps.dataDir, plan.folder, recoveryFiles.snapshot)
   const note = await readNote<SnapshotNote>(path)
   if (note === undefined) throw new RunFilesLostError({ path })
-  return { staged: note.staged, onHeld: leaveToNextRecovery }
+  return { staged: note.staged, isCopy: deps.isCopy, onHeld: leaveToNextRecovery }
 }
 
 /** Repairs the ledger of a recovery that has taken its snapshot; see `closeGap`. */
@@ -31,7 +31,7 @@ export async function closeRecoveryGap({
   deps,
   plan,
 }: {
-  deps: { ledger: Ledger; dataDir: string }
+  deps: { ledger: Ledger; dataDir: string; isCopy: boolean }
   plan: RecoveryPlan
 }) {
   const { run, identity } = plan

@@ -3,8 +3,10 @@ import type { Billing } from '../billing/client.ts'
 import { createClaimJournal } from '../changes/claim-journal.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
 import { chooseCanary, countUnfinished } from '../changes/send/canary.ts'
+import { withKey } from '../changes/stage-changes.ts'
 import { keepStagedChanges, stageKeptChanges } from '../changes/staged-changes.ts'
 import { readNote } from '../runs/run-files.ts'
+import type { StepFolder } from '../runs/step-folder.ts'
 import type { KeyHistory } from '../state/ledger/key-queries.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import { replaceFile } from '../storage/durable.ts'
@@ -21,6 +23,14 @@ interface Work {
   deps: {
     ledger: Ledger
     dataDir: string
+    /** Whether several workers share the files: see `GapOptions`. */
+    isCopy: boolean
+    /** Fetches what the data folder may lack of another run. */
+    fetchRun: StepFolder['fetchRun']
+    /** Makes what was read so far be there for the next attempt, wherever that runs. */
+    keep: StepFolder['keep']
+    /** @throws {Busy} if another recovery has begun meanwhile */
+    holdLease: () => Promise<void>
     concurrency: number
     /** How long a record may stay invisible after its `created`, in ms. */
     readLagMs: number
@@ -89,14 +99,17 @@ async function select({
 /** Stages the rows after saving them beside the run. Returns their number. */
 async function stageAll({ deps, plan, rows }: Work & { rows: Selection['rows'] }): Promise<number> {
   const folder = join(deps.dataDir, plan.folder)
+  const kind = resumeSubscription
   async function* batches() {
     for (let from = 0; from < rows.length; from += batchRows)
-      yield rows.slice(from, from + batchRows).map(({ change }) => change)
+      yield rows.slice(from, from + batchRows).map(({ change }) => withKey({ kind, change }))
   }
   const staged = await keepStagedChanges({ folder, changes: batches() })
   await createClaimJournal(folder)
+  // From the first staged row on, the next attempt must stage the same ones: the list has changed by then.
+  await deps.keep()
   const place = { ledger: deps.ledger, run: plan.run, space: plan.identity, folder }
-  await stageKeptChanges({ ...place, kind: resumeSubscription, onHeld: leaveToNextRecovery })
+  await stageKeptChanges({ ...place, kind, onHeld: leaveToNextRecovery })
   return staged
 }
 

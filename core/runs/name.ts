@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { changeRunFiles } from './run-files.ts'
 import { toFileName } from '../storage/file-name.ts'
+import type { SharedFolder } from '../storage/shared-folder.ts'
 
 export interface Execution {
   workflowId: string
@@ -15,23 +16,30 @@ export interface Execution {
  */
 export async function nameRun(options: {
   dataDir: string
+  shared: SharedFolder
   execution: Execution
   /** Names of folders that must not be reused. */
   taken: ReadonlySet<string>
 }): Promise<string> {
-  const { dataDir, execution, taken } = options
+  const { dataDir, shared, execution, taken } = options
   const id = execution.workflowId
   for (let use = 1; ; use += 1) {
-    const name = use === 1 ? id : `${id}.${use}`
+    const name = runOfUse(id, use)
     const folder = toFileName(name)
     if (taken.has(folder)) continue
-    if (await isOwnedBy({ folder: join(dataDir, 'parts', folder), execution })) return name
+    // A file that a full disk truncated matches no execution.
+    if (await shared.create(join(dataDir, 'parts', folder, 'run.json'), JSON.stringify(execution)))
+      return name
   }
 }
 
 /** Whether a run is an execution under a workflow id. */
 export const isOfWorkflow = (run: string, workflowId: string): boolean =>
   run === workflowId || (run.startsWith(`${workflowId}.`) && /^\d+$/.test(run.slice(workflowId.length + 1)))
+
+/** The name of the first, second ... run under a workflow id. */
+export const runOfUse = (workflowId: string, use: number): string =>
+  use === 1 ? workflowId : `${workflowId}.${use}`
 
 /** The folders of write runs. The ledger identifies a run by its name alone. */
 type ChangeRoom = 'imports' | 'recoveries'
@@ -48,24 +56,10 @@ export async function* namesIn(options: {
   const { dataDir, room, workflowId } = options
   const other: ChangeRoom = room === 'imports' ? 'recoveries' : 'imports'
   for (let use = 1; ; use += 1) {
-    const run = use === 1 ? workflowId : `${workflowId}.${use}`
+    const run = runOfUse(workflowId, use)
     const taken = join(dataDir, other, toFileName(run), changeRunFiles.plan)
     if (!existsSync(taken)) yield { run, folder: join(room, toFileName(run)) }
   }
-}
-
-async function isOwnedBy({ folder, execution }: { folder: string; execution: Execution }): Promise<boolean> {
-  const note = join(folder, 'run.json')
-  await mkdir(folder, { recursive: true })
-  const mine = JSON.stringify(execution)
-  try {
-    await writeFile(note, mine, { flag: 'wx' })
-    return true
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-  }
-  // A file that a full disk truncated matches no execution.
-  return (await readFile(note, 'utf8')) === mine
 }
 
 /**

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { FolderLockedError, StateBusyError, type LockHolder, toStateError } from './errors.ts'
+import { DiskFullError, FolderLockedError, StateBusyError, type LockHolder, toStateError } from './errors.ts'
 import { identify, isAlive } from './process-identity.ts'
 
 /** Holds a data folder for one process. */
@@ -25,6 +25,7 @@ export interface WorkerLock {
  * Removing the file removes the lock, so a running process named by the note also keeps the folder.
  *
  * @throws {FolderLockedError} with the holder's pid and start, when another process has it
+ * @throws {DiskFullError} when there is no room for the note
  */
 export function acquireLock({ folder, role }: { folder: string; role: string }): WorkerLock {
   const file = join(folder, 'worker.lock')
@@ -32,7 +33,12 @@ export function acquireLock({ folder, role }: { folder: string; role: string }):
   const locked = fileIdentity(file)
   // POSIX locks are released when *any* descriptor of the file is closed, so nothing else here ever opens
   // worker.lock: a note beside it names the holder.
-  writeNote({ folder, role })
+  try {
+    writeNote({ folder, role })
+  } catch (error) {
+    database.close()
+    throw error
+  }
   held.add(database)
   const isHeld = () => database.isOpen && locked !== undefined && fileIdentity(file) === locked
   return {
@@ -87,8 +93,14 @@ function writeNote({ folder, role }: { folder: string; role: string }) {
   const { startTime } = identify(process.pid) ?? {}
   const holder: LockHolder = { pid: process.pid, startTime, role, startedAt: startOfProcess() }
   const fresh = `${noteOf(folder)}.${process.pid}`
-  writeFileSync(fresh, `${JSON.stringify(holder)}\n`)
-  renameSync(fresh, noteOf(folder))
+  try {
+    writeFileSync(fresh, `${JSON.stringify(holder)}\n`)
+    renameSync(fresh, noteOf(folder))
+  } catch (cause) {
+    rmSync(fresh, { force: true })
+    const { code } = cause as NodeJS.ErrnoException
+    throw code === 'ENOSPC' ? new DiskFullError({ file: noteOf(folder), cause }) : cause
+  }
 }
 
 /** The last holder's note, if readable. It names the last process that took the folder; the lock may be free. */

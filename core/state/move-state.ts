@@ -1,10 +1,11 @@
-import { renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Insertable, type Kysely, sql } from 'kysely'
+import { DatabaseSync } from 'node:sqlite'
+import type { Insertable, Kysely, Selectable } from 'kysely'
 import { UnstorableRowError } from './errors.ts'
 import { StateInUseError } from './place-errors.ts'
 import { type MovedNote, movedNoteOf, readMovedNote } from './moved-note.ts'
-import { takeFolderId } from './postgres/folder-id.ts'
+import { type FilesId, takeFolderId } from './postgres/folder-id.ts'
 import { bindFolder, refuseOtherWorker } from './postgres/membership.ts'
 import { type StateDatabase, openPostgresStore } from './postgres/postgres-store.ts'
 import { openSqliteStore } from './sqlite/sqlite-store.ts'
@@ -36,13 +37,15 @@ export async function moveState(place: { folder: string; database: StateDatabase
   const note = readMovedNote(folder)
   const moved = note !== undefined && (await storeOf(to.db)) === note.store
   const id = takeFolderId(folder)
-  await refuseOtherWorker({ store: to, id })
-  if (!moved) await copyState({ folder, to })
-  await bindFolder({ store: to, id, isFree: false })
+  if (moved) await refuseOtherWorker({ store: to, id })
+  if (moved) await bindFolder({ store: to, id, isFree: false })
+  else await copyState({ folder, to, files: id })
+  refuseOldVersions(folder)
   return { to: to.place, changes: await countChanges(to.db) }
 }
 
-async function copyState({ folder, to }: { folder: string; to: Store }): Promise<void> {
+async function copyState(options: { folder: string; to: Store; files: FilesId }): Promise<void> {
+  const { folder, to, files } = options
   const file = join(folder, 'state.db')
   await using closing = new AsyncDisposableStack()
   const from = closing.adopt(await openSqliteStore({ folder, file, readOnly: false }), (store) =>
@@ -54,15 +57,23 @@ async function copyState({ folder, to }: { folder: string; to: Store }): Promise
   try {
     await to.db
       .transaction()
-      .execute((transaction) => copyAll({ from: from.db, to: transaction, place: to.place }))
+      .execute((transaction) => copyAll({ from: from.db, to: { ...to, db: transaction }, files }))
   } catch (error) {
     // The note stays if the commit may have taken effect.
     if ((await storeOf(to.db)) !== id) rmSync(movedNoteOf(folder))
     throw error
   }
-  // A version that does not know the note refuses the file, as one from a newer version.
+}
+
+/** A version that does not know the note refuses the file, as one from a newer version. */
+function refuseOldVersions(folder: string): void {
+  const path = join(folder, 'state.db')
+  // Someone has removed it since an earlier move.
+  if (!existsSync(path)) return
+  const file = new DatabaseSync(path)
   const at = new Date().toISOString()
-  await sql`insert into kysely_migration values ('moved-to-postgresql', ${at})`.execute(from.db)
+  file.prepare(`insert or ignore into kysely_migration values ('moved-to-postgresql', ?)`).run(at)
+  file.close()
 }
 
 function writeNote(folder: string, note: MovedNote): void {
@@ -80,15 +91,25 @@ async function countChanges(db: Db): Promise<number> {
 
 const rowsAtOnce = 1_000
 
-async function copyAll({ from, to, place }: { from: Db; to: Db; place: string }): Promise<void> {
-  const watermark = await to.selectFrom('watermarks').select('at').limit(1).executeTakeFirst()
-  if (watermark !== undefined || (await countChanges(to)) > 0) throw new StateInUseError({ place })
-  for (const table of ['store', 'leases', 'watermarks', 'senders'] as const) {
+async function copyAll({ from, to, files }: { from: Db; to: Store; files: FilesId }): Promise<void> {
+  const { db, place } = to
+  const store = { ...(await from.selectFrom('store').selectAll().executeTakeFirstOrThrow()), ...files }
+  // First, because it locks the row: a worker that starts meanwhile waits, and finds that the state belongs to this folder.
+  await db
+    .insertInto('store')
+    .values(store)
+    .onConflict((conflict) => conflict.constraint('store_pkey').doUpdateSet(store))
+    .execute()
+  await refuseOtherWorker({ store: to, id: files })
+  const watermark = await db.selectFrom('watermarks').select('at').limit(1).executeTakeFirst()
+  if (watermark !== undefined || (await countChanges(db)) > 0) throw new StateInUseError({ place })
+  for (const table of ['leases', 'watermarks', 'senders'] as const) {
     const rows = await from.selectFrom(table).selectAll().execute()
     // A worker may have started on the empty schema.
-    await to.deleteFrom(table).execute()
-    for (const row of rows) await to.insertInto(table).values(row).execute()
+    await db.deleteFrom(table).execute()
+    for (const row of rows) await db.insertInto(table).values(row).execute()
   }
+  const byItsClock = clockOf(to)
   for (let last = 0; ;) {
     const page = from.selectFrom('changes').selectAll().where('id', '>', last).orderBy('id').limit(rowsAtOnce)
     const rows = await page.execute()
@@ -96,16 +117,28 @@ async function copyAll({ from, to, place }: { from: Db; to: Db; place: string })
     const values = rows.map((row) => {
       if (`${row.key}${row.body}`.includes('\0')) throw new UnstorableRowError(row)
       // PostgreSQL gives the ids, in the same order.
-      const columns = Object.entries(row).filter(([name]) => name !== 'id')
+      const columns = Object.entries(byItsClock(row)).filter(([name]) => name !== 'id')
       return Object.fromEntries(
         columns.map(([name, value]) => [name, withoutNul(value)]),
       ) as Insertable<ChangeTable>
     })
-    await to.insertInto('changes').values(values).execute()
+    await db.insertInto('changes').values(values).execute()
     last = rows.at(-1)!.id
   }
-  if ((await countChanges(to)) !== (await countChanges(from)))
+  if ((await countChanges(db)) !== (await countChanges(from)))
     throw new RangeError('the copy of the ledger is not complete')
+}
+
+/** Waits begin at the times in a row, and from now on PostgreSQL's clock ends them: one that is ahead must not shorten them. */
+function clockOf({ now }: Pick<Store, 'now'>) {
+  const aheadMs = now() - Date.now()
+  const moved = (time: number | null) => (time === null ? null : time + aheadMs)
+  return (row: Selectable<ChangeTable>) => ({
+    ...row,
+    unknown_since: moved(row.unknown_since),
+    checked_at: moved(row.checked_at),
+    not_before: row.not_before === 0 ? 0 : row.not_before + aheadMs,
+  })
 }
 
 /** PostgreSQL cannot store NUL. */

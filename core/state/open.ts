@@ -3,10 +3,9 @@ import { join } from 'node:path'
 import { type Leases, createLeases } from './leases.ts'
 import { LockLostError } from './errors.ts'
 import { NotMovedHereError } from './place-errors.ts'
-import { type Ledger, createLedger } from './ledger/ledger.ts'
+import type { Ledger } from './ledger/ledger.ts'
 import { type MovedNote, refuseMoved } from './moved-note.ts'
-import { type StateDatabase, openPostgresStore } from './postgres/postgres-store.ts'
-import { openSqliteStore } from './sqlite/sqlite-store.ts'
+import type { StateDatabase } from './postgres/postgres-store.ts'
 import type { Permits } from './permits.ts'
 import type { Store } from './store.ts'
 import { type Watermarks, createWatermarks } from './watermarks.ts'
@@ -74,10 +73,17 @@ export async function openState({
     if (!isHeld()) throw new LockLostError({ folder })
   }
   const moved = refuseMoved({ folder, database })
-  const store =
-    database === undefined
-      ? await openSqliteStore({ folder, file: join(folder, 'state.db'), readOnly })
-      : await openPostgresStore({ database, readOnly, onClockJump })
+  // The query builder and the driver take a quarter of a second to load, and most commands open no state.
+  const { createLedger } = await import('./ledger/ledger.ts')
+  const open = async () => {
+    if (database === undefined) {
+      const { openSqliteStore } = await import('./sqlite/sqlite-store.ts')
+      return await openSqliteStore({ folder, file: join(folder, 'state.db'), readOnly })
+    }
+    const { openPostgresStore } = await import('./postgres/postgres-store.ts')
+    return await openPostgresStore({ database, readOnly, onClockJump })
+  }
+  const store = await open()
   try {
     return {
       storeId: await readStoreId({ store, readOnly, moved }),

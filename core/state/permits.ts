@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely'
+import { isStateAway } from './errors.ts'
 import type { StateTables } from './tables.ts'
 
 /** Asks for permits of a rate that several workers share. */
@@ -9,6 +10,7 @@ interface PermitAsk {
   wanted: number
   write: boolean
   leftWaiting: boolean
+  waitedMs: number
 }
 
 interface PermitRow {
@@ -32,10 +34,10 @@ export function createPermits(options: {
   const { db, schema, worker } = options
   const name = (of: string) => sql.id(schema, of)
   return {
-    async take({ requestsPerSecond, run, wanted, write, leftWaiting }: PermitAsk) {
+    async take({ requestsPerSecond, run, wanted, write, leftWaiting, waitedMs }: PermitAsk) {
       const { rows } = await sql<PermitRow>`select * from ${name('take_permits')}(
         ${worker}, ${requestsPerSecond}, ${run?.name ?? null}, ${run?.requestsPerSecond ?? null},
-        ${wanted}, ${write}, ${leftWaiting})`.execute(db)
+        ${wanted}, ${write}, ${leftWaiting}, ${waitedMs})`.execute(db)
       const [row] = rows
       if (row === undefined) throw new TypeError('take_permits returned no row')
       const {
@@ -47,6 +49,7 @@ export function createPermits(options: {
       } = row
       return { first, waitsMs, retryMs, heldByRun, workers }
     },
+    isAway: isStateAway,
     async slowDown(permit: number): Promise<void> {
       await sql`select ${name('slow_down')}(${permit})`.execute(db)
     },

@@ -47,14 +47,15 @@ export class StateInUseError extends Error {
   }
 }
 
-/** A state on PostgreSQL belongs to another data folder: the files of its runs are there. */
+/** A state on PostgreSQL belongs to another data folder or file store: the files of its runs are there. */
 export class OtherFolderError extends Error {
   override readonly name = 'OtherFolderError'
   readonly retryable = false
-  constructor({ place, folder, bound }: { place: string; folder: string; bound: string }) {
+  constructor({ place, files, bound }: { place: string; files: string; bound: string }) {
     super(
-      `The state in ${place} belongs to the data folder ${bound}, not to ${folder}: workers on several machines cannot ` +
-        'share a state yet. Use that folder; if it is lost, `connector restored --everything` binds this one.',
+      `The files of the state in ${place} are in ${bound}, not in ${files}: workers on several machines share a state ` +
+        'only with their files in one bucket (CONNECTOR_FILES_URL). Use that place; if it is lost, ' +
+        '`connector restored --everything` binds this one.',
     )
   }
 }
@@ -67,7 +68,8 @@ export class SecondWorkerError extends Error {
     const { place, worker, folder, ms } = options
     super(
       `The worker ${worker} (data folder ${folder}) uses the state in ${place} and was seen ${Math.ceil(ms / 1000)} s ago: ` +
-        'only one worker may. End it first; if it was killed, start this one again half a minute later.',
+        'without CONNECTOR_FILES_URL, only one worker may. Set it for all of them, or end that one first; if it was ' +
+        'killed, start this one again half a minute later.',
     )
   }
 }

@@ -8,6 +8,7 @@ export interface StateTables {
   changes: ChangeTable
   senders: SenderTable
   workers: WorkerTable
+  publications: PublicationTable
 }
 
 export interface StoreTable {
@@ -27,6 +28,13 @@ export interface WorkerTable {
   files: string
   files_place: string
   seen_at: number
+}
+
+/** On PostgreSQL only: see publications.ts. */
+export interface PublicationTable {
+  id: Generated<number>
+  note: string
+  noted_at: number
 }
 
 export interface LeaseTable {

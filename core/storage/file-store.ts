@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream'
+import { StoreRefusedError } from './store-errors.ts'
 
 /** A small text, with the tag of this version of it. */
 export interface TaggedText {
@@ -12,7 +13,8 @@ export interface StoredFile {
 }
 
 /**
- * Where published files, manifests, pointers and reports are kept: a folder, or a bucket of an object store.
+ * Where published files, manifests, pointers and reports are kept: a folder, or a bucket of an object store. What the
+ * steps of a run leave to each other is kept there through `SharedFolder`, if several workers share it.
  * Paths are relative, with `/` between their parts. A promise resolves when everyone sees the result.
  *
  * @throws {StoreAwayError} it does not answer; the same call may succeed later
@@ -41,4 +43,20 @@ export interface FileStore {
   /** Every file below a path. Never the truth of what an export consists of: its manifest is. */
   list(path: string): Promise<StoredFile[]>
   remove(path: string): Promise<void>
+}
+
+/**
+ * Removes what nobody needs any more, unless the credentials do not permit it; false then. Some stores are set up so that
+ * no worker can remove anything.
+ *
+ * @throws {StoreAwayError}
+ */
+export async function removeIfPermitted(store: FileStore, path: string): Promise<boolean> {
+  try {
+    await store.remove(path)
+    return true
+  } catch (error) {
+    if (!(error instanceof StoreRefusedError)) throw error
+    return false
+  }
 }

@@ -4,6 +4,7 @@ import { dirname, join, relative, sep } from 'node:path'
 import { replaceFile, syncPath, temporaryName, writeNew } from './durable.ts'
 import type { FileStore, TaggedText } from './file-store.ts'
 import { createKeyedMutex } from './keyed-mutex.ts'
+import { orMissing } from './system-errors.ts'
 
 /** A file store in a folder, which one process at a time writes. */
 export function createFolderStore(folder: string): FileStore {
@@ -60,15 +61,5 @@ export function createFolderStore(folder: string): FileStore {
       )
     },
     remove: (path) => rm(locate(path), { force: true }),
-  }
-}
-
-/** Undefined if the file or folder does not exist. */
-async function orMissing<T>(found: Promise<T>): Promise<T | undefined> {
-  try {
-    return await found
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw error
   }
 }

@@ -1,15 +1,16 @@
 import { randomUUID } from 'node:crypto'
-import type { FileStore } from './file-store.ts'
+import { type FileStore, removeIfPermitted } from './file-store.ts'
 import { ConditionIgnoredError, StoreRefusedError } from './store-errors.ts'
 
 /**
- * Proves what publishing relies on: what was written is read and listed, an existing text is not created a second
- * time, and an old tag replaces nothing. Uses one small file, which it removes.
+ * Proves what publishing and the steps of a run rely on: what was written is read and listed, an existing text is not
+ * created a second time, and an old tag replaces nothing. Uses one small file, and removes it where the credentials permit
+ * that; no run relies on it.
  *
  * @throws {ConditionIgnoredError}
  * @throws {StoreRefusedError | StoreAwayError}
  */
-export async function proveStore(store: FileStore): Promise<void> {
+export async function proveStore(store: FileStore): Promise<{ mayRemove: boolean }> {
   const folder = 'checks'
   const path = `${folder}/${randomUUID()}.json`
   const where = store.locate('')
@@ -34,5 +35,19 @@ export async function proveStore(store: FileStore): Promise<void> {
     await store.remove(path).catch(() => undefined)
     throw error
   }
-  await store.remove(path)
+  return { mayRemove: await removeIfPermitted(store, path) }
+}
+
+const proofs = new WeakMap<FileStore, Promise<unknown>>()
+
+/** Proves a store before this process relies on it for the first time. */
+export async function proveOnce(store: FileStore): Promise<void> {
+  const proof = proofs.get(store) ?? proveStore(store)
+  proofs.set(store, proof)
+  try {
+    await proof
+  } catch (error) {
+    proofs.delete(store)
+    throw error
+  }
 }

@@ -16,3 +16,13 @@ const refusals: Readonly<Record<string, string>> = {
   EEXIST: 'something else lies there',
   ENOTEMPTY: 'a folder that is no export lies there',
 }
+
+/** Undefined if the file or folder does not exist. */
+export async function orMissing<T>(found: Promise<T>): Promise<T | undefined> {
+  try {
+    return await found
+  } catch (error) {
+    if (isSystemError(error) && error.code === 'ENOENT') return undefined
+    throw error
+  }
+}

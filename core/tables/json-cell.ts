@@ -14,8 +14,10 @@ export class TooDeepError extends Error {
  * @throws {TooDeepError}
  */
 export function toJsonCell(value: unknown): string {
-  checkDepth(value, 0)
-  return quoteCell(JSON.stringify(value))
+  const json = JSON.stringify(value)
+  // A short text needs no check: each level takes two characters.
+  if (json.length > 2 * deepest) checkDepth(value, 0)
+  return quoteCell(json)
 }
 
 function checkDepth(value: unknown, depth: number): void {

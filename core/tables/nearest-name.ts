@@ -5,7 +5,7 @@ const longest = 100
  * Budget of letters compared for all suggestions of one kind: a few hundredths of a second, after which it
  * suggests nothing more.
  */
-const mostCompared = 2_000_000
+const mostCompared = 500_000
 
 /** The known name that a mistyped one most likely meant, or undefined if none is close. */
 export const nearestName = (name: string, known: Iterable<string>): string | undefined =>

@@ -4,6 +4,17 @@ set -eu
 namespace="${TEMPORAL_NAMESPACE:-default}"
 # How long the UI shows ended runs. Reports and the ledger in the data folder are kept.
 retention="${TEMPORAL_RETENTION:-30d}"
+# The server's port opens before the server answers.
+tries=0
+until temporal operator cluster health > /dev/null 2>&1; do
+  tries=$((tries + 1))
+  if [ "$tries" -ge 120 ]; then
+    echo "Temporal is not ready:" >&2
+    temporal operator cluster health
+    exit 1
+  fi
+  sleep 1
+done
 if ! temporal operator namespace describe --namespace "$namespace" > /dev/null 2>&1; then
   temporal operator namespace create --namespace "$namespace" --retention "$retention"
 fi

@@ -4,6 +4,7 @@ import {
   readPublished,
   type PublishedNote,
 } from '../../core/exports/publication-log.ts'
+import type { Publications } from '../../core/state/publications.ts'
 import type { FileStore } from '../../core/storage/file-store.ts'
 import { formatDuration } from '../../core/runs/view/format.ts'
 import { fine, runCheck, wrong, type Finding } from './finding.ts'
@@ -17,6 +18,8 @@ const mostAheadMs = 300_000
  */
 export async function checkFresh(options: {
   dataDir: string
+  /** The publication log of several workers; undefined for that of the data folder. */
+  publications?: Publications | undefined
   testMode: boolean
   withinMs: number
   /** Where files are published; undefined for the data folder. */
@@ -24,8 +27,8 @@ export async function checkFresh(options: {
   /** Checks only these destinations. */
   to?: readonly string[] | undefined
 }): Promise<Finding[]> {
-  const { dataDir, testMode, withinMs, to, files } = options
-  const all = await readPublished({ dataDir, testMode })
+  const { dataDir, withinMs, to, files } = options
+  const all = await readPublished(options)
   const published = all
     .filter((one) => to === undefined || to.includes(one.destination))
     // Excel sheets are made once for a person and do not become stale.

@@ -1,29 +1,34 @@
 import { sql } from 'kysely'
 import { measureIdleConnections } from '../../core/billing/idle-connections.ts'
 import { NoStateError } from '../../core/state/errors.ts'
-import { findWorkers, refuseOtherFolder, type SeenWorker } from '../../core/state/postgres/membership.ts'
+import { findWorkers, refuseOtherFiles, type SeenWorker } from '../../core/state/postgres/membership.ts'
 import { findServerProblems } from '../../core/state/postgres/server-problems.ts'
 import { placeOf, type StateDatabase } from '../../core/state/postgres/postgres-store.ts'
 import { openState, type SharedStore } from '../../core/state/open.ts'
+import { filesOfState } from '../../worker/files.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
+import { describeWorkers } from '../runs/run-workers.ts'
 import { fine, runCheck, wrong, type Finding } from './finding.ts'
 
 /** Checks that the state on PostgreSQL is usable and keeps what the guarantees need; nothing for a state in the data folder. */
-export async function checkState({ state: place }: Pick<Settings, 'state'>): Promise<Finding[]> {
-  const { folder, database } = place
+export async function checkState(
+  settings: Pick<Settings, 'state' | 'dataDir' | 'filesUrl' | 'environment'>,
+): Promise<Finding[]> {
+  const { state: place } = settings
+  const { database } = place
   if (database === undefined) return []
   return await runCheck('state', async () => {
     try {
       await using opened = await openReading(place)
       const store = opened.shared
-      await refuseOtherFolder({ store, folder })
+      await refuseOtherFiles({ store, ...(await filesOfState(settings)) })
       const problems = [...(await findServerProblems(store)), ...(await findMissingRights(store, database))]
       return problems.length > 0
         ? problems.map((problem) => wrong('state', problem))
         : [
             fine(
               'state',
-              `The state in ${store.place} is writable; ${describeWorkers(await findWorkers(store))}.`,
+              `The state in ${store.place} is writable; ${describeUse(await findWorkers(store))}.`,
             ),
           ]
     } catch (error) {
@@ -35,11 +40,8 @@ export async function checkState({ state: place }: Pick<Settings, 'state'>): Pro
   })
 }
 
-function describeWorkers(workers: readonly SeenWorker[]): string {
-  if (workers.length === 0) return 'no worker uses it'
-  const seen = workers.map(({ worker, ms }) => `${worker} (seen ${Math.ceil(ms / 1000)} s ago)`)
-  return `it is used by ${seen.join(' and ')}`
-}
+const describeUse = (workers: readonly SeenWorker[]): string =>
+  workers.length === 0 ? 'no worker uses it' : `it is used by ${describeWorkers(workers)}`
 
 async function openReading(place: Settings['state']) {
   const state = await openState({ ...place, readOnly: true })

@@ -1,7 +1,8 @@
 import type { Client } from '@temporalio/client'
 import type { Identity } from '../../core/runs/identity.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { connect, NoServerError, openSession, temporalPlace } from '../session/session.ts'
+import { openSession } from '../session/session.ts'
+import { connect, NoServerError, temporalPlace } from '../session/temporal-place.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { fine, notRunning, runCheck, wrong, type Finding } from './finding.ts'
 

@@ -1,6 +1,5 @@
 import { literal } from '../../core/destinations/warehouse/sql.ts'
 import { checkOwner } from '../../core/destinations/warehouse/warehouse-owner.ts'
-import { createPostgresDestination } from '../../core/destinations/postgres/postgres.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { fine, runCheck, wrong, type Finding } from './finding.ts'
 
@@ -8,6 +7,8 @@ import { fine, runCheck, wrong, type Finding } from './finding.ts'
 export async function checkWarehouse({ billing, warehouseUrl }: Settings): Promise<Finding[]> {
   if (warehouseUrl === undefined) return []
   const [seen] = await runCheck('warehouse', async () => {
+    // Loaded late: most data folders have no warehouse.
+    const { createPostgresDestination } = await import('../../core/destinations/postgres/postgres.ts')
     const { engine } = createPostgresDestination({ url: warehouseUrl })
     const { workspace, baseUrl, testMode } = billing
     const where = engine.locate({ testMode })

@@ -1,6 +1,6 @@
 import { InvalidArgumentError, type Command } from 'commander'
 import type { DestinationName } from '../../core/destinations/names.ts'
-import { openFiles } from '../../worker/files.ts'
+import { openFiles, openPublications } from '../../worker/files.ts'
 import { createService } from '../../worker/service.ts'
 import { listSettings } from '../../worker/settings/docs.ts'
 import { SettingsError } from '../../worker/settings/errors.ts'
@@ -9,7 +9,6 @@ import { runCheck, wrong, type Finding } from '../checks/finding.ts'
 import { checkFiles } from '../checks/files.ts'
 import { checkFolder } from '../checks/folder.ts'
 import { checkFresh } from '../checks/fresh.ts'
-import { checkReplay } from '../checks/replay.ts'
 import { checkSecrets } from '../checks/secrets.ts'
 import { checkService } from '../checks/service.ts'
 import { checkIdle, checkState } from '../checks/state.ts'
@@ -41,7 +40,7 @@ export function configure(command: Command, terminal: Terminal): void {
       const modes = [replay, idle, fresh !== undefined].filter(Boolean)
       if (modes.length > 1) throw new UsageError('--replay, --idle and --fresh cannot be combined.')
       const findings = replay
-        ? await checkReplay(processSettings())
+        ? await replayOpenRuns()
         : idle
           ? await checkIdle(processSettings())
           : fresh === undefined
@@ -62,10 +61,21 @@ export function configure(command: Command, terminal: Terminal): void {
   })
 }
 
-function findFresh(options: { withinMs: number; to: DestinationName[] | undefined }): Promise<Finding[]> {
+/** Loaded late: only this check needs the worker's code. */
+async function replayOpenRuns(): Promise<Finding[]> {
+  const { checkReplay } = await import('../checks/replay.ts')
+  return await checkReplay(processSettings())
+}
+
+async function findFresh(options: {
+  withinMs: number
+  to: DestinationName[] | undefined
+}): Promise<Finding[]> {
   const settings = processSettings()
   const { dataDir, billing } = settings
-  return checkFresh({ dataDir, testMode: billing.testMode, files: openFiles(settings), ...options })
+  const files = openFiles(settings)
+  await using publications = await openPublications(settings.state, files)
+  return await checkFresh({ dataDir, testMode: billing.testMode, files, publications, ...options })
 }
 
 async function checkAll(terminal: Terminal): Promise<Finding[]> {

@@ -4,6 +4,7 @@ import { listResources, listNames, type ListName } from '../../core/billing/reso
 import { allowedRoot } from '../../core/destinations/allowed-root.ts'
 import { checkPrivacy } from '../../core/tables/privacy.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
+import { beginLocalServer } from '../session/local-server.ts'
 import { processSettings } from '../session/settings.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import {
@@ -62,9 +63,10 @@ async function act(call: { names: string[]; options: Options; terminal: Terminal
   const input = toInput(call)
   const settings = processSettings()
   await checkInput({ input, settings, local: server.local })
+  const begun = await beginLocalServer({ settings, terminal, ...server })
   // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
   const { runExport } = await import('../runs/run-export.ts')
-  await runExport({ settings, terminal, input, ...server })
+  await runExport({ settings, terminal, input, ...server, begun })
 }
 
 function toInput({ names, options }: { names: string[]; options: Options }): ExportInput {

@@ -8,6 +8,7 @@ import { InvalidFileError, MappingError, UnreadableFileError } from '../../core/
 import { idRule, isId, openIdColumn } from '../../core/imports/read-ids.ts'
 import { checkPrivacy } from '../../core/tables/privacy.ts'
 import { uploadIds } from '../runs/upload-ids.ts'
+import { beginLocalServer } from '../session/local-server.ts'
 import { processSettings } from '../session/settings.ts'
 import { RefusedError, UsageError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -65,13 +66,14 @@ async function act(call: Call): Promise<void> {
     file === undefined
       ? { ids: call.names }
       : {
-          file: await uploadIds({ dataDir: settings.dataDir, path: file.path }),
+          file: await uploadIds({ settings, path: file.path }),
           ...(file.column !== undefined && { column: file.column }),
         }
   const input: FetchInput = { documents, ...asked, ...fields }
+  const begun = await beginLocalServer({ settings, terminal, ...server })
   // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
   const { runFetch } = await import('../runs/run-export.ts')
-  await runFetch({ settings, terminal, input, ...server })
+  await runFetch({ settings, terminal, input, ...server, begun })
 }
 
 interface IdFile {

@@ -6,7 +6,8 @@ import type { Command } from 'commander'
 import { reportFile } from '../../core/exports/report-files.ts'
 import { pageName } from '../../core/runs/view/view.ts'
 import { shell } from '../../core/runs/view/shell.ts'
-import { readPlaces } from '../../worker/settings/settings.ts'
+import { readPlaces, readStatePlace } from '../../worker/settings/settings.ts'
+import { fetchRun } from '../runs/fetch-run.ts'
 import { newestRun } from '../runs/newest-run.ts'
 import { importFolder, recoveryFolder } from '../runs/run-folders.ts'
 import { RefusedError } from '../terminal/failures.ts'
@@ -23,8 +24,11 @@ export function configure(command: Command, terminal: Terminal): void {
   command
     .argument('<run>', 'name of the run, or a workflow id for its newest run')
     .action(async (name: string) => {
-      const { dataDir } = readPlaces({ env: process.env, cwd: process.cwd() })
-      const run = newestRun({ dataDir, run: name, terminal })
+      const source = { env: process.env, cwd: process.cwd() }
+      const places = { ...readPlaces(source), state: readStatePlace(source) }
+      const { dataDir } = places
+      const run = await newestRun({ places, run: name, terminal })
+      await fetchRun(places, run)
       const pages = [
         join(importFolder({ dataDir, run }), pageName),
         join(recoveryFolder({ dataDir, run }), pageName),

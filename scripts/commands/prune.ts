@@ -1,8 +1,8 @@
 import { InvalidArgumentError, type Command } from 'commander'
 import { findOldExports, removeOldExport } from '../../core/exports/prune-exports.ts'
 import { formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
-import { openFiles } from '../../worker/files.ts'
-import { readPlaces } from '../../worker/settings/settings.ts'
+import { openFiles, openPublications } from '../../worker/files.ts'
+import { readPlaces, readStatePlace } from '../../worker/settings/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { isYes, type Terminal } from '../terminal/terminal.ts'
 import { addExamples } from './options.ts'
@@ -21,8 +21,11 @@ export function configure(command: Command, terminal: Terminal): void {
     .option('--dry-run', 'list what would be removed; remove nothing')
     .option('--yes', 'remove without asking')
     .action(async ({ keepDays, dryRun = false, yes = false }: Options) => {
-      const places = readPlaces({ env: process.env, cwd: process.cwd() })
-      const where = { dataDir: places.dataDir, files: openFiles(places) }
+      const source = { env: process.env, cwd: process.cwd() }
+      const places = readPlaces(source)
+      const files = openFiles(places)
+      await using publications = await openPublications(readStatePlace(source), files)
+      const where = { dataDir: places.dataDir, files, publications }
       const old = await findOldExports({ ...where, before: Date.now() - keepDays * dayMs })
       if (!dryRun && old.length > 0) {
         if (!yes) await confirm({ terminal, text: toTable(old) })

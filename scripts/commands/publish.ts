@@ -1,6 +1,7 @@
 import { Option, type Command } from 'commander'
 import type { DestinationName } from '../../core/destinations/names.ts'
 import { newestExport } from '../runs/newest-run.ts'
+import { beginLocalServer } from '../session/local-server.ts'
 import { processSettings } from '../session/settings.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import {
@@ -34,16 +35,17 @@ export function configure(command: Command, terminal: Terminal): void {
   addServerOptions(command).action(async (name: string, { to, maxDeletes, schema, ...options }: Options) => {
     const server = toServer(options)
     const settings = processSettings()
-    const run = newestExport({ dataDir: settings.dataDir, run: name, terminal })
+    const run = await newestExport({ places: settings, run: name, terminal })
     const input = {
       run,
       ...(to !== undefined && { to }),
       ...(maxDeletes !== undefined && { maxDeletes }),
       ...(schema !== undefined && { schema }),
     }
+    const begun = await beginLocalServer({ settings, terminal, ...server, needsService: false })
     // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
     const { runPublish } = await import('../runs/run-export.ts')
-    await runPublish({ settings, terminal, input, ...server })
+    await runPublish({ settings, terminal, input, ...server, begun })
   })
   addExamples(command, 'run', {
     'publish export-all-20261121-020000 --to postgres': 'publish to another destination',

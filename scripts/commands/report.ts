@@ -15,7 +15,7 @@ export function configure(command: Command, terminal: Terminal): void {
     .argument('<run>', 'name of the run, or a workflow id for its newest run')
     .action(async (name: string) => {
       const settings = processSettings()
-      const run = newestRun({ dataDir: settings.dataDir, run: name, terminal })
+      const run = await newestRun({ places: settings, run: name, terminal })
       if ((await planOf(settings, run)) !== undefined) {
         await reportImport({ run, terminal, settings })
         return

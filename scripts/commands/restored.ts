@@ -18,7 +18,11 @@ import { openState, type StatePlace } from '../../core/state/open.ts'
 import { takeFolderId } from '../../core/state/postgres/folder-id.ts'
 import { bindFolder } from '../../core/state/postgres/membership.ts'
 import { acquireLock } from '../../core/state/data-folder-lock.ts'
-import { readStatePlace } from '../../worker/settings/settings.ts'
+import type { FileStore } from '../../core/storage/file-store.ts'
+import { createStepFolder } from '../../core/runs/step-folder.ts'
+import { bindBucket } from '../../worker/files.ts'
+import { readPlaces, readStatePlace } from '../../worker/settings/settings.ts'
+import { fetchRun, sharedFiles } from '../runs/fetch-run.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { addExamples } from './options.ts'
 
@@ -27,6 +31,7 @@ interface Kept extends ChangeRun {
   kind: ChangeKind
   startedAt: string
   staged: number
+  hasEnded: boolean
   /** The run is an import that had ended. */
   finished?: { plan: ImportPlan; ended: EndedNote }
 }
@@ -44,10 +49,15 @@ export function configure(command: Command, terminal: Terminal): void {
       'imports/ and recoveries/ were restored too: everything that open runs have not sent becomes unknown',
     )
     .action(async ({ everything = false }: { everything?: boolean }) => {
-      const place = readStatePlace({ env: process.env, cwd: process.cwd() })
+      const source = { env: process.env, cwd: process.cwd() }
+      const place = readStatePlace(source)
+      const places = { ...readPlaces(source), state: place }
+      const files = sharedFiles(places)
       const lock = acquireLock({ folder: place.folder, role: 'restored' })
       try {
-        const fixed = await fixLedger({ place, everything })
+        const fixed = await fixLedger({ place, everything, files })
+        // The next command names the run's own copy of its input.
+        for (const { run, resume } of fixed) if (resume !== undefined) await fetchRun(places, run)
         const runs = fixed.map(({ run, restaged, unknown }): Fixed => ({ run, restaged, unknown }))
         const lines = fixed.flatMap(({ run, restaged, unknown, resume }) => [
           `${run}: ${restaged} rows staged again, ${unknown} rows unknown`,
@@ -68,18 +78,33 @@ export function configure(command: Command, terminal: Terminal): void {
 }
 
 /** Compares the ledger with the files of every run and repairs it. Requires that no worker is running. */
-export async function fixLedger({ place, everything }: { place: StatePlace; everything: boolean }) {
+export async function fixLedger(options: {
+  place: StatePlace
+  everything: boolean
+  /** The bucket of several workers; undefined if files are in the data folder. */
+  files?: FileStore | undefined
+}) {
+  const { place, everything, files } = options
   const state = await openState(place)
-  if (everything && state.shared !== undefined)
-    await bindFolder({ store: state.shared, id: takeFolderId(place.folder), isFree: false })
+  if (everything && state.shared !== undefined) {
+    const id = files === undefined ? takeFolderId(place.folder) : await bindBucket(files, state)
+    await bindFolder({ store: state.shared, id, isFree: false })
+  }
   const { ledger } = state
   const fixed: (Fixed & { resume?: string })[] = []
+  const isCopy = files !== undefined
   try {
-    for (const { run, folder, identity: space, kind, staged, finished } of await runsInOrder(place.folder)) {
+    await using runs = createStepFolder({ dataDir: place.folder, store: files })
+    await runs.fetchRuns()
+    for (const kept of await runsInOrder(runs.dataDir)) {
+      const { run, folder, identity: space, kind, staged, hasEnded, finished } = kept
       const onHeld = leaveTaken({ ledger, run })
-      const held = { ledger, run, folder, space, kind, staged, onHeld }
-      const gap = await closeGap({ ...held, everything })
-      if (gap.restaged + gap.unknown === 0) continue
+      const held = { ledger, run, folder, space, kind, staged, isCopy, onHeld }
+      // The copy of the journal may lack the last claims of a run that was terminated.
+      const gap = await closeGap({ ...held, everything: everything || (isCopy && !hasEnded) })
+      // The ledger is fixed before the folder is reopened: an earlier call may have done only that.
+      const isForgotten = finished !== undefined && (await hasRestored({ ledger, run }))
+      if (gap.restaged + gap.unknown === 0 && !isForgotten) continue
       if (finished !== undefined) await reopenImport({ folder, ended: finished.ended })
       fixed.push({
         run,
@@ -87,11 +112,18 @@ export async function fixLedger({ place, everything }: { place: StatePlace; ever
         ...(finished && { resume: sameCommand({ plan: finished.plan, dataDir: place.folder }) }),
       })
     }
+    await runs.keep()
   } finally {
     await state.close()
   }
   return fixed
 }
+
+/** Whether the ledger has changes of a run that a restore left in doubt. */
+const hasRestored = async ({ ledger, run }: { ledger: Ledger; run: string }): Promise<boolean> =>
+  (await ledger.claimsByRow({ run })).some(
+    ({ state, outcome }) => state === 'unknown' && outcome === 'restored',
+  )
 
 /**
  * Handles rows whose keys another run holds in the restored ledger. If that run has not sent them, this run took
@@ -123,15 +155,17 @@ async function* keptRuns(dataDir: string): AsyncGenerator<Kept> {
     const plan = await readPlan(folder)
     const { staged, ended } = await readRunNotes(folder)
     if (plan === undefined || staged === undefined || plan.dryRun) continue
-    const kept = { ...plan, folder, kind: importKinds[plan.kind].change, staged: staged.staged }
+    const kind = importKinds[plan.kind].change
+    const kept = { ...plan, folder, kind, staged: staged.staged, hasEnded: ended !== undefined }
     yield ended?.how === 'finished' ? { ...kept, finished: { plan, ended } } : kept
   }
   for (const name of await foldersIn(join(dataDir, 'recoveries'))) {
     const folder = join(dataDir, 'recoveries', name)
     const saved = await readSavedPlan(folder)
-    const { snapshot } = await readRecoveryNotes(folder)
+    const { snapshot, ended } = await readRecoveryNotes(folder)
     if (saved === undefined || snapshot === undefined || saved.plan.dryRun) continue
-    yield { ...saved.plan, folder, kind: resumeSubscription, staged: snapshot.staged }
+    const hasEnded = ended !== undefined
+    yield { ...saved.plan, folder, kind: resumeSubscription, staged: snapshot.staged, hasEnded }
   }
 }
 

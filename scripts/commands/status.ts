@@ -3,10 +3,12 @@ import type { Command } from 'commander'
 import type { ExportProgress } from '../../workflows/export-view.ts'
 import type { WriteProgress } from '../../workflows/write-run/progress.ts'
 import { findChanges, findRun, workflowIdOf } from '../runs/find-run.ts'
+import { describeRunWorkers, findRunWorkers } from '../runs/run-workers.ts'
 import { openClient } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'
 import { describeBreaker } from '../../core/runs/view/breaker.ts'
 import { formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
+import type { Settings } from '../../worker/settings/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { addExamples } from './options.ts'
@@ -20,12 +22,14 @@ const answerWithinMs = 5_000
 
 export function configure(command: Command, terminal: Terminal): void {
   command.argument('<run>', 'workflow id or name of the run').action(async (name: string) => {
-    await using client = await openClient(processSettings())
+    const settings = processSettings()
+    await using client = await openClient(settings)
     const id = await workflowIdOf({ client, run: name })
     const ofChanges = await findChanges({ client, run: id })
-    if (ofChanges !== undefined) return await showChanges({ ...ofChanges, name, client, terminal })
+    if (ofChanges !== undefined) return await showChanges({ ...ofChanges, name, client, settings, terminal })
     const { handle, description } = await findRun({ client, run: id })
     const status = description.status.name.toLowerCase()
+    const workers = await findRunWorkers({ client, description, settings })
     // Queries need a worker, even for a run that has ended.
     const progress = await client
       .withDeadline(Date.now() + answerWithinMs, () => handle.query<ExportProgress>('status'))
@@ -33,7 +37,8 @@ export function configure(command: Command, terminal: Terminal): void {
     const run = runOf({ name, id, newest: progress?.run })
     if (progress === undefined) {
       const message = 'No worker answers, so its progress is unknown.'
-      terminal.result({ document: { run, status, message }, text: `${run} is ${status}. ${message}` })
+      const text = [`${run} is ${status}. ${message}`, ...describeRunWorkers(workers)].join('\n')
+      terminal.result({ document: { run, status, message, ...workers }, text })
       return
     }
     const rows = progress.resources.map(({ resource, state, records, reason }) => [
@@ -44,8 +49,15 @@ export function configure(command: Command, terminal: Terminal): void {
     ])
     const table = formatTable({ head: ['resource', 'state', 'records', ''], rows })
     terminal.result({
-      document: { run, status, ...progress },
-      text: `${run} is ${status}, ${progress.phase}\n${table}\n${progress.summary ?? ''}`.trim(),
+      document: { run, status, ...progress, ...workers },
+      text: [
+        `${run} is ${status}, ${progress.phase}`,
+        table,
+        ...describeRunWorkers(workers),
+        progress.summary,
+      ]
+        .filter(Boolean)
+        .join('\n'),
     })
   })
   addExamples(command, 'inspect', { 'status export-all-20261121-020000': 'phase and counts of a run' })
@@ -53,6 +65,7 @@ export function configure(command: Command, terminal: Terminal): void {
 
 async function showChanges({
   client,
+  settings,
   type,
   handle,
   description,
@@ -60,10 +73,12 @@ async function showChanges({
   name,
 }: NonNullable<Awaited<ReturnType<typeof findChanges>>> & {
   client: Client
+  settings: Settings
   terminal: Terminal
   name: string
 }) {
   const status = description.status.name.toLowerCase()
+  const workers = await findRunWorkers({ client, description, settings })
   const progress = await client
     .withDeadline(Date.now() + answerWithinMs, () =>
       handle.query<WriteProgress & { run?: string; summary?: string }>('status'),
@@ -81,10 +96,10 @@ async function showChanges({
   const breakers = (progress?.openBreakers ?? []).map(
     (open) => `The breaker is open: ${describeBreaker(open, failed, formatLocalTime)}.`,
   )
-  const text = [`${run} is ${status}, ${state}`, ...breakers, table, summary]
+  const text = [`${run} is ${status}, ${state}`, ...breakers, table, ...describeRunWorkers(workers), summary]
     .filter((line) => line !== '')
     .join('\n')
-  terminal.result({ document: { run, status, state, ...progress }, text })
+  terminal.result({ document: { run, status, state, ...progress, ...workers }, text })
 }
 
 /** Checks that a name means the newest run of its workflow id: Temporal knows no other. */

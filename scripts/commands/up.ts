@@ -3,9 +3,11 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startWorker } from '../../worker/start-worker.ts'
 import { freePorts, isFree } from '../dev-server/free-ports.ts'
+import { keepRuns } from '../dev-server/keep-runs.ts'
 import type { DevServer } from '../dev-server/start-dev-server.ts'
 import type { Ports } from '../dev-server/start-process.ts'
-import { localPlace, lostServerGraceMs, onServer, startLocalServer } from '../session/local-session.ts'
+import { localPlace, lostServerGraceMs, onServer } from '../session/local-session.ts'
+import { startLocalServer } from '../session/local-server.ts'
 import { processSettings } from '../session/settings.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
 import { RefusedError } from '../terminal/failures.ts'
@@ -25,7 +27,7 @@ export function configure(command: Command, terminal: Terminal): void {
     const server = await startLocalServer({ settings, terminal, choosePorts })
     try {
       const start = () => startWorker({ settings, temporal: localPlace(server, settings), standing: true })
-      const worker = await onServer(server, start)
+      const [worker] = await Promise.all([onServer(server, start), keepRuns(server)])
       using _interrupt = onInterrupt({ first: () => worker.stop(), second: () => process.exit(1) })
       terminal.identity(settings.billing)
       terminal.note(`Temporal UI: ${server.uiUrl}`)

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { startWorker } from '../../worker/start-worker.ts'
-import { temporalPlace } from '../session/session.ts'
+import { temporalPlace } from '../session/temporal-place.ts'
 import { processSettings } from '../session/settings.ts'
 import { describe, startWorkspaces } from '../session/start-workspaces.ts'
 import { exitCodes } from '../terminal/failures.ts'

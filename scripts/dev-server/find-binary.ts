@@ -1,6 +1,6 @@
 import type { StartTask, Obtain } from './obtain.ts'
 import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { basename, delimiter, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { FolderLockedError } from '../../core/state/errors.ts'
 import { acquireLock } from '../../core/state/data-folder-lock.ts'
@@ -10,6 +10,11 @@ import { downloadBinary } from './download-binary.ts'
 
 /** The version that is downloaded or built; temporal-cli/go.mod names the same. */
 export const cliVersion = '1.8.2'
+
+const ourFolder = `temporal-${cliVersion}`
+
+/** Whether a CLI is the version that is downloaded or built. */
+export const isOurVersion = (binary: string): boolean => basename(dirname(binary)) === ourFolder
 
 export interface FindBinary {
   /** TEMPORAL_CLI_PATH: used, or refused with an error, but never ignored. */
@@ -45,7 +50,7 @@ export async function findBinary(options: FindBinary): Promise<string> {
     .map((folder) => join(folder, 'temporal'))
   const found = onPath.find(isExecutable)
   if (found !== undefined) return found
-  const file = join(openCacheFolder(env), `temporal-${cliVersion}`, 'temporal')
+  const file = join(openCacheFolder(env), ourFolder, 'temporal')
   return isExecutable(file) ? file : await obtainOnce({ ...options, file })
 }
 

@@ -11,8 +11,8 @@ import type { Ports, ServerProcess } from './start-process.ts'
 
 /** The server ends in 1.2 s when asked. */
 const stopGraceMs = 5_000
-/** The most choices of ports: another process may take a port between its choice and its use. */
-const mostPortChoices = 5
+/** The most starts: another process may take a port between its choice and its use, also one that the server chooses. */
+const mostStarts = 5
 /** The most restarts within a minute; a server that ends more often is lost. */
 const mostRestarts = 5
 
@@ -94,20 +94,21 @@ interface RefuseFutile {
   restarts: readonly number[]
 }
 
-class PortTakenError extends DevServerError {}
+/** A start on other ports may succeed. */
+class StartAgainError extends DevServerError {}
 
 async function startOnFreePorts({
   ports: given,
   choosePorts,
   start,
 }: KeepServer & { start: (ports: Ports) => Promise<ServerProcess> }) {
-  for (let choice = 1; ; choice += 1) {
+  for (let starts = 1; ; starts += 1) {
     const ports = given ?? (await choosePorts())
     try {
       return { server: await start(ports), ports }
     } catch (error) {
-      const isHopeless = given !== undefined || choice === mostPortChoices
-      if (!(error instanceof PortTakenError) || isHopeless) throw error
+      const isHopeless = given !== undefined || starts === mostStarts
+      if (!(error instanceof StartAgainError) || isHopeless) throw error
     }
   }
 }
@@ -115,17 +116,18 @@ async function startOnFreePorts({
 async function startOnce(
   options: KeepServer & { ports: Ports; isWanted: () => boolean },
 ): Promise<ServerProcess> {
-  const { folder, database, binary, ports, ui, startTimeoutMs, isWanted } = options
+  const { folder, database, binary, ports, ui, startTimeoutMs, isWanted, onSpawned } = options
   const logFile = join(folder, 'temporal.log')
   const portTaken = () => {
     const what = `did not start: another program uses its port ${ports.grpc} or ${ports.ui}`
-    return new PortTakenError({ logFile, what })
+    return new StartAgainError({ logFile, what })
   }
   // Checked first: another server on this port would answer instead of this one.
   if (await isOpen(`127.0.0.1:${ports.grpc}`)) throw portTaken()
   const server = await startProcess({ binary: await binary(), database, logFile, ports, ui })
   const { record } = server
   writeServerRecord({ folder, record })
+  onSpawned?.()
   const alive = () => isAlive(record) && isWanted()
   if (await becomesReady({ address: record.address, isAlive: alive, timeoutMs: startTimeoutMs }))
     return server
@@ -136,15 +138,19 @@ async function startOnce(
     throw new DevServerError({ logFile, what: `did not answer in ${startTimeoutMs / 1000} s` })
   const log = readFileSync(logFile, 'utf8')
   if (/address already in use/i.test(log)) throw portTaken()
-  throw new DevServerError({ logFile, what: `ended at its start: ${whyEnded({ log, database })}` })
+  const why = whyEnded({ log, database })
+  if (why !== undefined) throw new DevServerError({ logFile, what: `ended at its start: ${why}` })
+  const last = log.trim().split('\n').at(-1)?.slice(0, 300)
+  const said = last ? `the last line of its log is: ${last}` : 'it wrote nothing'
+  throw new StartAgainError({ logFile, what: `ended at its start for no reason that is known here; ${said}` })
 }
 
 /** Explains known log lines of the server, which are written for developers of Temporal. */
-function whyEnded({ log, database }: { log: string; database: string }): string {
+function whyEnded({ log, database }: { log: string; database: string }): string | undefined {
   if (/not a database|malformed/i.test(log))
     return `its database ${database} is damaged. Move that file aside and start again; unfinished runs are then started again by their own commands, and what they sent is still recorded`
   if (/no space left|disk is full/i.test(log)) return `no space is left for its database ${database}`
   if (/readonly|read-only|permission denied|unable to open database/i.test(log))
     return `it may not write its database ${database}`
-  return 'it gave no reason that is known here'
+  return undefined
 }

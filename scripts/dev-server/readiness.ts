@@ -1,6 +1,5 @@
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Connection } from '@temporalio/client'
 
 /** The search attributes of runs, created when the server starts. */
 export const searchAttributes = { Verdict: 'Keyword', NeedsPerson: 'Bool', Resource: 'KeywordList' } as const
@@ -40,6 +39,8 @@ export function isOpen(address: string): Promise<boolean> {
 }
 
 async function answers(address: string): Promise<boolean> {
+  // Loaded late, while the server starts: a command starts it before it loads anything of Temporal.
+  const { Connection } = await import('@temporalio/client')
   const connection = Connection.lazy({ address, ...localChannel })
   try {
     return await connection.withDeadline(Date.now() + 2_000, async () => {

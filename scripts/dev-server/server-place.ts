@@ -11,6 +11,8 @@ export interface StartDevServer {
   ui?: boolean
   /** Finds free ports. */
   choosePorts?: () => Promise<Ports>
+  /** Called when the server's process runs, a second before it is ready. */
+  onSpawned?: () => void
 }
 
 /** The paths of a server's files. */

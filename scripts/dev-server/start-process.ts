@@ -3,6 +3,7 @@ import { closeSync, openSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { identify } from '../../core/state/process-identity.ts'
 import { childEnvironment } from '../../worker/child-environment.ts'
+import { isOurVersion } from './find-binary.ts'
 import { searchAttributes } from './readiness.ts'
 import type { ServerRecord } from './server-record.ts'
 
@@ -93,10 +94,11 @@ export async function startProcess({
       resolve()
     })
   })
-  const identity = child.pid === undefined ? undefined : identify(child.pid)
-  if (identity === undefined) throw new DevServerError({ logFile, what: 'did not start' })
+  const { pid } = child
+  if (pid === undefined) throw new DevServerError({ logFile, what: 'did not start' })
   const record = {
-    ...identity,
+    // One that has ended by now has no start time any more; without one, no process counts as alive.
+    ...(identify(pid) ?? { pid, startTime: '' }),
     address: `127.0.0.1:${grpc}`,
     ...(ui ? { uiUrl: `http://127.0.0.1:${uiPort}` } : {}),
     database,
@@ -104,10 +106,13 @@ export async function startProcess({
   return { record, ended }
 }
 
-/** Flags that only newer versions of the CLI support. */
+const newerFlags = ['--ui-disable-news-fetch']
+
+/** Flags that only newer versions of the CLI support; of ours that is known, and asking takes a tenth of a second. */
 async function optionalFlags(binary: string): Promise<string[]> {
+  if (isOurVersion(binary)) return newerFlags
   const { stdout } = await promisify(execFile)(binary, ['server', 'start-dev', '--help'], {
     env: childEnvironment(),
   })
-  return ['--ui-disable-news-fetch'].filter((flag) => stdout.includes(flag))
+  return newerFlags.filter((flag) => stdout.includes(flag))
 }

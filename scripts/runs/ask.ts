@@ -1,6 +1,5 @@
 import type { WorkflowHandle } from '@temporalio/client'
 import { userInfo } from 'node:os'
-import { readPlan } from '../../core/imports/run-files.ts'
 import { describeSentRows, readSentRows } from '../../core/imports/sent-rows.ts'
 import { toPreviewTables } from '../../core/recoveries/view.ts'
 import { formatLocalTime } from '../../core/runs/view/format.ts'
@@ -12,7 +11,7 @@ import type { ImportProgress } from '../../workflows/import-view.ts'
 import type { RecoveryProgress } from '../../workflows/recovery-view.ts'
 import type { WriteProgress } from '../../workflows/write-run/progress.ts'
 import { isYes, type Terminal } from '../terminal/terminal.ts'
-import { importFolder } from './run-folders.ts'
+import { planOf } from './report.ts'
 
 /** The user of this machine. */
 export const personHere = (): string => userInfo().username
@@ -104,14 +103,15 @@ const mostShown = 10
 /** Describes the rows sent so far as in the sheet, with the fields that the service changed or added. */
 async function describeSent({
   progress: { run = '' },
-  settings: { dataDir, state: place },
+  settings,
   show,
 }: {
   progress: ImportProgress
   settings: Settings
   show: 'json' | undefined
 }): Promise<string> {
-  const plan = await readPlan(importFolder({ dataDir, run }))
+  const { dataDir, state: place } = settings
+  const plan = await planOf(settings, run)
   if (plan === undefined) return 'Nothing was sent yet.'
   const state = await openState({ ...place, readOnly: true })
   try {

@@ -17,6 +17,7 @@ import { openState, type State } from '../../core/state/open.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { exitCodes } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { fetchRun } from './fetch-run.ts'
 import { importFolder, recoveryFolder } from './run-folders.ts'
 
 interface RunToReport {
@@ -29,11 +30,15 @@ interface RunToReport {
 /** Enough to see what is wrong; the files contain all of them. */
 const firstErrors = 5
 
-export const planOf = (settings: Settings, run: string): Promise<ImportPlan | undefined> =>
-  readPlan(importFolder({ dataDir: settings.dataDir, run }))
+export async function planOf(settings: Settings, run: string): Promise<ImportPlan | undefined> {
+  await fetchRun(settings, run)
+  return await readPlan(importFolder({ dataDir: settings.dataDir, run }))
+}
 
-export const savedRecovery = (settings: Settings, run: string): Promise<SavedPlan | undefined> =>
-  readSavedPlan(recoveryFolder({ dataDir: settings.dataDir, run }))
+export async function savedRecovery(settings: Settings, run: string): Promise<SavedPlan | undefined> {
+  await fetchRun(settings, run)
+  return await readSavedPlan(recoveryFolder({ dataDir: settings.dataDir, run }))
+}
 
 const exportCodes = {
   proven: exitCodes.proven,

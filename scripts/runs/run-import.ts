@@ -1,12 +1,12 @@
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ImportInput } from '../../core/imports/input.ts'
-import { importKinds } from '../../core/imports/kinds.ts'
 import { runFiles } from '../../core/imports/plan.ts'
 import type { importFile } from '../../workflows/import-file.ts'
 import type { Session } from '../session/session.ts'
 import { exitCodes } from '../terminal/failures.ts'
 import { attach, type Attached } from './attach.ts'
+import { sharedFiles } from './fetch-run.ts'
 import { followImport } from './follow.ts'
 import type { ImportOrder } from './import-request.ts'
 import { previewImport } from './preview-import.ts'
@@ -42,7 +42,8 @@ export async function runImport(importing: Importing): Promise<void> {
       stopNote: 'everything that was sent is on record; run the same command again to resume',
     })
   } finally {
-    if (!isStarted) await uploaded.remove()
+    // A worker of this data folder takes the copy over.
+    if (!isStarted || sharedFiles(settings) !== undefined) await uploaded.remove({ isHandedOver: isStarted })
   }
 }
 
@@ -53,6 +54,7 @@ export async function startImport({
   session,
   uploaded,
 }: Importing & { session: Session; uploaded: UploadedImport }): Promise<Attached<typeof importFile>> {
+  await uploaded.handOver()
   const { handle, attached } = await attach<typeof importFile>({
     client: session.client,
     taskQueue: settings.taskQueue,
@@ -94,7 +96,7 @@ function toInput({
     ...(maxFailures !== undefined && { maxFailures }),
     ...(requestsPerSecond !== undefined && { requestsPerSecond }),
     approval: waitForApproval,
-    confirmCanary: isAsked && importKinds[kind].does !== 'update',
+    confirmCanary: isAsked,
     attended: isInteractive && !order.detach,
     identity: session.identity,
   }

@@ -2,6 +2,7 @@ import type { RecoveryInput } from '../../core/recoveries/input.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import type { recoverSubscriptions } from '../../workflows/recover-subscriptions.ts'
 import { hashInput } from '../input-hash.ts'
+import type { BegunServer } from '../session/local-server.ts'
 import type { Session } from '../session/session.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { attach, type Attached } from './attach.ts'
@@ -15,6 +16,7 @@ export interface RecoveryOrder {
   yes: boolean
   local: boolean
   detach: boolean
+  begun?: BegunServer | undefined
 }
 
 interface Call {
@@ -26,7 +28,7 @@ interface Call {
 /** Recovers subscriptions, or resumes the unfinished recovery of the same input, and follows it to its end. */
 export async function runRecovery(call: Call): Promise<void> {
   const { settings, terminal, order } = call
-  const { local, detach } = order
+  const { local, detach, begun } = order
   const input = toInput(call)
   const run = nameRecovery({ settings, input })
   await runToEnd<typeof recoverSubscriptions>({
@@ -34,6 +36,7 @@ export async function runRecovery(call: Call): Promise<void> {
     terminal,
     local,
     detach,
+    begun,
     writes: run,
     key: run,
     start: (session) => startRecovery({ settings, session, run, input }),

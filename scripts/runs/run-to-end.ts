@@ -2,6 +2,7 @@ import { type Workflow, WorkflowNotFoundError, type WorkflowHandle } from '@temp
 import { shell } from '../../core/runs/view/shell.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { openLocalSession } from '../session/local-session.ts'
+import type { BegunServer } from '../session/local-server.ts'
 import { openSession, resumeOrThrow, type Session } from '../session/session.ts'
 import { exitCodes } from '../terminal/failures.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
@@ -15,6 +16,8 @@ export interface Call {
   terminal: Terminal
   local: boolean
   detach: boolean
+  /** The server of `--local`, if the command has begun to start it. */
+  begun?: BegunServer | undefined
 }
 
 /** A run, as followed by its command. */
@@ -66,8 +69,10 @@ export async function runToEnd<W extends Workflow>(options: RunToEnd<W>): Promis
     return handle
   }
   let run: string | undefined
-  for (;;) {
-    const session = await (options.local ? openLocalSession : openSession)(sessionOptions)
+  for (let { begun } = options; ; begun = undefined) {
+    const session = await (options.local
+      ? openLocalSession({ ...sessionOptions, begun })
+      : openSession(sessionOptions))
     try {
       const { client, identity } = session
       terminal.identity({ workspace: identity.workspace, testMode: identity.mode === 'test' })

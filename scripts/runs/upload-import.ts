@@ -1,13 +1,16 @@
 import { mkdir, rm } from 'node:fs/promises'
-import { basename, join, relative } from 'node:path'
+import { basename, join, relative, sep } from 'node:path'
 import { randomUUID } from 'node:crypto'
 import { InvalidFileError, MappingError, UnreadableFileError } from '../../core/imports/errors.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { copyInput, fingerprintOf } from '../../core/imports/upload.ts'
-import { uploadPrefix, type ImportPlan } from '../../core/imports/plan.ts'
-import { readPlan, readRunNotes } from '../../core/imports/run-files.ts'
+import { uploadPrefix } from '../../core/imports/plan.ts'
+import { readRunNotes } from '../../core/imports/run-files.ts'
+import { removeIfPermitted } from '../../core/storage/file-store.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import type { ImportOrder } from './import-request.ts'
+import { sharedFiles } from './fetch-run.ts'
+import { planOf } from './report.ts'
 import { importFolder } from './run-folders.ts'
 
 export interface UploadedImport {
@@ -16,7 +19,10 @@ export interface UploadedImport {
   before: 'nothing' | 'unfinished' | 'finished'
   /** The input; its paths are relative to the data folder. */
   input: { file: string; lines?: string; mapping: string }
-  remove(): Promise<void>
+  /** Makes the files be there for workers on other machines. */
+  handOver(): Promise<void>
+  /** Removes the copy, and unless the run has it by now, what was handed over. */
+  remove(options?: { isHandedOver?: boolean }): Promise<void>
 }
 
 /**
@@ -31,7 +37,9 @@ export async function uploadImport({
   order: ImportOrder
 }): Promise<UploadedImport> {
   const { dataDir, billing } = settings
-  const folder = join(dataDir, 'imports', `${uploadPrefix}${randomUUID()}`)
+  const path = `imports/${uploadPrefix}${randomUUID()}`
+  const folder = join(dataDir, path)
+  const store = sharedFiles(settings)
   await mkdir(folder, { recursive: true })
   const remove = () => rm(folder, { recursive: true, force: true })
   try {
@@ -44,13 +52,22 @@ export async function uploadImport({
     const fingerprint = await fingerprintOf({ folder, copied, ...reading })
     const at = (name: string) => relative(dataDir, join(folder, name))
     return {
-      ...(await findRun({ dataDir, order, fingerprint, mode })),
+      ...(await findRun({ settings, order, fingerprint, mode })),
       input: {
         file: at(copied.file),
         mapping: at(copied.mapping),
         ...(copied.lines !== undefined && { lines: at(copied.lines) }),
       },
-      remove,
+      async handOver() {
+        if (store === undefined) return
+        for (const name of copied.all)
+          await store.put(`${path}/${name.split(sep).join('/')}`, join(folder, name))
+      },
+      async remove({ isHandedOver = false } = {}) {
+        await remove()
+        if (store === undefined || isHandedOver) return
+        for (const stored of await store.list(path)) await removeIfPermitted(store, stored.path)
+      },
     }
   } catch (error) {
     await remove()
@@ -75,20 +92,19 @@ export function toRefusal(error: unknown): unknown {
 }
 
 async function findRun(options: {
-  dataDir: string
+  settings: Settings
   order: ImportOrder
   fingerprint: string
   mode: 'live' | 'test'
 }): Promise<Pick<UploadedImport, 'run' | 'before'>> {
-  const { dataDir, order, fingerprint, mode } = options
+  const { settings, order, fingerprint, mode } = options
   const name = [order.kind, ...(mode === 'test' ? ['test'] : []), toWord(order.file)].join('-')
   if (order.dryRun) return { run: `dry-run-${name}-${toTime(new Date())}`, before: 'nothing' }
   for (let use = 1; ; use += 1) {
     const run = `import-${name}-${fingerprint.slice(0, 8)}${use === 1 ? '' : `-${use}`}`
-    const folder = importFolder({ dataDir, run })
-    const plan: ImportPlan | undefined = await readPlan(folder)
+    const plan = await planOf(settings, run)
     if (plan === undefined) return { run, before: 'nothing' }
-    const { ended } = await readRunNotes(folder)
+    const { ended } = await readRunNotes(importFolder({ dataDir: settings.dataDir, run }))
     if (ended?.how !== 'finished') return { run, before: 'unfinished' }
     // The remaining rows become a run of their own.
     if (order.done !== 'skip') return { run, before: 'finished' }

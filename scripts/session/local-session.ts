@@ -1,27 +1,16 @@
 import type { Client } from '@temporalio/client'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { listResources } from '../../core/billing/resources/lists.ts'
 import { FolderLockedError } from '../../core/state/errors.ts'
-import { prepareDataFolder } from '../../worker/data-folder.ts'
-import { createService } from '../../worker/service.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { startWorker, type RunningWorker } from '../../worker/start-worker.ts'
-import { findBinary } from '../dev-server/find-binary.ts'
+import { tracedClient } from '../../worker/telemetry/tracing/tracing.ts'
+import type { RunningWorker } from '../../worker/start-worker.ts'
 import { keepRuns } from '../dev-server/keep-runs.ts'
 import { localChannel } from '../dev-server/readiness.ts'
-import type { StartDevServer } from '../dev-server/server-place.ts'
-import { startDevServer, type DevServer } from '../dev-server/start-dev-server.ts'
-import {
-  connect,
-  findWorker,
-  OwnerEnded,
-  refuseOtherKeys,
-  type Session,
-  type SessionOptions,
-} from './session.ts'
-
-/** Three tries are enough, because a person is waiting. */
-const firstLook = { resource: listResources.plans, page: 1, pageSize: 1, tries: 3 }
+import type { DevServer } from '../dev-server/start-dev-server.ts'
+import { findWorker, refuseOtherKeys } from './find-worker.ts'
+import { beginLocalServer, type BegunServer, startLocalServer } from './local-server.ts'
+import { OwnerEnded, type Session, type SessionOptions } from './session.ts'
+import { connect } from './temporal-place.ts'
 
 /** In ms. A command that has just locked the folder starts its worker within a second or two. */
 const workerWithinMs = 5_000
@@ -31,24 +20,27 @@ const checkEveryMs = 250
 /** In ms. Requests in flight may still be answered. */
 export const lostServerGraceMs = 2_000
 
+/** Takes as long as the server to start, so it is loaded meanwhile; commands without --local never load it. */
+const loadWorker = () => import('../../worker/start-worker.ts')
+
 export interface LocalSessionOptions extends SessionOptions {
   /** Whether a run may write to the service through this session's worker. Default: none may. */
   mayWrite?: (workflowId: string) => boolean
   /** False if no run of this command needs the service, which may then be down. */
   needsService?: boolean
+  /** The server, if the command has begun to start it. */
+  begun?: BegunServer | undefined
 }
 
 /**
  * Opens the session of `--local`: a Temporal dev server and a worker for this command, on the data folder. If
  * another command already runs them for this folder, shares them, and `serverLost` aborts when that command ends.
- * Folder and service are checked before anything is started, so that a wrong token is reported at once.
  */
 export async function openLocalSession(options: LocalSessionOptions): Promise<Session> {
-  const { settings, needsService = true } = options
-  await prepareDataFolder(settings.dataDir)
-  if (needsService) await createService(settings).list(firstLook)
-  for (;;) {
-    const server = await startLocalServer(options)
+  const begun = options.begun ?? (await beginLocalServer({ ...options, local: true }))
+  void loadWorker().catch(() => undefined)
+  for (let starting = begun?.server; ; starting = undefined) {
+    const server = await (starting ?? startLocalServer(options))
     try {
       return await onServer(server, () => openOn({ ...options, server }))
     } catch (error) {
@@ -84,7 +76,8 @@ async function openOn(options: LocalSessionOptions & { server: DevServer }): Pro
   const client = opened.adopt(await connect(localPlace(server, options.settings)), (one) =>
     one.connection.close(),
   )
-  const worker = opened.adopt(await startOrFindWorker({ ...options, client }), (one) =>
+  const starting = Promise.all([startOrFindWorker({ ...options, client }), keepRuns(server)])
+  const worker = opened.adopt((await starting)[0], (one) =>
     // `serverLost` gives the reason why a worker ended by itself.
     one.stop().catch(() => undefined),
   )
@@ -101,7 +94,8 @@ async function openOn(options: LocalSessionOptions & { server: DevServer }): Pro
       // A worker that has lost its server cannot announce that it stops.
       const closed = rest.disposeAsync()
       await (server.lost.aborted ? Promise.race([closed, sleep(lostServerGraceMs)]) : closed)
-      await server.stop()
+      // Asked to end, it takes a second. It has written every step to its log, so that killing it loses nothing.
+      await server.stop({ graceMs: 0 })
     },
     async detach() {
       await server.stop({ graceMs: 0 })
@@ -110,27 +104,12 @@ async function openOn(options: LocalSessionOptions & { server: DevServer }): Pro
   }
 }
 
-export async function startLocalServer({
-  settings,
-  terminal,
-  choosePorts,
-}: SessionOptions & Pick<StartDevServer, 'choosePorts'>): Promise<DevServer> {
-  const { dataDir, temporalCliPath, environment } = settings
-  await prepareDataFolder(dataDir)
-  const startTask = (title: string) => terminal.task(title)
-  const binary = () => findBinary({ cliPath: temporalCliPath, env: environment, startTask })
-  const server = await startDevServer({ dataDir, binary, ...(choosePorts && { choosePorts }) })
-  // For a shared server, the command that started it has done this. A failure here is no reason to give up the
-  // server.
-  if (server.origin !== 'shared') await keepRuns(server).catch(() => undefined)
-  return server
-}
-
-export const localPlace = (server: DevServer, { payloadKeys }: Pick<Settings, 'payloadKeys'>) => ({
+export const localPlace = (server: DevServer, settings: Settings) => ({
   connectionOptions: { address: server.address, ...localChannel },
   namespace: 'default',
   uiUrl: server.uiUrl,
-  payloadKeys,
+  payloadKeys: settings.payloadKeys,
+  interceptors: tracedClient(settings),
   local: { comesBack: () => !server.lost.aborted && !server.isAbandoned() },
 })
 
@@ -138,6 +117,7 @@ export const localPlace = (server: DevServer, { payloadKeys }: Pick<Settings, 'p
 async function startOrFindWorker(options: LocalSessionOptions & { client: Client; server: DevServer }) {
   const { settings, terminal, client, server, mayWrite = () => false } = options
   const place = localPlace(server, settings)
+  const { startWorker } = await loadWorker()
   let worker: RunningWorker
   try {
     worker = await startWorker({ settings, temporal: place, mayWrite })

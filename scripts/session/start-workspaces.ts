@@ -2,7 +2,7 @@ import { createLogger } from '../../worker/telemetry/log.ts'
 import { readSettings, type Settings } from '../../worker/settings/settings.ts'
 import { type RunningWorker, startWorker } from '../../worker/start-worker.ts'
 import { RefusedError, toFailure } from '../terminal/failures.ts'
-import { temporalPlace } from './session.ts'
+import { temporalPlace } from './temporal-place.ts'
 
 /** The workers of several workspaces in one process. */
 export interface Workspaces {

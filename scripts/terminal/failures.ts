@@ -55,6 +55,7 @@ const refusals = new Set([
   'StateInUseError',
   'OtherFolderError',
   'SecondWorkerError',
+  'OtherStateError',
   // The warehouse in the settings is not accessible: no such file, database or user, or no permission.
   'WarehouseRefusedError',
   // The service refuses the token or the workspace.
@@ -76,7 +77,7 @@ export interface Failure {
  * 1. Temporal's wrappers ("Workflow execution failed") are replaced by the errors that they wrap.
  */
 export function toFailure(thrown: unknown): Failure {
-  const error = unwrapped(thrown)
+  const error = outageOf(unwrapped(thrown)) ?? unwrapped(thrown)
   const { exitCode, hint, type } = error as { exitCode?: unknown; hint?: unknown; type?: unknown }
   const name = error.name === 'ApplicationFailure' && typeof type === 'string' ? type : error.name
   const meant = refusals.has(name) ? exitCodes.refused : exitCodes.failed
@@ -86,6 +87,28 @@ export function toFailure(thrown: unknown): Failure {
     hint: typeof hint === 'string' ? oneLine(hint) : null,
     exitCode: typeof exitCode === 'number' ? exitCode : meant,
   }
+}
+
+/** Temporal did not carry out a call, for a reason that is not the call's. */
+class TemporalOutage extends Error {
+  override readonly name = 'TemporalOutage'
+  readonly hint =
+    'Run the same command again in a moment. If that does not help, look at the Temporal server.'
+  constructor(details: string, options: ErrorOptions) {
+    super(`Temporal cannot do this now: ${details.replace(/\.$/, '')}.`, options)
+  }
+}
+
+/** DEADLINE_EXCEEDED and UNAVAILABLE (https://grpc.io/docs/guides/status-codes). */
+const outages: readonly unknown[] = [4, 14]
+
+/** The outage that a gRPC error reports, alone or in the SDK's `ServiceError`; undefined for any other error. */
+function outageOf(error: Error): TemporalOutage | undefined {
+  if (error.name === 'ServiceError' && error.cause instanceof Error) return outageOf(error.cause)
+  const { code, details } = error as { code?: unknown; details?: unknown }
+  return typeof details === 'string' && outages.includes(code)
+    ? new TemporalOutage(details, { cause: error })
+    : undefined
 }
 
 const wrappers = new Set(['WorkflowFailedError', 'ActivityFailure', 'ChildWorkflowFailure'])

@@ -1,14 +1,26 @@
 import { Client, Connection } from '@temporalio/client'
 import { MockActivityEnvironment } from '@temporalio/testing'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { createSteps, type StepContext } from '../../activities/step.ts'
+import { StateAwayError } from '../../core/state/errors.ts'
 import { InvalidInput } from '../../core/runs/errors.ts'
+import { createFolderStore } from '../../core/storage/folder-store.ts'
+import { createSharedFolder } from '../../core/storage/shared-folder.ts'
 
 const identity = { workspace: 'acc_1', baseUrl: 'http://127.0.0.1', mode: 'test', store: 's' } as const
 const open = (info = {}) =>
   new MockActivityEnvironment(info, { client: new Client({ connection: Connection.lazy() }) })
-const { step } = createSteps({ dataDir: '/nowhere', outDirs: [], identity, state: {} as never })
+const { step } = createSteps({
+  dataDir: '/nowhere',
+  shared: createSharedFolder({ dataDir: '/nowhere', store: undefined }),
+  outDirs: [],
+  identity,
+  state: {} as never,
+})
 
 /** Runs a step as Temporal does, after an attempt with this last heartbeat; gives the heartbeats of this one. */
 async function heartbeatsOf(
@@ -71,4 +83,58 @@ test('a step of a stopped run hears of it by its signal', async () => {
     }),
   )
   await expect(stopped).rejects.toMatchObject({ name: 'CancelledFailure' })
+})
+
+/** A step's try to take its lease while the state is away for so many questions; gives how often it asked. */
+async function takeLeaseAfter(failures: number, shared: object | undefined): Promise<number> {
+  let asked = 0
+  const take = async () => {
+    asked += 1
+    if (asked <= failures) throw new StateAwayError({ place: 'state', cause: new Error('ECONNREFUSED') })
+    return { taken: true }
+  }
+  const folder = { dataDir: '/nowhere', outDirs: [], identity }
+  const steps = createSteps({
+    ...folder,
+    shared: createSharedFolder({ dataDir: '/nowhere', store: undefined }),
+    state: { leases: { take }, shared } as never,
+  })
+  await open()
+    .run(steps.step(({ takeLeases }) => takeLeases(['recovery'])))
+    .catch(() => undefined)
+  return asked
+}
+
+test('a step that begins while PostgreSQL is away waits for it to take its leases, and one whose state.db is locked leaves that to Temporal', async () => {
+  expect(await takeLeaseAfter(3, {})).toBe(4)
+  expect(await takeLeaseAfter(3, undefined)).toBe(1)
+})
+
+test('a step whose folder was cleaned up under it is tried again, whatever it says of the missing files', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'step-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const [dataDir, store] = [join(folder, 'data'), createFolderStore(join(folder, 'bucket'))]
+  const shared = createSharedFolder({ dataDir, store })
+  const steps = createSteps({ dataDir, shared, files: store, outDirs: [], identity, state: {} as never })
+  const inRun = (work: (path: string) => Promise<void>) =>
+    open().run(
+      steps.step(async ({ folder: files }) => {
+        await files.fetchRun({ room: 'imports', run: 'run' })
+        await work(join(files.dataDir, 'imports', 'run'))
+      }),
+    )
+  await inRun(async (path) => {
+    await mkdir(path, { recursive: true })
+    await writeFile(join(path, 'plan.json'), 'plan')
+  })
+  const cleanedUp = inRun(async () => {
+    await rm(join(dataDir, 'steps'), { recursive: true })
+    throw new InvalidInput('There is no run in the data folder of this worker.')
+  })
+  await expect(cleanedUp).rejects.toMatchObject({ type: 'FolderGoneError', nonRetryable: false })
+  // Of a folder that is there, it is the step that is right.
+  const wrong = inRun(async () => {
+    throw new InvalidInput('There is no such row.')
+  })
+  await expect(wrong).rejects.toMatchObject({ type: 'InvalidInput', nonRetryable: true })
 })

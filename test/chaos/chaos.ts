@@ -1,82 +1,115 @@
+import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { jobs, playHistory } from './history.ts'
-import { Random } from './random.ts'
-import { playRanges } from './ranges.ts'
-import { Tally } from './surroundings.ts'
-import { playWithTemporal } from './temporal.ts'
+import { type Job, jobs } from './histories/history.ts'
+import { type PartName, partNames } from './part-names.ts'
+import { MissingProgram, parts } from './parts.ts'
+import { beginRecord, type PlayedPart } from './record.ts'
+import { Tally } from './tally.ts'
 
-/** Plays random histories for some minutes, and prints what it did and what it found: `npm run chaos -- --help`. */
+/** Plays all that can go wrong at random, and prints what it did and what it found: `npm run chaos -- --help`. */
 const { values } = parseArgs({
   options: {
     minutes: { type: 'string', default: '60' },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+    only: { type: 'string', default: partNames.join(',') },
+    rounds: { type: 'string', default: 'Infinity' },
     job: { type: 'string', multiple: true, default: [] },
-    histories: { type: 'string', default: 'Infinity' },
-    // They mostly wait.
-    'at-once': { type: 'string', default: '6' },
-    temporal: { type: 'string', default: '0' },
-    ranges: { type: 'string', default: '0' },
+    json: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
 })
 
-if (values.help) {
-  console.log(
-    'chaos [--minutes 60] [--seed N] [--job NAME ...] [--histories N] [--at-once 6] [--temporal N] [--ranges N]\n' +
-      `Plays histories with the seeds N, N + 1, ... of the jobs ${jobs.join(', ')}.\n` +
-      'A finding names its job and seed: chaos --seed THAT --job JOB --histories 1.\n' +
-      '--temporal plays N imports first, one after the other, each with a Temporal dev server that is killed with its worker.\n' +
-      '--ranges plays no histories: it reads N drifting lists in ranges, with the seeds N, N + 1, ...',
-  )
-} else process.exitCode = Number(values.ranges) > 0 ? await readLists() : await play()
+const help = `chaos [--minutes 60] [--seed N] [--only PART,PART] [--rounds N] [--job NAME ...] [--json FILE]
 
-async function readLists(): Promise<number> {
-  const begun = Date.now()
-  const tally = new Tally()
-  const [reads, seed] = [Number(values.ranges), Number(values.seed)]
-  console.log(`seed ${seed}, ${reads} reads in ranges`)
-  const found = await playRanges({ reads, seed, tally })
-  for (const finding of found) console.log(`FOUND ${finding}`)
-  return sumUp({ title: `${reads} reads`, begun, tally, found })
+Plays each part for its share of the minutes, one part after the other, in rounds with the seeds N, N + 1, ..., and holds
+what every run reports against the rows of the service. A finding names its part and seed; to play it again:
+chaos --only PART --seed THAT --rounds 1.
+
+${partNames.map((name) => `  ${name.padEnd(10)} ${parts[name].about}`).join('\n')}
+
+--rounds ends a part after so many rounds. --job plays only histories of ${jobs.join(', ')}. --json writes the totals
+to a file after each part: in docs/evidence/, \`npm run docs\` puts them into docs/evidence.md.`
+
+if (values.help) console.log(help)
+else process.exitCode = await playAll()
+
+async function playAll(): Promise<number> {
+  const chosen = chosenOf(values.only.split(','), partNames)
+  const chosenJobs = chosenOf(values.job, jobs)
+  const minutes = Number(values.minutes)
+  const shares = chosen.reduce((sum, name) => sum + parts[name].share, 0)
+  const end = new AbortController()
+  // Ends after the rounds under way; the second time at once, with every process that was started.
+  process.once('SIGINT', () => {
+    end.abort()
+    process.once('SIGINT', () => process.exit(130))
+  })
+  process.once('SIGTERM', () => process.exit(143))
+  const record = beginRecord(withoutJson(process.argv.slice(2)))
+  for (const name of chosen) {
+    if (end.signal.aborted) break
+    const ms = (minutes * 60_000 * parts[name].share) / shares
+    const played = await playPart({ name, ms, chosenJobs, signal: end.signal })
+    if (played === undefined) continue
+    record.parts.push(played)
+    if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(record, undefined, 2)}\n`)
+  }
+  const found = record.parts.reduce((sum, part) => sum + part.found, 0)
+  console.log(found === 0 ? 'found nothing' : `FOUND ${found}`)
+  return found === 0 ? 0 : 1
 }
 
-function sumUp(of: { title: string; begun: number; tally: Tally; found: readonly string[] }): number {
-  const { title, begun, tally, found } = of
-  console.log(`${title} in ${Math.round((Date.now() - begun) / 1_000)} s`)
-  for (const [name, number] of [...tally.counts].toSorted(([a], [b]) => (a < b ? -1 : 1)))
-    console.log(`${String(number).padStart(8)}  ${name}`)
-  console.log(found.length === 0 ? 'found nothing' : `FOUND ${found.length}`)
-  return found.length === 0 ? 0 : 1
+function chosenOf<Name extends string>(names: readonly string[], known: readonly Name[]): Name[] {
+  return names.map((name) => {
+    const found = known.find((one) => one === name)
+    if (found === undefined) throw new RangeError(`There is no ${name}: ${known.join(', ')}.`)
+    return found
+  })
 }
 
-async function play(): Promise<number> {
-  let until = Date.now() + Number(values.minutes) * 60_000
-  process.once('SIGINT', () => (until = 0))
-  const begun = Date.now()
+/** The arguments that decide what is played. */
+function withoutJson(args: readonly string[]): string[] {
+  const at = args.findIndex((arg) => /^--json(=|$)/.test(arg))
+  return at < 0 ? [...args] : args.toSpliced(at, args[at] === '--json' ? 2 : 1)
+}
+
+/** Gives what was played and found; undefined where the part is left out. */
+async function playPart(options: {
+  name: PartName
+  ms: number
+  chosenJobs: readonly Job[]
+  signal: AbortSignal
+}): Promise<PlayedPart | undefined> {
+  const { name, ms, chosenJobs, signal } = options
   const first = Number(values.seed)
-  const chosen = jobs.filter((job) => values.job.length === 0 || values.job.includes(job))
+  const begun = Date.now()
   const tally = new Tally()
-  const found: string[] = []
-  let histories = 0
-  console.log(`seed ${first}, ${values.minutes} minutes, ${chosen.join(', ')}`)
-  for (let real = 0; real < Number(values.temporal); real += 1) {
-    const findings = await playWithTemporal({ seed: first + real, tally })
-    for (const finding of findings) console.log(`FOUND ${finding}`)
-    found.push(...findings)
-  }
-  const playSome = async () => {
-    while (Date.now() < until && histories < Number(values.histories)) {
-      const seed = first + histories
-      histories += 1
-      const job = new Random(seed).pick(chosen)
-      const findings = await playHistory({ seed, job, tally }).catch((error: unknown) => [
-        `${job}, seed ${seed}: ${error instanceof Error ? error.stack : String(error)}`,
-      ])
-      tally.add(`job ${job}`)
-      for (const finding of findings) console.log(`FOUND ${finding}`)
-      found.push(...findings)
+  console.log(`${name}: ${(ms / 60_000).toFixed(1)} minutes from seed ${first}`)
+  let rounds = 0
+  let found = 0
+  try {
+    await using part = await parts[name].open({ tally, chosenJobs })
+    const playRounds = async () => {
+      while (Date.now() < begun + ms && rounds < Number(values.rounds) && !signal.aborted) {
+        const seed = first + rounds
+        rounds += 1
+        const findings = await part
+          .play(seed)
+          .catch((error: unknown) => [
+            `${name}, seed ${seed}: ${error instanceof Error ? error.stack : String(error)}`,
+          ])
+        for (const finding of findings) console.log(`FOUND ${finding}`)
+        found += findings.length
+      }
     }
+    await Promise.all(Array.from({ length: parts[name].atOnce }, playRounds))
+  } catch (error) {
+    if (!(error instanceof MissingProgram)) throw error
+    console.log(`${name} is left out: ${error.message}`)
+    return undefined
   }
-  await Promise.all(Array.from({ length: Number(values['at-once']) }, playSome))
-  return sumUp({ title: `${histories} histories`, begun, tally, found })
+  const seconds = Math.round((Date.now() - begun) / 1_000)
+  console.log(`${name}: ${rounds} rounds in ${seconds} s`)
+  for (const line of tally.lines()) console.log(line)
+  return { part: name, firstSeed: first, rounds, seconds, found, ...tally.totals() }
 }

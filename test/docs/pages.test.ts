@@ -42,6 +42,15 @@ test('docs/commands.md has every command and no other', () => {
   expect(new Set(listed)).toEqual(new Set(known))
 })
 
+test('every npm script that README and docs name exists', () => {
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
+  const named = pages.flatMap((page) =>
+    [...read(page).matchAll(/npm run (?:-s )?([a-z][\w:-]*)/g)].map(([, name = '']) => ({ page, name })),
+  )
+  expect(named.length).toBeGreaterThan(50)
+  expect(named.filter(({ name }) => !(name in scripts))).toEqual([])
+})
+
 test('every path of the code that README and docs name exists', () => {
   const path = /`((?:core|workflows|activities|worker|scripts|sandbox|test|bench|docs)\/[\w./-]*)`/g
   const named = pages.flatMap((page) =>

@@ -7,11 +7,13 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  writeFileSync,
 } from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { cacheFolder, openCacheFolder } from '../../worker/cache-folder.ts'
+import { openCacheFolder } from '../../worker/cache-folder.ts'
+import { cacheFolder } from '../../worker/make-cache-folder.js'
 
 let place: string
 beforeEach(() => {
@@ -32,6 +34,19 @@ describe('the cache folder', () => {
   test('is made for this user alone', () => {
     expect(open()).toBe(join(place, 'billing-connector'))
     expect(statSync(open()).mode & 0o777).toBe(0o700)
+  })
+
+  test('that cannot be made is refused in one sentence, as with the HOME of another user', () => {
+    writeFileSync(join(place, 'file'), '')
+    const folder = join(place, 'file', 'home', 'billing-connector')
+    expect(() => openCacheFolder({ XDG_CACHE_HOME: join(place, 'file', 'home') })).toThrow(
+      expect.objectContaining({
+        name: 'CacheFolderError',
+        message: `The cache folder ${folder} cannot be used (ENOTDIR).`,
+        hint: 'Set HOME to the home folder of this user, or set XDG_CACHE_HOME to a folder that only you can write to.',
+        exitCode: 2,
+      }),
+    )
   })
 
   test('is refused where a group or everybody can write it', () => {

@@ -48,7 +48,7 @@ Variables that other programs read:
 | variable | meaning |
 |---|---|
 ${Object.entries(foreignVariables)
-  .map(([names, meaning]) => row([names.replace(/[A-Z_]{3,}/g, '`$&`'), meaning]))
+  .map(([names, meaning]) => row([names.replace(/[A-Z][A-Z0-9_]{2,}/g, '`$&`'), meaning]))
   .join('\n')}
 `
 }

@@ -1,6 +1,6 @@
 import { delimiter, resolve } from 'node:path'
 import { z } from 'zod'
-import { isLoopback } from '../../core/billing/connections.ts'
+import { isLoopback } from '../../core/billing/loopback.ts'
 import { parseBucketAddress } from '../../core/storage/bucket-address.ts'
 import type { Given } from './environment.ts'
 

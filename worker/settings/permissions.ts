@@ -44,13 +44,15 @@ export function secretFilesOf(environment: ReadonlyMap<string, Given>): string[]
   return [...new Set(files)]
 }
 
-/** Our secrets, and those of the variables of Temporal and AWS. */
+/** Our secrets, and those of the variables of Temporal, AWS and OpenTelemetry. */
 const secrets = [
   ...inFiles,
   'TEMPORAL_API_KEY',
   'TEMPORAL_TLS_CLIENT_KEY_DATA',
   'AWS_SECRET_ACCESS_KEY',
   'AWS_SESSION_TOKEN',
+  'OTEL_EXPORTER_OTLP_HEADERS',
+  'OTEL_EXPORTER_OTLP_TRACES_HEADERS',
 ]
 
 const readOrWrite = 0o666

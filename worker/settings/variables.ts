@@ -112,13 +112,13 @@ export const variables = z.object({
   }),
   CONNECTOR_DATA_DIR: path.meta({
     meaning:
-      'The folder for all durable data: exports, imports, reports, the ledger. One worker process per folder.',
+      'The folder for all durable data: exports, imports, reports, the ledger. One worker process per folder. With `CONNECTOR_STATE_URL` and `CONNECTOR_FILES_URL`, it is scratch that may be lost.',
     form: 'a path',
     default: './data',
   }),
   CONNECTOR_STATE_URL: postgresAddress.optional().meta({
     meaning:
-      'The PostgreSQL database that keeps the state (the ledger, leases and watermarks) in the schema `connector_<workspace>`, in test mode `connector_<workspace>_test`. `connector move-state` moves an existing state there. Files stay in the data folder, so one worker at a time may use it.',
+      'The PostgreSQL database that keeps the state (the ledger, leases and watermarks) in the schema `connector_<workspace>`, in test mode `connector_<workspace>_test`. `connector move-state` moves an existing state there. Files stay in the data folder, so one worker at a time may use it; with `CONNECTOR_FILES_URL` too, any number of workers on any machines share the work.',
     form: '`postgres://user:password@host/database`',
     otherwise: 'the state is `state.db` in the data folder',
     secret: true,
@@ -130,7 +130,7 @@ export const variables = z.object({
   }),
   CONNECTOR_FILES_URL: bucketAddress.optional().meta({
     meaning:
-      'The bucket that exports to csv and parquet are published to, with their reports, instead of the data folder. Any S3-compatible store with conditional writes. The ledger, the parts and everything else stay in the data folder. An export with `--out` is still written to that folder. See bucket.md.',
+      'The bucket that exports to csv and parquet are published to, with their reports, instead of the data folder. Any S3-compatible store with conditional writes. The ledger, the parts and everything else stay in the data folder; with `CONNECTOR_STATE_URL` too, workers share what a run needs through the bucket, and their data folders are scratch. An export with `--out` is still written to that folder. See bucket.md.',
     form: '`s3://bucket/prefix`',
     otherwise: 'the data folder',
   }),
@@ -262,10 +262,11 @@ export const foreignVariables = {
     "Temporal's own: the address of its server and the credentials. Also from `.env`.",
   'AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL_S3, AWS_SHARED_CREDENTIALS_FILE, ...':
     "The AWS SDK's own: credentials, region and endpoint of the bucket in `CONNECTOR_FILES_URL`. The first six (and AWS_ENDPOINT_URL) also from `.env`.",
+  'OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_TRACES_EXPORTER, OTEL_SDK_DISABLED, ...':
+    "OpenTelemetry's own: with an endpoint (http/protobuf), the worker and the commands send traces to it. Also from `.env`. See monitoring.md.",
   'HTTPS_PROXY, NO_PROXY':
     'The proxy between this machine and the service; not used for the loopback address. From the real environment only, not from `.env`.',
   NODE_EXTRA_CA_CERTS:
     'A file with additional certificate authorities, for a proxy that intercepts TLS. Node reads it when it starts, so from the real environment only.',
-  INIT_CWD:
-    "The caller's folder, set by npm: paths on the command line and in the real environment are relative to it.",
+  INIT_CWD: "The caller's folder, set by npm: paths that are typed or set are relative to it.",
 } as const

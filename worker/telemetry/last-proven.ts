@@ -1,4 +1,5 @@
 import { isWhole, readPublished } from '../../core/exports/publication-log.ts'
+import type { Publications } from '../../core/state/publications.ts'
 import type { Identity } from '../../core/runs/identity.ts'
 
 export interface LastProven {
@@ -9,14 +10,15 @@ export interface LastProven {
 }
 
 /**
- * The last proven whole read of each resource in each destination, from the data folder's publication log.
+ * The last proven whole read of each resource in each destination, from the publication log.
  */
 export async function findLastProven(options: {
   dataDir: string
+  publications: Publications | undefined
   identity: Identity
 }): Promise<LastProven[]> {
-  const { dataDir, identity } = options
-  const published = await readPublished({ dataDir, testMode: identity.mode === 'test' })
+  const { identity } = options
+  const published = await readPublished({ ...options, testMode: identity.mode === 'test' })
   const latest = new Map<string, LastProven>()
   for (const note of published) {
     if (note.workspace !== identity.workspace || note.verdict !== 'proven' || !isWhole(note)) continue

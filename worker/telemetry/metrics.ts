@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { destinationNames } from '../../core/destinations/names.ts'
 import type { PublishedEvent } from '../../activities/deps.ts'
@@ -45,7 +46,7 @@ export function createMetrics({
   const make = instruments(registers)
   make.info(info)
   make.changes(countChanges)
-  make.workers(findWorkers ?? (() => Promise.resolve([])))
+  make.state(findWorkers)
   make.diskFree(freeBytes)
   for (const labels of possibleExports()) make.exports.inc(labels, 0)
   const provenAt = new Map<string, number>()
@@ -86,6 +87,13 @@ function possibleExports() {
   )
 }
 
+/** A scrape waits no longer for the state. */
+const stateWithinMs = 5_000
+
+/** Undefined if the work fails or takes too long. */
+const inTime = <T>(work: Promise<T>): Promise<T | undefined> =>
+  Promise.race([work.catch(() => undefined), wait(stateWithinMs, undefined, { ref: false })])
+
 /** Counts the changes at each scrape, unless that would exceed its share of the time. */
 function createChangesGauge(
   options: { name: string; help: string; registers: Registry[] },
@@ -99,7 +107,7 @@ function createChangesGauge(
       const begun = performance.now()
       if (begun < countedUntil) return
       // Without the state, the last counts stay.
-      const counted = await count().catch(() => undefined)
+      const counted = await inTime(count())
       if (counted === undefined) return
       const counts = new Map(counted.map(({ state, number }) => [state, number]))
       for (const state of changeStates) this.set({ state }, counts.get(state) ?? 0)
@@ -129,19 +137,21 @@ function instruments(registers: Registry[]) {
       const help = 'Changes of all runs in the ledger of the data folder, by state.'
       return createChangesGauge(named('changes', help), count)
     },
-    workers: (find: () => Promise<readonly SeenWorker[]>) =>
-      new Gauge({
-        ...named(
-          'worker_seen_seconds',
-          'Seconds since a worker of the state on PostgreSQL was seen.',
-          'worker',
-        ),
+    /** The workers of a shared state, and whether it answers. */
+    state: (find: MetricsOptions['findWorkers']) => {
+      const seen = new Gauge(
+        named('worker_seen_seconds', 'Seconds since a worker of the state on PostgreSQL was seen.', 'worker'),
+      )
+      return new Gauge({
+        ...named('state_up', '0 if the state is on PostgreSQL, which does not answer; otherwise 1.'),
         async collect() {
-          const workers = await find().catch(() => [])
-          this.reset()
-          for (const { worker, ms } of workers) this.set({ worker }, ms / 1000)
+          const workers = find === undefined ? [] : await inTime(find())
+          this.set(workers === undefined ? 0 : 1)
+          seen.reset()
+          for (const { worker, ms } of workers ?? []) seen.set({ worker }, ms / 1000)
         },
-      }),
+      })
+    },
     diskFree: (freeBytes: MetricsOptions['freeBytes']) =>
       new Gauge({
         ...named('disk_free_bytes', 'Free bytes on the disk of the data folder.'),

@@ -6,7 +6,7 @@ export interface Check {
 /** Whether a worker can work now, with the result of each check. */
 export interface Readiness {
   ready: boolean
-  /** `polling`, `lock`, `disk`, `service`. */
+  /** `polling`, `lock`, `disk`, `service`, and `state` if it is on PostgreSQL. */
   checks: Record<string, Check>
 }
 

@@ -1,5 +1,6 @@
 import type { OpenRanges } from '../../core/exports/parts/ranges/join-parts.ts'
 import type { RangeResult } from '../../activities/export/read-range.ts'
+import type { RunWorkers } from '../../core/runs/workers.ts'
 import type { RunControl } from './control.ts'
 
 /** The end of a segment drops the windows in flight, and most ranges take less than this. */
@@ -17,7 +18,7 @@ export async function readRanges(options: {
   control: RunControl
   readRange: (segment: { range: number; part: number; seconds: number }) => Promise<RangeResult>
   /** Called after each segment, with the counts of all ranges together. */
-  onProgress: (now: { records: number; requests: number }) => void
+  onProgress: (now: { records: number; requests: number; workers?: RunWorkers | undefined }) => void
 }): Promise<void> {
   const { open, parallel, control, readRange, onProgress } = options
   const total = { records: open.records, requests: open.requests }
@@ -45,7 +46,7 @@ export async function readRanges(options: {
       total.records += result.records - one.records
       total.requests += result.requests - one.requests
       Object.assign(one, { records: result.records, requests: result.requests })
-      onProgress(total)
+      onProgress({ ...total, workers: result.workers })
       if (result.ended === 'broken') return 'over'
       if (result.ended === 'whole') return 'ended'
     }

@@ -1,6 +1,7 @@
 import type { OpenBreaker } from '../../core/runs/view/breaker.ts'
 import type { ReportCounts } from '../../core/runs/view/counts.ts'
 import type { Identity } from '../../core/runs/identity.ts'
+import type { RunWorkers } from '../../core/runs/workers.ts'
 import type { Table } from '../../core/runs/view/view.ts'
 import type { Throughput } from '../run/throughput.ts'
 
@@ -48,5 +49,7 @@ export interface WriteProgress<Staged = StagedChanges> {
   nextAt?: string
   /** The throughput of the last segment, while changes are left to send. */
   throughput?: Throughput
+  /** The workers of the last segment, where several may share the state. */
+  workers?: RunWorkers
   summary?: string
 }

@@ -117,6 +117,7 @@ function showStep(sending: Sending, segment: { step: SendStep; ms: number; isCan
   if (throughput !== undefined) progress.throughput = throughput
   if (step.nextAt !== undefined) progress.nextAt = new Date(step.nextAt).toISOString()
   progress.counts = step.counts
+  if (step.workers !== undefined) progress.workers = step.workers
   progress.openBreakers = step.openBreakers
   progress.parkedRows = step.parkedRows ?? []
   show()

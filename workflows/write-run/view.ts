@@ -1,7 +1,7 @@
 import { describeBreaker } from '../../core/runs/view/breaker.ts'
 import { code, type Sentence, sentence, strong } from '../../core/runs/view/sentence.ts'
 import { toCounts, type View } from '../../core/runs/view/view.ts'
-import { controls, phaseStatus, throughputStatus, waitingStatus } from '../run/status.ts'
+import { controls, phaseStatus, throughputStatus, waitingStatus, workersStatus } from '../run/status.ts'
 import type { WaitingFor, WriteProgress } from './progress.ts'
 
 /** The job-specific text of the Current Details of a write run. */
@@ -24,7 +24,18 @@ export interface ViewText {
 
 /** The view of an active write run, for the Temporal UI. */
 export function toLiveView(progress: WriteProgress, text: ViewText): View {
-  const { run, identity, waitingFor, phase, nextAt, openBreakers = [], throughput, counts, staged } = progress
+  const {
+    run,
+    identity,
+    waitingFor,
+    phase,
+    nextAt,
+    openBreakers = [],
+    throughput,
+    workers,
+    counts,
+    staged,
+  } = progress
   const { name, unit } = text
   return {
     title: text.title,
@@ -38,6 +49,7 @@ export function toLiveView(progress: WriteProgress, text: ViewText): View {
       ...text.notes,
       ...parkedStatus(progress),
       ...throughputStatus(throughput, text.rate),
+      ...workersStatus(workers),
     ],
     counts: toCounts(counts),
     unit,

@@ -51,16 +51,20 @@ const integerText = (value: unknown) => {
 }
 
 /** All records that the service has under the supplier, document and number of a body. */
-export function findRetentions({ billing, body, signal }: LookupContext): Promise<FoundRecords> {
-  const key = retentionKey(body)
+export function findRetentions({ body, ...options }: LookupContext): Promise<FoundRecords> {
+  return findUnderRetentionKey({ ...options, key: retentionKey(body) })
+}
+
+export function findUnderRetentionKey({
+  billing,
+  key,
+  signal,
+}: Omit<LookupContext, 'body'> & { key: string }): Promise<FoundRecords> {
+  const [supplier, document, number] = JSON.parse(key) as [string, string, string]
   return findRecords({
     billing,
     resource: retentions,
-    filters: {
-      supplier: textOf(body['supplier']),
-      document: integerText(body['document']),
-      number: integerText(body['number']),
-    },
+    filters: { supplier, document, number },
     carries: (record) => retentionKey(record) === key,
     signal,
   })

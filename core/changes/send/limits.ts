@@ -1,6 +1,6 @@
 /** The bounds of a run. Read before every request, so a change to the object applies from then on. */
 export interface Limits {
-  /** Changes in flight at once. */
+  /** Changes at once on their way to the service. As many answers may be recorded meanwhile. */
   inFlight: number
   /** The maximum number of changes tried in this run; undefined for all. */
   maxChanges?: number

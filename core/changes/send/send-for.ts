@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { OpenBreaker } from '../../runs/view/breaker.ts'
+import type { RunWorkers } from '../../runs/workers.ts'
 import type { ReportCounts } from '../../runs/view/counts.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { ClaimJournal } from '../claim-journal.ts'
@@ -47,6 +48,8 @@ export interface SendStep {
   failedCanaries: string[]
   /** The rows to send first instead, for breaker keys whose canary was held back completely. */
   nextCanary?: number[]
+  /** Who sent; absent for a state in the data folder. */
+  workers?: RunWorkers
 }
 
 type SendForOptions = SendWork &

@@ -9,15 +9,17 @@ import {
   UnexpectedReply,
 } from '../../billing/errors.ts'
 import type { Billing, Body, Returned } from '../../billing/client.ts'
+import { isStateAway } from '../../state/errors.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
 import type { FencingToken } from '../../state/ledger/senders.ts'
 import { attemptsUsed } from '../attempts-used.ts'
 import { parseBody } from '../body.ts'
+import { changedIn, idIn } from './answer.ts'
 import type { BreakerEvent } from './breaker.ts'
 import type { ChangeKind } from '../change-kind.ts'
 import type { ClaimJournal } from '../claim-journal.ts'
-import { differencesOf, textOf } from '../compare-fields.ts'
+import { textOf } from '../compare-fields.ts'
 import { closeStaged } from '../reconcile/close-remaining.ts'
 import { LedgerPutBackError, WrongModeError } from '../errors.ts'
 import type { Outcome } from '../outcomes.ts'
@@ -35,6 +37,8 @@ export interface SendOneOptions {
   now: () => number
   /** When aborted, requests that have not left are not sent; those that have left are awaited. */
   stop: AbortSignal
+  /** Called when the service has done the change, before that is recorded. */
+  onAnswer?: () => void
 }
 
 /** The result of one send. `error` ends the sending of the run, `notLeft` slows it down. */
@@ -109,6 +113,7 @@ async function claimAndSend(
 ): Promise<SendResult | 'lookIsOld'> {
   const { ledger, sender, kind, billing, journal, row, body, facts, freshUntil, now, stop } = options
   let claimed: LedgerRow | undefined
+  let claimError: unknown
   let mayLeave = false
   const queue = new AbortController()
   const leaveQueue = () => queue.abort(stop.reason)
@@ -122,7 +127,11 @@ async function claimAndSend(
     // A server that fails over replaces the ledger under a running sender.
     if (row.claims < journal.claimsOf(row.row)) throw new LedgerPutBackError(row)
     const at = now()
-    claimed = await ledger.claim({ sender, id, sends, at, ...(facts !== undefined && { before: facts }) })
+    const claim = { sender, id, sends, at, ...(facts !== undefined && { before: facts }) }
+    claimed = await ledger.claim(claim).catch((error: unknown) => {
+      claimError = error
+      throw error
+    })
     if (claimed === undefined) throw new NoLongerStagedError()
     await journal.record({ row: row.row, claims: claimed.claims, at })
     mayLeave = true
@@ -136,6 +145,10 @@ async function claimAndSend(
     const failed = claimed && { ...options, claimed, error }
     if (failed !== undefined)
       return await whenStoreIsBack(() => (mayLeave ? closeFailed(failed) : closeNotSent(failed)))
+    if (isStateAway(claimError)) {
+      const lost = { ...options, error, claimed: { ...row, claims: row.claims + 1, sends: row.sends + 1 } }
+      return await whenStoreIsBack(() => closeLostClaim(lost))
+    }
     if (error instanceof StaleCheckError) return 'lookIsOld'
     if (error instanceof NoLongerStagedError) return { event: 'notSent', claimed: false }
     if (error instanceof Unreachable) return { event: 'notSent', claimed: false, notLeft: error }
@@ -157,6 +170,7 @@ async function closeAnswered({
   body,
   stored,
   now,
+  onAnswer,
 }: Claimed & { stored: Returned | undefined }): Promise<SendResult> {
   const answerId = idIn({ stored, body })
   const answer = stored === undefined ? null : JSON.stringify(stored).slice(0, maxAnswerLength)
@@ -183,35 +197,9 @@ async function closeAnswered({
   const changed = changedIn({ kind, stored, body })
   const outcome = changed === null ? kind.answered : 'storedDifferently'
   const found = { answerId, answer, error: changed, at }
+  onAnswer?.()
   const doubled = await recordAnswer({ ledger, row: claimed, outcome, ...found })
   return { event: 'success', claimed: true, doubled }
-}
-
-/** How the answer differs from what was sent, for the report; fields that the answer omits are unknown. */
-function changedIn({
-  kind,
-  stored,
-  body,
-}: {
-  kind: ChangeKind
-  stored: Returned | undefined
-  body: Body
-}): string | null {
-  if (kind.stores === undefined || stored === undefined) return null
-  const sent = Object.fromEntries(Object.entries(body).filter(([name]) => name !== 'id' && name in stored))
-  const differences = differencesOf({ schema: kind.stores, sent, stored })
-  const message = differences.map(
-    (difference) =>
-      `${difference.field} was sent as ${difference.sent} and is stored as ${difference.stored}`,
-  )
-  return message.length === 0 ? null : message.join('; ')
-}
-
-/** The id in the service's answer; null if the answer is about another record than requested, or about none. */
-function idIn({ stored, body }: { stored: Returned | undefined; body: Body }): string | null {
-  const [returnedId, requestedId] = [textOf(stored?.['id']), textOf(body['id'])]
-  if (stored === undefined) return requestedId || null
-  return requestedId !== '' && returnedId !== requestedId ? null : returnedId || null
 }
 
 async function closeFailed(options: Claimed & { error: unknown }): Promise<SendResult> {
@@ -230,21 +218,36 @@ async function closeFailed(options: Claimed & { error: unknown }): Promise<SendR
   return { event, claimed: true, ...(isShutOut && { error }) }
 }
 
-async function closeNotSent({
+/**
+ * The store failed before it confirmed a claim, which may have been committed all the same; its request did not leave.
+ * While the caller has the right to send, nobody else can have claimed the row.
+ */
+async function closeLostClaim(options: Claimed & { error: unknown }): Promise<SendResult> {
+  await putBack({ ...options, onlyBy: options.sender })
+  return { event: 'notSent', claimed: false, ...(!options.stop.aborted && { error: options.error }) }
+}
+
+async function closeNotSent(options: Claimed & { error: unknown }): Promise<SendResult> {
+  const { error } = options
+  await putBack(options)
+  const sent = { event: 'notSent', claimed: true } as const
+  if (error instanceof Unreachable || error instanceof SentTooLate) return { ...sent, notLeft: error }
+  return error instanceof BillingError && error.retryable ? sent : { ...sent, error }
+}
+
+async function putBack({
   ledger,
   row,
   claimed,
   error,
-}: Claimed & { error: unknown }): Promise<SendResult> {
+  onlyBy: sender,
+}: Claimed & { error: unknown; onlyBy?: FencingToken }): Promise<void> {
   // Undo this send: `sends` and `outcome` again describe what earlier sends may have done.
   const sends = claimed.sends - 1
   const isFirst = sends === 0 || row.outcome === null
   const outcome = isFirst ? 'neverSent' : (row.outcome as Outcome)
   const patch = { error: isFirst ? messageOf(error) : row.error, sends }
-  await transition({ ledger, row: claimed, to: 'staged', by: 'notSent', outcome, patch })
-  const sent = { event: 'notSent', claimed: true } as const
-  if (error instanceof Unreachable || error instanceof SentTooLate) return { ...sent, notLeft: error }
-  return error instanceof BillingError && error.retryable ? sent : { ...sent, error }
+  await transition({ ledger, row: claimed, to: 'staged', by: 'notSent', outcome, patch, sender })
 }
 
 async function closeRefused(options: Claimed & { error: BillingError }): Promise<SendResult> {

@@ -150,7 +150,11 @@ class Sender {
   readonly #breakers: Breakers
   readonly #totals: Totals
   readonly #deadline: number
+  /** What was begun and has not ended, by id. */
   readonly #inFlight = new Map<number, Promise<void>>()
+  /** Those of them that the service has not done yet. The answers of as many others may be recorded meanwhile. */
+  readonly #unanswered = new Set<number>()
+  #progressed = Promise.withResolvers<void>()
   readonly #now: () => number
   #feed: LedgerRow[] = []
   #pausedUntil = 0
@@ -195,7 +199,9 @@ class Sender {
 
   /** Starts one more change, or waits for one in flight. */
   async #step(): Promise<SendEnd | undefined> {
-    if (this.#inFlight.size >= this.#options.limits.inFlight) return await this.#awaitOne()
+    const { inFlight } = this.#options.limits
+    if (this.#unanswered.size >= inFlight || this.#inFlight.size >= 2 * inFlight)
+      return await this.#awaitOne()
     const row = await this.#next()
     if (row === undefined)
       return this.#inFlight.size > 0 ? await this.#awaitOne() : await this.#whyNothingIsDue()
@@ -206,7 +212,7 @@ class Sender {
   }
 
   async #awaitOne(): Promise<undefined> {
-    await Promise.race(this.#inFlight.values())
+    await this.#progressed.promise
   }
 
   async #next(): Promise<LedgerRow | undefined> {
@@ -239,14 +245,25 @@ class Sender {
     this.progress.begun += 1
     if (row.sends === 0) this.#totals.tried += 1
     const sender = this.#token
-    const sending = sendOne({ ledger, sender, kind, billing, journal, row, now, stop: signal }).then(
-      (sent) => {
-        this.#inFlight.delete(row.id)
+    const onAnswer = () => this.#answered(row)
+    const sending = sendOne({ ledger, sender, kind, billing, journal, row, now, stop: signal, onAnswer })
+      .then((sent) => {
         breaker.record({ event: sent.event, at: now() })
         this.#count(row, sent)
-      },
-    )
+      })
+      .catch((error: unknown) => (this.#error ??= error))
+      .then(() => {
+        this.#inFlight.delete(row.id)
+        this.#answered(row)
+      })
     this.#inFlight.set(row.id, sending)
+    this.#unanswered.add(row.id)
+  }
+
+  #answered({ id }: LedgerRow): void {
+    this.#unanswered.delete(id)
+    this.#progressed.resolve()
+    this.#progressed = Promise.withResolvers()
   }
 
   #count(row: LedgerRow, { event, claimed, error, notLeft, doubled }: SendResult) {

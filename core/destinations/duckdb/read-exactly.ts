@@ -1,7 +1,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { PartFile } from '../destination.ts'
 import { PartsDamagedError } from '../errors.ts'
-import type { WarehouseTable } from '../warehouse/layout.ts'
+import type { WarehouseColumn, WarehouseTable } from '../warehouse/layout.ts'
 import { literal, quote } from '../warehouse/sql.ts'
 import { leastTypes, leastTypesQuery, type ColumnTypes } from '../warehouse/column-types.ts'
 import { duckDbTypes as typeSystem, toValues } from './column-types.ts'
@@ -13,19 +13,13 @@ import { readRows } from './read-rows.ts'
  * default DuckDB would allocate buffers of 16 times that size.
  */
 const sizes = [
-  { row: 2_000_000, buffer: 32_000_000, parallel: true, memory: undefined },
+  { row: 2_000_000, buffer: 8_000_000, parallel: true, memory: undefined },
   { row: 32_000_000, buffer: 64_000_000, parallel: true, memory: '512MB' },
   // With several threads, DuckDB rejects rows longer than a piece of its buffers.
   { row: 128_000_000, buffer: 128_000_000, parallel: false, memory: '1GB' },
 ]
 
-/**
- * Passes the rows of parts, as a query with a table's columns, to a statement that consumes them. A first
- * pass over the cells decides the column types, so that the second converts each cell exactly.
- * @returns the types chosen
- * @throws {PartsDamagedError}
- */
-export async function readExactly(options: {
+interface Reading {
   connection: DuckDBConnection
   table: WarehouseTable
   parts: readonly PartFile[]
@@ -34,23 +28,23 @@ export async function readExactly(options: {
   /** For copies of parts that DuckDB cannot read in place. */
   folder: string
   take: (query: string) => Promise<unknown>
-}): Promise<ColumnTypes> {
-  const { connection, table, parts, has, folder, take } = options
+}
+
+/**
+ * Passes the rows of parts, as a query with a table's columns, to a statement that consumes them and fails at
+ * a cell that its column's type does not hold exactly. The first type of a kind nearly always does; where it
+ * does not, a pass over the cells decides the types, and the statement is run again.
+ * @returns the types chosen
+ * @throws {PartsDamagedError}
+ */
+export async function readExactly(reading: Reading): Promise<ColumnTypes> {
+  const { connection, table, parts, has, folder } = reading
   const paths = await reachableParts(parts, folder)
   for (const size of sizes) {
     const rows = toRows(table, paths, size)
     if (size.memory !== undefined) await connection.run(`set memory_limit = '${size.memory}'`)
     try {
-      const { columns } = table
-      const query = leastTypesQuery({ typeSystem, columns, rows })
-      const [found] = query === undefined ? [] : await readRows(connection, query)
-      const least = leastTypes({ typeSystem, columns, found })
-      // A column that is already text takes every cell unchanged.
-      const types = new Map(
-        [...least].map(([name, type]) => [name, has.get(name) === 'VARCHAR' ? 'VARCHAR' : type]),
-      )
-      await take(`select ${toValues(table, types)} from ${rows}`)
-      return types
+      return await takeRows(reading, rows)
     } catch (error) {
       if (isTooLong(error) && size !== sizes.at(-1)) continue
       throw toPartsError(error, table)
@@ -59,17 +53,47 @@ export async function readExactly(options: {
   return has
 }
 
+async function takeRows(reading: Reading, rows: string): Promise<ColumnTypes> {
+  const { table, has } = reading
+  const widened = table.columns.filter(({ name, kind }) => {
+    const type = has.get(name)
+    return type !== undefined && type !== text && type !== typeSystem.types[kind][0]
+  })
+  try {
+    return await takeAs({ ...reading, rows, searched: widened })
+  } catch (error) {
+    if (!isMisfit(error)) throw error
+    return await takeAs({ ...reading, rows, searched: table.columns })
+  }
+}
+
+/** Consumes rows, with the first type of its kind for each column that is not searched. */
+async function takeAs(
+  reading: Reading & { rows: string; searched: readonly WarehouseColumn[] },
+): Promise<ColumnTypes> {
+  const { connection, table, has, rows, searched, take } = reading
+  const query = leastTypesQuery({ typeSystem, columns: searched, rows })
+  const [found] = query === undefined ? [] : await readRows(connection, query)
+  const least = leastTypes({ typeSystem, columns: table.columns, found })
+  // A column that is already text takes every cell unchanged.
+  const types = new Map([...least].map(([name, type]) => [name, has.get(name) === text ? text : type]))
+  await take(`select ${toValues(table, types)} from ${rows}`)
+  return types
+}
+
+const text = typeSystem.types.text[0]
+
 const textOf = (error: unknown) => (error instanceof Error ? error.message : '')
 
 const isTooLong = (error: unknown) => /Maximum line size|Parallel CSV Reader/i.test(textOf(error))
 
-/** Whether the error means a malformed CSV row, or a malformed cell of a kind that has only one type. */
-const isMalformed = (error: unknown) =>
-  isTooLong(error) || /CSV Error|^(Conversion|Invalid Input) Error/i.test(textOf(error))
+/** Whether the error means a malformed CSV row, or a cell that is not exactly of its column's type. */
+const isMisfit = (error: unknown) =>
+  !isTooLong(error) && /CSV Error|^(Conversion|Invalid Input) Error/i.test(textOf(error))
 
 /** Replaces DuckDB's message, which quotes the row: its contents must not leak. */
 function toPartsError(error: unknown, { table }: WarehouseTable): unknown {
-  if (!isMalformed(error)) return error
+  if (!isTooLong(error) && !isMisfit(error)) return error
   const [said] = textOf(error).split(/[\n"']/)
   return new PartsDamagedError(
     `The parts of ${table.name} are no rows of that table (${said}). Run the export again.`,

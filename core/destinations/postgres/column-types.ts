@@ -1,4 +1,5 @@
-import type { TypeSystem } from '../warehouse/column-types.ts'
+import type { ColumnTypes, TypeSystem } from '../warehouse/column-types.ts'
+import type { WarehouseColumn } from '../warehouse/layout.ts'
 import { quote } from '../warehouse/sql.ts'
 
 /** PostgreSQL's numeric and jsonb keep every digit of a number; `json` keeps the original text. */
@@ -36,6 +37,14 @@ const mostDigits = 6_000
 const mostBytes = 100_000_000
 
 /**
+ * SQL that tests whether a jsonb value's text is too long to trust. Small ones are not written out, because
+ * 500 bytes hold few numbers, each of at most 150,000 digits.
+ */
+export const isTooLong = (value: string): string =>
+  `case when pg_column_size(${value}) > 500 or pg_column_compression(${value}) is not null
+    then octet_length(${value}::text) > ${mostBytes} else false end`
+
+/**
  * SQL that tests whether jsonb takes a valid JSON text of ours. It rejects `\\u0000`, lone surrogates,
  * numbers out of numeric's range, and very long texts. Numbers are searched outside strings, and only in the
  * few texts that could contain such a number.
@@ -50,8 +59,12 @@ function isJsonb(text: string): string {
 }
 
 /**
- * The type of a staged cell, from which its value is converted later: a timestamp keeps its own text, and
- * the type that holds every number and document exactly is known only after staging.
+ * The type of a staged cell, from which its value is converted later: the column's own type in the
+ * warehouse, or without one a type that holds every value of its kind. A timestamp keeps its own text, and
+ * in a column that has become text a cell must still be of its kind.
  */
-export const stagedType = (kind: keyof TypeSystem['types']): string =>
-  kind === 'timestamp' ? 'text' : postgresTypes.types[kind].at(-1)!
+export function stagedType({ name, kind }: WarehouseColumn, inWarehouse?: ColumnTypes): string {
+  if (kind === 'timestamp') return 'text'
+  const ladder = postgresTypes.types[kind]
+  return ladder.find((type) => type === inWarehouse?.get(name)) ?? ladder.at(-1)!
+}

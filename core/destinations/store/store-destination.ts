@@ -2,7 +2,7 @@ import { mkdir, rm } from 'node:fs/promises'
 import { dirname, join, posix, relative, sep } from 'node:path'
 import { removeTemporaries, temporaryName } from '../../storage/durable.ts'
 import type { FileStore } from '../../storage/file-store.ts'
-import { proveStore } from '../../storage/prove-store.ts'
+import { proveOnce } from '../../storage/prove-store.ts'
 import { refuseLinkOut } from '../allowed-root.ts'
 import type { Publication, Published } from '../destination.ts'
 import { type FileFormat, refuseOtherwise, writePage } from '../file-format.ts'
@@ -48,20 +48,6 @@ export async function publishToStore(place: Place): Promise<Published> {
     manifestPath: store.locate(`${path}/${manifestName}`),
     ...(manifest.report !== undefined && { page: store.locate(`${path}/${manifest.report.path}`) }),
     fresh,
-  }
-}
-
-const proofs = new WeakMap<FileStore, Promise<void>>()
-
-/** Proves the conditions of a store before the first publication of this process. */
-async function proveOnce(store: FileStore): Promise<void> {
-  const proof = proofs.get(store) ?? proveStore(store)
-  proofs.set(store, proof)
-  try {
-    await proof
-  } catch (error) {
-    proofs.delete(store)
-    throw error
   }
 }
 

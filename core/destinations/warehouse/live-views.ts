@@ -20,7 +20,7 @@ interface Changing {
 
 /**
  * Makes a table match its plan, with its live view, comment and indexes. Bulk loads are faster without
- * indexes, so their statements are returned.
+ * indexes, so their statements are returned, and that of a new table's primary key.
  * @throws {ChangedTableError} views made by others keep a type from being changed
  */
 export async function changeTable({ session, found, plan }: Changing): Promise<string[]> {
@@ -49,7 +49,9 @@ export async function changeTable({ session, found, plan }: Changing): Promise<s
     ...grants,
   ]
   await session.run(statements.join(';\n'))
-  return session.typeSystem.hasKeys ? toIndexes(table, inSchema) : []
+  if (!session.typeSystem.hasKeys) return []
+  const key = `alter table ${inSchema(table.name)} add primary key (${table.key.map(quote).join(', ')})`
+  return [...(plan.isNew ? [key] : []), ...toIndexes(table, inSchema)]
 }
 
 /** A sentence about a table, for people who browse the warehouse. */

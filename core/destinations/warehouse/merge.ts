@@ -2,7 +2,7 @@ import type { Publication } from '../destination.ts'
 import { PartsDamagedError } from '../errors.ts'
 import { instant, literal, quote, stagedName } from './sql.ts'
 import type { TablePlan } from './schema-change.ts'
-import type { WarehouseSession } from './session.ts'
+import type { ResultRow, WarehouseSession } from './session.ts'
 
 /**
  * Session tables: the staged records that are newer than the warehouse's, and what is kept of the old rows.
@@ -56,7 +56,7 @@ export async function mergeRecords(merge: Merge): Promise<ReadonlyMap<string, Me
       kept: won.rows < total ? await countKept(merge, child) : 0,
     })
   }
-  await session.run(`drop table ${quote(winners)}`)
+  await session.run(`drop table if exists ${quote(winners)}`)
   return merged
 }
 
@@ -82,7 +82,8 @@ async function findWinners(
   merge: Merge,
   main: TablePlan,
 ): Promise<{ rows: number; isPlain: boolean; new: number; changed: number }> {
-  const { session, publication } = merge
+  const { session, publication, plans } = merge
+  if (plans.every((plan) => plan.isNew)) return findAll(merge, main)
   const read = instant(publication.facts.startedAt)
   const id = idOf(main)
   const byRead = `t."_read_at" <= ${read}`
@@ -105,16 +106,31 @@ async function findWinners(
       count(case when is_new then 1 end) as new_records, count(case when is_changed then 1 end) as changed_records
     from ${quote(winners)}`,
   )
-  if (counted?.['rows'] !== counted?.['records'])
-    throw new PartsDamagedError(
-      `The parts of ${main.table.table.name} hold a record more than once. Nothing was published; run the export again.`,
-    )
+  refuseDuplicates(main, counted)
   return {
     rows: Number(counted?.['rows']),
     isPlain: counted?.['special'] === '0',
     new: Number(counted?.['new_records']),
     changed: Number(counted?.['changed_records']),
   }
+}
+
+/** In new tables every staged record wins, and none has an old row. */
+async function findAll(merge: Merge, main: TablePlan): ReturnType<typeof findWinners> {
+  const id = valueOf(merge, main, main.table.table.key[0]!)
+  const [counted] = await merge.session.all(
+    `select count(*) as rows, count(distinct ${id}) as records from ${stagedName(main.table.table.name)} s`,
+  )
+  refuseDuplicates(main, counted)
+  const rows = Number(counted?.['rows'])
+  return { rows, isPlain: true, new: rows, changed: 0 }
+}
+
+function refuseDuplicates({ table }: TablePlan, counted: ResultRow | undefined): void {
+  if (counted?.['rows'] === counted?.['records']) return
+  throw new PartsDamagedError(
+    `The parts of ${table.table.name} hold a record more than once. Nothing was published; run the export again.`,
+  )
 }
 
 /**
@@ -125,7 +141,8 @@ async function replaceRows(merge: Merge, plan: TablePlan, source: 'all' | 'winne
   const { session, publication } = merge
   const { table } = plan
   const target = inSchema(merge, plan)
-  await session.run(`delete from ${target} t using ${quote(winners)} w where t.${idOf(plan)} = w.id`)
+  if (!plan.isNew)
+    await session.run(`delete from ${target} t using ${quote(winners)} w where t.${idOf(plan)} = w.id`)
   const names = [...table.columns.map(({ name }) => name), '_run_id', '_read_at', '_deleted_at']
   const read = instant(publication.facts.startedAt)
   const isMain = table.table.parent === undefined
@@ -137,10 +154,11 @@ async function replaceRows(merge: Merge, plan: TablePlan, source: 'all' | 'winne
   ]
   const id = valueOf(merge, plan, table.table.key[0]!)
   const join = source === 'winners' ? `join ${quote(winners)} w on w.id = ${id}` : ''
-  // In key order an index grows at its end: PostgreSQL takes half the time.
-  const order = session.typeSystem.hasKeys
-    ? `order by ${table.table.key.map((name) => valueOf(merge, plan, name)).join(', ')}`
-    : ''
+  // In key order an index grows at its end: PostgreSQL takes half the time. A new table has no index yet.
+  const order =
+    session.typeSystem.hasKeys && !plan.isNew
+      ? `order by ${table.table.key.map((name) => valueOf(merge, plan, name)).join(', ')}`
+      : ''
   return session.run(`insert into ${target} (${names.map(quote).join(', ')})
     select ${values.join(', ')} from ${stagedName(table.table.name)} s ${join} ${order}`)
 }

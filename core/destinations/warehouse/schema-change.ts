@@ -17,6 +17,8 @@ export interface TablePlan {
   /** Each column's type in the warehouse. */
   types: ColumnTypes
   statements: readonly string[]
+  /** Whether this publication creates the table, so that it is empty and has no keys until its rows are there. */
+  isNew: boolean
   /** Whether existing columns change their types. */
   isRetyped: boolean
 }
@@ -62,7 +64,7 @@ export function planTable(planning: Planning): TablePlan {
   if (existing === undefined) {
     const types = new Map(columns.map((column) => [column.name, least(column)]))
     const statements = [toCreate(planning, types), ...toComments(planning, columns)]
-    return { table, types, statements, isRetyped: false }
+    return { table, types, statements, isNew: true, isRetyped: false }
   }
   refuseForeign({ found, table, target, existing })
   const types = new Map<string, string>()
@@ -81,7 +83,7 @@ export function planTable(planning: Planning): TablePlan {
     else if (is !== type) retyped.set(column.name, type)
   }
   if (retyped.size > 0) statements.push(...typeSystem.retype(target, retyped))
-  return { table, types, statements, isRetyped: retyped.size > 0 }
+  return { table, types, statements, isNew: false, isRetyped: retyped.size > 0 }
 }
 
 type TableColumn = Pick<WarehouseColumn, 'name' | 'kind' | 'note'>
@@ -94,7 +96,6 @@ function toCreate(planning: Planning, types: ReadonlyMap<string, string>): strin
   const columns = [...types].map(
     ([name, type]) => `${quote(name)} ${key.includes(name) ? typeSystem.keyType(type) : type}`,
   )
-  if (typeSystem.hasKeys) columns.push(`primary key (${key.map(quote).join(', ')})`)
   return `create table ${toTarget(planning)} (${columns.join(', ')})`
 }
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { open, readFile, readdir, rename } from 'node:fs/promises'
+import { open, readFile, rename } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import type { PartFile } from '../../destinations/destination.ts'
 import { PartsDamagedError } from '../../destinations/errors.ts'
@@ -7,6 +7,8 @@ import type { IdOutcome, IdState } from '../../reading/by-id/id-state.ts'
 import type { ReadOutcome } from '../../reading/outcome.ts'
 import type { ReadState } from '../../reading/state.ts'
 import { InvalidInput } from '../../runs/errors.ts'
+import type { RunWorkers } from '../../runs/workers.ts'
+import type { SharedFolder } from '../../storage/shared-folder.ts'
 
 /** The state from which a read resumes, and the outcome it ends with: of a list, or of documents by id. */
 export type AnyReadState = ReadState | IdState
@@ -14,13 +16,17 @@ export type AnyOutcome = ReadOutcome | IdOutcome
 
 /** The point from which a read resumes: everything before it is on disk, and anything after it is ignored. */
 export interface Checkpoint {
-  /** For example `00003-5ad01c77`: the third attempt in a row. Later attempts sort after earlier ones. */
+  /**
+   * For example `00003-5ad01c77`: the third attempt in a row. Later attempts sort after earlier ones. Where several
+   * workers read, an attempt has several checkpoints, `00003-5ad01c77.00012`, and at the end of the read
+   * `00003-5ad01c77.ended`: what is kept never changes.
+   */
   name: string
   parts: PartFile[]
   /** The number of values that did not fit their column, by column. */
   drift: Record<string, number>
   read: AnyReadState
-  /** ISO 8601, by this machine's clock. */
+  /** ISO 8601, by the clock that the read goes by. */
   savedAt: string
   /** Set in the last checkpoint of a read only. */
   outcome?: AnyOutcome
@@ -32,7 +38,7 @@ export function outcomeOf({ name, outcome }: Checkpoint): AnyOutcome {
   return outcome
 }
 
-const fileName = /^(\d{5}-[0-9a-f]{8})\.checkpoint\.json$/
+const fileName = /^(\d{5}-[0-9a-f]{8}(?:\.(?:\d{5}|ended))?)\.checkpoint\.json$/
 
 /** Names the checkpoint of an attempt that resumes from `from`. The name is unique and sorts after `from`. */
 export function nextCheckpointName(from: Checkpoint | undefined): string {
@@ -40,14 +46,54 @@ export function nextCheckpointName(from: Checkpoint | undefined): string {
   return `${String(generation).padStart(5, '0')}-${randomUUID().slice(0, 8)}`
 }
 
-/** Replaces the attempt's checkpoint by rename, so that a reader sees either the old one or the new one in full. */
-export async function saveCheckpoint(folder: string, checkpoint: Checkpoint): Promise<void> {
-  const path = join(folder, `${checkpoint.name}.checkpoint.json`)
+/** Names one of the checkpoints of an attempt, where several workers read. */
+export const nameOf = (of: { attempt: string; saves: number; isLast: boolean }): string =>
+  `${of.attempt}.${of.isLast ? 'ended' : String(of.saves).padStart(5, '0')}`
+
+/** A checkpoint as it is saved. */
+interface CheckpointNote extends Checkpoint {
+  /**
+   * Where several workers read: the checkpoint that the attempt resumed from, whose parts are not repeated. There are so
+   * many that notes would become large.
+   */
+  from?: string
+}
+
+interface Place {
+  shared: SharedFolder
+  /** The folder of the parts. */
+  folder: string
+}
+
+/**
+ * Saves a checkpoint: by rename, so that a reader sees either the old one or the new one in full. Where several workers
+ * read, its parts have been kept before.
+ *
+ * @param options.from the checkpoint that the attempt resumed from
+ */
+export async function saveCheckpoint(
+  options: Place & { checkpoint: Checkpoint; from?: Checkpoint | undefined },
+): Promise<void> {
+  const { shared, folder, checkpoint, from } = options
+  const path = pathOf(folder, checkpoint.name)
+  const base = shared.isShared ? from : undefined
+  const inherited = new Set(base?.parts.map((part) => part.path))
+  const note: CheckpointNote = {
+    ...checkpoint,
+    ...(base !== undefined && { from: base.name }),
+    // Paths within the folder: a later run may adopt it under its own name.
+    parts: checkpoint.parts
+      .filter((part) => !inherited.has(part.path))
+      .map((part) => ({ ...part, path: relative(folder, part.path) })),
+  }
+  const text = JSON.stringify(note)
+  if (shared.isShared) {
+    if (!(await shared.create(path, text))) throw new Error(`there is another checkpoint ${checkpoint.name}`)
+    return
+  }
   const file = await open(`${path}.new`, 'w')
   try {
-    // Paths within the folder: a later run may adopt it under its own name.
-    const parts = checkpoint.parts.map((part) => ({ ...part, path: relative(folder, part.path) }))
-    await file.writeFile(JSON.stringify({ ...checkpoint, parts }))
+    await file.writeFile(text)
     await file.datasync()
   } finally {
     await file.close()
@@ -55,45 +101,56 @@ export async function saveCheckpoint(folder: string, checkpoint: Checkpoint): Pr
   await rename(`${path}.new`, path)
 }
 
+const pathOf = (folder: string, name: string) => join(folder, `${name}.checkpoint.json`)
+
 /**
  * Loads a checkpoint by name.
  *
  * @throws {InvalidInput} `name` is not a valid checkpoint name
- * @throws {PartsDamagedError} the checkpoint is missing or unreadable
+ * @throws {PartsDamagedError} the checkpoint, or one that it builds on, is missing or unreadable
  */
-export async function loadCheckpoint(folder: string, name: string): Promise<Checkpoint> {
-  const file = `${name}.checkpoint.json`
-  if (!fileName.test(file))
+export async function loadCheckpoint({
+  shared,
+  folder,
+  name,
+}: Place & { name: string }): Promise<Checkpoint> {
+  if (!fileName.test(`${name}.checkpoint.json`))
     throw new InvalidInput(`checkpoint: ${JSON.stringify(name)} is not the name of one.`)
-  const path = join(folder, file)
-  const checkpoint = await readCheckpoint(path).catch((cause: unknown) => {
-    throw new PartsDamagedError(`The note of what was read, ${path}, can't be read. Run the export again.`, {
-      cause,
-    })
-  })
+  const { from, ...checkpoint } = await loadNote({ shared, folder, name })
+  const parts = [checkpoint.parts]
+  for (let base = from; base !== undefined;) {
+    const note = await loadNote({ shared, folder, name: base })
+    parts.unshift(note.parts)
+    base = note.from
+  }
   return {
     ...checkpoint,
-    parts: checkpoint.parts.map((part) => ({ ...part, path: join(folder, part.path) })),
+    parts: parts.flat().map((part) => ({ ...part, path: join(folder, part.path) })),
   }
 }
 
-const readCheckpoint = async (path: string) => JSON.parse(await readFile(path, 'utf8')) as Checkpoint
+async function loadNote({ shared, folder, name }: Place & { name: string }): Promise<CheckpointNote> {
+  const path = pathOf(folder, name)
+  await shared.fetch(path)
+  try {
+    return JSON.parse(await readFile(path, 'utf8')) as CheckpointNote
+  } catch (cause) {
+    throw new PartsDamagedError(`The note of what was read, ${path}, can't be read. Run the export again.`, {
+      cause,
+    })
+  }
+}
 
 /**
- * Loads the latest attempt's checkpoint; undefined if nothing was read yet.
+ * Loads the latest attempt's checkpoint; undefined if nothing was read yet. Where a read has ended, that is the end of
+ * it: of several workers, one that was given up may have saved another checkpoint since.
  *
  * @throws {PartsDamagedError} the checkpoint is unreadable
  */
-export async function latestCheckpoint(folder: string): Promise<Checkpoint | undefined> {
-  const entries = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return []
-    throw error
-  })
-  const latest = entries
-    .flatMap((entry) => fileName.exec(entry)?.[1] ?? [])
-    .toSorted()
-    .at(-1)
-  return latest === undefined ? undefined : loadCheckpoint(folder, latest)
+export async function latestCheckpoint({ shared, folder }: Place): Promise<Checkpoint | undefined> {
+  const names = (await shared.list(folder)).flatMap((entry) => fileName.exec(entry)?.[1] ?? []).toSorted()
+  const latest = names.findLast((name) => name.endsWith('.ended')) ?? names.at(-1)
+  return latest === undefined ? undefined : await loadCheckpoint({ shared, folder, name: latest })
 }
 
 /** How far a read has come: only counts, so that no row enters a workflow's history. */
@@ -110,6 +167,8 @@ export interface SegmentResult extends SegmentProgress {
   checkpoint: string
   /** Set when the read is finished. */
   verdict?: 'proven' | 'unproven'
+  /** Who read; absent for a state in the data folder. */
+  workers?: RunWorkers
 }
 
 export function toProgress({ counts, requests, countBefore }: AnyReadState): SegmentProgress {

@@ -12,13 +12,13 @@ export async function* readFromIds(setup: SourceSetup & { resource: DocumentName
   const state = from?.read as IdState | undefined
   const read = readById({
     resource,
-    ids: readAskedIds({ dataDir: deps.dataDir, run: plan.run, skip: state?.processed ?? 0 }),
+    ids: readAskedIds({ ...deps, run: plan.run, asked: ids, skip: state?.processed ?? 0 }),
     asked: ids.asked,
     fetchDocument: ({ id, signal }) =>
       documents.get(billing, id, { signal: AbortSignal.any([signal, cancelled]) }),
     testMode: plan.identity.mode === 'test',
     concurrency: deps.concurrency,
-    now: Date.now,
+    now: () => deps.state.now(),
     notes: ids.notes,
     ...(state !== undefined && { state }),
   })

@@ -7,6 +7,7 @@ import { readRange } from '../../reading/ranges/read-range.ts'
 import { readList } from '../../reading/read-list.ts'
 import { isRecord } from '../../reading/record.ts'
 import type { ReadState } from '../../reading/state.ts'
+import { fetchParts } from './fetch-parts.ts'
 import { openIdSet, type WrittenSet } from './written-ids.ts'
 import { rejectedPart } from './part-names.ts'
 import type { Source, SourceSetup } from './source.ts'
@@ -17,13 +18,14 @@ type ListSetup = Pick<SourceSetup, 'deps' | 'plan' | 'billing' | 'cancelled'> & 
 export async function* readFromList(
   setup: SourceSetup & { resource: ListName; first: FirstLook | undefined },
 ): Source {
-  const { resource, folder, name, from, first, settled, toWritten, onWritten } = setup
+  const { deps, resource, folder, name, from, first, settled, toWritten, onWritten } = setup
   let idSet: WrittenSet | undefined
   try {
     return yield* readList({
       ...toReadOptions(setup),
       idSet: async () => {
         const all = await settled()
+        await fetchParts({ ...deps, parts: all, signal: setup.cancelled })
         const parts = all.filter(({ table }) => table === resource)
         const rejected = all.filter(({ table }) => table === rejectedPart)
         idSet = await openIdSet({ folder, name, parts, rejected, toWritten })
@@ -66,7 +68,7 @@ export function toReadOptions({
     testMode: plan.identity.mode === 'test',
     concurrency: deps.concurrency,
     readLagMs: deps.readLagMs,
-    now: Date.now,
+    now: () => deps.state.now(),
     fetchPage: ({ signal, ...page }) =>
       billing.list({ resource: list, signal: AbortSignal.any([signal, cancelled]), ...page }),
     ...(plan.since[resource] !== undefined && { updatedSince: plan.since[resource] }),

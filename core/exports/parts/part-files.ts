@@ -25,6 +25,8 @@ export interface PartFiles {
    * own. Once a write has failed it always throws, because the state of those bytes on disk is unknown.
    */
   flush(): Promise<PartFile[]>
+  /** The bytes in the files of this attempt, or of its current chunk. */
+  waiting(): number
   close(): Promise<void>
 }
 
@@ -36,8 +38,12 @@ export function openPartFiles(options: {
   folder: string
   name: string
   kept: readonly PartFile[]
+  /** Whether each flush completes its files: what other workers see never changes. */
+  inChunks?: boolean
 }): PartFiles {
-  const { folder, name, kept } = options
+  const { folder, name, inChunks = false } = options
+  let kept = options.kept
+  let chunk = 1
   const open_ = new Map<string, OpenPart>()
   const failed: { with?: unknown } = {}
 
@@ -56,7 +62,8 @@ export function openPartFiles(options: {
     const known = open_.get(table)
     if (known !== undefined) return known
     await mkdir(folder, { recursive: true })
-    const path = join(folder, `${table}.${name}.part`)
+    const attempt = inChunks ? `${name}.${String(chunk).padStart(5, '0')}` : name
+    const path = join(folder, `${table}.${attempt}.part`)
     const buffer = Buffer.allocUnsafeSlow(bufferBytes)
     const made = { file: await open(path, 'w'), path, buffer, pending: 0, bytes: 0, rows: 0 }
     open_.set(table, made)
@@ -69,6 +76,11 @@ export function openPartFiles(options: {
       done += bytesWritten
     }
     one.bytes += bytes.length
+  }
+
+  async function close(): Promise<void> {
+    for (const one of open_.values()) await one.file.close()
+    open_.clear()
   }
 
   async function flush(one: OpenPart): Promise<void> {
@@ -95,11 +107,15 @@ export function openPartFiles(options: {
         }
       })
       const own = [...open_].map(([table, { path, bytes, rows }]) => ({ table, path, bytes, rows }))
-      return [...kept, ...own]
+      const all = [...kept, ...own]
+      if (inChunks && own.length > 0) {
+        await close()
+        kept = all
+        chunk += 1
+      }
+      return all
     },
-    async close() {
-      for (const one of open_.values()) await one.file.close()
-      open_.clear()
-    },
+    waiting: () => [...open_.values()].reduce((sum, { bytes, pending }) => sum + bytes + pending, 0),
+    close,
   }
 }

@@ -1,9 +1,8 @@
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { replaceFile } from '../../storage/durable.ts'
 import { createKeyedMutex } from '../../storage/keyed-mutex.ts'
 import type { DestinationName } from '../../destinations/names.ts'
 import type { Execution } from '../../runs/name.ts'
+import type { SharedFolder } from '../../storage/shared-folder.ts'
 
 /** The publication state of a read's parts. Parts are kept until every requested destination has them. */
 export interface PublishNote {
@@ -17,10 +16,18 @@ export interface PublishNote {
 
 const noteFile = (folder: string) => join(folder, 'published.json')
 
+interface Place {
+  shared: SharedFolder
+  /** The folder of a resource's parts. */
+  folder: string
+}
+
 /** Loads the publication state of a resource's parts folder; empty if the file is missing or incomplete. */
-export async function loadPublishNote(folder: string): Promise<PublishNote> {
+export const loadPublishNote = async ({ shared, folder }: Place): Promise<PublishNote> =>
+  toNote(await shared.read(noteFile(folder)))
+
+function toNote(text = '{}'): PublishNote {
   const none: PublishNote = { destinations: [], asked: [], publishing: [] }
-  const text = await readFile(noteFile(folder), 'utf8').catch(() => '{}')
   try {
     return { ...none, ...(JSON.parse(text) as Partial<PublishNote>) }
   } catch {
@@ -30,10 +37,10 @@ export async function loadPublishNote(folder: string): Promise<PublishNote> {
 
 /** Marks parts as published: they are retained for republishing and no longer adopted by a later run. */
 export async function markPublished(
-  folder: string,
+  place: Place,
   of: { destination: DestinationName; asked: readonly DestinationName[] },
 ): Promise<void> {
-  await change(folder, (note) => ({
+  await change(place, (note) => ({
     ...note,
     destinations: [...new Set([...note.destinations, of.destination])],
     asked: [...new Set([...note.asked, ...of.asked])],
@@ -42,10 +49,10 @@ export async function markPublished(
 
 /** Marks parts as being published again: they are retained until the additional destinations have them too. */
 export async function markPublishing(
-  folder: string,
+  place: Place,
   of: { execution: Execution; asked: readonly DestinationName[] },
 ): Promise<void> {
-  await change(folder, (note) => ({
+  await change(place, (note) => ({
     ...note,
     asked: [...new Set([...note.asked, ...of.asked])],
     publishing: [...note.publishing.filter(({ runId }) => runId !== of.execution.runId), of.execution],
@@ -62,8 +69,6 @@ const mutex = createKeyedMutex()
 export const takeTurn = <T>(dataDir: string, work: () => Promise<T>): Promise<T> =>
   mutex.runExclusive(dataDir, work)
 
-/** Serialized, because several destinations of a resource are published to at once and share one file. */
-const change = (folder: string, to: (note: PublishNote) => PublishNote): Promise<void> =>
-  mutex.runExclusive(folder, async () =>
-    replaceFile(noteFile(folder), JSON.stringify(to(await loadPublishNote(folder)))),
-  )
+/** Several destinations of a resource are published to at once and share one file. */
+const change = ({ shared, folder }: Place, to: (note: PublishNote) => PublishNote): Promise<void> =>
+  shared.update(noteFile(folder), (text) => JSON.stringify(to(toNote(text))))

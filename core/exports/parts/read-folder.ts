@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
-import { mkdir, readFile, readdir, rename, rm, stat } from 'node:fs/promises'
+import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { allResources, type ResourceName } from '../../billing/resources/all-resources.ts'
 import { replaceFile } from '../../storage/durable.ts'
 import { isSystemError } from '../../storage/system-errors.ts'
 import { PartsDamagedError } from '../../destinations/errors.ts'
 import { toFileName } from '../../storage/file-name.ts'
+import type { SharedFolder } from '../../storage/shared-folder.ts'
 import type { Table } from '../../tables/table.ts'
 import { toTables } from '../../tables/to-tables.ts'
 import { latestCheckpoint } from './checkpoint.ts'
@@ -26,6 +27,12 @@ const damagedNote = 'damaged.json'
 
 export const partsFolder = (options: { dataDir: string; run: string; resource: string }) =>
   join(options.dataDir, 'parts', toFileName(options.run), options.resource)
+
+interface Place {
+  shared: SharedFolder
+  /** The folder of a resource's parts. */
+  folder: string
+}
 
 /** Describes a read's parts: the table layout at the start of the read, and the fingerprint that identifies it. */
 interface ReadNote {
@@ -52,15 +59,12 @@ function toReadNote(options: { plan: ExportPlan; resource: ResourceName; hashKey
  * Undefined if the file is missing or incomplete. Any other error is thrown: it must not pass for "nothing read
  * yet".
  */
-async function loadReadNote(folder: string): Promise<ReadNote | undefined> {
+async function loadReadNote({ shared, folder }: Place): Promise<ReadNote | undefined> {
   try {
-    return JSON.parse(await readFile(join(folder, readNote), 'utf8')) as ReadNote
+    const text = await shared.read(join(folder, readNote))
+    return text === undefined ? undefined : (JSON.parse(text) as ReadNote)
   } catch (error) {
-    if (
-      error instanceof SyntaxError ||
-      (isSystemError(error) && ['ENOENT', 'ENOTDIR'].includes(error.code ?? ''))
-    )
-      return undefined
+    if (error instanceof SyntaxError || (isSystemError(error) && error.code === 'ENOTDIR')) return undefined
     throw error
   }
 }
@@ -71,14 +75,27 @@ async function loadReadNote(folder: string): Promise<ReadNote | undefined> {
  *
  * @throws {PartsDamagedError} the file that describes the read is missing or incomplete
  */
-export async function layoutOfRead(folder: string): Promise<Pick<ReadNote, 'tables' | 'hashedWith'>> {
-  const note = await loadReadNote(folder)
+export async function layoutOfRead(place: Place): Promise<Pick<ReadNote, 'tables' | 'hashedWith'>> {
+  const note = await loadReadNote(place)
   if (note !== undefined) return note
-  throw new PartsDamagedError(`The note of a read in ${folder} can't be read. Run the export again.`)
+  throw new PartsDamagedError(`The note of a read in ${place.folder} can't be read. Run the export again.`)
+}
+
+/** Another worker began the read with other columns or another hash key: one like it must continue. */
+class OtherReadError extends Error {
+  override readonly name = 'OtherReadError'
+  readonly retryable = true
+  constructor({ resource, run }: { resource: string; run: string }) {
+    super(
+      `A worker with another version or another CONNECTOR_HASH_KEY began to read ${resource} in the run ${run}. ` +
+        'One like it has to continue. If there is none any more, start a new run.',
+    )
+  }
 }
 
 interface FolderOptions {
   dataDir: string
+  shared: SharedFolder
   plan: ExportPlan
   resource: ResourceName
   hashKey: string
@@ -90,12 +107,20 @@ interface FolderOptions {
  * Creates the folder for a read's parts. If the last run with the same input ended before it published (stopped,
  * failed, terminated), adopts its folder by rename, and the read resumes from its checkpoint. Starts over if the
  * worker's columns or hash key have changed.
+ *
+ * Where several workers read, no other run's folder is adopted, and the first attempt decides the columns.
+ *
+ * @throws {OtherReadError}
  */
 export async function openRunFolder(options: FolderOptions): Promise<string> {
-  const { dataDir, plan, resource } = options
+  const { dataDir, shared, plan, resource } = options
   const folder = partsFolder({ dataDir, run: plan.run, resource })
   const note = toReadNote(options)
   if ((await findRunFolder(options)) !== undefined) return folder
+  if (shared.isShared) {
+    if (await shared.create(join(folder, readNote), JSON.stringify(note))) return folder
+    throw new OtherReadError({ resource, run: plan.run })
+  }
   await rm(folder, { recursive: true, force: true })
   await mkdir(join(folder, '..'), { recursive: true })
   const adopted = await takeTurn(dataDir, async () => {
@@ -114,9 +139,9 @@ export async function openRunFolder(options: FolderOptions): Promise<string> {
  * or another hash key: then the read starts over.
  */
 export async function findRunFolder(options: Omit<FolderOptions, 'isClosed'>): Promise<string | undefined> {
-  const { dataDir, plan, resource } = options
+  const { dataDir, shared, plan, resource } = options
   const folder = partsFolder({ dataDir, run: plan.run, resource })
-  const isSame = (await loadReadNote(folder))?.fingerprint === toReadNote(options).fingerprint
+  const isSame = (await loadReadNote({ shared, folder }))?.fingerprint === toReadNote(options).fingerprint
   return isSame ? folder : undefined
 }
 
@@ -126,16 +151,16 @@ export async function markDamaged(folder: string): Promise<void> {
 }
 
 async function findAdoptable(options: FolderOptions & { fingerprint: string }): Promise<string | undefined> {
-  const { dataDir, plan, resource, fingerprint, isClosed } = options
+  const { dataDir, shared, plan, resource, fingerprint, isClosed } = options
   const root = join(dataDir, 'parts')
   const found: { folder: string; at: number }[] = []
   for (const run of await readdir(root)) {
     const folder = join(root, run, resource)
-    if ((await loadReadNote(folder))?.fingerprint !== fingerprint) continue
-    const { destinations, publishing } = await loadPublishNote(folder)
+    if ((await loadReadNote({ shared, folder }))?.fingerprint !== fingerprint) continue
+    const { destinations, publishing } = await loadPublishNote({ shared, folder })
     if (destinations.length > 0) continue
     if (await exists(join(folder, damagedNote))) continue
-    const at = await startOfWhole(folder)
+    const at = await startOfWhole({ shared, folder })
     const owner = await executionOf(join(root, run))
     if (at === undefined || at < oldestAdoptable({ plan, owner })) continue
     // Another run may still be reading the list for a different destination, or publishing these parts.
@@ -159,10 +184,10 @@ function oldestAdoptable({ plan, owner }: { plan: ExportPlan; owner: Execution |
  * are read again instead of failing every run. The start counts, not the last write: a read that is stopped every
  * day would otherwise never become too old.
  */
-async function startOfWhole(folder: string): Promise<number | undefined> {
+async function startOfWhole(place: Place): Promise<number | undefined> {
   try {
-    const checkpoint = await latestCheckpoint(folder)
-    const ranges = checkpoint === undefined ? await loadRanges(folder) : undefined
+    const checkpoint = await latestCheckpoint(place)
+    const ranges = checkpoint === undefined ? await loadRanges(place) : undefined
     const parts = checkpoint?.parts ?? ranges?.checkpoints.flatMap((range) => range?.parts ?? []) ?? []
     const sizes = await Promise.all(parts.map(async ({ path }) => (await stat(path)).size))
     const isWhole = parts.every(({ bytes }, at) => (sizes[at] ?? 0) >= bytes)

@@ -4,6 +4,7 @@ import { isDocumentName } from '../../billing/resources/documents.ts'
 import type { Progress, ReadState } from '../../reading/state.ts'
 import { createRowEncoder } from '../../tables/encoder/row-encoder.ts'
 import {
+  nameOf,
   nextCheckpointName,
   saveCheckpoint,
   toProgress,
@@ -21,6 +22,8 @@ import type { ReadDeps, Source, SourceSetup, SourceStep } from './source.ts'
 
 /** The interval between checkpoints, in ms: this much is read again after a crash. */
 const checkpointMs = 1_000
+/** Where several workers read, each checkpoint makes its rows objects of a store: fewer, but of a limited size. */
+const sharedCheckpoint = { ms: 5_000, bytes: 16 * 2 ** 20 }
 
 export interface SegmentSetup {
   deps: ReadDeps
@@ -44,13 +47,16 @@ export interface SegmentSetup {
  */
 export function openSegment(setup: SegmentSetup) {
   const { deps, plan, resource, folder, from, cancelled } = setup
+  const { shared } = deps
   const name = nextCheckpointName(from)
   const { exclude, hash } = plan
   const encoder = createRowEncoder({
     resource: allResources[resource],
     privacy: { exclude, hash, hashKey: deps.hashKey },
   })
-  const files = openPartFiles({ folder, name, kept: from?.parts ?? [] })
+  const files = openPartFiles({ folder, name, kept: from?.parts ?? [], inChunks: shared.isShared })
+  const kept = new Set(from?.parts.map(({ path }) => path))
+  let saves = 0
   const drift: Record<string, number> = { ...from?.drift }
   let written: WrittenSet | undefined
   let taken: AnyReadState | undefined = from?.read
@@ -100,14 +106,33 @@ export function openSegment(setup: SegmentSetup) {
     counted = now
   }
 
-  async function save(state: AnyReadState, outcome?: AnyOutcome): Promise<Checkpoint> {
+  async function save(state: AnyReadState, last?: { outcome: AnyOutcome | undefined }): Promise<Checkpoint> {
     const parts = await files.flush()
-    const savedAt = new Date().toISOString()
-    const told = { name, parts, drift, read: state, savedAt }
-    const checkpoint = { ...told, ...(outcome && { outcome }) }
-    await saveCheckpoint(folder, checkpoint)
+    const savedAt = new Date(deps.state.now()).toISOString()
+    saves += 1
+    const checkpoint = {
+      name: shared.isShared ? nameOf({ attempt: name, saves, isLast: last !== undefined }) : name,
+      parts,
+      drift,
+      read: state,
+      savedAt,
+      ...(last?.outcome && { outcome: last.outcome }),
+    }
+    if (shared.isShared) for (const { path } of parts) await keepOnce(path)
+    await saveCheckpoint({ shared, folder, checkpoint, from })
     return checkpoint
   }
+
+  async function keepOnce(path: string): Promise<void> {
+    if (kept.has(path)) return
+    await shared.keep(path)
+    kept.add(path)
+  }
+
+  const isDue = (sinceMs: number) =>
+    shared.isShared
+      ? sinceMs >= sharedCheckpoint.ms || files.waiting() >= sharedCheckpoint.bytes
+      : sinceMs >= checkpointMs
 
   return {
     progress: () => ({ resource, ...(setup.range && { range: setup.range.number + 1 }), ...progress }),
@@ -128,13 +153,13 @@ export function openSegment(setup: SegmentSetup) {
             // An outcome also counts what was requested after the last records.
             const { requests: pages, records } = next.value ?? toProgress(taken)
             tell({ pages, records })
-            return await save(taken, next.value)
+            return await save(taken, { outcome: next.value })
           }
           await take(next.value)
           tell({ pages: next.value.progress.requests, records: next.value.progress.records })
           cancelled.throwIfAborted()
           const now = performance.now()
-          if (now < savedAt + checkpointMs) continue
+          if (!isDue(now - savedAt)) continue
           savedAt = now
           const saved = await save(next.value.state)
           if (now > until) return saved

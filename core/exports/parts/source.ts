@@ -1,6 +1,8 @@
 import type { Billing } from '../../billing/client.ts'
 import type { PartFile } from '../../destinations/destination.ts'
 import type { Progress } from '../../reading/state.ts'
+import type { State } from '../../state/open.ts'
+import type { SharedFolder } from '../../storage/shared-folder.ts'
 import type { AnyOutcome, AnyReadState, Checkpoint } from './checkpoint.ts'
 import type { ExportPlan } from '../plan.ts'
 import type { WrittenSet } from './written-ids.ts'
@@ -25,6 +27,9 @@ export type Source = AsyncGenerator<SourceStep, AnyOutcome | undefined>
 export interface ReadDeps {
   /** Absolute path of the data folder. */
   dataDir: string
+  shared: SharedFolder
+  /** The clock of a read: workers on several machines may read it in turns. */
+  state: Pick<State, 'now'>
   /** The number of windows that one read may have in flight. */
   concurrency: number
   /** A list of twice as many records is read in ranges of about this many. */

@@ -1,6 +1,6 @@
 import { parse } from 'csv-parse'
 import { createHash } from 'node:crypto'
-import { rm } from 'node:fs/promises'
+import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline, Readable } from 'node:stream'
 import type { PartFile } from '../../destinations/destination.ts'
@@ -28,6 +28,8 @@ export async function openIdSet(options: {
   toWritten: (id: string) => string
 }): Promise<WrittenSet> {
   const path = join(options.folder, `${options.name}.ids.db`)
+  // Where several workers read, this one may have nothing of the read yet.
+  await mkdir(options.folder, { recursive: true })
   await rm(path, { force: true })
   // Not durable: after a crash the next attempt rebuilds it from its own checkpoint.
   const set = createDiskSet({ path })

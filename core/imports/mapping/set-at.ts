@@ -6,7 +6,8 @@ import { eachRow, type Step } from './field-target.ts'
  */
 export function setAt(body: object, path: readonly Step[], item: number, value: unknown): void {
   let holder = body as Record<string | number, unknown>
-  for (const [index, step] of path.entries()) {
+  for (let index = 0; index < path.length; index++) {
+    const step = path[index] as Step
     const key = step === eachRow ? item : step
     if (index === path.length - 1) holder[key] = value
     else {
@@ -18,7 +19,8 @@ export function setAt(body: object, path: readonly Step[], item: number, value: 
 
 /** Removes the holes from the lists of a body. */
 export function compactLists(body: Record<string, unknown>): void {
-  for (const [key, value] of Object.entries(body)) {
+  for (const key in body) {
+    const value = body[key]
     if (!Array.isArray(value)) continue
     // `filter` skips holes.
     const items: unknown[] = value.filter(() => true)

@@ -1,8 +1,7 @@
 import type { Billing } from '../../billing/client.ts'
 import { retentions } from '../../billing/resources/retentions.ts'
 import { textOf } from '../../changes/compare-fields.ts'
-import { findRecords } from '../../changes/reconcile/find-records.ts'
-import { retentionKey } from '../../changes/kinds/create-retention.ts'
+import { findUnderRetentionKey, retentionKey } from '../../changes/kinds/create-retention.ts'
 import { readList } from '../../reading/read-list.ts'
 import { isRecord } from '../../reading/record.ts'
 
@@ -15,8 +14,8 @@ export interface Existing {
 
 interface FindExisting {
   billing: Billing
-  /** The filters that find each change of the file in the service, by key. */
-  lookups: ReadonlyMap<string, Readonly<Record<string, string>>>
+  /** The retention keys of the file. */
+  lookups: ReadonlySet<string>
   testMode: boolean
   readLagMs: number
   concurrency: number
@@ -40,9 +39,8 @@ export async function findExisting(options: FindExisting): Promise<Existing> {
 /** Undefined if the service ignores a filter: its answers then prove nothing. */
 async function askEach({ billing, lookups, signal }: FindExisting): Promise<Existing | undefined> {
   const ids: Existing['ids'] = new Map()
-  for (const [key, filters] of lookups) {
-    const carries = (record: Record<string, unknown>) => retentionKey(record) === key
-    const found = await findRecords({ billing, resource: retentions, filters, carries, signal })
+  for (const key of lookups) {
+    const found = await findUnderRetentionKey({ billing, key, signal })
     if (!found.honoured) return undefined
     if (found.records.length > 0)
       ids.set(

@@ -1,15 +1,14 @@
-import { textOf } from '../../changes/compare-fields.ts'
 import { importKinds } from '../kinds.ts'
 import type { ImportPlan } from '../plan.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
 import { mayRepeat } from '../../state/ledger/stage.ts'
-import { type StagedRow, stageFile } from './stage.ts'
+import { type StagedRow, type StageFileOptions, stageFile } from './stage.ts'
 
 /** How the rows of a file relate to the ledger's rows of earlier and other runs. */
 export interface LedgerMatches {
-  /** Filters that find a change in the service, by the key of each change still to be sent. */
-  lookups: Map<string, Record<string, string>>
+  /** The keys of changes that the service may already have. */
+  lookups: Set<string>
   /** Rows whose keys another run holds, by that run. */
   held: Map<string, HeldRows>
   /** Rows that an earlier run did. */
@@ -27,23 +26,11 @@ interface HeldRows {
   active: number[]
 }
 
-/** Keys looked up in the ledger per query. */
-export const batchRows = 1_000
-
 /** The changes of a file in batches; only those to send again, if the plan names some. */
-export async function* changesOf(
-  plan: ImportPlan,
-  options: Parameters<typeof stageFile>[0],
-): AsyncGenerator<StagedRow[]> {
-  let batch: StagedRow[] = []
-  for await (const change of stageFile(options)) {
-    if (plan.sendAgain.length > 0 && !plan.sendAgain.includes(change.row)) continue
-    batch.push(change)
-    if (batch.length < batchRows) continue
-    yield batch
-    batch = []
-  }
-  yield batch
+export async function* changesOf(plan: ImportPlan, options: StageFileOptions): AsyncGenerator<StagedRow[]> {
+  const { sendAgain } = plan
+  for await (const batch of stageFile(options))
+    yield sendAgain.length === 0 ? batch : batch.filter(({ row }) => sendAgain.includes(row))
 }
 
 /** Looks up each change of a file in the ledger, before staging any. */
@@ -58,7 +45,7 @@ export async function matchLedger({
 }): Promise<LedgerMatches> {
   const { workspace, mode } = plan.identity
   const kind = importKinds[plan.kind].change.name
-  const matches: LedgerMatches = { lookups: new Map(), held: new Map(), doneEarlier: new Set(), valid: 0 }
+  const matches: LedgerMatches = { lookups: new Set(), held: new Map(), doneEarlier: new Set(), valid: 0 }
   for await (const batch of changes) {
     const open = batch.filter(({ closed }) => closed === undefined)
     matches.valid += open.length
@@ -69,8 +56,9 @@ export async function matchLedger({
       const isHeld =
         holder !== undefined && holder.run !== plan.run && !mayBeSentAgain({ plan, holder, change })
       if (isHeld) addHeld({ matches, holder, change })
-      if (holder === undefined || (isHeld && holder.state === 'staged'))
-        matches.lookups.set(change.key, filtersOf(plan, change))
+      // Also what a lost attempt of this run has staged: somebody may have created it since. Not what it sends again.
+      const isRepeat = holder?.run === plan.run && holder.generation > 0
+      if (holder === undefined || (holder.state === 'staged' && !isRepeat)) matches.lookups.add(change.key)
     }
   }
   return matches
@@ -83,7 +71,7 @@ interface Match {
 
 function mayBeSentAgain({ plan, holder, change }: Match & { plan: ImportPlan }): boolean {
   const { repeats } = importKinds[plan.kind].change
-  const toStage = { body: JSON.stringify(change.body), sendAgain: plan.sendAgain.includes(change.row) }
+  const toStage = { body: change.body, sendAgain: plan.sendAgain.includes(change.row) }
   return mayRepeat({ by: holder, change: toStage, repeats })
 }
 
@@ -96,9 +84,4 @@ function addHeld({ matches, holder, change: { row } }: Match & { matches: Ledger
   } else if (holder.state === 'staged')
     held.unsent.push({ row, change: { id: holder.id, claims: holder.claims } })
   else held.active.push(row)
-}
-
-function filtersOf(plan: ImportPlan, { body }: StagedRow): Record<string, string> {
-  const { identifiers } = importKinds[plan.kind]
-  return Object.fromEntries(identifiers.map((field) => [field, textOf(body[field])]))
 }

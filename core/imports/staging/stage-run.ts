@@ -3,11 +3,13 @@ import type { Billing } from '../../billing/client.ts'
 import { newestCreated } from '../../changes/audit/audit-retentions.ts'
 import { createClaimJournal } from '../../changes/claim-journal.ts'
 import { chooseCanary, countUnfinished } from '../../changes/send/canary.ts'
-import type { ChangeToStage } from '../../changes/stage-changes.ts'
+import type { ChangeToStage, KeyedChange } from '../../changes/stage-changes.ts'
 import { keepStagedChanges, stageKeptChanges } from '../../changes/staged-changes.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import { replaceFile } from '../../storage/durable.ts'
+import { createSpool } from '../../storage/spool.ts'
 import { checkFile, type FileCheck } from '../check.ts'
+import type { CheckedChange } from '../checked-changes.ts'
 import { importKinds } from '../kinds.ts'
 import { closeImportGap, type ImportGapDeps } from '../restored-ledger.ts'
 import { RowsTaken, toNonRetryable } from '../errors.ts'
@@ -62,11 +64,12 @@ async function stage(options: Parameters<typeof stageRun>[0]): Promise<Staged> {
   }
   await refuseDamagedCopy({ plan, dataDir })
   const file = await fileOf({ plan, dataDir })
-  const check = await checkFile({ ...file, expect: plan.expect })
+  await using checked = await createSpool<CheckedChange>(folder)
+  const check = await checkFile({ ...file, expect: plan.expect, changes: checked })
   await replaceFile(join(folder, runFiles.check), JSON.stringify(check, null, 2))
   if (plan.dryRun && check.stopped) return toStaged({ check })
   const onInvalid = plan.dryRun ? 'skip' : plan.onInvalid
-  const changes = () => changesOf(plan, { ...file, check, onInvalid })
+  const changes = () => changesOf(plan, { check, changes: checked, onInvalid })
   onPhase('looking for rows of earlier runs')
   let matches = await matchLedger({ ledger, plan, changes: changes() })
   if (await learnSentRows({ ...deps, matches }))
@@ -74,11 +77,12 @@ async function stage(options: Parameters<typeof stageRun>[0]): Promise<Staged> {
   refuseMissing({ plan, matches, check })
   await keepActiveRuns({ ...deps, matches })
   onPhase('looking for rows that the service already has')
+  // Before the search: of what is created meanwhile, the audit finds what the search does not.
+  const newestBefore = plan.listed && !plan.dryRun ? await newestCreated({ billing, signal }) : undefined
   const existing = await lookForExisting({ ...options, matches })
   refuseTaken({ plan, matches, existing })
   if (plan.dryRun) return toStaged({ check, matches, existing })
   onPhase('staging')
-  const newestBefore = plan.kind === 'retentions' ? await newestCreated({ billing, signal }) : undefined
   await takeOverRows({ ...deps, plan, matches })
   const rows = await stageAll({ ...options, matches, existing, changes: changes() })
   const note = toStaged({ check, matches, existing, newestBefore, staged: rows })
@@ -109,7 +113,7 @@ async function withOpen({
 
 async function lookForExisting(options: StageOptions & { matches: LedgerMatches }): Promise<Existing> {
   const { deps, plan, billing, matches, signal } = options
-  if (plan.kind !== 'retentions') return { ids: new Map(), reasons: [] }
+  if (!plan.listed) return { ids: new Map(), reasons: [] }
   const { readLagMs, concurrency } = deps
   const testMode = plan.identity.mode === 'test'
   const { lookups } = matches
@@ -126,13 +130,14 @@ interface Choices {
 async function stageAll(options: StageOptions & Choices): Promise<number> {
   const { deps, plan, signal } = options
   const folder = join(deps.dataDir, plan.folder)
+  const kind = importKinds[plan.kind].change
   const staged = await keepStagedChanges({ folder, changes: toStageable(options) })
   await createClaimJournal(folder)
   await stageKeptChanges({
     ledger: deps.state.ledger,
     run: plan.run,
     space: plan.identity,
-    kind: importKinds[plan.kind].change,
+    kind,
     folder,
     signal,
     onHeld: async ([first]) => {
@@ -145,15 +150,16 @@ async function stageAll(options: StageOptions & Choices): Promise<number> {
 
 async function* toStageable(
   options: Choices & { plan: ImportPlan; signal: AbortSignal },
-): AsyncGenerator<ChangeToStage[]> {
+): AsyncGenerator<KeyedChange[]> {
   const { plan, matches, existing, changes, signal } = options
   for await (const batch of changes) {
     signal.throwIfAborted()
-    yield batch.map(({ row, body, key, ...change }): ChangeToStage => {
+    yield batch.map(({ row, key, body, ...change }): KeyedChange => {
       const ids = existing.ids.get(key)
       const closed = change.closed ?? skippedReason({ row, matches, ids, plan })
       return {
         row,
+        key,
         body,
         ...(closed && { closed }),
         ...(ids && { existing: ids }),

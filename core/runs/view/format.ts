@@ -1,9 +1,13 @@
 import { toPrintableLine } from './printable.ts'
 
-const counts = new Intl.NumberFormat('en')
+let counts: Intl.NumberFormat | undefined
 
 /** 12345 → `12,345`. */
-export const formatCount = (count: number): string => counts.format(count)
+export function formatCount(count: number): string {
+  // Created when first needed, because it takes ten milliseconds and most processes format no count.
+  counts ??= new Intl.NumberFormat('en')
+  return counts.format(count)
+}
 
 /** `2026-11-21 02:00:07 UTC`: pages are read in unknown time zones. */
 export function formatTime(at: number | string, to: 'seconds' | 'minutes' = 'seconds'): string {

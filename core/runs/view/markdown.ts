@@ -85,10 +85,22 @@ export const escapeMarkdown = (text: string): string => escapeStart(escapeInline
 
 const escapeInline = (text: string): string =>
   toPrintableLine(text.replaceAll(/\s+/g, ' '))
-    .replaceAll(/[\\`*[\]<>|~#&!]|(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])/gu, String.raw`\$&`)
+    .replaceAll(/[\\`*[\]<>|~#&!]/g, String.raw`\$&`)
+    .replaceAll(/_/g, (_, at: number, line: string) => (isInWord(line, at) ? '_' : String.raw`\_`))
     // Renderers also link bare addresses.
     .replaceAll(/:(?=\/\/)/g, String.raw`\:`)
     .replaceAll(/\bwww\./gi, String.raw`www\.`)
+
+/** Whether an underscore stands between two letters or digits, where it starts no emphasis. */
+function isInWord(line: string, at: number): boolean {
+  // Two units hold any character.
+  const before = Array.from(line.slice(Math.max(0, at - 2), at)).at(-1) ?? ''
+  const after = Array.from(line.slice(at + 1, at + 3))[0] ?? ''
+  return [before, after].every((one) => /[a-z\d]/i.test(one) || letterOrDigit.test(one))
+}
+
+// Compiling it takes milliseconds in each new workflow context, so only text beyond ASCII gets here.
+const letterOrDigit = /[\p{L}\p{N}]/u
 
 /** Escapes the start of a line: no list, heading or rule. */
 const escapeStart = (text: string): string =>

@@ -1,99 +1,82 @@
-import type { Kysely } from 'kysely'
-import { KeyHeldError, StateConflictError, SupersededError } from '../errors.ts'
-import type { StateTables } from '../tables.ts'
-import { transact } from '../transact.ts'
+import { StateConflictError, SupersededError, isStateAway } from '../errors.ts'
+import type { LedgerRow } from './row.ts'
 
-type Write<T> = (group: Group) => Promise<T>
-
-/** The writes of one commit. */
-export interface Group {
-  db: Kysely<StateTables>
-  /** What several writes of the group need is done once. */
-  once: (key: string, work: () => Promise<void>) => Promise<void>
+/** What a write has done: nothing if its conditions did not hold; a claim returns its row. */
+export interface Written {
+  isWritten: boolean
+  row?: LedgerRow
 }
 
-interface Pending {
-  write: Write<unknown>
-  resolve: (value: unknown) => void
+/** Writes several changes in one commit. The results are in the order of the writes. */
+export type Commit<Write> = (
+  group: readonly [Write, ...Write[]],
+) => Promise<readonly (Written | SupersededError)[]>
+
+interface Pending<Write> {
+  write: Write
+  resolve: (written: Written) => void
   reject: (error: unknown) => void
 }
+
+const mostTries = 3
 
 /**
  * Commits writes together that come in the same turn of the event loop or while a commit is in progress: a commit waits
  * for the disk (0.2 to 5 ms), and with several changes in flight most of them can share one. A write's promise resolves
  * when the write is on disk, as if it had been alone.
  */
-export class GroupCommit {
-  readonly #db: Kysely<StateTables>
-  #pending: Pending[] = []
-  #isBusy = false
+export class GroupCommit<Write extends { id: number }> {
+  readonly #commit: Commit<Write>
+  readonly #keyOf: (write: Write) => string
+  /** The writes that wait, by key; a key is there as long as its writes are being committed. */
+  readonly #waiting = new Map<string, Pending<Write>[]>()
 
-  constructor(db: Kysely<StateTables>) {
-    this.#db = db
+  /** Only writes with the same key share a commit, and wait for one. */
+  constructor({ commit, keyOf }: { commit: Commit<Write>; keyOf: (write: Write) => string }) {
+    this.#commit = commit
+    this.#keyOf = keyOf
   }
 
-  write<T>(write: Write<T>): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
-      this.#pending.push({ write, resolve: resolve as (value: unknown) => void, reject })
-      if (this.#isBusy) return
-      this.#isBusy = true
-      setImmediate(() => void this.#commitAll())
+  write(write: Write): Promise<Written> {
+    return new Promise<Written>((resolve, reject) => {
+      const key = this.#keyOf(write)
+      const waiting = this.#waiting.get(key)
+      if (waiting !== undefined) return waiting.push({ write, resolve, reject })
+      this.#waiting.set(key, [{ write, resolve, reject }])
+      return setImmediate(() => void this.#commitAll(key))
     })
   }
 
-  async #commitAll(): Promise<void> {
-    while (this.#pending.length > 0) {
-      const group = this.#pending
-      this.#pending = []
-      await this.#commit(group)
-    }
-    this.#isBusy = false
+  async #commitAll(key: string): Promise<void> {
+    for (let now = this.#take(key); now.length > 0; now = this.#take(key)) await this.#settle(now)
+    this.#waiting.delete(key)
   }
 
-  async #commit(group: readonly Pending[]): Promise<void> {
+  /** One write for each change: the next one of the same change must find what this one has written. */
+  #take(key: string): Pending<Write>[] {
+    const ids = new Set<number>()
+    const isFirst = ({ write: { id } }: Pending<Write>) => !ids.has(id) && ids.add(id)
+    const waiting = this.#waiting.get(key) ?? []
+    const { now = [], later = [] } = Object.groupBy(waiting, (one) => (isFirst(one) ? 'now' : 'later'))
+    this.#waiting.set(key, later)
+    return now
+  }
+
+  async #settle(group: readonly Pending<Write>[], tries = 1): Promise<void> {
+    const [first, ...others] = group
+    if (first === undefined) return
     try {
-      const ends = await this.#db.transaction().execute(async (transaction) => {
-        const shared = toGroup(transaction)
-        // On PostgreSQL they leave together; SQLite carries them out one after the other. All have ended before the
-        // transaction does, so that none of their statements comes after it.
-        const ends = await Promise.allSettled(group.map((pending) => execute(pending, shared)))
-        return ends.map((end) => {
-          if (end.status === 'rejected') throw end.reason
-          return end.value
-        })
-      })
-      for (const end of ends) end()
+      const results = await this.#commit([first.write, ...others.map(({ write }) => write)])
+      for (const [index, result] of results.entries())
+        if (result instanceof SupersededError) group[index]?.reject(result)
+        else group[index]?.resolve(result)
     } catch (error) {
-      if (isAboutOne(error)) for (const pending of group) await this.#commitAlone(pending)
+      const isConflict = error instanceof StateConflictError
+      // A failed statement rolls back the whole commit, although it may be about one change.
+      if (others.length > 0 && (isConflict || !isStateAway(error)))
+        for (const pending of group) await this.#settle([pending])
+      else if (isConflict && tries < mostTries) await this.#settle(group, tries + 1)
       else for (const { reject } of group) reject(error)
     }
-  }
-
-  async #commitAlone({ write, resolve, reject }: Pending): Promise<void> {
-    await transact(this.#db, (db) => write(toGroup(db))).then(resolve, reject)
-  }
-}
-
-function toGroup(db: Kysely<StateTables>): Group {
-  const begun = new Map<string, Promise<void>>()
-  const once = (key: string, work: () => Promise<void>) => {
-    const known = begun.get(key) ?? work()
-    begun.set(key, known)
-    return known
-  }
-  return { db, once }
-}
-
-/** In PostgreSQL, a failed statement rolls back the whole transaction: the writes of the group are committed one by one. */
-const isAboutOne = (error: unknown) => error instanceof KeyHeldError || error instanceof StateConflictError
-
-/** A SupersededError comes without a failed statement, and says that the write changed nothing. */
-async function execute({ write, resolve, reject }: Pending, group: Group): Promise<() => void> {
-  try {
-    const value = await write(group)
-    return () => resolve(value)
-  } catch (error) {
-    if (!(error instanceof SupersededError)) throw error
-    return () => reject(error)
   }
 }

@@ -1,9 +1,9 @@
-import type { ExpressionBuilder, Kysely } from 'kysely'
-import { type Group, GroupCommit } from './group-commit.ts'
+import type { Kysely } from 'kysely'
 import { type KeyReads, createKeyReads } from './key-queries.ts'
-import { type LedgerRow, type RowPatch, toColumns, toRow } from './row.ts'
+import { type LedgerRow, type RowPatch, toColumns } from './row.ts'
+import type { ClaimOptions, MoveOptions } from './row-writes.ts'
 import { type RunReads, createRunReads } from './run-queries.ts'
-import { type BecomeSender, type FencingToken, becomeSender, holdSender } from './senders.ts'
+import { type BecomeSender, type FencingToken, becomeSender } from './senders.ts'
 import { type Stage, createStage } from './stage.ts'
 import type { Store } from '../store.ts'
 import type { ChangeState, StateTables } from '../tables.ts'
@@ -30,25 +30,31 @@ export interface Ledger extends RunReads, KeyReads, Pick<Store, 'now' | 'isShare
    * Updates one change if it is still in one of the states `from` and, if `claims` is given, was not claimed again since.
    * Returns false if nothing was changed.
    * @throws {KeyHeldError} if another change has taken its key in the meantime
+   * @throws {SupersededError} if `sender` is given and another attempt became the run's sender
    */
   move(options: MoveOptions): Promise<boolean>
-  /** Updates the first `limit` changes of a run that are in `from`; returns their number. */
+  /** Updates all changes of a run that are in `from`; returns their number. */
   moveAll(options: MoveAllOptions): Promise<number>
+  /**
+   * Moves every open change of a run to unknown, all or none, because the ledger was restored: each may have been sent and
+   * claimed so often without it. Returns their number. One that was moved before and not looked up since counts that already.
+   */
+  markRestored(options: MarkRestoredOptions): Promise<number>
 }
 
-export interface MoveOptions {
-  id: number
-  from: readonly ChangeState[]
-  claims?: number
-  outcome?: string
-  patch: RowPatch
+export interface MarkRestoredOptions {
+  run: string
+  sends: number
+  claims: number
+  at: number
+  /** Not these rows. */
+  except: readonly number[]
 }
 
 export interface MoveAllOptions {
   run: string
   from: ChangeState
   patch: RowPatch
-  limit?: number
   /** Only those of a breaker. */
   breakerKey?: string
   /** Only those that were never sent. */
@@ -57,20 +63,8 @@ export interface MoveAllOptions {
   exceptOutcome?: string
 }
 
-export interface ClaimOptions {
-  sender: FencingToken
-  id: number
-  /** How often it had been sent when the caller read it. */
-  sends: number
-  /** Now, in milliseconds since 1970. */
-  at: number
-  /** The facts of the check just before, as JSON text. */
-  before?: string
-}
-
 export function createLedger({ store, fence }: { store: Store; fence: () => void }): Ledger {
-  const { db, writes, isShared } = store
-  const commits = new GroupCommit(writes)
+  const { db, writes, rowWrites, isShared, isIn } = store
   return {
     ...createRunReads(store),
     ...createKeyReads(store),
@@ -79,66 +73,62 @@ export function createLedger({ store, fence }: { store: Store; fence: () => void
     stage: createStage(store),
     async claim(options) {
       fence()
-      const claimed = await commits.write((group) => claim({ ...group, ...options }))
+      const claimed = await rowWrites.claim(options)
       // The process may have been suspended while it waited for the disk.
       fence()
       return claimed
     },
     becomeSender: (options) => becomeSender({ db: writes, ...options }),
-    move: (options) => commits.write(({ db }) => move({ db, ...options })),
+    move: (options) => rowWrites.move(options),
     moveAll: (options) => moveAll({ db, ...options }),
+    markRestored: (options) => markRestored({ db, isIn, ...options }),
   }
 }
 
 async function moveAll(options: MoveAllOptions & { db: Kysely<StateTables> }) {
-  const { db, run, from, patch, limit, breakerKey, unsent = false, exceptOutcome } = options
-  const isMeant = (row: ExpressionBuilder<StateTables, 'changes'>) =>
-    row.and([
-      row('run', '=', run),
-      row('state', '=', from),
-      ...(breakerKey === undefined ? [] : [row('breaker_key', '=', breakerKey)]),
-      ...(unsent ? [row('sends', '=', 0)] : []),
-      ...(exceptOutcome === undefined
-        ? []
-        : [row.or([row('outcome', 'is', null), row('outcome', '!=', exceptOutcome)])]),
-    ])
-  const chosen = db.selectFrom('changes').select('id').where(isMeant)
-  const { numUpdatedRows } = await db
+  const { db, run, from, patch, breakerKey, unsent = false, exceptOutcome } = options
+  // No subselect: PostgreSQL would compare each row with each until it has statistics of them, and of a row that changes in
+  // the meantime it rechecks the outer conditions only.
+  let moving = db
     .updateTable('changes')
     .set(toColumns(patch))
-    .where('id', 'in', limit === undefined ? chosen : chosen.orderBy('row').limit(limit))
-    // Again: of a row that changed in the meantime, PostgreSQL rechecks these conditions only.
-    .where(isMeant)
-    .executeTakeFirstOrThrow()
+    .where('run', '=', run)
+    .where('state', '=', from)
+  if (breakerKey !== undefined) moving = moving.where('breaker_key', '=', breakerKey)
+  if (unsent) moving = moving.where('sends', '=', 0)
+  if (exceptOutcome !== undefined)
+    moving = moving.where((row) => row.or([row('outcome', 'is', null), row('outcome', '!=', exceptOutcome)]))
+  const { numUpdatedRows } = await moving.executeTakeFirstOrThrow()
   return Number(numUpdatedRows)
 }
 
-async function claim({ db, once, sender, id, sends, at, before }: ClaimOptions & Group) {
-  await once(sender.token, () => holdSender(db, sender))
-  const claimed = await db
+async function markRestored({
+  db,
+  isIn,
+  run,
+  sends,
+  claims,
+  at,
+  except,
+}: MarkRestoredOptions & Pick<Store, 'db' | 'isIn'>) {
+  const { numUpdatedRows } = await db
     .updateTable('changes')
-    .set((column) => ({
-      state: 'sending',
-      claims: column('claims', '+', 1),
-      sends: column('sends', '+', 1),
-      sent_at: at,
-      answered_at: null,
-      lookups: 0,
-      ...(before !== undefined && { before }),
+    .set((row) => ({
+      ...toColumns({ state: 'unknown', outcome: 'restored', unknownSince: at, lookups: 0, answeredAt: null }),
+      claims: row('claims', '+', claims),
+      sends: row('sends', '+', sends),
     }))
-    .where('id', '=', id)
-    .where('run', '=', sender.run)
-    .where('state', '=', 'staged')
-    .where('sends', '=', sends)
-    .returningAll()
-    .executeTakeFirst()
-  return claimed && toRow(claimed)
-}
-
-async function move({ db, id, from, claims, outcome, patch }: MoveOptions & { db: Kysely<StateTables> }) {
-  let update = db.updateTable('changes').set(toColumns(patch)).where('id', '=', id).where('state', 'in', from)
-  if (claims !== undefined) update = update.where('claims', '=', claims)
-  if (outcome !== undefined) update = update.where('outcome', '=', outcome)
-  const { numUpdatedRows } = await update.executeTakeFirstOrThrow()
-  return numUpdatedRows === 1n
+    .where('run', '=', run)
+    .where((row) =>
+      row.or([
+        row('state', 'in', ['staged', 'sending']),
+        row.and([
+          row('state', '=', 'unknown'),
+          row.or([row('outcome', 'is', null), row('outcome', '!=', 'restored'), row('lookups', '>', 0)]),
+        ]),
+      ]),
+    )
+    .where((row) => row.not(isIn('row', except)))
+    .executeTakeFirstOrThrow()
+  return Number(numUpdatedRows)
 }

@@ -92,8 +92,8 @@ export function toColumns(patch: RowPatch): Updateable<ChangeTable> {
 
 function toValue(value: RowPatch[keyof RowPatch]) {
   if (typeof value === 'boolean') return Number(value)
-  // PostgreSQL cannot store NUL. What a patch contains is shown and never compared.
-  return typeof value === 'string' ? value.replaceAll('\0', '\uFFFD') : value
+  // PostgreSQL stores neither NUL nor half a surrogate pair. What a patch contains is shown and never compared.
+  return typeof value === 'string' ? value.replaceAll('\0', '\uFFFD').toWellFormed() : value
 }
 
 export function toRow(row: Selectable<ChangeTable>): LedgerRow {

@@ -1,4 +1,4 @@
-import type { Insertable } from 'kysely'
+import type { Insertable, Selectable } from 'kysely'
 import { RunTakenError, UnstorableRowError } from '../errors.ts'
 import { type KeySpace, createKeyReads } from './key-queries.ts'
 import type { LedgerRow } from './row.ts'
@@ -19,6 +19,8 @@ export interface NewChange {
   before?: string
   /** For a change that is closed from the start: invalid, left out on purpose, or parked. */
   closed?: { state: 'rejected' | 'dropped' | 'parked'; outcome: string; error: string }
+  /** It is staged again, and may have been sent and claimed so often: it is unknown. */
+  restored?: { claims: number; sends: number; sentAt: number | null; unknownSince: number } | undefined
   /** Requested by a person: stage it although an earlier run has done it. */
   sendAgain?: boolean
 }
@@ -37,7 +39,7 @@ export interface StageResult {
 
 /**
  * Stages changes of a run, all in one durable write; a few thousand at a time keep memory flat. Staging the same changes
- * again changes nothing.
+ * again changes nothing, except that one that was never claimed is closed if it is to be by now.
  * @throws {RunTakenError} if the run already has a row with other contents
  * @throws {UnstorableRowError} a key or body contains the character NUL
  */
@@ -67,13 +69,18 @@ async function stage({
 }: Parameters<Stage>[0] & Pick<Store, 'db' | 'isIn'>): Promise<StageResult> {
   for (const change of changes) refuseNul({ run, change })
   const stagedRows = await rowsOfRun({ db, isIn, run, changes })
-  const fresh = changes.filter((change) => {
+  const fresh: NewChange[] = []
+  for (const change of changes) {
     const before = stagedRows.get(change.row)
-    if (before === undefined) return true
+    if (before === undefined) {
+      fresh.push(change)
+      continue
+    }
     if (before.kind !== space.kind || before.key !== change.key || before.body !== change.body)
       throw new RunTakenError({ run, row: change.row })
-    return false
-  })
+    const isNew = change.closed !== undefined || (change.before ?? before.before) !== before.before
+    if (isNew && isUntouched(before)) await restage({ db, id: before.id, change })
+  }
   const keys = fresh.filter((change) => change.closed === undefined).map(({ key }) => key)
   const holders = new Map<string, LedgerRow>()
   for (const row of await createKeyReads({ db, isIn }).holders({ ...space, keys })) holders.set(row.key, row)
@@ -98,6 +105,30 @@ async function stage({
   return { ...result, staged: values.length }
 }
 
+type StagedRow = Pick<
+  Selectable<ChangeTable>,
+  'id' | 'row' | 'kind' | 'key' | 'body' | 'state' | 'claims' | 'before' | 'resolved_by'
+>
+
+/** Neither claimed nor decided by a person. */
+const isUntouched = ({ state, claims, resolved_by: by }: StagedRow) =>
+  state === 'staged' && claims === 0 && by === null
+
+/**
+ * An attempt to stage the run was lost, and the next one knows more. What the first one saw stays: it may have been given
+ * up, and be the one that stages last.
+ */
+async function restage({ db, id, change }: { db: Store['db']; id: number; change: NewChange }) {
+  const { before, ...others } = facts(change)
+  await db
+    .updateTable('changes')
+    .set({ ...others, ...(before !== null && { before }) })
+    .where('id', '=', id)
+    .where('state', '=', 'staged')
+    .where('claims', '=', 0)
+    .execute()
+}
+
 /** PostgreSQL cannot store the character NUL, and a changed key or body would be another change. */
 function refuseNul({ run, change: { row, key, body } }: { run: string; change: NewChange }) {
   if (key.includes('\0') || body.includes('\0')) throw new UnstorableRowError({ run, row })
@@ -111,7 +142,7 @@ async function rowsOfRun({
 }: Pick<Store, 'db' | 'isIn'> & { run: string; changes: readonly NewChange[] }) {
   const rows = await db
     .selectFrom('changes')
-    .select(['row', 'kind', 'key', 'body'])
+    .select(['id', 'row', 'kind', 'key', 'body', 'state', 'claims', 'before', 'resolved_by'])
     .where('run', '=', run)
     .where(
       isIn(
@@ -155,18 +186,33 @@ function toInsert({
     ...space,
     key: change.key,
     generation,
-    // A change that is only reported will never be sent, so it does not hold its key.
-    holds_key: change.closed === undefined ? 1 : 0,
+    ...facts(change),
     breaker_key: change.breakerKey ?? '',
     body: change.body,
-    state: change.closed?.state ?? 'staged',
     claims: 0,
     sends: 0,
+    ...(change.closed === undefined && change.restored && restoredFacts(change.restored)),
     attempts: change.attemptsBefore ?? 0,
     not_before: change.notBefore ?? 0,
-    outcome: change.closed?.outcome ?? null,
-    error: change.closed?.error ?? null,
     lookups: 0,
-    before: change.before ?? null,
   }
 }
+
+const restoredFacts = ({ claims, sends, sentAt, unknownSince }: NonNullable<NewChange['restored']>) => ({
+  state: 'unknown' as const,
+  outcome: 'restored',
+  claims,
+  sends,
+  sent_at: sentAt,
+  unknown_since: unknownSince,
+})
+
+/** What is known of a change when it is staged. */
+const facts = ({ closed, before }: NewChange) => ({
+  // A change that is only reported will never be sent, so it does not hold its key.
+  holds_key: closed === undefined ? 1 : 0,
+  state: closed?.state ?? ('staged' as const),
+  outcome: closed?.outcome ?? null,
+  error: closed?.error ?? null,
+  before: before ?? null,
+})

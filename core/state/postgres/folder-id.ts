@@ -3,9 +3,9 @@ import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
 
-/** A data folder as the store on PostgreSQL knows it. */
-export interface FolderId {
-  /** Random, in `folder.json`: a folder keeps it when it is moved to another disk or restored. */
+/** A data folder or a file store, as a state on PostgreSQL knows it. */
+export interface FilesId {
+  /** Random; for a folder in `folder.json`: it keeps it when it is moved to another disk or restored. */
   files: string
   /** For people. */
   files_place: string
@@ -14,7 +14,7 @@ export interface FolderId {
 const fileOf = (folder: string) => join(folder, 'folder.json')
 
 /** The id of a data folder; undefined if it has none. */
-export function readFolderId(folder: string): FolderId | undefined {
+export function readFolderId(folder: string): FilesId | undefined {
   try {
     const note: unknown = JSON.parse(readFileSync(fileOf(folder), 'utf8'))
     if (typeof note !== 'object' || note === null || !('id' in note) || typeof note.id !== 'string')
@@ -27,7 +27,7 @@ export function readFolderId(folder: string): FolderId | undefined {
 }
 
 /** The id of a data folder, which gets one if it has none. The caller holds its lock. */
-export function takeFolderId(folder: string): FolderId {
+export function takeFolderId(folder: string): FilesId {
   const known = readFolderId(folder)
   if (known !== undefined) return known
   const id = randomUUID()

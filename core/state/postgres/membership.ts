@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { OtherFolderError, SecondWorkerError } from '../place-errors.ts'
 import type { SharedStore } from '../open.ts'
-import { type FolderId, readFolderId, takeFolderId } from './folder-id.ts'
+import { type FilesId, readFolderId, takeFolderId } from './folder-id.ts'
 
 /** A worker's use of a state on PostgreSQL. */
 export interface Membership extends AsyncDisposable {
@@ -12,6 +12,8 @@ export interface Membership extends AsyncDisposable {
 
 /** A worker that was last seen longer ago has ended, or is frozen. */
 const seenWithinMs = 30_000
+/** After a day, a worker that did not say goodbye is forgotten. */
+const forgottenMs = 86_400_000
 export const beatEveryMs = 5_000
 
 export const workerName = () => `${process.pid}@${hostname()}`
@@ -43,36 +45,44 @@ export async function findWorkers({ db, now }: Omit<SharedStore, 'place'>): Prom
 }
 
 /**
- * Joins a state on PostgreSQL as its only worker: the files of a run are in one data folder, so no other folder may be used
- * with it. The first worker binds the state to its folder.
+ * Joins a state on PostgreSQL. The first worker binds the state to where the files of its runs are: in the data folder of
+ * the only worker, or in a file store, which any number of workers use.
  *
- * @throws {OtherFolderError} the state belongs to another data folder
+ * @throws {OtherFolderError} the state belongs to another data folder or file store
  * @throws {SecondWorkerError} a worker with a copy of the folder uses it
  */
 export async function joinStore(options: {
   store: SharedStore
   folder: string
+  /** The file store of all workers; undefined if the files are in the data folder. */
+  files?: FilesId | undefined
   /** Tests: other workers use the same folder. */
   sharesFolder?: boolean | undefined
 }): Promise<Membership> {
-  const { store, folder, sharesFolder = false } = options
+  const { store, folder, files, sharesFolder = false } = options
   const { db, now } = store
-  const id = takeFolderId(folder)
+  const own = takeFolderId(folder)
+  const id = files ?? own
   // Processes on several machines may have the same pid and host name.
   const worker = `${workerName()} ${randomUUID()}`
   await db.transaction().execute(async (transaction) => {
     const joining = { ...store, db: transaction }
     // Locks the state's row: of two workers that join at once, the second one sees the first.
     await bindFolder({ store: joining, id, isFree: true })
-    await refuseOtherFolder({ store: joining, folder })
-    if (!sharesFolder) {
+    await refuseOtherFiles({ store: joining, folder, files })
+    if (files === undefined && !sharesFolder) {
       await refuseOtherWorker({ store: joining, id })
       // One that was frozen finds out by this that it is no longer the worker.
       await transaction.deleteFrom('workers').execute()
     }
+    if (files !== undefined)
+      await transaction
+        .deleteFrom('workers')
+        .where('seen_at', '<', now() - forgottenMs)
+        .execute()
     await transaction
       .insertInto('workers')
-      .values({ worker, ...id, seen_at: now() })
+      .values({ worker, ...own, files: id.files, seen_at: now() })
       .execute()
   })
   return {
@@ -98,17 +108,17 @@ export async function joinStore(options: {
 /** @throws {SecondWorkerError} a worker with another folder, or with a copy of this one, uses the state */
 export async function refuseOtherWorker(options: {
   store: Pick<SharedStore, 'db' | 'now' | 'place'>
-  id: FolderId
+  id: FilesId
 }): Promise<void> {
   const { store, id } = options
   const other = (await findWorkers(store)).find(({ folder }) => folder !== id.files_place)
   if (other !== undefined) throw new SecondWorkerError({ place: store.place, ...other })
 }
 
-/** Binds a state to a data folder: `isFree` only if it belongs to none. */
+/** Binds a state to a data folder or file store: `isFree` only if it belongs to none. */
 export async function bindFolder(options: {
   store: Pick<SharedStore, 'db'>
-  id: FolderId
+  id: FilesId
   isFree: boolean
 }): Promise<void> {
   const { store, id, isFree } = options
@@ -118,13 +128,17 @@ export async function bindFolder(options: {
   ).execute()
 }
 
-/** @throws {OtherFolderError} the state belongs to another data folder */
-export async function refuseOtherFolder(options: {
+/** @throws {OtherFolderError} the state belongs to another data folder or file store */
+export async function refuseOtherFiles(options: {
   store: Omit<SharedStore, 'now'>
   folder: string
+  /** The file store of all workers; undefined if the files are in the data folder. */
+  files: FilesId | undefined
 }): Promise<void> {
-  const { store, folder } = options
+  const { store, folder, files } = options
   const row = await store.db.selectFrom('store').select(['files', 'files_place']).executeTakeFirst()
-  if (row?.files === undefined || row.files === null || row.files === readFolderId(folder)?.files) return
-  throw new OtherFolderError({ place: store.place, folder, bound: row.files_place ?? 'another folder' })
+  const own = files?.files ?? readFolderId(folder)?.files
+  if (row?.files === undefined || row.files === null || row.files === own) return
+  const bound = row.files_place ?? 'another folder'
+  throw new OtherFolderError({ place: store.place, files: files?.files_place ?? folder, bound })
 }

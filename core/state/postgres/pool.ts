@@ -66,7 +66,9 @@ function toClient({ client, place, readOnly }: { client: PoolClient; place: stri
   return { query, release } as unknown as PostgresPoolClient
 }
 
-const isReading = (text: string) => /^\s*(select|begin|commit|rollback)\b/i.test(text)
+/** The function that claims and moves changes is called by a select. */
+const isReading = (text: string) =>
+  /^\s*(select|begin|commit|rollback)\b/i.test(text) && !/\bwrite_changes\b/.test(text)
 
 /** 64-bit integers and sums arrive as text. */
 const toNumber = (text: string): number => {

@@ -62,6 +62,7 @@ function byCode({ place, cause, code }: PlaceAndCause & { code: string }): unkno
     case '57014':
       return new StateBusyError({ file: place, cause, isServer: true })
     case '25P03':
+    case '25P04':
       return new StateAwayError({ place, cause })
     case '42501':
       return new StateRefusedError({ place, cause })

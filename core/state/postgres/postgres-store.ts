@@ -14,10 +14,13 @@ import { migrateStore } from '../migrate.ts'
 import { up as first } from '../migrations/postgres/0001-first.ts'
 import { up as senders } from '../migrations/postgres/0005-senders.ts'
 import { up as rates } from '../migrations/postgres/0006-rates.ts'
+import { up as publications } from '../migrations/postgres/0007-publications.ts'
+import { up as rowWrites } from '../migrations/postgres/0008-row-writes.ts'
 import { createPermits } from '../permits.ts'
 import type { IsIn, Store } from '../store.ts'
 import type { StateTables } from '../tables.ts'
 import { createPool } from './pool.ts'
+import { createPostgresRowWrites } from './postgres-row-writes.ts'
 import { StateRefusedError } from './postgres-errors.ts'
 import { refuseUnsafeServer } from './server-problems.ts'
 import { startClock } from './store-clock.ts'
@@ -45,6 +48,8 @@ const migrations = {
   '0004-names': nothingToChange,
   '0005-senders': { up: senders },
   '0006-rates': { up: rates },
+  '0007-publications': { up: publications },
+  '0008-row-writes': { up: rowWrites },
 }
 
 /**
@@ -91,7 +96,7 @@ interface DialectOptions extends PostgresDialectConfig {
   readOnly: boolean
 }
 
-/** Eight connections for each worker: two of them for claims and answers alone, one for permits. */
+/** Eight connections for each worker: two of them for claims, answers and take-overs alone, one for permits. */
 const connections = { reads: 5, writes: 2, permits: 1 }
 
 const clockEveryMs = 10_000
@@ -124,6 +129,7 @@ export async function openPostgresStore(options: {
       place,
       db,
       writes,
+      rowWrites: createPostgresRowWrites({ db: writes, schema }),
       isIn,
       isShared: true,
       permits: createPermits({ db: forPermits, schema, worker: randomUUID() }),

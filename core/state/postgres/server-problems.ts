@@ -9,21 +9,29 @@ interface Server {
   fsync: string
   fullPageWrites: string
   synchronousCommit: string
-  /** In ms; 0 for none. */
-  statementTimeout: number
   readOnly: string
+  /** In ms; 0 for none. */
+  timeouts: Record<keyof typeof leastTimeoutsMs, number>
 }
 
 const oldestVersion = 140_000
-/** Moving all rows of a large run takes some seconds. */
-const leastStatementMs = 30_000
+/** Moving all rows of a large run takes some seconds; a claim waits for a sender that freezes in its transaction. */
+const leastTimeoutsMs = {
+  statement_timeout: 30_000,
+  lock_timeout: 5_000,
+  idle_in_transaction_session_timeout: 10_000,
+} as const
+const timeoutNames = Object.keys(leastTimeoutsMs) as (keyof typeof leastTimeoutsMs)[]
 
 async function inspect(db: Store['db']): Promise<Server> {
   const setting = (name: string) => sql.raw<string>(`current_setting('${name}')`)
+  const timeouts = timeoutNames.map(
+    (name) => `'${name}', extract(epoch from current_setting('${name}')::interval) * 1000`,
+  )
   const { rows } = await sql<Server>`select ${setting('server_version_num')}::int as version,
     ${setting('server_encoding')} as encoding, ${setting('fsync')} as fsync,
     ${setting('full_page_writes')} as "fullPageWrites", ${setting('synchronous_commit')} as "synchronousCommit",
-    extract(epoch from ${setting('statement_timeout')}::interval)::float8 * 1000 as "statementTimeout",
+    json_build_object(${sql.raw(timeouts.join(', '))}) as timeouts,
     ${setting('default_transaction_read_only')} as "readOnly"`.execute(db)
   return rows[0]!
 }
@@ -72,11 +80,11 @@ export async function findServerProblems({
   const skew = now() - Date.now()
   return [
     ...dangersOf(server).map((danger) => new UnsafeServerError({ place, danger }).message),
-    ...(server.statementTimeout > 0 && server.statementTimeout < leastStatementMs
-      ? [
-          `The statement_timeout of the user in ${place} is ${server.statementTimeout} ms; set it to at least 30 s.`,
-        ]
-      : []),
+    ...timeoutNames.flatMap((name) => {
+      const [ms, leastMs] = [server.timeouts[name], leastTimeoutsMs[name]]
+      if (ms === 0 || ms >= leastMs) return []
+      return [`The ${name} of the user in ${place} is ${ms} ms; set it to at least ${leastMs / 1000} s.`]
+    }),
     ...(server.readOnly === 'on'
       ? [`The user in ${place} may only read (default_transaction_read_only); set it to off for this user.`]
       : []),

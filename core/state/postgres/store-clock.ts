@@ -31,10 +31,20 @@ export async function startClock(options: {
     return { server: server - (before + after) / 2, wall: wall() - after, roundTripMs: after - before }
   }
   let last = await measured()
-  return {
-    now: () => Math.round(monotonic() + last.server),
+  let measuring = false
+  const clock: StoreClock = {
+    now() {
+      const at = monotonic()
+      const isMoved = Math.abs(wall() - at - last.wall) > mostDriftMs
+      // The machine was suspended, or its clock was set: only the server knows.
+      if (isMoved && !measuring) void clock.measure().catch(() => undefined)
+      return Math.round(at + last.server)
+    },
     async measure() {
-      const next = await measured()
+      measuring = true
+      const next = await measured().finally(() => {
+        measuring = false
+      })
       // Its error is up to half the round trip, which includes the wait for a free connection.
       if (next.roundTripMs > longestRoundTripMs) return
       const moved = next.server - last.server
@@ -45,4 +55,5 @@ export async function startClock(options: {
       last = { ...next, server }
     },
   }
+  return clock
 }

@@ -11,6 +11,7 @@ import { up as senders } from '../migrations/sqlite/0005-senders.ts'
 import type { IsIn, Store } from '../store.ts'
 import type { StateTables } from '../tables.ts'
 import { nodeSqlite } from './node-sqlite.ts'
+import { createSqliteRowWrites } from './sqlite-row-writes.ts'
 
 const migrations = {
   '0001-first': { up: first },
@@ -20,6 +21,8 @@ const migrations = {
   '0005-senders': { up: senders },
   // PostgreSQL's alone.
   '0006-rates': { up: async () => {} },
+  '0007-publications': { up: async () => {} },
+  '0008-row-writes': { up: async () => {} },
 }
 
 /** How long a writer waits for a reader's checkpoint or a backup before it fails. */
@@ -37,12 +40,23 @@ export async function openSqliteStore(options: {
   const db = new Kysely<StateTables>({ dialect })
   try {
     const applied = () => Promise.resolve(appliedMigrations({ database, file }))
+    // Each of some sixty statements would wait for the disk. A migration that a power failure undoes is applied again.
     await migrateStore({ db, place: file, readOnly, migrations, applied })
+    if (!readOnly) database.exec('pragma synchronous = full')
   } catch (error) {
     if (database.isOpen) database.close()
     throw error
   }
-  return { place: file, db, writes: db, isIn, isShared: false, now: Date.now, close: () => db.destroy() }
+  return {
+    place: file,
+    db,
+    writes: db,
+    rowWrites: createSqliteRowWrites(db),
+    isIn,
+    isShared: false,
+    now: Date.now,
+    close: () => db.destroy(),
+  }
 }
 
 /** SQLite allows at most 32,766 parameters. */
@@ -55,7 +69,7 @@ function openFile({ folder, file, readOnly }: { folder: string; file: string; re
     if (!readOnly) mkdirSync(folder, { recursive: true })
     database = new DatabaseSync(file, { readOnly, timeout: busyTimeoutMs })
     database.exec('pragma foreign_keys = on')
-    if (!readOnly) database.exec('pragma journal_mode = wal; pragma synchronous = full')
+    if (!readOnly) database.exec('pragma journal_mode = wal; pragma synchronous = normal')
     // The indexes of 100,000 rows exceed SQLite's default cache of 2 MB, and a checkpoint every 4 MB of log writes the
     // same pages repeatedly: with the defaults, staging that many took 26 s instead of 14.
     if (!readOnly) database.exec('pragma cache_size = -16000; pragma wal_autocheckpoint = 8000')

@@ -6,10 +6,11 @@ import { buffer } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createBucketStore } from '../../../core/storage/bucket-store.ts'
 import { proveStore } from '../../../core/storage/prove-store.ts'
+import { checkFiles } from '../../../scripts/checks/files.ts'
 import { describeStoreDestination } from '../../core/destinations/store-destination.ts'
 import { describeFileStore } from '../../core/storage/file-store.ts'
 import { type Call, type Fault, randomFrom, startFaultProxy } from './fault-proxy.ts'
-import { keys, startGateway } from './gateway.ts'
+import { environmentOf, keys, startGateway } from './gateway.ts'
 
 let gateway: Awaited<ReturnType<typeof startGateway>>
 let proxy: Awaited<ReturnType<typeof startFaultProxy>>
@@ -159,6 +160,16 @@ describe('a store that cannot be used is refused in one sentence', () => {
     } finally {
       await readonly.close()
     }
+  })
+
+  test('but not one of which the credentials permit all but removing', async () => {
+    proxy.setFaults(({ method }) => (method === 'DELETE' ? 'denied' : undefined))
+    expect(await proveStore(openStore())).toEqual({ mayRemove: false })
+    const found = await checkFiles({
+      filesUrl: { bucket: 'exports', prefix: 'checked' },
+      environment: environmentOf(proxy.endpoint),
+    })
+    expect(found).toMatchObject([{ status: 'ok', message: expect.stringContaining('Grant s3:DeleteObject') }])
   })
 
   test('a store without conditional writes', async () => {

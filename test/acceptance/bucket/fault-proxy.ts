@@ -6,12 +6,12 @@ import { buffer } from 'node:stream/consumers'
 import { keys } from './gateway.ts'
 
 /**
- * What happens to one call: `unavailable` answers 503; `lost` lets it take effect and loses the reply; `away` closes the
+ * What happens to one call: `unavailable` answers 503; `denied` answers 403; `lost` lets it take effect and loses the reply; `away` closes the
  * connection before; `cut` closes it in the middle of the reply; `unconditional` carries out a write whose condition
  * fails, as a store does that knows no conditions; `gone` completes an upload of several parts and says that it knows none;
  * `torn` answers with the text before the last one and the tag of the last one.
  */
-export type Fault = 'unavailable' | 'lost' | 'away' | 'cut' | 'unconditional' | 'gone' | 'torn'
+export type Fault = 'unavailable' | 'denied' | 'lost' | 'away' | 'cut' | 'unconditional' | 'gone' | 'torn'
 
 export interface Call {
   method: string
@@ -45,6 +45,10 @@ export async function startFaultProxy(endpoint: string) {
     const body = await buffer(call)
     if (fault === 'unavailable') {
       answerError(reply, 503, 'SlowDown')
+      return
+    }
+    if (fault === 'denied') {
+      answerError(reply, 403, 'AccessDenied')
       return
     }
     const forwarded = request({ host: upstream.hostname, port: upstream.port, method, path: url, headers })

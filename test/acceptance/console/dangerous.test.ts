@@ -7,7 +7,7 @@ import { openConsole, runOf, type Console } from './world.ts'
 const rows = 120
 /** PENDING_ACTIVITY_STATE_STARTED. */
 const started = 2
-const patient = { timeout: 90_000 }
+const patient = { timeout: 180_000 }
 
 let console: Console
 

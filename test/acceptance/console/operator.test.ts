@@ -6,7 +6,7 @@ import { breakSome, idsOf, resumesAsked } from '../../system/recovery/world.ts'
 import { openConsole, runOf, type Console } from './world.ts'
 
 const ana = { by: 'Ana', why: 'the gateway works again' }
-const patient = { timeout: 90_000 }
+const patient = { timeout: 180_000 }
 
 let console: Console
 
@@ -101,6 +101,8 @@ test(
     // It was asked to end, and did not merely come to the end of its part.
     const { events } = await read.fetchHistory()
     expect(events?.some((event) => event.activityTaskCanceledEventAttributes)).toBe(true)
+    // On a busy machine, the page behind the signal's form may be another one when it is loaded again.
+    await ui.open(name)
     await ui.detailsSay('paused')
     await ui.picture('export-paused')
     expect(asked(world)).toBe(paused)

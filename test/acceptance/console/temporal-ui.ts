@@ -61,6 +61,11 @@ export function openUi({ page, uiUrl }: { page: Page; uiUrl: string }) {
     await press('Submit')
   }
 
+  /** A busy machine takes its time to show a page, so each load gets more of it than the one before. */
+  async function reloadUntil(visible: Locator): Promise<void> {
+    for (let ms = 2_000; !(await isSoon(visible, 'visible', ms)); ms *= 2) await page.reload()
+  }
+
   /** Presses the start form's button, and says which execution it began. */
   async function pressStart(): Promise<string> {
     const button = page.getByRole('button', { name: 'Start Workflow', exact: true })
@@ -116,7 +121,7 @@ export function openUi({ page, uiUrl }: { page: Page; uiUrl: string }) {
       await page.getByRole('tab', { name: 'User Metadata' }).click()
       const said = page.frameLocator('iframe').getByText(text).first()
       // The UI reads the page again on request.
-      while (!(await isSoon(said, 'visible'))) await page.reload()
+      await reloadUntil(said)
     },
 
     /** The ids that the list of runs shows for a query, once it shows all of these. */
@@ -124,7 +129,7 @@ export function openUi({ page, uiUrl }: { page: Page; uiUrl: string }) {
       await page.goto(`${workflows}?${new URLSearchParams({ query }).toString()}`)
       const table = page.getByRole('table', { name: 'Workflows' })
       const link = (id: string) => table.getByRole('link', { name: id, exact: true })
-      for (const id of until) while (!(await isSoon(link(id), 'visible'))) await page.reload()
+      for (const id of until) await reloadUntil(link(id))
       const rows = await table.getByRole('row').all()
       // The first is the heading; the first link of a row is its id.
       return await Promise.all(rows.slice(1).map((row) => row.getByRole('link').first().innerText()))
@@ -175,8 +180,8 @@ function isAction(request: Request): boolean {
   )
 }
 
-function isSoon(locator: Locator, state: 'visible' | 'hidden'): Promise<boolean> {
-  return locator.waitFor({ state, timeout: 2_000 }).then(
+function isSoon(locator: Locator, state: 'visible' | 'hidden', timeout = 2_000): Promise<boolean> {
+  return locator.waitFor({ state, timeout }).then(
     () => true,
     () => false,
   )

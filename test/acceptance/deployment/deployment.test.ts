@@ -1,4 +1,4 @@
-import { execFile, spawn } from 'node:child_process'
+import { execFile, spawn, spawnSync } from 'node:child_process'
 import { access, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
@@ -6,7 +6,7 @@ import { parseEnv, promisify } from 'node:util'
 import { beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
 import { searchAttributes } from '../../../scripts/dev-server/readiness.ts'
-import { temporalPlace } from '../../../scripts/session/session.ts'
+import { temporalPlace } from '../../../scripts/session/temporal-place.ts'
 import { inFiles } from '../../../worker/settings/secret-files.ts'
 import { described, foreignVariables } from '../../../worker/settings/variables.ts'
 import { readSettings } from '../../../worker/settings/settings.ts'
@@ -44,7 +44,7 @@ describe('docker-compose.yml', () => {
     const own = await loadWith({ ...enough, WAREHOUSE_URL_FILE: './secrets/warehouse-url' })
     for (const { services } of [own, model])
       expect(Object.keys(services).toSorted()).toEqual(
-        'connector console grafana postgresql prometheus sandbox temporal temporal-namespace temporal-schema temporal-ui worker'.split(
+        'bucket connector console grafana postgresql prometheus sandbox state-db temporal temporal-namespace temporal-schema temporal-ui worker worker-2'.split(
           ' ',
         ),
       )
@@ -62,9 +62,10 @@ describe('docker-compose.yml', () => {
 
   test('names only files that are there, and secrets only as files', async () => {
     const { services, secrets } = model
+    const made = ['data', 'data-2', 'bucket'].map((name) => join(root, name))
     for (const { volumes = [], build } of Object.values(services)) {
       for (const { type, source } of volumes)
-        if (type === 'bind' && source !== join(root, 'data')) expect(await isThere(source), source).toBe(true)
+        if (type === 'bind' && !made.includes(source)) expect(await isThere(source), source).toBe(true)
       if (build !== undefined) expect(await isThere(join(build.context, build.dockerfile))).toBe(true)
     }
     for (const { file } of Object.values(secrets)) expect(await isThere(file), file).toBe(true)
@@ -109,6 +110,8 @@ describe('docker-compose.yml', () => {
   test('gives no right that is not needed, and everything comes back by itself', () => {
     for (const name of [
       'worker',
+      'worker-2',
+      'bucket',
       'connector',
       'sandbox',
       'console',
@@ -132,6 +135,30 @@ describe('docker-compose.yml', () => {
     expect(connector).toMatchObject({ environment, image, secrets, volumes, user, profiles: ['commands'] })
     expect(connector).toMatchObject({ working_dir: '/data', command: ['--help'] })
     expect(connector?.depends_on ?? {}).toEqual({})
+  })
+
+  test('runs a second worker with the settings, secrets and rights of the first, and a data folder of its own', async () => {
+    const fleet = parseEnv(await read('docs', 'deployment', 'fleet', 'fleet.env')) as Record<string, string>
+    const { services, secrets } = await loadWith({ ...enough, ...fleet })
+    const { worker, 'worker-2': second } = services
+    expect({ ...second, profiles: undefined, volumes: undefined }).toEqual({
+      ...worker,
+      profiles: undefined,
+      volumes: undefined,
+    })
+    expect(second).toMatchObject({ profiles: ['fleet'], volumes: [{ source: join(root, 'data-2') }] })
+    expect(worker?.environment).toMatchObject({
+      CONNECTOR_STATE_URL_FILE: '/run/secrets/state_url',
+      CONNECTOR_FILES_URL: 's3://connector/billing',
+      AWS_SHARED_CREDENTIALS_FILE: '/run/secrets/aws_credentials',
+    })
+    expect(secrets['state_url']?.file).toBe(join(root, 'secrets', 'state-url'))
+    // What an installation without the profile has.
+    expect(model.services['worker']?.environment).toMatchObject({ CONNECTOR_STATE_URL_FILE: '' })
+    expect(services['bucket']?.image).toBe('versity/versitygw:v1.8.0')
+    expect((await loadWith({ ...enough, ...fleet, BUCKET_IMAGE: 'mine:1' })).services['bucket']?.image).toBe(
+      'mine:1',
+    )
   })
 
   test('lets Prometheus scrape where the worker serves, with rules that are there', async () => {
@@ -236,6 +263,23 @@ describe('the demo of docker-compose.yml', () => {
 })
 
 describe('the one-shot service for the namespace', () => {
+  test('waits for a server whose port is open before it answers', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'bin-'))
+    onTestFinished(() => rm(folder, { recursive: true }))
+    // The real command, after a server that is not ready was asked twice.
+    const asked = join(folder, 'asked')
+    const program = `#!/bin/sh\nif [ "$(cat ${asked} 2> /dev/null | wc -l)" -lt 2 ]; then echo "$@" >> ${asked}; exit 1; fi\nexec ${inject('temporalBinary')} "$@"\n`
+    await writeFile(join(folder, 'temporal'), program, { mode: 0o755 })
+    const env = {
+      PATH: `${folder}:${process.env['PATH']}`,
+      HOME: folder,
+      TEMPORAL_ADDRESS: inject('temporalAddress'),
+      TEMPORAL_NAMESPACE: `late-${process.pid}`,
+    }
+    await promisify(execFile)('sh', [join(root, 'docs', 'deployment', 'set-up-namespace.sh')], { env })
+    expect(await readFile(asked, 'utf8')).toBe('operator cluster health\noperator cluster health\n')
+  })
+
   test('makes the namespace and the search attributes that runs carry, and may run again', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'bin-'))
     onTestFinished(() => rm(folder, { recursive: true }))
@@ -325,6 +369,22 @@ describe('the systemd unit', () => {
     for (const file of [...values('EnvironmentFile'), '/etc/billing-connector/billing-token'])
       expect(page).toContain(file)
   })
+})
+
+describe('the systemd unit, read by systemd', () => {
+  // The command is not installed where the tests run; systemd looks whether it is there.
+  test.skipIf(spawnSync('systemd-analyze', ['--version']).error)(
+    'holds nothing that it warns of',
+    async () => {
+      const folder = await mkdtemp(join(tmpdir(), 'unit-'))
+      onTestFinished(() => rm(folder, { recursive: true }))
+      const file = join(folder, 'billing-connector.service')
+      const unit = await read('docs', 'deployment', 'billing-connector.service')
+      await writeFile(file, unit.replace(/^ExecStart=billing-connector /m, `ExecStart=${process.execPath} `))
+      const { stdout, stderr } = await promisify(execFile)('systemd-analyze', ['verify', file])
+      expect(stdout + stderr).toBe('')
+    },
+  )
 })
 
 describe('docs/deployment.md', () => {

@@ -55,12 +55,6 @@ export async function startPrometheus({ config }: { config: string }) {
   })
   return {
     ask,
-    /** Whether it can evaluate a query, and what is wrong where it cannot. */
-    async check(text: string): Promise<{ status: string; error?: string }> {
-      const path = `query?${new URLSearchParams({ query: text }).toString()}`
-      const response = await fetch(`http://${listen}/api/v1/${path}`)
-      return (await response.json()) as { status: string; error?: string }
-    },
     /** The samples of a query now. */
     async query(text: string): Promise<{ metric: Record<string, string>; value: [number, string] }[]> {
       const path = `query?${new URLSearchParams({ query: text }).toString()}`

@@ -21,7 +21,8 @@ beforeAll(async () => {
   tarball = join(folder, name)
   await writeFile(join(folder, 'package.json'), '{ "private": true }')
   await npm({ words: ['install', tarball], cwd: folder })
-})
+  // Builds the package and loads what it depends on.
+}, 600_000)
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
 /** The installed command by its name, as a shell finds it, under the Node that PATH names first. */

@@ -211,6 +211,7 @@ describe('writes', () => {
     ]),
     ['500', json(500, {}), 'ServiceFault', 'unknown'],
     ['502', html(502), 'ServiceFault', 'unknown'],
+    ['408', html(408), 'ServiceFault', 'unknown'],
     ['HTML with 200', html(200), 'UnexpectedReply', 'unknown'],
     ['a redirect', json(302, '', { location: 'http://elsewhere/' }), 'UnexpectedReply', 'unknown'],
     ['a status nobody knows', json(418, {}), 'UnexpectedReply', 'unknown'],

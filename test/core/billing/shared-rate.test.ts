@@ -1,12 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, test } from 'vitest'
-import type { Departure } from '../../../core/billing/rate-limit.ts'
-import {
-  type Grant,
-  type PermitRequest,
-  type Permits,
-  SharedRate,
-} from '../../../core/billing/shared-rate.ts'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { type Departure, Spacing } from '../../../core/billing/rate-limit.ts'
+import { type Grant, type PermitRequest, type Permits, toleranceMs } from '../../../core/billing/permits.ts'
+import { SharedRate } from '../../../core/billing/shared-rate.ts'
 import { failure, json, quickBilling, startTinyService } from './tiny-service.ts'
 
 const none: Grant = { first: 0, waitsMs: [], retryMs: 20, heldByRun: false, workers: 1 }
@@ -20,6 +16,7 @@ function permitsOf(grant: (ask: PermitRequest, asked: number) => Promise<Partial
       asks.push(ask)
       return { ...none, ...(await grant(ask, asks.length)) }
     },
+    isAway: (error) => error instanceof Error && error.message === 'away',
     pause: async (ms) => void told.push(`pause ${ms}`),
     slowDown: async (permit) => void told.push(`slow down ${permit}`),
   }
@@ -50,6 +47,34 @@ test('a request whose permit was not used in time waits for another permit', asy
   expect(departure?.permit).toBe(asks.length)
 })
 
+test('a worker that is alone uses a permit sooner than one of several, since it gets more of the rate', () => {
+  for (const requestsPerSecond of [1, 10, 50, 100, 1_000]) {
+    const [alone, several] = [1, 2].map((workers) => toleranceMs({ requestsPerSecond, workers }))
+    expect(alone).toBeGreaterThan(29)
+    expect(several).toBeGreaterThan(59)
+    expect(several).toBeLessThanOrEqual(100)
+  }
+  expect(toleranceMs({ requestsPerSecond: 100, workers: 1 })).toBeCloseTo(30)
+  expect(toleranceMs({ requestsPerSecond: 100, workers: 4 })).toBeCloseTo(60)
+})
+
+test.for([
+  { workers: 1, isVoid: true },
+  { workers: 2, isVoid: false },
+])(
+  'of $workers workers at 100 a second, a permit that is 45 ms late is void: $isVoid',
+  async ({ workers, isVoid }) => {
+    let now = 1_000
+    vi.spyOn(performance, 'now').mockImplementation(() => now)
+    onTestFinished(() => void vi.restoreAllMocks())
+    const { permits } = permitsOf((_, asked) => ({ first: asked, waitsMs: [0], workers }))
+    const { departure } = await gateOf(permits, { requestsPerSecond: 100 }).admit(read)
+    now += 45
+    await departure?.ready(signal)
+    expect(departure?.permit).toBe(isVoid ? 2 : 1)
+  },
+)
+
 test('a request does not leave before its permit is due', async () => {
   const { permits } = permitsOf(() => ({ waitsMs: [300] }))
   const { departure } = await gateOf(permits).admit(read)
@@ -71,6 +96,70 @@ test('after a pause and after a 429 no permit is used that was given before, and
     await departure?.ready(signal)
     expect(departure?.permit).toBe(2)
     expect(told).toHaveLength(1)
+  }
+})
+
+test('after a pause and after a 429 no permit is used that was asked for before', async () => {
+  for (const refuse of [
+    (gate: SharedRate) => gate.pause(50),
+    (gate: SharedRate) => gate.slowDown({ permit: 7 }),
+  ]) {
+    let give: (grant: Partial<Grant>) => void = () => {}
+    const { permits, asks } = permitsOf((_, asked) =>
+      asked === 1 ? new Promise((resolve) => (give = resolve)) : { first: asked, waitsMs: [0] },
+    )
+    const gate = gateOf(permits)
+    const admission = gate.admit(read)
+    refuse(gate)
+    give({ first: 1, waitsMs: [0] })
+    expect((await admission).departure?.permit).toBe(2)
+    expect(asks).toHaveLength(2)
+  }
+})
+
+test('permits beyond those that were asked for are used by the next requests, each once and while it is valid', async () => {
+  let now = 1_000
+  vi.spyOn(performance, 'now').mockImplementation(() => now)
+  onTestFinished(() => void vi.restoreAllMocks())
+  const waitsMs = [0, 10, 20, 30, 40]
+  const { permits, asks } = permitsOf((_, asked) => ({ first: 100 * asked, waitsMs }))
+  const gate = gateOf(permits, { requestsPerSecond: 100 })
+  const next = async (request = read) => {
+    const { departure, release } = await gate.admit(request)
+    release()
+    return departure?.permit
+  }
+  expect([await next(), await next(write)]).toEqual([100, 101])
+  // At this rate a permit of a worker that is alone is valid for 30 ms, and the next one is for 14 more.
+  now += 36
+  expect(await next()).toBe(103)
+  expect(asks).toHaveLength(1)
+  expect(await next()).toBe(104)
+  expect(await next()).toBe(200)
+  now += 60_000
+  expect(await next()).toBe(300)
+})
+
+test('a request of a run with its own rate uses no permit that another one did not want', async () => {
+  const { permits, asks } = permitsOf((_, asked) => ({ first: 100 * asked, waitsMs: [0, 0] }))
+  const gate = gateOf(permits)
+  await gate.admit(read)
+  const ofRun = { write: true, spacings: [new Spacing({ requestsPerSecond: 5, run: 'import-1' })] }
+  expect((await gate.admit(ofRun)).departure?.permit).toBe(200)
+  expect(asks[1]?.run).toMatchObject({ name: 'import-1' })
+  expect((await gate.admit(read)).departure?.permit).toBe(101)
+})
+
+test('after a pause and after a 429 no permit is used that nobody had wanted before', async () => {
+  for (const refuse of [
+    (gate: SharedRate) => gate.pause(50),
+    (gate: SharedRate) => gate.slowDown({ permit: 7 }),
+  ]) {
+    const { permits } = permitsOf((_, asked) => ({ first: 100 * asked, waitsMs: [0, 0] }))
+    const gate = gateOf(permits)
+    await gate.admit(read)
+    refuse(gate)
+    expect((await gate.admit(read)).departure?.permit).toBe(200)
   }
 })
 
@@ -99,6 +188,17 @@ test('writes are asked for before reads that wait longer, and reads only when no
   await sleep(60)
   expect(order).toEqual(['write', 'read'])
   expect(asks.slice(1).map(({ write: isWrite }) => isWrite)).toEqual([true, true, false])
+})
+
+test('an error that is no outage of the store fails the requests that wait, and the next one asks again', async () => {
+  const wrong = new Error('permission denied for function take_permits')
+  const { permits } = permitsOf((_, asked) => {
+    if (asked === 1) throw wrong
+    return { first: asked, waitsMs: [0] }
+  })
+  const gate = gateOf(permits)
+  await expect(gate.admit({ ...read, signal })).rejects.toBe(wrong)
+  expect((await gate.admit(read)).departure?.permit).toBe(2)
 })
 
 test('while the store of the rate is away nothing is admitted, and what waits is admitted when it is back', async () => {

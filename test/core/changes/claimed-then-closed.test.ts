@@ -4,7 +4,7 @@ import { openClaimJournal, readClaims } from '../../../core/changes/claim-journa
 import { closeGap, markClaimed } from '../../../core/changes/restored-ledger.ts'
 import { closeUntried } from '../../../core/changes/reconcile/close-remaining.ts'
 import { keepStagedChanges } from '../../../core/changes/staged-changes.ts'
-import type { ChangeToStage } from '../../../core/changes/stage-changes.ts'
+import { type ChangeToStage, withKey } from '../../../core/changes/stage-changes.ts'
 import { takeOver } from '../../../core/changes/send/release-rows.ts'
 import { verdictOf } from '../../../core/changes/verdict.ts'
 import { summarize } from '../../../core/changes/report.ts'
@@ -36,12 +36,12 @@ test.each(changeStates.filter((state) => state !== 'sending'))(
       await using journal = await openClaimJournal(folder)
       await journal.record({ row: 1, claims: 1, at: 5 })
     }
-    expect(await markClaimed({ ledger, run, folder })).toBe(1)
+    expect(await markClaimed({ ledger, run, folder, isCopy: false })).toBe(1)
     expect(await engine.rows()).toMatchObject([
       { state: 'unknown', outcome: 'restored', holdsKey: true, claims: 1, sends: 1, sentAt: 5, lookups: 0 },
       { state, outcome: 'notTried', claims: 0 },
     ])
-    expect(await markClaimed({ ledger, run, folder })).toBe(0)
+    expect(await markClaimed({ ledger, run, folder, isCopy: false })).toBe(0)
   },
 )
 
@@ -55,7 +55,9 @@ test('a retention that a failed canary left, and that the run sent after a resto
   await ended.stage(retentionRows(3))
   await closeUntried({ ledger: ended.ledger, run: ended.run, why: 'the canary failed' })
   await begun.send({ rows: [2] })
-  expect(await markClaimed({ ledger: ended.ledger, run: ended.run, folder: ended.runFolder })).toBe(1)
+  expect(
+    await markClaimed({ ledger: ended.ledger, run: ended.run, folder: ended.runFolder, isCopy: false }),
+  ).toBe(1)
   await ended.finish()
   const { counts } = await summarize(ended)
   expect(counts).toMatchObject({ done: 1, notTried: 2, unknown: 0 })
@@ -84,7 +86,7 @@ async function sentByTheSecond(
   await keepStagedChanges({
     folder: sent.runFolder,
     changes: (async function* () {
-      yield changes
+      yield changes.map((change) => withKey({ kind, change }))
     })(),
   })
   await sent.stage(changes)
@@ -159,7 +161,7 @@ test.each([addon, retention])(
     await closeUntried({ ledger: first.ledger, run: 'first', why: 'stopped' })
     const second = await startEngine({ ...of, run: 'second', folder })
     await second.stage(changes)
-    await markClaimed({ ledger: first.ledger, run: 'first', folder: first.runFolder })
+    await markClaimed({ ledger: first.ledger, run: 'first', folder: first.runFolder, isCopy: false })
     await Promise.all([first.finish(), second.finish()])
     expect(sandbox.control.effects()).toHaveLength(1)
     const state = kind === addon ? 'parked' : 'done'

@@ -9,9 +9,10 @@ import { createClaimJournal, openClaimJournal } from '../../../core/changes/clai
 import { defaultLimits, type Limits } from '../../../core/changes/send/limits.ts'
 import { type RoundOptions, type RoundResult, sendRound } from '../../../core/changes/send/sender.ts'
 import { type Attempts, reconcileChanges } from '../../../core/changes/reconcile/reconcile.ts'
-import { type ChangeToStage, stageChanges } from '../../../core/changes/stage-changes.ts'
+import { type ChangeToStage, toNewChange, withKey } from '../../../core/changes/stage-changes.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
 import { type Sandbox, createSandbox } from '../../../sandbox/sandbox.ts'
+import type { Ledger } from '../../../core/state/ledger/ledger.ts'
 import type { LedgerRow } from '../../../core/state/ledger/row.ts'
 import { openState } from '../../../core/state/open.ts'
 import type { Mode } from '../../../core/state/tables.ts'
@@ -44,6 +45,29 @@ export const clientOf = (sandbox: Sandbox, settings: Partial<BillingSettings> = 
     timeoutSeconds: 5,
     readWaitMs: () => 1,
     ...settings,
+  })
+
+/** Stages changes as a run does. */
+export const stageChanges = async ({
+  ledger,
+  run,
+  kind,
+  changes,
+  mode = 'live',
+}: {
+  ledger: Ledger
+  run: string
+  kind: ChangeKind
+  changes: readonly ChangeToStage[]
+  mode?: Mode
+}) =>
+  ledger.stage({
+    run,
+    workspace,
+    mode,
+    kind: kind.name,
+    repeats: kind.repeats,
+    changes: changes.map((change) => toNewChange(withKey({ kind, change }))),
   })
 
 /** What a run needs, over a real state on disk and a real service behind a real socket. */
@@ -79,11 +103,12 @@ export async function startEngine({
   await createClaimJournal(runFolder)
   let breakers: BreakerStates = {}
 
-  const stage = (changes: readonly ChangeToStage[]) =>
-    stageChanges({ ledger, run, workspace, mode, kind, changes })
+  const stage = (changes: readonly ChangeToStage[]) => stageChanges({ ledger, run, mode, kind, changes })
 
   const send = async (
-    options: Partial<Pick<RoundOptions, 'rows' | 'signal' | 'ms' | 'journal' | 'billing' | 'right'>> = {},
+    options: Partial<
+      Pick<RoundOptions, 'rows' | 'signal' | 'ms' | 'journal' | 'billing' | 'right' | 'onProgress'>
+    > = {},
   ) => {
     await using journal = await openClaimJournal(runFolder)
     const result = await sendRound({

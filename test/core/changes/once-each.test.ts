@@ -71,3 +71,16 @@ test('a settling that believes the first look makes doubles of what takes effect
   sandbox.control.landLateEffects()
   expect((await check({ engine, sandbox })).doubles).toBe(1)
 })
+
+test('an error beside the sending ends it, and what has left is recorded', async () => {
+  const sandbox = await startSandbox()
+  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 2 } })
+  await engine.stage(retentionRows(9))
+  const onProgress = () => {
+    throw new Error('nobody listens')
+  }
+  await expect(engine.send({ onProgress })).rejects.toThrow('nobody listens')
+  const states = (await engine.rows()).map(({ state }) => state)
+  expect(new Set(states)).toEqual(new Set(['done', 'staged']))
+  expect(await engine.finish()).toBe('finished')
+})

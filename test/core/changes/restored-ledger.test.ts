@@ -1,19 +1,19 @@
 import { copyFileSync, truncateSync } from 'node:fs'
-import { appendFile, readFile, rm } from 'node:fs/promises'
+import { appendFile, readFile, rm, writeFile } from 'node:fs/promises'
 import { DatabaseSync } from 'node:sqlite'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { chooseCanary } from '../../../core/changes/send/canary.ts'
-import type { ChangeKindName } from '../../../core/changes/change-kind.ts'
+import type { ChangeKind, ChangeKindName } from '../../../core/changes/change-kind.ts'
 import { createClaimJournal, openClaimJournal, readClaims } from '../../../core/changes/claim-journal.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import { closeGap } from '../../../core/changes/restored-ledger.ts'
+import { closeGap, markClaimed } from '../../../core/changes/restored-ledger.ts'
 import { summarize } from '../../../core/changes/report.ts'
 import { changeRunFiles } from '../../../core/runs/run-files.ts'
 import { markSeenInList } from '../../../core/changes/seen-in-list.ts'
 import { sendRound } from '../../../core/changes/send/sender.ts'
 import { keepStagedChanges } from '../../../core/changes/staged-changes.ts'
-import type { ChangeToStage } from '../../../core/changes/stage-changes.ts'
+import { type ChangeToStage, withKey } from '../../../core/changes/stage-changes.ts'
 import { verdictOf } from '../../../core/changes/verdict.ts'
 import type { Sandbox } from '../../../sandbox/sandbox.ts'
 import { openState } from '../../../core/state/open.ts'
@@ -52,19 +52,20 @@ async function startRun(name: ChangeKindName, count: number) {
   const [folder, restored] = [await temporaryFolder(), await temporaryFolder()]
   const engine = await startEngine({ kind, sandbox, folder, limits: { inFlight: 1 } })
   const changes = rowsOf(name, count)
-  await keepStagedChanges({ folder: engine.runFolder, changes: batchesOf(changes) })
+  await keepStagedChanges({ folder: engine.runFolder, changes: batchesOf(kind, changes) })
   await engine.stage(changes)
   return {
     sandbox,
     engine,
     changes,
+    restored,
     backUp: () => backUp(folder, restored),
     restore: () => startEngine({ kind, sandbox, folder: restored, beside: engine.runFolder }),
   }
 }
 
-async function* batchesOf(changes: readonly ChangeToStage[]) {
-  yield changes
+async function* batchesOf(kind: ChangeKind, changes: readonly ChangeToStage[]) {
+  yield changes.map((change) => withKey({ kind, change }))
 }
 
 const fix = (
@@ -73,7 +74,8 @@ const fix = (
     staged,
     reportedClaims = 0,
     everything = false,
-  }: { staged: number; reportedClaims?: number; everything?: boolean },
+    isCopy = false,
+  }: { staged: number; reportedClaims?: number; everything?: boolean; isCopy?: boolean },
 ) =>
   closeGap({
     ledger: engine.ledger,
@@ -84,6 +86,7 @@ const fix = (
     staged,
     reportedClaims,
     everything,
+    isCopy,
     onHeld: async () => new Map(),
   })
 
@@ -363,42 +366,52 @@ test('what nobody could know is remembered beside the run, so that a ledger put 
   expect(await fix(second, { staged: 3 })).toEqual({ restaged: 0, unknown: 3 })
 })
 
-test('where ledger and journal were lost, no subscription is resumed more often than its attempts', async () => {
-  const sandbox = await startSandbox({
-    counts: { subscriptions: 40, customers: 10, plans: 3 },
-    needsAttention: 1,
-    faults: [{ kind: 'fallBack', on: 'POST /subscriptions/{id}/resume/' }],
-  })
-  const [folder, restored] = [await temporaryFolder(), await temporaryFolder()]
-  const engine = await startEngine({ kind: changeKinds['resume-subscription'], sandbox, folder })
-  const [text = ''] = sandbox.control.records({ resource: 'subscriptions' })
-  const { id, customer } = JSON.parse(text) as { id: string; customer: string }
-  await engine.stage([{ row: 1, body: { id, customer } }])
-  backUp(folder, restored)
-  const attempts = { most: 3, waitsMs: [0] }
-  const resumes = () => sandbox.control.requests().filter(({ method }) => method === 'POST').length
-  const finish = async (run: Engine) =>
-    await expect
-      .poll(async () => {
-        await run.settle({ attempts })
-        await run.send()
-        return (await run.rows())[0]
-      })
-      .toMatchObject({ state: 'parked', outcome: 'attemptsUsedUp' })
-  await finish(engine)
-  expect(resumes()).toBe(3)
-  const reportedClaims = await recorded(engine)
-  const after = await startEngine({
-    kind: changeKinds['resume-subscription'],
-    sandbox,
-    folder: restored,
-    beside: engine.runFolder,
-  })
-  await rm(join(engine.runFolder, changeRunFiles.claims))
-  await fix(after, { staged: 1, reportedClaims })
-  await finish(after)
-  expect(resumes()).toBe(3)
-})
+test.each([
+  { journal: 'is lost', kept: 0, isCopy: false },
+  { journal: 'is older than the last claims', kept: 1, isCopy: false },
+  { journal: 'is a copy that lacks the last claims', kept: 1, isCopy: true },
+])(
+  'the ledger was put back and the journal $journal: no subscription is resumed more often than its attempts',
+  async ({ kept, isCopy }) => {
+    const sandbox = await startSandbox({
+      counts: { subscriptions: 40, customers: 10, plans: 3 },
+      needsAttention: 1,
+      faults: [{ kind: 'fallBack', on: 'POST /subscriptions/{id}/resume/' }],
+    })
+    const [folder, restored] = [await temporaryFolder(), await temporaryFolder()]
+    const engine = await startEngine({ kind: changeKinds['resume-subscription'], sandbox, folder })
+    const [text = ''] = sandbox.control.records({ resource: 'subscriptions' })
+    const { id, customer } = JSON.parse(text) as { id: string; customer: string }
+    await engine.stage([{ row: 1, body: { id, customer } }])
+    backUp(folder, restored)
+    const attempts = { most: 3, waitsMs: [0] }
+    const resumes = () => sandbox.control.requests().filter(({ method }) => method === 'POST').length
+    const finish = async (run: Engine) =>
+      await expect
+        .poll(async () => {
+          await run.settle({ attempts })
+          await run.send()
+          return (await run.rows())[0]
+        })
+        .toMatchObject({ state: 'parked', outcome: 'attemptsUsedUp' })
+    await finish(engine)
+    expect(resumes()).toBe(3)
+    const reportedClaims = await recorded(engine)
+    const after = await startEngine({
+      kind: changeKinds['resume-subscription'],
+      sandbox,
+      folder: restored,
+      beside: engine.runFolder,
+    })
+    const path = join(engine.runFolder, changeRunFiles.claims)
+    const [header, ...claims] = (await readFile(path, 'utf8')).split('\n')
+    if (kept === 0) await rm(path)
+    else await writeFile(path, `${[header, ...claims.slice(0, kept)].join('\n')}\n`)
+    await fix(after, { staged: 1, reportedClaims, isCopy })
+    await finish(after)
+    expect(resumes()).toBe(3)
+  },
+)
 
 test('where the journal was lost, a resume that was in doubt may have been sent again since, and keeps its attempts', async () => {
   const sandbox = await startSandbox({
@@ -431,4 +444,201 @@ test('where the journal was lost, a resume that was in doubt may have been sent 
   expect(await fix(after, { staged: 1 })).toEqual({ restaged: 0, unknown: 1 })
   await finish(after)
   expect(resumes()).toBe(2)
+})
+
+test.each([
+  ['none of its claims, because its worker was lost', false],
+  ['the claims of its first seconds', true],
+])(
+  'a copy of the journal with %s makes nothing unknown if the ledger has them all',
+  async (_what, isPart) => {
+    const { engine } = await startRun('create-retention', 20)
+    await engine.send({ rows: [1, 2] })
+    const copy = await readFile(join(engine.runFolder, changeRunFiles.claims), 'utf8')
+    await engine.send({ rows: [3, 4, 5] })
+    const reportedClaims = await recorded(engine)
+    expect(reportedClaims).toBe(5)
+    const path = join(engine.runFolder, changeRunFiles.claims)
+    await (isPart ? writeFile(path, copy) : rm(path))
+    const gap = { staged: 20, isCopy: true, reportedClaims }
+    expect(await fix(engine, gap)).toEqual({ restaged: 0, unknown: 0 })
+    expect(await recorded(engine)).toBe(5)
+  },
+)
+
+test('a ledger that lacks a claim of the copy of its journal may lack others, too: all that is open is unknown', async () => {
+  const { engine, ...run } = await startRun('create-addon', 20)
+  run.backUp()
+  await engine.send({ rows: [1, 2] })
+  const copy = await readFile(join(engine.runFolder, changeRunFiles.claims), 'utf8')
+  await engine.send({ rows: [3, 4, 5] })
+  await writeFile(join(engine.runFolder, changeRunFiles.claims), copy)
+  const after = await run.restore()
+  expect(await fix(after, { staged: 20, isCopy: true, reportedClaims: 2 })).toEqual({
+    restaged: 0,
+    unknown: 20,
+  })
+  expect(await fix(after, { staged: 20, isCopy: true, reportedClaims: 2 })).toEqual({
+    restaged: 0,
+    unknown: 0,
+  })
+})
+
+test('a ledger and a copy of the journal with fewer claims than were reported: all that is open is unknown, once', async () => {
+  const { sandbox, engine, ...run } = await startRun('create-retention', 20)
+  await engine.send({ rows: [1, 2] })
+  run.backUp()
+  const copy = await readFile(join(engine.runFolder, changeRunFiles.claims), 'utf8')
+  await engine.send({ rows: [3, 4, 5] })
+  const reportedClaims = await recorded(engine)
+  await writeFile(join(engine.runFolder, changeRunFiles.claims), copy)
+  const after = await run.restore()
+  const gap = { staged: 20, isCopy: true, reportedClaims }
+  expect(await fix(after, gap)).toEqual({ restaged: 0, unknown: 18 })
+  expect(await fix(after, gap)).toEqual({ restaged: 0, unknown: 0 })
+  await after.finish()
+  expect(await fix(after, gap)).toEqual({ restaged: 0, unknown: 0 })
+  expect([...most(sandbox, 'create-retention').values()].every((number) => number === 1)).toBe(true)
+  expect((await summarize({ ledger: after.ledger, run: after.run })).counts).toMatchObject({ done: 20 })
+})
+
+test('a ledger from before the changes were staged shows that a copy of the journal may lack claims, too', async () => {
+  const { engine, ...run } = await startRun('create-addon', 10)
+  run.backUp()
+  await engine.send({ rows: [1] })
+  await rm(join(engine.runFolder, changeRunFiles.claims))
+  const db = new DatabaseSync(join(run.restored, 'state.db'))
+  db.exec('delete from changes where row > 5')
+  db.close()
+  const after = await run.restore()
+  expect(await fix(after, { staged: 10, isCopy: true })).toEqual({ restaged: 5, unknown: 10 })
+})
+
+test('what another run must not take over, a copy of the journal tells also if it lacks the last claims', async () => {
+  const { engine, ...run } = await startRun('create-addon', 6)
+  run.backUp()
+  await engine.send({ rows: [1] })
+  const copy = await readFile(join(engine.runFolder, changeRunFiles.claims), 'utf8')
+  await engine.send({ rows: [2] })
+  await writeFile(join(engine.runFolder, changeRunFiles.claims), copy)
+  const { ledger, run: name, runFolder: folder, ...after } = await run.restore()
+  expect(await markClaimed({ ledger, run: name, folder, isCopy: true })).toBe(6)
+  expect((await after.rows()).map(({ state }) => state)).not.toContain('staged')
+})
+
+test.each([0, 1, 2])(
+  'a repair that ends after %i writes is completed by the next attempt: the ledger still shows that it was restored',
+  async (writes) => {
+    const { engine, ...run } = await startRun('create-addon', 20)
+    run.backUp()
+    await engine.send({ rows: [1, 2] })
+    const copy = await readFile(join(engine.runFolder, changeRunFiles.claims), 'utf8')
+    await engine.send({ rows: [3, 4, 5] })
+    await writeFile(join(engine.runFolder, changeRunFiles.claims), copy)
+    const after = await run.restore()
+    const gap = { staged: 20, isCopy: true, reportedClaims: 2 }
+    await expect(fix({ ...after, ledger: endingAfter(writes, after.ledger) }, gap)).rejects.toThrow('away')
+    await fix(after, gap)
+    expect(new Set((await after.rows()).map(({ state }) => state))).toEqual(new Set(['unknown']))
+  },
+)
+
+test('another run takes nothing over of a run whose repair was interrupted', async () => {
+  const { engine, ...run } = await startRun('create-addon', 6)
+  run.backUp()
+  await engine.send({ rows: [1] })
+  const copy = await readFile(join(engine.runFolder, changeRunFiles.claims), 'utf8')
+  await engine.send({ rows: [2] })
+  await writeFile(join(engine.runFolder, changeRunFiles.claims), copy)
+  const { ledger, run: name, runFolder: folder, ...after } = await run.restore()
+  const marking = { run: name, folder, isCopy: true }
+  await expect(markClaimed({ ...marking, ledger: endingAfter(1, ledger) })).rejects.toThrow('away')
+  await markClaimed({ ...marking, ledger })
+  expect((await after.rows()).map(({ state }) => state)).not.toContain('staged')
+})
+
+/** A ledger whose store is away after a number of writes. */
+function endingAfter(writes: number, ledger: Engine['ledger']): Engine['ledger'] {
+  let left = writes
+  const counted =
+    <Options, Result>(write: (options: Options) => Promise<Result>) =>
+    async (options: Options): Promise<Result> => {
+      left -= 1
+      if (left < 0) throw new Error('away')
+      return await write(options)
+    }
+  return {
+    ...ledger,
+    stage: counted((options) => ledger.stage(options)),
+    move: counted((options) => ledger.move(options)),
+    markRestored: counted((options) => ledger.markRestored(options)),
+  }
+}
+
+test('forgotten resumes count for every subscription, also for those that are staged again after a repair was lost', async () => {
+  const kind = changeKinds['resume-subscription']
+  const engine = await startEngine({ kind, sandbox: await startSandbox() })
+  const changes = [1, 2].map((row) => ({ row, body: { id: `sub_${row}`, customer: 'cus_1' } }))
+  await keepStagedChanges({ folder: engine.runFolder, changes: batchesOf(kind, changes) })
+  await engine.stage(changes.slice(0, 1))
+  await rm(join(engine.runFolder, changeRunFiles.claims), { force: true })
+  const gap = { staged: 2, reportedClaims: 3, isCopy: true }
+  const lost = fix({ ...engine, ledger: endingAfter(1, engine.ledger) }, gap)
+  await expect(lost).rejects.toThrow('away')
+  await fix(engine, gap)
+  expect((await engine.rows()).map(({ state, sends }) => [state, sends])).toEqual([
+    ['unknown', 3],
+    ['unknown', 3],
+  ])
+})
+
+test.each([0, 1, 2])(
+  'of rows that a ledger has lost, none is sent blindly although the first worker that stages them again is lost after %i writes',
+  async (writes) => {
+    const { sandbox, changes, engine } = await startRun('create-addon', 20)
+    const backup = await startEngine({ kind: engine.kind, sandbox, folder: await temporaryFolder() })
+    await backup.stage(changes.slice(0, 7))
+    await engine.send({ rows: [3, 15] })
+    // The copy of the journal is from before.
+    await rm(join(engine.runFolder, changeRunFiles.claims))
+    const after = { ...backup, runFolder: engine.runFolder }
+    const gap = { staged: 20, isCopy: true }
+    const lost = fix({ ...after, ledger: endingAfter(writes, after.ledger) }, gap)
+    await lost.catch(() => undefined)
+    await fix(after, gap)
+    expect((await after.rows()).filter(({ state }) => state !== 'unknown')).toEqual([])
+    await after.finish()
+    expect([...copies(sandbox, 'addons', 'name').values()].filter((number) => number > 1)).toEqual([])
+  },
+)
+
+test.each([0, 1, 3])(
+  'a repair that is lost after %i writes leaves the next worker what shows that claims are missing',
+  async (writes) => {
+    const { sandbox, engine, ...run } = await startRun('create-addon', 20)
+    run.backUp()
+    await engine.send({ rows: [3, 15] })
+    const reportedClaims = await recorded(engine)
+    await rm(join(engine.runFolder, changeRunFiles.claims))
+    const after = await run.restore()
+    const gap = { staged: 20, isCopy: true, reportedClaims }
+    const lost = fix({ ...after, ledger: endingAfter(writes, after.ledger) }, gap)
+    await lost.catch(() => undefined)
+    await fix(after, gap)
+    expect((await after.rows()).filter(({ state }) => state !== 'unknown')).toEqual([])
+    await after.finish()
+    expect([...copies(sandbox, 'addons', 'name').values()].filter((number) => number > 1)).toEqual([])
+  },
+)
+
+test('a lost journal is noticed again by the next worker if the first one is lost before it has marked every row', async () => {
+  const { engine, ...run } = await startRun('create-addon', 4)
+  await engine.send({ rows: [1] })
+  run.backUp()
+  await engine.send({ rows: [2, 3] })
+  const after = await run.restore()
+  await rm(join(engine.runFolder, changeRunFiles.claims))
+  const away = { ...after, ledger: endingAfter(0, after.ledger) }
+  await expect(fix(away, { staged: 4 })).rejects.toThrow('away')
+  expect(await fix(after, { staged: 4 })).toEqual({ restaged: 0, unknown: 3 })
 })

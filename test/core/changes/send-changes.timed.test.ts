@@ -2,7 +2,7 @@ import { createAttempts } from '../../../core/runs/sending-attempts.ts'
 import { createServer } from 'node:net'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { sendWithinMs } from '../../../core/billing/claimed-request.ts'
 import type { Billing } from '../../../core/billing/client.ts'
 import { Forbidden, Unauthorized } from '../../../core/billing/errors.ts'
@@ -78,6 +78,27 @@ test('no more are on their way at once than the bound says', async () => {
       ).length,
   )
   expect(Math.max(...atOnce)).toBe(2)
+})
+
+test('while answers wait to be recorded, as many other changes are sent as the bound says, and no more', async () => {
+  const sandbox = await startSandbox()
+  const engine = await startEngine({ kind: retentions, sandbox, limits: { inFlight: 2 } })
+  await engine.stage(retentionRows(8))
+  const away = Promise.withResolvers<void>()
+  const move = engine.ledger.move.bind(engine.ledger)
+  let waiting = 0
+  vi.spyOn(engine.ledger, 'move').mockImplementation(async (options) => {
+    waiting += 1
+    await away.promise
+    return await move(options)
+  })
+  const sent = engine.send()
+  await vi.waitUntil(() => waiting === 4)
+  // A fifth would be sent by then.
+  await sleep(50)
+  expect(sandbox.control.requests()).toHaveLength(4)
+  away.resolve()
+  expect(await sent).toMatchObject({ ended: 'finished', done: 8 })
 })
 
 test('what the service refuses is rejected with its words; the others continue', async () => {

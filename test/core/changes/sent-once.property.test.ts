@@ -11,10 +11,9 @@ import { summarize } from '../../../core/changes/report.ts'
 import { resolveChange } from '../../../core/changes/reconcile/resolve.ts'
 import { sendOne } from '../../../core/changes/send/send-one.ts'
 import { reconcileChanges } from '../../../core/changes/reconcile/reconcile.ts'
-import { stageChanges } from '../../../core/changes/stage-changes.ts'
 import type { FencingToken } from '../../../core/state/ledger/senders.ts'
 import { type State, openState } from '../../../core/state/open.ts'
-import { attempts, temporaryFolder, workspace, noJournal } from './engine.ts'
+import { attempts, noJournal, stageChanges, temporaryFolder, workspace } from './engine.ts'
 
 const seed = 42
 const rowCount = 4
@@ -296,8 +295,6 @@ class World {
     return stageChanges({
       ledger: this.ledger,
       run: name,
-      workspace,
-      mode: 'live',
       kind: this.kind,
       changes: Array.from({ length: rowCount }, (_, index) => ({ row: index + 1, body: { row: index + 1 } })),
     })

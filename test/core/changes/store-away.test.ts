@@ -3,7 +3,7 @@ import { SentTooLate } from '../../../core/billing/errors.ts'
 import type { ChangeKind } from '../../../core/changes/change-kind.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { whenStoreIsBack } from '../../../core/changes/send/when-store-is-back.ts'
-import { KeyHeldError, StateBusyError } from '../../../core/state/errors.ts'
+import { KeyHeldError, StateBusyError, SupersededError } from '../../../core/state/errors.ts'
 import { senderOf } from '../state/sender-of.ts'
 import { addonRows, refusedFrom, retentionRows, startEngine, startSandbox } from './engine.ts'
 
@@ -38,6 +38,40 @@ test('an answer in hand waits until the state store is back', async () => {
   expect(await engine.send()).toMatchObject({ ended: 'finished', done: 1 })
   expect(await engine.rows()).toMatchObject([{ state: 'done', outcome: 'created', sends: 1 }])
   expect(engine.failures()).toBe(3)
+})
+
+/** An engine whose ledger commits the first claim and loses its confirmation; `meanwhile` comes in between. */
+async function startLosingClaim(meanwhile: (claimed: number) => Promise<void> = async () => {}) {
+  const sandbox = await startSandbox()
+  const engine = await startEngine({ kind: addon, sandbox })
+  const { ledger } = engine
+  const claim = ledger.claim.bind(ledger)
+  const lose = async (options: Parameters<typeof claim>[0]) => {
+    ledger.claim = claim
+    await claim(options)
+    await meanwhile(options.id)
+    throw away()
+  }
+  ledger.claim = lose
+  return { ...engine, sandbox }
+}
+
+test('a claim whose confirmation by the state store was lost is put back as not sent, and its row is sent once', async () => {
+  const engine = await startLosingClaim()
+  await engine.stage(addonRows(1))
+  await expect(engine.send()).rejects.toBeInstanceOf(StateBusyError)
+  expect(await engine.rows()).toMatchObject([{ state: 'staged', outcome: 'neverSent', claims: 1, sends: 0 }])
+  expect(await engine.send()).toMatchObject({ ended: 'finished', done: 1 })
+  expect(await engine.rows()).toMatchObject([{ state: 'done', outcome: 'created', claims: 2, sends: 1 }])
+  expect([...engine.sandbox.control.records({ resource: 'addons' })]).toHaveLength(1)
+})
+
+test('a claim whose confirmation was lost is not put back by a sender that another one has superseded', async () => {
+  const engine = await startLosingClaim(() => senderOf(ledger, run).then(() => undefined))
+  const { ledger, run } = engine
+  await engine.stage(addonRows(1))
+  await expect(engine.send()).rejects.toBeInstanceOf(SupersededError)
+  expect(await engine.rows()).toMatchObject([{ state: 'unknown', claims: 1 }])
 })
 
 test('a refusal in hand waits until the state store is back', async () => {

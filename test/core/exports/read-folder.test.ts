@@ -8,6 +8,7 @@ import { keepRangePlan, loadRangePlan, rangeFolder } from '../../../core/exports
 import { markPublished, markPublishing } from '../../../core/exports/parts/publish-record.ts'
 import { layoutOfRead, markDamaged, openRunFolder } from '../../../core/exports/parts/read-folder.ts'
 import { nameRun } from '../../../core/runs/name.ts'
+import { createSharedFolder } from '../../../core/storage/shared-folder.ts'
 import type { ReadState } from '../../../core/reading/state.ts'
 import type { Table } from '../../../core/tables/table.ts'
 import { createPlan } from '../../system/export/plan.ts'
@@ -15,24 +16,28 @@ import { createPlan } from '../../system/export/plan.ts'
 const resource = 'customers' as const
 const isClosed = () => Promise.resolve(true)
 const minute = 60_000
+const shared = createSharedFolder({ dataDir: '/', store: undefined })
 const hashed = { hash: ['customers.tax_id'] }
 
 /** A data folder in which the run `export-1` has read a part of its list. */
 async function createFolder(plan: Partial<ExportPlan> = {}, { startedAt = Date.now() } = {}) {
   const dataDir = await mkdtemp(join(tmpdir(), 'run-folder-'))
   onTestFinished(() => rm(dataDir, { recursive: true }))
-  await nameRun({ dataDir, execution: { workflowId: 'export-1', runId: 'first' }, taken: new Set() })
-  const folder = await openRunFolder({ dataDir, hashKey: 'key', resource, isClosed, plan: createPlan(plan) })
+  await nameRun({ dataDir, shared, execution: { workflowId: 'export-1', runId: 'first' }, taken: new Set() })
+  const folder = await openRunFolder({
+    dataDir,
+    shared,
+    hashKey: 'key',
+    resource,
+    isClosed,
+    plan: createPlan(plan),
+  })
   const path = join(folder, 'customers.00001-00000001.part')
   await writeFile(path, 'a\n')
   const parts = [{ table: 'customers', path, bytes: 2, rows: 1 }]
-  await saveCheckpoint(folder, {
-    name: '00001-00000001',
-    parts,
-    drift: {},
-    read: { startedAt } as ReadState,
-    savedAt: '',
-  })
+  const read = { startedAt } as ReadState
+  const checkpoint = { name: '00001-00000001', parts, drift: {}, read, savedAt: '' }
+  await saveCheckpoint({ shared, folder, checkpoint })
   return { dataDir, folder }
 }
 
@@ -41,7 +46,15 @@ type Next = Partial<Omit<Parameters<typeof openRunFolder>[0], 'plan'>> & { plan?
 /** Whether the next run resumes from what `export-1` has read. */
 async function goesOn(dataDir: string, { plan, ...options }: Next = {}) {
   const next = createPlan({ run: 'export-2', ...plan })
-  const folder = await openRunFolder({ dataDir, hashKey: 'key', resource, isClosed, ...options, plan: next })
+  const folder = await openRunFolder({
+    dataDir,
+    shared,
+    hashKey: 'key',
+    resource,
+    isClosed,
+    ...options,
+    plan: next,
+  })
   return (await readdir(folder)).includes('00001-00000001.checkpoint.json')
 }
 
@@ -65,7 +78,7 @@ describe('what an ended run has read', () => {
   test('is left alone while another run publishes it', async () => {
     const { dataDir, folder } = await createFolder()
     const execution = { workflowId: 'publish-export-1', runId: 'at work' }
-    await markPublishing(folder, { execution, asked: ['duckdb'] })
+    await markPublishing({ shared, folder }, { execution, asked: ['duckdb'] })
     const isClosed = ({ runId }: { runId: string }) => Promise.resolve(runId !== 'at work')
     expect(await goesOn(dataDir, { isClosed })).toBe(false)
     expect(await goesOn(dataDir, { plan: { run: 'export-3' } })).toBe(true)
@@ -103,7 +116,10 @@ describe('what an ended run has read', () => {
 
   test('is read from the start after it was published, and where it turned out to be damaged', async () => {
     const published = await createFolder()
-    await markPublished(published.folder, { destination: 'csv', asked: ['csv', 'postgres'] })
+    await markPublished(
+      { shared, folder: published.folder },
+      { destination: 'csv', asked: ['csv', 'postgres'] },
+    )
     expect(await goesOn(published.dataDir)).toBe(false)
     const damaged = await createFolder()
     await markDamaged(damaged.folder)
@@ -116,20 +132,28 @@ describe('what an ended run has read', () => {
   ])('in ranges is gone on from where the parts of all ranges are %s', async (_how, bytes, expected) => {
     const dataDir = await mkdtemp(join(tmpdir(), 'run-folder-'))
     onTestFinished(() => rm(dataDir, { recursive: true }))
-    await nameRun({ dataDir, execution: { workflowId: 'export-1', runId: 'first' }, taken: new Set() })
-    const options = { dataDir, hashKey: 'key', resource, isClosed }
+    await nameRun({
+      dataDir,
+      shared,
+      execution: { workflowId: 'export-1', runId: 'first' },
+      taken: new Set(),
+    })
+    const options = { dataDir, shared, hashKey: 'key', resource, isClosed }
     const folder = await openRunFolder({ ...options, plan: createPlan() })
     const read = { startedAt: Date.now() } as ReadState
     const ranges = [{ range: { downTo: 5 } }, { range: { upTo: 5 } }]
-    await keepRangePlan(folder, { root: read, ranges })
+    await keepRangePlan({ shared, folder, plan: { root: read, ranges } })
     const own = rangeFolder(folder, 1)
     await mkdir(own)
     const path = join(own, 'customers.00001-00000001.part')
     await writeFile(path, 'a\n'.slice(0, bytes))
     const parts = [{ table: 'customers', path, bytes: 2, rows: 1 }]
-    await saveCheckpoint(own, { name: '00001-00000001', parts, drift: {}, read, savedAt: '' })
+    const checkpoint = { name: '00001-00000001', parts, drift: {}, read, savedAt: '' }
+    await saveCheckpoint({ shared, folder: own, checkpoint })
     const next = await openRunFolder({ ...options, plan: createPlan({ run: 'export-2' }) })
-    expect(await loadRangePlan(next)).toEqual(expected ? { root: read, ranges } : undefined)
+    expect(await loadRangePlan({ shared, folder: next })).toEqual(
+      expected ? { root: read, ranges } : undefined,
+    )
   })
 
   test('keeps its first division into ranges, also if another attempt brings one', async () => {
@@ -138,12 +162,12 @@ describe('what an ended run has read', () => {
       root: { startedAt: 1 } as ReadState,
       ranges: [{ range: { downTo: bound } }, { range: { upTo: bound } }],
     })
-    await keepRangePlan(folder, planOf(5))
-    await keepRangePlan(folder, planOf(7))
-    expect(await loadRangePlan(folder)).toEqual(planOf(5))
+    await keepRangePlan({ shared, folder, plan: planOf(5) })
+    await keepRangePlan({ shared, folder, plan: planOf(7) })
+    expect(await loadRangePlan({ shared, folder })).toEqual(planOf(5))
     expect((await readdir(folder)).filter((name) => name.startsWith('ranges'))).toEqual(['ranges'])
     await writeFile(join(folder, 'ranges', 'plan.json'), '{"root"')
-    await expect(loadRangePlan(folder)).rejects.toMatchObject({ name: 'PartsDamagedError' })
+    await expect(loadRangePlan({ shared, folder })).rejects.toMatchObject({ name: 'PartsDamagedError' })
   })
 
   test('does not stand in the way where its note is torn', async () => {
@@ -166,6 +190,6 @@ test('parts are of the tables that the version which read them laid out; another
   const note = JSON.parse(await readFile(path, 'utf8')) as { fingerprint: string; tables: Table[] }
   const older = note.tables.slice(0, 1)
   await writeFile(path, JSON.stringify({ ...note, fingerprint: 'of another version', tables: older }))
-  expect((await layoutOfRead(folder)).tables).toEqual(older)
+  expect((await layoutOfRead({ shared, folder })).tables).toEqual(older)
   expect(await goesOn(dataDir)).toBe(false)
 })

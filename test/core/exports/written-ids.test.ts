@@ -50,3 +50,16 @@ test('a rejected line that was written is known again, apart from any id', async
   expect(set.addLines([line, 'another', 'another'])).toEqual([false, true, false])
   expect(set.add([line, 'another'])).toEqual([true, true])
 })
+
+test('a worker that has nothing of a read yet builds its set all the same', async () => {
+  const { folder, part } = await write('a\n')
+  const set = await openIdSet({
+    folder: join(folder, 'nothing yet'),
+    name: 'a',
+    parts: [part],
+    rejected: [],
+    toWritten: (id) => id,
+  })
+  onTestFinished(() => set.close())
+  expect(set.add(['a', 'b'])).toEqual([false, true])
+})

@@ -3,9 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { type CheckOptions, checkFile } from '../../../core/imports/check.ts'
+import type { CheckedChange } from '../../../core/imports/checked-changes.ts'
 import type { ImportFile } from '../../../core/imports/open-file.ts'
 import { toSentence } from '../../../core/imports/problems.ts'
 import { type StagedRow, stageFile } from '../../../core/imports/staging/stage.ts'
+import { createSpool } from '../../../core/storage/spool.ts'
 
 /** A fresh folder that is gone after the test. */
 export async function temporaryFolder(): Promise<string> {
@@ -27,10 +29,11 @@ export const problemsOf = async (options: CheckOptions): Promise<string[]> =>
 
 /** The changes of a file, checked first as always. */
 export async function stage(options: ImportFile, onInvalid: 'stop' | 'skip' = 'stop'): Promise<StagedRow[]> {
-  const check = await checkFile(options)
-  return Array.fromAsync(stageFile({ ...options, check, onInvalid }))
+  await using changes = await createSpool<CheckedChange>(await temporaryFolder())
+  const check = await checkFile({ ...options, changes })
+  return (await Array.fromAsync(stageFile({ check, changes, onInvalid }))).flat()
 }
 
 /** The bodies of a file's changes, as JSON text: numbers digit for digit. */
 export const bodiesOf = async (options: ImportFile): Promise<string[]> =>
-  (await stage(options)).map(({ body }) => JSON.stringify(body))
+  (await stage(options)).map(({ body }) => body)

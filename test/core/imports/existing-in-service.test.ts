@@ -12,12 +12,7 @@ async function look(faults: Fault[] = []) {
   const texts = [...sandbox.control.records({ resource: 'retentions' })]
   const known = [3, 500, 900].map((at) => JSON.parse(texts[at] ?? '') as Known)
   const rows = [...known, { supplier: 'sup_x', document: 7, number: 1 }]
-  const lookups = new Map(
-    rows.map(({ supplier, document, number }) => [
-      retentionKey({ supplier, document, number }),
-      { supplier: String(supplier), document: String(document), number: String(number) },
-    ]),
-  )
+  const lookups = new Set(rows.map(retentionKey))
   const found = await findExisting({
     billing: clientOf(sandbox),
     lookups,

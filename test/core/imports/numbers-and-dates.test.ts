@@ -59,6 +59,19 @@ describe('a number', () => {
     expect(readNumber(text, mark)).toMatchObject({ fix })
   })
 
+  test('reads the same with a plus sign, which only the full patterns accept', () => {
+    const number = fc.stringMatching(/^\d{0,5}([.,]\d{0,6}){0,2}$/)
+    const mark = fc.constantFrom(undefined, '.', ',')
+    fc.assert(
+      fc.property(number, mark, (text, decimal) => {
+        const [plain, signed] = [text, `+${text}`].map((one) => readNumber(one, decimal))
+        if (!('message' in (signed ?? {}))) expect(plain).toEqual(signed)
+        else expect(plain).toHaveProperty('message')
+      }),
+      { seed },
+    )
+  })
+
   test('with a mark that the file does not have is none, rather than another number', () => {
     expect(readNumber('45.89', ',')).toHaveProperty('message')
     expect(readNumber('45,89', '.')).toHaveProperty('message')

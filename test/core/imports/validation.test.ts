@@ -1,11 +1,15 @@
+import { writeFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { checkFile } from '../../../core/imports/check.ts'
+import type { CheckedChange } from '../../../core/imports/checked-changes.ts'
 import { parseExpectedTotal } from '../../../core/imports/expectations.ts'
 import type { ImportKindName } from '../../../core/imports/kinds.ts'
 import { importKindNames } from '../../../core/imports/kinds.ts'
 import { template } from '../../../core/imports/mapping/template.ts'
 import type { Problem } from '../../../core/imports/problems.ts'
-import { bodiesOf, fileOf, problemsOf, stage } from './csv-file.ts'
+import { stageFile } from '../../../core/imports/staging/stage.ts'
+import { createSpool } from '../../../core/storage/spool.ts'
+import { bodiesOf, fileOf, problemsOf, stage, temporaryFolder } from './csv-file.ts'
 
 /** The problems of one row. */
 async function row(kind: ImportKindName, fields: Record<string, string>): Promise<Partial<Problem>[]> {
@@ -128,7 +132,7 @@ describe('an empty cell', () => {
     const path = await fileOf('id;phone\nc1;\nc2;123\n')
     expect(await stage({ kind: 'update-contacts', path })).toMatchObject([
       { row: 2, closed: { state: 'dropped', outcome: 'nothingGiven' } },
-      { row: 3, body: { id: 'c2', phone: '123' } },
+      { row: 3, body: '{"id":"c2","phone":"123"}' },
     ])
   })
 })
@@ -234,8 +238,21 @@ describe('a file with problems', () => {
           error: expect.stringContaining('did you mean active?') as unknown,
         },
       },
-      { row: 3, body: { name: 'c' }, key: expect.stringMatching(/^[0-9a-f]{32}$/) as unknown },
+      {
+        row: 3,
+        body: '{"name":"c","unit_label":"d","status":"active"}',
+        key: expect.stringMatching(/^[0-9a-f]{32}$/) as unknown,
+      },
     ])
+  })
+
+  test('is staged as it was checked, although it changes in between', async () => {
+    const path = await fileOf('name;unit_label;status\na;b;active\n')
+    await using changes = await createSpool<CheckedChange>(await temporaryFolder())
+    const check = await checkFile({ kind: 'products', path, changes })
+    await writeFile(path, 'name;unit_label;status\nother;b;active\n')
+    const [staged] = await Array.fromAsync(stageFile({ check, changes, onInvalid: 'stop' }))
+    expect(staged).toMatchObject([{ row: 2, body: '{"name":"a","unit_label":"b","status":"active"}' }])
   })
 
   test('gives nothing away even then, where the whole file is in doubt', async () => {

@@ -9,7 +9,6 @@ import { checkFile, type FileCheck } from '../../../core/imports/check.ts'
 import type { ImportFile } from '../../../core/imports/open-file.ts'
 import { toSentence } from '../../../core/imports/problems.ts'
 import { writeResults } from '../../../core/imports/result-sheets.ts'
-import { stageFile } from '../../../core/imports/staging/stage.ts'
 import { copyInput } from '../../../core/imports/upload.ts'
 import { formatOf } from '../../../core/imports/workbook/number-format.ts'
 import { renderNumber } from '../../../core/imports/workbook/render.ts'
@@ -253,7 +252,7 @@ describe('a workbook that is hostile or damaged', () => {
     })
   })
 
-  test('does not grow beyond a gigabyte by one long text in many cells', async () => {
+  test('does not grow beyond a gigabyte by one long text in many cells', { tags: ['long'] }, async () => {
     const text = 'x'.repeat(32_000)
     const cells = '<c t="s"><v>0</v></c>'.repeat(2_000)
     const xml = `<worksheet><sheetData>${`<row>${cells}</row>`.repeat(20)}</sheetData></worksheet>`
@@ -264,7 +263,7 @@ describe('a workbook that is hostile or damaged', () => {
     await expect(copied(xlsxOf([{ rows: [] }], { parts }), { kind: 'retentions' })).rejects.toThrow(
       'its cells have more than 1 GB',
     )
-  }, 60_000)
+  })
 })
 
 test('a number of a workbook is read as the number that the spreadsheet shows, under any convention', () => {
@@ -332,7 +331,5 @@ test('a lookup in a workbook is read like one in CSV', async () => {
     path: join(to, input.file),
     mapping: { ...mapping, lookups: { supplier: join(to, lookups.supplier) } },
   } as const
-  const found = await checkFile(file)
-  const [change] = await Array.fromAsync(stageFile({ ...file, check: found, onInvalid: 'stop' }))
-  expect(change?.body['supplier']).toBe('sup_1')
+  expect((await bodiesOf(file))[0]).toContain('"supplier":"sup_1"')
 })

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { Kysely, SqliteDialect } from 'kysely'
+import { Kysely, SqliteDialect, sql } from 'kysely'
 import { expect, test } from 'vitest'
 import {
   DiskFullError,
@@ -13,6 +13,7 @@ import {
 } from '../../../core/state/errors.ts'
 import { up as firstMigration } from '../../../core/state/migrations/sqlite/0001-first.ts'
 import { nodeSqlite } from '../../../core/state/sqlite/node-sqlite.ts'
+import { openSqliteStore } from '../../../core/state/sqlite/sqlite-store.ts'
 import { openState } from '../../../core/state/open.ts'
 import { describeState } from './contract/state.ts'
 import { temporaryFolder } from './temporary-folder.ts'
@@ -79,6 +80,17 @@ test('does not bring an older schema up to date for a reader', async () => {
   await expect(openState({ folder, readOnly: true })).rejects.toBeInstanceOf(StateTooOldError)
 })
 
+test('waits for the disk at each commit, in a new file and in one that is opened again', async () => {
+  const folder = await temporaryFolder()
+  for (let opened = 0; opened < 2; opened += 1) {
+    const store = await openSqliteStore({ folder, file: join(folder, 'state.db'), readOnly: false })
+    const { rows } = await sql<{ synchronous: number }>`pragma synchronous`.execute(store.db)
+    // SQLite's number of `full`.
+    expect(rows).toEqual([{ synchronous: 2 }])
+    await store.close()
+  }
+})
+
 test('says what is wrong with a file that is no database, a folder that is a file, and a missing state', async () => {
   const folder = await temporaryFolder()
   await writeFile(join(folder, 'state.db'), 'this is not a database, however long it may be'.repeat(100))
@@ -107,7 +119,7 @@ test('calls a full disk a full disk', async () => {
 })
 
 // In seconds of the processor, which other work on the machine does not lengthen.
-test('stages 100,000 changes in well under ten seconds', { timeout: 120_000 }, async () => {
+test('stages 100,000 changes in well under ten seconds', { timeout: 120_000, tags: ['long'] }, async () => {
   const state = await openState({ folder: await temporaryFolder() })
   const { ledger } = state
   const body = JSON.stringify({ supplier: 'sup_1', document: 7, date: '2026-10-01', note: 'x'.repeat(300) })

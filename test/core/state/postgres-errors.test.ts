@@ -17,6 +17,7 @@ test.for([
   ['57P03', 'StateAwayError', true],
   ['53300', 'StateAwayError', true],
   ['25P03', 'StateAwayError', true],
+  ['25P04', 'StateAwayError', true],
   ['53100', 'DiskFullError', false],
   ['25006', 'StateReadOnlyError', true],
   ['23505', 'KeyHeldError', false],

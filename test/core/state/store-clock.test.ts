@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { startClock } from '../../../core/state/postgres/store-clock.ts'
 
@@ -71,4 +72,13 @@ test('a measurement that waited long for its answer changes nothing', async () =
   await clock.measure()
   expect(clock.now()).toBe(at.server)
   expect(jumps).toEqual([])
+})
+
+test('after the machine was suspended, the first question asks the server at once', async () => {
+  const { at, clock } = await startClocks()
+  at.wall += 3_600_000
+  at.server += 3_600_000
+  expect(clock.now()).toBe(700_000)
+  await setImmediate()
+  expect(clock.now()).toBe(4_300_000)
 })

@@ -37,7 +37,7 @@ export function describeFileStore(
     }
 
     test('passes the proof that publishing begins with, and keeps nothing of it', async () => {
-      await proveStore(store)
+      expect(await proveStore(store)).toEqual({ mayRemove: true })
       expect(await store.list('')).toEqual([])
     })
 

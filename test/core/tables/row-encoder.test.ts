@@ -128,7 +128,7 @@ describe('a value', () => {
   )
 
   test('of 5 MB arrives whole', () => {
-    const long = 'añ",\n'.repeat(1_000_000)
+    const long = `añ",\n${'x'.repeat(45)}`.repeat(100_000)
     const { row } = encodeOne(JSON.stringify({ id: 'cus_1', address: long, metadata: { long } }))
     expect(row['address'] === long).toBe(true)
     expect(json(row['metadata']) === json({ long })).toBe(true)
@@ -394,5 +394,15 @@ describe('a record nested deeper than the stack', () => {
     const { rejected, tables } = encoder.encode([{ id: 'a', x: nested(400) }])
     expect(rejected.rows).toBe(0)
     expect(tables[0]!.text).toContain('0.10')
+  })
+
+  test('is kept at 500 deep and rejected at 501, however short its JSON', () => {
+    const empty = (depth: number): unknown => JSON.parse('['.repeat(depth) + ']'.repeat(depth))
+    const { rejected, tables } = encoder.encode([
+      { id: 'kept', metadata: empty(500) },
+      { id: 'deep', metadata: empty(501) },
+    ])
+    expect(tables[0]!.text).toMatch(/^kept,.*\n$/)
+    expect(rejected.text).toContain('"record":{"id":"deep"}')
   })
 })

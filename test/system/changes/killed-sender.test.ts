@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
 import type { ChangeKindName } from '../../../core/changes/change-kind.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import { type ChangeToStage, stageChanges } from '../../../core/changes/stage-changes.ts'
+import type { ChangeToStage } from '../../../core/changes/stage-changes.ts'
 import type { Sandbox } from '../../../sandbox/sandbox.ts'
 import type { LedgerRow } from '../../../core/state/ledger/row.ts'
 import { openState } from '../../../core/state/open.ts'
@@ -12,6 +12,7 @@ import {
   addonRows,
   copies,
   retentionRows,
+  stageChanges,
   startSandbox,
   temporaryFolder,
   workspace,
@@ -47,8 +48,6 @@ async function sendUnderFire({
   await stageChanges({
     ledger: state.ledger,
     run: 'run-1',
-    workspace,
-    mode: 'live',
     kind: changeKinds[name],
     changes,
   })
@@ -76,7 +75,7 @@ async function sendUnderFire({
 }
 
 /** A dozen starts of a process, on a machine that may have other work. */
-const slow = { timeout: 240_000 }
+const slow = { timeout: 240_000, tags: ['long'] }
 
 const faults = (on: string) =>
   [

@@ -16,6 +16,7 @@ import {
   openTestWorker,
   openWorld,
   startTestWorker,
+  workerListens,
   type World,
 } from '../export/world.ts'
 
@@ -59,6 +60,7 @@ let worker: RunningWorker
 beforeAll(async () => {
   world = await openWorld({ counts: { customers: 30, subscriptions: 20, plans: 5, retentions: 10 } })
   worker = await openTestWorker(world)
+  await workerListens(world)
 })
 afterAll(async () => {
   await worker.stop()
@@ -186,6 +188,7 @@ describe('check finds at the service', () => {
   ])('a clock that is off by %i s', async (clockSkewSeconds, how) => {
     const off = await createWorld({ counts: { plans: 5, customers: 5 }, clockSkewSeconds })
     await startTestWorker(off)
+    await workerListens(off)
     expect(await check(off)).toEqual(finding('clock: ', `${how} the service's. Enable NTP`))
   })
 })

@@ -1,12 +1,13 @@
 import { expect, test } from 'vitest'
-import { createWorld, startCommand, until } from '../export/world.ts'
+import { callCommand } from '../command-line/call-command.ts'
+import { createWorld, until } from '../export/world.ts'
 import { startSteps, workflowCode } from '../workflows/steps.ts'
 
 test('check --replay says of each open run whether it can resume with the code that is installed', async () => {
   const world = await createWorld({ counts: { customers: 1 } })
   const { taskQueue } = world
   const check = async () => {
-    const { code, stdout, stderr } = await startCommand(world, ['check', '--replay', '--json']).ended
+    const { code, stdout, stderr } = await callCommand(world, ['check', '--replay', '--json'])
     return { code, stderr, findings: (JSON.parse(stdout || '{}') as { findings?: object[] }).findings }
   }
   expect(await check()).toMatchObject({

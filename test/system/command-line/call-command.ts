@@ -2,10 +2,13 @@ import { Writable } from 'node:stream'
 import { execute } from '../../../scripts/command-line.ts'
 import { commands } from '../../../scripts/commands/commands.ts'
 import { createTerminal } from '../../../scripts/terminal/terminal.ts'
-import type { World } from '../export/world.ts'
 import type { Ended } from './run-program.ts'
 
-type Call = [world: Pick<World, 'env'>, words: readonly string[], options?: { env?: NodeJS.ProcessEnv }]
+type Call = [
+  world: { env: NodeJS.ProcessEnv },
+  words: readonly string[],
+  options?: { env?: NodeJS.ProcessEnv },
+]
 
 let last: Promise<unknown> = Promise.resolve()
 

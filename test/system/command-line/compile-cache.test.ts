@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -26,4 +26,21 @@ test('a command keeps what Node compiled of it for the next one, in the cache fo
 
 test('a command runs as well where there is no place for a cache', async () => {
   expect(await version({ XDG_CACHE_HOME: '/dev/null' })).toMatchObject({ code: 0, stderr: '' })
+})
+
+test('a later command of npm parses no TypeScript, not even its first file', async () => {
+  const cache = await mkdtemp(join(tmpdir(), 'cache-'))
+  onTestFinished(() => rm(cache, { recursive: true }))
+  const tell = `process.on('exit', () => console.error(process.moduleLoadList.filter((name) => /amaro/.test(name)).length))`
+  const env = {
+    XDG_CACHE_HOME: cache,
+    NODE_OPTIONS: `--import="data:text/javascript,${encodeURIComponent(tell)}"`,
+  }
+  const { scripts } = JSON.parse(await readFile('package.json', 'utf8')) as {
+    scripts: { connector: string }
+  }
+  const program = scripts.connector.split(' ').at(-1) ?? ''
+  const parsers = async () => Number((await runProgram({ program, words: ['--version'], env }).ended).stderr)
+  expect(await parsers()).toBeGreaterThan(0)
+  expect(await parsers()).toBe(0)
 })

@@ -17,35 +17,39 @@ interface Told {
   recovery: { summary: string; outcomes: Record<string, number>; needsPerson: string[] }
 }
 
-test('the demo exports, imports and recovers while records move and connections break, and says where', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'demo-'))
-  onTestFinished(async () => {
-    const server = readServerRecord(join(folder, 'data', 'demo', 'dev-server'))
-    if (server !== undefined) await endProcess({ identity: server, graceMs: 0 })
-    await rm(folder, { recursive: true, force: true })
-  })
-  const env = { INIT_CWD: folder, TEMPORAL_CLI_PATH: inject('temporalBinary') }
-  const program = 'scripts/connector.ts'
-  const { code, stdout, stderr } = await runProgram({ program, words: ['demo', '--json'], env }).ended
-  expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' })
-  const told = JSON.parse(stdout) as Told
-  expect(told.export.exports.map(({ resource, verdict }) => [resource, verdict])).toEqual([
-    ['customers', 'proven'],
-    ['subscriptions', 'proven'],
-    ['plans', 'proven'],
-    ['retentions', 'proven'],
-  ])
-  expect(told.import).toMatchObject({
-    verdict: 'proven',
-    counts: { done: 24, rejected: 3, unknown: 0, parked: 0 },
-    // One of the two broken connections had done its work.
-    outcomes: { created: 23, found: 1 },
-  })
-  // Only the cards that fail again and again are left.
-  expect(told.recovery.outcomes).toMatchObject({ attemptsUsedUp: 3 })
-  expect(told.recovery.outcomes['recovered']).toBeGreaterThanOrEqual(57)
-  expect(told.recovery.needsPerson).toEqual([expect.stringMatching(/^3 fell back after every resume/)])
-  expect(stderr).toContain('57 of the 60 are active, and 3 still need attention')
-  expect(stderr).toContain('has 24 of the 24 valid rows exactly once, and 0 not once')
-  expect(JSON.parse(await readFile(told.import.files.report, 'utf8'))).toMatchObject({ verdict: 'proven' })
-})
+test(
+  'the demo exports, imports and recovers while records move and connections break, and says where',
+  { tags: ['long'] },
+  async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'demo-'))
+    onTestFinished(async () => {
+      const server = readServerRecord(join(folder, 'data', 'demo', 'dev-server'))
+      if (server !== undefined) await endProcess({ identity: server, graceMs: 0 })
+      await rm(folder, { recursive: true, force: true })
+    })
+    const env = { INIT_CWD: folder, TEMPORAL_CLI_PATH: inject('temporalBinary') }
+    const program = 'scripts/start.js'
+    const { code, stdout, stderr } = await runProgram({ program, words: ['demo', '--json'], env }).ended
+    expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' })
+    const told = JSON.parse(stdout) as Told
+    expect(told.export.exports.map(({ resource, verdict }) => [resource, verdict])).toEqual([
+      ['customers', 'proven'],
+      ['subscriptions', 'proven'],
+      ['plans', 'proven'],
+      ['retentions', 'proven'],
+    ])
+    expect(told.import).toMatchObject({
+      verdict: 'proven',
+      counts: { done: 24, rejected: 3, unknown: 0, parked: 0 },
+      // One of the two broken connections had done its work.
+      outcomes: { created: 23, found: 1 },
+    })
+    // Only the cards that fail again and again are left.
+    expect(told.recovery.outcomes).toMatchObject({ attemptsUsedUp: 3 })
+    expect(told.recovery.outcomes['recovered']).toBeGreaterThanOrEqual(57)
+    expect(told.recovery.needsPerson).toEqual([expect.stringMatching(/^3 fell back after every resume/)])
+    expect(stderr).toContain('57 of the 60 are active, and 3 still need attention')
+    expect(stderr).toContain('has 24 of the 24 valid rows exactly once, and 0 not once')
+    expect(JSON.parse(await readFile(told.import.files.report, 'utf8'))).toMatchObject({ verdict: 'proven' })
+  },
+)

@@ -2,14 +2,16 @@ import { Client, Connection } from '@temporalio/client'
 import { defineSearchAttributeKey } from '@temporalio/common'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import fs, { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished, vi } from 'vitest'
 import { freePorts } from '../../../scripts/dev-server/free-ports.ts'
 import { endProcess, identify, isAlive } from '../../../core/state/process-identity.ts'
 import { becomesReady, localChannel } from '../../../scripts/dev-server/readiness.ts'
+import { startProcess } from '../../../scripts/dev-server/start-process.ts'
 import { startDevServer } from '../../../scripts/dev-server/start-dev-server.ts'
 import type { StartDevServer } from '../../../scripts/dev-server/server-place.ts'
 import type { DevServer } from '../../../scripts/dev-server/start-dev-server.ts'
@@ -102,6 +104,43 @@ describe('the dev server', () => {
     const server = await start({ ui: true })
     expect((await fetch(server.uiUrl ?? '')).status).toBe(200)
     await server.stop()
+  })
+
+  it('is started again, on other ports, where it ended for a reason that is not known', async () => {
+    const binary = join(dataDir, 'temporal')
+    const [ended, real] = [join(dataDir, 'ended'), inject('temporalBinary')]
+    writeFileSync(
+      binary,
+      `#!/bin/sh\ncase "$*" in *--db-filename*) [ -e '${ended}' ] || { : > '${ended}'; exit 2; };; esac\nexec '${real}' "$@"\n`,
+      { mode: 0o755 },
+    )
+    const choosePorts = vi.fn(async () => {
+      const [grpc = 0, ui = 0] = await freePorts(2)
+      return { grpc, ui }
+    })
+    await (await start({ binary, choosePorts })).stop()
+    expect(choosePorts).toHaveBeenCalledTimes(2)
+  })
+
+  it('has ended, and can be started again, where it ends before anybody looks at it', async () => {
+    const binary = join(dataDir, 'temporal')
+    writeFileSync(binary, '#!/bin/sh\ncase "$*" in *--help) exit 0;; *) exit 2;; esac\n', { mode: 0o755 })
+    const { closeSync } = fs
+    onTestFinished(() => {
+      fs.closeSync = closeSync
+      syncBuiltinESMExports()
+    })
+    // Right after the start, this thread has something else to do for as long as the server lives.
+    fs.closeSync = (fd) => {
+      closeSync(fd)
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300)
+    }
+    syncBuiltinESMExports()
+    const [grpc = 0, ui = 0] = await freePorts(2)
+    const place = { database: join(dataDir, 'temporal.db'), logFile: join(dataDir, 'log') }
+    const server = await startProcess({ binary, ...place, ports: { grpc, ui }, ui: false })
+    await server.ended
+    expect(isAlive(server.record)).toBe(false)
   })
 
   it('is shared with another command of the folder, which alone ends it', async () => {

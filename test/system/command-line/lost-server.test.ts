@@ -1,35 +1,18 @@
 import { existsSync } from 'node:fs'
-import { chmod, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, inject, test } from 'vitest'
-import { isOpen } from '../../../scripts/dev-server/readiness.ts'
-import { readServerRecord } from '../../../scripts/dev-server/server-record.ts'
+import { describe, expect, test } from 'vitest'
 import { isAlive } from '../../../core/state/process-identity.ts'
+import { isOpen } from '../../../scripts/dev-server/readiness.ts'
 import { asked, createWorld, local, startCommand, until, type World } from '../export/world.ts'
 import { addonsCsv, once, timesOf } from '../import/world.ts'
+import { breakableBinary, recordOf, serverOf } from './local-server.ts'
 
 const counts = { customers: 1, subscriptions: 0, plans: 3000, retentions: 0, orders: 0 }
 const slowPlans = [{ kind: 'latency', ms: 200, on: 'GET /plans/' }] as const
 
-const recordOf = (world: World) => readServerRecord(join(world.dataDir, 'dev-server'))
-
-async function serverOf(world: World) {
-  await until(() => recordOf(world) !== undefined)
-  return recordOf(world)!
-}
-
-/** A command line of Temporal that starts no more servers once the file `broken` is beside it. */
-async function breakableBinary(world: World) {
-  const binary = join(world.dataDir, 'temporal')
-  const broken = join(world.dataDir, 'broken')
-  const script = `#!/bin/sh\n[ -e '${broken}' ] && exit 1\nexec '${inject('temporalBinary')}' "$@"\n`
-  await writeFile(binary, script)
-  await chmod(binary, 0o755)
-  return { env: { ...local, TEMPORAL_CLI_PATH: binary }, breakIt: () => writeFile(broken, '') }
-}
-
 describe('a command with --local whose Temporal server is killed', () => {
-  test('starts it again on the same port, and the run resumes by itself', { timeout: 90_000 }, async () => {
+  test('starts it again on the same port, and the run resumes by itself', { tags: ['long'] }, async () => {
     const world = await createWorld({
       counts,
       faults: [{ kind: 'latency', ms: 150, on: 'POST /addons/' }],
@@ -49,48 +32,27 @@ describe('a command with --local whose Temporal server is killed', () => {
     expect(stderr).not.toMatch(/UNAVAILABLE|^error/m)
   })
 
-  test('says so in one sentence and ends within seconds when it cannot start it again', async () => {
-    const world = await createWorld({ counts, faults: [...slowPlans] })
-    const { env, breakIt } = await breakableBinary(world)
-    const command = startCommand(world, ['export', 'plans', '--local'], { env })
-    await until(() => asked(world) > 5)
-    await breakIt()
-    const at = performance.now()
-    process.kill((await serverOf(world)).pid, 'SIGKILL')
-    const { code, stderr } = await command.ended
-    expect(performance.now() - at).toBeLessThan(10_000)
-    expect(code).toBe(1)
-    expect(stderr.match(/^error: .*$/gm)).toEqual([
-      expect.stringMatching(/^error: The Temporal dev server did not start: .*Its log: \S+temporal\.log$/),
-    ])
-  })
-
-  test.each([
-    ['as soon as its port is open', async (world: World) => isOpen((await serverOf(world)).address)],
-    [
-      'while the worker connects',
-      // The worker takes the folder before it connects.
-      (world: World) => existsSync(join(world.dataDir, 'worker.lock.json')),
-    ],
-  ])('resumes or ends with one sentence, and never hangs, when that happens %s', async (_, isDue) => {
-    const world = await createWorld({ counts: { ...counts, plans: 5 } })
-    const command = startCommand(world, ['export', 'plans', '--local', '--json'], { env: local })
-    await until(() => isDue(world))
-    const at = performance.now()
-    process.kill((await serverOf(world)).pid, 'SIGKILL')
-    const { code, stdout, stderr } = await command.ended
-    expect(performance.now() - at).toBeLessThan(40_000)
-    if (code === 0) expect(JSON.parse(stdout)).toMatchObject({ exports: [{ verdict: 'proven', records: 5 }] })
-    else {
-      expect({ code, stderr }).toMatchObject({ code: 1 })
+  test(
+    'says so in one sentence and ends within seconds when it cannot start it again',
+    { tags: ['long'] },
+    async () => {
+      const world = await createWorld({ counts, faults: [...slowPlans] })
+      const { env, breakIt } = await breakableBinary(world)
+      const command = startCommand(world, ['export', 'plans', '--local'], { env })
+      await until(() => asked(world) > 5)
+      await breakIt()
+      const at = performance.now()
+      process.kill((await serverOf(world)).pid, 'SIGKILL')
+      const { code, stderr } = await command.ended
+      expect(performance.now() - at).toBeLessThan(10_000)
+      expect(code).toBe(1)
       expect(stderr.match(/^error: .*$/gm)).toEqual([
-        expect.stringMatching(/^error: The Temporal dev server .*Its log: \S+temporal\.log$/),
+        expect.stringMatching(/^error: The Temporal dev server did not start: .*Its log: \S+temporal\.log$/),
       ])
-    }
-    expect(stderr).not.toMatch(/UNAVAILABLE|Error:/)
-  })
+    },
+  )
 
-  test('takes it with it when it is killed itself', async () => {
+  test('takes it with it when it is killed itself', { tags: ['long'] }, async () => {
     const world = await createWorld({ counts, faults: [...slowPlans] })
     const command = startCommand(world, ['export', 'plans', '--local'], { env: local })
     await until(() => asked(world) > 5)
@@ -103,7 +65,7 @@ describe('a command with --local whose Temporal server is killed', () => {
 describe('up', () => {
   test(
     'starts a killed server again where other commands find it, and says so when it cannot',
-    { timeout: 90_000 },
+    { tags: ['long'] },
     async () => {
       const world = await createWorld({ counts: { ...counts, plans: 5 } })
       const { env, breakIt } = await breakableBinary(world)
@@ -127,3 +89,32 @@ describe('up', () => {
     },
   )
 })
+
+test.each([
+  ['as soon as its port is open', async (world: World) => isOpen((await serverOf(world)).address)],
+  [
+    'while the worker connects',
+    // The worker takes the folder before it connects.
+    (world: World) => existsSync(join(world.dataDir, 'worker.lock.json')),
+  ],
+])(
+  'a command with --local whose Temporal server is killed %s resumes or ends with one sentence, and never hangs',
+  { tags: ['long'] },
+  async (_, isDue) => {
+    const world = await createWorld({ counts: { plans: 5 } })
+    const command = startCommand(world, ['export', 'plans', '--local', '--json'], { env: local })
+    await until(() => isDue(world))
+    const at = performance.now()
+    process.kill((await serverOf(world)).pid, 'SIGKILL')
+    const { code, stdout, stderr } = await command.ended
+    expect(performance.now() - at).toBeLessThan(40_000)
+    if (code === 0) expect(JSON.parse(stdout)).toMatchObject({ exports: [{ verdict: 'proven', records: 5 }] })
+    else {
+      expect({ code, stderr }).toMatchObject({ code: 1 })
+      expect(stderr.match(/^error: .*$/gm)).toEqual([
+        expect.stringMatching(/^error: The Temporal dev server .*Its log: \S+temporal\.log$/),
+      ])
+    }
+    expect(stderr).not.toMatch(/UNAVAILABLE|Error:/)
+  },
+)

@@ -15,15 +15,19 @@ async function openToOthers(folder: string) {
   return { open: found.flat(), all: names }
 }
 
-test('what a command writes is for its user alone, the dev server’s database included', async () => {
-  const world = await createWorld({ counts: { plans: 3 } })
-  const dataDir = join(world.dataDir, 'made', 'by the command')
-  const env = { ...local, CONNECTOR_DATA_DIR: dataDir }
-  const words = ['export', 'plans', '--local', '--to', 'csv,duckdb', '--json']
-  const exported = await startCommand(world, words, { env }).ended
-  expect(exported, exported.stderr).toMatchObject({ code: 0 })
-  const { open, all } = await openToOthers(join(world.dataDir, 'made'))
-  for (const name of [/plans\.csv$/, /state\.db$/, /temporal\.db$/, /\.duckdb$/])
-    expect(all).toContainEqual(expect.stringMatching(name))
-  expect(open).toEqual([])
-})
+test(
+  'what a command writes is for its user alone, the dev server’s database included',
+  { tags: ['long'] },
+  async () => {
+    const world = await createWorld({ counts: { plans: 3 } })
+    const dataDir = join(world.dataDir, 'made', 'by the command')
+    const env = { ...local, CONNECTOR_DATA_DIR: dataDir }
+    const words = ['export', 'plans', '--local', '--to', 'csv,duckdb', '--json']
+    const exported = await startCommand(world, words, { env }).ended
+    expect(exported, exported.stderr).toMatchObject({ code: 0 })
+    const { open, all } = await openToOthers(join(world.dataDir, 'made'))
+    for (const name of [/plans\.csv$/, /state\.db$/, /temporal\.db$/, /\.duckdb$/])
+      expect(all).toContainEqual(expect.stringMatching(name))
+    expect(open).toEqual([])
+  },
+)

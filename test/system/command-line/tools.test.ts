@@ -144,93 +144,105 @@ test('connector open opens the report page of a run, and prints its path where n
   expect(await callCommand(world, ['open', 'nothing'])).toMatchObject({ code: 2 })
 })
 
-test('connector state shows the watermarks, and resets one with a reason while no worker runs', async () => {
-  const world = await createWorld({ counts: { plans: 5 } })
-  const env = { BILLING_READ_LAG_SECONDS: '0' }
-  const worker = await openTestWorker(world, env)
-  const client = await connectTemporal()
-  const input = { resources: ['plans' as const], to: ['csv' as const, 'duckdb' as const] }
-  const { run } = await (await startRun({ client, world, input })).result()
-  const shown = async () =>
-    JSON.parse((await callCommand(world, ['state', '--json'])).stdout) as {
-      watermarks: { resource: string; destination: string; run: string; readUpTo: string }[]
-    }
-  const before = await shown()
-  expect(before.watermarks.map(({ resource, destination }) => [resource, destination.split(' ')[0]])).toEqual(
-    [
+test(
+  'connector state shows the watermarks, and resets one with a reason while no worker runs',
+  { tags: ['long'] },
+  async () => {
+    const world = await createWorld({ counts: { plans: 5 } })
+    const env = { BILLING_READ_LAG_SECONDS: '0' }
+    const worker = await openTestWorker(world, env)
+    const client = await connectTemporal()
+    const input = { resources: ['plans' as const], to: ['csv' as const, 'duckdb' as const] }
+    const { run } = await (await startRun({ client, world, input })).result()
+    const shown = async () =>
+      JSON.parse((await callCommand(world, ['state', '--json'])).stdout) as {
+        watermarks: { resource: string; destination: string; run: string; readUpTo: string }[]
+      }
+    const before = await shown()
+    expect(
+      before.watermarks.map(({ resource, destination }) => [resource, destination.split(' ')[0]]),
+    ).toEqual([
       ['plans', 'csv'],
       ['plans', 'duckdb'],
-    ],
-  )
-  expect(before.watermarks[0]).toMatchObject({ run })
-  const table = (await callCommand(world, ['state'])).stdout
-  expect(table).toMatch(/^resource +destination +service +only/m)
-  expect(table).toMatch(/^plans +duckdb live +http:\/\/\S+ /m)
-  const reset = ['state', 'reset', 'plans', '--to', 'duckdb', '--why', 'restored', '--by', 'Ana']
-  expect(await callCommand(world, reset)).toMatchObject({ code: 2 })
-  await worker.stop()
-  expect(await callCommand(world, ['state', 'reset', 'plans'])).toMatchObject({ code: 2 })
-  expect(await callCommand(world, reset)).toMatchObject({
-    code: 0,
-    stdout: expect.stringContaining('Reset 1'),
-  })
-  expect((await shown()).watermarks).toHaveLength(1)
-  const log = await readFile(join(world.dataDir, 'exports', 'watermark-resets.jsonl'), 'utf8')
-  expect(JSON.parse(log)).toMatchObject({ by: 'Ana', why: 'restored', watermarks: [{ resource: 'plans' }] })
-  expect(await callCommand(world, reset)).toMatchObject({ code: 2 })
-  // The next incremental export reads the whole list for DuckDB.
-  const again = await openTestWorker(world, env)
-  onTestFinished(() => again.stop())
-  const incremental = { resources: ['plans' as const], to: ['duckdb' as const], mode: 'incremental' as const }
-  const report = await (await startRun({ client, world, input: incremental })).result()
-  expect(report.exports).toMatchObject([{ published: [{ mode: 'full' }] }])
-})
+    ])
+    expect(before.watermarks[0]).toMatchObject({ run })
+    const table = (await callCommand(world, ['state'])).stdout
+    expect(table).toMatch(/^resource +destination +service +only/m)
+    expect(table).toMatch(/^plans +duckdb live +http:\/\/\S+ /m)
+    const reset = ['state', 'reset', 'plans', '--to', 'duckdb', '--why', 'restored', '--by', 'Ana']
+    expect(await callCommand(world, reset)).toMatchObject({ code: 2 })
+    await worker.stop()
+    expect(await callCommand(world, ['state', 'reset', 'plans'])).toMatchObject({ code: 2 })
+    expect(await callCommand(world, reset)).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('Reset 1'),
+    })
+    expect((await shown()).watermarks).toHaveLength(1)
+    const log = await readFile(join(world.dataDir, 'exports', 'watermark-resets.jsonl'), 'utf8')
+    expect(JSON.parse(log)).toMatchObject({ by: 'Ana', why: 'restored', watermarks: [{ resource: 'plans' }] })
+    expect(await callCommand(world, reset)).toMatchObject({ code: 2 })
+    // The next incremental export reads the whole list for DuckDB.
+    const again = await openTestWorker(world, env)
+    onTestFinished(() => again.stop())
+    const incremental = {
+      resources: ['plans' as const],
+      to: ['duckdb' as const],
+      mode: 'incremental' as const,
+    }
+    const report = await (await startRun({ client, world, input: incremental })).result()
+    expect(report.exports).toMatchObject([{ published: [{ mode: 'full' }] }])
+  },
+)
 
-test('connector prune removes old exports, but none that a link, a proof or a publication still needs', async () => {
-  const world = await createWorld({ counts: { plans: 5, customers: 20 } })
-  await startTestWorker(world, { BILLING_READ_LAG_SECONDS: '0' })
-  const client = await connectTemporal()
-  const run = async (input: object) => (await (await startRun({ client, world, input })).result()).run
-  const plans = { resources: ['plans' as const] }
-  const first = await run(plans)
-  const waiting = await run(plans)
-  const filtered = await run({ resources: ['customers'], filters: { email: 'one@example.com' } })
-  const proven = await run(plans)
-  const capped = await run({ resources: ['customers'], maxPages: 1 })
-  // One was asked to go elsewhere, and has not arrived.
-  await mkdir(join(world.dataDir, 'parts', waiting, 'plans', 'x'), { recursive: true })
-  await rm(join(world.dataDir, 'parts', waiting, 'plans', 'published.json'))
-  const log = join(world.dataDir, 'exports', 'published.jsonl')
-  const text = await readFile(log, 'utf8')
-  const month = 40 * 86_400_000
-  const old = text.replaceAll(
-    /"startedAt":"([^"]+)"/g,
-    (_, at: string) => `"startedAt":"${new Date(Date.parse(at) - month).toISOString()}"`,
-  )
-  expect((await callCommand(world, ['prune', '--keep-days', '30', '--yes'])).stdout).toBe(
-    'Nothing to remove.\n',
-  )
-  await writeFile(log, old)
-  const dry = await callCommand(world, ['prune', '--keep-days', '30', '--dry-run', '--json'])
-  const { removed } = JSON.parse(dry.stdout) as { removed: { run: string; folder: string }[] }
-  expect(removed.map((one) => one.run)).toEqual([first, capped])
-  const { folder } = removed[0]!
-  // A link of one's own counts, too.
-  const link = join(dirname(folder), 'mine')
-  await symlink(basename(folder), link)
-  const linked = await callCommand(world, ['prune', '--keep-days', '30', '--dry-run', '--json'])
-  expect(JSON.parse(linked.stdout)).toMatchObject({ removed: [{ run: capped }] })
-  await rm(link)
-  expect(await callCommand(world, ['prune', '--keep-days', '30'])).toMatchObject({ code: 2 })
-  expect((await stat(folder)).isDirectory()).toBe(true)
-  expect(await callCommand(world, ['prune', '--keep-days', '30', '--yes'])).toMatchObject({ code: 0 })
-  await expect(stat(folder)).rejects.toThrow('ENOENT')
-  for (const kept of [waiting, filtered, proven]) expect(old).toContain(kept)
-  const again = await callCommand(world, ['prune', '--keep-days', '30', '--dry-run'])
-  expect(again.stdout).toBe('Nothing to remove.\n')
-  const verified = await callCommand(world, [
-    'verify',
-    join(world.dataDir, 'exports', 'plans', 'latest-proven'),
-  ])
-  expect(verified).toMatchObject({ code: 0 })
-})
+test(
+  'connector prune removes old exports, but none that a link, a proof or a publication still needs',
+  { tags: ['long'] },
+  async () => {
+    const world = await createWorld({ counts: { plans: 5, customers: 20 } })
+    await startTestWorker(world, { BILLING_READ_LAG_SECONDS: '0' })
+    const client = await connectTemporal()
+    const run = async (input: object) => (await (await startRun({ client, world, input })).result()).run
+    const plans = { resources: ['plans' as const] }
+    const first = await run(plans)
+    const waiting = await run(plans)
+    const filtered = await run({ resources: ['customers'], filters: { email: 'one@example.com' } })
+    const proven = await run(plans)
+    const capped = await run({ resources: ['customers'], maxPages: 1 })
+    // One was asked to go elsewhere, and has not arrived.
+    await mkdir(join(world.dataDir, 'parts', waiting, 'plans', 'x'), { recursive: true })
+    await rm(join(world.dataDir, 'parts', waiting, 'plans', 'published.json'))
+    const log = join(world.dataDir, 'exports', 'published.jsonl')
+    const text = await readFile(log, 'utf8')
+    const month = 40 * 86_400_000
+    const old = text.replaceAll(
+      /"startedAt":"([^"]+)"/g,
+      (_, at: string) => `"startedAt":"${new Date(Date.parse(at) - month).toISOString()}"`,
+    )
+    expect((await callCommand(world, ['prune', '--keep-days', '30', '--yes'])).stdout).toBe(
+      'Nothing to remove.\n',
+    )
+    await writeFile(log, old)
+    const dry = await callCommand(world, ['prune', '--keep-days', '30', '--dry-run', '--json'])
+    const { removed } = JSON.parse(dry.stdout) as { removed: { run: string; folder: string }[] }
+    expect(removed.map((one) => one.run)).toEqual([first, capped])
+    const { folder } = removed[0]!
+    // A link of one's own counts, too.
+    const link = join(dirname(folder), 'mine')
+    await symlink(basename(folder), link)
+    const linked = await callCommand(world, ['prune', '--keep-days', '30', '--dry-run', '--json'])
+    expect(JSON.parse(linked.stdout)).toMatchObject({ removed: [{ run: capped }] })
+    await rm(link)
+    expect(await callCommand(world, ['prune', '--keep-days', '30'])).toMatchObject({ code: 2 })
+    expect((await stat(folder)).isDirectory()).toBe(true)
+    expect(await callCommand(world, ['prune', '--keep-days', '30', '--yes'])).toMatchObject({ code: 0 })
+    await expect(stat(folder)).rejects.toThrow('ENOENT')
+    for (const kept of [waiting, filtered, proven]) expect(old).toContain(kept)
+    const again = await callCommand(world, ['prune', '--keep-days', '30', '--dry-run'])
+    expect(again.stdout).toBe('Nothing to remove.\n')
+    const verified = await callCommand(world, [
+      'verify',
+      join(world.dataDir, 'exports', 'plans', 'latest-proven'),
+    ])
+    expect(verified).toMatchObject({ code: 0 })
+  },
+)

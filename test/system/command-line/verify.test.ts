@@ -7,7 +7,7 @@ import { createPostgresDestination } from '../../../core/destinations/postgres/p
 import { askDuckDb } from '../../core/destinations/duckdb-file.ts'
 import { askPostgres, password, startPostgres, type Postgres } from '../destinations/postgres-server.ts'
 import { createWorkplace, facts, type Workplace } from '../../core/destinations/publication.ts'
-import { runProgram } from './run-program.ts'
+import { callCommand } from './call-command.ts'
 
 const records = [
   '{"id":"a","name":"Ana","aggregations":{"sales":1500.50},"contacts":[{"id":"1","phone":"007"}]}',
@@ -22,9 +22,8 @@ beforeAll(async () => {
 })
 afterAll(() => postgres.close())
 
-/** `verify` as a process of its own, in an environment without the service's address or token. */
-const verify = (...words: string[]) =>
-  runProgram({ program: 'scripts/connector.ts', words: ['verify', ...words], env }).ended
+/** In an environment without the service's address or token. */
+const verify = (...words: string[]) => callCommand({ env }, ['verify', ...words])
 
 /** A warehouse that an export was published to, and a way to change what is in it. */
 const warehouses = {

@@ -94,7 +94,7 @@ describe('an export in CSV files', () => {
     })
   })
 
-  test('that is large is summed on a thread of its own, to the same sums', async () => {
+  test('that is large is summed on a thread of its own, to the same sums', { tags: ['long'] }, async () => {
     const record = (at: number) =>
       JSON.stringify({ id: `cus_${at}`, name: `${at}`.repeat(1_500_000), contacts: [{}] })
     const batches = [[1, 2, 3], [4, 5, 6, 7, 8], [9]].map((ids) => ids.map((id) => record(id * 1_111)))

@@ -36,6 +36,7 @@ describe('a DuckDB file', () => {
 
   test.each<PublishStep>(['staged', 'counted', 'visible'])(
     'is whole after a SIGKILL when a publication was %s, and takes it again',
+    { tags: ['long'] },
     async (killAt) => {
       await publish(await before())
       const publication = await large(3_000_000)
@@ -59,19 +60,23 @@ describe('a DuckDB file', () => {
     },
   )
 
-  test('that can grow no more ends the publishing with a sentence, as it was', async () => {
-    await publish(await before())
-    const publication = await large(12_000_000)
-    const { said } = await publishInChild(
-      workplace,
-      { to: { duckdb: workplace.folder }, publication },
-      { fileBlocks: 4_000 },
-    )
-    expect(said).toMatch(/^UnwritableError: Can't write to .*warehouse\.duckdb: the file would be larger/)
-    expect([await ids(), await runs()]).toEqual([['a'], ['before']])
-    await publish(publication)
-    expect(await ids()).toHaveLength(12_001)
-  })
+  test(
+    'that can grow no more ends the publishing with a sentence, as it was',
+    { tags: ['long'] },
+    async () => {
+      await publish(await before())
+      const publication = await large(12_000_000)
+      const { said } = await publishInChild(
+        workplace,
+        { to: { duckdb: workplace.folder }, publication },
+        { fileBlocks: 4_000 },
+      )
+      expect(said).toMatch(/^UnwritableError: Can't write to .*warehouse\.duckdb: the file would be larger/)
+      expect([await ids(), await runs()]).toEqual([['a'], ['before']])
+      await publish(publication)
+      expect(await ids()).toHaveLength(12_001)
+    },
+  )
 
   test('that another process has locked is not waited for: a message names the process', async () => {
     await publish(await before())
@@ -102,22 +107,26 @@ describe('a DuckDB file', () => {
     expect(await ids()).toHaveLength(11)
   })
 
-  test('that needs more than its memory keeps the rest on disk in the meantime, and leaves nothing there', async () => {
-    const database = await openDuckDb({ path: join(workplace.folder, 'large.duckdb') })
-    const { connection } = database
-    try {
-      const spill = join(workplace.folder, 'not yet', 'spill')
-      await database.spillTo(spill)
-      // 400 MB that no packing makes less, in a table of the session, as what is staged.
-      await connection.run(`create temporary table large as
+  test(
+    'that needs more than its memory keeps the rest on disk in the meantime, and leaves nothing there',
+    { tags: ['long'] },
+    async () => {
+      const database = await openDuckDb({ path: join(workplace.folder, 'large.duckdb') })
+      const { connection } = database
+      try {
+        const spill = join(workplace.folder, 'not yet', 'spill')
+        await database.spillTo(spill)
+        // 400 MB that no packing makes less, in a table of the session, as what is staged.
+        await connection.run(`create temporary table large as
         select range as id, md5(range::varchar) || sha256(range::varchar) as noise from range(4_000_000)`)
-      expect((await readdir(spill)).length).toBeGreaterThan(0)
-      const reader = await connection.runAndReadAll('select count(distinct id) as n from large')
-      expect(reader.getRowObjectsJson()).toEqual([{ n: '4000000' }])
-    } finally {
-      database.close()
-    }
-  })
+        expect((await readdir(spill)).length).toBeGreaterThan(0)
+        const reader = await connection.runAndReadAll('select count(distinct id) as n from large')
+        expect(reader.getRowObjectsJson()).toEqual([{ n: '4000000' }])
+      } finally {
+        database.close()
+      }
+    },
+  )
 
   test('that is none is left as it is', async () => {
     await writeFile(path, 'this is no database, but it is long enough to look at. '.repeat(400))

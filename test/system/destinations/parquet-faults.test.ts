@@ -12,18 +12,22 @@ describe('an export in Parquet files', () => {
   })
   afterEach(() => workplace.close())
 
-  test('on a full disk ends with a sentence, shows nothing and leaves nothing behind', async () => {
-    const publication = await workplace.toPublication('customers', noise(6_000_000))
-    const { said } = await publishInChild(
-      workplace,
-      { to: { parquet: true }, publication },
-      { fileBlocks: 2_000 },
-    )
-    expect(said).toMatch(
-      /^UnwritableError: Can't write to .*parquet\/customers\/.*: the file would be larger/,
-    )
-    expect(await readdir(join(workplace.exports, 'parquet', 'customers'))).toEqual([])
-  })
+  test(
+    'on a full disk ends with a sentence, shows nothing and leaves nothing behind',
+    { tags: ['long'] },
+    async () => {
+      const publication = await workplace.toPublication('customers', noise(6_000_000))
+      const { said } = await publishInChild(
+        workplace,
+        { to: { parquet: true }, publication },
+        { fileBlocks: 2_000 },
+      )
+      expect(said).toMatch(
+        /^UnwritableError: Can't write to .*parquet\/customers\/.*: the file would be larger/,
+      )
+      expect(await readdir(join(workplace.exports, 'parquet', 'customers'))).toEqual([])
+    },
+  )
 
   test('that was cut short by SIGKILL is not visible, and the next one removes what it left', async () => {
     const publication = await workplace.toPublication('customers', [['{"id":"1"}']])

@@ -75,7 +75,7 @@ describe('PostgreSQL', () => {
   )
 
   // A limit on the size of the server's files stands for the disk's: they can't be extended any more (EFBIG).
-  test('on a full disk ends the publishing with a sentence, as it was', async () => {
+  test('on a full disk ends the publishing with a sentence, as it was', { tags: ['long'] }, async () => {
     const full = await startPostgres({ fileBytes: 20_000_000 })
     try {
       url = await full.createDatabase()

@@ -71,8 +71,12 @@ describe('tables in PostgreSQL', () => {
   test.each([
     ['{"a":[1.50,12345678901234567.89],"b":"1e12345"}', 'jsonb'],
     ['{"a":1e9999}', 'jsonb'],
-    ['{"a":1e99999}', 'json'],
-    [`{"a":${'7'.repeat(6_001)}}`, 'json'],
+    ['{"a":1e99999}', 'jsonb'],
+    ['{"a":1e999999}', 'json'],
+    // 105 MB when written out.
+    [`{"a":[${Array.from({ length: 800 }, () => '1e131071').join()}]}`, 'json'],
+    [`{"a":${'7'.repeat(6_001)}}`, 'jsonb'],
+    [`{"a":${'7'.repeat(140_000)}}`, 'json'],
     [`{"a":"${'7'.repeat(20_000)}"}`, 'jsonb'],
     ['{"a":"\\u0000"}', 'json'],
     ['{"a":"\\ud83d"}', 'json'],

@@ -59,44 +59,52 @@ interface Told {
   summary: string
 }
 
-test('the walkthrough of docs/imports.md leads from a sheet of 30 rows to a proven import', async () => {
-  const { commands, fileThatBegins } = await pageOf('docs/imports.md')
-  const [header = '', row = ''] = fileThatBegins('Folio;').split('\n')
-  const rows = Array.from({ length: 30 }, (_, index) =>
-    row
-      .replace('2001', String(2001 + index))
-      .replace(
-        '14.500,50',
-        `${(14_500 + 145 * index).toLocaleString('es-CL', { useGrouping: 'always' })},50`,
-      ),
-  )
-  await saveAsExcelDoes('retenciones.csv', [header, ...rows].join('\n'))
-  const suppliers = await read('core/imports/examples/suppliers-chile.csv')
-  await save('suppliers.csv', suppliers)
-  const mapping = JSON.parse(await read('core/imports/examples/mapping-chile.json')) as object
-  await save('mapping.json', JSON.stringify({ ...mapping, lookups: { supplier: 'suppliers.csv' } }))
-  const [rehearsal = [], real = []] = commands
-  const dry = await run(rehearsal)
-  expect(dry.code, dry.stderr).toBe(0)
-  expect(JSON.parse(dry.stdout) as Told).toMatchObject({ verdict: 'dryRun' })
-  const { code, stdout, stderr } = await run(real)
-  expect(code, stderr).toBe(0)
-  expect(JSON.parse(stdout)).toMatchObject({ verdict: 'proven', counts: { done: 30 } })
-})
+test(
+  'the walkthrough of docs/imports.md leads from a sheet of 30 rows to a proven import',
+  { tags: ['long'] },
+  async () => {
+    const { commands, fileThatBegins } = await pageOf('docs/imports.md')
+    const [header = '', row = ''] = fileThatBegins('Folio;').split('\n')
+    const rows = Array.from({ length: 30 }, (_, index) =>
+      row
+        .replace('2001', String(2001 + index))
+        .replace(
+          '14.500,50',
+          `${(14_500 + 145 * index).toLocaleString('es-CL', { useGrouping: 'always' })},50`,
+        ),
+    )
+    await saveAsExcelDoes('retenciones.csv', [header, ...rows].join('\n'))
+    const suppliers = await read('core/imports/examples/suppliers-chile.csv')
+    await save('suppliers.csv', suppliers)
+    const mapping = JSON.parse(await read('core/imports/examples/mapping-chile.json')) as object
+    await save('mapping.json', JSON.stringify({ ...mapping, lookups: { supplier: 'suppliers.csv' } }))
+    const [rehearsal = [], real = []] = commands
+    const dry = await run(rehearsal)
+    expect(dry.code, dry.stderr).toBe(0)
+    expect(JSON.parse(dry.stdout) as Told).toMatchObject({ verdict: 'dryRun' })
+    const { code, stdout, stderr } = await run(real)
+    expect(code, stderr).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({ verdict: 'proven', counts: { done: 30 } })
+  },
+)
 
-test('la guía rápida lleva de sus propios archivos a una importación comprobada', async () => {
-  const { commands, fileThatBegins } = await pageOf('docs/guia-rapida.md')
-  // Two of its rows are in docs/imports.md too, and were just imported.
-  await saveAsExcelDoes('retenciones.csv', fileThatBegins('Folio;').replaceAll(/^20/gm, '30'))
-  await saveAsExcelDoes('proveedores.csv', fileThatBegins('RUT;'))
-  await save('mapping.json', fileThatBegins('{'))
-  expect(commands).toHaveLength(2)
-  const [rehearsal = [], real = []] = commands
-  expect((await run(rehearsal)).code).toBe(0)
-  const { code, stdout, stderr } = await run(real)
-  expect(code, stderr).toBe(0)
-  expect(JSON.parse(stdout) as Told).toMatchObject({
-    verdict: 'proven',
-    summary: '2 of 2 retentions done; proven by audit',
-  })
-})
+test(
+  'la guía rápida lleva de sus propios archivos a una importación comprobada',
+  { tags: ['long'] },
+  async () => {
+    const { commands, fileThatBegins } = await pageOf('docs/guia-rapida.md')
+    // Two of its rows are in docs/imports.md too, and were just imported.
+    await saveAsExcelDoes('retenciones.csv', fileThatBegins('Folio;').replaceAll(/^20/gm, '30'))
+    await saveAsExcelDoes('proveedores.csv', fileThatBegins('RUT;'))
+    await save('mapping.json', fileThatBegins('{'))
+    expect(commands).toHaveLength(2)
+    const [rehearsal = [], real = []] = commands
+    expect((await run(rehearsal)).code).toBe(0)
+    const { code, stdout, stderr } = await run(real)
+    expect(code, stderr).toBe(0)
+    expect(JSON.parse(stdout) as Told).toMatchObject({
+      verdict: 'proven',
+      summary: '2 of 2 retentions done; proven by audit',
+    })
+  },
+)

@@ -6,7 +6,15 @@ import { callCommand } from '../command-line/call-command.ts'
 import { notePublished, type PublishedNote } from '../../../core/exports/publication-log.ts'
 import { checkFresh } from '../../../scripts/checks/fresh.ts'
 import type { RunningWorker } from '../../../worker/start-worker.ts'
-import { connectTemporal, createWorld, openTestWorker, openWorld, startRun, type World } from './world.ts'
+import {
+  connectTemporal,
+  createWorld,
+  openTestWorker,
+  openWorld,
+  startRun,
+  workerListens,
+  type World,
+} from './world.ts'
 
 interface Findings {
   findings: { check: string; status: string; message: string }[]
@@ -24,6 +32,7 @@ let worker: RunningWorker
 beforeAll(async () => {
   world = await openWorld({ counts: { customers: 200, subscriptions: 120, plans: 5, retentions: 100 } })
   worker = await openTestWorker(world)
+  await workerListens(world)
 })
 afterAll(async () => {
   await worker.stop()
@@ -47,19 +56,23 @@ describe('check', () => {
     for (const { message } of findings) expect(message).toMatch(/^[A-Z/].*\.$/)
   })
 
-  test('exits 0 if only a running server is missing, and lists settings only with --all', async () => {
-    const idle = await createWorld({ counts: { plans: 5, customers: 5 } })
-    const { code, findings } = await check(idle, { TEMPORAL_ADDRESS: '' })
-    expect(code).toBe(0)
-    expect(findings).toContainEqual({
-      check: 'temporal',
-      status: 'notRunning',
-      message: 'No Temporal server is running. Start one with `connector up`, or give commands --local.',
-    })
-    const shown = async (...words: string[]) => (await callCommand(idle, ['check', ...words])).stdout
-    expect(await shown()).not.toContain('BILLING_BASE_URL')
-    expect(await shown('--all')).toMatch(/^ok .*[^]*\n\nvariable .*[^]*BILLING_BASE_URL/m)
-  })
+  test(
+    'exits 0 if only a running server is missing, and lists settings only with --all',
+    { tags: ['long'] },
+    async () => {
+      const idle = await createWorld({ counts: { plans: 5, customers: 5 } })
+      const { code, findings } = await check(idle, { TEMPORAL_ADDRESS: '' })
+      expect(code).toBe(0)
+      expect(findings).toContainEqual({
+        check: 'temporal',
+        status: 'notRunning',
+        message: 'No Temporal server is running. Start one with `connector up`, or give commands --local.',
+      })
+      const shown = async (...words: string[]) => (await callCommand(idle, ['check', ...words])).stdout
+      expect(await shown()).not.toContain('BILLING_BASE_URL')
+      expect(await shown('--all')).toMatch(/^ok .*[^]*\n\nvariable .*[^]*BILLING_BASE_URL/m)
+    },
+  )
 
   test.each([
     ['token', { BILLING_TOKEN: 'wrong' }, 'service', 'does not accept the token'],

@@ -119,7 +119,7 @@ describe('an export with --local', () => {
     expect(failure.says).toContain('CONNECTOR_DATA_DIR')
   })
 
-  test('says at once that the data folder is not its user’s to write', async () => {
+  test('says at once that the data folder is not its user’s to write', { tags: ['long'] }, async () => {
     const folder = join(world.dataDir, '..', `${world.workspace}-closed`)
     await mkdir(folder, { mode: 0o555 })
     // Nothing is closed to root, so the command then runs as nobody.
@@ -133,7 +133,7 @@ describe('an export with --local', () => {
 })
 
 describe('a command', () => {
-  test('says within seconds that Temporal does not answer', async () => {
+  test('says within seconds that Temporal does not answer', { tags: ['long'] }, async () => {
     const [port] = await freePorts(1)
     const env = { TEMPORAL_ADDRESS: `127.0.0.1:${port}` }
     const failures = await Promise.all([failureOf(['runs'], env), failureOf(['export', 'plans'], env)])

@@ -29,23 +29,27 @@ async function quiet(world: World): Promise<void> {
 }
 
 describe('an export that people steer', () => {
-  test('asks nothing while it is paused, and is proven after it was unpaused', async () => {
-    const world = await createWorld(slow)
-    await startTestWorker(world)
-    const run = await startRun({ client: await connectTemporal(), world, input })
-    await until(() => asked(world) > 8)
-    await run.signal('pause')
-    await until(async () => (await phase(run)) === 'paused')
-    await quiet(world)
-    const whilePaused = asked(world)
-    expect(whilePaused).toBeLessThan(80)
-    world.sandbox.control.setFaults({ faults: [] })
-    await run.signal('unpause')
-    const report = await run.result()
-    expect(report).toMatchObject({ verdict: 'proven' })
-    // Nothing was read twice but what was in flight.
-    expect(asked(world)).toBeLessThan(115)
-  })
+  test(
+    'asks nothing while it is paused, and is proven after it was unpaused',
+    { tags: ['long'] },
+    async () => {
+      const world = await createWorld(slow)
+      await startTestWorker(world)
+      const run = await startRun({ client: await connectTemporal(), world, input })
+      await until(() => asked(world) > 8)
+      await run.signal('pause')
+      await until(async () => (await phase(run)) === 'paused')
+      await quiet(world)
+      const whilePaused = asked(world)
+      expect(whilePaused).toBeLessThan(80)
+      world.sandbox.control.setFaults({ faults: [] })
+      await run.signal('unpause')
+      const report = await run.result()
+      expect(report).toMatchObject({ verdict: 'proven' })
+      // Nothing was read twice but what was in flight.
+      expect(asked(world)).toBeLessThan(115)
+    },
+  )
 
   test.each(['stop', 'Request Cancellation'])(
     'ends with a report on %s, and the next run of the same input resumes from what was read',
@@ -72,22 +76,26 @@ describe('an export that people steer', () => {
     },
   )
 
-  test('that was terminated leaves its lease to the next run, which resumes from what was read', async () => {
-    const world = await createWorld(slow)
-    await startTestWorker(world)
-    const client = await connectTemporal()
-    const run = await startRun({ client, world, input })
-    await until(() => asked(world) > 20)
-    await run.terminate()
-    await quiet(world)
-    world.sandbox.control.setFaults({ faults: [] })
-    const before = asked(world)
-    const report = await (await startRun({ client, world, input })).result()
-    expect(report).toMatchObject({ verdict: 'proven', exports: [{ published: [{ records: 8000 }] }] })
-    expect(asked(world) - before).toBeLessThan(88)
-  })
+  test(
+    'that was terminated leaves its lease to the next run, which resumes from what was read',
+    { tags: ['long'] },
+    async () => {
+      const world = await createWorld(slow)
+      await startTestWorker(world)
+      const client = await connectTemporal()
+      const run = await startRun({ client, world, input })
+      await until(() => asked(world) > 20)
+      await run.terminate()
+      await quiet(world)
+      world.sandbox.control.setFaults({ faults: [] })
+      const before = asked(world)
+      const report = await (await startRun({ client, world, input })).result()
+      expect(report).toMatchObject({ verdict: 'proven', exports: [{ published: [{ records: 8000 }] }] })
+      expect(asked(world) - before).toBeLessThan(88)
+    },
+  )
 
-  test('is refused while another run exports the same to the same place', async () => {
+  test('is refused while another run exports the same to the same place', { tags: ['long'] }, async () => {
     const world = await createWorld(slow)
     await startTestWorker(world)
     const client = await connectTemporal()
@@ -101,7 +109,7 @@ describe('an export that people steer', () => {
     expect(await first.result()).toMatchObject({ verdict: 'proven' })
   })
 
-  test('under an id that was used before gets a folder of its own', async () => {
+  test('under an id that was used before gets a folder of its own', { tags: ['long'] }, async () => {
     const world = await createWorld({ counts: { plans: 12 } })
     await startTestWorker(world)
     const client = await connectTemporal()
@@ -119,7 +127,7 @@ describe('an export that people steer', () => {
     expect([folderOf(first, 'plans'), folderOf(second, 'plans')]).not.toContain(folderOf(third, 'plans'))
   })
 
-  test('shows in its current details where it is and what each button does', async () => {
+  test('shows in its current details where it is and what each button does', { tags: ['long'] }, async () => {
     const world = await createWorld(slow)
     await startTestWorker(world)
     const run = await startRun({ client: await connectTemporal(), world, input })

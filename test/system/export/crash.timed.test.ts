@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { input, killGroup, pagesRead, quiet, says, startConnector } from './killed-process.ts'
 import { connectTemporal, createWorld, startRun } from './world.ts'
 
-test('an export resumes less than 7 s after a SIGKILL of the worker', async () => {
+test('an export resumes less than 7 s after a SIGKILL of the worker', { tags: ['long'] }, async () => {
   const world = await createWorld({ ...quiet, faults: [{ kind: 'latency', ms: 200 }] })
   const client = await connectTemporal()
   const worker = startConnector(world, ['worker'])

@@ -14,36 +14,43 @@ interface Printed {
 }
 
 describe('an export whose disk takes no more', () => {
-  test('ends at once where a file may not grow, and the same command resumes from what was read', async () => {
-    const world = await createWorld({ counts: { customers: 6000 }, faults: [{ kind: 'latency', ms: 150 }] })
-    await prepareWorkflowBundle()
-    // In blocks of 1,024 bytes: two thirds of the customers, which takes them longer than a checkpoint's second.
-    const through = ['bash', '-c', 'ulimit -f 1800; exec "$0" "$@"']
-    const limited = startCommand(world, ['worker'], { through })
-    await workerListens(world)
-    const failed = await callCommand(world, words)
-    expect(failed.code).toBe(1)
-    expect(failed.stderr).toMatch(/error: [^\n]*the file would be larger than is allowed \(EFBIG\)[^\n]*\n$/)
-    expect(failed.ms).toBeLessThan(20_000)
-    expect(await readdir(join(world.dataDir, 'exports'))).toEqual(['reports'])
-    limited.child.kill('SIGTERM')
-    await limited.ended
+  test(
+    'ends at once where a file may not grow, and the same command resumes from what was read',
+    { tags: ['long'] },
+    async () => {
+      const world = await createWorld({ counts: { customers: 6000 }, faults: [{ kind: 'latency', ms: 150 }] })
+      await prepareWorkflowBundle()
+      // In blocks of 1,024 bytes: two thirds of the customers, which takes them longer than a checkpoint's second.
+      const through = ['bash', '-c', 'ulimit -f 1800; exec "$0" "$@"']
+      const limited = startCommand(world, ['worker'], { through })
+      await workerListens(world)
+      const failed = await callCommand(world, words)
+      expect(failed.code).toBe(1)
+      expect(failed.stderr).toMatch(
+        /error: [^\n]*the file would be larger than is allowed \(EFBIG\)[^\n]*\n$/,
+      )
+      expect(failed.ms).toBeLessThan(20_000)
+      expect(await readdir(join(world.dataDir, 'exports'))).toEqual(['reports'])
+      limited.child.kill('SIGTERM')
+      await limited.ended
 
-    world.sandbox.control.setFaults({ faults: [] })
-    const before = asked(world)
-    startCommand(world, ['worker'])
-    await workerListens(world)
-    const { code, stdout, stderr } = await callCommand(world, words)
-    expect({ code, stderr }).toMatchObject({ code: 0 })
-    const [published] = (JSON.parse(stdout) as Printed).exports
-    expect(published).toMatchObject({ verdict: 'proven', records: 6000 })
-    // The manifest counts the requests of both runs: these were fewer.
-    const manifest = JSON.parse(await readFile(published?.manifest ?? '', 'utf8')) as { requests: number }
-    expect(asked(world) - before).toBeLessThan(manifest.requests - 5)
-  })
+      world.sandbox.control.setFaults({ faults: [] })
+      const before = asked(world)
+      startCommand(world, ['worker'])
+      await workerListens(world)
+      const { code, stdout, stderr } = await callCommand(world, words)
+      expect({ code, stderr }).toMatchObject({ code: 0 })
+      const [published] = (JSON.parse(stdout) as Printed).exports
+      expect(published).toMatchObject({ verdict: 'proven', records: 6000 })
+      // The manifest counts the requests of both runs: these were fewer.
+      const manifest = JSON.parse(await readFile(published?.manifest ?? '', 'utf8')) as { requests: number }
+      expect(asked(world) - before).toBeLessThan(manifest.requests - 5)
+    },
+  )
 
   test.runIf(mayMount())(
     'ends at once where it is full or read-only, under --local, and continues when there is room',
+    { tags: ['long'] },
     async () => {
       const world = await createWorld({ counts: { customers: 8000 } })
       // Temporal's database takes 5 MB of it.
@@ -74,6 +81,5 @@ describe('an export whose disk takes no more', () => {
       expect(whole.code).toBe(0)
       expect(JSON.parse(whole.stdout)).toMatchObject({ exports: [{ verdict: 'proven', records: 8000 }] })
     },
-    90_000,
   )
 })

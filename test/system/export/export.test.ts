@@ -11,35 +11,39 @@ const idsIn = async (folder: string, resource: string) => {
 }
 
 describe('an export', () => {
-  test('of all four lists is proven and whole while records come and go and requests fail', async () => {
-    const perSecond = { deletes: 20, inserts: 20, updates: 20, lateCommits: 5, restores: 5 }
-    const world = await createWorld({
-      counts: { customers: 3000, subscriptions: 1200, plans: 60, retentions: 900 },
-      drift: { customers: { perSecond }, subscriptions: { perSecond }, retentions: { perSecond } },
-      faults: [
-        { kind: 'reset', rate: 0.01 },
-        { kind: 'error', rate: 0.01 },
-        { kind: 'cutBody', rate: 0.01 },
-      ],
-    })
-    await startTestWorker(world)
-    const client = await connectTemporal()
-    const mark = world.sandbox.control.mark()
-    const handle = await startRun({ client, world })
-    const report = await handle.result()
-    world.sandbox.control.freeze()
+  test(
+    'of all four lists is proven and whole while records come and go and requests fail',
+    { tags: ['long'] },
+    async () => {
+      const perSecond = { deletes: 20, inserts: 20, updates: 20, lateCommits: 5, restores: 5 }
+      const world = await createWorld({
+        counts: { customers: 3000, subscriptions: 1200, plans: 60, retentions: 900 },
+        drift: { customers: { perSecond }, subscriptions: { perSecond }, retentions: { perSecond } },
+        faults: [
+          { kind: 'reset', rate: 0.01 },
+          { kind: 'error', rate: 0.01 },
+          { kind: 'cutBody', rate: 0.01 },
+        ],
+      })
+      await startTestWorker(world)
+      const client = await connectTemporal()
+      const mark = world.sandbox.control.mark()
+      const handle = await startRun({ client, world })
+      const report = await handle.result()
+      world.sandbox.control.freeze()
 
-    expect(report).toMatchObject({ verdict: 'proven', run: handle.workflowId })
-    expect(report.summary).toMatch(/^4 of 4 proven complete/)
-    for (const resource of ['customers', 'subscriptions', 'plans', 'retentions'] as const) {
-      const folder = folderOf(report, resource)
-      expect(await verifyExport(folder)).toMatchObject({ problems: [] })
-      const ids = await idsIn(folder, resource)
-      expect(new Set(ids).size).toBe(ids.length)
-      const throughout = world.sandbox.control.ids({ resource, since: mark })
-      expect(throughout.filter((id) => !ids.includes(String(id)))).toEqual([])
-    }
-  })
+      expect(report).toMatchObject({ verdict: 'proven', run: handle.workflowId })
+      expect(report.summary).toMatch(/^4 of 4 proven complete/)
+      for (const resource of ['customers', 'subscriptions', 'plans', 'retentions'] as const) {
+        const folder = folderOf(report, resource)
+        expect(await verifyExport(folder)).toMatchObject({ problems: [] })
+        const ids = await idsIn(folder, resource)
+        expect(new Set(ids).size).toBe(ids.length)
+        const throughout = world.sandbox.control.ids({ resource, since: mark })
+        expect(throughout.filter((id) => !ids.includes(String(id)))).toEqual([])
+      }
+    },
+  )
 
   test('keeps its history to tens of events, without a row or the token in it', async () => {
     const world = await createWorld({ counts: { customers: 500 } })

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
 import type { World } from './world.ts'
 
-const connector = fileURLToPath(new URL('../../../scripts/connector.ts', import.meta.url))
+const connector = fileURLToPath(new URL('../../../scripts/start.js', import.meta.url))
 
 /** A command of the connector in a process group of its own, so that it can be killed with all it started. */
 export function startConnector(

@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { latestCheckpoint } from '../../../core/exports/parts/checkpoint.ts'
+import { createSharedFolder } from '../../../core/storage/shared-folder.ts'
 import { hasEnded } from '../../../activities/step.ts'
 import { openState } from '../../../core/state/open.ts'
 import type { exportData } from '../../../workflows/export-data.ts'
@@ -23,54 +24,65 @@ test("a claim whose run Temporal does not know any more stands in nobody's way",
   expect(report.verdict).toBe('proven')
 })
 
-test('a run that was reset holds its claims again, so that no other does the same beside it', async () => {
-  const world = await createWorld({
-    counts: { customers: 4000 },
-    faults: [{ kind: 'latency', ms: 200 }],
-  })
-  await startTestWorker(world)
-  const client = await connectTemporal()
-  const run = await startRun({ client, world, input: { resources: ['customers'] } })
-  await until(() => asked(world) > 8)
-  await reset(client, run)
-  const before = asked(world)
-  await until(() => asked(world) > before + 8)
-  const other = await startRun({ client, world, input: { resources: ['customers'] } })
-  await expect(other.result()).rejects.toMatchObject({
-    cause: { message: expect.stringContaining(`The run ${run.workflowId} is already doing this`) },
-  })
-  world.sandbox.control.setFaults({ faults: [] })
-  const report = await client.workflow.getHandle<typeof exportData>(run.workflowId).result()
-  expect(report.verdict).toBe('proven')
-}, 60_000)
+test(
+  'a run that was reset holds its claims again, so that no other does the same beside it',
+  { tags: ['long'] },
+  async () => {
+    const world = await createWorld({
+      counts: { customers: 4000 },
+      faults: [{ kind: 'latency', ms: 200 }],
+    })
+    await startTestWorker(world)
+    const client = await connectTemporal()
+    const run = await startRun({ client, world, input: { resources: ['customers'] } })
+    await until(() => asked(world) > 8)
+    await reset(client, run)
+    const before = asked(world)
+    await until(() => asked(world) > before + 8)
+    const other = await startRun({ client, world, input: { resources: ['customers'] } })
+    await expect(other.result()).rejects.toMatchObject({
+      cause: { message: expect.stringContaining(`The run ${run.workflowId} is already doing this`) },
+    })
+    world.sandbox.control.setFaults({ faults: [] })
+    const report = await client.workflow.getHandle<typeof exportData>(run.workflowId).result()
+    expect(report.verdict).toBe('proven')
+  },
+)
 
-test('a run that was reset keeps what it reads from a run to another destination', async () => {
-  const world = await createWorld({
-    counts: { customers: 4000 },
-    faults: [{ kind: 'latency', ms: 200 }],
-  })
-  await startTestWorker(world)
-  const client = await connectTemporal()
-  const run = await startRun({ client, world, input: { resources: ['customers'] } })
-  await until(() => asked(world) > 8)
-  await reset(client, run)
-  const before = asked(world)
-  await until(() => asked(world) > before + 8)
-  const folderOfRun = (id: string) => join(world.dataDir, 'parts', id, 'customers')
-  const { ino } = await stat(folderOfRun(run.workflowId))
-  const other = await startRun({ client, world, input: { resources: ['customers'], to: ['parquet'] } })
-  await until(async () => (await latestCheckpoint(folderOfRun(other.workflowId))) !== undefined)
-  expect((await stat(folderOfRun(run.workflowId))).ino).toBe(ino)
-  world.sandbox.control.setFaults({ faults: [] })
-  expect(await client.workflow.getHandle(run.workflowId).result()).toMatchObject({ verdict: 'proven' })
-  expect(await other.result()).toMatchObject({ verdict: 'proven' })
-}, 60_000)
+test(
+  'a run that was reset keeps what it reads from a run to another destination',
+  { tags: ['long'] },
+  async () => {
+    const world = await createWorld({
+      counts: { customers: 4000 },
+      faults: [{ kind: 'latency', ms: 200 }],
+    })
+    await startTestWorker(world)
+    const client = await connectTemporal()
+    const run = await startRun({ client, world, input: { resources: ['customers'] } })
+    await until(() => asked(world) > 8)
+    await reset(client, run)
+    const before = asked(world)
+    await until(() => asked(world) > before + 8)
+    const shared = createSharedFolder({ dataDir: world.dataDir, store: undefined })
+    const folderOfRun = (id: string) => join(world.dataDir, 'parts', id, 'customers')
+    const { ino } = await stat(folderOfRun(run.workflowId))
+    const other = await startRun({ client, world, input: { resources: ['customers'], to: ['parquet'] } })
+    await until(
+      async () => (await latestCheckpoint({ shared, folder: folderOfRun(other.workflowId) })) !== undefined,
+    )
+    expect((await stat(folderOfRun(run.workflowId))).ino).toBe(ino)
+    world.sandbox.control.setFaults({ faults: [] })
+    expect(await client.workflow.getHandle(run.workflowId).result()).toMatchObject({ verdict: 'proven' })
+    expect(await other.result()).toMatchObject({ verdict: 'proven' })
+  },
+)
 
 /** Temporal's number for the command (`COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION`). */
 const continueAsNew = 10
 type Answer = Parameters<Client['workflowService']['respondWorkflowTaskCompleted']>[0]
 
-test('a run that went on as another has ended when that one has', async () => {
+test('a run that went on as another has ended when that one has', { tags: ['long'] }, async () => {
   const client = await connectTemporal()
   const taskQueue = `by-hand-${process.pid}`
   const workflowId = `continued-${process.pid}`

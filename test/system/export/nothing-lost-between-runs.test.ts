@@ -130,6 +130,7 @@ describe('a watermark', () => {
         resource: 'customers',
         destination: 'csv',
         read,
+        hashedWith: undefined,
       })
     return { moves, publish }
   }

@@ -59,7 +59,7 @@ describe('publish', () => {
     expect(await ask(world, 'select count(*) as n from customers')).toEqual([{ n: '150' }])
   })
 
-  test('changes nothing when it is given twice, or twice at once', async () => {
+  test('changes nothing when it is given twice, or twice at once', { tags: ['long'] }, async () => {
     const { run } = await export_({ resources: ['plans'] })
     const words = [run, '--to', 'duckdb', '--json']
     const first = await publish(world, words)
@@ -102,7 +102,7 @@ describe('publish', () => {
     expect(stderr).toMatch(/^error: This worker has no destination postgres[^\n]*WAREHOUSE_URL[^\n]*\n$/m)
   })
 
-  test('marks deletes that were held back, once they are allowed', async () => {
+  test('marks deletes that were held back, once they are allowed', { tags: ['long'] }, async () => {
     await export_({ resources: ['customers'], to: ['duckdb'] })
     const { control } = world.sandbox
     const gone = control.ids({ resource: 'customers' }).slice(20, 60)
@@ -118,14 +118,18 @@ describe('publish', () => {
   })
 })
 
-test('publish --local has a server and a worker of its own, and does without the service', async () => {
-  const world = await createWorld({ counts: { plans: 10 } })
-  const worker = await openTestWorker(world)
-  const client = await connectTemporal()
-  const { run } = await (await startRun({ client, world, input: { resources: ['plans'] } })).result()
-  await worker.stop()
-  await world.sandbox.close()
-  const { code, stderr } = await publish(world, [run, '--to', 'duckdb', '--local'], local)
-  expect({ code, stderr }).toMatchObject({ code: 0 })
-  expect(await ask(world, 'select count(*) as n from plans')).toEqual([{ n: '10' }])
-}, 60_000)
+test(
+  'publish --local has a server and a worker of its own, and does without the service',
+  { tags: ['long'] },
+  async () => {
+    const world = await createWorld({ counts: { plans: 10 } })
+    const worker = await openTestWorker(world)
+    const client = await connectTemporal()
+    const { run } = await (await startRun({ client, world, input: { resources: ['plans'] } })).result()
+    await worker.stop()
+    await world.sandbox.close()
+    const { code, stderr } = await publish(world, [run, '--to', 'duckdb', '--local'], local)
+    expect({ code, stderr }).toMatchObject({ code: 0 })
+    expect(await ask(world, 'select count(*) as n from plans')).toEqual([{ n: '10' }])
+  },
+)

@@ -14,31 +14,37 @@ import {
   startTestWorker,
 } from './world.ts'
 
-test('`latest` follows every whole export, `latest-proven` only proven ones, and neither a part of a list nor one for Excel', async () => {
-  const world = await createWorld({ counts: { subscriptions: 300 } })
-  await startTestWorker(world)
-  const client = await connectTemporal()
-  const run = async (input: ExportInput = {}) => {
-    const started = await startRun({ client, world, input: { resources: ['subscriptions'], ...input } })
-    return basename(folderOf(await started.result(), 'subscriptions'))
-  }
-  const pointers = () =>
-    Promise.all(
-      ['latest', 'latest-proven'].map((name) => readlink(join(world.dataDir, 'exports/subscriptions', name))),
-    )
-  const first = await run()
-  expect(await pointers()).toEqual([first, first])
-  await run({ filters: { status: 'active' } })
-  await run({ maxPages: 2 })
-  expect(await run({ forExcel: true })).toMatch(/-excel$/)
-  expect(await pointers()).toEqual([first, first])
-  world.sandbox.control.setFaults({ faults: [{ kind: 'ignoreOrdering' }] })
-  const unproven = await run()
-  expect(await pointers()).toEqual([unproven, first])
-  world.sandbox.control.setFaults({ faults: [] })
-  const last = await run()
-  expect(await pointers()).toEqual([last, last])
-})
+test(
+  '`latest` follows every whole export, `latest-proven` only proven ones, and neither a part of a list nor one for Excel',
+  { tags: ['long'] },
+  async () => {
+    const world = await createWorld({ counts: { subscriptions: 300 } })
+    await startTestWorker(world)
+    const client = await connectTemporal()
+    const run = async (input: ExportInput = {}) => {
+      const started = await startRun({ client, world, input: { resources: ['subscriptions'], ...input } })
+      return basename(folderOf(await started.result(), 'subscriptions'))
+    }
+    const pointers = () =>
+      Promise.all(
+        ['latest', 'latest-proven'].map((name) =>
+          readlink(join(world.dataDir, 'exports/subscriptions', name)),
+        ),
+      )
+    const first = await run()
+    expect(await pointers()).toEqual([first, first])
+    await run({ filters: { status: 'active' } })
+    await run({ maxPages: 2 })
+    expect(await run({ forExcel: true })).toMatch(/-excel$/)
+    expect(await pointers()).toEqual([first, first])
+    world.sandbox.control.setFaults({ faults: [{ kind: 'ignoreOrdering' }] })
+    const unproven = await run()
+    expect(await pointers()).toEqual([unproven, first])
+    world.sandbox.control.setFaults({ faults: [] })
+    const last = await run()
+    expect(await pointers()).toEqual([last, last])
+  },
+)
 
 test('the report and the set of a run lie under its name, whatever someone typed for it', async () => {
   const world = await createWorld({ counts: { customers: 20, plans: 3 } })
@@ -66,7 +72,7 @@ test('the report and the set of a run lie under its name, whatever someone typed
   })
 })
 
-test('no row and no token is in Temporal’s database', async () => {
+test('no row and no token is in Temporal’s database', { tags: ['long'] }, async () => {
   const token = 'tok_3f9a1c77e2'
   const world = await createWorld({ counts: { customers: 150 }, token })
   const secrets = ['Ñandú-Quillagua', 'rosa.secreta@example.com', '76.543.210-K']

@@ -43,45 +43,52 @@ async function expectWhole(world: World, report: ExportReport, since: number) {
 }
 
 describe('a list that is read in ranges', () => {
-  test('gives the bytes of one that is read undivided, also after pauses, a stop and a SIGKILL of the worker', async () => {
-    const seed = 20261122
-    console.log({ seed })
-    const chance = new Chance(seed, 1)
-    const world = await createWorld({ counts: { customers: 9_000 }, tieOrder: 'stable' })
-    const { control } = world.sandbox
-    const client = await connectTemporal()
-    let worker = startConnector(world, ['worker'], divided)
-    await says(worker, 'listening')
-    const whole = await (await startRun({ client, world, input: { ...input, parallel: 1 } })).result()
-    const undivided = asked(world)
+  test(
+    'gives the bytes of one that is read undivided, also after pauses, a stop and a SIGKILL of the worker',
+    { tags: ['long'] },
+    async () => {
+      const seed = 20261122
+      console.log({ seed })
+      const chance = new Chance(seed, 1)
+      const world = await createWorld({ counts: { customers: 9_000 }, tieOrder: 'stable' })
+      const { control } = world.sandbox
+      const client = await connectTemporal()
+      let worker = startConnector(world, ['worker'], divided)
+      await says(worker, 'listening')
+      const whole = await (await startRun({ client, world, input: { ...input, parallel: 1 } })).result()
+      const undivided = asked(world)
 
-    control.setFaults({ faults: slow })
-    const stopped = await startRun({ client, world, input: { ...input, parallel: 3 } })
-    await pagesRead(world, 14 + chance.below(6))
-    await stopped.signal('pause')
-    await stopped.signal('unpause')
-    await pagesRead(world, 8 + chance.below(8))
-    await stopped.signal('stop')
-    expect(await stopped.result()).toMatchObject({ verdict: 'stopped' })
+      control.setFaults({ faults: slow })
+      const stopped = await startRun({ client, world, input: { ...input, parallel: 3 } })
+      await pagesRead(world, 14 + chance.below(6))
+      await stopped.signal('pause')
+      await stopped.signal('unpause')
+      await pagesRead(world, 8 + chance.below(8))
+      await stopped.signal('stop')
+      expect(await stopped.result()).toMatchObject({ verdict: 'stopped' })
 
-    const run = await startRun({ client, world, input })
-    await pagesRead(world, 8 + chance.below(8))
-    killGroup(worker)
-    await once(worker, 'exit')
-    worker = startConnector(world, ['worker'], divided)
-    await says(worker, 'listening')
-    control.setFaults({ faults: [] })
-    const report = await run.result()
-    expect(report).toMatchObject({ verdict: 'proven', exports: [{ published: [{ records: 9_000 }] }] })
-    expect(await verifyExport(folderOf(report, 'customers'))).toMatchObject({ problems: [] })
-    expect(await filesOf(folderOf(report, 'customers'))).toEqual(await filesOf(folderOf(whole, 'customers')))
-    expect(await rangesOf(world, report.run)).toHaveLength(12)
-    // Resumed each time, not begun again: what was in flight, and 12 ranges.
-    expect(asked(world) - 2 * undivided).toBeLessThan(undivided)
-  }, 60_000)
+      const run = await startRun({ client, world, input })
+      await pagesRead(world, 8 + chance.below(8))
+      killGroup(worker)
+      await once(worker, 'exit')
+      worker = startConnector(world, ['worker'], divided)
+      await says(worker, 'listening')
+      control.setFaults({ faults: [] })
+      const report = await run.result()
+      expect(report).toMatchObject({ verdict: 'proven', exports: [{ published: [{ records: 9_000 }] }] })
+      expect(await verifyExport(folderOf(report, 'customers'))).toMatchObject({ problems: [] })
+      expect(await filesOf(folderOf(report, 'customers'))).toEqual(
+        await filesOf(folderOf(whole, 'customers')),
+      )
+      expect(await rangesOf(world, report.run)).toHaveLength(12)
+      // Resumed each time, not begun again: what was in flight, and 12 ranges.
+      expect(asked(world) - 2 * undivided).toBeLessThan(undivided)
+    },
+  )
 
   test(
     'misses nothing and has nothing twice while 30 records a second are deleted, inserted and updated',
+    { tags: ['long'], timeout: 30_000 * (1 + reads) },
     async () => {
       const world = await createWorld({
         counts: { customers: 3_000 },
@@ -98,56 +105,63 @@ describe('a list that is read in ranges', () => {
         expect((await rangesOf(world, report.run)).length).toBeGreaterThan(3)
       }
     },
-    30_000 * (1 + reads),
   )
 
-  test('is read page by page if one range breaks, and is unproven with that reason', async () => {
-    const world = await createWorld({
-      counts: { customers: 4_000 },
-      faults: [{ kind: 'shortWindow', drop: 3, from: 20, to: 40, on: 'GET /customers/' }],
-    })
-    await startTestWorker(world, divided)
-    const run = await startRun({ client: await connectTemporal(), world, input })
-    const report = await run.result()
-    expect(report).toMatchObject({
-      verdict: 'unproven',
-      exports: [
-        {
-          published: [
-            {
-              completeThrough: null,
-              reasons: expect.arrayContaining([expect.stringContaining('records seem to be removed')]),
-            },
-          ],
-        },
-      ],
-    })
-    const ids = (await rowsOf(report, 'customers')).map(({ id }) => id)
-    expect(ids).toHaveLength(new Set(ids).size)
-    // The service left records out of these pages, too.
-    expect(ids.length).toBeGreaterThan(3_900)
-  })
+  test(
+    'is read page by page if one range breaks, and is unproven with that reason',
+    { tags: ['long'] },
+    async () => {
+      const world = await createWorld({
+        counts: { customers: 4_000 },
+        faults: [{ kind: 'shortWindow', drop: 3, from: 20, to: 40, on: 'GET /customers/' }],
+      })
+      await startTestWorker(world, divided)
+      const run = await startRun({ client: await connectTemporal(), world, input })
+      const report = await run.result()
+      expect(report).toMatchObject({
+        verdict: 'unproven',
+        exports: [
+          {
+            published: [
+              {
+                completeThrough: null,
+                reasons: expect.arrayContaining([expect.stringContaining('records seem to be removed')]),
+              },
+            ],
+          },
+        ],
+      })
+      const ids = (await rowsOf(report, 'customers')).map(({ id }) => id)
+      expect(ids).toHaveLength(new Set(ids).size)
+      // The service left records out of these pages, too.
+      expect(ids.length).toBeGreaterThan(3_900)
+    },
+  )
 
-  test('is divided neither by --parallel 1 nor where it is short, incremental or cut short', async () => {
-    const world = await createWorld({ counts: { customers: 2_400 } })
-    await startTestWorker(world, divided)
-    const client = await connectTemporal()
-    const divides = async (more: object) => {
-      const run = await startRun({ client, world, input: { ...input, ...more } })
-      const { verdict } = await run.result()
-      const names = await readdir(join(world.dataDir, 'parts', run.workflowId, 'customers'))
-      return { verdict, isDivided: names.includes('ranges') }
-    }
-    expect(await divides({})).toEqual({ verdict: 'proven', isDivided: true })
-    expect(await divides({ parallel: 1 })).toEqual({ verdict: 'proven', isDivided: false })
-    expect(await divides({ mode: 'incremental', lookbackSeconds: 1e9 })).toEqual({
-      verdict: 'proven',
-      isDivided: false,
-    })
-    expect(await divides({ maxPages: 5 })).toEqual({ verdict: 'unproven', isDivided: false })
-    const { length } = world.sandbox.control.ids({ resource: 'customers' })
-    for (const id of world.sandbox.control.ids({ resource: 'customers' }).slice(0, length - 1_199))
-      world.sandbox.control.delete({ resource: 'customers', id })
-    expect(await divides({})).toEqual({ verdict: 'proven', isDivided: false })
-  })
+  test(
+    'is divided neither by --parallel 1 nor where it is short, incremental or cut short',
+    { tags: ['long'] },
+    async () => {
+      const world = await createWorld({ counts: { customers: 2_400 } })
+      await startTestWorker(world, divided)
+      const client = await connectTemporal()
+      const divides = async (more: object) => {
+        const run = await startRun({ client, world, input: { ...input, ...more } })
+        const { verdict } = await run.result()
+        const names = await readdir(join(world.dataDir, 'parts', run.workflowId, 'customers'))
+        return { verdict, isDivided: names.includes('ranges') }
+      }
+      expect(await divides({})).toEqual({ verdict: 'proven', isDivided: true })
+      expect(await divides({ parallel: 1 })).toEqual({ verdict: 'proven', isDivided: false })
+      expect(await divides({ mode: 'incremental', lookbackSeconds: 1e9 })).toEqual({
+        verdict: 'proven',
+        isDivided: false,
+      })
+      expect(await divides({ maxPages: 5 })).toEqual({ verdict: 'unproven', isDivided: false })
+      const { length } = world.sandbox.control.ids({ resource: 'customers' })
+      for (const id of world.sandbox.control.ids({ resource: 'customers' }).slice(0, length - 1_199))
+        world.sandbox.control.delete({ resource: 'customers', id })
+      expect(await divides({})).toEqual({ verdict: 'proven', isDivided: false })
+    },
+  )
 })

@@ -5,16 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
 import { isAlive } from '../../../core/state/process-identity.ts'
 import { readServerRecord } from '../../../scripts/dev-server/server-record.ts'
-import {
-  asked,
-  createWorld,
-  local,
-  startCommand,
-  startTestWorker,
-  until,
-  type World,
-  workerListens,
-} from './world.ts'
+import { asked, createWorld, local, startCommand, startTestWorker, until, type World } from './world.ts'
 
 const slow = { counts: { customers: 4000 }, faults: [{ kind: 'latency', ms: 4000, from: 10 }] } as const
 
@@ -32,7 +23,6 @@ async function detach(world: World): Promise<string> {
 test('runs lists kind, verdict and what needs a person, and filters by them and by time', async () => {
   const world = await createWorld({ counts: { plans: 7 } })
   await startTestWorker(world)
-  await workerListens(world)
   const { document: done } = await tell(world, 'export', 'plans')
   const { document: cut } = await tell(world, 'export', 'plans', 'customers', '--max-pages', '1')
   const listed = async (...words: string[]) =>
@@ -53,7 +43,6 @@ describe('a run that was started and left', () => {
   test('is listed, told of, paused, unpaused and watched to its end, and its report stays', async () => {
     const world = await createWorld(slow)
     await startTestWorker(world)
-    await workerListens(world)
     const run = await detach(world)
     await until(() => asked(world) > 8)
     const [paused, runs] = await Promise.all([tell(world, 'pause', run), tell(world, 'runs', '--open')])
@@ -85,32 +74,34 @@ describe('a run that was started and left', () => {
     expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('There is no active run') })
   })
 
-  test('ends with its report when it is stopped, exit 3; who only watches does not stop it', async () => {
-    const world = await createWorld(slow)
-    await startTestWorker(world)
-    await workerListens(world)
-    const run = await detach(world)
-    await until(() => asked(world) > 8)
-    const [watching, looking] = [startCommand(world, ['watch', run]), startCommand(world, ['watch', run])]
-    await Promise.all([watching.says('customers: '), looking.says('customers: ')])
-    looking.child.kill('SIGINT')
-    expect(await looking.ended).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining(`${run} continues`),
-    })
-    expect(watching.child.exitCode).toBeNull()
-    expect(await tell(world, 'stop', run)).toMatchObject({ code: 0 })
-    expect(await watching.ended).toMatchObject({ code: 3, stdout: expect.stringContaining('stopped') })
-    expect(await tell(world, 'report', run)).toMatchObject({
-      code: 3,
-      document: { exports: [{ resource: 'customers', verdict: 'stopped' }] },
-    })
-  })
+  test(
+    'ends with its report when it is stopped, exit 3; who only watches does not stop it',
+    { tags: ['long'] },
+    async () => {
+      const world = await createWorld(slow)
+      await startTestWorker(world)
+      const run = await detach(world)
+      await until(() => asked(world) > 8)
+      const [watching, looking] = [startCommand(world, ['watch', run]), startCommand(world, ['watch', run])]
+      await Promise.all([watching.says('customers: '), looking.says('customers: ')])
+      looking.child.kill('SIGINT')
+      expect(await looking.ended).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining(`${run} continues`),
+      })
+      expect(watching.child.exitCode).toBeNull()
+      expect(await tell(world, 'stop', run)).toMatchObject({ code: 0 })
+      expect(await watching.ended).toMatchObject({ code: 3, stdout: expect.stringContaining('stopped') })
+      expect(await tell(world, 'report', run)).toMatchObject({
+        code: 3,
+        document: { exports: [{ resource: 'customers', verdict: 'stopped' }] },
+      })
+    },
+  )
 
-  test('is reported if no worker answers', async () => {
+  test('is reported if no worker answers', { tags: ['long'] }, async () => {
     const world = await createWorld(slow)
     const worker = await startTestWorker(world)
-    await workerListens(world)
     const run = await detach(world)
     await until(() => asked(world) > 8)
     await worker.stop()
@@ -125,7 +116,7 @@ describe('a run that was started and left', () => {
 })
 
 describe('Ctrl-C', () => {
-  test('once ends the run cleanly, with its report, exit 3', async () => {
+  test('once ends the run cleanly, with its report, exit 3', { tags: ['long'] }, async () => {
     const world = await createWorld(slow)
     const { child, ended } = startCommand(world, ['export', 'customers', '--local', '--json'], { env: local })
     await until(() => asked(world) > 12)
@@ -136,10 +127,9 @@ describe('Ctrl-C', () => {
     expect(stderr).toContain('Stopping: what was read is kept.')
   })
 
-  test('twice lets go of the run, and says how to follow it', async () => {
+  test('twice lets go of the run, and says how to follow it', { tags: ['long'] }, async () => {
     const world = await createWorld(slow)
     const worker = await startTestWorker(world)
-    await workerListens(world)
     const command = startCommand(world, ['export', 'customers'])
     await until(() => asked(world) > 8)
     // Without a worker it can not end.
@@ -150,25 +140,29 @@ describe('Ctrl-C', () => {
     expect(stderr).toContain('continues. Follow it with: connector watch export-customers-')
   })
 
-  test('twice ends everything with --local, and the same command resumes the run', async () => {
-    const world = await createWorld(slow)
-    const words = ['export', 'customers', '--local', '--json']
-    const command = startCommand(world, words, { env: local })
-    await command.says('Run export-')
-    await until(() => asked(world) > 8)
-    const server = readServerRecord(join(world.dataDir, 'dev-server'))
-    // A frozen server passes nothing on: neither can the run end.
-    process.kill(server?.pid ?? 0, 'SIGSTOP')
-    await interruptTwice(command)
-    const { code, stderr } = await command.ended
-    expect(code).toBe(1)
-    expect(stderr).toContain('waits. Run the same command again to resume it.')
-    expect(isAlive(server ?? { pid: 0, startTime: '' })).toBe(false)
-    world.sandbox.control.setFaults({ faults: [] })
-    const again = await startCommand(world, words, { env: local }).ended
-    expect(again.stderr).toContain('Resumes the unfinished run')
-    expect(again.code).toBe(0)
-  })
+  test(
+    'twice ends everything with --local, and the same command resumes the run',
+    { tags: ['long'] },
+    async () => {
+      const world = await createWorld(slow)
+      const words = ['export', 'customers', '--local', '--json']
+      const command = startCommand(world, words, { env: local })
+      await command.says('Run export-')
+      await until(() => asked(world) > 8)
+      const server = readServerRecord(join(world.dataDir, 'dev-server'))
+      // A frozen server passes nothing on: neither can the run end.
+      process.kill(server?.pid ?? 0, 'SIGSTOP')
+      await interruptTwice(command)
+      const { code, stderr } = await command.ended
+      expect(code).toBe(1)
+      expect(stderr).toContain('waits. Run the same command again to resume it.')
+      expect(isAlive(server ?? { pid: 0, startTime: '' })).toBe(false)
+      world.sandbox.control.setFaults({ faults: [] })
+      const again = await startCommand(world, words, { env: local }).ended
+      expect(again.stderr).toContain('Resumes the unfinished run')
+      expect(again.code).toBe(0)
+    },
+  )
 })
 
 async function interruptTwice({ child, says }: ReturnType<typeof startCommand>): Promise<void> {
@@ -184,7 +178,6 @@ test('a folder on the command line is the caller’s own', async () => {
   const elsewhere = join(world.dataDir, '..', `${world.workspace}-elsewhere`)
   await mkdir(elsewhere)
   await startTestWorker(world, { CONNECTOR_OUT_DIRS: elsewhere })
-  await workerListens(world)
   const env = { INIT_CWD: elsewhere }
   const { code } = await callCommand(world, ['export', 'plans', '--out', 'mine'], { env })
   expect(code).toBe(0)

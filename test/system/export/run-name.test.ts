@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { reportFile } from '../../../core/exports/report-files.ts'
 import { replaceFile } from '../../../core/storage/durable.ts'
+import { createSharedFolder } from '../../../core/storage/shared-folder.ts'
 import { nameExport } from '../../../core/exports/name.ts'
 import { notePublished, type PublishedNote } from '../../../core/exports/publication-log.ts'
 
@@ -31,8 +32,9 @@ async function createFolder(published: readonly Partial<PublishedNote>[], report
   onTestFinished(() => rm(dataDir, { recursive: true }))
   for (const one of published) await notePublished({ dataDir, published: note(one) })
   for (const run of reported) await replaceFile(reportFile({ dataDir, run, ending: '.json' }), '{}')
+  const shared = createSharedFolder({ dataDir, store: undefined })
   return async (workflowId: string, runId = 'second') =>
-    nameExport({ dataDir, execution: { workflowId, runId } })
+    nameExport({ dataDir, shared, execution: { workflowId, runId } })
 }
 
 test.each<[string, Partial<PublishedNote>]>([

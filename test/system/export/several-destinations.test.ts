@@ -10,7 +10,6 @@ import {
   connectTemporal,
   createWorld,
   openTestWorker,
-  startCommand,
   startRun,
   startTestWorker,
   until,
@@ -92,51 +91,61 @@ test('publish takes --schema, and with --detach returns the run', async () => {
   await client.workflow.getHandle(`publish-${run}-to-postgres-schema-elsewhere`).result()
   expect(await askPostgres(url, 'select count(*) as n from elsewhere.plans')).toEqual([{ n: '4' }])
   expect(await askPostgres(url, 'select 1 from billing.plans')).toBeUndefined()
-  const both = await startCommand(world, ['publish', run, '--local', '--detach']).ended
+  const both = await callCommand(world, ['publish', run, '--local', '--detach'])
   expect([both.code, both.stderr]).toEqual([2, expect.stringContaining('connector up')])
 })
 
 describe('an incremental export reads the whole list', () => {
   const incremental = { mode: 'incremental', lookbackSeconds: 0 } as const
 
-  test('where another database is named, and continues from where it was when the first one is named again', async () => {
-    const [first, second] = [await postgres.createDatabase(), await postgres.createDatabase()]
-    const world = await createWorld({ counts: { plans: 20 } })
-    const modeIn = async (url: string) => {
-      const worker = await openTestWorker(world, { WAREHOUSE_URL: url, BILLING_READ_LAG_SECONDS: '0' })
-      const { run } = await export_(world, { ...incremental, to: ['postgres'] })
-      await worker.stop()
-      return (await askPostgres(url, `select mode from billing._exports where run = '${run}'`))?.[0]?.['mode']
-    }
-    expect(await modeIn(first)).toBe('full')
-    expect(await modeIn(first)).toBe('incremental')
-    expect(await modeIn(second)).toBe('full')
-    expect(await askPostgres(second, 'select count(*) as n from billing.plans')).toEqual([{ n: '20' }])
-    expect(await modeIn(first)).toBe('incremental')
-    // The same address, and not the same database any more.
-    await askPostgres(first, 'drop schema billing cascade')
-    expect(await modeIn(first)).toBe('full')
-    expect(await askPostgres(first, 'select count(*) as n from billing.plans')).toEqual([{ n: '20' }])
-  })
+  test(
+    'where another database is named, and continues from where it was when the first one is named again',
+    { tags: ['long'] },
+    async () => {
+      const [first, second] = [await postgres.createDatabase(), await postgres.createDatabase()]
+      const world = await createWorld({ counts: { plans: 20 } })
+      const modeIn = async (url: string) => {
+        const worker = await openTestWorker(world, { WAREHOUSE_URL: url, BILLING_READ_LAG_SECONDS: '0' })
+        const { run } = await export_(world, { ...incremental, to: ['postgres'] })
+        await worker.stop()
+        return (await askPostgres(url, `select mode from billing._exports where run = '${run}'`))?.[0]?.[
+          'mode'
+        ]
+      }
+      expect(await modeIn(first)).toBe('full')
+      expect(await modeIn(first)).toBe('incremental')
+      expect(await modeIn(second)).toBe('full')
+      expect(await askPostgres(second, 'select count(*) as n from billing.plans')).toEqual([{ n: '20' }])
+      expect(await modeIn(first)).toBe('incremental')
+      // The same address, and not the same database any more.
+      await askPostgres(first, 'drop schema billing cascade')
+      expect(await modeIn(first)).toBe('full')
+      expect(await askPostgres(first, 'select count(*) as n from billing.plans')).toEqual([{ n: '20' }])
+    },
+  )
 
-  test('where the DuckDB file is gone, or an earlier run alone was published to a new one', async () => {
-    const world = await createWorld({ counts: { plans: 20 } })
-    await startTestWorker(world, { BILLING_READ_LAG_SECONDS: '0' })
-    const file = join(world.dataDir, 'warehouse.duckdb')
-    const next = async () => {
-      const { run } = await export_(world, { ...incremental, to: ['duckdb'] })
-      const [row] = (await askDuckDb(file, `select mode from _exports where run = '${run}'`)) ?? []
-      return { run, mode: row?.['mode'] }
-    }
-    expect(await next()).toMatchObject({ mode: 'full' })
-    const { run, mode } = await next()
-    expect(mode).toBe('incremental')
-    await rm(file)
-    const again = await callCommand(world, ['publish', run])
-    expect(again.code).toBe(0)
-    expect(await next()).toMatchObject({ mode: 'full' })
-    expect(await askDuckDb(file, 'select count(*) as n from plans')).toEqual([{ n: '20' }])
-  })
+  test(
+    'where the DuckDB file is gone, or an earlier run alone was published to a new one',
+    { tags: ['long'] },
+    async () => {
+      const world = await createWorld({ counts: { plans: 20 } })
+      await startTestWorker(world, { BILLING_READ_LAG_SECONDS: '0' })
+      const file = join(world.dataDir, 'warehouse.duckdb')
+      const next = async () => {
+        const { run } = await export_(world, { ...incremental, to: ['duckdb'] })
+        const [row] = (await askDuckDb(file, `select mode from _exports where run = '${run}'`)) ?? []
+        return { run, mode: row?.['mode'] }
+      }
+      expect(await next()).toMatchObject({ mode: 'full' })
+      const { run, mode } = await next()
+      expect(mode).toBe('incremental')
+      await rm(file)
+      const again = await callCommand(world, ['publish', run])
+      expect(again.code).toBe(0)
+      expect(await next()).toMatchObject({ mode: 'full' })
+      expect(await askDuckDb(file, 'select count(*) as n from plans')).toEqual([{ n: '20' }])
+    },
+  )
 
   test('where the warehouse has had other columns left out since', async () => {
     const world = await createWorld({ counts: { plans: 20 } })
@@ -152,32 +161,36 @@ describe('an incremental export reads the whole list', () => {
   })
 })
 
-test('csv every hour and DuckDB every night each continue from their own last export', async () => {
-  const world = await createWorld({ counts: { plans: 20 } })
-  await startTestWorker(world, { BILLING_READ_LAG_SECONDS: '0' })
-  const modes: string[] = []
-  const records: number[] = []
-  for (const to of ['csv', 'csv', 'duckdb', 'csv', 'duckdb'] as const) {
-    const report = await export_(world, { mode: 'incremental', lookbackSeconds: 0, to: [to] })
-    const [one] = report.exports
-    if (one === undefined || !('published' in one)) throw new Error(report.summary)
-    const { where } = one.published[0]!
-    records.push(one.published[0]!.records)
-    const [row] =
-      to === 'csv'
-        ? [JSON.parse(await readFile(join(where, 'manifest.json'), 'utf8')) as { mode: string }]
-        : ((await askDuckDb(where, `select mode from _exports where run = '${report.run}'`)) ?? [])
-    modes.push(`${to} ${row?.['mode']}`)
-  }
-  expect(modes).toEqual([
-    'csv full',
-    'csv incremental',
-    'duckdb full',
-    'csv incremental',
-    'duckdb incremental',
-  ])
-  expect(records.filter((count) => count === 20)).toHaveLength(2)
-})
+test(
+  'csv every hour and DuckDB every night each continue from their own last export',
+  { tags: ['long'] },
+  async () => {
+    const world = await createWorld({ counts: { plans: 20 } })
+    await startTestWorker(world, { BILLING_READ_LAG_SECONDS: '0' })
+    const modes: string[] = []
+    const records: number[] = []
+    for (const to of ['csv', 'csv', 'duckdb', 'csv', 'duckdb'] as const) {
+      const report = await export_(world, { mode: 'incremental', lookbackSeconds: 0, to: [to] })
+      const [one] = report.exports
+      if (one === undefined || !('published' in one)) throw new Error(report.summary)
+      const { where } = one.published[0]!
+      records.push(one.published[0]!.records)
+      const [row] =
+        to === 'csv'
+          ? [JSON.parse(await readFile(join(where, 'manifest.json'), 'utf8')) as { mode: string }]
+          : ((await askDuckDb(where, `select mode from _exports where run = '${report.run}'`)) ?? [])
+      modes.push(`${to} ${row?.['mode']}`)
+    }
+    expect(modes).toEqual([
+      'csv full',
+      'csv incremental',
+      'duckdb full',
+      'csv incremental',
+      'duckdb incremental',
+    ])
+    expect(records.filter((count) => count === 20)).toHaveLength(2)
+  },
+)
 
 test('a PostgreSQL that is away when an incremental export begins is waited for, and gets the changes alone', async () => {
   const url = await postgres.createDatabase()

@@ -18,33 +18,37 @@ const slow = { counts: { customers: 4000 }, faults: [{ kind: 'latency', ms: 100 
 const input = { resources: ['customers' as const] }
 
 describe('a token that expires while an export reads', () => {
-  test('ends the command within seconds, in one line; the same command resumes from what was read', async () => {
-    const world = await createWorld(slow)
-    const words = ['export', 'customers', '--local', '--json']
-    const first = startCommand(world, words, { env: local })
-    await until(() => asked(world) > 22)
-    world.sandbox.control.adjust({ tokens: ['next'] })
-    const expiredAt = performance.now()
-    const { code, stdout, stderr } = await first.ended
-    expect(code).toBe(1)
-    expect(performance.now() - expiredAt).toBeLessThan(15_000)
-    const failures = stderr.split('\n').filter((line) => line.startsWith('error: '))
-    expect(failures).toEqual([
-      expect.stringMatching(/does not accept the token.*set a valid one.*resume from what was read/),
-    ])
-    expect(stderr).not.toMatch(/\n\s+at /)
-    expect(JSON.parse(stdout)).toMatchObject({ error: { name: 'ExportFailed' } })
-    expect(await readdir(join(world.dataDir, 'exports'))).toEqual(['reports'])
+  test(
+    'ends the command within seconds, in one line; the same command resumes from what was read',
+    { tags: ['long'] },
+    async () => {
+      const world = await createWorld(slow)
+      const words = ['export', 'customers', '--local', '--json']
+      const first = startCommand(world, words, { env: local })
+      await until(() => asked(world) > 22)
+      world.sandbox.control.adjust({ tokens: ['next'] })
+      const expiredAt = performance.now()
+      const { code, stdout, stderr } = await first.ended
+      expect(code).toBe(1)
+      expect(performance.now() - expiredAt).toBeLessThan(15_000)
+      const failures = stderr.split('\n').filter((line) => line.startsWith('error: '))
+      expect(failures).toEqual([
+        expect.stringMatching(/does not accept the token.*set a valid one.*resume from what was read/),
+      ])
+      expect(stderr).not.toMatch(/\n\s+at /)
+      expect(JSON.parse(stdout)).toMatchObject({ error: { name: 'ExportFailed' } })
+      expect(await readdir(join(world.dataDir, 'exports'))).toEqual(['reports'])
 
-    const before = asked(world)
-    // At most what was in flight got a 401; nothing was tried again.
-    expect(before).toBeLessThan(40)
-    const second = startCommand(world, words, { env: { ...local, BILLING_TOKEN: 'next' } })
-    const ended = await second.ended
-    expect(ended.code).toBe(0)
-    expect(JSON.parse(ended.stdout)).toMatchObject({ exports: [{ verdict: 'proven', records: 4000 }] })
-    expect(asked(world) - before).toBeLessThan(45)
-  })
+      const before = asked(world)
+      // At most what was in flight got a 401; nothing was tried again.
+      expect(before).toBeLessThan(40)
+      const second = startCommand(world, words, { env: { ...local, BILLING_TOKEN: 'next' } })
+      const ended = await second.ended
+      expect(ended.code).toBe(0)
+      expect(JSON.parse(ended.stdout)).toMatchObject({ exports: [{ verdict: 'proven', records: 4000 }] })
+      expect(asked(world) - before).toBeLessThan(45)
+    },
+  )
 
   test('is not noticed where its file holds the next one by then', async () => {
     const world = await createWorld(slow)
@@ -65,18 +69,22 @@ describe('a token that expires while an export reads', () => {
     expect(refused.length).toBeLessThan(6)
   })
 
-  test('waits for its file to hold another, and is proven without a second start', async () => {
-    const { world, file, worker, run } = await beginWithFile()
-    world.sandbox.control.adjust({ tokens: ['next'] })
-    await worker.says('waiting for a new token')
-    await writeFile(file, 'next\n')
-    expect(await run.result()).toMatchObject({
-      verdict: 'proven',
-      exports: [{ published: [{ records: 4000 }] }],
-    })
-  })
+  test(
+    'waits for its file to hold another, and is proven without a second start',
+    { tags: ['long'] },
+    async () => {
+      const { world, file, worker, run } = await beginWithFile()
+      world.sandbox.control.adjust({ tokens: ['next'] })
+      await worker.says('waiting for a new token')
+      await writeFile(file, 'next\n')
+      expect(await run.result()).toMatchObject({
+        verdict: 'proven',
+        exports: [{ published: [{ records: 4000 }] }],
+      })
+    },
+  )
 
-  test('waits for a file that was emptied, too', async () => {
+  test('waits for a file that was emptied, too', { tags: ['long'] }, async () => {
     const { world, file, worker, run } = await beginWithFile()
     await writeFile(file, '')
     world.sandbox.control.adjust({ tokens: ['next'] })
@@ -85,7 +93,7 @@ describe('a token that expires while an export reads', () => {
     expect(await run.result()).toMatchObject({ verdict: 'proven' })
   })
 
-  test('can be stopped while it waits', async () => {
+  test('can be stopped while it waits', { tags: ['long'] }, async () => {
     const { world, worker, run } = await beginWithFile()
     world.sandbox.control.adjust({ tokens: ['next'] })
     await worker.says('waiting for a new token')
@@ -95,7 +103,7 @@ describe('a token that expires while an export reads', () => {
 })
 
 describe('a token that expires while an import sends', () => {
-  test('is waited for; each row is sent once', async () => {
+  test('is waited for; each row is sent once', { tags: ['long'] }, async () => {
     const world = await createWorld({ faults: [{ kind: 'latency', ms: 60 }] })
     const { file, worker } = await startWorkerWithFile(world)
     const client = await connectTemporal()

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { callCommand } from '../command-line/call-command.ts'
 import { asked, createWorld, local, startCommand, until, type World } from './world.ts'
 
 const slowly = (on: string, ms: number) => ({ kind: 'latency', ms, on }) as const
@@ -10,51 +11,58 @@ const slow = {
 const exportLocally = (world: World, resource: string) =>
   startCommand(world, ['export', resource, '--local', '--json'], { env: local })
 
-describe('two commands on one data folder', () => {
-  test('are not two workers: the second is refused, with the pid of the first', async () => {
-    const world = await createWorld()
-    const first = startCommand(world, ['worker'])
-    await first.says('listening')
-    const [worker, up, exported] = await Promise.all([
-      startCommand(world, ['worker']).ended,
-      startCommand(world, ['up'], { env: local }).ended,
-      startCommand(world, ['export', 'plans', '--local'], { env: local }).ended,
-    ])
-    for (const { code, stderr } of [worker, up, exported]) {
-      expect(code).toBe(2)
-      expect(stderr).toMatch(new RegExp(`^error: [^\\n]*worker with pid ${first.child.pid}[^\\n]*\\n$`, 'm'))
-    }
-    expect(first.child.exitCode).toBeNull()
-  })
+/** Two commands share a server and a worker; the second completes its one run when the first ends. */
+async function endFirst(signal: 'SIGINT' | 'SIGKILL'): Promise<void> {
+  const world = await createWorld(slow)
+  const first = exportLocally(world, 'subscriptions')
+  await first.says('Run export-')
+  const second = exportLocally(world, 'customers')
+  await second.says('Run export-')
+  const before = asked(world)
+  await until(() => asked(world) > before + 8)
+  first.child.kill(signal)
+  expect((await first.ended).code).toBe(signal === 'SIGINT' ? 3 : null)
+  await second.says('this one starts its own')
+  world.sandbox.control.setFaults({ faults: [] })
+  const { code, stdout, stderr } = await second.ended
+  expect({ code, stderr }).toMatchObject({ code: 0 })
+  expect(JSON.parse(stdout)).toMatchObject({ exports: [{ verdict: 'proven', records: 4000 }] })
+  // One run from start to end, whichever worker served it.
+  expect(stderr.match(/Run export-/g)).toHaveLength(1)
+}
 
-  test.each([
-    ['has ended', 'SIGINT'],
-    ['was killed', 'SIGKILL'],
-  ] as const)(
-    'share one server and one worker, and the second takes over when the first %s',
-    async (_, signal) => {
-      const world = await createWorld(slow)
-      const first = exportLocally(world, 'subscriptions')
-      await first.says('Run export-')
-      const second = exportLocally(world, 'customers')
-      await second.says('Run export-')
-      const before = asked(world)
-      await until(() => asked(world) > before + 8)
-      first.child.kill(signal)
-      expect((await first.ended).code).toBe(signal === 'SIGINT' ? 3 : null)
-      await second.says('this one starts its own')
-      world.sandbox.control.setFaults({ faults: [] })
-      const { code, stdout, stderr } = await second.ended
-      expect({ code, stderr }).toMatchObject({ code: 0 })
-      expect(JSON.parse(stdout)).toMatchObject({ exports: [{ verdict: 'proven', records: 4000 }] })
-      // One run from start to end, whichever worker served it.
-      expect(stderr.match(/Run export-/g)).toHaveLength(1)
+describe('two commands on one data folder', () => {
+  test(
+    'are not two workers: the second is refused, with the pid of the first',
+    { tags: ['long'] },
+    async () => {
+      const world = await createWorld()
+      const first = startCommand(world, ['worker'])
+      await first.says('listening')
+      for (const { words, env } of [
+        { words: ['worker'], env: {} },
+        { words: ['up'], env: local },
+        { words: ['export', 'plans', '--local'], env: local },
+      ]) {
+        const { code, stderr } = await callCommand(world, words, { env })
+        expect(code).toBe(2)
+        expect(stderr).toMatch(
+          new RegExp(`^error: [^\\n]*worker with pid ${first.child.pid}[^\\n]*\\n$`, 'm'),
+        )
+      }
+      expect(first.child.exitCode).toBeNull()
     },
-    120_000,
   )
 
-  test('of the same export are one run', async () => {
-    const world = await createWorld(slow)
+  test.each(['SIGKILL', 'SIGINT'] as const)(
+    'share one server and one worker, and the second takes over when the first was ended by %s',
+    { tags: ['long'] },
+    endFirst,
+  )
+
+  test('of the same export are one run', { tags: ['long'] }, async () => {
+    // So slow that the first is still reading when the second comes, however long that takes to start.
+    const world = await createWorld({ ...slow, faults: [slowly('GET /customers/', 5_000)] })
     const first = exportLocally(world, 'customers')
     await first.says('Run export-')
     const second = exportLocally(world, 'customers')
@@ -65,19 +73,23 @@ describe('two commands on one data folder', () => {
     expect(other).toMatchObject({ code: 0, stdout: one.stdout })
   })
 
-  test('of two exports that have a list in common: the second is refused with one sentence that names the first', async () => {
-    const world = await createWorld(slow)
-    const first = exportLocally(world, 'customers')
-    await first.says('Run export-')
-    await until(() => asked(world) > 8)
-    const both = ['export', 'customers', 'subscriptions', '--local']
-    const { code, stderr } = await startCommand(world, both, { env: local }).ended
-    expect(code).toBe(2)
-    expect(stderr).toMatch(
-      /^error: .*The run export-customers-\S+ is already doing this \(export customers to csv\) and has not ended\. Wait for it, or stop it\.$/m,
-    )
-    expect(stderr.match(/already doing this/g)).toHaveLength(1)
-    world.sandbox.control.setFaults({ faults: [] })
-    expect(await first.ended).toMatchObject({ code: 0 })
-  })
+  test(
+    'of two exports that have a list in common: the second is refused with one sentence that names the first',
+    { tags: ['long'] },
+    async () => {
+      const world = await createWorld(slow)
+      const first = exportLocally(world, 'customers')
+      await first.says('Run export-')
+      await until(() => asked(world) > 8)
+      const both = ['export', 'customers', 'subscriptions', '--local']
+      const { code, stderr } = await callCommand(world, both, { env: local })
+      expect(code).toBe(2)
+      expect(stderr).toMatch(
+        /^error: .*The run export-customers-\S+ is already doing this \(export customers to csv\) and has not ended\. Wait for it, or stop it\.$/m,
+      )
+      expect(stderr.match(/already doing this/g)).toHaveLength(1)
+      world.sandbox.control.setFaults({ faults: [] })
+      expect(await first.ended).toMatchObject({ code: 0 })
+    },
+  )
 })

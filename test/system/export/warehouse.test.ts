@@ -9,74 +9,82 @@ import { comparable, keyOf, rowsOfService, type Cells } from './service-rows.ts'
 import { connectTemporal, createWorld, startRun, startTestWorker } from './world.ts'
 
 const tables = toTables(listResources.subscriptions)
+/** `ROUNDS=50` takes some four minutes. */
+const rounds = Number(process.env['ROUNDS'] ?? 9)
+
 /** Late by less than the lookback, which is there for it. */
 const lateBySeconds = 2
 const between = { deletes: 3, inserts: 8, updates: 20, lateCommits: 2, lateBySeconds }
 const everyRequest = { updates: 2, deletes: 1, inserts: 1, lateCommits: 1 }
 
 describe('a warehouse that is kept up with the service', () => {
-  test('equals it field by field after ten incremental exports and a full one, under drift', async () => {
-    const server = await startPostgres()
-    onTestFinished(() => server.close())
-    const url = await server.createDatabase()
-    const seed = 7
-    const world = await createWorld({
-      seed,
-      counts: { subscriptions: 600 },
-      drift: { subscriptions: { perRequest: everyRequest, lateBySeconds } },
-    })
-    await startTestWorker(world, { BILLING_READ_LAG_SECONDS: '1', WAREHOUSE_URL: url })
-    const client = await connectTemporal()
-    const { control } = world.sandbox
-    const export_ = async (mode: 'full' | 'incremental') => {
-      const input = {
-        resources: ['subscriptions' as const],
-        to: ['duckdb' as const, 'postgres' as const],
-        mode,
-        maxDeletes: 'all' as const,
-        lookbackSeconds: 5,
-      }
-      expect(await (await startRun({ client, world, input })).result(), `seed ${seed}`).toMatchObject({
-        verdict: 'proven',
+  test(
+    `equals it field by field after ${rounds + 1} incremental exports and a full one, under drift`,
+    { tags: ['soak'], timeout: 120_000 + 10_000 * rounds },
+    async () => {
+      const server = await startPostgres()
+      onTestFinished(() => server.close())
+      const url = await server.createDatabase()
+      const seed = 7
+      const world = await createWorld({
+        seed,
+        counts: { subscriptions: 600 },
+        drift: { subscriptions: { perRequest: everyRequest, lateBySeconds } },
       })
-    }
-    const file = join(world.dataDir, 'warehouse.duckdb')
-    const held = async (ask: (sql: string) => ReturnType<typeof askDuckDb>, schema: string) => {
-      const found = new Map<string, Map<string, Cells>>()
-      for (const table of tables) {
-        const rows = (await ask(
-          `select ${asTexts(table)} from ${schema}.${table.name} where _deleted_at is null`,
-        )) as Cells[]
-        for (const row of rows)
-          for (const column of table.columns) row[column.name] = comparable(column, row[column.name] ?? null)
-        found.set(table.name, new Map(rows.map((row) => [keyOf(table, row), row])))
+      await startTestWorker(world, { BILLING_READ_LAG_SECONDS: '1', WAREHOUSE_URL: url })
+      const client = await connectTemporal()
+      const { control } = world.sandbox
+      const export_ = async (mode: 'full' | 'incremental') => {
+        const input = {
+          resources: ['subscriptions' as const],
+          to: ['duckdb' as const, 'postgres' as const],
+          mode,
+          maxDeletes: 'all' as const,
+          lookbackSeconds: 5,
+        }
+        expect(await (await startRun({ client, world, input })).result(), `seed ${seed}`).toMatchObject({
+          verdict: 'proven',
+        })
       }
-      return found
-    }
-    const warehouses = () =>
-      Promise.all([
-        held((sql) => askDuckDb(file, sql), 'main'),
-        held((sql) => askPostgres(url, sql), 'billing'),
-      ])
+      const file = join(world.dataDir, 'warehouse.duckdb')
+      const held = async (ask: (sql: string) => ReturnType<typeof askDuckDb>, schema: string) => {
+        const found = new Map<string, Map<string, Cells>>()
+        for (const table of tables) {
+          const rows = (await ask(
+            `select ${asTexts(table)} from ${schema}.${table.name} where _deleted_at is null`,
+          )) as Cells[]
+          for (const row of rows)
+            for (const column of table.columns)
+              row[column.name] = comparable(column, row[column.name] ?? null)
+          found.set(table.name, new Map(rows.map((row) => [keyOf(table, row), row])))
+        }
+        return found
+      }
+      const warehouses = () =>
+        Promise.all([
+          held((sql) => askDuckDb(file, sql), 'main'),
+          held((sql) => askPostgres(url, sql), 'billing'),
+        ])
 
-    for (let round = 0; round < 10; round += 1) {
+      for (let round = 0; round < rounds; round += 1) {
+        await export_('incremental')
+        control.drift({ resource: 'subscriptions', ...between })
+      }
+      control.freeze()
       await export_('incremental')
-      control.drift({ resource: 'subscriptions', ...between })
-    }
-    control.freeze()
-    await export_('incremental')
-    const truth = rowsOfService(world, tables)
-    for (const { size } of truth.values()) expect(size).toBeGreaterThan(50)
-    // All that is there is as it is in the service; what is gone only a full read can tell.
-    for (const warehouse of await warehouses())
-      for (const [name, rows] of truth)
-        for (const [key, row] of rows) expect(warehouse.get(name)?.get(key), `${name} ${key}`).toEqual(row)
-    // Records come back as they were: their `updated` does not tell.
-    control.drift({ resource: 'subscriptions', restores: 10 })
-    // What was created or deleted this second is vouched for only after the read lag.
-    const changedAt = Date.now()
-    while (Date.now() < changedAt + 3_000) await new Promise((resolve) => setTimeout(resolve, 50))
-    await export_('full')
-    for (const warehouse of await warehouses()) expect(warehouse).toEqual(rowsOfService(world, tables))
-  }, 60_000)
+      const truth = rowsOfService(world, tables)
+      for (const { size } of truth.values()) expect(size).toBeGreaterThan(50)
+      // All that is there is as it is in the service; what is gone only a full read can tell.
+      for (const warehouse of await warehouses())
+        for (const [name, rows] of truth)
+          for (const [key, row] of rows) expect(warehouse.get(name)?.get(key), `${name} ${key}`).toEqual(row)
+      // Records come back as they were: their `updated` does not tell.
+      control.drift({ resource: 'subscriptions', restores: 10 })
+      // What was created or deleted this second is vouched for only after the read lag.
+      const changedAt = Date.now()
+      while (Date.now() < changedAt + 3_000) await new Promise((resolve) => setTimeout(resolve, 50))
+      await export_('full')
+      for (const warehouse of await warehouses()) expect(warehouse).toEqual(rowsOfService(world, tables))
+    },
+  )
 })

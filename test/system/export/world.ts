@@ -9,7 +9,7 @@ import type { ExportInput } from '../../../core/exports/input.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
 import { endProcess } from '../../../core/state/process-identity.ts'
 import { readServerRecord } from '../../../scripts/dev-server/server-record.ts'
-import { findWorker } from '../../../scripts/session/session.ts'
+import { findWorker } from '../../../scripts/session/find-worker.ts'
 import { createSandbox } from '../../../sandbox/sandbox.ts'
 import { readSettings } from '../../../worker/settings/settings.ts'
 import { startWorker } from '../../../worker/start-worker.ts'
@@ -25,8 +25,11 @@ export async function createWorld(options: SandboxOptions = {}) {
   return world
 }
 
+/** The Temporal server of the suite. */
+const suiteServer = () => ({ address: inject('temporalAddress'), binary: inject('temporalBinary') })
+
 /** A stand-in service, a data folder, and the environment that joins them. */
-export async function openWorld(options: SandboxOptions = {}) {
+export async function openWorld(options: SandboxOptions = {}, temporal = suiteServer()) {
   worlds += 1
   const workspace = `acc_${process.pid}_${worlds}`
   const sandbox = await createSandbox({ seed: 7, workspace, ...options })
@@ -44,8 +47,8 @@ export async function openWorld(options: SandboxOptions = {}) {
     BILLING_WORKSPACE: workspace,
     BILLING_REQUESTS_PER_SECOND: '500',
     CONNECTOR_DATA_DIR: dataDir,
-    TEMPORAL_ADDRESS: inject('temporalAddress'),
-    TEMPORAL_CLI_PATH: inject('temporalBinary'),
+    TEMPORAL_ADDRESS: temporal.address,
+    TEMPORAL_CLI_PATH: temporal.binary,
   }
   return { sandbox, dataDir, env, workspace, taskQueue: `billing-${workspace}`, close }
 }
@@ -65,12 +68,17 @@ export async function openTestWorker({ env }: World, more: Record<string, string
   return startWorker({ settings, temporal })
 }
 
-/** Until commands find a worker on the task queue. */
+/** Until Temporal lists a worker on the task queue. Commands that need one wait for it; `check` does not. */
 export async function workerListens({ env, dataDir }: World): Promise<void> {
   const settings = readSettings({ env, cwd: dataDir })
-  const client = await connectTemporal()
-  const place = { connectionOptions: {}, namespace: 'default', uiUrl: undefined }
-  await until(async () => (await findWorker({ client, settings, place })) !== undefined)
+  const connection = await Connection.connect({ address: env.TEMPORAL_ADDRESS })
+  const client = new Client({ connection })
+  const place = { connectionOptions: {}, namespace: 'default' }
+  try {
+    await until(async () => (await findWorker({ client, settings, place })) !== undefined)
+  } finally {
+    await connection.close()
+  }
 }
 
 /** A command of the connector as a child process in the world's environment. */
@@ -79,7 +87,7 @@ export function startCommand(
   words: readonly string[],
   { env, ...how }: Omit<Partial<Parameters<typeof runProgram>[0]>, 'program' | 'words'> = {},
 ) {
-  const program = 'scripts/connector.ts'
+  const program = 'scripts/start.js'
   return runProgram({ program, words, ...how, env: { ...world.env, ...env } })
 }
 

@@ -2,7 +2,7 @@ import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
-import { openTestWorker, openWorld, type World, workerListens } from '../export/world.ts'
+import { openTestWorker, openWorld, type World } from '../export/world.ts'
 import { idsOf } from './world.ts'
 
 let world: World
@@ -66,7 +66,6 @@ describe('a fetch from the command line', () => {
   test('brings the documents of a column and ends with 3 and their names where some do not exist', async () => {
     const worker = await openTestWorker(world)
     stop = () => worker.stop()
-    await workerListens(world)
     await writeFile(join(files, 'more.csv'), 'Folio\n501\n999\n520\n')
     const { code, stdout } = await fetch('creditnotes', 'more.csv', '--column', 'folio', '--json')
     expect(code).toBe(3)

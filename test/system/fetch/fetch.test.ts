@@ -48,43 +48,47 @@ async function under<T>(
 }
 
 describe('a fetch of documents', () => {
-  test('brings each id of a column once, lists those that do not exist, and is proven while requests fail', async () => {
-    const ids = idsOf(world, 'creditnotes')
-    const cells = [...ids, '999001', ids[0], '', '999002'].map((id, at) => `${at};${id ?? ''};x`)
-    const file = await putFile(world, ['Folio;Nota de crédito;Glosa', ...cells, ''].join('\r\n'))
-    const input = { documents: 'creditnotes', file, column: 'nota de crédito' } as const
-    const client = await connectTemporal()
-    const faults = [
-      { kind: 'reset', rate: 0.01 },
-      { kind: 'error', rate: 0.01 },
-      { kind: 'notFound', html: true, rate: 0.01 },
-    ] as const
-    const report = await under(faults, async () => (await startFetch({ client, world, input })).result())
+  test(
+    'brings each id of a column once, lists those that do not exist, and is proven while requests fail',
+    { tags: ['long'] },
+    async () => {
+      const ids = idsOf(world, 'creditnotes')
+      const cells = [...ids, '999001', ids[0], '', '999002'].map((id, at) => `${at};${id ?? ''};x`)
+      const file = await putFile(world, ['Folio;Nota de crédito;Glosa', ...cells, ''].join('\r\n'))
+      const input = { documents: 'creditnotes', file, column: 'nota de crédito' } as const
+      const client = await connectTemporal()
+      const faults = [
+        { kind: 'reset', rate: 0.01 },
+        { kind: 'error', rate: 0.01 },
+        { kind: 'notFound', html: true, rate: 0.01 },
+      ] as const
+      const report = await under(faults, async () => (await startFetch({ client, world, input })).result())
 
-    expect(report).toMatchObject({ verdict: 'proven', missing: { count: 2, first: ['999001', '999002'] } })
-    expect(report.summary).toContain('2 creditnotes do not exist: 999001, 999002')
-    const folder = folderOf(report, 'creditnotes')
-    expect(await verifyExport(folder)).toMatchObject({ problems: [] })
-    const rows = await rowsIn(folder, 'creditnotes.csv')
-    expect(rows.map(({ id }) => id)).toEqual(ids)
-    const lines = await rowsIn(folder, 'creditnote_lines.csv')
-    expect(lines).toHaveLength(ids.length)
-    const truth = world.sandbox.control.get({ resource: 'creditnotes', id: 501 }) as { invoice: string }
-    expect(rows[0]).toMatchObject({ id: '501', invoice: truth.invoice })
-    for (const path of [join(folder, 'missing.csv'), report.missing?.file ?? ''])
-      expect(await readFile(path, 'utf8')).toBe('id\n999001\n999002\n')
-    const manifest = JSON.parse(await readFile(join(folder, 'manifest.json'), 'utf8')) as object
-    expect(manifest).toMatchObject({
-      mode: 'byId',
-      verdict: 'proven',
-      asked: 302,
-      missing: { rows: 2, first: ['999001', '999002'], files: [{ path: 'missing.csv', rows: 2 }] },
-      completeThrough: null,
-      notes: ['1 id was given more than once; each is requested once.', '1 row without an id was skipped.'],
-    })
-    // It says nothing of all credit notes, so nothing points to it as if it did.
-    expect(await readdir(join(folder, '..'))).toEqual([report.run])
-  })
+      expect(report).toMatchObject({ verdict: 'proven', missing: { count: 2, first: ['999001', '999002'] } })
+      expect(report.summary).toContain('2 creditnotes do not exist: 999001, 999002')
+      const folder = folderOf(report, 'creditnotes')
+      expect(await verifyExport(folder)).toMatchObject({ problems: [] })
+      const rows = await rowsIn(folder, 'creditnotes.csv')
+      expect(rows.map(({ id }) => id)).toEqual(ids)
+      const lines = await rowsIn(folder, 'creditnote_lines.csv')
+      expect(lines).toHaveLength(ids.length)
+      const truth = world.sandbox.control.get({ resource: 'creditnotes', id: 501 }) as { invoice: string }
+      expect(rows[0]).toMatchObject({ id: '501', invoice: truth.invoice })
+      for (const path of [join(folder, 'missing.csv'), report.missing?.file ?? ''])
+        expect(await readFile(path, 'utf8')).toBe('id\n999001\n999002\n')
+      const manifest = JSON.parse(await readFile(join(folder, 'manifest.json'), 'utf8')) as object
+      expect(manifest).toMatchObject({
+        mode: 'byId',
+        verdict: 'proven',
+        asked: 302,
+        missing: { rows: 2, first: ['999001', '999002'], files: [{ path: 'missing.csv', rows: 2 }] },
+        completeThrough: null,
+        notes: ['1 id was given more than once; each is requested once.', '1 row without an id was skipped.'],
+      })
+      // It says nothing of all credit notes, so nothing points to it as if it did.
+      expect(await readdir(join(folder, '..'))).toEqual([report.run])
+    },
+  )
 
   test('lies in every destination, and in warehouses beside what was fetched before', async () => {
     const client = await connectTemporal()

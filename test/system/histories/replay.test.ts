@@ -1,8 +1,9 @@
-import { DefaultLogger, Runtime, Worker } from '@temporalio/worker'
+import { DefaultLogger, Worker } from '@temporalio/worker'
 import { createRequire } from 'node:module'
 import { readdirSync, readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { prepareWorkflowBundle } from '../../../worker/workflow-bundle.ts'
+import { installRuntime } from '../../../worker/telemetry/runtime.ts'
+import { loadWorkflowBundle } from '../../../worker/workflow-bundle.ts'
 import { scenarios } from './scenarios.ts'
 
 interface Event {
@@ -31,17 +32,22 @@ const startOf = ({ events }: History) => {
 }
 const typeOf = (history: History) => startOf(history).workflowType.name
 
-let codePath: string
+let untraced: Awaited<ReturnType<typeof loadWorkflowBundle>>
+let traced: typeof untraced
 beforeAll(async () => {
   // What does not replay is told by the test; the SDK's own log of it is pages long.
-  const logging = { forward: {}, filter: { core: 'ERROR', other: 'ERROR' } } as const
-  Runtime.install({ logger: new DefaultLogger('ERROR'), telemetryOptions: { logging } })
-  codePath = await prepareWorkflowBundle()
+  await installRuntime({ logger: new DefaultLogger('ERROR'), level: 'error', metrics: false })
+  untraced = await loadWorkflowBundle({ encodesFailures: false })
+  traced = await loadWorkflowBundle({ encodesFailures: false, traces: 1 })
 })
 
 /** Under the id it was recorded with: children are named after it. */
-const replay = (history: History) =>
-  Worker.runReplayHistory({ workflowBundle: { codePath } }, history, startOf(history).workflowId)
+const replay = (history: History, workflowBundle = untraced) =>
+  Worker.runReplayHistory(
+    { workflowBundle, sinks: { exporter: { export: { fn() {} } } } },
+    history,
+    startOf(history).workflowId,
+  )
 
 describe('the recorded histories', () => {
   test('of this version are those of every scenario, and of every workflow there is', () => {
@@ -56,6 +62,10 @@ describe('the recorded histories', () => {
 
   test.each(names)('replay on the workflow code as it is: %s', async (name) => {
     await replay(historyOf(name))
+  })
+
+  test.each(current)('replay where runs are traced: %s', async (name) => {
+    await replay(historyOf(name), traced)
   })
 
   test.each(names)('name neither a machine nor its paths: %s', (name) => {

@@ -56,24 +56,29 @@ const failureOf = async (run: Handle) => {
 describe('an import that people steer', () => {
   const slowly = { faults: [{ kind: 'latency', ms: 60 }] } as const
 
-  test('sends nothing while it is paused, and each row once after it was unpaused', async () => {
-    const { world, run } = await begin({ rows: retentionsCsv(300), sandbox: slowly, input: { canary: 0 } })
-    await until(() => posts(world) > 20)
-    await run.signal('pause')
-    await until(async () => (await status(run)).phase === 'paused')
-    for (let before = -1; before !== posts(world);) {
-      before = posts(world)
-      await new Promise((resolve) => setTimeout(resolve, 700))
-    }
-    expect(posts(world)).toBeLessThan(290)
-    world.sandbox.control.setFaults({ faults: [] })
-    await run.signal('unpause')
-    expect(await run.result()).toMatchObject({ verdict: 'proven', counts: { done: 300 } })
-    expect(timesOf(world, 'retentions', 300)).toEqual(once(300))
-  })
+  test(
+    'sends nothing while it is paused, and each row once after it was unpaused',
+    { tags: ['long'] },
+    async () => {
+      const { world, run } = await begin({ rows: retentionsCsv(300), sandbox: slowly, input: { canary: 0 } })
+      await until(() => posts(world) > 20)
+      await run.signal('pause')
+      await until(async () => (await status(run)).phase === 'paused')
+      for (let before = -1; before !== posts(world);) {
+        before = posts(world)
+        await new Promise((resolve) => setTimeout(resolve, 700))
+      }
+      expect(posts(world)).toBeLessThan(290)
+      world.sandbox.control.setFaults({ faults: [] })
+      await run.signal('unpause')
+      expect(await run.result()).toMatchObject({ verdict: 'proven', counts: { done: 300 } })
+      expect(timesOf(world, 'retentions', 300)).toEqual(once(300))
+    },
+  )
 
   test.each(['stop', 'Request Cancellation'])(
     'ends with a report on %s, and the same start resumes from there',
+    { tags: ['long'] },
     async (how) => {
       const { world, run, start } = await begin({
         rows: retentionsCsv(300),
@@ -98,22 +103,26 @@ describe('an import that people steer', () => {
     },
   )
 
-  test('that was terminated resumes under its own name, and is refused to another', async () => {
-    const { world, run, start } = await begin({
-      rows: retentionsCsv(200),
-      sandbox: slowly,
-      input: { canary: 0 },
-    })
-    await until(() => posts(world) > 20)
-    await run.terminate()
-    const other = await failureOf(await start())
-    expect(other).toMatchObject({ type: 'RowsTaken', message: expect.stringContaining(run.workflowId) })
-    world.sandbox.control.setFaults({ faults: [] })
-    expect(await (await start({}, run.workflowId)).result()).toMatchObject({ verdict: 'proven' })
-    expect(timesOf(world, 'retentions', 200)).toEqual(once(200))
-  })
+  test(
+    'that was terminated resumes under its own name, and is refused to another',
+    { tags: ['long'] },
+    async () => {
+      const { world, run, start } = await begin({
+        rows: retentionsCsv(200),
+        sandbox: slowly,
+        input: { canary: 0 },
+      })
+      await until(() => posts(world) > 20)
+      await run.terminate()
+      const other = await failureOf(await start())
+      expect(other).toMatchObject({ type: 'RowsTaken', message: expect.stringContaining(run.workflowId) })
+      world.sandbox.control.setFaults({ faults: [] })
+      expect(await (await start({}, run.workflowId)).result()).toMatchObject({ verdict: 'proven' })
+      expect(timesOf(world, 'retentions', 200)).toEqual(once(200))
+    },
+  )
 
-  test('keeps to a rate that was changed while it ran', async () => {
+  test('keeps to a rate that was changed while it ran', { tags: ['long'] }, async () => {
     const { world, run } = await begin({ rows: retentionsCsv(60), input: { requestsPerSecond: 3 } })
     await until(() => posts(world) > 3)
     await expect(run.executeUpdate('setLimits', { args: [{ rate: 3 }] })).rejects.toThrow('Update failed')
@@ -274,49 +283,53 @@ describe('what is parked', () => {
     faults: [{ kind: 'reset', effect: 'none', on: 'POST /addons/', requests: [2, 3, 4] }],
   } as const
 
-  test('is resolved by a person, also after the run has ended and corrected, and the report keeps ids, times, names and reasons', async () => {
-    const { world, client, run } = await begin({
-      rows: addonsCsv(8),
-      input: { kind: 'addons', concurrency: 1 },
-      sandbox: lost,
-    })
-    const result = await run.result()
-    expect(result).toMatchObject({
-      verdict: 'unproven',
-      counts: { done: 5, parked: 3 },
-      rows: { parked: [3, 4, 5] },
-    })
-    const page = await run.query('report', { outcome: 'parked' })
-    expect(page).toMatchObject({ outcome: 'parked', count: 3, rows: [3, 4, 5] })
+  test(
+    'is resolved by a person, also after the run has ended and corrected, and the report keeps ids, times, names and reasons',
+    { tags: ['long'] },
+    async () => {
+      const { world, client, run } = await begin({
+        rows: addonsCsv(8),
+        input: { kind: 'addons', concurrency: 1 },
+        sandbox: lost,
+      })
+      const result = await run.result()
+      expect(result).toMatchObject({
+        verdict: 'unproven',
+        counts: { done: 5, parked: 3 },
+        rows: { parked: [3, 4, 5] },
+      })
+      const page = await run.query('report', { outcome: 'parked' })
+      expect(page).toMatchObject({ outcome: 'parked', count: 3, rows: [3, 4, 5] })
 
-    const settings = readSettings({ env: world.env, cwd: world.dataDir })
-    for (const said of [
-      { row: 3, absent: true },
-      { row: 4, exists: 'add_77' },
-      { row: 5, drop: true },
-      { row: 4, exists: 'add_78' },
-    ])
-      await resolveInImport({ settings, run: result.run, input: { ...said, ...person } })
-    const refused = resolveInImport({ settings, run: result.run, input: { row: 2, drop: true, ...person } })
-    await expect(refused).rejects.toThrow('row 2 of')
-    await client.workflow.getHandle(result.run).result()
-    const resolved = JSON.parse(await readFile(result.files.report ?? '', 'utf8')) as object
-    expect(resolved).toMatchObject({
-      counts: { done: 7, parked: 0, skipped: 1 },
-      decisions: [
-        { about: 'row', row: 3, absent: true, ...person },
-        { about: 'row', row: 4, exists: 'add_77', confirmed: false, at: expect.any(String), ...person },
-        { about: 'row', row: 5, drop: true, ...person },
-        { about: 'row', row: 4, exists: 'add_78', confirmed: false, ...person },
-      ],
-    })
-    expect(await readFile(result.files.results ?? '', 'utf8')).toContain('add_78')
-    expect(timesOf(world, 'addons', 3)).toEqual([1, 1, 0])
-  })
+      const settings = readSettings({ env: world.env, cwd: world.dataDir })
+      for (const said of [
+        { row: 3, absent: true },
+        { row: 4, exists: 'add_77' },
+        { row: 5, drop: true },
+        { row: 4, exists: 'add_78' },
+      ])
+        await resolveInImport({ settings, run: result.run, input: { ...said, ...person } })
+      const refused = resolveInImport({ settings, run: result.run, input: { row: 2, drop: true, ...person } })
+      await expect(refused).rejects.toThrow('row 2 of')
+      await client.workflow.getHandle(result.run).result()
+      const resolved = JSON.parse(await readFile(result.files.report ?? '', 'utf8')) as object
+      expect(resolved).toMatchObject({
+        counts: { done: 7, parked: 0, skipped: 1 },
+        decisions: [
+          { about: 'row', row: 3, absent: true, ...person },
+          { about: 'row', row: 4, exists: 'add_77', confirmed: false, at: expect.any(String), ...person },
+          { about: 'row', row: 5, drop: true, ...person },
+          { about: 'row', row: 4, exists: 'add_78', confirmed: false, ...person },
+        ],
+      })
+      expect(await readFile(result.files.results ?? '', 'utf8')).toContain('add_78')
+      expect(timesOf(world, 'addons', 3)).toEqual([1, 1, 0])
+    },
+  )
 })
 
 describe('a file that was imported before', () => {
-  test('is refused with what was done, and --done skip sends the others', async () => {
+  test('is refused with what was done, and --done skip sends the others', { tags: ['long'] }, async () => {
     const { world, start, run } = await begin({ rows: retentionsCsv(12) })
     await run.result()
     await writeFile(join(world.dataDir, 'inbox/more.csv'), retentionsCsv(15))
@@ -363,38 +376,45 @@ describe('a file that was imported before', () => {
     expect(timesOf(world, 'retentions', 30)).toEqual(once(30))
   })
 
-  test('by somebody else is refused after one read of the list, left out, or made all the same', async () => {
-    const { world, run } = await begin({
-      rows: retentionsCsv(40),
-      sandbox: { faults: [{ kind: 'otherClient', when: 'after', on: 'POST /retentions/', to: 5 }] },
-    })
-    await run.result()
-    // Other rows of the same supplier, document and number as what the service has, under another workspace's eyes.
-    const other = await createWorld({ counts })
-    await startTestWorker(other)
-    for (const text of world.sandbox.control.records({ resource: 'retentions' })) {
-      const { id: _, ...fields } = JSON.parse(text) as Record<string, unknown>
-      if ((fields['number'] as number) <= 10)
-        other.sandbox.control.insert({
-          resource: 'retentions',
-          fields: { ...fields, id: 10_000 + (fields['number'] as number) },
-        })
-    }
-    const client = await connectTemporal()
-    const file = await putFile(other, retentionsCsv(40))
-    const input = { kind: 'retentions' as const, file, ...quick }
-    const before = asked(other)
-    const refused = await failureOf(await startImport({ client, world: other, input }))
-    expect(refused).toMatchObject({ type: 'RowsTaken', message: expect.stringContaining('--existing skip') })
-    expect(asked(other) - before).toBeLessThan(10)
-    const result = await (
-      await startImport({ client, world: other, input: { ...input, existing: 'skip' } })
-    ).result()
-    expect(result).toMatchObject({ verdict: 'proven', counts: { done: 30, skipped: 10 } })
-    const again = { ...input, existing: 'create', done: 'skip' } as const
-    const created = await (await startImport({ client, world: other, input: again })).result()
-    expect(created).toMatchObject({ verdict: 'proven', counts: { done: 10, skipped: 30 } })
-  })
+  test(
+    'by somebody else is refused after one read of the list, left out, or made all the same',
+    { tags: ['long'] },
+    async () => {
+      const { world, run } = await begin({
+        rows: retentionsCsv(40),
+        sandbox: { faults: [{ kind: 'otherClient', when: 'after', on: 'POST /retentions/', to: 5 }] },
+      })
+      await run.result()
+      // Other rows of the same supplier, document and number as what the service has, under another workspace's eyes.
+      const other = await createWorld({ counts })
+      await startTestWorker(other)
+      for (const text of world.sandbox.control.records({ resource: 'retentions' })) {
+        const { id: _, ...fields } = JSON.parse(text) as Record<string, unknown>
+        if ((fields['number'] as number) <= 10)
+          other.sandbox.control.insert({
+            resource: 'retentions',
+            fields: { ...fields, id: 10_000 + (fields['number'] as number) },
+          })
+      }
+      const client = await connectTemporal()
+      const file = await putFile(other, retentionsCsv(40))
+      const input = { kind: 'retentions' as const, file, ...quick }
+      const before = asked(other)
+      const refused = await failureOf(await startImport({ client, world: other, input }))
+      expect(refused).toMatchObject({
+        type: 'RowsTaken',
+        message: expect.stringContaining('--existing skip'),
+      })
+      expect(asked(other) - before).toBeLessThan(10)
+      const result = await (
+        await startImport({ client, world: other, input: { ...input, existing: 'skip' } })
+      ).result()
+      expect(result).toMatchObject({ verdict: 'proven', counts: { done: 30, skipped: 10 } })
+      const again = { ...input, existing: 'create', done: 'skip' } as const
+      const created = await (await startImport({ client, world: other, input: again })).result()
+      expect(created).toMatchObject({ verdict: 'proven', counts: { done: 10, skipped: 30 } })
+    },
+  )
 })
 
 describe('a dry run', () => {

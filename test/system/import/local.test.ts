@@ -6,39 +6,43 @@ import { addonsCsv, once, timesOf } from './world.ts'
 
 const counts = { customers: 1, subscriptions: 0, plans: 0, retentions: 0, orders: 0 }
 
-test('an import --local hears limits and approve from another terminal, and resolve --local after its end', async () => {
-  const world = await createWorld({
-    counts,
-    faults: [{ kind: 'reset', effect: 'none', on: 'POST /addons/', requests: [2, 4] }],
-  })
-  const file = join(world.dataDir, 'addons.csv')
-  await writeFile(file, addonsCsv(6))
-  const env = { ...local, BILLING_SETTLE_SECONDS: '0.1' }
-  const command = (...words: string[]) => startCommand(world, words, { env })
-  const importing = command('import', 'addons', file, '--local', '--wait-for-approval', '--json')
-  await importing.says('Run import-addons-addons-')
-  const run = /Run (\S+)/.exec(importing.texts.stderr)?.[1] ?? ''
-  await until(async () => (await command('status', run).ended).stdout.includes('waiting for approval'))
-  const limits = await command('limits', run, '--rate', '50').ended
-  expect(limits.stdout, limits.stderr).toContain('requestsPerSecond 50')
-  expect((await command('approve', run, '--why', 'as agreed', '--by', 'Ana').ended).code).toBe(0)
-  const { code, stdout } = await importing.ended
-  expect(code).toBe(3)
-  expect(JSON.parse(stdout)).toMatchObject({ counts: { done: 4, parked: 2 } })
-  const { parked } = (JSON.parse(stdout) as { rows: { parked: number[] } }).rows
+test(
+  'an import --local hears limits and approve from another terminal, and resolve --local after its end',
+  { tags: ['long'] },
+  async () => {
+    const world = await createWorld({
+      counts,
+      faults: [{ kind: 'reset', effect: 'none', on: 'POST /addons/', requests: [2, 4] }],
+    })
+    const file = join(world.dataDir, 'addons.csv')
+    await writeFile(file, addonsCsv(6))
+    const env = { ...local, BILLING_SETTLE_SECONDS: '0.1' }
+    const command = (...words: string[]) => startCommand(world, words, { env })
+    const importing = command('import', 'addons', file, '--local', '--wait-for-approval', '--json')
+    await importing.says('Run import-addons-addons-')
+    const run = /Run (\S+)/.exec(importing.texts.stderr)?.[1] ?? ''
+    await until(async () => (await command('status', run).ended).stdout.includes('waiting for approval'))
+    const limits = await command('limits', run, '--rate', '50').ended
+    expect(limits.stdout, limits.stderr).toContain('requestsPerSecond 50')
+    expect((await command('approve', run, '--why', 'as agreed', '--by', 'Ana').ended).code).toBe(0)
+    const { code, stdout } = await importing.ended
+    expect(code).toBe(3)
+    expect(JSON.parse(stdout)).toMatchObject({ counts: { done: 4, parked: 2 } })
+    const { parked } = (JSON.parse(stdout) as { rows: { parked: number[] } }).rows
 
-  // Its server is gone with it.
-  const person = ['--why', 'looked', '--by', 'Ana']
-  const alone = await command('resolve', run, '--row', String(parked[0]), '--absent', ...person).ended
-  expect(alone).toMatchObject({ code: 2, stderr: expect.stringContaining('--local') })
-  const resolve = (row: number, ...how: string[]) =>
-    command('resolve', run, '--row', String(row), ...how, ...person, '--local', '--json').ended
-  const first = await resolve(parked[0] ?? 0, '--absent')
-  expect(first.code, first.stderr).toBe(3)
-  expect(JSON.parse(first.stdout)).toMatchObject({ counts: { done: 5, parked: 1 } })
-  const second = await resolve(parked[1] ?? 0, '--drop')
-  expect(JSON.parse(second.stdout)).toMatchObject({ counts: { done: 5, parked: 0, skipped: 1 } })
-  const [dropped] = timesOf(world, 'addons', 6).flatMap((times, index) => (times === 1 ? [] : [index + 2]))
-  expect(dropped).toBe(parked[1])
-  expect(timesOf(world, 'addons', 6).filter((times) => times === 1)).toEqual(once(5))
-})
+    // Its server is gone with it.
+    const person = ['--why', 'looked', '--by', 'Ana']
+    const alone = await command('resolve', run, '--row', String(parked[0]), '--absent', ...person).ended
+    expect(alone).toMatchObject({ code: 2, stderr: expect.stringContaining('--local') })
+    const resolve = (row: number, ...how: string[]) =>
+      command('resolve', run, '--row', String(row), ...how, ...person, '--local', '--json').ended
+    const first = await resolve(parked[0] ?? 0, '--absent')
+    expect(first.code, first.stderr).toBe(3)
+    expect(JSON.parse(first.stdout)).toMatchObject({ counts: { done: 5, parked: 1 } })
+    const second = await resolve(parked[1] ?? 0, '--drop')
+    expect(JSON.parse(second.stdout)).toMatchObject({ counts: { done: 5, parked: 0, skipped: 1 } })
+    const [dropped] = timesOf(world, 'addons', 6).flatMap((times, index) => (times === 1 ? [] : [index + 2]))
+    expect(dropped).toBe(parked[1])
+    expect(timesOf(world, 'addons', 6).filter((times) => times === 1)).toEqual(once(5))
+  },
+)

@@ -11,12 +11,10 @@ import {
   until,
   type World,
 } from '../export/world.ts'
-import { once, putFile, quick, retentionsCsv, startImport, timesOf } from './world.ts'
+import { once, posts, putFile, quick, retentionsCsv, startImport, timesOf } from './world.ts'
 
 const counts = { customers: 1, subscriptions: 0, plans: 0, retentions: 20, orders: 0 }
 const slowly = { kind: 'latency', ms: 60, jitterMs: 40 } as const
-const posts = (world: World) =>
-  world.sandbox.control.requests().filter(({ method }) => method === 'POST').length
 const sent = async (world: World, more: number) => {
   const from = posts(world)
   await until(() => posts(world) >= from + more)
@@ -36,7 +34,7 @@ async function startSlowly(options: {
 
 test(
   'a worker that is frozen, given up on and woken again sends nothing twice',
-  { timeout: 60_000 },
+  { tags: ['long'] },
   async () => {
     const world = await createWorld({ counts, faults: [slowly] })
     // So short that a request in flight has run out of time when the worker wakes up, although its reply is there.
@@ -60,7 +58,7 @@ test(
 
 test(
   'a Temporal server that is killed and comes back loses and doubles nothing',
-  { timeout: 60_000 },
+  { tags: ['long'] },
   async () => {
     const world = await createWorld({ counts, faults: [slowly] })
     const binary = () => Promise.resolve(world.env.TEMPORAL_CLI_PATH)
@@ -97,81 +95,93 @@ async function reset({ client, workflowId }: { client: Client; workflowId: strin
 }
 
 describe('the Reset button', () => {
-  test('of a run that is sending continues from the ledger, and of one that has ended sends nothing', async () => {
-    const world = await createWorld({ counts, faults: [slowly] })
-    await startTestWorker(world)
-    const client = await connectTemporal()
-    const { workflowId } = await startSlowly({ world, client, rows: 150 })
-    await sent(world, 30)
-    await reset({ client, workflowId })
-    await sent(world, 30)
-    await reset({ client, workflowId })
-    const result = await client.workflow.getHandle(workflowId).result()
-    expect(result).toMatchObject({ run: workflowId, verdict: 'proven', counts: { done: 150 } })
-    expect(timesOf(world, 'retentions', 150)).toEqual(once(150))
+  test(
+    'of a run that is sending continues from the ledger, and of one that has ended sends nothing',
+    { tags: ['long'] },
+    async () => {
+      const world = await createWorld({ counts, faults: [slowly] })
+      await startTestWorker(world)
+      const client = await connectTemporal()
+      const { workflowId } = await startSlowly({ world, client, rows: 150 })
+      await sent(world, 30)
+      await reset({ client, workflowId })
+      await sent(world, 30)
+      await reset({ client, workflowId })
+      const result = await client.workflow.getHandle(workflowId).result()
+      expect(result).toMatchObject({ run: workflowId, verdict: 'proven', counts: { done: 150 } })
+      expect(timesOf(world, 'retentions', 150)).toEqual(once(150))
 
-    const before = posts(world)
-    await reset({ client, workflowId })
-    const again = await client.workflow.getHandle(workflowId).result()
-    expect(again).toMatchObject({ run: workflowId, verdict: 'proven', counts: { done: 150 } })
-    expect(posts(world)).toBe(before)
-  })
+      const before = posts(world)
+      await reset({ client, workflowId })
+      const again = await client.workflow.getHandle(workflowId).result()
+      expect(again).toMatchObject({ run: workflowId, verdict: 'proven', counts: { done: 150 } })
+      expect(posts(world)).toBe(before)
+    },
+  )
 })
 
 describe('a gateway that has lost its backend', () => {
   test.each([
     ['pages', true],
     ['JSON', false],
-  ])('and answers 404 in %s for a while makes no double and no false proof', async (_, html) => {
-    const world = await createWorld({ counts, faults: [{ ...slowly, ms: 20 }] })
-    await startTestWorker(world)
-    const client = await connectTemporal()
-    const input = { maxFailureShare: 0.5, breakerWaits: [0.5, 1, 2] }
-    const run = await startSlowly({ world, client, rows: 100, input })
-    await sent(world, 30)
-    world.sandbox.control.addFault({ fault: { kind: 'notFound', html, forSeconds: 1.5 } })
-    const again = async () => {
-      // If a read got this answer too, the run ended with what it knows, and the same start resumes it.
-      world.sandbox.control.setFaults({ faults: [] })
-      const start = { kind: 'retentions', file: 'inbox/rows.csv', ...quick, canary: 0 } as const
-      return (await startImport({ client, world, input: start, name: run.workflowId })).result()
-    }
-    const result = await run.result().catch(again)
-    const times = timesOf(world, 'retentions', 100)
-    expect(times.filter((count) => count > 1)).toEqual([])
-    expect(times.filter((count) => count === 1)).toHaveLength(result.counts.done)
-    expect(result.counts.done + result.counts.rejected).toBe(100)
-    expect(result.audit).toMatchObject({ found: result.counts.done, reasons: [] })
-    // A page is no word of the service: those rows were looked up, and sent when it was back.
-    if (html) expect(result).toMatchObject({ verdict: 'proven', counts: { done: 100 } })
-  })
+  ])(
+    'and answers 404 in %s for a while makes no double and no false proof',
+    { tags: ['long'] },
+    async (_, html) => {
+      const world = await createWorld({ counts, faults: [{ ...slowly, ms: 20 }] })
+      await startTestWorker(world)
+      const client = await connectTemporal()
+      const input = { maxFailureShare: 0.5, breakerWaits: [0.5, 1, 2] }
+      const run = await startSlowly({ world, client, rows: 100, input })
+      await sent(world, 30)
+      world.sandbox.control.addFault({ fault: { kind: 'notFound', html, forSeconds: 1.5 } })
+      const again = async () => {
+        // If a read got this answer too, the run ended with what it knows, and the same start resumes it.
+        world.sandbox.control.setFaults({ faults: [] })
+        const start = { kind: 'retentions', file: 'inbox/rows.csv', ...quick, canary: 0 } as const
+        return (await startImport({ client, world, input: start, name: run.workflowId })).result()
+      }
+      const result = await run.result().catch(again)
+      const times = timesOf(world, 'retentions', 100)
+      expect(times.filter((count) => count > 1)).toEqual([])
+      expect(times.filter((count) => count === 1)).toHaveLength(result.counts.done)
+      expect(result.counts.done + result.counts.rejected).toBe(100)
+      expect(result.audit).toMatchObject({ found: result.counts.done, reasons: [] })
+      // A page is no word of the service: those rows were looked up, and sent when it was back.
+      if (html) expect(result).toMatchObject({ verdict: 'proven', counts: { done: 100 } })
+    },
+  )
 })
 
-test('a list that ignores its filters proves nothing absent: nothing is doubled, and what is in doubt is named', async () => {
-  const on = 'POST /retentions/'
-  const world = await createWorld({
-    counts: { ...counts, retentions: 300 },
-    faults: [
-      { kind: 'ignoreFilters', on: 'GET /retentions/' },
-      { kind: 'reset', effect: 'none', on, requests: [5, 17] },
-      { kind: 'reset', effect: 'done', on, requests: [9, 21] },
-    ],
-  })
-  await startTestWorker(world)
-  const client = await connectTemporal()
-  const file = await putFile(world, retentionsCsv(40))
-  const run = await startImport({
-    client,
-    world,
-    input: { kind: 'retentions', file, ...quick, concurrency: 1 },
-  })
-  const result = await run.result()
-  const times = timesOf(world, 'retentions', 40)
-  expect(times.filter((count) => count > 1)).toEqual([])
-  expect(result).toMatchObject({ verdict: 'unproven', counts: { done: 38, parked: 2 } })
-  expect(result.outcomes).toMatchObject({ found: 2, filterIgnored: 2 })
-  expect(times.filter((count) => count === 0)).toHaveLength(2)
-})
+test(
+  'a list that ignores its filters proves nothing absent: nothing is doubled, and what is in doubt is named',
+  { tags: ['long'] },
+  async () => {
+    const on = 'POST /retentions/'
+    const world = await createWorld({
+      counts: { ...counts, retentions: 300 },
+      faults: [
+        { kind: 'ignoreFilters', on: 'GET /retentions/' },
+        { kind: 'reset', effect: 'none', on, requests: [5, 17] },
+        { kind: 'reset', effect: 'done', on, requests: [9, 21] },
+      ],
+    })
+    await startTestWorker(world)
+    const client = await connectTemporal()
+    const file = await putFile(world, retentionsCsv(40))
+    const run = await startImport({
+      client,
+      world,
+      input: { kind: 'retentions', file, ...quick, concurrency: 1 },
+    })
+    const result = await run.result()
+    const times = timesOf(world, 'retentions', 40)
+    expect(times.filter((count) => count > 1)).toEqual([])
+    expect(result).toMatchObject({ verdict: 'unproven', counts: { done: 38, parked: 2 } })
+    expect(result.outcomes).toMatchObject({ found: 2, filterIgnored: 2 })
+    expect(times.filter((count) => count === 0)).toHaveLength(2)
+  },
+)
 
 test('of two imports at once with one row in common only one sends it', async () => {
   const world = await createWorld({ counts })

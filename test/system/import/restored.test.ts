@@ -6,14 +6,8 @@ import { expect, onTestFinished, test } from 'vitest'
 import { changeRunFiles } from '../../../core/runs/run-files.ts'
 import { runFiles } from '../../../core/imports/plan.ts'
 import type { importFile } from '../../../workflows/import-file.ts'
-import {
-  connectTemporal,
-  createWorld,
-  openTestWorker,
-  startCommand,
-  until,
-  type World,
-} from '../export/world.ts'
+import { connectTemporal, createWorld, openTestWorker, until, type World } from '../export/world.ts'
+import { callCommand } from '../command-line/call-command.ts'
 import { addonsCsv, once, putFile, quick, retentionsCsv, startImport, timesOf } from './world.ts'
 
 const counts = { customers: 1, subscriptions: 0, plans: 0, retentions: 20, orders: 0 }
@@ -59,7 +53,6 @@ async function openWorker(world: World, more: Record<string, string> = {}) {
 
 test.each(['retentions', 'addons'] as const)(
   'an import of %s whose ledger was put back from before it began is finished, and sends no row twice',
-  { timeout: 60_000 },
   async (kind) => {
     const world = await createWorld({ counts })
     const worker = await openWorker(world)
@@ -81,68 +74,59 @@ test.each(['retentions', 'addons'] as const)(
   },
 )
 
-test(
-  'the same command finishes an import whose ledger was put back after the run had been stopped, and asks again',
-  { timeout: 60_000 },
-  async () => {
-    const world = await createWorld({ counts })
-    const worker = await openWorker(world)
-    const client = await connectTemporal()
-    const putBack = backUp(world)
-    const file = join(world.dataDir, 'rows.csv')
-    writeFileSync(file, addonsCsv(rows))
-    const command = ['import', 'addons', file, '--wait-for-approval', '--detach', '--json']
-    const runOf = async () =>
-      (JSON.parse((await startCommand(world, command).ended).stdout) as { run: string }).run
-    const first = client.workflow.getHandle<typeof importFile>(await runOf())
-    await waitsFor(first, 'approval')
-    await first.signal('stop')
-    await first.result()
-    await worker.replace(putBack)
-    const again = client.workflow.getHandle<typeof importFile>(await runOf())
-    await waitsFor(again, 'approval')
-    expect(timesOf(world, 'addons', rows)).toEqual(once(rows).map(() => 0))
-    await again.executeUpdate('approve', { args: [{ by: 'Ana', why: 'ok' }] })
-    expect(await again.result()).toMatchObject({ verdict: 'proven', counts: { done: rows } })
-    expect(timesOf(world, 'addons', rows)).toEqual(once(rows))
-  },
-)
+test('the same command finishes an import whose ledger was put back after the run had been stopped, and asks again', async () => {
+  const world = await createWorld({ counts })
+  const worker = await openWorker(world)
+  const client = await connectTemporal()
+  const putBack = backUp(world)
+  const file = join(world.dataDir, 'rows.csv')
+  writeFileSync(file, addonsCsv(rows))
+  const command = ['import', 'addons', file, '--wait-for-approval', '--detach', '--json']
+  const runOf = async () => (JSON.parse((await callCommand(world, command)).stdout) as { run: string }).run
+  const first = client.workflow.getHandle<typeof importFile>(await runOf())
+  await waitsFor(first, 'approval')
+  await first.signal('stop')
+  await first.result()
+  await worker.replace(putBack)
+  const again = client.workflow.getHandle<typeof importFile>(await runOf())
+  await waitsFor(again, 'approval')
+  expect(timesOf(world, 'addons', rows)).toEqual(once(rows).map(() => 0))
+  await again.executeUpdate('approve', { args: [{ by: 'Ana', why: 'ok' }] })
+  expect(await again.result()).toMatchObject({ verdict: 'proven', counts: { done: rows } })
+  expect(timesOf(world, 'addons', rows)).toEqual(once(rows))
+})
 
-test(
-  'ledger, files and Temporal put back to one moment: the list of retentions shows what was sent since',
-  { timeout: 60_000 },
-  async () => {
-    const world = await createWorld({ counts })
-    const worker = await openWorker(world)
-    const client = await connectTemporal()
-    const file = await putFile(world, retentionsCsv(rows))
-    const input = { kind: 'retentions', file, ...quick, canary: 5, confirmCanary: true } as const
-    const run = await startImport({ client, world, input: { ...input, approval: true } })
-    await waitsFor(run, 'approval')
-    const journal = join(world.dataDir, 'imports', run.workflowId, changeRunFiles.claims)
-    const putBack = backUp(world)
-    copyFileSync(journal, `${journal}.backup`)
-    await run.executeUpdate('approve', { args: [{ by: 'Ana', why: 'ok' }] })
-    await waitsFor(run, 'canary')
-    await worker.replace(() => {
-      putBack()
-      copyFileSync(`${journal}.backup`, journal)
-    })
-    // A run of another execution knows nothing of claims, as one whose history was put back.
-    await run.terminate()
-    const again = await client.workflow.start<typeof importFile>('importFile', {
-      workflowId: run.workflowId,
-      taskQueue: world.taskQueue,
-      args: [{ kind: 'retentions', file, ...quick }],
-    })
-    expect(await again.result()).toMatchObject({ verdict: 'proven', counts: { done: rows } })
-    expect(timesOf(world, 'retentions', rows)).toEqual(once(rows))
-  },
-)
+test('ledger, files and Temporal put back to one moment: the list of retentions shows what was sent since', async () => {
+  const world = await createWorld({ counts })
+  const worker = await openWorker(world)
+  const client = await connectTemporal()
+  const file = await putFile(world, retentionsCsv(rows))
+  const input = { kind: 'retentions', file, ...quick, canary: 5, confirmCanary: true } as const
+  const run = await startImport({ client, world, input: { ...input, approval: true } })
+  await waitsFor(run, 'approval')
+  const journal = join(world.dataDir, 'imports', run.workflowId, changeRunFiles.claims)
+  const putBack = backUp(world)
+  copyFileSync(journal, `${journal}.backup`)
+  await run.executeUpdate('approve', { args: [{ by: 'Ana', why: 'ok' }] })
+  await waitsFor(run, 'canary')
+  await worker.replace(() => {
+    putBack()
+    copyFileSync(`${journal}.backup`, journal)
+  })
+  // A run of another execution knows nothing of claims, as one whose history was put back.
+  await run.terminate()
+  const again = await client.workflow.start<typeof importFile>('importFile', {
+    workflowId: run.workflowId,
+    taskQueue: world.taskQueue,
+    args: [{ kind: 'retentions', file, ...quick }],
+  })
+  expect(await again.result()).toMatchObject({ verdict: 'proven', counts: { done: rows } })
+  expect(timesOf(world, 'retentions', rows)).toEqual(once(rows))
+})
 
 test(
   'a copy of the file that was cut short is refused, and the same import is done with the original',
-  { timeout: 60_000 },
+  { tags: ['long'] },
   async () => {
     const world = await createWorld({ counts })
     await openWorker(world)
@@ -170,145 +154,125 @@ test(
   },
 )
 
-test(
-  'rows of a stopped import that were sent after the backup are not taken over by another file',
-  { timeout: 60_000 },
-  async () => {
-    const world = await createWorld({ counts })
-    const worker = await openWorker(world)
-    const client = await connectTemporal()
-    const file = await putFile(world, addonsCsv(30))
-    const input = { kind: 'addons', ...quick, canary: 5, confirmCanary: true, approval: true } as const
-    const first = await startImport({ client, world, input: { ...input, file } })
-    await waitsFor(first, 'approval')
-    const putBack = backUp(world)
-    await first.executeUpdate('approve', { args: [{ by: 'Ana', why: 'ok' }] })
-    await waitsFor(first, 'canary')
-    await first.signal('stop')
-    await first.result()
-    await worker.replace(putBack)
-    const longer = await putFile(world, addonsCsv(31), 'longer.csv')
-    const second = await startImport({ client, world, input: { kind: 'addons', ...quick, file: longer } })
-    await expect(second.result()).rejects.toMatchObject({
-      cause: {
-        message: expect.stringContaining(`5 of 31 rows belong to the run ${first.workflowId}`) as string,
-      },
-    })
-    expect(timesOf(world, 'addons', 31).filter((times) => times > 1)).toEqual([])
-  },
-)
+test('rows of a stopped import that were sent after the backup are not taken over by another file', async () => {
+  const world = await createWorld({ counts })
+  const worker = await openWorker(world)
+  const client = await connectTemporal()
+  const file = await putFile(world, addonsCsv(30))
+  const input = { kind: 'addons', ...quick, canary: 5, confirmCanary: true, approval: true } as const
+  const first = await startImport({ client, world, input: { ...input, file } })
+  await waitsFor(first, 'approval')
+  const putBack = backUp(world)
+  await first.executeUpdate('approve', { args: [{ by: 'Ana', why: 'ok' }] })
+  await waitsFor(first, 'canary')
+  await first.signal('stop')
+  await first.result()
+  await worker.replace(putBack)
+  const longer = await putFile(world, addonsCsv(31), 'longer.csv')
+  const second = await startImport({ client, world, input: { kind: 'addons', ...quick, file: longer } })
+  await expect(second.result()).rejects.toMatchObject({
+    cause: {
+      message: expect.stringContaining(`5 of 31 rows belong to the run ${first.workflowId}`) as string,
+    },
+  })
+  expect(timesOf(world, 'addons', 31).filter((times) => times > 1)).toEqual([])
+})
 
-test(
-  'the command restored fixes the ledger of a run that had ended, and with --everything distrusts what looks unsent',
-  { timeout: 60_000 },
-  async () => {
-    const world = await createWorld({ counts })
-    const worker = await openWorker(world)
-    const client = await connectTemporal()
-    const putBack = backUp(world)
-    const file = await putFile(world, addonsCsv(6))
-    const input = { kind: 'addons', file, ...quick, maxChanges: 4, concurrency: 1 } as const
+test('the command restored fixes the ledger of a run that had ended, and with --everything distrusts what looks unsent', async () => {
+  const world = await createWorld({ counts })
+  const worker = await openWorker(world)
+  const client = await connectTemporal()
+  const putBack = backUp(world)
+  const file = await putFile(world, addonsCsv(6))
+  const input = { kind: 'addons', file, ...quick, maxChanges: 4, concurrency: 1 } as const
+  const run = await startImport({ client, world, input })
+  await run.result()
+  await worker.stop()
+  putBack()
+  const fix = async (...words: string[]) =>
+    (
+      JSON.parse((await callCommand(world, ['restored', ...words, '--json'])).stdout) as {
+        runs: object[]
+      }
+    ).runs
+  expect(await fix()).toEqual([{ run: run.workflowId, restaged: 6, unknown: 4 }])
+  expect(await fix()).toEqual([])
+  expect(await fix('--everything')).toEqual([{ run: run.workflowId, restaged: 0, unknown: 2 }])
+})
+
+test('an import that had ended before its ledger was put back is proven again by the same command, as the report and restored say', async () => {
+  const world = await createWorld({ counts })
+  const worker = await openWorker(world, { BILLING_SETTLE_SECONDS: '0.1' })
+  const putBack = backUp(world)
+  const file = join(world.dataDir, 'rows.csv')
+  writeFileSync(file, retentionsCsv(30))
+  const importAgain = () => callCommand(world, ['import', 'retentions', file, '--yes'])
+  expect((await importAgain()).stdout).toContain('30 of 30 retentions done; proven by audit')
+  await worker.replace(putBack)
+  const lacking = (await importAgain()).stdout
+  expect(lacking).toContain('30 unknown')
+  expect(lacking).toMatch(/Next: .*connector restored\n/)
+  expect(lacking).not.toContain('--done skip')
+  await worker.stop()
+  const { stdout } = await callCommand(world, ['restored'])
+  expect(stdout).toMatch(/: 30 rows staged again, 30 rows unknown\nNext: .*: connector import retentions /)
+  await worker.start()
+  const { stdout: report, code } = await importAgain()
+  expect(report).toContain('30 of 30 retentions done; proven by audit')
+  expect(code).toBe(0)
+  expect(timesOf(world, 'retentions', 30)).toEqual(once(30))
+})
+
+test('the command restored gives rows back to the run that had taken them over and sent them, so that no other sends them again', async () => {
+  const world = await createWorld({ counts })
+  const worker = await openWorker(world)
+  const client = await connectTemporal()
+  const start = async (size: number, more = {}) => {
+    const file = await putFile(world, addonsCsv(size), `${size}.csv`)
+    return await startImport({ client, world, input: { kind: 'addons', ...quick, file, ...more } })
+  }
+  const first = await start(6, { approval: true })
+  await waitsFor(first, 'approval')
+  await first.signal('stop')
+  await first.result()
+  const putBack = backUp(world)
+  const second = await start(7)
+  expect(await second.result()).toMatchObject({ verdict: 'proven', counts: { done: 7 } })
+  await worker.stop()
+  putBack()
+  const { stdout } = await callCommand(world, ['restored', '--json'])
+  await worker.start()
+  const third = await start(5)
+  await expect(third.result()).rejects.toMatchObject({
+    cause: {
+      message: expect.stringContaining(`5 of 5 rows belong to the run ${second.workflowId}`) as string,
+    },
+  })
+  expect(timesOf(world, 'addons', 7)).toEqual(once(7))
+  expect(JSON.parse(stdout)).toEqual({ runs: [{ run: second.workflowId, restaged: 7, unknown: 7 }] })
+})
+
+test('the command restored gives rows back to the run that had taken them over and not sent them yet', async () => {
+  const world = await createWorld({ counts })
+  const worker = await openWorker(world)
+  const client = await connectTemporal()
+  const start = async (size: number) => {
+    const file = await putFile(world, addonsCsv(size), `${size}.csv`)
+    const input = { kind: 'addons', ...quick, file, approval: true } as const
     const run = await startImport({ client, world, input })
-    await run.result()
-    await worker.stop()
-    putBack()
-    const fix = async (...words: string[]) =>
-      (
-        JSON.parse((await startCommand(world, ['restored', ...words, '--json']).ended).stdout) as {
-          runs: object[]
-        }
-      ).runs
-    expect(await fix()).toEqual([{ run: run.workflowId, restaged: 6, unknown: 4 }])
-    expect(await fix()).toEqual([])
-    expect(await fix('--everything')).toEqual([{ run: run.workflowId, restaged: 0, unknown: 2 }])
-  },
-)
-
-test(
-  'an import that had ended before its ledger was put back is proven again by the same command, as the report and restored say',
-  { timeout: 60_000 },
-  async () => {
-    const world = await createWorld({ counts })
-    const worker = await openWorker(world, { BILLING_SETTLE_SECONDS: '0.1' })
-    const putBack = backUp(world)
-    const file = join(world.dataDir, 'rows.csv')
-    writeFileSync(file, retentionsCsv(30))
-    const importAgain = () => startCommand(world, ['import', 'retentions', file, '--yes']).ended
-    expect((await importAgain()).stdout).toContain('30 of 30 retentions done; proven by audit')
-    await worker.replace(putBack)
-    const lacking = (await importAgain()).stdout
-    expect(lacking).toContain('30 unknown')
-    expect(lacking).toMatch(/Next: .*connector restored\n/)
-    expect(lacking).not.toContain('--done skip')
-    await worker.stop()
-    const { stdout } = await startCommand(world, ['restored']).ended
-    expect(stdout).toMatch(/: 30 rows staged again, 30 rows unknown\nNext: .*: connector import retentions /)
-    await worker.start()
-    const { stdout: report, code } = await importAgain()
-    expect(report).toContain('30 of 30 retentions done; proven by audit')
-    expect(code).toBe(0)
-    expect(timesOf(world, 'retentions', 30)).toEqual(once(30))
-  },
-)
-
-test(
-  'the command restored gives rows back to the run that had taken them over and sent them, so that no other sends them again',
-  { timeout: 60_000 },
-  async () => {
-    const world = await createWorld({ counts })
-    const worker = await openWorker(world)
-    const client = await connectTemporal()
-    const start = async (size: number, more = {}) => {
-      const file = await putFile(world, addonsCsv(size), `${size}.csv`)
-      return await startImport({ client, world, input: { kind: 'addons', ...quick, file, ...more } })
-    }
-    const first = await start(6, { approval: true })
-    await waitsFor(first, 'approval')
-    await first.signal('stop')
-    await first.result()
-    const putBack = backUp(world)
-    const second = await start(7)
-    expect(await second.result()).toMatchObject({ verdict: 'proven', counts: { done: 7 } })
-    await worker.stop()
-    putBack()
-    const { stdout } = await startCommand(world, ['restored', '--json']).ended
-    await worker.start()
-    const third = await start(5)
-    await expect(third.result()).rejects.toMatchObject({
-      cause: {
-        message: expect.stringContaining(`5 of 5 rows belong to the run ${second.workflowId}`) as string,
-      },
-    })
-    expect(timesOf(world, 'addons', 7)).toEqual(once(7))
-    expect(JSON.parse(stdout)).toEqual({ runs: [{ run: second.workflowId, restaged: 7, unknown: 7 }] })
-  },
-)
-
-test(
-  'the command restored gives rows back to the run that had taken them over and not sent them yet',
-  { timeout: 60_000 },
-  async () => {
-    const world = await createWorld({ counts })
-    const worker = await openWorker(world)
-    const client = await connectTemporal()
-    const start = async (size: number) => {
-      const file = await putFile(world, addonsCsv(size), `${size}.csv`)
-      const input = { kind: 'addons', ...quick, file, approval: true } as const
-      const run = await startImport({ client, world, input })
-      await waitsFor(run, 'approval')
-      return run
-    }
-    const first = await start(6)
-    await first.signal('stop')
-    await first.result()
-    const putBack = backUp(world)
-    const second = await start(7)
-    await worker.stop()
-    putBack()
-    await startCommand(world, ['restored']).ended
-    await worker.start()
-    await second.executeUpdate('approve', { args: [{ by: 'Ana', why: 'ok' }] })
-    expect(await second.result()).toMatchObject({ verdict: 'proven', counts: { done: 7, skipped: 0 } })
-    expect(timesOf(world, 'addons', 7)).toEqual(once(7))
-  },
-)
+    await waitsFor(run, 'approval')
+    return run
+  }
+  const first = await start(6)
+  await first.signal('stop')
+  await first.result()
+  const putBack = backUp(world)
+  const second = await start(7)
+  await worker.stop()
+  putBack()
+  await callCommand(world, ['restored'])
+  await worker.start()
+  await second.executeUpdate('approve', { args: [{ by: 'Ana', why: 'ok' }] })
+  expect(await second.result()).toMatchObject({ verdict: 'proven', counts: { done: 7, skipped: 0 } })
+  expect(timesOf(world, 'addons', 7)).toEqual(once(7))
+})

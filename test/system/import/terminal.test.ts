@@ -13,7 +13,6 @@ import {
   startTestWorker,
   until,
   type World,
-  workerListens,
 } from '../export/world.ts'
 import { addonsCsv, once, ordersCsv, retentionsCsv, timesOf } from './world.ts'
 
@@ -25,7 +24,6 @@ const settingsOf = (world: World) => readSettings({ env: { ...world.env, ...soon
 async function openShop(options: Parameters<typeof createWorld>[0] = {}) {
   const world = await createWorld({ counts, ...options })
   await startTestWorker(world, soon)
-  await workerListens(world)
   return world
 }
 
@@ -152,19 +150,25 @@ describe('connector import', () => {
   })
 })
 
-test('Ctrl-C ends an import cleanly, and the same command resumes from there', async () => {
-  const world = await openShop({ faults: [{ kind: 'latency', ms: 80 }] })
-  const file = await fileIn(world, retentionsCsv(300))
-  const first = startCommand(world, ['import', 'retentions', file, '--canary', '0', '--json'], { env: soon })
-  await until(() => stored(world, 'retentions') > 20 || first.child.exitCode !== null)
-  first.child.kill('SIGINT')
-  const { code, stdout } = await first.ended
-  expect(code).toBe(3)
-  expect(JSON.parse(stdout)).toMatchObject({ ended: { how: 'stopped' }, counts: { unknown: 0 } })
-  world.sandbox.control.setFaults({ faults: [] })
-  expect((await importOf(world, ['retentions', file])).code).toBe(0)
-  expect(timesOf(world, 'retentions', 300)).toEqual(once(300))
-})
+test(
+  'Ctrl-C ends an import cleanly, and the same command resumes from there',
+  { tags: ['long'] },
+  async () => {
+    const world = await openShop({ faults: [{ kind: 'latency', ms: 80 }] })
+    const file = await fileIn(world, retentionsCsv(300))
+    const first = startCommand(world, ['import', 'retentions', file, '--canary', '0', '--json'], {
+      env: soon,
+    })
+    await until(() => stored(world, 'retentions') > 20 || first.child.exitCode !== null)
+    first.child.kill('SIGINT')
+    const { code, stdout } = await first.ended
+    expect(code).toBe(3)
+    expect(JSON.parse(stdout)).toMatchObject({ ended: { how: 'stopped' }, counts: { unknown: 0 } })
+    world.sandbox.control.setFaults({ faults: [] })
+    expect((await importOf(world, ['retentions', file])).code).toBe(0)
+    expect(timesOf(world, 'retentions', 300)).toEqual(once(300))
+  },
+)
 
 /** A person at a terminal who answers each question as told, and what was shown. */
 function personWho(answers: string[]) {
@@ -216,21 +220,25 @@ const stored = (world: World, resource: 'retentions' | 'orders') =>
   world.sandbox.control.ids({ resource }).length
 
 describe('a person at a terminal', () => {
-  test('sees after the canary what was sent and stored, and a no ends it there', async () => {
-    const world = await openShop()
-    const file = await fileIn(world, retentionsCsv(40))
-    const wary = personWho(['n'])
-    expect(await importAt(world, wary, order(file))).toBe(3)
-    expect(stored(world, 'retentions')).toBe(3)
-    expect(wary.questions).toEqual(['3 were sent; send the other 37 retentions? [y/N] '])
-    expect(wary.notes.join('\n')).toMatch(/Row \d+: done\n {2}supplier +sup_\d\n[^]*\n\+ id +\S+\n/)
-    expect(wary.notes.join('\n')).not.toContain('{')
+  test(
+    'sees after the canary what was sent and stored, and a no ends it there',
+    { tags: ['long'] },
+    async () => {
+      const world = await openShop()
+      const file = await fileIn(world, retentionsCsv(40))
+      const wary = personWho(['n'])
+      expect(await importAt(world, wary, order(file))).toBe(3)
+      expect(stored(world, 'retentions')).toBe(3)
+      expect(wary.questions).toEqual(['3 were sent; send the other 37 retentions? [y/N] '])
+      expect(wary.notes.join('\n')).toMatch(/Row \d+: done\n {2}supplier +sup_\d\n[^]*\n\+ id +\S+\n/)
+      expect(wary.notes.join('\n')).not.toContain('{')
 
-    const sure = personWho(['y'])
-    expect(await importAt(world, sure, order(file))).toBe(0)
-    expect(sure.questions).toHaveLength(1)
-    expect(timesOf(world, 'retentions', 40)).toEqual(once(40))
-  })
+      const sure = personWho(['y'])
+      expect(await importAt(world, sure, order(file))).toBe(0)
+      expect(sure.questions).toHaveLength(1)
+      expect(timesOf(world, 'retentions', 40)).toEqual(once(40))
+    },
+  )
 
   test('is asked before anything is sent where the file is too short for a canary', async () => {
     const world = await openShop()

@@ -71,52 +71,56 @@ const importOf = (world: World, file: string, ...more: string[]) =>
     env: { ...soon, INIT_CWD: world.dataDir },
   }).ended
 
-test('an .xlsx of 200 rows, 12 of them wrong, is imported whole: its rejected.csv is fixed and imported the same way', async () => {
-  const world = await createWorld({ counts: { customers: 1, subscriptions: 0, plans: 0, retentions: 0 } })
-  await startTestWorker(world, soon)
-  await writeFile(join(world.dataDir, 'planilla.xlsx'), sheet())
-  await writeFile(join(world.dataDir, 'proveedores.csv'), '76.123.456-7;sup_1\n9.876.543-K;sup_2\n')
+test(
+  'an .xlsx of 200 rows, 12 of them wrong, is imported whole: its rejected.csv is fixed and imported the same way',
+  { tags: ['long'] },
+  async () => {
+    const world = await createWorld({ counts: { customers: 1, subscriptions: 0, plans: 0, retentions: 0 } })
+    await startTestWorker(world, soon)
+    await writeFile(join(world.dataDir, 'planilla.xlsx'), sheet())
+    await writeFile(join(world.dataDir, 'proveedores.csv'), '76.123.456-7;sup_1\n9.876.543-K;sup_2\n')
 
-  const asked = await importOf(world, 'planilla.xlsx')
-  expect([asked.code, asked.stderr]).toEqual([
-    2,
-    expect.stringContaining(
-      'planilla.xlsx: row 1 is not the header. The header seems to be in row 3; use --header-row 3.',
-    ),
-  ])
-  const withTotal = await importOf(world, 'planilla.xlsx', '--header-row', '3')
-  expect(withTotal.code).toBe(2)
-  expect(withTotal.stderr).toContain('row 204: looks like a total. Skip it with --skip-rows 204')
-  expect(withTotal.stderr).toContain('error: planilla.xlsx has 13 problems, so nothing was sent.')
+    const asked = await importOf(world, 'planilla.xlsx')
+    expect([asked.code, asked.stderr]).toEqual([
+      2,
+      expect.stringContaining(
+        'planilla.xlsx: row 1 is not the header. The header seems to be in row 3; use --header-row 3.',
+      ),
+    ])
+    const withTotal = await importOf(world, 'planilla.xlsx', '--header-row', '3')
+    expect(withTotal.code).toBe(2)
+    expect(withTotal.stderr).toContain('row 204: looks like a total. Skip it with --skip-rows 204')
+    expect(withTotal.stderr).toContain('error: planilla.xlsx has 13 problems, so nothing was sent.')
 
-  const reading = ['--header-row', '3', '--skip-rows', '204']
-  const first = await importOf(world, 'planilla.xlsx', ...reading, '--on-invalid', 'skip', '--json')
-  expect(first.code).toBe(3)
-  const report = JSON.parse(first.stdout) as { run: string; files: { rejected: string } }
-  expect(report).toMatchObject({ verdict: 'proven', counts: { done: 188, rejected: 12 } })
+    const reading = ['--header-row', '3', '--skip-rows', '204']
+    const first = await importOf(world, 'planilla.xlsx', ...reading, '--on-invalid', 'skip', '--json')
+    expect(first.code).toBe(3)
+    const report = JSON.parse(first.stdout) as { run: string; files: { rejected: string } }
+    expect(report).toMatchObject({ verdict: 'proven', counts: { done: 188, rejected: 12 } })
 
-  let rejected = await readFile(report.files.rejected, 'utf8')
-  for (const [row, , , shown, fixed] of mistakes) {
-    const lines = rejected.split('\r\n')
-    const at = lines.findIndex((line) => line.includes(`;${row + firstRow};`))
-    expect(lines[at], `row ${row + firstRow}`).toContain(shown)
-    lines[at] = lines[at]!.replace(shown, fixed)
-    rejected = lines.join('\r\n')
-  }
-  await writeFile(join(world.dataDir, 'rejected.csv'), rejected)
-  const second = await importOf(world, 'rejected.csv', '--expect-rows', '12', '--json')
-  expect(second.stderr).not.toContain('error:')
-  expect(JSON.parse(second.stdout)).toMatchObject({ verdict: 'proven', counts: { done: 12, rejected: 0 } })
-  expect(second.code).toBe(0)
+    let rejected = await readFile(report.files.rejected, 'utf8')
+    for (const [row, , , shown, fixed] of mistakes) {
+      const lines = rejected.split('\r\n')
+      const at = lines.findIndex((line) => line.includes(`;${row + firstRow};`))
+      expect(lines[at], `row ${row + firstRow}`).toContain(shown)
+      lines[at] = lines[at]!.replace(shown, fixed)
+      rejected = lines.join('\r\n')
+    }
+    await writeFile(join(world.dataDir, 'rejected.csv'), rejected)
+    const second = await importOf(world, 'rejected.csv', '--expect-rows', '12', '--json')
+    expect(second.stderr).not.toContain('error:')
+    expect(JSON.parse(second.stdout)).toMatchObject({ verdict: 'proven', counts: { done: 12, rejected: 0 } })
+    expect(second.code).toBe(0)
 
-  const stored = [...world.sandbox.control.records({ resource: 'retentions' })]
-  const records = stored.map(
-    (text) => JSON.parse(text) as { number: number; lines: { amount: string | number }[] },
-  )
-  expect(records.map(({ number }) => number).toSorted((a, b) => a - b)).toEqual(
-    Array.from({ length: rows }, (_, index) => index + 1),
-  )
-  // 197 amounts of 1000.50, and those that were corrected to 1500, 1000 and 1000.50.
-  const sum = records.reduce((all, { lines: [line] }) => all.plus(String(line?.amount)), new Big(0))
-  expect(sum.toFixed(2)).toBe('200599.00')
-}, 120_000)
+    const stored = [...world.sandbox.control.records({ resource: 'retentions' })]
+    const records = stored.map(
+      (text) => JSON.parse(text) as { number: number; lines: { amount: string | number }[] },
+    )
+    expect(records.map(({ number }) => number).toSorted((a, b) => a - b)).toEqual(
+      Array.from({ length: rows }, (_, index) => index + 1),
+    )
+    // 197 amounts of 1000.50, and those that were corrected to 1500, 1000 and 1000.50.
+    const sum = records.reduce((all, { lines: [line] }) => all.plus(String(line?.amount)), new Big(0))
+    expect(sum.toFixed(2)).toBe('200599.00')
+  },
+)

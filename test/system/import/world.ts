@@ -34,6 +34,10 @@ export async function putFile(world: World, text: string, name = 'rows.csv'): Pr
   return join('inbox', name)
 }
 
+/** Requests to make something that the service has had so far. */
+export const posts = (world: World): number =>
+  world.sandbox.control.requests().filter(({ method }) => method === 'POST').length
+
 let runs = 0
 
 /** Settles within milliseconds, and is not stopped by what the tests make fail. */

@@ -228,26 +228,30 @@ describe('people are notified', () => {
     ])
   })
 
-  test('how a recovery ended, and not that its history grew long and it went on in another execution', async () => {
-    const receiver = await openChannel()
-    const { world, client, start } = await begin({
-      broken: 40,
-      sandbox: { faults: [{ kind: 'latency', ms: 150 }] },
-      env: { NOTIFY_URL: `all=${receiver.url}` },
-    })
-    const run = await start({ ...quick, concurrency: 1, eventsPerExecution: 50 })
-    for (let time = 1; time <= 3; time += 1) {
-      const before = resumesAsked(world).length
-      await run.executeUpdate('setLimits', { args: [{ requestsPerSecond: 100 + time }] })
-      await until(() => resumesAsked(world).length > before + 1)
-    }
-    const handle = client.workflow.getHandle(run.workflowId)
-    await until(async () => (await handle.describe()).runId !== run.firstExecutionRunId)
-    world.sandbox.control.setFaults({ faults: [] })
-    await run.result()
-    await until(() => receiver.kinds().includes('ended'))
-    expect(receiver.kinds()).toEqual(['ended'])
-  })
+  test(
+    'how a recovery ended, and not that its history grew long and it went on in another execution',
+    { tags: ['long'] },
+    async () => {
+      const receiver = await openChannel()
+      const { world, client, start } = await begin({
+        broken: 40,
+        sandbox: { faults: [{ kind: 'latency', ms: 150 }] },
+        env: { NOTIFY_URL: `all=${receiver.url}` },
+      })
+      const run = await start({ ...quick, concurrency: 1, eventsPerExecution: 50 })
+      for (let time = 1; time <= 3; time += 1) {
+        const before = resumesAsked(world).length
+        await run.executeUpdate('setLimits', { args: [{ requestsPerSecond: 100 + time }] })
+        await until(() => resumesAsked(world).length > before + 1)
+      }
+      const handle = client.workflow.getHandle(run.workflowId)
+      await until(async () => (await handle.describe()).runId !== run.firstExecutionRunId)
+      world.sandbox.control.setFaults({ faults: [] })
+      await run.result()
+      await until(() => receiver.kinds().includes('ended'))
+      expect(receiver.kinds()).toEqual(['ended'])
+    },
+  )
 
   test('of a run with the longest id that people type', async () => {
     const receiver = await openChannel()
@@ -279,20 +283,24 @@ describe('people are notified', () => {
 })
 
 describe('a receiver', () => {
-  test('that fails at first is notified again with the same event id, and another channel only once', async () => {
-    const flaky = await openChannel((request) => [503, 500][request - 1] ?? 200)
-    const steady = await openChannel()
-    const world = await createWorld(unprovable)
-    await startTestWorker(world, { NOTIFY_URL: `${steady.url} ${flaky.url}` })
-    const run = await startRun({ client: await connectTemporal(), world, input: plans })
-    await run.result()
-    await until(() => flaky.received.length === 3)
-    expect(flaky.received.map(({ status }) => status)).toEqual([503, 500, 200])
-    const ids = new Set([...flaky.received, ...steady.received].map(({ body }) => body.event.id))
-    expect(ids.size).toBe(1)
-    expect(flaky.received[2]?.body).toEqual(flaky.received[0]?.body)
-    expect(steady.received).toHaveLength(1)
-  })
+  test(
+    'that fails at first is notified again with the same event id, and another channel only once',
+    { tags: ['long'] },
+    async () => {
+      const flaky = await openChannel((request) => [503, 500][request - 1] ?? 200)
+      const steady = await openChannel()
+      const world = await createWorld(unprovable)
+      await startTestWorker(world, { NOTIFY_URL: `${steady.url} ${flaky.url}` })
+      const run = await startRun({ client: await connectTemporal(), world, input: plans })
+      await run.result()
+      await until(() => flaky.received.length === 3)
+      expect(flaky.received.map(({ status }) => status)).toEqual([503, 500, 200])
+      const ids = new Set([...flaky.received, ...steady.received].map(({ body }) => body.event.id))
+      expect(ids.size).toBe(1)
+      expect(flaky.received[2]?.body).toEqual(flaky.received[0]?.body)
+      expect(steady.received).toHaveLength(1)
+    },
+  )
 
   test('that answers 400 is notified once, and only its delivery fails, with a message without its address', async () => {
     const refusing = await openChannel(() => 400)
@@ -367,33 +375,37 @@ describe('a receiver', () => {
     expect(receiver.kinds()).toEqual(['unproven'])
   })
 
-  test('is notified of an event once, also when the run that sends it is reset', async () => {
-    const receiver = await openChannel()
-    const world = await createWorld(unprovable)
-    await startTestWorker(world, { NOTIFY_URL: receiver.url })
-    const client = await connectTemporal()
-    const run = await startRun({ client, world, input: plans })
-    await run.result()
-    await until(() => receiver.received.length === 1)
-    const { workflowId } = run
-    const { runId } = await run.describe()
-    const { events = [] } = (await run.fetchHistory()) ?? {}
-    // The workflow task that told it is done once more.
-    const telling = events?.find(
-      ({ startChildWorkflowExecutionInitiatedEventAttributes: child }) =>
-        child?.workflowType?.name === 'deliverNotification',
-    )?.startChildWorkflowExecutionInitiatedEventAttributes
-    const last = telling?.workflowTaskCompletedEventId
-    const again = await client.workflowService.resetWorkflowExecution({
-      namespace: 'default',
-      workflowExecution: { workflowId, runId },
-      reason: 'test',
-      requestId: `${workflowId}-reset`,
-      workflowTaskFinishEventId: last ?? null,
-    })
-    await client.workflow.getHandle(workflowId, again.runId).result()
-    expect(receiver.received).toHaveLength(1)
-  })
+  test(
+    'is notified of an event once, also when the run that sends it is reset',
+    { tags: ['long'] },
+    async () => {
+      const receiver = await openChannel()
+      const world = await createWorld(unprovable)
+      await startTestWorker(world, { NOTIFY_URL: receiver.url })
+      const client = await connectTemporal()
+      const run = await startRun({ client, world, input: plans })
+      await run.result()
+      await until(() => receiver.received.length === 1)
+      const { workflowId } = run
+      const { runId } = await run.describe()
+      const { events = [] } = (await run.fetchHistory()) ?? {}
+      // The workflow task that told it is done once more.
+      const telling = events?.find(
+        ({ startChildWorkflowExecutionInitiatedEventAttributes: child }) =>
+          child?.workflowType?.name === 'deliverNotification',
+      )?.startChildWorkflowExecutionInitiatedEventAttributes
+      const last = telling?.workflowTaskCompletedEventId
+      const again = await client.workflowService.resetWorkflowExecution({
+        namespace: 'default',
+        workflowExecution: { workflowId, runId },
+        reason: 'test',
+        requestId: `${workflowId}-reset`,
+        workflowTaskFinishEventId: last ?? null,
+      })
+      await client.workflow.getHandle(workflowId, again.runId).result()
+      expect(receiver.received).toHaveLength(1)
+    },
+  )
 })
 
 test('a NOTIFY_URL that can not be meant is refused with a sentence, and is never shown', async () => {

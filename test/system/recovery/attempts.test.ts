@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { Chance } from '../../../sandbox/data/random.ts'
-import { connectTemporal, createWorld, until, type World } from '../export/world.ts'
+import { connectTemporal, createWorld, startTestWorker, until, type World } from '../export/world.ts'
 import { begin, breakSome, idsOf, quick, resume, resumesAsked, startRecovery, well } from './world.ts'
-import { kill, startWorkerProcess } from './worker-process.ts'
+import { kill, startWorkerProcess } from '../worker/worker-process.ts'
 
 const seed = 20_261_122
 const falling = { kind: 'fallBack', on: resume, rate: 0.4 } as const
@@ -19,6 +19,7 @@ const brakes = { ...quick, canary: 5, maxFailureShare: 0.3, breakerWaits: ['20ms
 
 test.each([1, 2])(
   'a recovery with attempts %i sends no subscription more resumes, canary and breaker included, over all runs',
+  { tags: ['long'] },
   async (attempts) => {
     const { world, start } = await begin({ broken: 40, sandbox: { seed, faults: [falling] } })
     for (let run = 1; run <= 4; run += 1) {
@@ -30,27 +31,33 @@ test.each([1, 2])(
   },
 )
 
-test('a recovery whose worker is killed sends no subscription more resumes than attempts', async () => {
-  const chance = new Chance(seed, 0)
-  const world = await createWorld({ ...well, seed, faults: [falling, { kind: 'latency', ms: 30 }] })
-  breakSome(world, { ids: idsOf(world).slice(0, 40), reason: 'gateway_issue' })
-  let worker = await startWorkerProcess(world)
-  const client = await connectTemporal()
-  const input = { ...brakes, attempts: 2, maxFailureShare: 0.45, verifyAfter: '100ms' }
-  const run = await startRecovery({ client, world, input })
-  for (let killed = 0; killed < 2; killed += 1) {
-    const enough = resumesAsked(world).length + 3 + chance.below(8)
-    await until(
-      async () => resumesAsked(world).length >= enough || (await run.describe()).status.name !== 'RUNNING',
-    )
-    await kill(worker)
-    worker = await startWorkerProcess(world)
-  }
-  await run.result()
-  await (await startRecovery({ client, world, input })).result()
-  expect(
-    Object.keys(timesAsked(world))
-      .map(Number)
-      .filter((times) => times > 2),
-  ).toEqual([])
-})
+test(
+  'a recovery whose worker is killed sends no subscription more resumes than attempts',
+  { tags: ['long'] },
+  async () => {
+    const chance = new Chance(seed, 0)
+    const world = await createWorld({ ...well, seed, faults: [falling, { kind: 'latency', ms: 30 }] })
+    breakSome(world, { ids: idsOf(world).slice(0, 40), reason: 'gateway_issue' })
+    const env = { BILLING_SETTLE_SECONDS: '0.5', BILLING_CONCURRENCY: '8' }
+    let worker = await startWorkerProcess(world, env)
+    const client = await connectTemporal()
+    const input = { ...brakes, attempts: 2, maxFailureShare: 0.45, verifyAfter: '100ms' }
+    const run = await startRecovery({ client, world, input })
+    for (let killed = 1; killed <= 2; killed += 1) {
+      const enough = resumesAsked(world).length + 3 + chance.below(8)
+      await until(
+        async () => resumesAsked(world).length >= enough || (await run.describe()).status.name !== 'RUNNING',
+      )
+      await kill(worker)
+      if (killed < 2) worker = await startWorkerProcess(world, env)
+    }
+    await startTestWorker(world, env)
+    await run.result()
+    await (await startRecovery({ client, world, input })).result()
+    expect(
+      Object.keys(timesAsked(world))
+        .map(Number)
+        .filter((times) => times > 2),
+    ).toEqual([])
+  },
+)

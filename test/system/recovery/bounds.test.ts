@@ -61,15 +61,19 @@ describe('the canary of each reason', () => {
     expect(resumesAsked(world)).toHaveLength(2)
   })
 
-  test('counts: with attempts 1 no later run resumes what fell back in it, and others go first', async () => {
-    const { bad, resumed, start, fallBack } = await beginTwo()
-    await (await start({ ...quick, canary: 4, attempts: 1 })).result()
-    fallBack({ to: 0 })
-    const again = await (await start({ ...quick, canary: 4, attempts: 1 })).result()
-    expect(again.byReason['biller_issue']).toEqual({ recovered: 26, attemptsUsedUp: 4 })
-    expect(again.needsPerson).toContainEqual(expect.stringMatching(/^4 .*attempts \(1 across all runs\)/))
-    expect(resumed()).toHaveLength(bad.length)
-  })
+  test(
+    'counts: with attempts 1 no later run resumes what fell back in it, and others go first',
+    { tags: ['long'] },
+    async () => {
+      const { bad, resumed, start, fallBack } = await beginTwo()
+      await (await start({ ...quick, canary: 4, attempts: 1 })).result()
+      fallBack({ to: 0 })
+      const again = await (await start({ ...quick, canary: 4, attempts: 1 })).result()
+      expect(again.byReason['biller_issue']).toEqual({ recovered: 26, attemptsUsedUp: 4 })
+      expect(again.needsPerson).toContainEqual(expect.stringMatching(/^4 .*attempts \(1 across all runs\)/))
+      expect(resumed()).toHaveLength(bad.length)
+    },
+  )
 })
 
 describe('the breaker of each reason', () => {
@@ -84,20 +88,24 @@ describe('the breaker of each reason', () => {
     expect(resumed().length).toBeLessThan(25)
   })
 
-  test('closes when a trial lasts, and what had opened it is tried again within its attempts only', async () => {
-    const { bad, resumed, start, fallBack } = await beginTwo()
-    fallBack({ to: 12 })
-    const input = { ...closing, firstWait: '200ms', breakerWaits: ['300ms', '300ms', '5s'] }
-    const first = await (await start({ ...input, attempts: 1 })).result()
-    expect(first.byReason).toEqual({
-      gateway_issue: { recovered: 15 },
-      biller_issue: { recovered: 18, attemptsUsedUp: 12 },
-    })
-    expect(resumed()).toHaveLength(bad.length)
-    const later = await (await start({ ...input, attempts: 2 })).result()
-    expect(later.byReason).toEqual({ biller_issue: { recovered: 12 } })
-    expect(resumed()).toHaveLength(bad.length + 12)
-  })
+  test(
+    'closes when a trial lasts, and what had opened it is tried again within its attempts only',
+    { tags: ['long'] },
+    async () => {
+      const { bad, resumed, start, fallBack } = await beginTwo()
+      fallBack({ to: 12 })
+      const input = { ...closing, firstWait: '200ms', breakerWaits: ['300ms', '300ms', '5s'] }
+      const first = await (await start({ ...input, attempts: 1 })).result()
+      expect(first.byReason).toEqual({
+        gateway_issue: { recovered: 15 },
+        biller_issue: { recovered: 18, attemptsUsedUp: 12 },
+      })
+      expect(resumed()).toHaveLength(bad.length)
+      const later = await (await start({ ...input, attempts: 2 })).result()
+      expect(later.byReason).toEqual({ biller_issue: { recovered: 12 } })
+      expect(resumed()).toHaveLength(bad.length + 12)
+    },
+  )
 
   test('is shown by status and in Current Details while it is open, with its next trial', async () => {
     const { world, start } = await beginTwo()
@@ -152,7 +160,7 @@ describe('the bounds of a run', () => {
     expect(await (await start(input)).result()).toMatchObject({ verdict: 'proven', counts: { done: 2 } })
   })
 
-  test('can be lowered while it runs', async () => {
+  test('can be lowered while it runs', { tags: ['long'] }, async () => {
     const { world, start } = await begin({ broken: 40, sandbox: { faults: [{ kind: 'latency', ms: 60 }] } })
     const run = await start({ ...quick, concurrency: 1, canary: 0 })
     await until(() => resumesAsked(world).length >= 3)
@@ -162,28 +170,32 @@ describe('the bounds of a run', () => {
     expect(resumesDone(world)).toHaveLength(30)
   })
 
-  test('hold it to so many requests for the list, tries that failed included', async () => {
-    const { world, start } = await begin({
-      broken: 300,
-      sandbox: {
-        counts: { customers: 20, subscriptions: 400, plans: 3, retentions: 0, orders: 0 },
-        faults: [{ kind: 'error', status: 503, on: 'GET /subscriptions/', requests: [3] }],
-      },
-    })
-    const asked = () =>
-      world.sandbox.control.requests().filter(({ url }) => url.includes('status=needs_attention')).length
-    const result = await (await start({ ...quick, dryRun: true, maxPages: 3 })).result()
-    expect(asked()).toBe(3)
-    expect(result.snapshot).toMatchObject({ proven: false, capped: true, requests: 3 })
-    expect(result.summary).toContain(
-      'maxPages (3) was used up before the end of the list: 1 of these requests failed',
-    )
-    const { continueWith } = result
-    const whole = await (await start({ ...quick, ...continueWith, dryRun: false })).result()
-    expect(whole).toMatchObject({ verdict: 'proven', snapshot: { proven: true, capped: false } })
-    expect(whole.counts.done).toBe(300)
-    expect(stateOf(world, idsOf(world)[299] ?? '').status).toBe('active')
-  })
+  test(
+    'hold it to so many requests for the list, tries that failed included',
+    { tags: ['long'] },
+    async () => {
+      const { world, start } = await begin({
+        broken: 300,
+        sandbox: {
+          counts: { customers: 20, subscriptions: 400, plans: 3, retentions: 0, orders: 0 },
+          faults: [{ kind: 'error', status: 503, on: 'GET /subscriptions/', requests: [3] }],
+        },
+      })
+      const asked = () =>
+        world.sandbox.control.requests().filter(({ url }) => url.includes('status=needs_attention')).length
+      const result = await (await start({ ...quick, dryRun: true, maxPages: 3 })).result()
+      expect(asked()).toBe(3)
+      expect(result.snapshot).toMatchObject({ proven: false, capped: true, requests: 3 })
+      expect(result.summary).toContain(
+        'maxPages (3) was used up before the end of the list: 1 of these requests failed',
+      )
+      const { continueWith } = result
+      const whole = await (await start({ ...quick, ...continueWith, dryRun: false })).result()
+      expect(whole).toMatchObject({ verdict: 'proven', snapshot: { proven: true, capped: false } })
+      expect(whole.counts.done).toBe(300)
+      expect(stateOf(world, idsOf(world)[299] ?? '').status).toBe('active')
+    },
+  )
 
   test('leave a run unproven whose list was not read completely', async () => {
     const { world, start } = await begin({ sandbox: { faults: [{ kind: 'ignoreOrdering' }] } })

@@ -4,16 +4,11 @@ import { nameRecovery, runRecovery } from '../../../scripts/runs/run-recovery.ts
 import type { RecoveryOrder } from '../../../scripts/runs/run-recovery.ts'
 import type { Terminal } from '../../../scripts/terminal/terminal.ts'
 import { readSettings } from '../../../worker/settings/settings.ts'
-import { createWorld, local, startCommand, until, workerListens } from '../export/world.ts'
+import { createWorld, local, startCommand, until } from '../export/world.ts'
 import { begin, breakSome, idsOf, resumesAsked, resumesDone, well } from './world.ts'
 
 const soon = { BILLING_SETTLE_SECONDS: '0.3' }
-/** As `begin`, with a worker that already listens: the commands refuse where none does. */
-async function open(options: Parameters<typeof begin>[0]) {
-  const { world } = await begin(options)
-  await workerListens(world)
-  return world
-}
+const open = async (options: Parameters<typeof begin>[0]) => (await begin(options)).world
 
 const quickWords = ['--verify-after', '50ms', '--first-wait', '100ms', '--cool-down', '0', '--json']
 
@@ -50,25 +45,29 @@ describe('connector recover', () => {
     expect(refused.stderr).toContain('has ended')
   })
 
-  test('started twice at once is one run, and once that has ended the next one', async () => {
-    const world = await open({ broken: 4 })
-    const recover = async (...words: string[]) => {
-      const { stdout } = await startCommand(world, ['recover', ...words, ...quickWords], { env: soon }).ended
-      return JSON.parse(stdout) as { run: string }
-    }
-    // Nothing is known of a run in the data folder before the service has answered it.
-    const down = { kind: 'error', status: 503, on: 'GET /subscriptions/' } as const
-    world.sandbox.control.setFaults({ faults: [down] })
-    const first = await recover('--detach')
-    expect((await recover('--detach')).run).toBe(first.run)
-    const settings = readSettings({ env: world.env, cwd: world.dataDir })
-    expect(nameRecovery({ settings, input: { canary: 2 } }), 'of another input').not.toBe(first.run)
-    world.sandbox.control.setFaults({ faults: [] })
-    const { stdout } = await callCommand(world, ['watch', first.run, '--json'], { env: soon })
-    const { done, staged } = (JSON.parse(stdout) as { counts: Record<string, number> }).counts
-    expect({ done, staged, resumed: resumesDone(world).length }).toEqual({ done: 4, staged: 0, resumed: 4 })
-    expect(await recover()).toMatchObject({ run: `${first.run}.2`, counts: { done: 0 } })
-  })
+  test(
+    'started twice at once is one run, and once that has ended the next one',
+    { tags: ['long'] },
+    async () => {
+      const world = await open({ broken: 4 })
+      const recover = async (...words: string[]) => {
+        const { stdout } = await callCommand(world, ['recover', ...words, ...quickWords], { env: soon })
+        return JSON.parse(stdout) as { run: string }
+      }
+      // Nothing is known of a run in the data folder before the service has answered it.
+      const down = { kind: 'error', status: 503, on: 'GET /subscriptions/' } as const
+      world.sandbox.control.setFaults({ faults: [down] })
+      const first = await recover('--detach')
+      expect((await recover('--detach')).run).toBe(first.run)
+      const settings = readSettings({ env: world.env, cwd: world.dataDir })
+      expect(nameRecovery({ settings, input: { canary: 2 } }), 'of another input').not.toBe(first.run)
+      world.sandbox.control.setFaults({ faults: [] })
+      const { stdout } = await callCommand(world, ['watch', first.run, '--json'], { env: soon })
+      const { done, staged } = (JSON.parse(stdout) as { counts: Record<string, number> }).counts
+      expect({ done, staged, resumed: resumesDone(world).length }).toEqual({ done: 4, staged: 0, resumed: 4 })
+      expect(await recover()).toMatchObject({ run: `${first.run}.2`, counts: { done: 0 } })
+    },
+  )
 
   test('ends with 0 where only others need a person, and names them', async () => {
     const world = await open({ broken: 3 })
@@ -110,24 +109,28 @@ describe('connector recover', () => {
   })
 })
 
-test('recover --local that was killed with everything it started resumes with the same command', async () => {
-  const world = await createWorld({ ...well, faults: [{ kind: 'latency', ms: 80 }] })
-  const ids = breakSome(world, { ids: idsOf(world).slice(0, 40), reason: 'gateway_issue' })
-  const words = ['recover', '--local', '--canary', '0', '--rate', '400', ...quickWords]
-  const env = { ...local, ...soon }
-  const first = startCommand(world, words, { detached: true, env })
-  await until(() => resumesDone(world).length > 8 || first.child.exitCode !== null)
-  process.kill(-(first.child.pid ?? 0), 'SIGKILL')
-  await first.ended
-  world.sandbox.control.setFaults({ faults: [] })
-  const second = await startCommand(world, words, { env }).ended
-  expect(second.stderr).toContain('Resumes the unfinished run recover-')
-  expect({ code: second.code, report: JSON.parse(second.stdout) as object }).toMatchObject({
-    code: 0,
-    report: { verdict: 'proven', counts: { done: 40 } },
-  })
-  expect(resumesDone(world).toSorted()).toEqual(ids.toSorted())
-})
+test(
+  'recover --local that was killed with everything it started resumes with the same command',
+  { tags: ['long'] },
+  async () => {
+    const world = await createWorld({ ...well, faults: [{ kind: 'latency', ms: 80 }] })
+    const ids = breakSome(world, { ids: idsOf(world).slice(0, 40), reason: 'gateway_issue' })
+    const words = ['recover', '--local', '--canary', '0', '--rate', '400', ...quickWords]
+    const env = { ...local, ...soon }
+    const first = startCommand(world, words, { detached: true, env })
+    await until(() => resumesDone(world).length > 8 || first.child.exitCode !== null)
+    process.kill(-(first.child.pid ?? 0), 'SIGKILL')
+    await first.ended
+    world.sandbox.control.setFaults({ faults: [] })
+    const second = await startCommand(world, words, { env }).ended
+    expect(second.stderr).toContain('Resumes the unfinished run recover-')
+    expect({ code: second.code, report: JSON.parse(second.stdout) as object }).toMatchObject({
+      code: 0,
+      report: { verdict: 'proven', counts: { done: 40 } },
+    })
+    expect(resumesDone(world).toSorted()).toEqual(ids.toSorted())
+  },
+)
 
 describe('a person at a terminal', () => {
   const order: RecoveryOrder = {
@@ -166,17 +169,21 @@ describe('a person at a terminal', () => {
     return { questions, notes: notes.join('\n'), code: process.exitCode }
   }
 
-  test('sees what would be resumed before anything is, and a no ends it there', async () => {
-    const world = await open({ broken: 6 })
-    const wary = await recoverAt(world, ['n'])
-    expect(wary).toMatchObject({ code: 3, questions: ['Resume 6 subscriptions? [y/N] '] })
-    expect(wary.notes).toMatch(/By collection_scheme .*\n +subscriptions\n\w+ +\d/)
-    expect(wary.notes).toMatch(/By next_billing .*\n +subscriptions\n(past|future) +\d/)
-    expect(resumesAsked(world)).toEqual([])
-    const sure = await recoverAt(world, ['y'])
-    expect(sure).toMatchObject({ code: 0, questions: [expect.any(String)] })
-    expect(resumesDone(world)).toHaveLength(6)
-  })
+  test(
+    'sees what would be resumed before anything is, and a no ends it there',
+    { tags: ['long'] },
+    async () => {
+      const world = await open({ broken: 6 })
+      const wary = await recoverAt(world, ['n'])
+      expect(wary).toMatchObject({ code: 3, questions: ['Resume 6 subscriptions? [y/N] '] })
+      expect(wary.notes).toMatch(/By collection_scheme .*\n +subscriptions\n\w+ +\d/)
+      expect(wary.notes).toMatch(/By next_billing .*\n +subscriptions\n(past|future) +\d/)
+      expect(resumesAsked(world)).toEqual([])
+      const sure = await recoverAt(world, ['y'])
+      expect(sure).toMatchObject({ code: 0, questions: [expect.any(String)] })
+      expect(resumesDone(world)).toHaveLength(6)
+    },
+  )
 
   test('is not asked with --yes', async () => {
     const world = await open({ broken: 2 })

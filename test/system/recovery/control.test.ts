@@ -72,25 +72,30 @@ describe('a recovery that people steer', () => {
   // A signal is heard within four seconds.
   const slowly = { faults: [{ kind: 'latency', ms: 150 }] } as const satisfies SandboxOptions
 
-  test('resumes nothing while it is paused, and each once after it was unpaused', async () => {
-    const { world, ids, start } = await begin({ broken: 50, sandbox: slowly })
-    const run = await start({ ...quick, concurrency: 1 })
-    await until(() => resumesAsked(world).length > 8)
-    await run.signal('pause')
-    await until(async () => (await statusOf(run)).phase === 'paused')
-    for (let before = -1; before !== resumesAsked(world).length;) {
-      before = resumesAsked(world).length
-      await new Promise((resolve) => setTimeout(resolve, 700))
-    }
-    expect(resumesAsked(world).length).toBeLessThan(45)
-    world.sandbox.control.setFaults({ faults: [] })
-    await run.signal('unpause')
-    expect(await run.result()).toMatchObject({ verdict: 'proven', counts: { done: 50 } })
-    expect(times(resumesDone(world))).toEqual(ids.map(() => 1))
-  })
+  test(
+    'resumes nothing while it is paused, and each once after it was unpaused',
+    { tags: ['long'] },
+    async () => {
+      const { world, ids, start } = await begin({ broken: 50, sandbox: slowly })
+      const run = await start({ ...quick, concurrency: 1 })
+      await until(() => resumesAsked(world).length > 8)
+      await run.signal('pause')
+      await until(async () => (await statusOf(run)).phase === 'paused')
+      for (let before = -1; before !== resumesAsked(world).length;) {
+        before = resumesAsked(world).length
+        await new Promise((resolve) => setTimeout(resolve, 700))
+      }
+      expect(resumesAsked(world).length).toBeLessThan(45)
+      world.sandbox.control.setFaults({ faults: [] })
+      await run.signal('unpause')
+      expect(await run.result()).toMatchObject({ verdict: 'proven', counts: { done: 50 } })
+      expect(times(resumesDone(world))).toEqual(ids.map(() => 1))
+    },
+  )
 
   test.each(['stop', 'Request Cancellation'])(
     'on %s resumes nothing more, sees the results of the last ones, and leaves the rest to the next run',
+    { tags: ['long'] },
     async (how) => {
       const { world, ids, start } = await begin({ broken: 50, sandbox: slowly })
       const run = await start({ ...quick, concurrency: 1, verifyAfter: '1s', canary: 0 })
@@ -113,22 +118,26 @@ describe('a recovery that people steer', () => {
     },
   )
 
-  test('follows a rate that was changed while it ran, and says who changed it', async () => {
-    const { world, start } = await begin({ broken: 30 })
-    const run = await start({ ...quick, requestsPerSecond: 4 })
-    await until(() => resumesAsked(world).length > 2)
-    await expect(run.executeUpdate('setLimits', { args: [{ rate: 3 }] })).rejects.toMatchObject({
-      cause: { message: expect.stringContaining('requestsPerSecond, concurrency, maxChanges') },
-    })
-    expect(world.sandbox.control.counters().busiestSecond).toBeLessThanOrEqual(5)
-    await run.executeUpdate('setLimits', { args: [{ requestsPerSecond: 300, ...person }] })
-    const result = await run.result()
-    expect(result).toMatchObject({ verdict: 'proven', counts: { done: 30 } })
-    const report = JSON.parse(await readFile(result.files.report ?? '', 'utf8')) as object
-    expect(report).toMatchObject({ decisions: [{ about: 'limits', by: 'Ana' }] })
-  })
+  test(
+    'follows a rate that was changed while it ran, and says who changed it',
+    { tags: ['long'] },
+    async () => {
+      const { world, start } = await begin({ broken: 30 })
+      const run = await start({ ...quick, requestsPerSecond: 4 })
+      await until(() => resumesAsked(world).length > 2)
+      await expect(run.executeUpdate('setLimits', { args: [{ rate: 3 }] })).rejects.toMatchObject({
+        cause: { message: expect.stringContaining('requestsPerSecond, concurrency, maxChanges') },
+      })
+      expect(world.sandbox.control.counters().busiestSecond).toBeLessThanOrEqual(5)
+      await run.executeUpdate('setLimits', { args: [{ requestsPerSecond: 300, ...person }] })
+      const result = await run.result()
+      expect(result).toMatchObject({ verdict: 'proven', counts: { done: 30 } })
+      const report = JSON.parse(await readFile(result.files.report ?? '', 'utf8')) as object
+      expect(report).toMatchObject({ decisions: [{ about: 'limits', by: 'Ana' }] })
+    },
+  )
 
-  test('continues as new when its history grows long', async () => {
+  test('continues as new when its history grows long', { tags: ['long'] }, async () => {
     const { world, client, ids, start } = await begin({ broken: 40, sandbox: slowly })
     const run = await start({ ...quick, concurrency: 1, eventsPerExecution: 50 })
     for (let time = 1; time <= 3; time += 1) {
@@ -147,18 +156,22 @@ describe('a recovery that people steer', () => {
     expect(times(resumesDone(world))).toEqual(ids.map(() => 1))
   })
 
-  test('that was terminated leaves what it resumed to be looked at, and the rest free, for the next one', async () => {
-    const { world, ids, start } = await begin({ broken: 40, sandbox: slowly })
-    const run = await start({ ...quick, canary: 0, verifyAfter: '2s' })
-    await until(() => resumesDone(world).length > 8)
-    await run.terminate()
-    world.sandbox.control.setFaults({ faults: [] })
-    const result = await (await start()).result()
-    expect(result.snapshot?.settledBefore).toBeGreaterThan(7)
-    expect(result).toMatchObject({ verdict: 'proven' })
-    expect(active(world, ids)).toBe(40)
-    expect(times(resumesDone(world))).toEqual(ids.map(() => 1))
-  })
+  test(
+    'that was terminated leaves what it resumed to be looked at, and the rest free, for the next one',
+    { tags: ['long'] },
+    async () => {
+      const { world, ids, start } = await begin({ broken: 40, sandbox: slowly })
+      const run = await start({ ...quick, canary: 0, verifyAfter: '2s' })
+      await until(() => resumesDone(world).length > 8)
+      await run.terminate()
+      world.sandbox.control.setFaults({ faults: [] })
+      const result = await (await start()).result()
+      expect(result.snapshot?.settledBefore).toBeGreaterThan(7)
+      expect(result).toMatchObject({ verdict: 'proven' })
+      expect(active(world, ids)).toBe(40)
+      expect(times(resumesDone(world))).toEqual(ids.map(() => 1))
+    },
+  )
 
   test.each([['in its canary', 3] as const, ['without one', 0] as const])(
     'that was terminated has used up an attempt of what fell back %s',

@@ -145,60 +145,71 @@ test('people are notified again of a question that a Reset repeats, and only onc
   await told(3)
 })
 
-test('an import and a recovery under one typed id have names of their own, whichever came first', async () => {
-  const { world, client, ids, start } = await begin({ broken: 4 })
-  const name = `by hand ${world.workspace}`
-  const input = { kind: 'retentions' as const, ...soon }
-  const sheet = async (from: number) => ({ ...input, file: await putFile(world, retentionsCsv(3, { from })) })
-  const imported = await (await startImport({ client, world, name, input: await sheet(1) })).result()
-  const recovered = await (await start(quick, name)).result()
-  const other = await (await startImport({ client, world, name, input: await sheet(4) })).result()
-  breakSome(world, { ids, reason: 'gateway_issue' })
-  const again = await (await start(quick, name)).result()
-  expect([imported, recovered, other, again].map(({ run, counts }) => [run, counts.done])).toEqual([
-    [name, 3],
-    [`${name}.2`, 4],
-    [`${name}.3`, 3],
-    [`${name}.4`, 4],
-  ])
-  // The same rows are the run that had them, past the names of the others.
-  const same = await (await startImport({ client, world, name, input: await sheet(4) })).result()
-  expect(same).toMatchObject({ run: `${name}.3`, counts: { done: 3 } })
-  expect(timesOf(world, 'retentions', 6)).toEqual(once(6))
-})
+test(
+  'an import and a recovery under one typed id have names of their own, whichever came first',
+  { tags: ['long'] },
+  async () => {
+    const { world, client, ids, start } = await begin({ broken: 4 })
+    const name = `by hand ${world.workspace}`
+    const input = { kind: 'retentions' as const, ...soon }
+    const sheet = async (from: number) => ({
+      ...input,
+      file: await putFile(world, retentionsCsv(3, { from })),
+    })
+    const imported = await (await startImport({ client, world, name, input: await sheet(1) })).result()
+    const recovered = await (await start(quick, name)).result()
+    const other = await (await startImport({ client, world, name, input: await sheet(4) })).result()
+    breakSome(world, { ids, reason: 'gateway_issue' })
+    const again = await (await start(quick, name)).result()
+    expect([imported, recovered, other, again].map(({ run, counts }) => [run, counts.done])).toEqual([
+      [name, 3],
+      [`${name}.2`, 4],
+      [`${name}.3`, 3],
+      [`${name}.4`, 4],
+    ])
+    // The same rows are the run that had them, past the names of the others.
+    const same = await (await startImport({ client, world, name, input: await sheet(4) })).result()
+    expect(same).toMatchObject({ run: `${name}.3`, counts: { done: 3 } })
+    expect(timesOf(world, 'retentions', 6)).toEqual(once(6))
+  },
+)
 
-test('no subscription is resumed more often than attempts say, whatever is done to its runs', async () => {
-  const faults = [
-    { kind: 'fallBack', on: resume },
-    { kind: 'reset', effect: 'done', on: resume, rate: 0.3 },
-  ] as const
-  const slowly = { kind: 'latency', ms: 150 } as const
-  const { world, client, ids, start } = await begin({ broken: 8, sandbox: { faults: [...faults, slowly] } })
-  const name = `whatever ${world.workspace}`
-  const input = { ...quick, canary: 0, attempts: 3, concurrency: 1 } as const
-  const isSending = async (run: RecoveryHandle) => {
-    await until(async () => (await statusOf(run)).phase === 'sending')
-    const before = resumesAsked(world).length
-    await until(() => resumesAsked(world).length > before)
-  }
-  const terminated = await start(input, name)
-  await isSending(terminated)
-  await terminated.terminate()
-  const first = await start(input, name)
-  await isSending(first)
-  const again = await reset({ client, run: first, to: 'first' })
-  await isSending(again)
-  await again.signal('stop')
-  expect(await again.result()).toMatchObject({ ended: { how: 'stopped' } })
-  const last = await start(input, name)
-  await isSending(last)
-  world.sandbox.control.setFaults({ faults: [...faults] })
-  await (await reset({ client, run: last, to: 'last' })).result()
-  const { outcomes } = await (await start(input, name)).result()
-  expect(outcomes).toEqual({ attemptsUsedUp: 8 })
-  const often = Map.groupBy(resumesAsked(world), (id) => id)
-  expect(ids.map((id) => often.get(id)?.length)).toEqual(ids.map(() => 3))
-})
+test(
+  'no subscription is resumed more often than attempts say, whatever is done to its runs',
+  { tags: ['long'] },
+  async () => {
+    const faults = [
+      { kind: 'fallBack', on: resume },
+      { kind: 'reset', effect: 'done', on: resume, rate: 0.3 },
+    ] as const
+    const slowly = { kind: 'latency', ms: 150 } as const
+    const { world, client, ids, start } = await begin({ broken: 8, sandbox: { faults: [...faults, slowly] } })
+    const name = `whatever ${world.workspace}`
+    const input = { ...quick, canary: 0, attempts: 3, concurrency: 1 } as const
+    const isSending = async (run: RecoveryHandle) => {
+      await until(async () => (await statusOf(run)).phase === 'sending')
+      const before = resumesAsked(world).length
+      await until(() => resumesAsked(world).length > before)
+    }
+    const terminated = await start(input, name)
+    await isSending(terminated)
+    await terminated.terminate()
+    const first = await start(input, name)
+    await isSending(first)
+    const again = await reset({ client, run: first, to: 'first' })
+    await isSending(again)
+    await again.signal('stop')
+    expect(await again.result()).toMatchObject({ ended: { how: 'stopped' } })
+    const last = await start(input, name)
+    await isSending(last)
+    world.sandbox.control.setFaults({ faults: [...faults] })
+    await (await reset({ client, run: last, to: 'last' })).result()
+    const { outcomes } = await (await start(input, name)).result()
+    expect(outcomes).toEqual({ attemptsUsedUp: 8 })
+    const often = Map.groupBy(resumesAsked(world), (id) => id)
+    expect(ids.map((id) => often.get(id)?.length)).toEqual(ids.map(() => 3))
+  },
+)
 
 test('a rate that is changed while the list is read holds for the reading too', async () => {
   const sandbox = { counts: { customers: 20, subscriptions: 900, plans: 3, retentions: 0, orders: 0 } }
@@ -239,7 +250,7 @@ test('refuses to be a cron with a sentence, because its second run would do noth
   expect(asked(world)).toBe(0)
 })
 
-test('a recovery without input resumes when Temporal retries it', async () => {
+test('a recovery without input resumes when Temporal retries it', { tags: ['long'] }, async () => {
   const { world, client } = await begin({ broken: 2 })
   const run = await client.workflow.start('recoverSubscriptions', {
     workflowId: `by retry ${world.workspace}`,

@@ -333,49 +333,62 @@ describe('what an earlier recovery did', () => {
     expect(often()).toBe(5)
   })
 
-  test('ends when each resume lasts until its lookup and falls back after it: a slow charge is not retried endlessly', async () => {
-    const { world, ids, start } = await begin({ broken: 1 })
-    const night = async () => {
-      breakSome(world, { ids, reason: 'gateway_issue', since: new Date().toISOString() })
-      return (await (await start({ ...quick, attempts: 2 })).result()).outcomes
-    }
-    expect(await night()).toEqual({ recovered: 1 })
-    expect(await night()).toEqual({ recovered: 1 })
-    expect(await night()).toEqual({ attemptsUsedUp: 1 })
-    expect(resumesAsked(world)).toHaveLength(2)
-  })
+  test(
+    'ends when each resume lasts until its lookup and falls back after it: a slow charge is not retried endlessly',
+    { tags: ['long'] },
+    async () => {
+      const { world, ids, start } = await begin({ broken: 1 })
+      const night = async () => {
+        breakSome(world, { ids, reason: 'gateway_issue', since: new Date().toISOString() })
+        return (await (await start({ ...quick, attempts: 2 })).result()).outcomes
+      }
+      expect(await night()).toEqual({ recovered: 1 })
+      expect(await night()).toEqual({ recovered: 1 })
+      expect(await night()).toEqual({ attemptsUsedUp: 1 })
+      expect(resumesAsked(world)).toHaveLength(2)
+    },
+  )
 
-  test('ends also where each canary falls back: it goes first again only while it has attempts left', async () => {
-    const { world, start } = await begin({ broken: 2 })
-    world.sandbox.control.setFaults({ faults: [{ kind: 'fallBack', on: resume }] })
-    const night = async (attempts: number) => (await (await start({ ...quick, attempts })).result()).outcomes
-    expect(await night(2)).toEqual({ fellBack: 2 })
-    expect(await night(2)).toEqual({ attemptsUsedUp: 2 })
-    expect(await night(2)).toEqual({ attemptsUsedUp: 2 })
-    expect(resumesAsked(world)).toHaveLength(4)
-    expect(await night(3)).toEqual({ attemptsUsedUp: 2 })
-    expect(resumesAsked(world)).toHaveLength(6)
-  })
+  test(
+    'ends also where each canary falls back: it goes first again only while it has attempts left',
+    { tags: ['long'] },
+    async () => {
+      const { world, start } = await begin({ broken: 2 })
+      world.sandbox.control.setFaults({ faults: [{ kind: 'fallBack', on: resume }] })
+      const night = async (attempts: number) =>
+        (await (await start({ ...quick, attempts })).result()).outcomes
+      expect(await night(2)).toEqual({ fellBack: 2 })
+      expect(await night(2)).toEqual({ attemptsUsedUp: 2 })
+      expect(await night(2)).toEqual({ attemptsUsedUp: 2 })
+      expect(resumesAsked(world)).toHaveLength(4)
+      expect(await night(3)).toEqual({ attemptsUsedUp: 2 })
+      expect(resumesAsked(world)).toHaveLength(6)
+    },
+  )
 
-  test('keeps a subscription from being resumed again too soon, and says until when', async () => {
-    const { world, ids, start } = await begin({ broken: 2 })
-    await (await start()).result()
-    breakSome(world, { ids, reason: 'gateway_issue' })
-    const soon = await (await start({ ...quick, coolDown: '1h' })).result()
-    expect(soon).toMatchObject({
-      summary: 'nothing to resume; proven; 2 resumed recently and left alone',
-      counts: { done: 0, skipped: 2 },
-      outcomes: { coolingDown: 2 },
-    })
-    const page = await readFile((soon.files.report ?? '').replace(/json$/, 'html'), 'utf8')
-    expect(page).toContain(
-      'The result of each subscription to be resumed was seen, and the list was read completely.',
-    )
-    expect(page).toContain('2 resumed recently and left alone; the next recovery includes them.')
-    expect((await recoveryCsv(soon)).get(ids[0] ?? '')?.['message']).toMatch(
-      /^resumed at .* by recover-.*; tried again from 20\d\d-.*, or now with a shorter coolDown$/,
-    )
-    expect(resumesAsked(world)).toHaveLength(2)
-    expect(await (await start({ ...quick, coolDown: 0 })).result()).toMatchObject({ counts: { done: 2 } })
-  })
+  test(
+    'keeps a subscription from being resumed again too soon, and says until when',
+    { tags: ['long'] },
+    async () => {
+      const { world, ids, start } = await begin({ broken: 2 })
+      await (await start()).result()
+      breakSome(world, { ids, reason: 'gateway_issue' })
+      const soon = await (await start({ ...quick, coolDown: '1h' })).result()
+      expect(soon).toMatchObject({
+        summary: 'nothing to resume; proven; 2 resumed recently and left alone',
+        counts: { done: 0, skipped: 2 },
+        outcomes: { coolingDown: 2 },
+      })
+      const page = await readFile((soon.files.report ?? '').replace(/json$/, 'html'), 'utf8')
+      expect(page).toContain(
+        'The result of each subscription to be resumed was seen, and the list was read completely.',
+      )
+      expect(page).toContain('2 resumed recently and left alone; the next recovery includes them.')
+      expect((await recoveryCsv(soon)).get(ids[0] ?? '')?.['message']).toMatch(
+        /^resumed at .* by recover-.*; tried again from 20\d\d-.*, or now with a shorter coolDown$/,
+      )
+      expect(resumesAsked(world)).toHaveLength(2)
+      expect(await (await start({ ...quick, coolDown: 0 })).result()).toMatchObject({ counts: { done: 2 } })
+    },
+  )
 })

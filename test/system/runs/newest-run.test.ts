@@ -6,7 +6,7 @@ import { quick as quickRecovery, startRecovery, well } from '../recovery/world.t
 const counts = { customers: 5, subscriptions: 0, plans: 3, retentions: 0, orders: 0 }
 
 describe('a workflow id that was used twice means its newest run', () => {
-  test('for exports, in report, status and publish', async () => {
+  test('for exports, in report, status and publish', { tags: ['long'] }, async () => {
     const world = await createWorld({ counts })
     await startTestWorker(world)
     const client = await connectTemporal()

@@ -7,7 +7,7 @@ import { putFile, quick, retentionsCsv, startImport } from '../import/world.ts'
 /** What a reader sees of a page, tag by tag. */
 const words = (page: string) => page.replace(/<style>[^]*?<\/style>/, '').replaceAll(/\s*<[^>]*>\s*/g, '\n')
 
-test('every run leaves pages that show what its reports hold', async () => {
+test('every run leaves pages that show what its reports hold', { tags: ['long'] }, async () => {
   const world = await createWorld({
     counts: { customers: 1500, subscriptions: 0, plans: 0, retentions: 0 },
     faults: [

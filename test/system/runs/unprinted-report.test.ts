@@ -2,6 +2,7 @@ import type { Client } from '@temporalio/client'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { callCommand } from '../command-line/call-command.ts'
 import {
   connectTemporal,
   createWorld,
@@ -27,7 +28,7 @@ test.each([
   ['import', (world: World) => ['import', 'addons', join(world.dataDir, 'addons.csv')], 'none'],
 ] as const)(
   '%s, killed before it prints its report, prints it when it is started again, and only then begins the next run',
-  { timeout: 90_000 },
+  { tags: ['long'] },
   async (_, wordsOf, next) => {
     const world = await createWorld(well)
     breakSome(world, { ids: idsOf(world).slice(0, 3), reason: 'gateway_issue' })
@@ -44,7 +45,7 @@ test.each([
     world.sandbox.control.setFaults({ faults: [] })
     await client.workflow.getHandle(run).result()
     first.child.kill('SIGKILL')
-    const [again, once] = [await startCommand(world, words).ended, await startCommand(world, words).ended]
+    const [again, once] = [await callCommand(world, words), await callCommand(world, words)]
     const runOf = ({ stdout }: { stdout: string }) => (JSON.parse(stdout) as { run: string }).run
     expect({ code: again.code, run: runOf(again) }).toEqual({ code: 0, run })
     if (next === 'none') expect(once.code).toBe(2)

@@ -49,105 +49,127 @@ async function open() {
 }
 
 describe('the watch', () => {
-  test('the watch reports each missed slot once with its reason, and none that an export by hand covers', async () => {
-    const { receiver, world, client, schedule, look, listed } = await open()
-    const { scheduleId, handle } = await schedule('nightly', { provenWithin: '1s' }, 'Paused by me: holidays')
-    await schedule('by-hand', { provenWithin: '1s', paused: true })
-    await schedule('unwatched', {}, 'Paused by me too')
-    await listed(scheduleId)
-    const { createdAt } = (await handle.describe()).info
-    await until(() => Date.now() > createdAt.getTime() + 5_100)
-    const first = await look()
-    expect(first.missed.length).toBeGreaterThanOrEqual(1)
-    expect(first.missed.every((one) => one.schedule === scheduleId)).toBe(true)
-    expect(first.missed[0]?.reason).toBe(
-      'no proven export of plans to duckdb; the schedule is paused: Paused by me: holidays',
-    )
-    expect(first.summary).toBe(`${first.missed.length} of ${first.slots} slots have no proven export in time`)
+  test(
+    'the watch reports each missed slot once with its reason, and none that an export by hand covers',
+    { tags: ['long'] },
+    async () => {
+      const { receiver, world, client, schedule, look, listed } = await open()
+      const { scheduleId, handle } = await schedule(
+        'nightly',
+        { provenWithin: '1s' },
+        'Paused by me: holidays',
+      )
+      await schedule('by-hand', { provenWithin: '1s', paused: true })
+      await schedule('unwatched', {}, 'Paused by me too')
+      await listed(scheduleId)
+      const { createdAt } = (await handle.describe()).info
+      await until(() => Date.now() > createdAt.getTime() + 5_100)
+      const first = await look()
+      expect(first.missed.length).toBeGreaterThanOrEqual(1)
+      expect(first.missed.every((one) => one.schedule === scheduleId)).toBe(true)
+      expect(first.missed[0]?.reason).toBe(
+        'no proven export of plans to duckdb; the schedule is paused: Paused by me: holidays',
+      )
+      expect(first.summary).toBe(
+        `${first.missed.length} of ${first.slots} slots have no proven export in time`,
+      )
 
-    // Somebody exports by hand, for the slot that has just begun.
-    const slot = Math.floor(Date.now() / 2_000) * 2_000 + 2_000
-    await sleep(slot + 1_100 - Date.now())
-    const input = { resources: ['plans' as const], to: ['duckdb' as const] }
-    const report = await (await startRun({ client, world, input })).result()
-    expect(report.verdict).toBe('proven')
-    await until(() => Date.now() > slot + 4_100)
-    const second = await look()
-    const ats = second.missed.map(({ at }) => at)
-    for (const { at } of first.missed) expect(ats).toContain(at)
-    expect(ats.map((at) => Math.floor(Date.parse(at) / 2_000) * 2_000)).not.toContain(slot)
-    await until(() => receiver.received.length >= ats.length)
-    const ids = receiver.received.map(({ id }) => id)
-    expect(ids).toHaveLength(ats.length)
-    expect(new Set(ids)).toEqual(new Set(ats.map((at) => `missed/${scheduleId}/${at}`)))
-    const { body } = receiver.received[0]!
-    expect(body).toMatchObject({
-      event: { kind: 'missed', level: 'problems' },
-      command: `connector schedule trigger ${scheduleId}`,
-    })
-
-    // `check --fresh` reads the same log.
-    const fresh = await callCommand(world, ['check', '--fresh', '1h', '--json'])
-    expect(fresh.code).toBe(0)
-    expect(JSON.parse(fresh.stdout)).toMatchObject({
-      findings: [{ check: 'plans', status: 'ok', message: expect.stringContaining('to duckdb is') }],
-    })
-    const narrowed = await callCommand(world, ['check', '--fresh', '1h', '--to', 'csv', '--json'])
-    expect(narrowed.code).toBe(1)
-  })
-
-  test('the watch judges the slots before a change by the schedule as it was then', async () => {
-    const { world, client, schedule, look, listed } = await open()
-    const { scheduleId, handle } = await schedule('nightly', { provenWithin: '1s' }, 'Paused by me: holidays')
-    await listed(scheduleId)
-    const { createdAt } = (await handle.describe()).info
-    await until(() => Date.now() > createdAt.getTime() + 5_100)
-    const change = (entry: Partial<ScheduleEntry>) => {
-      const definition = toDefinition({ workflow: 'exportData', provenWithin: '1s', ...entry }, 'UTC')
-      const { taskQueue } = world
-      return apply({
-        client,
-        taskQueue,
-        change: {
-          action: 'update',
-          name: scheduleId,
-          definition,
-          differences: [],
-          paused: true,
-          note: 'Fixed',
-        },
+      // Somebody exports by hand, for the slot that has just begun.
+      const slot = Math.floor(Date.now() / 2_000) * 2_000 + 2_000
+      await sleep(slot + 1_100 - Date.now())
+      const input = { resources: ['plans' as const], to: ['duckdb' as const] }
+      const report = await (await startRun({ client, world, input })).result()
+      expect(report.verdict).toBe('proven')
+      await until(() => Date.now() > slot + 4_100)
+      const second = await look()
+      const ats = second.missed.map(({ at }) => at)
+      for (const { at } of first.missed) expect(ats).toContain(at)
+      expect(ats.map((at) => Math.floor(Date.parse(at) / 2_000) * 2_000)).not.toContain(slot)
+      await until(() => receiver.received.length >= ats.length)
+      const ids = receiver.received.map(({ id }) => id)
+      expect(ids).toHaveLength(ats.length)
+      expect(new Set(ids)).toEqual(new Set(ats.map((at) => `missed/${scheduleId}/${at}`)))
+      const { body } = receiver.received[0]!
+      expect(body).toMatchObject({
+        event: { kind: 'missed', level: 'problems' },
+        command: `connector schedule trigger ${scheduleId}`,
       })
-    }
-    await change({ every: '1d', input: { resources: ['customers'] } })
-    const before = Date.now()
-    // By then the last slot before the change is due, too: both looks see the same.
-    await until(() => Date.now() > before + 1_100)
-    const first = await look()
-    expect(first.missed.length).toBeGreaterThanOrEqual(2)
-    for (const { at, reason } of first.missed) {
-      expect(Date.parse(at)).toBeLessThan(before)
-      expect(reason).toBe('no proven export of plans to duckdb; the schedule is paused: Fixed')
-    }
-    // Each change keeps what came before it.
-    await change({ every: '1d', provenWithin: '2h', input: { resources: ['retentions'] } })
-    expect((await look()).missed).toEqual(first.missed)
-  })
 
-  test('the watch reports a schedule whose input somebody spoilt, and the others too', async () => {
-    const { schedule, look, listed } = await open()
-    const paused = 'Paused by me: holidays'
-    const { scheduleId, handle } = await schedule('nightly', { provenWithin: '1s' }, paused)
-    const spoilt = await schedule('spoilt', { provenWithin: '1s', input: { resources: 'plans' } }, paused)
-    await listed(scheduleId)
-    await listed(spoilt.scheduleId)
-    const { createdAt } = (await handle.describe()).info
-    await until(() => Date.now() > createdAt.getTime() + 5_100)
-    const { missed } = await look()
-    expect(new Set(missed.map((one) => one.schedule))).toEqual(new Set([scheduleId, spoilt.scheduleId]))
-    expect(missed.find((one) => one.schedule === spoilt.scheduleId)?.reason).toBe(
-      `its input is not valid for an export, so restore it with \`connector schedule apply\`; the schedule is paused: ${paused}`,
-    )
-  })
+      // `check --fresh` reads the same log.
+      const fresh = await callCommand(world, ['check', '--fresh', '1h', '--json'])
+      expect(fresh.code).toBe(0)
+      expect(JSON.parse(fresh.stdout)).toMatchObject({
+        findings: [{ check: 'plans', status: 'ok', message: expect.stringContaining('to duckdb is') }],
+      })
+      const narrowed = await callCommand(world, ['check', '--fresh', '1h', '--to', 'csv', '--json'])
+      expect(narrowed.code).toBe(1)
+    },
+  )
+
+  test(
+    'the watch judges the slots before a change by the schedule as it was then',
+    { tags: ['long'] },
+    async () => {
+      const { world, client, schedule, look, listed } = await open()
+      const { scheduleId, handle } = await schedule(
+        'nightly',
+        { provenWithin: '1s' },
+        'Paused by me: holidays',
+      )
+      await listed(scheduleId)
+      const { createdAt } = (await handle.describe()).info
+      await until(() => Date.now() > createdAt.getTime() + 5_100)
+      const change = (entry: Partial<ScheduleEntry>) => {
+        const definition = toDefinition({ workflow: 'exportData', provenWithin: '1s', ...entry }, 'UTC')
+        const { taskQueue } = world
+        return apply({
+          client,
+          taskQueue,
+          change: {
+            action: 'update',
+            name: scheduleId,
+            definition,
+            differences: [],
+            paused: true,
+            note: 'Fixed',
+          },
+        })
+      }
+      await change({ every: '1d', input: { resources: ['customers'] } })
+      const before = Date.now()
+      // By then the last slot before the change is due, too: both looks see the same.
+      await until(() => Date.now() > before + 1_100)
+      const first = await look()
+      expect(first.missed.length).toBeGreaterThanOrEqual(2)
+      for (const { at, reason } of first.missed) {
+        expect(Date.parse(at)).toBeLessThan(before)
+        expect(reason).toBe('no proven export of plans to duckdb; the schedule is paused: Fixed')
+      }
+      // Each change keeps what came before it.
+      await change({ every: '1d', provenWithin: '2h', input: { resources: ['retentions'] } })
+      expect((await look()).missed).toEqual(first.missed)
+    },
+  )
+
+  test(
+    'the watch reports a schedule whose input somebody spoilt, and the others too',
+    { tags: ['long'] },
+    async () => {
+      const { schedule, look, listed } = await open()
+      const paused = 'Paused by me: holidays'
+      const { scheduleId, handle } = await schedule('nightly', { provenWithin: '1s' }, paused)
+      const spoilt = await schedule('spoilt', { provenWithin: '1s', input: { resources: 'plans' } }, paused)
+      await listed(scheduleId)
+      await listed(spoilt.scheduleId)
+      const { createdAt } = (await handle.describe()).info
+      await until(() => Date.now() > createdAt.getTime() + 5_100)
+      const { missed } = await look()
+      expect(new Set(missed.map((one) => one.schedule))).toEqual(new Set([scheduleId, spoilt.scheduleId]))
+      expect(missed.find((one) => one.schedule === spoilt.scheduleId)?.reason).toBe(
+        `its input is not valid for an export, so restore it with \`connector schedule apply\`; the schedule is paused: ${paused}`,
+      )
+    },
+  )
 
   test('the watch refuses a wrong input with one sentence', async () => {
     const { look } = await open()

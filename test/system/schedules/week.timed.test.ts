@@ -11,7 +11,10 @@ import type { watchSchedules } from '../../../workflows/watch-schedules.ts'
 import { createWorld, startCommand, until } from '../export/world.ts'
 import { openChannel } from '../notify/receiver.ts'
 
-/** A whole week, and longer nights, on a machine that has the minutes for it. */
+/**
+ * Each night takes its seconds: `watch.test.ts` looks at one. A whole week, and longer nights, on a machine that has the
+ * minutes for it.
+ */
 const nights = Number(process.env['CONNECTOR_TEST_NIGHTS'] ?? 6)
 const nightMs = Number(process.env['CONNECTOR_TEST_NIGHT_SECONDS'] ?? 5) * 1000
 const withinMs = 3 * nightMs
@@ -87,7 +90,7 @@ async function whenThere<T>(ask: () => Promise<T>): Promise<T> {
 
 test(
   'every night has its one run across restarts of each process, and exactly the prevented ones are told',
-  { timeout: nights * nightMs + withinMs + 240_000 },
+  { timeout: nights * nightMs + withinMs + 240_000, tags: ['soak'] },
   async () => {
     const house = await openHouse()
     const { client, world, env, receiver } = house

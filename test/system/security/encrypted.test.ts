@@ -10,11 +10,11 @@ import {
   connectTemporal,
   createWorld,
   openTestWorker,
-  startCommand,
   startTestWorker,
   until,
   type World,
 } from '../export/world.ts'
+import { callCommand } from '../command-line/call-command.ts'
 import { retentionsCsv } from '../import/world.ts'
 import { breakSome, idsOf } from '../recovery/world.ts'
 
@@ -50,16 +50,16 @@ async function keptOf(client: Client, taskQueue: string) {
   return kept
 }
 
-test('runs are listed without the key of one that has ended', { timeout: 60_000 }, async () => {
+test('runs are listed without the key of one that has ended', async () => {
   const world = await createWorld({ counts: { plans: 5 } })
   const env = { CONNECTOR_PAYLOAD_KEY: newKey() }
   const worker = await openTestWorker(world, env)
-  const exported = await startCommand(world, ['export', 'plans', '--json'], { env }).ended
+  const exported = await callCommand(world, ['export', 'plans', '--json'], { env })
   expect(exported.code, exported.stderr).toBe(0)
   await worker.stop()
   await startTestWorker(world)
   const { run } = JSON.parse(exported.stdout) as { run: string }
-  const { code, stdout, stderr } = await startCommand(world, ['runs', '--json']).ended
+  const { code, stdout, stderr } = await callCommand(world, ['runs', '--json'])
   expect({ code, stderr }).toMatchObject({ code: 0 })
   expect(JSON.parse(stdout)).toMatchObject({ runs: [{ run, verdict: 'proven' }] })
 })
@@ -84,7 +84,7 @@ const found = (kept: { run: string; bytes: Buffer }[], needles: readonly string[
 async function playRuns(of: { world: World; client: Client; env?: Record<string, string> }) {
   const { world, client, env = {} } = of
   const command = async (...words: string[]) => {
-    const { code, stdout, stderr } = await startCommand(world, [...words, '--json'], { env }).ended
+    const { code, stdout, stderr } = await callCommand(world, [...words, '--json'], { env })
     return { code, stdout, stderr, document: JSON.parse(stdout || '{}') as Record<string, unknown> }
   }
   const customer = JSON.parse([...world.sandbox.control.records({ resource: 'customers' })][0] ?? '{}') as {
@@ -134,29 +134,35 @@ const shop = {
   needsAttention: 0,
 } as const
 
-test('with a key, Temporal keeps nothing that people typed or that a record holds, and every command works', async () => {
-  const key = newKey()
-  const env = { CONNECTOR_PAYLOAD_KEY: key, BILLING_SETTLE_SECONDS: '0.1' }
-  const world = await createWorld(shop)
-  await startTestWorker(world, env)
-  const client = await connectTemporal()
-  const played = await playRuns({ world, client: withKey(client, key), env })
-  const { email, why, file, importRun } = played
-  const needles = [email, why, 'Rosa', 'Araya', 'Carla', 'llam', file, 'at async']
-  const kept = await keptOf(client, world.taskQueue)
-  expect(kept.map(({ type }) => type)).toEqual(
-    expect.arrayContaining(['exportData', 'exportResource', 'importFile', 'recoverSubscriptions']),
-  )
-  expect(found(kept, [world.taskQueue]).length).toBe(kept.length)
-  expect(found(kept, ['Encoded failure']).length).toBeGreaterThan(0)
-  expect(found(kept, needles)).toEqual([])
-  expect(kept.flatMap(({ plain }) => plain)).toEqual([])
+test(
+  'with a key, Temporal keeps nothing that people typed or that a record holds, and every command works',
+  { tags: ['long'] },
+  async () => {
+    const key = newKey()
+    const env = { CONNECTOR_PAYLOAD_KEY: key, BILLING_SETTLE_SECONDS: '0.1' }
+    const world = await createWorld(shop)
+    await startTestWorker(world, env)
+    const client = await connectTemporal()
+    const played = await playRuns({ world, client: withKey(client, key), env })
+    const { email, why, file, importRun } = played
+    const needles = [email, why, 'Rosa', 'Araya', 'Carla', 'llam', file, 'at async']
+    const kept = await keptOf(client, world.taskQueue)
+    expect(kept.map(({ type }) => type)).toEqual(
+      expect.arrayContaining(['exportData', 'exportResource', 'importFile', 'recoverSubscriptions']),
+    )
+    expect(found(kept, [world.taskQueue]).length).toBe(kept.length)
+    expect(found(kept, ['Encoded failure']).length).toBeGreaterThan(0)
+    expect(found(kept, needles)).toEqual([])
+    expect(kept.flatMap(({ plain }) => plain)).toEqual([])
 
-  const status = await withKey(client, key).workflow.getHandle(importRun).query<{ counts: object }>('status')
-  expect(status.counts).toMatchObject({ done: 12 })
-})
+    const status = await withKey(client, key)
+      .workflow.getHandle(importRun)
+      .query<{ counts: object }>('status')
+    expect(status.counts).toMatchObject({ done: 12 })
+  },
+)
 
-test('without a key, the same search finds what people typed', async () => {
+test('without a key, the same search finds what people typed', { tags: ['long'] }, async () => {
   const world = await createWorld(shop)
   await startTestWorker(world, { BILLING_SETTLE_SECONDS: '0.1' })
   const client = await connectTemporal()
@@ -172,7 +178,7 @@ test('a command and a worker with different keys refuse each other before anythi
   const world = await createWorld(shop)
   const worker = await startTestWorker(world, { CONNECTOR_PAYLOAD_KEY: one })
   const say = async (key: string, ...words: string[]) => {
-    const { code, stderr } = await startCommand(world, words, { env: { CONNECTOR_PAYLOAD_KEY: key } }).ended
+    const { code, stderr } = await callCommand(world, words, { env: { CONNECTOR_PAYLOAD_KEY: key } })
     return { code, stderr }
   }
   const idOf = (key: string) => payloadKeys.parse(key)[0]?.id ?? ''
@@ -195,29 +201,33 @@ test('a command and a worker with different keys refuse each other before anythi
   expect(await keptOf(await connectTemporal(), world.taskQueue)).toHaveLength(2)
 })
 
-test('a worker without the key of an open run waits, and the run ends once the key is there', async () => {
-  const key = newKey()
-  const world = await createWorld(shop)
-  const env = { CONNECTOR_PAYLOAD_KEY: key }
-  const client = withKey(await connectTemporal(), key)
-  const run = await client.workflow.start('exportData', {
-    workflowId: `waits-${world.workspace}`,
-    taskQueue: world.taskQueue,
-    args: [{ resources: ['plans'] }],
-  })
-  const keyless = await openTestWorker(world)
-  const events = async () => (await run.fetchHistory()).events ?? []
-  const failure = async () => {
-    const failed = (await events()).find((event) => event.workflowTaskFailedEventAttributes)
-    return failed?.workflowTaskFailedEventAttributes?.failure
-  }
-  await until(async () => (await failure()) !== undefined)
-  expect((await failure())?.message).toContain('and this process has no key.')
-  expect((await run.describe()).status.name).toBe('RUNNING')
-  await keyless.stop()
-  await startTestWorker(world, env)
-  expect(await run.result()).toMatchObject({ verdict: 'proven' })
-})
+test(
+  'a worker without the key of an open run waits, and the run ends once the key is there',
+  { tags: ['long'] },
+  async () => {
+    const key = newKey()
+    const world = await createWorld(shop)
+    const env = { CONNECTOR_PAYLOAD_KEY: key }
+    const client = withKey(await connectTemporal(), key)
+    const run = await client.workflow.start('exportData', {
+      workflowId: `waits-${world.workspace}`,
+      taskQueue: world.taskQueue,
+      args: [{ resources: ['plans'] }],
+    })
+    const keyless = await openTestWorker(world)
+    const events = async () => (await run.fetchHistory()).events ?? []
+    const failure = async () => {
+      const failed = (await events()).find((event) => event.workflowTaskFailedEventAttributes)
+      return failed?.workflowTaskFailedEventAttributes?.failure
+    }
+    await until(async () => (await failure()) !== undefined)
+    expect((await failure())?.message).toContain('and this process has no key.')
+    expect((await run.describe()).status.name).toBe('RUNNING')
+    await keyless.stop()
+    await startTestWorker(world, env)
+    expect(await run.result()).toMatchObject({ verdict: 'proven' })
+  },
+)
 
 test('schedules work with a key, beside those of a connector with another key in the same namespace', async () => {
   const worlds = await Promise.all([createWorld(shop), createWorld(shop)])
@@ -233,8 +243,7 @@ test('schedules work with a key, beside those of a connector with another key in
       `timezone: UTC\nschedules:\n  ${name}:\n    workflow: exportData\n    input: {resources: [customers], filters: {email: rosa@araya.cl}}\n    cron: "30 2 * * *"\n`,
     )
     const schedule = async (...words: string[]) => {
-      const { code, stdout, stderr } = await startCommand(world, ['schedule', ...words, '--json'], { env })
-        .ended
+      const { code, stdout, stderr } = await callCommand(world, ['schedule', ...words, '--json'], { env })
       expect(code, stderr).toBe(0)
       return JSON.parse(stdout) as Record<string, { name: string; action: string }[]>
     }

@@ -5,6 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { ExportInput } from '../../../core/exports/input.ts'
 import type { ImportInput } from '../../../core/imports/input.ts'
 import { readServerRecord } from '../../../scripts/dev-server/server-record.ts'
+import { callCommand } from '../command-line/call-command.ts'
 import { password, startPostgres } from '../destinations/postgres-server.ts'
 import { createWorld, local, startCommand, until, type World } from '../export/world.ts'
 import { addonsCsv, ordersCsv, putFile, quick, retentionsCsv, startImport } from '../import/world.ts'
@@ -39,137 +40,148 @@ const found = (texts: { what: string; bytes: Buffer }[], needles: readonly strin
     needles.filter((needle) => bytes.includes(needle)).map((needle) => `${needle} in ${what}`),
   )
 
-test('no token, password or personal data gets into Temporal, logs, reports or metrics, whatever is run', async () => {
-  const postgres = await startPostgres()
-  onTestFinished(() => postgres.close())
-  const world = await createWorld({
-    token,
-    counts: { customers: 120, subscriptions: 40, plans: 5, orders: 3 },
-  })
-  const tokenFile = join(world.dataDir, 'token')
-  await writeFile(tokenFile, token, { mode: 0o600 })
-  const up = startCommand(world, ['up'], {
-    env: {
-      ...local,
-      BILLING_TOKEN: '',
-      BILLING_TOKEN_FILE: tokenFile,
-      WAREHOUSE_URL: await postgres.createDatabase(),
-      CONNECTOR_HASH_KEY: hashKey,
-      CONNECTOR_METRICS_ADDRESS: '127.0.0.1:0',
-      CONNECTOR_LOG_LEVEL: 'debug',
-    },
-  })
-  await up.says('/metrics')
-  const [, url = ''] = /(http:[^\s"]+)\/metrics/.exec(up.texts.stderr) ?? []
-  const address = readServerRecord(join(world.dataDir, 'dev-server'))?.address ?? ''
-  const connection = await Connection.connect({ address })
-  const client = new Client({ connection })
-  const { taskQueue } = world
-  let runs = 0
-  const start = (workflow: string, input: object) =>
-    client.workflow.execute(workflow, { workflowId: `run-${(runs += 1)}`, taskQueue, args: [input] })
-  const exports = (input: ExportInput) => start('exportData', input)
-  const imports = async (input: ImportInput) => (await startImport({ client, world, input })).result()
+test(
+  'no token, password or personal data gets into Temporal, logs, reports or metrics, whatever is run',
+  { tags: ['long'] },
+  async () => {
+    const postgres = await startPostgres()
+    onTestFinished(() => postgres.close())
+    const world = await createWorld({
+      token,
+      counts: { customers: 120, subscriptions: 40, plans: 5, orders: 3 },
+    })
+    const tokenFile = join(world.dataDir, 'token')
+    await writeFile(tokenFile, token, { mode: 0o600 })
+    const up = startCommand(world, ['up'], {
+      env: {
+        ...local,
+        BILLING_TOKEN: '',
+        BILLING_TOKEN_FILE: tokenFile,
+        WAREHOUSE_URL: await postgres.createDatabase(),
+        CONNECTOR_HASH_KEY: hashKey,
+        CONNECTOR_METRICS_ADDRESS: '127.0.0.1:0',
+        CONNECTOR_LOG_LEVEL: 'debug',
+      },
+    })
+    await up.says('/metrics')
+    const [, url = ''] = /(http:[^\s"]+)\/metrics/.exec(up.texts.stderr) ?? []
+    const address = readServerRecord(join(world.dataDir, 'dev-server'))?.address ?? ''
+    const connection = await Connection.connect({ address })
+    const client = new Client({ connection })
+    const { taskQueue } = world
+    let runs = 0
+    const start = (workflow: string, input: object) =>
+      client.workflow.execute(workflow, { workflowId: `run-${(runs += 1)}`, taskQueue, args: [input] })
+    const exports = (input: ExportInput) => start('exportData', input)
+    const imports = async (input: ImportInput) => (await startImport({ client, world, input })).result()
 
-  // Exports: to everywhere, what changed, again, hashed, cut short, one whose token is refused and one that may not read.
-  await exports({ to: ['csv', 'parquet', 'duckdb', 'postgres'] })
-  await exports({ to: ['csv', 'postgres'], mode: 'incremental' })
-  await start('publishRun', { run: 'run-1', to: ['csv', 'postgres'] })
-  await exports({ resources: ['customers'], hash: ['customers.email'], exclude: ['customers.tax_id'] })
-  await exports({ resources: ['customers'], maxPages: 1 })
-  world.sandbox.control.adjust({ tokens: [renewed] })
-  const refused = exports({ resources: ['customers'] })
-  await up.says('waiting for a new token')
-  await writeFile(tokenFile, renewed)
-  await refused
-  world.sandbox.control.setFaults({ faults: [{ kind: 'error', status: 403 }] })
-  await expect(exports({ resources: ['customers'] })).rejects.toThrow('failed')
-  world.sandbox.control.setFaults({ faults: [] })
+    // Exports: to everywhere, what changed, again, hashed, cut short, one whose token is refused and one that may not read.
+    await exports({ to: ['csv', 'parquet', 'duckdb', 'postgres'] })
+    await exports({ to: ['csv', 'postgres'], mode: 'incremental' })
+    await start('publishRun', { run: 'run-1', to: ['csv', 'postgres'] })
+    await exports({ resources: ['customers'], hash: ['customers.email'], exclude: ['customers.tax_id'] })
+    await exports({ resources: ['customers'], maxPages: 1 })
+    world.sandbox.control.adjust({ tokens: [renewed] })
+    const refused = exports({ resources: ['customers'] })
+    await up.says('waiting for a new token')
+    await writeFile(tokenFile, renewed)
+    await refused
+    world.sandbox.control.setFaults({ faults: [{ kind: 'error', status: 403 }] })
+    await expect(exports({ resources: ['customers'] })).rejects.toThrow('failed')
+    world.sandbox.control.setFaults({ faults: [] })
 
-  // A recovery: reads who needs attention, resumes, looks.
-  const recovered = (await start('recoverSubscriptions', {
-    approval: false,
-    verifyAfter: '30ms',
-    firstWait: '50ms',
-  })) as { counts: { done: number } }
-  expect(recovered.counts.done).toBeGreaterThan(0)
+    // A recovery: reads who needs attention, resumes, looks.
+    const recovered = (await start('recoverSubscriptions', {
+      approval: false,
+      verifyAfter: '30ms',
+      firstWait: '50ms',
+    })) as { counts: { done: number } }
+    expect(recovered.counts.done).toBeGreaterThan(0)
 
-  // Imports: refused in words that repeat what was sent, lost, looked up, parked, checked only.
-  const who = personalOf(world)
-  const email = who.find((text) => text.includes('@') && text.length > 12) ?? ''
-  const name = who.find((text) => /^\p{L}+ \p{L}+ /u.test(text)) ?? ''
-  world.sandbox.control.setFaults({
-    faults: [
-      { kind: 'refuse', answer: { name: [`${name} (${email}) is taken.`] }, to: 5, on: 'POST /retentions/' },
-      { kind: 'reset', from: 8, to: 10, on: 'POST' },
-      { kind: 'refuse', answer: { email: [`${email} is taken.`] }, to: 1, on: 'PATCH' },
-    ],
-  })
-  const retentions = await putFile(world, retentionsCsv(30, { mark: name }), 'retentions.csv')
-  await imports({ kind: 'retentions', file: retentions, dryRun: true, ...quick })
-  const imported = await imports({ kind: 'retentions', file: retentions, canary: 0, ...quick })
-  expect(imported.counts.rejected).toBe(5)
-  const addons = await putFile(world, addonsCsv(20).replaceAll(',x,', `,${email},`), 'addons.csv')
-  expect((await imports({ kind: 'addons', file: addons, canary: 0, ...quick })).counts.done).toBeGreaterThan(
-    5,
-  )
-  const contacts = [...world.sandbox.control.records({ resource: 'customers' })]
-    .flatMap((text) => (JSON.parse(text) as { contacts: { id: string }[] }).contacts)
-    .map(({ id }) => id)
-    .slice(0, 5)
-  const contactsCsv = ['id,name,email', ...contacts.map((id) => `${id},${name},${email}`), ''].join('\n')
-  const contactsFile = await putFile(world, contactsCsv, 'contacts.csv')
-  await imports({ kind: 'update-contacts', file: contactsFile, canary: 0, ...quick })
-  await refuseEverySort({ world, email, name, start, imports })
-  const orders = await putFile(
-    world,
-    ordersCsv(world.sandbox.control.ids({ resource: 'orders' })),
-    'orders.csv',
-  )
-  const deleting = await startImport({
-    client,
-    world,
-    input: { kind: 'delete-orders', file: orders, ...quick },
-  })
-  await until(async () => {
-    const { waitingFor } = await deleting.query<{ waitingFor?: object }>('status')
-    return waitingFor !== undefined
-  })
-  await deleting.executeUpdate('approve', { args: [{ by: 'ops', why: 'asked for', count: 3 }] })
-  await deleting.result()
+    // Imports: refused in words that repeat what was sent, lost, looked up, parked, checked only.
+    const who = personalOf(world)
+    const email = who.find((text) => text.includes('@') && text.length > 12) ?? ''
+    const name = who.find((text) => /^\p{L}+ \p{L}+ /u.test(text)) ?? ''
+    world.sandbox.control.setFaults({
+      faults: [
+        {
+          kind: 'refuse',
+          answer: { name: [`${name} (${email}) is taken.`] },
+          to: 5,
+          on: 'POST /retentions/',
+        },
+        { kind: 'reset', from: 8, to: 10, on: 'POST' },
+        { kind: 'refuse', answer: { email: [`${email} is taken.`] }, to: 1, on: 'PATCH' },
+      ],
+    })
+    const retentions = await putFile(world, retentionsCsv(30, { mark: name }), 'retentions.csv')
+    await imports({ kind: 'retentions', file: retentions, dryRun: true, ...quick })
+    const imported = await imports({ kind: 'retentions', file: retentions, canary: 0, ...quick })
+    expect(imported.counts.rejected).toBe(5)
+    const addons = await putFile(world, addonsCsv(20).replaceAll(',x,', `,${email},`), 'addons.csv')
+    expect(
+      (await imports({ kind: 'addons', file: addons, canary: 0, ...quick })).counts.done,
+    ).toBeGreaterThan(5)
+    const contacts = [...world.sandbox.control.records({ resource: 'customers' })]
+      .flatMap((text) => (JSON.parse(text) as { contacts: { id: string }[] }).contacts)
+      .map(({ id }) => id)
+      .slice(0, 5)
+    const contactsCsv = ['id,name,email', ...contacts.map((id) => `${id},${name},${email}`), ''].join('\n')
+    const contactsFile = await putFile(world, contactsCsv, 'contacts.csv')
+    await imports({ kind: 'update-contacts', file: contactsFile, canary: 0, ...quick })
+    await refuseEverySort({ world, email, name, start, imports })
+    const orders = await putFile(
+      world,
+      ordersCsv(world.sandbox.control.ids({ resource: 'orders' })),
+      'orders.csv',
+    )
+    const deleting = await startImport({
+      client,
+      world,
+      input: { kind: 'delete-orders', file: orders, ...quick },
+    })
+    await until(async () => {
+      const { waitingFor } = await deleting.query<{ waitingFor?: object }>('status')
+      return waitingFor !== undefined
+    })
+    await deleting.executeUpdate('approve', { args: [{ by: 'ops', why: 'asked for', count: 3 }] })
+    await deleting.result()
 
-  const metrics = Buffer.from(await (await fetch(`${url}/metrics`)).text())
-  await connection.close()
-  up.child.kill('SIGTERM')
-  expect((await up.ended).code).toBe(0)
+    const metrics = Buffer.from(await (await fetch(`${url}/metrics`)).text())
+    await connection.close()
+    up.child.kill('SIGTERM')
+    expect((await up.ended).code).toBe(0)
 
-  const temporal = await filesUnder(world.dataDir, (path) => path.includes('temporal.db'))
-  const reports = await filesUnder(
-    world.dataDir,
-    (path) =>
-      /\.(json|html)$/.test(path) &&
-      /exports|imports|recoveries/.test(path) &&
-      // The run's own files: what was handed in, and what is wrong with it.
-      !/\/input\/|\/check\.json$/.test(path),
-  )
-  const logs = [{ what: 'the log', bytes: Buffer.from(up.texts.stderr + up.texts.stdout) }]
-  const told = [...temporal, ...reports, ...logs, { what: 'the metrics', bytes: metrics }]
-  expect(reports.length).toBeGreaterThan(15)
+    const temporal = await filesUnder(world.dataDir, (path) => path.includes('temporal.db'))
+    const reports = await filesUnder(
+      world.dataDir,
+      (path) =>
+        /\.(json|html)$/.test(path) &&
+        /exports|imports|recoveries/.test(path) &&
+        // The run's own files: what was handed in, and what is wrong with it.
+        !/\/input\/|\/check\.json$/.test(path),
+    )
+    const logs = [{ what: 'the log', bytes: Buffer.from(up.texts.stderr + up.texts.stdout) }]
+    const told = [...temporal, ...reports, ...logs, { what: 'the metrics', bytes: metrics }]
+    expect(reports.length).toBeGreaterThan(15)
 
-  // The search finds what is there: addresses and runs in Temporal, people in the data.
-  expect(found(temporal, [world.sandbox.url, 'run-1']).length).toBeGreaterThan(1)
-  expect(found(logs, ['run-1', 'customers'])).toHaveLength(2)
-  const rows = await filesUnder(world.dataDir, (path) => /customers\.csv$|results\.csv$/.test(path))
-  expect(found(rows, who).length).toBeGreaterThan(100)
-  const checks = await filesUnder(world.dataDir, (path) => path.endsWith('/check.json'))
-  expect(found(checks, [email]).length).toBeGreaterThan(3)
-  expect(found(await filesUnder(world.dataDir, (path) => path.includes('state.db')), [email])).not.toEqual([])
+    // The search finds what is there: addresses and runs in Temporal, people in the data.
+    expect(found(temporal, [world.sandbox.url, 'run-1']).length).toBeGreaterThan(1)
+    expect(found(logs, ['run-1', 'customers'])).toHaveLength(2)
+    const rows = await filesUnder(world.dataDir, (path) => /customers\.csv$|results\.csv$/.test(path))
+    expect(found(rows, who).length).toBeGreaterThan(100)
+    const checks = await filesUnder(world.dataDir, (path) => path.endsWith('/check.json'))
+    expect(found(checks, [email]).length).toBeGreaterThan(3)
+    expect(found(await filesUnder(world.dataDir, (path) => path.includes('state.db')), [email])).not.toEqual(
+      [],
+    )
 
-  const secrets = [token, renewed, password, encodeURIComponent(password), hashKey]
-  const everything = await filesUnder(world.dataDir, (path) => path !== tokenFile)
-  expect(found([...told, ...everything], secrets)).toEqual([])
-  expect(found(told, who)).toEqual([])
-})
+    const secrets = [token, renewed, password, encodeURIComponent(password), hashKey]
+    const everything = await filesUnder(world.dataDir, (path) => path !== tokenFile)
+    expect(found([...told, ...everything], secrets)).toEqual([])
+    expect(found(told, who)).toEqual([])
+  },
+)
 
 /** What a run may refuse, each with somebody's data in it: cells, headers, look-ups, mappings, ids, and replies. */
 async function refuseEverySort(of: {
@@ -220,33 +232,34 @@ async function refuseEverySort(of: {
   await imports({ kind: 'update-contacts', file: skipped, onInvalid: 'skip', canary: 0, ...quick })
 }
 
-test('a worker refuses secrets that a group or everybody on the machine can read, unless a setting allows them', async () => {
-  const world = await createWorld()
-  const file = join(world.dataDir, 'token')
-  await writeFile(file, world.sandbox.token)
-  const start = (allowed = 'false') =>
-    startCommand(world, ['worker'], {
-      env: { BILLING_TOKEN: '', BILLING_TOKEN_FILE: file, CONNECTOR_ALLOW_READABLE_SECRETS: allowed },
-    })
-  for (const { mode, allowed, starts } of [
-    { mode: 0o644, allowed: 'group', starts: false },
-    { mode: 0o644, allowed: 'true', starts: true },
-    { mode: 0o640, allowed: 'false', starts: false },
-    { mode: 0o640, allowed: 'group', starts: true },
-    { mode: 0o600, allowed: 'false', starts: true },
-  ]) {
-    await chmod(file, mode)
-    const worker = start(allowed)
-    if (starts) {
-      await worker.says('listening')
-      worker.child.kill('SIGTERM')
-      expect((await worker.ended).code).toBe(0)
-    } else {
-      const { code, stderr } = await worker.ended
-      expect(code).toBe(2)
-      expect(stderr).toMatch(
-        /^error: Other users of this machine can read or change .*token\. .*chmod go-rwx .*CONNECTOR_ALLOW/m,
-      )
+test(
+  'a worker refuses secrets that a group or everybody on the machine can read, unless a setting allows them',
+  { tags: ['long'] },
+  async () => {
+    const world = await createWorld()
+    const file = join(world.dataDir, 'token')
+    await writeFile(file, world.sandbox.token)
+    for (const { mode, allowed, starts } of [
+      { mode: 0o644, allowed: 'group', starts: false },
+      { mode: 0o644, allowed: 'true', starts: true },
+      { mode: 0o640, allowed: 'false', starts: false },
+      { mode: 0o640, allowed: 'group', starts: true },
+      { mode: 0o600, allowed: 'false', starts: true },
+    ]) {
+      await chmod(file, mode)
+      const env = { BILLING_TOKEN: '', BILLING_TOKEN_FILE: file, CONNECTOR_ALLOW_READABLE_SECRETS: allowed }
+      if (starts) {
+        const worker = startCommand(world, ['worker'], { env })
+        await worker.says('listening')
+        worker.child.kill('SIGTERM')
+        expect((await worker.ended).code).toBe(0)
+      } else {
+        const { code, stderr } = await callCommand(world, ['worker'], { env })
+        expect(code).toBe(2)
+        expect(stderr).toMatch(
+          /^error: Other users of this machine can read or change .*token\. .*chmod go-rwx .*CONNECTOR_ALLOW/m,
+        )
+      }
     }
-  }
-})
+  },
+)

@@ -59,7 +59,7 @@ test('check names the state on PostgreSQL before and after the worker creates it
   ])
   const elsewhere = await createWorld({ workspace: of.workspace })
   Object.assign(elsewhere.env, { BILLING_WORKSPACE: of.workspace })
-  const bound = expect.stringMatching(/belongs to the data folder .* on .*, not to /)
+  const bound = expect.stringMatching(/are in .* on .*, not in /)
   expect(await checkState(elsewhere, url)).toEqual([bound])
   expect(await startFailure(elsewhere, url)).toEqual(bound)
 })
@@ -86,6 +86,7 @@ test('settings of the user that the guarantees do not allow are one sentence eac
   await askPostgres(
     postgres.toUrl('postgres'),
     `alter role hasty set synchronous_commit = off; alter role hasty set statement_timeout = '900ms';
+      alter role hasty set lock_timeout = '1s'; alter role hasty set idle_in_transaction_session_timeout = '2s';
       alter role hasty set default_transaction_read_only = on`,
   )
   const hasty = {
@@ -97,35 +98,43 @@ test('settings of the user that the guarantees do not allow are one sentence eac
   const ahead = { ...reader.shared!, now: () => Date.now() + 90_000 }
   expect(await findServerProblems(ahead)).toEqual([
     expect.stringContaining('synchronous_commit is off for this user'),
-    expect.stringContaining('statement_timeout of the user'),
+    expect.stringMatching(/^The statement_timeout of the user .* is 900 ms; set it to at least 30 s\.$/),
+    expect.stringMatching(/^The lock_timeout of the user .* is 1000 ms; set it to at least 5 s\.$/),
+    expect.stringMatching(
+      /^The idle_in_transaction_session_timeout .* is 2000 ms; set it to at least 10 s\.$/,
+    ),
     expect.stringContaining('may only read (default_transaction_read_only)'),
     expect.stringContaining('The clock of PostgreSQL is 90 s ahead of this machine.'),
   ])
   await expect(openState({ folder, database: hasty })).rejects.toThrow('synchronous_commit is off')
 })
 
-test('a user without rights and a state that was not moved are refused by check and at the start', async () => {
-  const of = await createWorld({ counts: { customers: 3 } })
-  await askPostgres(postgres.toUrl('postgres'), `create role guest login password 'guest'`)
-  const guest = postgres.toUrl(new URL(url).pathname.slice(1), 'guest', 'guest')
-  expect(await checkState(of, guest)).toEqual([
-    expect.stringMatching(/^wrong: PostgreSQL refuses the connector/),
-  ])
-  expect(await startFailure(of, guest)).toMatch(/^PostgreSQL refuses the connector/)
-  const embedded = await openState({ folder: of.dataDir })
-  await embedded.close()
-  const unmoved = expect.stringContaining('has a state of its own (state.db)')
-  expect(await checkState(of, url)).toEqual([unmoved])
-  expect(await startFailure(of, url)).toEqual(unmoved)
-  const moved = await callCommand(of, ['move-state'], { env: { CONNECTOR_STATE_URL: url } })
-  expect(moved).toMatchObject({ code: 0, stdout: expect.stringContaining('Moved the state to the schema') })
-  expect((await callCommand(of, ['check', '--json'])).stdout).toContain(
-    'set CONNECTOR_STATE_URL to that database',
-  )
-  expect(await startFailure(of, '')).toContain('set CONNECTOR_STATE_URL to that database')
-  expect(await callCommand(of, ['move-state'])).toMatchObject({ code: 2 })
-  expect(await checkState(of, url)).toEqual([expect.stringMatching(/^ok: The state in the schema/)])
-})
+test(
+  'a user without rights and a state that was not moved are refused by check and at the start',
+  { tags: ['long'] },
+  async () => {
+    const of = await createWorld({ counts: { customers: 3 } })
+    await askPostgres(postgres.toUrl('postgres'), `create role guest login password 'guest'`)
+    const guest = postgres.toUrl(new URL(url).pathname.slice(1), 'guest', 'guest')
+    expect(await checkState(of, guest)).toEqual([
+      expect.stringMatching(/^wrong: PostgreSQL refuses the connector/),
+    ])
+    expect(await startFailure(of, guest)).toMatch(/^PostgreSQL refuses the connector/)
+    const embedded = await openState({ folder: of.dataDir })
+    await embedded.close()
+    const unmoved = expect.stringContaining('has a state of its own (state.db)')
+    expect(await checkState(of, url)).toEqual([unmoved])
+    expect(await startFailure(of, url)).toEqual(unmoved)
+    const moved = await callCommand(of, ['move-state'], { env: { CONNECTOR_STATE_URL: url } })
+    expect(moved).toMatchObject({ code: 0, stdout: expect.stringContaining('Moved the state to the schema') })
+    expect((await callCommand(of, ['check', '--json'])).stdout).toContain(
+      'set CONNECTOR_STATE_URL to that database',
+    )
+    expect(await startFailure(of, '')).toContain('set CONNECTOR_STATE_URL to that database')
+    expect(await callCommand(of, ['move-state'])).toMatchObject({ code: 2 })
+    expect(await checkState(of, url)).toEqual([expect.stringMatching(/^ok: The state in the schema/)])
+  },
+)
 
 /** A service that closes idle connections after this long. */
 async function serveIdle(idleMs: number): Promise<string> {

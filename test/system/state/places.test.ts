@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseSync } from 'node:sqlite'
 import { sql } from 'kysely'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { sendWithinMs } from '../../../core/billing/claimed-request.ts'
 import { createSendRight } from '../../../core/changes/send/send-right.ts'
 import { SecondWorkerError } from '../../../core/state/place-errors.ts'
@@ -95,11 +95,7 @@ test('a folder whose state has moved does not start without it, and says where i
       `was moved to the schema ${database.schema} of 127.0.0.1:${postgres.port}/`,
     )
   await expect(openState({ folder, database: newDatabase() })).rejects.toThrow('has another one or none')
-  // A version that does not know the note.
-  const copy = await temporaryFolder()
-  await cp(join(folder, 'state.db'), join(copy, 'state.db'))
-  await cp(join(folder, 'state.db-wal'), join(copy, 'state.db-wal')).catch(() => {})
-  await expect(openState({ folder: copy })).rejects.toThrow('newer version')
+  await expectOldVersionsRefuse(folder)
 })
 
 test('a folder with a state of its own does not start on PostgreSQL before it is moved', async () => {
@@ -131,7 +127,16 @@ test('a move that PostgreSQL interrupts changes nothing, and one that ended befo
   const state = await openState({ folder, database })
   expect(state.storeId).toBe(storeId)
   await state.close()
+  await expectOldVersionsRefuse(folder)
 })
+
+/** A version that does not know the note. */
+async function expectOldVersionsRefuse(folder: string): Promise<void> {
+  const copy = await temporaryFolder()
+  await cp(join(folder, 'state.db'), join(copy, 'state.db'))
+  await cp(join(folder, 'state.db-wal'), join(copy, 'state.db-wal')).catch(() => {})
+  await expect(openState({ folder: copy })).rejects.toThrow('newer version')
+}
 
 async function openAndClose(folder: string, database?: ReturnType<typeof newDatabase>) {
   const state = await openState({ folder, database })
@@ -162,6 +167,63 @@ test('a state is not moved to where another worker is, or has left watermarks', 
   await expect(moveState({ folder, database })).rejects.toThrow('two states cannot be merged')
   expect(await other.watermarks.all()).toMatchObject([{ resource: 'plans', at: 5 }])
   await openAndClose(folder)
+})
+
+test('of a move and a worker with another folder that starts meanwhile, one is refused', async () => {
+  const { folder } = await embedded()
+  const database = newDatabase()
+  const keeper = await openState({ folder: await temporaryFolder(), database })
+  onTestFinished(() => keeper.close())
+  await askPostgres(url, `delete from "${database.schema}".store`)
+  const [isLocked, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const locked = keeper.shared!.db.transaction().execute(async (db) => {
+    await sql.raw(`lock table "${database.schema}".watermarks`).execute(db)
+    isLocked.resolve()
+    await release.promise
+  })
+  await isLocked.promise
+  const waiting = async (number: number) =>
+    ((await askPostgres(url, `select pid from pg_stat_activity where wait_event_type = 'Lock'`))?.length ??
+      0) >= number
+  const moving = moveState({ folder, database })
+  while (!(await waiting(1))) await Promise.resolve()
+  const elsewhere = await temporaryFolder()
+  const joining = openState({ folder: elsewhere, database }).then(async (state) => {
+    onTestFinished(() => state.close())
+    return await joinStore({ store: state.shared!, folder: elsewhere })
+  })
+  const ends = Promise.allSettled([moving, joining])
+  const progress = { hasJoined: false }
+  void joining.then(() => (progress.hasJoined = true)).catch(() => undefined)
+  while (!progress.hasJoined && !(await waiting(2))) await Promise.resolve()
+  release.resolve()
+  await locked
+  expect((await ends).map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
+})
+
+test('a move to a server whose clock is ahead shortens no wait for a lost request', async () => {
+  const aheadMs = 600_000
+  const { now } = Date
+  vi.spyOn(Date, 'now').mockImplementation(() => now() - aheadMs)
+  onTestFinished(() => void vi.restoreAllMocks())
+  const folder = await temporaryFolder()
+  const from = await openState({ folder })
+  await from.ledger.stage(toStage(2))
+  const at = Date.now()
+  const [first, second] = await from.ledger.claimsByRow({ run: 'r' })
+  const looked = { state: 'unknown', unknownSince: at, lookups: 1, checkedAt: at + 5 } as const
+  await from.ledger.move({ id: first?.id ?? 0, from: ['staged'], patch: looked })
+  await from.ledger.move({ id: second?.id ?? 0, from: ['staged'], patch: { notBefore: at + 9 } })
+  await from.close()
+  const database = newDatabase()
+  await moveState({ folder, database })
+  const to = await openState({ folder, database })
+  onTestFinished(() => to.close())
+  const [unknown, staged] = await rowsOf(to)
+  // To within the round trip by which the server's clock was measured.
+  const late = (time: number | null | undefined) => Math.abs(Math.round(((time ?? 0) - at - aheadMs) / 1_000))
+  expect([unknown?.unknownSince, unknown?.checkedAt, staged?.notBefore].map(late)).toEqual([0, 0, 0])
+  expect(unknown).toMatchObject({ sentAt: null, notBefore: 0 })
 })
 
 test('of two workers with copies of one folder that start at once, one is refused', async () => {
@@ -228,9 +290,7 @@ test('a state belongs to the data folder of its first worker, and another worker
   const store = state.shared!
   const first = await joinStore({ store, folder })
   expect(await first.beat()).toBe(true)
-  await expect(joinStore({ store, folder: other })).rejects.toThrow(
-    `belongs to the data folder ${folder} on `,
-  )
+  await expect(joinStore({ store, folder: other })).rejects.toThrow(`are in ${folder} on `)
   // A copy of the folder on another machine.
   await askPostgres(
     url,
@@ -338,7 +398,7 @@ test('a transaction that loses a deadlock is tried again', async () => {
       await touch(transaction, 2 - mine)
     })
   await Promise.all([lockBoth(0), lockBoth(1)])
-  expect(tries).toBe(3)
+  expect(tries).toBeGreaterThan(2)
 })
 
 test('two runs that stage the same keys at once agree on one holder for each', async () => {

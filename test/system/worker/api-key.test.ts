@@ -47,47 +47,55 @@ async function startFront(keys: Set<string>) {
   return { address: `localhost:${(server.address() as AddressInfo).port}`, used }
 }
 
-test('a worker and a command use a new API key for Temporal as soon as its file has it', async () => {
-  const keys = new Set(['key-1'])
-  const front = await startFront(keys)
-  const world = await createWorld({
-    counts: { customers: 400, plans: 3 },
-    faults: [{ kind: 'latency', ms: 400 }],
-  })
-  const file = join(world.dataDir, 'temporal-api-key')
-  await writeFile(file, 'key-1\n', { mode: 0o600 })
-  const env = {
-    TEMPORAL_ADDRESS: front.address,
-    TEMPORAL_API_KEY_FILE: file,
-    // With a key, the SDK uses TLS by itself.
-    TEMPORAL_TLS: 'false',
-  }
-  const worker = startCommand(world, ['worker'], { env })
-  await worker.says('"listening"')
-  const exporting = startCommand(world, ['export', 'customers', '--json'], { env })
-  await until(() => world.sandbox.control.counters().requests > 3)
+test(
+  'a worker and a command use a new API key for Temporal as soon as its file has it',
+  { tags: ['long'] },
+  async () => {
+    const keys = new Set(['key-1'])
+    const front = await startFront(keys)
+    const world = await createWorld({
+      counts: { customers: 400, plans: 3 },
+      faults: [{ kind: 'latency', ms: 400 }],
+    })
+    const file = join(world.dataDir, 'temporal-api-key')
+    await writeFile(file, 'key-1\n', { mode: 0o600 })
+    const env = {
+      TEMPORAL_ADDRESS: front.address,
+      TEMPORAL_API_KEY_FILE: file,
+      // With a key, the SDK uses TLS by itself.
+      TEMPORAL_TLS: 'false',
+    }
+    const worker = startCommand(world, ['worker'], { env })
+    await worker.says('"listening"')
+    const exporting = startCommand(world, ['export', 'customers', '--json'], { env })
+    await until(() => world.sandbox.control.counters().requests > 3)
 
-  await writeFile(file, 'key-2\n')
-  keys.add('key-2')
-  await worker.says('uses the new API key')
-  keys.delete('key-1')
-  const { code, stderr, stdout } = await exporting.ended
-  expect(code, stderr).toBe(0)
-  expect(JSON.parse(stdout)).toMatchObject({ verdict: 'proven' })
-  expect(front.used).toEqual(new Set(['key-1', 'key-2']))
-  expect(worker.texts.stderr).not.toMatch(/key-[12]/)
-})
+    await writeFile(file, 'key-2\n')
+    keys.add('key-2')
+    await worker.says('uses the new API key')
+    keys.delete('key-1')
+    const { code, stderr, stdout } = await exporting.ended
+    expect(code, stderr).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({ verdict: 'proven' })
+    expect(front.used).toEqual(new Set(['key-1', 'key-2']))
+    expect(worker.texts.stderr).not.toMatch(/key-[12]/)
+  },
+)
 
-test('a file that other users can read, or that is empty, is refused as API key', async () => {
-  const world = await createWorld()
-  const file = join(world.dataDir, 'temporal-api-key')
-  await writeFile(file, 'key-1', { mode: 0o644 })
-  const say = async () => {
-    const { code, stderr } = await startCommand(world, ['worker'], { env: { TEMPORAL_API_KEY_FILE: file } })
-      .ended
-    return { code, stderr }
-  }
-  expect(await say()).toEqual({ code: 2, stderr: expect.stringContaining('can read or change') })
-  await writeFile(file, '')
-  expect(await say()).toEqual({ code: 2, stderr: expect.stringContaining('TEMPORAL_API_KEY_FILE names') })
-})
+test(
+  'a file that other users can read, or that is empty, is refused as API key',
+  { tags: ['long'] },
+  async () => {
+    const world = await createWorld()
+    const file = join(world.dataDir, 'temporal-api-key')
+    await writeFile(file, 'key-1', { mode: 0o644 })
+    const say = async () => {
+      const { code, stderr } = await startCommand(world, ['worker'], { env: { TEMPORAL_API_KEY_FILE: file } })
+        .ended
+      return { code, stderr }
+    }
+    expect(await say()).toEqual({ code: 2, stderr: expect.stringContaining('can read or change') })
+    await writeFile(file, '')
+    expect(await say()).toEqual({ code: 2, stderr: expect.stringContaining('TEMPORAL_API_KEY_FILE names') })
+  },
+)

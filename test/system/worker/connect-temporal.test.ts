@@ -20,25 +20,29 @@ test('a system without root certificates gets a message that says what to instal
   expect(error).toMatchObject({ hint: expect.stringContaining('ca-certificates') })
 })
 
-test('a worker that starts before Temporal says so in one log line each try, and listens once it is there', async () => {
-  const world = await createWorld()
-  const [grpc = 0, ui = 0] = await freePorts(2)
-  const address = `127.0.0.1:${grpc}`
-  const worker = startCommand(world, ['worker'], { env: { TEMPORAL_ADDRESS: address } })
-  await worker.says('Temporal does not answer')
-  const binary = async () => inject('temporalBinary')
-  const server = await startDevServer({
-    dataDir: world.dataDir,
-    binary,
-    ports: { grpc, ui },
-    ui: false,
-  })
-  onTestFinished(() => server.stop())
-  await worker.says('"listening"')
-  const lines = worker.texts.stderr.trim().split('\n')
-  expect(lines.map((line) => JSON.parse(line) as unknown)[0]).toMatchObject({
-    level: 'warn',
-    message: `Temporal does not answer at ${address}`,
-    retryInSeconds: 1,
-  })
-})
+test(
+  'a worker that starts before Temporal says so in one log line each try, and listens once it is there',
+  { tags: ['long'] },
+  async () => {
+    const world = await createWorld()
+    const [grpc = 0, ui = 0] = await freePorts(2)
+    const address = `127.0.0.1:${grpc}`
+    const worker = startCommand(world, ['worker'], { env: { TEMPORAL_ADDRESS: address } })
+    await worker.says('Temporal does not answer')
+    const binary = async () => inject('temporalBinary')
+    const server = await startDevServer({
+      dataDir: world.dataDir,
+      binary,
+      ports: { grpc, ui },
+      ui: false,
+    })
+    onTestFinished(() => server.stop())
+    await worker.says('"listening"')
+    const lines = worker.texts.stderr.trim().split('\n')
+    expect(lines.map((line) => JSON.parse(line) as unknown)[0]).toMatchObject({
+      level: 'warn',
+      message: `Temporal does not answer at ${address}`,
+      retryInSeconds: 1,
+    })
+  },
+)

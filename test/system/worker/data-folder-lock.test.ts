@@ -1,12 +1,13 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFile, rm } from 'node:fs/promises'
+import { copyFile, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { expect, onTestFinished, test } from 'vitest'
-import { FolderLockedError } from '../../../core/state/errors.ts'
+import { DiskFullError, FolderLockedError } from '../../../core/state/errors.ts'
 import { acquireLock } from '../../../core/state/data-folder-lock.ts'
 import { temporaryFolder } from '../../core/state/temporary-folder.ts'
+import { mayMount } from '../export/full-disk.ts'
 
 // The holder keeps no reference to its lock and collects its garbage: the folder is held for the life of the process.
 const holderScript = `
@@ -99,4 +100,18 @@ test('knows that it is lost when its file is removed or replaced', async () => {
     expect(lock.isHeld()).toBe(false)
     lock.release()
   }
+})
+
+test.runIf(mayMount())('on a full disk, a worker says so and leaves no note behind', async () => {
+  const folder = await temporaryFolder()
+  const pages = 16
+  const page = 4096
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${pages * page}`, 'tmpfs', folder])
+  onTestFinished(() => void execFileSync('umount', ['-l', folder]))
+  // The lock needs one page; none is left for the note.
+  await writeFile(join(folder, 'filler'), Buffer.alloc((pages - 1) * page))
+  expect(() => acquireLock({ folder, role: 'worker' })).toThrow(DiskFullError)
+  expect((await readdir(folder)).filter((name) => name.includes('json'))).toEqual([])
+  await rm(join(folder, 'filler'))
+  acquireLock({ folder, role: 'worker' }).release()
 })

@@ -12,7 +12,7 @@ const kinds = {
 
 test.each(Object.entries(kinds))(
   '%s whose worker is killed while it checks the service continues within seconds, and a slow check is not given up',
-  { timeout: 60_000 },
+  { tags: ['long'] },
   async (_kind, start) => {
     const world = await createWorld({
       counts: { customers: 5, subscriptions: 10, plans: 5, retentions: 0 },

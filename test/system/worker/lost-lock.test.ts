@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { asked, createWorld, local, startCommand, until } from '../export/world.ts'
 
-test('a worker whose lock file is removed stops at once and says why', async () => {
+test('a worker whose lock file is removed stops at once and says why', { tags: ['long'] }, async () => {
   const world = await createWorld({ counts: { plans: 1 } })
   const worker = startCommand(world, ['worker'])
   await worker.says('listening')
@@ -15,19 +15,25 @@ test('a worker whose lock file is removed stops at once and says why', async () 
   expect(performance.now() - before).toBeLessThan(15_000)
 })
 
-test('a command with --local whose lock file is removed ends with the same sentence', async () => {
-  const world = await createWorld({
-    counts: { customers: 1, subscriptions: 0, plans: 3000, retentions: 0, orders: 0 },
-    faults: [{ kind: 'latency', ms: 200, on: 'GET /plans/' }],
-  })
-  const command = startCommand(world, ['export', 'plans', '--local'], { env: local })
-  await until(() => asked(world) > 5)
-  const before = performance.now()
-  await rm(join(world.dataDir, 'worker.lock'))
-  const { code, stderr } = await command.ended
-  expect(code).toBe(1)
-  expect(stderr.match(/^error: .*$/gm)).toEqual([
-    expect.stringMatching(/^error: The worker of \S+ stopped: its file worker\.lock was removed or replaced/),
-  ])
-  expect(performance.now() - before).toBeLessThan(15_000)
-})
+test(
+  'a command with --local whose lock file is removed ends with the same sentence',
+  { tags: ['long'] },
+  async () => {
+    const world = await createWorld({
+      counts: { customers: 1, subscriptions: 0, plans: 3000, retentions: 0, orders: 0 },
+      faults: [{ kind: 'latency', ms: 200, on: 'GET /plans/' }],
+    })
+    const command = startCommand(world, ['export', 'plans', '--local'], { env: local })
+    await until(() => asked(world) > 5)
+    const before = performance.now()
+    await rm(join(world.dataDir, 'worker.lock'))
+    const { code, stderr } = await command.ended
+    expect(code).toBe(1)
+    expect(stderr.match(/^error: .*$/gm)).toEqual([
+      expect.stringMatching(
+        /^error: The worker of \S+ stopped: its file worker\.lock was removed or replaced/,
+      ),
+    ])
+    expect(performance.now() - before).toBeLessThan(15_000)
+  },
+)

@@ -56,125 +56,140 @@ function linesOf(stderr: string): LogLine[] {
 }
 
 describe('the metrics of a worker', () => {
-  test('move while a run is under way, and agree at its end with its manifests and with the service', async () => {
-    const world = await createWorld({
-      counts: { customers: 3000, subscriptions: 300, plans: 20, retentions: 400 },
-      faults: [
-        { kind: 'latency', ms: 20 },
-        { kind: 'error', rate: 0.03 },
-        { kind: 'reset', rate: 0.03 },
-      ],
-    })
-    const worker = await startServing(world, 'worker', { CONNECTOR_LOG_LEVEL: 'debug' })
-    const before = Date.now() / 1000
-    const run = await startRun({ client: await connectTemporal(), world })
-    const seen: number[] = []
-    await until(async () => {
-      seen.push(sumOf(await scrape(worker.url), 'billing_connector_records_total'))
-      return (seen.at(-1) ?? 0) > 1000
-    })
-    const report = await run.result()
-    expect(report.verdict).toBe('proven')
-    const samples = await scrape(worker.url)
+  test(
+    'move while a run is under way, and agree at its end with its manifests and with the service',
+    { tags: ['long'] },
+    async () => {
+      const world = await createWorld({
+        counts: { customers: 3000, subscriptions: 300, plans: 20, retentions: 400 },
+        faults: [
+          { kind: 'latency', ms: 20 },
+          { kind: 'error', rate: 0.03 },
+          { kind: 'reset', rate: 0.03 },
+        ],
+      })
+      const worker = await startServing(world, 'worker', { CONNECTOR_LOG_LEVEL: 'debug' })
+      const before = Date.now() / 1000
+      const run = await startRun({ client: await connectTemporal(), world })
+      const seen: number[] = []
+      await until(async () => {
+        seen.push(sumOf(await scrape(worker.url), 'billing_connector_records_total'))
+        return (seen.at(-1) ?? 0) > 1000
+      })
+      const report = await run.result()
+      expect(report.verdict).toBe('proven')
+      const samples = await scrape(worker.url)
 
-    for (const resource of ['customers', 'subscriptions', 'plans', 'retentions'] as const) {
-      const text = await readFile(join(folderOf(report, resource), 'manifest.json'), 'utf8')
-      const manifest = JSON.parse(text) as Manifest
-      expect(sumOf(samples, 'billing_connector_records_total', { resource })).toBe(manifest.records)
-      expect(sumOf(samples, 'billing_connector_pages_total', { resource })).toBe(manifest.requests)
-      const proven = sumOf(samples, 'billing_connector_last_proven_timestamp_seconds', { resource })
-      expect(proven).toBeGreaterThan(before)
-      expect(proven).toBeLessThan(Date.now() / 1000 + 1)
-      const published = { resource, destination: 'csv', verdict: 'proven' }
-      expect(sumOf(samples, 'billing_connector_exports_total', published)).toBe(1)
-      expect(sumOf(samples, 'billing_connector_publish_seconds_count', { resource })).toBe(1)
-    }
-    const requests = samples.filter(({ name }) => name === 'billing_connector_requests_total')
-    const counted = requests.map(({ labels, value }) => [`${labels['operation']} ${labels['status']}`, value])
-    expect(Object.fromEntries(counted)).toEqual(answers(world))
-    const all = world.sandbox.control.counters().requests
-    expect(sumOf(samples, 'billing_connector_rate_wait_seconds_count')).toBe(all)
-    expect(sumOf(samples, 'billing_connector_info', { workspace: world.workspace, mode: 'live' })).toBe(1)
-    expect(sumOf(samples, 'temporal_num_pollers')).toBeGreaterThan(0)
-    expect(sumOf(samples, 'temporal_workflow_completed')).toBeGreaterThan(0)
-    expect(Math.max(...seen)).toBeLessThan(3720)
-
-    // The log says of each request whose it was, and of each failed one that it failed.
-    await until(() => linesOf(worker.texts.stderr).some(({ message }) => message === 'ended'))
-    const lines = linesOf(worker.texts.stderr)
-    const ofRun = lines.filter((line) => line.run === run.workflowId)
-    const pages = ofRun.filter(({ message, page }) => message === 'request' && page !== undefined)
-    expect(new Set(pages.map(({ resource }) => resource)).size).toBe(4)
-    const failed = lines.filter(({ level }) => level === 'warn')
-    const faults = Object.entries(answers(world)).filter(([key]) => !key.endsWith(' 200'))
-    expect(failed.length).toBe(faults.reduce((sum, [, count]) => sum + count, 0))
-    expect(ofRun).toContainEqual(expect.objectContaining({ message: 'ended', verdict: 'proven' }))
-    expect(ofRun.filter(({ message }) => message === 'published')).toHaveLength(4)
-    expect(worker.texts.stderr).not.toContain(world.sandbox.token)
-  })
-
-  test('count the changes of an import where its report does, and remember what was proven before', async () => {
-    const world = await createWorld({
-      counts: { customers: 1, subscriptions: 0, plans: 10, retentions: 0 },
-      // Such a read is proven, and moves no watermark.
-      dateHeader: false,
-      faults: [
-        { kind: 'refuse', answer: { amount: ['No.'] }, on: 'POST /addons/', to: 4 },
-        { kind: 'reset', on: 'POST /addons/', from: 10, to: 12 },
-      ],
-    })
-    const client = await connectTemporal()
-    const first = await startServing(world)
-    await (await startRun({ client, world, input: { resources: ['plans'], to: ['duckdb'] } })).result()
-    const provenAt = sumOf(await scrape(first.url), 'billing_connector_last_proven_timestamp_seconds')
-    first.child.kill('SIGTERM')
-    expect((await first.ended).code).toBe(0)
-
-    const { url } = await startServing(world)
-    const known = sumOf(await scrape(url), 'billing_connector_last_proven_timestamp_seconds', {
-      resource: 'plans',
-      destination: 'duckdb',
-    })
-    expect(Math.abs(known - provenAt)).toBeLessThan(2)
-    const file = await putFile(world, addonsCsv(30))
-    const run = await startImport({ client, world, input: { kind: 'addons', file, canary: 0, ...quick } })
-    const { counts } = await run.result()
-    expect(counts.rejected).toBeGreaterThan(0)
-    expect(counts.parked).toBeGreaterThan(0)
-    const places = async () => {
-      const samples = await scrape(url)
-      const standing = (state: string) => sumOf(samples, 'billing_connector_changes', { state })
-      return {
-        done: standing('done'),
-        rejected: standing('rejected'),
-        parked: standing('parked'),
-        staged: standing('staged'),
-        unknown: standing('unknown') + standing('sending'),
+      for (const resource of ['customers', 'subscriptions', 'plans', 'retentions'] as const) {
+        const text = await readFile(join(folderOf(report, resource), 'manifest.json'), 'utf8')
+        const manifest = JSON.parse(text) as Manifest
+        expect(sumOf(samples, 'billing_connector_records_total', { resource })).toBe(manifest.records)
+        expect(sumOf(samples, 'billing_connector_pages_total', { resource })).toBe(manifest.requests)
+        const proven = sumOf(samples, 'billing_connector_last_proven_timestamp_seconds', { resource })
+        expect(proven).toBeGreaterThan(before)
+        expect(proven).toBeLessThan(Date.now() / 1000 + 1)
+        const published = { resource, destination: 'csv', verdict: 'proven' }
+        expect(sumOf(samples, 'billing_connector_exports_total', published)).toBe(1)
+        expect(sumOf(samples, 'billing_connector_publish_seconds_count', { resource })).toBe(1)
       }
-    }
-    const { done, rejected, parked, staged, unknown } = counts
-    // A count that took long (a busy machine) is not repeated for a hundred times as long.
-    await expect.poll(places, { timeout: 30_000 }).toEqual({ done, rejected, parked, staged, unknown })
-    const samples = await scrape(url)
-    const posts = Object.entries(answers(world)).filter(([key]) => key.startsWith('create addon'))
-    for (const [key, count] of posts) {
-      const labels = { operation: 'create addon', status: key.replace('create addon ', '') }
-      expect(sumOf(samples, 'billing_connector_requests_total', labels)).toBe(count)
-    }
-  })
+      const requests = samples.filter(({ name }) => name === 'billing_connector_requests_total')
+      const counted = requests.map(({ labels, value }) => [
+        `${labels['operation']} ${labels['status']}`,
+        value,
+      ])
+      expect(Object.fromEntries(counted)).toEqual(answers(world))
+      const all = world.sandbox.control.counters().requests
+      expect(sumOf(samples, 'billing_connector_rate_wait_seconds_count')).toBe(all)
+      expect(sumOf(samples, 'billing_connector_info', { workspace: world.workspace, mode: 'live' })).toBe(1)
+      expect(sumOf(samples, 'temporal_num_pollers')).toBeGreaterThan(0)
+      expect(sumOf(samples, 'temporal_workflow_completed')).toBeGreaterThan(0)
+      expect(Math.max(...seen)).toBeLessThan(3720)
 
-  test('are refused with a sentence where their address is taken, and served to nobody by default', async () => {
-    const world = await createWorld()
-    const { url } = await startServing(world)
-    const other = await createWorld()
-    const env = { CONNECTOR_METRICS_ADDRESS: new URL(url).host }
-    const { code, stderr } = await startCommand(other, ['worker'], { env }).ended
-    expect(code).toBe(2)
-    expect(stderr).toMatch(/error: Metrics can't be served at .*EADDRINUSE.*CONNECTOR_METRICS_ADDRESS/)
-    const silent = startCommand(other, ['worker'])
-    await silent.says('listening')
-    expect(silent.texts.stderr).not.toContain('/metrics')
-  })
+      // The log says of each request whose it was, and of each failed one that it failed.
+      await until(() => linesOf(worker.texts.stderr).some(({ message }) => message === 'ended'))
+      const lines = linesOf(worker.texts.stderr)
+      const ofRun = lines.filter((line) => line.run === run.workflowId)
+      const pages = ofRun.filter(({ message, page }) => message === 'request' && page !== undefined)
+      expect(new Set(pages.map(({ resource }) => resource)).size).toBe(4)
+      const failed = lines.filter(({ level }) => level === 'warn')
+      const faults = Object.entries(answers(world)).filter(([key]) => !key.endsWith(' 200'))
+      expect(failed.length).toBe(faults.reduce((sum, [, count]) => sum + count, 0))
+      expect(ofRun).toContainEqual(expect.objectContaining({ message: 'ended', verdict: 'proven' }))
+      expect(ofRun.filter(({ message }) => message === 'published')).toHaveLength(4)
+      expect(worker.texts.stderr).not.toContain(world.sandbox.token)
+    },
+  )
+
+  test(
+    'count the changes of an import where its report does, and remember what was proven before',
+    { tags: ['long'] },
+    async () => {
+      const world = await createWorld({
+        counts: { customers: 1, subscriptions: 0, plans: 10, retentions: 0 },
+        // Such a read is proven, and moves no watermark.
+        dateHeader: false,
+        faults: [
+          { kind: 'refuse', answer: { amount: ['No.'] }, on: 'POST /addons/', to: 4 },
+          { kind: 'reset', on: 'POST /addons/', from: 10, to: 12 },
+        ],
+      })
+      const client = await connectTemporal()
+      const first = await startServing(world)
+      await (await startRun({ client, world, input: { resources: ['plans'], to: ['duckdb'] } })).result()
+      const provenAt = sumOf(await scrape(first.url), 'billing_connector_last_proven_timestamp_seconds')
+      first.child.kill('SIGTERM')
+      expect((await first.ended).code).toBe(0)
+
+      const { url } = await startServing(world)
+      const known = sumOf(await scrape(url), 'billing_connector_last_proven_timestamp_seconds', {
+        resource: 'plans',
+        destination: 'duckdb',
+      })
+      expect(Math.abs(known - provenAt)).toBeLessThan(2)
+      const file = await putFile(world, addonsCsv(30))
+      const run = await startImport({ client, world, input: { kind: 'addons', file, canary: 0, ...quick } })
+      const { counts } = await run.result()
+      expect(counts.rejected).toBeGreaterThan(0)
+      expect(counts.parked).toBeGreaterThan(0)
+      const places = async () => {
+        const samples = await scrape(url)
+        const standing = (state: string) => sumOf(samples, 'billing_connector_changes', { state })
+        return {
+          done: standing('done'),
+          rejected: standing('rejected'),
+          parked: standing('parked'),
+          staged: standing('staged'),
+          unknown: standing('unknown') + standing('sending'),
+        }
+      }
+      const { done, rejected, parked, staged, unknown } = counts
+      // A count that took long (a busy machine) is not repeated for a hundred times as long.
+      await expect.poll(places, { timeout: 30_000 }).toEqual({ done, rejected, parked, staged, unknown })
+      const samples = await scrape(url)
+      const posts = Object.entries(answers(world)).filter(([key]) => key.startsWith('create addon'))
+      for (const [key, count] of posts) {
+        const labels = { operation: 'create addon', status: key.replace('create addon ', '') }
+        expect(sumOf(samples, 'billing_connector_requests_total', labels)).toBe(count)
+      }
+    },
+  )
+
+  test(
+    'are refused with a sentence where their address is taken, and served to nobody by default',
+    { tags: ['long'] },
+    async () => {
+      const world = await createWorld()
+      const { url } = await startServing(world)
+      const other = await createWorld()
+      const env = { CONNECTOR_METRICS_ADDRESS: new URL(url).host }
+      const { code, stderr } = await startCommand(other, ['worker'], { env }).ended
+      expect(code).toBe(2)
+      expect(stderr).toMatch(/error: Metrics can't be served at .*EADDRINUSE.*CONNECTOR_METRICS_ADDRESS/)
+      const silent = startCommand(other, ['worker'])
+      await silent.says('listening')
+      expect(silent.texts.stderr).not.toContain('/metrics')
+    },
+  )
 })
 
 describe('the readiness of a worker', () => {
@@ -185,35 +200,39 @@ describe('the readiness of a worker', () => {
     return { status: response.status, wrong, checks }
   }
 
-  test('ends with the lock, the service or the Temporal server, each by its name; the process stays healthy', async () => {
-    const world = await createWorld({ counts: { plans: 5 } })
-    const { url, child, ended } = await startServing(world, 'up', local)
-    await until(async () => (await ready(url)).status === 200)
+  test(
+    'ends with the lock, the service or the Temporal server, each by its name; the process stays healthy',
+    { tags: ['long'] },
+    async () => {
+      const world = await createWorld({ counts: { plans: 5 } })
+      const { url, child, ended } = await startServing(world, 'up', local)
+      await until(async () => (await ready(url)).status === 200)
 
-    const lock = join(world.dataDir, 'worker.lock')
-    await rename(lock, `${lock}.away`)
-    expect(await ready(url)).toMatchObject({ status: 503, wrong: ['lock'] })
-    await rename(`${lock}.away`, lock)
-    expect(await ready(url)).toMatchObject({ status: 200, wrong: [] })
+      const lock = join(world.dataDir, 'worker.lock')
+      await rename(lock, `${lock}.away`)
+      expect(await ready(url)).toMatchObject({ status: 503, wrong: ['lock'] })
+      await rename(`${lock}.away`, lock)
+      expect(await ready(url)).toMatchObject({ status: 200, wrong: [] })
 
-    world.sandbox.control.adjust({ tokens: ['next'] })
-    await startCommand(world, ['export', 'plans'], { env: local }).ended
-    const refused = await ready(url)
-    expect(refused).toMatchObject({ status: 503, wrong: ['service'] })
-    expect(refused.checks['service']?.message).toBe('it answered 401')
+      world.sandbox.control.adjust({ tokens: ['next'] })
+      await startCommand(world, ['export', 'plans'], { env: local }).ended
+      const refused = await ready(url)
+      expect(refused).toMatchObject({ status: 503, wrong: ['service'] })
+      expect(refused.checks['service']?.message).toBe('it answered 401')
 
-    const server = readServerRecord(join(world.dataDir, 'dev-server'))
-    if (server === undefined) throw new Error('there is no record of the dev server')
-    // Stopped, not ended: `up` would restart it at once.
-    process.kill(server.pid, 'SIGSTOP')
-    expect((await ready(url)).wrong).toContain('polling')
-    expect((await fetch(`${url}/healthz`)).status).toBe(200)
-    expect((await fetch(`${url}/other`)).status).toBe(404)
-    expect((await fetch(`${url}/metrics`, { method: 'POST' })).status).toBe(405)
-    process.kill(server.pid, 'SIGCONT')
-    child.kill('SIGTERM')
-    await ended
-  })
+      const server = readServerRecord(join(world.dataDir, 'dev-server'))
+      if (server === undefined) throw new Error('there is no record of the dev server')
+      // Stopped, not ended: `up` would restart it at once.
+      process.kill(server.pid, 'SIGSTOP')
+      expect((await ready(url)).wrong).toContain('polling')
+      expect((await fetch(`${url}/healthz`)).status).toBe(200)
+      expect((await fetch(`${url}/other`)).status).toBe(404)
+      expect((await fetch(`${url}/metrics`, { method: 'POST' })).status).toBe(405)
+      process.kill(server.pid, 'SIGCONT')
+      child.kill('SIGTERM')
+      await ended
+    },
+  )
 
   test.skipIf(!mayMount())('ends where the disk of the data folder is nearly full', async () => {
     const world = await createWorld()

@@ -63,6 +63,7 @@ test.each<[string, string, Start]>([
   ['a recovery', 'POST /subscriptions/', startResumes],
 ])(
   'a worker that is told to end in the middle of %s cuts off no write, and its successor is at work within 10 s',
+  { tags: ['long'] },
   async (_kind, requests, start) => {
     const world = await createWorld({
       counts: { customers, subscriptions: 100, plans: 3, retentions: 0, orders: 0 },

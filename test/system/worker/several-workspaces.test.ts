@@ -13,57 +13,61 @@ async function writeEnv(world: World, more: Record<string, string> = {}): Promis
   return file
 }
 
-test('one process serves several workspaces, each with its own service, folder and token', async () => {
-  const worlds = [await createWorld({ counts, token: 'one' }), await createWorld({ counts, token: 'two' })]
-  const files = await Promise.all(worlds.map((world) => writeEnv(world)))
-  const [first = '', second = ''] = files
-  const wrong = await writeEnv(await createWorld({ counts }), { BILLING_TOKEN: '' })
-  const worker = runProgram({
-    program: 'scripts/connector.ts',
-    words: ['worker', first, wrong, second, join(second, '..', 'absent.env'), first],
-  })
-  await Promise.all(worlds.map(workerListens))
-  const client = await connectTemporal()
-  for (const world of worlds) {
-    const before = worlds.map(asked)
-    const run = await startRun({ client, world, input: { resources: ['customers'] } })
-    expect(await run.result()).toMatchObject({
-      verdict: 'proven',
-      exports: [{ published: [{ records: 250 }] }],
+test(
+  'one process serves several workspaces, each with its own service, folder and token',
+  { tags: ['long'] },
+  async () => {
+    const worlds = [await createWorld({ counts, token: 'one' }), await createWorld({ counts, token: 'two' })]
+    const files = await Promise.all(worlds.map((world) => writeEnv(world)))
+    const [first = '', second = ''] = files
+    const wrong = await writeEnv(await createWorld({ counts }), { BILLING_TOKEN: '' })
+    const worker = runProgram({
+      program: 'scripts/connector.ts',
+      words: ['worker', first, wrong, second, join(second, '..', 'absent.env'), first],
     })
-    // Only this workspace's service was asked.
-    expect(worlds.map((one, at) => asked(one) > (before[at] ?? 0))).toEqual(
-      worlds.map((one) => one === world),
+    await Promise.all(worlds.map(workerListens))
+    const client = await connectTemporal()
+    for (const world of worlds) {
+      const before = worlds.map(asked)
+      const run = await startRun({ client, world, input: { resources: ['customers'] } })
+      expect(await run.result()).toMatchObject({
+        verdict: 'proven',
+        exports: [{ published: [{ records: 250 }] }],
+      })
+      // Only this workspace's service was asked.
+      expect(worlds.map((one, at) => asked(one) > (before[at] ?? 0))).toEqual(
+        worlds.map((one) => one === world),
+      )
+    }
+
+    // A refused token fails its own workspace's run and no other's.
+    worlds[0]!.sandbox.control.adjust({ tokens: ['another'] })
+    const [refused, fine] = await Promise.all(
+      worlds.map((world) => startRun({ client, world, input: { resources: ['plans'] } })),
     )
-  }
+    expect(await fine?.result()).toMatchObject({ verdict: 'proven' })
+    await expect(refused?.result()).rejects.toMatchObject({
+      cause: { message: expect.stringContaining('does not accept the token') },
+    })
 
-  // A refused token fails its own workspace's run and no other's.
-  worlds[0]!.sandbox.control.adjust({ tokens: ['another'] })
-  const [refused, fine] = await Promise.all(
-    worlds.map((world) => startRun({ client, world, input: { resources: ['plans'] } })),
-  )
-  expect(await fine?.result()).toMatchObject({ verdict: 'proven' })
-  await expect(refused?.result()).rejects.toMatchObject({
-    cause: { message: expect.stringContaining('does not accept the token') },
-  })
+    worker.child.kill('SIGTERM')
+    const { code, stderr } = await worker.ended
+    const lines = stderr
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { message: string; file?: string; error?: string })
+    const errors = lines.filter(({ message }) => message === 'this workspace has no worker')
+    expect(errors).toEqual([
+      expect.objectContaining({ file: wrong, error: expect.stringContaining('BILLING_TOKEN is not set') }),
+      expect.objectContaining({ file: expect.stringContaining('absent.env') }),
+      expect.objectContaining({ error: expect.stringMatching(/^.* has the same BILLING_WORKSPACE as /) }),
+    ])
+    // Something was wrong, although the others worked to the end.
+    expect(code).toBe(1)
+  },
+)
 
-  worker.child.kill('SIGTERM')
-  const { code, stderr } = await worker.ended
-  const lines = stderr
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as { message: string; file?: string; error?: string })
-  const errors = lines.filter(({ message }) => message === 'this workspace has no worker')
-  expect(errors).toEqual([
-    expect.objectContaining({ file: wrong, error: expect.stringContaining('BILLING_TOKEN is not set') }),
-    expect.objectContaining({ file: expect.stringContaining('absent.env') }),
-    expect.objectContaining({ error: expect.stringMatching(/^.* has the same BILLING_WORKSPACE as /) }),
-  ])
-  // Something was wrong, although the others worked to the end.
-  expect(code).toBe(1)
-})
-
-test('a process without one workspace that works ends and says so', async () => {
+test('a process without one workspace that works ends and says so', { tags: ['long'] }, async () => {
   const wrong = await writeEnv(await createWorld({ counts }), { BILLING_TOKEN: '' })
   const { code, stderr } = await runProgram({ program: 'scripts/connector.ts', words: ['worker', wrong] })
     .ended

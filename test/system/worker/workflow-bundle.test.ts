@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { prepareWorkflowBundle } from '../../../worker/workflow-bundle.ts'
 
-test('a kept workflow bundle that is not what was made is made again', async () => {
+test('a kept workflow bundle that is not what was made is made again', { tags: ['long'] }, async () => {
   const made = await prepareWorkflowBundle()
   const cache = await mkdtemp(join(tmpdir(), 'cache-'))
   onTestFinished(() => rm(cache, { recursive: true }))

@@ -53,7 +53,7 @@ const jobs: Record<
     input: {},
     breaks: 'async function prove({ plan, progress, show, control }, end) {',
     steps: {
-      openImport: () => ({ ...importPlan, kind: 'retentions' }),
+      openImport: () => ({ ...importPlan, kind: 'retentions', listed: true }),
       stageImport: () => staged,
       sendImport: () => sendStep(),
       auditImport: () => ({}),
@@ -87,6 +87,7 @@ const jobs: Record<
 
 test.each(Object.keys(jobs))(
   'a bug in %s leaves its run open, and the run resumes and finishes on fixed code',
+  { tags: ['long'] },
   async (workflow) => {
     const { input, breaks, steps } = jobs[workflow]!
     const good = await workflowCode()

@@ -62,7 +62,7 @@ test.each([
   ['recovery', 'sendRecovery', 'skipRemaining', { why: 'a canary failed' }],
 ] as const)(
   'an %s sends nothing more (%s) once %s has ended, though the attempt that sends was not told to stop',
-  { timeout: 60_000 },
+  { tags: ['long'] },
   async (job, send, close, end) => {
     const client = await connectTemporal()
     const { world, folder, run } = await jobs[job](client)

@@ -5,7 +5,7 @@ import { gate, importPlan, closedRun, sendStep, staged, startSteps } from './ste
 
 test(
   'the claims that a worker reported before it froze are kept when the run is paused in the meantime',
-  { timeout: 30_000 },
+  { tags: ['long'] },
   async () => {
     const frozen = gate()
     const thawed = gate()

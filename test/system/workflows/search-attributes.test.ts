@@ -46,38 +46,44 @@ async function found(query: string): Promise<string[]> {
 }
 
 describe('a run on a server with the search attributes', () => {
-  test('is found by what it proved, by what it read, and by whether somebody has to look at it', async () => {
-    const proven = await startRun({ client, world, input: { resources: ['plans'] } })
-    await proven.result()
-    const capped = await startRun({ client, world, input: { resources: ['customers'], maxPages: 2 } })
-    await capped.result()
-    const ids = [...idsOf(world, 'creditnotes'), '999']
-    const fetch = await startFetch({ client, world, input: { documents: 'creditnotes', ids } })
-    await fetch.result()
-    const { workflowId: publish } = await client.workflow.start('publishRun', {
-      workflowId: `publish-${proven.workflowId}`,
-      taskQueue: world.taskQueue,
-      args: [{ run: proven.workflowId, to: ['parquet'] }],
-    })
-    await client.workflow.getHandle(publish).result()
-    // The list follows a moment behind the runs.
-    await until(async () => (await found('Verdict = "proven"')).includes(publish))
-    expect(new Set(await found('Verdict = "proven"'))).toEqual(
-      new Set([
-        proven.workflowId,
-        `${proven.workflowId}/plans`,
-        fetch.workflowId,
-        `${fetch.workflowId}/creditnotes`,
-        publish,
-      ]),
-    )
-    expect(await found('Verdict = "unproven" AND WorkflowType = "exportData"')).toEqual([capped.workflowId])
-    // Unproven, and an id that does not exist.
-    expect(new Set(await found('NeedsPerson = true'))).toEqual(new Set([capped.workflowId, fetch.workflowId]))
-    expect(new Set(await found('Resource = "plans" AND WorkflowType != "exportResource"'))).toEqual(
-      new Set([proven.workflowId, publish]),
-    )
-  })
+  test(
+    'is found by what it proved, by what it read, and by whether somebody has to look at it',
+    { tags: ['long'] },
+    async () => {
+      const proven = await startRun({ client, world, input: { resources: ['plans'] } })
+      await proven.result()
+      const capped = await startRun({ client, world, input: { resources: ['customers'], maxPages: 2 } })
+      await capped.result()
+      const ids = [...idsOf(world, 'creditnotes'), '999']
+      const fetch = await startFetch({ client, world, input: { documents: 'creditnotes', ids } })
+      await fetch.result()
+      const { workflowId: publish } = await client.workflow.start('publishRun', {
+        workflowId: `publish-${proven.workflowId}`,
+        taskQueue: world.taskQueue,
+        args: [{ run: proven.workflowId, to: ['parquet'] }],
+      })
+      await client.workflow.getHandle(publish).result()
+      // The list follows a moment behind the runs.
+      await until(async () => (await found('Verdict = "proven"')).includes(publish))
+      expect(new Set(await found('Verdict = "proven"'))).toEqual(
+        new Set([
+          proven.workflowId,
+          `${proven.workflowId}/plans`,
+          fetch.workflowId,
+          `${fetch.workflowId}/creditnotes`,
+          publish,
+        ]),
+      )
+      expect(await found('Verdict = "unproven" AND WorkflowType = "exportData"')).toEqual([capped.workflowId])
+      // Unproven, and an id that does not exist.
+      expect(new Set(await found('NeedsPerson = true'))).toEqual(
+        new Set([capped.workflowId, fetch.workflowId]),
+      )
+      expect(new Set(await found('Resource = "plans" AND WorkflowType != "exportResource"'))).toEqual(
+        new Set([proven.workflowId, publish]),
+      )
+    },
+  )
 
   test('is found while it waits for somebody, and no more when it ended well', async () => {
     const file = await putFile(world, retentionsCsv(2))

@@ -1,17 +1,15 @@
 import type { Client } from '@temporalio/client'
 import type { DataConverter } from '@temporalio/common'
-import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker'
+import { DefaultLogger, NativeConnection, Worker } from '@temporalio/worker'
 import { readFile } from 'node:fs/promises'
 import { inject, onTestFinished } from 'vitest'
 import type { Activities } from '../../../activities/index.ts'
+import { installRuntime } from '../../../worker/telemetry/runtime.ts'
 import { prepareWorkflowBundle } from '../../../worker/workflow-bundle.ts'
 import { connectTemporal } from '../export/world.ts'
 
 // A test tells what failed; the SDK's own log of it is pages long.
-Runtime.install({
-  logger: new DefaultLogger('ERROR'),
-  telemetryOptions: { logging: { forward: {}, filter: { core: 'ERROR', other: 'ERROR' } } },
-})
+await installRuntime({ logger: new DefaultLogger('ERROR'), level: 'error', metrics: false })
 
 /** Stand-ins for the activities that a test's workflows call, so that the test decides when each ends and how. */
 export type Steps = { [Name in keyof Activities]?: (...args: never[]) => unknown }
@@ -68,6 +66,9 @@ export const importPlan = {
   folder: 'imports/import-steps',
   identity,
   kind: 'addons',
+  does: 'create',
+  resource: 'addons',
+  listed: false,
   file: 'input',
   limits: {},
   decided: { approval: false, canary: false },

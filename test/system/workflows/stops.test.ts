@@ -138,7 +138,7 @@ test('a stop that arrives while an attempt fails ends the run as stopped, and no
   expect(await run.result()).toMatchObject({ verdict: 'stopped' })
 })
 
-test('a stop at any moment around the start of a child is heard', async () => {
+test('a stop at any moment around the start of a child is heard', { tags: ['long'] }, async () => {
   const begun: string[] = []
   const signalled: Promise<void>[] = []
   let client: Client | undefined

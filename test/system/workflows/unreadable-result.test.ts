@@ -7,6 +7,7 @@ const bytes = (text: string) => new TextEncoder().encode(text)
 
 test.each(['openExport', 'readSegment'] as const)(
   'a result of %s that cannot be read fails the task and not the run, which ends once it can be read',
+  { tags: ['long'] },
   async (step) => {
     const broken = { metadata: { encoding: bytes('json/unknown') }, data: bytes('{}') }
     let isBroken = true

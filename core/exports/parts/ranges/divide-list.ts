@@ -27,6 +27,6 @@ export async function divideList(
     count,
     most,
   })
-  await keepRangePlan(folder, ranges)
+  await keepRangePlan({ shared: deps.shared, folder, plan: ranges })
   return true
 }

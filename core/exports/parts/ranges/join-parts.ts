@@ -1,5 +1,6 @@
 import { joinRanges } from '../../../reading/ranges/join-ranges.ts'
 import type { ReadState } from '../../../reading/state.ts'
+import type { SharedFolder } from '../../../storage/shared-folder.ts'
 import {
   type Checkpoint,
   nextCheckpointName,
@@ -17,16 +18,18 @@ export interface OpenRanges extends SegmentProgress {
 }
 
 /**
- * Where a read in ranges goes on: with the ranges that are left, or, if there are none or one broke, with the rest of
+ * Where a read in ranges continues: with the ranges that are left, or, if there are none or one broke, with the rest of
  * the ordinary read. Undefined if it is not divided.
  *
  * @throws {PartsDamagedError}
  * @throws {RangesMismatchError}
  */
-export async function resumeRanges(
-  folder: string,
-): Promise<{ kind: 'open'; open: OpenRanges } | { kind: 'joined'; checkpoint: Checkpoint } | undefined> {
-  const kept = await loadRanges(folder)
+export async function resumeRanges(place: {
+  shared: SharedFolder
+  /** The folder of the list's parts. */
+  folder: string
+}): Promise<{ kind: 'open'; open: OpenRanges } | { kind: 'joined'; checkpoint: Checkpoint } | undefined> {
+  const kept = await loadRanges(place)
   if (kept === undefined) return undefined
   const { plan, checkpoints } = kept
   const states = checkpoints.map((checkpoint) => checkpoint?.read as ReadState | undefined)
@@ -57,9 +60,13 @@ export async function resumeRanges(
     parts: read.flatMap(({ parts }) => parts),
     drift: sumDrift(read),
     read: joined.state,
-    savedAt: new Date().toISOString(),
+    savedAt:
+      read
+        .map(({ savedAt }) => savedAt)
+        .toSorted()
+        .at(-1) ?? new Date(plan.root.startedAt).toISOString(),
   }
-  await saveCheckpoint(folder, checkpoint)
+  await saveCheckpoint({ ...place, checkpoint })
   return { kind: 'joined', checkpoint }
 }
 

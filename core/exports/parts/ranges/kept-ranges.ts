@@ -1,10 +1,7 @@
-import { randomUUID } from 'node:crypto'
-import { mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PartsDamagedError } from '../../../destinations/errors.ts'
 import type { RangePlan } from '../../../reading/ranges/range-plan.ts'
-import { syncPath, writeNew } from '../../../storage/durable.ts'
-import { isSystemError } from '../../../storage/system-errors.ts'
+import type { SharedFolder } from '../../../storage/shared-folder.ts'
 import { type Checkpoint, latestCheckpoint } from '../checkpoint.ts'
 
 const planName = 'plan.json'
@@ -13,6 +10,12 @@ const rangesFolder = (folder: string) => join(folder, 'ranges')
 /** The folder for the parts of one range. */
 export const rangeFolder = (folder: string, range: number): string =>
   join(rangesFolder(folder), String(range).padStart(2, '0'))
+
+interface Place {
+  shared: SharedFolder
+  /** The folder of the list's parts. */
+  folder: string
+}
 
 export interface KeptRanges {
   plan: RangePlan
@@ -25,22 +28,23 @@ export interface KeptRanges {
  *
  * @throws {PartsDamagedError}
  */
-export async function loadRanges(folder: string): Promise<KeptRanges | undefined> {
-  const plan = await loadRangePlan(folder)
+export async function loadRanges({ shared, folder }: Place): Promise<KeptRanges | undefined> {
+  const plan = await loadRangePlan({ shared, folder })
   if (plan === undefined) return undefined
   const checkpoints = await Promise.all(
-    plan.ranges.map((_, range) => latestCheckpoint(rangeFolder(folder, range))),
+    plan.ranges.map((_, range) => latestCheckpoint({ shared, folder: rangeFolder(folder, range) })),
   )
   return { plan, checkpoints }
 }
 
 /** @throws {PartsDamagedError} the plan is unreadable */
-export async function loadRangePlan(folder: string): Promise<RangePlan | undefined> {
+export async function loadRangePlan({ shared, folder }: Place): Promise<RangePlan | undefined> {
   const path = join(rangesFolder(folder), planName)
+  const text = await shared.read(path)
+  if (text === undefined) return undefined
   try {
-    return JSON.parse(await readFile(path, 'utf8')) as RangePlan
+    return JSON.parse(text) as RangePlan
   } catch (cause) {
-    if (isSystemError(cause) && cause.code === 'ENOENT') return undefined
     throw new PartsDamagedError(`The plan of a read, ${path}, can't be read. Run the export again.`, {
       cause,
     })
@@ -51,17 +55,6 @@ export async function loadRangePlan(folder: string): Promise<RangePlan | undefin
  * Keeps how a read is divided. The first plan stays, also if another attempt brings one later: ranges that are being
  * read under a plan must never meet the bounds of another.
  */
-export async function keepRangePlan(folder: string, plan: RangePlan): Promise<void> {
-  const made = join(folder, `ranges.${randomUUID().slice(0, 8)}.tmp`)
-  await mkdir(made)
-  await writeNew(join(made, planName), JSON.stringify(plan))
-  await syncPath(made)
-  try {
-    // A folder that holds something is never replaced.
-    await rename(made, rangesFolder(folder))
-  } catch (error) {
-    await rm(made, { recursive: true })
-    if (!isSystemError(error) || !['ENOTEMPTY', 'EEXIST'].includes(error.code ?? '')) throw error
-  }
-  await syncPath(folder)
+export async function keepRangePlan({ shared, folder, plan }: Place & { plan: RangePlan }): Promise<void> {
+  await shared.create(join(rangesFolder(folder), planName), JSON.stringify(plan))
 }

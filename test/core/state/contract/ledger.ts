@@ -40,6 +40,84 @@ export function describeLedger(newPlace: NewPlace): void {
     expect(await ledger.row({ run: 'r', row: 4 })).toBeUndefined()
   })
 
+  test('a change that was never claimed is closed when it is staged again as closed; one that was, or that a person decided, is not', async () => {
+    const ledger = await open()
+    await ledger.stage(of('r', [change(1), change(2), change(3), change(4)]))
+    const claimed = await claimRow(ledger, 'r', 2)
+    await ledger.move({ id: claimed?.id ?? 0, from: ['sending'], patch: { state: 'staged' } })
+    const decided = await ledger.row({ run: 'r', row: 3 })
+    await ledger.move({ id: decided?.id ?? 0, from: ['staged'], patch: { resolvedBy: 'Ana' } })
+    const closed = { state: 'dropped', outcome: 'existed', error: 'it exists as 9' } as const
+    const before = '{"ids":["9"]}'
+    const again = [1, 2, 3].map((row) => ({ ...change(row), before, closed }))
+    const result = await ledger.stage(of('r', [...again, { ...change(4), before }]))
+    expect(result).toMatchObject({ staged: 0, already: 4 })
+    expect(await Array.fromAsync(ledger.rows({ run: 'r' }))).toMatchObject([
+      { row: 1, state: 'dropped', outcome: 'existed', error: 'it exists as 9', before, holdsKey: false },
+      { row: 2, state: 'staged', outcome: null, holdsKey: true },
+      { row: 3, state: 'staged', outcome: null, holdsKey: true },
+      { row: 4, state: 'staged', outcome: null, before, holdsKey: true },
+    ])
+    expect(await ledger.stage(of('other', [change(1)]))).toMatchObject({ staged: 1, held: [] })
+  })
+
+  test('what an attempt to stage a change saw is not forgotten if an attempt that was given up wakes and stages it, too', async () => {
+    const ledger = await open()
+    const before = '{"ids":["9"]}'
+    await ledger.stage(of('r', [{ ...change(1), before }]))
+    expect(await ledger.stage(of('r', [change(1)]))).toMatchObject({ staged: 0, already: 1 })
+    expect(await ledger.row({ run: 'r', row: 1 })).toMatchObject({ state: 'staged', before })
+  })
+
+  test('after a restore, every open change of a run is unknown at once, and counts what may have been sent once', async () => {
+    const ledger = await open()
+    const rows = [1, 2, 3, 4, 5, 6]
+    await ledger.stage(
+      of(
+        'r',
+        rows.map((row) => change(row)),
+      ),
+    )
+    await ledger.stage(of('other', [change(7)]))
+    for (const row of [2, 3, 4]) await claimRow(ledger, 'r', row)
+    const idOf = async (row: number) => (await ledger.row({ run: 'r', row }))?.id ?? 0
+    const from = ['sending'] as const
+    await ledger.move({ id: await idOf(3), from, patch: { state: 'unknown', lookups: 1, unknownSince: 1 } })
+    await ledger.move({ id: await idOf(4), from, patch: { state: 'done' } })
+    const mark = () => ledger.markRestored({ run: 'r', sends: 2, claims: 5, at: 99, except: [6] })
+    expect(await mark()).toBe(4)
+    const unknown = { state: 'unknown', outcome: 'restored', lookups: 0, unknownSince: 99 }
+    const marked = [
+      { row: 1, ...unknown, sends: 2, claims: 5 },
+      { row: 2, ...unknown, sends: 3, claims: 6 },
+      { row: 3, ...unknown, sends: 3, claims: 6 },
+      { row: 4, state: 'done', sends: 1, claims: 1 },
+      { row: 5, ...unknown, sends: 2, claims: 5 },
+      { row: 6, state: 'staged', sends: 0, claims: 0 },
+    ]
+    expect(await Array.fromAsync(ledger.rows({ run: 'r' }))).toMatchObject(marked)
+    expect(await mark()).toBe(0)
+    await ledger.move({ id: await idOf(1), from: ['unknown'], patch: { lookups: 1 } })
+    expect(await mark()).toBe(1)
+    expect(await ledger.row({ run: 'other', row: 7 })).toMatchObject({ state: 'staged' })
+  })
+
+  test('a change that is staged after a restore may have been sent, unless it is closed', async () => {
+    const ledger = await open()
+    const restored = { claims: 3, sends: 2, sentAt: 7, unknownSince: 99 }
+    const closed = { state: 'rejected', outcome: 'invalid', error: 'no date' } as const
+    await ledger.stage(
+      of('r', [
+        { ...change(1), restored },
+        { ...change(2), restored, closed },
+      ]),
+    )
+    expect(await Array.fromAsync(ledger.rows({ run: 'r' }))).toMatchObject([
+      { state: 'unknown', outcome: 'restored', claims: 3, sends: 2, sentAt: 7, unknownSince: 99 },
+      { state: 'rejected', outcome: 'invalid', claims: 0, sends: 0 },
+    ])
+  })
+
   test('a change is claimed once, however many ask at once', async () => {
     const ledger = await open()
     await ledger.stage(of('r', [change(1)]))
@@ -89,6 +167,38 @@ export function describeLedger(newPlace: NewPlace): void {
     const patch = { state: 'done', answerId: '17', holdsKey: true } as const
     expect(await ledger.move({ id, from: ['sending'], claims: 1, patch })).toBe(true)
     expect(await ledger.byId({ id })).toMatchObject({ state: 'done', answerId: '17', sends: 1 })
+  })
+
+  test('of moves that share a commit, each writes its own columns, and one of the same change finds what was written', async () => {
+    const ledger = await open()
+    await ledger.stage(of('r', [{ ...change(1), notBefore: 9 }, change(2), change(3)]))
+    const ids = await Promise.all(
+      [1, 2, 3].map(async (row) => (await ledger.row({ run: 'r', row }))?.id ?? 0),
+    )
+    const [one = 0, two = 0, three = 0] = ids
+    const from = ['staged'] as const
+    const moved = await Promise.all([
+      ledger.move({
+        id: one,
+        from,
+        patch: { state: 'unknown', error: 'cut \u{1F600}'.slice(0, -1), answer: 'a\0b' },
+      }),
+      ledger.move({ id: two, from, outcome: 'other', patch: { state: 'done' } }),
+      ledger.move({ id: three, from, claims: 0, patch: { holdsKey: false, closedAt: 1_790_000_000_123 } }),
+      ledger.move({ id: one, from, patch: { state: 'done' } }),
+      ledger.move({ id: one, from: ['unknown'], patch: { state: 'parked', answer: null } }),
+    ])
+    expect(moved).toEqual([true, false, true, false, true])
+    expect(await ledger.byId({ id: one })).toMatchObject({
+      state: 'parked',
+      error: 'cut \uFFFD',
+      answer: null,
+      notBefore: 9,
+      body: '{"number":1}',
+      claims: 0,
+    })
+    expect(await ledger.byId({ id: two })).toMatchObject({ state: 'staged' })
+    expect(await ledger.byId({ id: three })).toMatchObject({ holdsKey: false, closedAt: 1_790_000_000_123 })
   })
 
   test('of writes that share a commit, one whose key is held fails alone', async () => {
@@ -266,5 +376,39 @@ export function describeLedger(newPlace: NewPlace): void {
       { status: 'fulfilled', value: { run: 'r', state: 'sending', claims: 1 } },
     ])
     expect(await claim(other, ids[1]), 'a change of another run').toBeUndefined()
+  })
+
+  test('a move that needs the right to send fails once another sender has it, and changes nothing', async () => {
+    const ledger = await open()
+    await ledger.stage(of('r', [change(1), change(2)]))
+    const take = () =>
+      ledger.becomeSender({ run: 'r', now: () => 5, interrupted: () => ({ state: 'unknown' }) })
+    const first = await take()
+    const second = await take()
+    const idOf = async (row: number) => (await ledger.row({ run: 'r', row }))?.id ?? 0
+    const move = (sender: FencingToken, id: number) =>
+      ledger.move({ id, from: ['staged'], sender, patch: { state: 'parked', outcome: 'byHand' } })
+    const ids = [await idOf(1), await idOf(2)] as const
+    expect(await Promise.allSettled([move(first, ids[0]), move(second, ids[1])])).toMatchObject([
+      { status: 'rejected', reason: expect.any(SupersededError) },
+      { status: 'fulfilled', value: true },
+    ])
+    expect(await ledger.row({ run: 'r', row: 1 })).toMatchObject({ state: 'staged' })
+    expect(await ledger.row({ run: 'r', row: 2 })).toMatchObject({ state: 'parked' })
+  })
+
+  test('of changes claimed together, those that are no longer staged are left out', async () => {
+    const ledger = await open()
+    await ledger.stage(of('r', [change(1), change(2), change(3)]))
+    const sender = await ledger.becomeSender({
+      run: 'r',
+      now: () => 5,
+      interrupted: () => ({ state: 'unknown' }),
+    })
+    const ids: number[] = []
+    for (const row of [1, 2, 3]) ids.push((await ledger.row({ run: 'r', row }))?.id ?? 0)
+    await ledger.move({ id: ids[1]!, from: ['staged'], patch: { state: 'dropped' } })
+    const claims = ids.map((id) => ledger.claim({ sender, id, sends: 0, at: 6 }))
+    expect((await Promise.all(claims)).map((claimed) => claimed?.row)).toEqual([1, undefined, 3])
   })
 }

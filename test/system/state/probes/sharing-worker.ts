@@ -1,5 +1,5 @@
 /** A worker that shares its data folder with others on this machine; its settings come from the environment. */
-import { temporalPlace } from '../../../../scripts/session/session.ts'
+import { temporalPlace } from '../../../../scripts/session/temporal-place.ts'
 import { processSettings } from '../../../../scripts/session/settings.ts'
 import { startWorker } from '../../../../worker/start-worker.ts'
 

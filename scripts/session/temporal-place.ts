@@ -1,0 +1,124 @@
+import {
+  Client,
+  Connection,
+  type GrpcRetryOptions,
+  isRetryableError,
+  makeGrpcRetryInterceptor,
+  type WorkflowClientInterceptor,
+} from '@temporalio/client'
+import { loadClientConnectConfig } from '@temporalio/envconfig'
+import { join } from 'node:path'
+import { isLoopback } from '../../core/billing/loopback.ts'
+import { isSystemError } from '../../core/storage/system-errors.ts'
+import { readApiKey } from '../../worker/api-key.ts'
+import { toDataConverter } from '../../worker/codec/data-converter.ts'
+import type { PayloadKey } from '../../worker/codec/payload-key.ts'
+import type { Settings } from '../../worker/settings/settings.ts'
+import { tracedClient } from '../../worker/telemetry/tracing/tracing.ts'
+import { localChannel } from '../dev-server/readiness.ts'
+import { readServerRecord } from '../dev-server/server-record.ts'
+import { RefusedError } from '../terminal/failures.ts'
+import { toTemporalRefusal } from './temporal-refusal.ts'
+
+/** The Temporal server that a command uses. */
+export interface TemporalPlace {
+  connectionOptions: { address?: string }
+  namespace: string
+  uiUrl: string | undefined
+  payloadKeys: readonly PayloadKey[]
+  /** Of its client. */
+  interceptors?: WorkflowClientInterceptor[]
+  /** Read again when it changes. */
+  apiKeyFile?: string | undefined
+  /** Set for a dev server on this machine: whether it is restarted when it ends. */
+  local?: { comesBack: () => boolean }
+}
+
+/**
+ * The server of the TEMPORAL_* settings; without those, the running dev server of this data folder.
+ *
+ * @throws {RefusedError} the settings cannot be read
+ */
+export function temporalPlace(settings: Settings): TemporalPlace {
+  const { connectionOptions: given, namespace } = readTemporalSettings(settings)
+  const connectionOptions = isOnThisMachine(given) ? { ...given, ...localChannel } : given
+  const { environment, dataDir, payloadKeys, temporalApiKeyFile: apiKeyFile } = settings
+  const own = { payloadKeys, interceptors: tracedClient(settings) }
+  const isNamed =
+    environment['TEMPORAL_ADDRESS'] !== undefined || environment['TEMPORAL_PROFILE'] !== undefined
+  const local = isNamed ? undefined : readServerRecord(join(dataDir, 'dev-server'))
+  if (local === undefined)
+    return { connectionOptions, namespace: namespace ?? 'default', uiUrl: undefined, ...own, apiKeyFile }
+  return {
+    connectionOptions: { address: local.address, ...localChannel },
+    namespace: 'default',
+    uiUrl: local.uiUrl,
+    ...own,
+    // Only the command that runs the server knows whether it is restarted.
+    local: { comesBack: () => false },
+  }
+}
+
+/** @throws {RefusedError} a file of theirs cannot be read, as with the HOME of another user */
+function readTemporalSettings({ environment }: Settings) {
+  try {
+    return loadClientConnectConfig({ overrideEnvVars: { ...environment } })
+  } catch (cause) {
+    if (!isSystemError(cause)) throw cause
+    throw new RefusedError(`Temporal's settings cannot be read (${cause.message}).`, {
+      cause,
+      hint: 'Let this user read the file, or set HOME to the home folder of this user.',
+    })
+  }
+}
+
+function isOnThisMachine({ address = 'localhost:7233' }: { address?: string }): boolean {
+  const url = `http://${address}`
+  return URL.canParse(url) && isLoopback(url)
+}
+
+/**
+ * In ms. A dev server restarts within seconds, on a busy machine within twenty; the client's own retries are up to
+ * five seconds apart.
+ */
+const retryEveryMs = 250
+const mostRetries = { comesBack: 80, unknown: 8 }
+
+/** An aborted call ends only between two tries, so the retries must end when the server is gone for good. */
+const localRetries = ({ comesBack }: { comesBack: () => boolean }): GrpcRetryOptions => ({
+  delayFunction: () => retryEveryMs,
+  retryableDecider: (attempt, status) =>
+    attempt < (comesBack() ? mostRetries.comesBack : mostRetries.unknown) && isRetryableError(status),
+})
+
+/** No Temporal server answers. */
+export class NoServerError extends RefusedError {}
+
+/**
+ * @throws {NoServerError} no server answers at the address
+ * @throws {RefusedError} the server refuses the connection
+ */
+export async function connect(place: TemporalPlace, { hasLocal = false } = {}): Promise<Client> {
+  try {
+    const connection = await Connection.connect({
+      ...place.connectionOptions,
+      connectTimeout: '5s',
+      ...(place.apiKeyFile !== undefined && { apiKey: readApiKey(place.apiKeyFile) }),
+      ...(place.local && { interceptors: [makeGrpcRetryInterceptor(localRetries(place.local))] }),
+    })
+    const dataConverter = toDataConverter(place.payloadKeys)
+    const interceptors = { workflow: place.interceptors ?? [] }
+    return new Client({ connection, namespace: place.namespace, dataConverter, interceptors })
+  } catch (cause) {
+    const address = addressOf(place)
+    const refusal = toTemporalRefusal(cause, { address, namespace: place.namespace })
+    if (refusal !== undefined) throw refusal
+    throw new NoServerError(`Temporal does not answer at ${address}.`, {
+      cause,
+      hint: `Start it with \`connector up\`${hasLocal ? ', set TEMPORAL_ADDRESS, or add --local' : ' or set TEMPORAL_ADDRESS'}.`,
+    })
+  }
+}
+
+export const addressOf = (place: Pick<TemporalPlace, 'connectionOptions'>) =>
+  place.connectionOptions.address ?? 'localhost:7233'

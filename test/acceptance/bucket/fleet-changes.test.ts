@@ -1,0 +1,217 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parse } from 'csv-parse/sync'
+import { expect, onTestFinished, test } from 'vitest'
+import { askPostgres } from '../../system/destinations/postgres-server.ts'
+import { callCommand } from '../../system/command-line/call-command.ts'
+import { connectTemporal, createWorld, startCommand, until } from '../../system/export/world.ts'
+import {
+  addonsCsv,
+  once,
+  posts,
+  quick,
+  retentionsCsv,
+  startImport,
+  timesOf,
+} from '../../system/import/world.ts'
+import {
+  breakSome,
+  idsOf,
+  quick as quickRecovery,
+  resumesDone,
+  startRecovery,
+  well,
+} from '../../system/recovery/world.ts'
+import { startFaultProxy } from './fault-proxy.ts'
+import { createFleet } from './fleet-world.ts'
+import { environmentOf } from './gateway.ts'
+
+const fleet = createFleet()
+const { startMember, openStore, newMachine } = fleet
+
+/** Fails if the run ends before. */
+const duringRun = (run: { result(): Promise<unknown> }, condition: () => boolean) =>
+  Promise.race([
+    until(condition),
+    run.result().then((result) => {
+      throw new Error(`ended before: ${JSON.stringify(result)}`)
+    }),
+  ])
+
+const counts = { customers: 1, subscriptions: 0, plans: 0, retentions: 0, orders: 0 }
+const slow = [{ kind: 'latency', ms: 200 }] as const
+
+test('an import and a recovery make each change once although the worker that began them is lost with its disk', async () => {
+  const count = 60
+  const world = await createWorld({ ...well, faults: [...slow] })
+  const ids = idsOf(world).slice(0, 30)
+  breakSome(world, { ids, reason: 'gateway_issue' })
+  const more = { BILLING_SETTLE_SECONDS: '0.3' }
+  const first = await startMember(world, more)
+  const client = await connectTemporal()
+  await openStore(world).create('inbox/rows.csv', retentionsCsv(count))
+  const input = { kind: 'retentions', file: 'inbox/rows.csv', ...quick } as const
+  const rows = await startImport({ client, world, input })
+  const recovery = await startRecovery({ client, world, input: quickRecovery })
+  const sent = () => timesOf(world, 'retentions', count).filter((times) => times > 0).length
+  await duringRun(rows, () => sent() >= 5 && resumesDone(world).length >= 5)
+  await first.lose()
+  world.sandbox.control.setFaults({ faults: [] })
+  await startMember(world, more)
+  expect(await rows.result()).toMatchObject({ verdict: 'proven', counts: { done: count } })
+  expect(await recovery.result()).toMatchObject({ verdict: 'proven', counts: { done: ids.length } })
+  expect(timesOf(world, 'retentions', count)).toEqual(once(count))
+  expect(resumesDone(world).toSorted()).toEqual(ids.toSorted())
+})
+
+test('a ledger that PostgreSQL got back from a backup sends no row twice, whichever machine continues', async () => {
+  const count = 30
+  const world = await createWorld({ counts, faults: [...slow] })
+  const first = await startMember(world)
+  const client = await connectTemporal()
+  await openStore(world).create('inbox/rows.csv', addonsCsv(count))
+  const run = await startImport({
+    client,
+    world,
+    input: { kind: 'addons', file: 'inbox/rows.csv', ...quick, approval: true },
+  })
+  const schema = `connector_${world.workspace}`
+  const ask = (text: string) => askPostgres(fleet.stateUrl, text)
+  await until(
+    async () => Number((await ask(`select count(*) as n from ${schema}.changes`))?.[0]?.n) === count,
+  )
+  await until(async () => (await run.query<{ waitingFor?: object }>('status')).waitingFor !== undefined)
+  await ask(`create table ${schema}.backup as select * from ${schema}.changes`)
+  await run.executeUpdate('approve', { args: [{ by: 'Ana', why: 'checked' }] })
+  // The canary has been sent, and what was claimed is reported.
+  await duringRun(run, () => posts(world) >= 12)
+  await first.lose()
+  await ask(`delete from ${schema}.changes`)
+  await ask(`insert into ${schema}.changes overriding system value select * from ${schema}.backup`)
+  world.sandbox.control.setFaults({ faults: [] })
+  await startMember(world)
+  const sent = posts(world)
+  expect(await run.result()).toMatchObject({ verdict: 'unproven', counts: { parked: count } })
+  expect(posts(world), 'requests after the loss').toBe(sent)
+})
+
+test('a machine with nothing but the two addresses imports, follows, reports and resolves, whatever worker is lost', async () => {
+  const count = 24
+  const world = await createWorld({ counts, faults: [...slow] })
+  const more = { BILLING_SETTLE_SECONDS: '0.3' }
+  const first = await startMember(world, more)
+  const third = await newMachine(world)
+  const file = join(world.dataDir, 'addons.csv')
+  await writeFile(file, addonsCsv(count))
+  const command = startCommand(world, ['import', 'addons', file, '--json'], { env: third })
+  await until(() => posts(world) >= 8)
+  await first.lose()
+  world.sandbox.control.setFaults({ faults: [] })
+  const second = await startMember(world, more)
+  const { code, stdout, stderr } = await command.ended
+  // What was in flight may have been made: nobody can look it up, so a person decides.
+  expect({ code, stderr }).toMatchObject({
+    code: 3,
+    stderr: expect.stringContaining('import-addons-addons-'),
+  })
+  const report = JSON.parse(stdout) as { run: string; files: { results: string; parked: string } }
+  const { run } = report
+  const rowsIn = async (path: string) =>
+    parse<Record<string, string>>(await readFile(path, 'utf8'), { columns: true })
+  expect(await rowsIn(report.files.results)).toHaveLength(count)
+  const parked = (await rowsIn(report.files.parked)).map(({ _row }) => _row)
+  expect(parked.length).toBeGreaterThan(0)
+  expect(timesOf(world, 'addons', count).every((times) => times <= 1)).toBe(true)
+
+  const fourth = await newMachine(world)
+  const call = (...words: string[]) => callCommand(world, words, { env: fourth })
+  expect(
+    await call('resolve', run, '--row', parked.join(','), '--drop', '--why', 'made by hand'),
+  ).toMatchObject({
+    code: 0,
+  })
+  expect(await call('watch', run)).toMatchObject({ stdout: expect.stringContaining('dropped by a person') })
+  expect(await call('status', run)).toMatchObject({ code: 0 })
+  const again = await call('report', run, '--json')
+  const later = JSON.parse(again.stdout) as { counts: object; files: { results: string } }
+  expect(later.counts).toMatchObject({ parked: 0, skipped: parked.length, done: count - parked.length })
+  expect(later.files.results).toMatch(new RegExp(`^${fourth.CONNECTOR_DATA_DIR}`))
+  expect(await rowsIn(later.files.results)).toHaveLength(count)
+  expect(await openStore(world).list('imports')).not.toContainEqual({
+    path: expect.stringContaining('.upload-'),
+    bytes: expect.anything(),
+  })
+
+  // PostgreSQL is put back to before the import, while no worker runs.
+  await second.lose()
+  const changes = `connector_${world.workspace}.changes`
+  await askPostgres(fleet.stateUrl, `delete from ${changes}`)
+  const restored = await call('restored')
+  expect(restored).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining(`${run}: ${count} rows staged again`),
+  })
+  const states = await askPostgres(fleet.stateUrl, `select distinct state from ${changes}`)
+  expect(states).not.toContainEqual({ state: 'staged' })
+  const [, copy] = /import addons (\S+)/.exec(restored.stdout) ?? []
+  expect(await readFile(copy ?? '', 'utf8')).toBe(addonsCsv(count))
+})
+
+test('an import of workers whose credentials do not permit removing ends like any other', async () => {
+  const count = 6
+  const proxy = await startFaultProxy(fleet.endpoint)
+  onTestFinished(() => proxy.close())
+  proxy.setFaults(({ method }) => (method === 'DELETE' ? 'denied' : undefined))
+  const world = await createWorld({ counts })
+  await startMember(world, { BILLING_SETTLE_SECONDS: '0.3', ...environmentOf(proxy.endpoint) })
+  const file = join(world.dataDir, 'addons.csv')
+  await writeFile(file, addonsCsv(count))
+  const env = { ...(await newMachine(world)), ...environmentOf(proxy.endpoint) }
+  const imported = await callCommand(world, ['import', 'addons', file, '--json'], { env })
+  expect(imported).toMatchObject({ code: 0, stdout: expect.stringContaining('"proven"') })
+  expect(timesOf(world, 'addons', count)).toEqual(once(count))
+  expect(proxy.counts.get('denied')).toBeGreaterThan(0)
+})
+
+test('machines with nothing but the two addresses fetch the documents of a file, recover subscriptions and show the reports', async () => {
+  const world = await createWorld({ ...well, counts: { ...well.counts, creditnotes: 12 } })
+  const ids = world.sandbox.control.ids({ resource: 'creditnotes' })
+  const file = join(world.dataDir, 'ids.csv')
+  await writeFile(file, ['id', ...ids, ''].join('\n'))
+  await startMember(world, { BILLING_SETTLE_SECONDS: '0.3' })
+  const call = async (...words: string[]) => callCommand(world, words, { env: await newMachine(world) })
+  const fetched = await call('fetch', 'creditnotes', file, '--json')
+  const { run, verdict } = JSON.parse(fetched.stdout) as { run: string; verdict: string }
+  expect({ code: fetched.code, verdict }).toEqual({ code: 0, verdict: 'proven' })
+  expect((await call('report', run, '--json')).stdout).toBe(fetched.stdout)
+  expect(await call('report', 'nothing')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('There is no report of a run nothing'),
+  })
+
+  const broken = idsOf(world).slice(0, 6)
+  breakSome(world, { ids: broken, reason: 'gateway_issue' })
+  const waits = ['--verify-after', '30ms', '--first-wait', '50ms', '--cool-down', '0']
+  const recovered = await call('recover', '--yes', ...waits, '--json')
+  expect(recovered, recovered.stderr).toMatchObject({ code: 0 })
+  const recovery = JSON.parse(recovered.stdout) as { run: string }
+  expect(recovery).toMatchObject({ verdict: 'proven', counts: { done: broken.length } })
+  expect(resumesDone(world).toSorted()).toEqual(broken.toSorted())
+  // No program there opens a page.
+  const env = { ...(await newMachine(world)), PATH: '/nowhere' }
+  const opened = await callCommand(world, ['open', recovery.run, '--json'], { env })
+  expect(opened, opened.stderr).toMatchObject({ code: 0 })
+  const { page } = JSON.parse(opened.stdout) as { page: string }
+  expect(page).toMatch(new RegExp(`^${env.CONNECTOR_DATA_DIR}`))
+  expect(await readFile(page, 'utf8')).toContain(recovery.run)
+  const missing = await connectTemporal()
+  const input = { kind: 'addons', file: '../rows.csv' } as const
+  const outside = await startImport({ client: missing, world, input })
+  await expect(outside.result()).rejects.toMatchObject({
+    cause: { message: expect.stringContaining('lies outside the data folder') },
+  })
+  const nowhere = await startImport({ client: missing, world, input: { ...input, file: 'inbox/rows.csv' } })
+  await expect(nowhere.result()).rejects.toMatchObject({
+    cause: { message: expect.stringContaining('There is no file inbox/rows.csv') },
+  })
+})

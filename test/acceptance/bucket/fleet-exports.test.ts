@@ -1,0 +1,37 @@
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { asked, connectTemporal, createWorld, startRun, until } from '../../system/export/world.ts'
+import { createFleet } from './fleet-world.ts'
+
+const { startMember, openStore, expectEachOnce } = createFleet()
+
+test.each([
+  ['a list', { BILLING_RECORDS_PER_RANGE: '100000' }, 1],
+  ['a list in ranges', { BILLING_RECORDS_PER_RANGE: '500' }, 4],
+])(
+  'an export of %s is proven although the machine that began it is lost with its disk',
+  async (_what, more, kept) => {
+    const count = 6000
+    const world = await createWorld({ counts: { customers: count }, faults: [{ kind: 'latency', ms: 1000 }] })
+    const { control } = world.sandbox
+    const first = await startMember(world, more)
+    const client = await connectTemporal()
+    const run = await startRun({ client, world, input: { resources: ['customers'] } })
+    const store = openStore(world)
+    const checkpoints = async () =>
+      (await store.list('parts')).filter(({ path }) => path.endsWith('.checkpoint.json')).length
+    await until(async () => (await checkpoints()) >= kept)
+    control.setFaults({ faults: [{ kind: 'latency', ms: 5000 }] })
+    const second = await startMember(world, more)
+    await first.lose()
+    expect(await store.list('exports')).toEqual([])
+    control.setFaults({ faults: [] })
+    const before = asked(world)
+    expect((await run.result()).verdict).toBe('proven')
+    expect(asked(world) - before, 'requests after the loss').toBeLessThan(count / 100)
+    await expectEachOnce(world, await run.result(), 'customers', count)
+    const left = await readdir(join(second.folder, 'exports'), { recursive: true })
+    expect(left.filter((name) => name.endsWith('.csv'))).toEqual([])
+  },
+)

@@ -1,0 +1,86 @@
+import { expect, test } from 'vitest'
+import type { ExportInput } from '../../../core/exports/input.ts'
+import { findOldExports } from '../../../core/exports/prune-exports.ts'
+import { openPublications } from '../../../worker/files.ts'
+import { callCommand } from '../../system/command-line/call-command.ts'
+import {
+  connectTemporal,
+  createWorld,
+  startCommand,
+  startRun,
+  type World,
+} from '../../system/export/world.ts'
+import { createFleet } from './fleet-world.ts'
+
+const fleet = createFleet()
+const { fleetOf, newFolder, startMember, openStore, expectEachOnce } = fleet
+
+test('what only one machine has is refused with a sentence: a DuckDB file, a folder', async () => {
+  const world = await createWorld({ counts: { plans: 5 } })
+  await startMember(world)
+  const client = await connectTemporal()
+  const refusalOf = async (input: ExportInput) => {
+    const run = await startRun({ client, world, input: { resources: ['plans'], ...input } })
+    return await run.result().then(
+      () => 'done',
+      (error: { cause?: Error }) => error.cause?.message,
+    )
+  }
+  expect(await refusalOf({ to: ['duckdb'] })).toMatch(/a DuckDB database is a file of one machine/)
+  expect(await refusalOf({ out: 'here' })).toMatch(/a folder of one machine/)
+})
+
+test('a state whose files are in a folder gets several workers once it is bound to the bucket', async () => {
+  const world = await createWorld({ counts: { plans: 5 } })
+  const alone = await startMember(world, { CONNECTOR_FILES_URL: '' })
+  await alone.lose()
+  const refused = startCommand(world, ['worker'], { env: fleetOf(world) })
+  expect(await refused.ended).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining(`are in ${alone.folder} on `),
+  })
+  expect(await callCommand(world, ['restored', '--everything'], { env: fleetOf(world) })).toMatchObject({
+    code: 0,
+  })
+  await Promise.all([startMember(world), startMember(world)])
+  const client = await connectTemporal()
+  const run = await startRun({ client, world, input: { resources: ['plans'] } })
+  expect((await run.result()).verdict).toBe('proven')
+  await expectEachOnce(world, await run.result(), 'plans', 5)
+  const later = await startRun({ client, world, input: { resources: ['plans'] } })
+  expect((await later.result()).verdict).toBe('proven')
+  // A command on a machine that has nothing finds what the workers have published.
+  const folder = await newFolder()
+  const env = { ...fleetOf(world), CONNECTOR_DATA_DIR: folder }
+  expect(await callCommand(world, ['check', '--fresh', '1h'], { env })).toMatchObject({ code: 0 })
+  const files = openStore(world)
+  const database = { url: fleet.stateUrl, schema: `connector_${world.workspace}` }
+  await using publications = await openPublications({ folder, database }, files)
+  const old = await findOldExports({ dataDir: folder, files, publications, before: Date.now() + 1000 })
+  expect(old.map((one) => one.run)).toEqual([(await run.result()).run])
+})
+
+test('two fleets never share a bucket or a state, nor does a worker that keeps files in its folder join one', async () => {
+  const world = await createWorld({ counts: { plans: 5 } })
+  await startMember(world)
+  const startFailure = async (of: World, env: Record<string, string | undefined>) => {
+    const more = { ...fleetOf(of), CONNECTOR_DATA_DIR: await newFolder(), ...env }
+    const { ended } = startCommand(of, ['worker'], { env: more })
+    const { code, stderr } = await ended
+    return { code, stderr }
+  }
+  const bucket = `s3://exports/${world.workspace}`
+  expect(await startFailure(world, { CONNECTOR_FILES_URL: `${bucket}-2` })).toEqual({
+    code: 2,
+    stderr: expect.stringContaining(`are in ${bucket}, not in ${bucket}-2`),
+  })
+  expect(await startFailure(world, { CONNECTOR_FILES_URL: undefined })).toEqual({
+    code: 2,
+    stderr: expect.stringMatching(/are in s3:.*not in .*only with their files in one bucket/),
+  })
+  const other = await createWorld({ counts: { plans: 5 } })
+  expect(await startFailure(other, { CONNECTOR_FILES_URL: bucket })).toEqual({
+    code: 2,
+    stderr: expect.stringMatching(/keeps the files of the workers whose state is in .*, not in /),
+  })
+})

@@ -1,0 +1,198 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Client, Connection } from '@temporalio/client'
+import { expect, onTestFinished, test } from 'vitest'
+import type { ImportInput } from '../../core/imports/input.ts'
+import type { ImportPlan } from '../../core/imports/plan.ts'
+import type { Ledger } from '../../core/state/ledger/ledger.ts'
+import { createFolderStore } from '../../core/storage/folder-store.ts'
+import type { FileStore } from '../../core/storage/file-store.ts'
+import { createSandbox } from '../../sandbox/sandbox.ts'
+import { type Attempt, openWorker } from '../chaos/histories/worker.ts'
+import { retentionsCsv } from '../system/import/world.ts'
+
+const newFolder = async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'import-steps-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** A worker whose steps are called as Temporal calls them. */
+async function openSteps({ files, readLagMs = 0 }: { files?: FileStore; readLagMs?: number } = {}) {
+  const counts = { customers: 1, subscriptions: 0, plans: 0, retentions: 0, orders: 0 }
+  const sandbox = await createSandbox({ counts })
+  onTestFinished(() => sandbox.close())
+  const client = new Client({ connection: Connection.lazy() })
+  const dataDir = await newFolder()
+  const worker = await openWorker({ sandbox, dataDir, settleMs: 20, readLagMs, client, files })
+  onTestFinished(() => worker.close())
+  const start = (name: Parameters<typeof worker.start>[0]['name'], input: object, runId = 'r1'): Attempt =>
+    worker.start({
+      name,
+      input,
+      execution: { workflowId: 'import-1', runId },
+      scheduledAt: Date.now(),
+    })
+  return { sandbox, dataDir, worker, start }
+}
+
+type Steps = Awaited<ReturnType<typeof openSteps>>
+
+const refOf = ({ run, identity }: ImportPlan) => ({ run, identity })
+
+async function openRows({ start, dataDir }: Steps, input: Partial<ImportInput> = {}, runId?: string) {
+  await mkdir(join(dataDir, 'inbox'), { recursive: true })
+  await writeFile(join(dataDir, 'inbox', 'rows.csv'), retentionsCsv(5))
+  const asked = { kind: 'retentions', file: 'inbox/rows.csv', canary: 0, ...input }
+  return (await start('openImport', asked, runId).result) as ImportPlan
+}
+
+/** The first staging reaches the ledger, and its worker is lost before it knows. */
+function loseStaging({ worker }: Steps): void {
+  const ledger = worker.state.ledger as { -readonly [Name in keyof Ledger]: Ledger[Name] }
+  const { stage } = ledger
+  ledger.stage = async (options) => {
+    await stage(options)
+    ledger.stage = stage
+    throw new Error('the worker is lost')
+  }
+}
+
+const theirs = { supplier: 'sup_2', document: 9, number: 2, date: '2026-03-01', total: '2.50' }
+
+const numbersIn = ({ sandbox }: Steps) =>
+  [...sandbox.control.records({ resource: 'retentions' })]
+    .map((text) => (JSON.parse(text) as { number: number }).number)
+    .toSorted((one, other) => one - other)
+
+const sendAll = { seconds: 60, breakers: {}, claims: 0 }
+
+test('a retention that somebody creates after an attempt to stage it was lost is skipped by the next attempt', async () => {
+  const steps = await openSteps()
+  const plan = await openRows(steps, { existing: 'skip' })
+  loseStaging(steps)
+  await expect(steps.start('stageImport', refOf(plan)).result).rejects.toThrow('the worker is lost')
+  const id = steps.sandbox.control.insert({ resource: 'retentions', fields: theirs })
+  expect(await steps.start('stageImport', refOf(plan)).result).toMatchObject({ existed: 1, open: 4 })
+  await steps.start('sendImport', { ...refOf(plan), limits: plan.limits, ...sendAll }).result
+  expect(numbersIn(steps)).toEqual([1, 2, 3, 4, 5])
+  const row = await steps.worker.state.ledger.row({ run: plan.run, row: 3 })
+  expect(row).toMatchObject({ state: 'dropped', outcome: 'existed', holdsKey: false, claims: 0 })
+  expect(row?.error).toContain(id)
+})
+
+test('a retention that somebody creates after an attempt to stage it was lost is refused by the next attempt', async () => {
+  const steps = await openSteps()
+  const plan = await openRows(steps)
+  loseStaging(steps)
+  await expect(steps.start('stageImport', refOf(plan)).result).rejects.toThrow('the worker is lost')
+  steps.sandbox.control.insert({ resource: 'retentions', fields: theirs })
+  await expect(steps.start('stageImport', refOf(plan)).result).rejects.toMatchObject({
+    type: 'RowsTaken',
+    message: expect.stringContaining('1 of 5 rows already exist in the service'),
+  })
+  expect(numbersIn(steps)).toEqual([2])
+})
+
+test('a row that is created anyway, although somebody has created it since a lost attempt, remembers which one is theirs', async () => {
+  const steps = await openSteps()
+  const plan = await openRows(steps, { existing: 'create' })
+  loseStaging(steps)
+  await expect(steps.start('stageImport', refOf(plan)).result).rejects.toThrow('the worker is lost')
+  const id = steps.sandbox.control.insert({ resource: 'retentions', fields: theirs })
+  await steps.start('stageImport', refOf(plan)).result
+  const row = await steps.worker.state.ledger.row({ run: plan.run, row: 3 })
+  expect(row).toMatchObject({ state: 'staged', before: JSON.stringify({ ids: [String(id)] }) })
+})
+
+test.each(['refuse', 'skip'] as const)(
+  'a row to send again is sent although an attempt to stage it was lost, and although the service has the first one: --existing %s',
+  async (existing) => {
+    const steps = await openSteps()
+    const first = await openRows(steps)
+    await steps.start('stageImport', refOf(first)).result
+    await steps.start('sendImport', { ...refOf(first), limits: first.limits, ...sendAll }).result
+    expect(numbersIn(steps)).toEqual([1, 2, 3, 4, 5])
+    const plan = await openRows(steps, { sendAgain: [3], existing }, 'r2')
+    loseStaging(steps)
+    await expect(steps.start('stageImport', refOf(plan), 'r2').result).rejects.toThrow('the worker is lost')
+    expect(await steps.start('stageImport', refOf(plan), 'r2').result).toMatchObject({ existed: 0, open: 1 })
+    await steps.start('sendImport', { ...refOf(plan), limits: plan.limits, ...sendAll }, 'r2').result
+    expect(numbersIn(steps)).toEqual([1, 2, 2, 3, 4, 5])
+  },
+)
+
+test('the audit starts before the search for existing retentions, so that one of the two finds what is created meanwhile', async () => {
+  const steps = await openSteps()
+  const plan = await openRows(steps)
+  const { control } = steps.sandbox
+  const insert = (number: number, secondsAgo: number) =>
+    control.insert({
+      resource: 'retentions',
+      fields: { ...theirs, number },
+      created: (Date.now() - 1_000 * secondsAgo) * 1_000,
+    })
+  const first = insert(900, 20)
+  const { created } = control.get({ resource: 'retentions', id: first })!
+  let isCreated = false
+  steps.worker.gate.onTraffic(() => {
+    // The search asks for the number of records, and then for both ends of the list.
+    const answered = control.requests().filter(({ url, status }) => /retentions/.test(url) && status === 200)
+    if (isCreated || answered.length < 3) return
+    isCreated = true
+    insert(901, 10)
+  })
+  const staged = await steps.start('stageImport', refOf(plan)).result
+  expect(isCreated).toBe(true)
+  expect(staged).toMatchObject({ newestBefore: created })
+})
+
+/** Files that a command has handed over. */
+const upload = 'imports/.upload-1'
+
+test('of two attempts that open an import at once, the later one finds the upload, which is removed with all leftovers when the import ends', async () => {
+  const store = createFolderStore(await newFolder())
+  await store.create(`${upload}/file/rows.csv`, retentionsCsv(5))
+  let opens = 0
+  const attempts: Attempt[] = []
+  const ended = Promise.withResolvers<void>()
+  const files: FileStore = {
+    ...store,
+    async open(path) {
+      if (path.startsWith(upload)) {
+        opens += 1
+        // The other attempt is frozen until the first one has done everything.
+        if (opens === 2) await ended.promise
+      }
+      return await store.open(path)
+    },
+  }
+  const steps = await openSteps({ files })
+  const input = { kind: 'retentions', file: `${upload}/file/rows.csv`, dryRun: true }
+  for (let count = 0; count < 2; count += 1) attempts.push(steps.start('openImport', input))
+  const results = attempts.map(({ result }) => result)
+  const plan = (await Promise.race(results)) as ImportPlan
+  ended.resolve()
+  const failures = (await Promise.allSettled(results)).flatMap((settled) =>
+    settled.status === 'rejected' ? [settled.reason as unknown] : [],
+  )
+  // Temporal tries it again.
+  expect(failures).toMatchObject([{ type: 'SupersededFolderError', nonRetryable: false }])
+  expect(await steps.start('openImport', input).result).toEqual(plan)
+  expect(await store.list(upload)).toHaveLength(1)
+  // A step was killed while it kept a file.
+  await store.create('imports/import-1/kept/1/check.json', '{}')
+  await steps.start('stageImport', refOf(plan)).result
+  await steps.start('closeImport', { ...refOf(plan), how: 'dryRun', giveUp: false }).result
+  expect(await store.list(upload)).toEqual([])
+  const { files: named } = JSON.parse((await store.read('imports/import-1/folder.json'))!.text) as {
+    files: Record<string, { object: string }>
+  }
+  const objects = (await store.list('imports/import-1/kept')).map(({ path }) => path)
+  expect(objects.toSorted()).toEqual(
+    Object.values(named)
+      .map(({ object }) => object)
+      .toSorted(),
+  )
+})

@@ -1,0 +1,130 @@
+import { MockActivityEnvironment } from '@temporalio/testing'
+import type { Client } from '@temporalio/client'
+import { DefaultLogger } from '@temporalio/worker'
+import { type Activities, createActivities } from '../../../activities/index.ts'
+import { createBilling } from '../../../core/billing/client.ts'
+import { createCsvDestination } from '../../../core/destinations/csv/csv.ts'
+import type { FileStore } from '../../../core/storage/file-store.ts'
+import { createSharedFolder } from '../../../core/storage/shared-folder.ts'
+import { openState } from '../../../core/state/open.ts'
+import type { Sandbox } from '../../../sandbox/sandbox.ts'
+import { folderPattern } from './folders.ts'
+import { openGate } from './gate.ts'
+
+export interface Execution {
+  workflowId: string
+  runId: string
+}
+
+export type StepName = keyof Activities
+export type StepResult<Name extends StepName> = Awaited<ReturnType<Activities[Name]>>
+
+/** One try of a step, as Temporal sees it. */
+export interface Attempt {
+  result: Promise<unknown>
+  /** What it told last; Temporal hands it to the next try. */
+  heartbeat: () => unknown
+  /** Asks it to end, as a pause or a stop does. */
+  cancel: () => void
+}
+
+/** What a kill or a restore leaves is another folder, so that the process of before can't touch it. */
+export interface WorkerOptions {
+  sandbox: Sandbox
+  dataDir: string
+  settleMs: number
+  /** How long a record may stay invisible after its `created`. */
+  readLagMs: number
+  /** Temporal, as far as steps ask it whether other runs have ended. */
+  client: Client
+  /** Where several workers share the files of their runs. Default: a worker alone. */
+  files?: FileStore | undefined
+}
+
+/** All steps as a worker registers them, over real files and real sockets, without a Temporal server. */
+export async function openWorker({ sandbox, dataDir, settleMs, readLagMs, client, files }: WorkerOptions) {
+  const gate = await openGate(sandbox.port)
+  let isHeld = true
+  const state = await openState({ folder: dataDir, isHeld: () => isHeld })
+  const billing = createBilling({
+    baseUrl: gate.url,
+    workspace: sandbox.workspace,
+    testMode: false,
+    token: async () => sandbox.token,
+    rate: { requestsPerSecond: Infinity },
+    timeoutSeconds: 5,
+    readWaitMs: () => 1,
+  })
+  const activities = createActivities({
+    billing,
+    state,
+    identity: { workspace: sandbox.workspace, baseUrl: sandbox.url, mode: 'live', store: state.storeId },
+    dataDir,
+    shared: createSharedFolder({ dataDir, store: files }),
+    files,
+    outDirs: [],
+    requestsPerSecond: 1_000,
+    concurrency: 4,
+    // Half of the lists are divided.
+    recordsPerRange: 100,
+    readLagMs,
+    settleMs,
+    mayWrite: () => true,
+    hashKey: '',
+    versions: { connector: 'chaos' },
+    destinations: new Map([['csv', createCsvDestination()]]),
+    channels: [],
+    searchAttributes: async () => [],
+    heartbeats: 'local',
+    rangeQueue: 'ranges',
+    encrypts: false,
+    ui: { namespace: 'default', url: undefined },
+    observer: { onPage: () => {}, onEvent: () => {} },
+    scheduleTimes: async () => [],
+  })
+  const running = new Set<Promise<unknown>>()
+
+  const start = (options: {
+    name: StepName
+    input: unknown
+    execution: Execution
+    scheduledAt: number
+    heartbeat?: unknown
+  }): Attempt => {
+    const { name, input, execution, scheduledAt, heartbeat } = options
+    let told = heartbeat
+    const environment = new MockActivityEnvironment(
+      { workflowExecution: execution, scheduledTimestampMs: scheduledAt, heartbeatDetails: told },
+      { client, logger: new DefaultLogger('ERROR') },
+    )
+    environment.on('heartbeat', (details: unknown) => (told = details))
+    const step = activities[name] as (input: unknown) => Promise<unknown>
+    // On a real machine what was restored has the path of before.
+    const text = JSON.stringify(input).replaceAll(folderPattern, dataDir)
+    const result = environment.run(step, JSON.parse(text) as unknown)
+    const ended = result.catch(() => undefined).finally(() => running.delete(ended))
+    running.add(ended)
+    return { result, heartbeat: () => told, cancel: () => environment.cancel() }
+  }
+
+  return {
+    dataDir,
+    state,
+    gate,
+    start,
+    /** Somebody removed the file that it has locked. */
+    loseLock: () => {
+      isHeld = false
+    },
+    /** What it has begun and not ended; undefined where there is nothing. */
+    underWay: () => (running.size === 0 ? undefined : Promise.all(running)),
+    /** Waits for all that it has begun. */
+    close: async () => {
+      await Promise.all(running)
+      gate.cut()
+      await state.close()
+    },
+  }
+}
+
+export type ChaosWorker = Awaited<ReturnType<typeof openWorker>>

@@ -1,0 +1,180 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { findBinary } from '../../scripts/dev-server/find-binary.ts'
+import { startDevServer } from '../../scripts/dev-server/start-dev-server.ts'
+import { playFaults } from '../acceptance/bucket/play-faults.ts'
+import { startFaultProxy } from '../acceptance/bucket/fault-proxy.ts'
+import { startGateway } from '../acceptance/bucket/gateway.ts'
+import buildGateway, { versitygw } from '../acceptance/bucket/versitygw.ts'
+import { startPostgres } from '../system/destinations/postgres-server.ts'
+import { type Bucket, playFleet } from './fleet/play-fleet.ts'
+import { rounds } from './fleet/rounds.ts'
+import { strikeAtRandom } from './fleet/strikes.ts'
+import { type Job, jobs, playHistory } from './histories/history.ts'
+import { playWithTemporal } from './histories/temporal.ts'
+import type { PartName } from './part-names.ts'
+import { Random } from './random.ts'
+import { playRange } from './ranges.ts'
+import { playRate } from './rate/play-rate.ts'
+import type { Tally } from './tally.ts'
+
+/** One way in which things go wrong, played round after round. */
+interface Part {
+  about: string
+  /** Its share of the minutes, beside those of the others. */
+  share: number
+  /** How many rounds are played at once. */
+  atOnce: number
+  open: (options: { tally: Tally; chosenJobs: readonly Job[] }) => Promise<OpenPart>
+}
+
+export interface OpenPart extends AsyncDisposable {
+  /** Plays a round that the seed decides; gives what was found wrong. */
+  play: (seed: number) => Promise<string[]>
+}
+
+/** A program is missing: the part is left out. */
+export class MissingProgram extends Error {
+  override readonly name = 'MissingProgram'
+}
+
+const withoutEnd = (play: OpenPart['play']): OpenPart => ({ play, [Symbol.asyncDispose]: async () => {} })
+
+export const parts: Record<PartName, Part> = {
+  histories: {
+    about:
+      'imports, recoveries and exports by steps, with all that happens to a worker, its files and the service',
+    share: 3,
+    // They mostly wait.
+    atOnce: 6,
+    open: async ({ tally, chosenJobs }) =>
+      withoutEnd(async (seed) => {
+        const job = new Random(seed).pick(chosenJobs.length === 0 ? jobs : chosenJobs)
+        tally.add(`histories: ${job}`)
+        return await playHistory({ seed, job, tally })
+      }),
+  },
+  temporal: {
+    about: 'imports by command: command and Temporal killed, the ledger and Temporal restored',
+    share: 1,
+    atOnce: 1,
+    open: async ({ tally }) => {
+      process.env['TEMPORAL_CLI_PATH'] = await findTemporal()
+      return withoutEnd((seed) => playWithTemporal({ seed, tally }))
+    },
+  },
+  fleet: {
+    about:
+      'imports and a recovery by several workers: frozen, killed (every other round with their folders, and with a bucket that fails), PostgreSQL killed, the service away; eight seeds in a row play all',
+    share: 6,
+    atOnce: 1,
+    open: openFleetRounds,
+  },
+  rate: {
+    about: 'four processes that share a rate, frozen and killed; six seeds in a row play all loads',
+    share: 1,
+    atOnce: 1,
+    open: async ({ tally }) => {
+      const postgres = await startPostgres()
+      return {
+        play: (seed) => playRate({ seed, seconds: 20, postgres, tally }),
+        [Symbol.asyncDispose]: () => postgres.close(),
+      }
+    },
+  },
+  bucket: {
+    about: 'exports to an object store that fails, loses answers and is away',
+    share: 1,
+    atOnce: 1,
+    open: openBucketRounds,
+  },
+  ranges: {
+    about: 'lists that drift, read in ranges with any bounds, with crashes; a round is one read',
+    share: 1,
+    atOnce: 1,
+    open: async ({ tally }) => withoutEnd((seed) => playRange({ seed, tally })),
+  },
+}
+
+const findTemporal = () =>
+  findBinary({
+    cliPath: process.env['TEMPORAL_CLI_PATH'],
+    env: process.env,
+    startTask: (title) => {
+      console.log(title)
+      return { end: () => undefined }
+    },
+  })
+
+const changes = { retentions: 600, addons: 70, subscriptions: 110 }
+
+/** Eight seeds in a row play each kind of round, with and without the loss of folders. */
+async function openFleetRounds({ tally }: { tally: Tally }): Promise<OpenPart> {
+  const binary = await findTemporal()
+  const dataDir = mkdtempSync(join(tmpdir(), 'chaos-temporal-'))
+  const server = await startDevServer({ dataDir, binary: () => Promise.resolve(binary), ui: false })
+  await buildGateway()
+  const gateway = existsSync(versitygw()) ? await startGateway() : undefined
+  const proxy = gateway && (await startFaultProxy(gateway.endpoint))
+  return {
+    play: async (seed) => {
+      const random = new Random(seed)
+      const { name, plan, ...round } = rounds[Math.floor(seed / 2) % rounds.length]!
+      tally.add(`fleet: rounds: ${name}`)
+      const bucket = seed % 2 === 0 && proxy !== undefined ? failing(proxy, new Random(seed)) : undefined
+      if (bucket !== undefined) tally.add('fleet: rounds in which a killed worker loses its folder')
+      return await playFleet({
+        ...round,
+        bucket,
+        seed,
+        tally,
+        temporal: { address: server.address, binary },
+        workers: 5,
+        changes,
+        requestsPerSecond: 10,
+        strike: (stage) => strikeAtRandom(stage, plan, random),
+      })
+    },
+    async [Symbol.asyncDispose]() {
+      await server.stop({ graceMs: 0 })
+      for (const [name, number] of proxy?.counts ?? [])
+        tally.add(`fleet: answers of the bucket: ${name}`, number)
+      await proxy?.close()
+      await gateway?.close()
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+/** A bucket of which 5 % of the answers are 503, and 1 % are lost after they took effect. */
+function failing(proxy: Awaited<ReturnType<typeof startFaultProxy>>, random: Random): Bucket {
+  let isAway = false
+  proxy.setFaults(() => {
+    if (isAway) return 'away'
+    return random.happens(0.01) ? 'lost' : random.happens(0.05) ? 'unavailable' : undefined
+  })
+  return {
+    endpoint: proxy.endpoint,
+    async lose(ms) {
+      isAway = true
+      await wait(ms)
+      isAway = false
+    },
+  }
+}
+
+async function openBucketRounds({ tally }: { tally: Tally }): Promise<OpenPart> {
+  await buildGateway()
+  if (!existsSync(versitygw()))
+    throw new MissingProgram('the object store is built with Go, which is not installed')
+  return withoutEnd(async (seed) => {
+    const format = seed % 2 === 0 ? 'csv' : 'parquet'
+    const { problems, faults, ...played } = await playFaults({ seed, runs: 60, awayMs: 10_000, format })
+    for (const [name, number] of Object.entries(faults)) tally.add(`bucket: answers ${name}`, number)
+    for (const name of ['runs', 'attempts', 'repeated', 'moves'] as const)
+      tally.add(`bucket: ${name}`, played[name])
+    return problems.map((problem) => `bucket, seed ${seed}: ${problem}`)
+  })
+}

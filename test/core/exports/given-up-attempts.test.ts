@@ -1,0 +1,76 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import type { Billing } from '../../../core/billing/client.ts'
+import { type Checkpoint, latestCheckpoint } from '../../../core/exports/parts/checkpoint.ts'
+import { partsFolder } from '../../../core/exports/parts/read-folder.ts'
+import { openSegment } from '../../../core/exports/parts/read-into-parts.ts'
+import { keepAskedIds } from '../../../core/exports/requested-ids.ts'
+import { createFolderStore } from '../../../core/storage/folder-store.ts'
+import { createSharedFolder } from '../../../core/storage/shared-folder.ts'
+import { createPlan } from '../../system/export/plan.ts'
+
+async function newFolder() {
+  const folder = await mkdtemp(join(tmpdir(), 'given-up-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}
+
+test('a worker that was given up saves what it has read, and the end of the read stays what it was', async () => {
+  const store = createFolderStore(await newFolder())
+  const resource = 'creditnotes' as const
+  const plan = createPlan({ run: 'r', resources: [resource] })
+  const openMachine = async () => {
+    const dataDir = await newFolder()
+    const shared = createSharedFolder({ dataDir, store })
+    return { dataDir, shared, folder: partsFolder({ dataDir, run: plan.run, resource }) }
+  }
+  const first = await openMachine()
+  plan.ids = await keepAskedIds({ ...first, run: plan.run, source: { ids: () => ['1', '2', '3'], empty: 0 } })
+
+  /** Reads to the end, or until this many documents were asked for: then it is given up. */
+  async function read(
+    machine: Awaited<ReturnType<typeof openMachine>>,
+    { from, documents = Infinity }: { from?: Checkpoint | undefined; documents?: number } = {},
+  ) {
+    const givenUp = new AbortController()
+    let asked = 0
+    const getCreditNote = async (id: string) => {
+      asked += 1
+      if (asked >= documents) givenUp.abort(new Error('given up'))
+      return { record: { id } }
+    }
+    const opened = openSegment({
+      deps: {
+        ...machine,
+        state: { now: () => Date.parse('2026-11-20T00:00:00Z') },
+        concurrency: 1,
+        recordsPerRange: 1,
+        readLagMs: 0,
+        hashKey: '',
+      },
+      plan,
+      resource,
+      folder: machine.folder,
+      from,
+      billing: { getCreditNote } as unknown as Billing,
+      cancelled: givenUp.signal,
+      onPage: () => undefined,
+    })
+    try {
+      return await opened.readFor(60_000)
+    } finally {
+      await opened.close()
+    }
+  }
+
+  await expect(read(first, { documents: 1 })).rejects.toThrow('given up')
+  const from = await latestCheckpoint(first)
+  expect(from?.parts).toHaveLength(1)
+  const end = await read(await openMachine())
+  expect(end.outcome).toMatchObject({ verdict: 'proven', records: 3 })
+  expect(end.savedAt, 'by the clock that all workers have in common').toBe('2026-11-20T00:00:00.000Z')
+  await expect(read(first, { from, documents: 1 })).rejects.toThrow('given up')
+  expect(await latestCheckpoint(await openMachine())).toMatchObject({ name: end.name, outcome: end.outcome })
+})

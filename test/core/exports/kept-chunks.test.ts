@@ -1,0 +1,167 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import {
+  type Checkpoint,
+  latestCheckpoint,
+  loadCheckpoint,
+  nameOf,
+  saveCheckpoint,
+} from '../../../core/exports/parts/checkpoint.ts'
+import { fetchParts } from '../../../core/exports/parts/fetch-parts.ts'
+import { toReadOptions } from '../../../core/exports/parts/list-source.ts'
+import { openPartFiles } from '../../../core/exports/parts/part-files.ts'
+import { keepRangePlan, loadRangePlan } from '../../../core/exports/parts/ranges/kept-ranges.ts'
+import { layoutOfRead, openRunFolder } from '../../../core/exports/parts/read-folder.ts'
+import type { ReadDeps } from '../../../core/exports/parts/source.ts'
+import { readParts } from '../../../core/destinations/parts/read-parts.ts'
+import { loadPlan, savePlan } from '../../../core/exports/saved-plan.ts'
+import type { RangePlan } from '../../../core/reading/ranges/range-plan.ts'
+import type { ReadState } from '../../../core/reading/state.ts'
+import { createFolderStore } from '../../../core/storage/folder-store.ts'
+import { createSharedFolder } from '../../../core/storage/shared-folder.ts'
+import { createPlan } from '../../system/export/plan.ts'
+
+async function newFolder() {
+  const folder = await mkdtemp(join(tmpdir(), 'chunks-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}
+
+async function newMachine(store: ReturnType<typeof createFolderStore>) {
+  const dataDir = await newFolder()
+  return {
+    dataDir,
+    shared: createSharedFolder({ dataDir, store }),
+    folder: join(dataDir, 'parts/r/customers'),
+  }
+}
+type Machine = Awaited<ReturnType<typeof newMachine>>
+
+/** One attempt: a checkpoint after each of these rows. */
+async function readRows({ shared, folder }: Machine, name: string, rows: string[], from?: Checkpoint) {
+  const files = openPartFiles({ folder, name, kept: from?.parts ?? [], inChunks: true })
+  onTestFinished(() => files.close())
+  let checkpoint: Checkpoint | undefined
+  for (const [index, row] of rows.entries()) {
+    await files.append({ table: 'customers', text: `${row}\n`, count: 1 })
+    const parts = await files.flush()
+    for (const { path } of parts.filter((part) => !from?.parts.includes(part))) await shared.keep(path)
+    const read = { startedAt: 1 } as ReadState
+    checkpoint = { name: `${name}.0000${index + 1}`, parts, drift: {}, read, savedAt: '' }
+    await saveCheckpoint({ shared, folder, checkpoint, from })
+  }
+  return checkpoint
+}
+
+async function rowsOf(machine: Machine, { parts }: Checkpoint) {
+  await fetchParts({ ...machine, parts })
+  const chunks = await Array.fromAsync(readParts(parts))
+  return Buffer.concat(chunks).toString('utf8').trim().split('\n')
+}
+
+test('a read resumes on another machine from the last kept checkpoint, and its rows are in order', async () => {
+  const store = createFolderStore(await newFolder())
+  const first = await newMachine(store)
+  await readRows(first, '00001-aaaaaaaa', ['1', '2'])
+  await rm(first.dataDir, { recursive: true })
+  const second = await newMachine(store)
+  const from = await latestCheckpoint(second)
+  expect(from?.name).toBe('00001-aaaaaaaa.00002')
+  await readRows(second, '00002-bbbbbbbb', ['3'], from)
+  const third = await newMachine(store)
+  const last = await latestCheckpoint(third)
+  expect(await rowsOf(third, last!)).toEqual(['1', '2', '3'])
+  // The note of an attempt does not repeat what it resumed from.
+  const note = await store.read('parts/r/customers/00002-bbbbbbbb.00001.checkpoint.json')
+  expect(JSON.parse(note!.text)).toMatchObject({ from: '00001-aaaaaaaa.00002', parts: [{ rows: 1 }] })
+})
+
+test('a worker that was given up and reads on changes nothing of what another one has resumed', async () => {
+  const store = createFolderStore(await newFolder())
+  const frozen = await newMachine(store)
+  const from = await readRows(frozen, '00001-aaaaaaaa', ['1'])
+  const other = await newMachine(store)
+  const accepted = await readRows(other, '00002-bbbbbbbb', ['2'], await latestCheckpoint(other))
+  await readRows(frozen, '00002-cccccccc', ['x', 'y'], from)
+  const publisher = await newMachine(store)
+  const checkpoint = await loadCheckpoint({ ...publisher, name: accepted!.name })
+  expect(await rowsOf(publisher, checkpoint)).toEqual(['1', '2'])
+})
+
+test('the end of a read stays its latest checkpoint, whatever a worker that was given up saves later', async () => {
+  const store = createFolderStore(await newFolder())
+  const reader = await newMachine(store)
+  const save = async (attempt: string, { isLast = false, saves = 1 } = {}) => {
+    const checkpoint = { name: nameOf({ attempt, saves, isLast }), parts: [], drift: {}, savedAt: '' }
+    await saveCheckpoint({ ...reader, checkpoint: { ...checkpoint, read: { startedAt: 1 } as ReadState } })
+    return checkpoint.name
+  }
+  await save('00001-aaaaaaaa')
+  const end = await save('00001-aaaaaaaa', { isLast: true })
+  expect((await latestCheckpoint(reader))?.name).toBe(end)
+  await save('00001-ffffffff')
+  await save('00002-bbbbbbbb')
+  const other = await newMachine(store)
+  expect((await latestCheckpoint(other))?.name).toBe(end)
+  expect((await loadCheckpoint({ ...other, name: end })).name).toBe(end)
+})
+
+test('what a worker alone left under the name of a run counts for nothing where several workers read it', async () => {
+  const store = createFolderStore(await newFolder())
+  const first = await newMachine(store)
+  const { dataDir, folder } = first
+  const alone = createSharedFolder({ dataDir, store: undefined })
+  const plan = createPlan({ run: 'r' })
+  const planOf = (most: number) => ({ ranges: [], most }) as unknown as RangePlan
+  const open = async (machine: Pick<Machine, 'dataDir' | 'shared'>) =>
+    await openRunFolder({ ...machine, plan, hashKey: '', resource: 'customers', isClosed: async () => true })
+  await savePlan({ dataDir, shared: alone, plan: { ...plan, startedAt: 'before' } })
+  await open({ dataDir, shared: alone })
+  await keepRangePlan({ shared: alone, folder, plan: planOf(1) })
+
+  expect(await loadPlan({ ...first, run: 'r' })).toBeUndefined()
+  expect(await loadRangePlan(first)).toBeUndefined()
+  const other = await newMachine(store)
+  await savePlan({ ...other, plan })
+  expect(await loadPlan({ ...first, run: 'r' })).toEqual(plan)
+  await keepRangePlan({ ...other, plan: planOf(2) })
+  expect(await loadRangePlan(first)).toEqual(planOf(2))
+  await open(first)
+  expect((await layoutOfRead(other)).tables.length).toBeGreaterThan(0)
+})
+
+test('a worker with other columns or another hash key leaves a read to one like the first', async () => {
+  const store = createFolderStore(await newFolder())
+  const plan = createPlan({ hash: ['customers.tax_id'] })
+  const open = async (hashKey: string) =>
+    openRunFolder({
+      ...(await newMachine(store)),
+      plan,
+      hashKey,
+      resource: 'customers',
+      isClosed: async () => true,
+    })
+  await open('key')
+  await open('key')
+  await expect(open('another')).rejects.toMatchObject({ name: 'OtherReadError', retryable: true })
+})
+
+test('too little room for a publication is an error that another machine may not have', async () => {
+  const store = createFolderStore(await newFolder())
+  const machine = await newMachine(store)
+  const parts = [{ table: 'customers', path: join(machine.folder, 'a.part'), bytes: 1e18, rows: 1 }]
+  await expect(fetchParts({ ...machine, parts })).rejects.toMatchObject({
+    name: 'ScratchFullError',
+    retryable: true,
+    message: expect.stringMatching(/has \d+ MB left, and this step needs 2000000000000 MB/),
+  })
+})
+
+test('a read goes by the clock of the state, which machines that read it in turns have in common', () => {
+  const state = { now: () => 42 }
+  const deps = { state, concurrency: 1, readLagMs: 0 } as unknown as ReadDeps
+  const setup = { deps, plan: createPlan(), resource: 'customers', billing: {}, cancelled: {} }
+  expect(toReadOptions(setup as unknown as Parameters<typeof toReadOptions>[0]).now()).toBe(42)
+})

@@ -1,0 +1,307 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { sql } from 'kysely'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { SupersededError, isStateAway } from '../../../core/state/errors.ts'
+import { openState, type State } from '../../../core/state/open.ts'
+import { senderOf } from '../../core/state/sender-of.ts'
+import { temporaryFolder } from '../../core/state/temporary-folder.ts'
+import { askPostgres, startPostgres, type Postgres } from '../destinations/postgres-server.ts'
+
+/** Claims and answers on PostgreSQL: one statement for a group, which is a transaction of its own. */
+let postgres: Postgres
+let url: string
+beforeAll(async () => {
+  postgres = await startPostgres()
+  url = await postgres.createDatabase()
+})
+afterAll(() => postgres.close())
+
+let made = 0
+const newSchema = () => `connector_acc_${++made}`
+
+async function open({ schema = newSchema(), at = url }: { schema?: string; at?: string } = {}) {
+  const state = await openState({ folder: await temporaryFolder(), database: { url: at, schema } })
+  onTestFinished(() => state.close())
+  return { ...state, schema, db: state.shared!.db }
+}
+
+async function stage({ ledger }: Pick<State, 'ledger'>, rows: number, run = 'r') {
+  const changes = Array.from({ length: rows }, (_, index) => ({
+    row: index + 1,
+    key: `${run} ${index}`,
+    body: '{}',
+  }))
+  const space = { workspace: 'acc_1', mode: 'live', kind: 'create-addon' } as const
+  await ledger.stage({ ...space, run, repeats: 'never', changes })
+  const sender = await senderOf(ledger, run)
+  return { sender, ids: (await ledger.claimsByRow({ run })).map(({ id }) => id) }
+}
+
+/** A transaction that stays open until it is ended. */
+async function hold(db: Awaited<ReturnType<typeof open>>['db'], statement: string) {
+  const [isHeld, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const ended = db.transaction().execute(async (transaction) => {
+    await sql.raw(statement).execute(transaction)
+    isHeld.resolve()
+    await end.promise
+  })
+  await isHeld.promise
+  return async () => {
+    end.resolve()
+    await ended
+  }
+}
+
+/** When so many statements wait for a lock. */
+async function untilWaiting(name: string, number = 1): Promise<void> {
+  const waiting = `select pid from pg_stat_activity where wait_event_type = 'Lock' and query like '%${name}%'`
+  while (((await askPostgres(url, waiting))?.length ?? 0) < number) await Promise.resolve()
+}
+
+test('a move that waited for another transaction keeps what that one wrote in other columns', async () => {
+  const { ledger, db, schema } = await open()
+  const { ids } = await stage({ ledger }, 1)
+  const [id = 0] = ids
+  const release = await hold(db, `update ${schema}.changes set error = 'theirs', lookups = 3`)
+  const moved = ledger.move({ id, from: ['staged'], claims: 0, patch: { outcome: 'mine' } })
+  await untilWaiting('write_changes')
+  await release()
+  expect(await moved).toBe(true)
+  expect(await ledger.byId({ id })).toMatchObject({ error: 'theirs', lookups: 3, outcome: 'mine' })
+})
+
+test('a move and a claim that waited for another transaction find the change as that one left it', async () => {
+  const { ledger, db, schema } = await open()
+  const { ids, sender } = await stage({ ledger }, 2)
+  const [id = 0, other = 0] = ids
+  const release = await hold(db, `update ${schema}.changes set state = 'parked', claims = 5`)
+  const moved = ledger.move({ id, from: ['staged'], patch: { state: 'dropped' } })
+  const claimed = ledger.claim({ sender, id: other, sends: 0, at: 1 })
+  await untilWaiting('write_changes')
+  await release()
+  expect(await moved).toBe(false)
+  expect(await claimed).toBeUndefined()
+  expect(await ledger.claimsByRow({ run: 'r' })).toMatchObject([{ state: 'parked' }, { state: 'parked' }])
+})
+
+test('two workers that move the same changes at once, in opposite orders, make each move once', async () => {
+  const first = await open()
+  const second = await open(first)
+  const { ids } = await stage(first, 40)
+  // The first of each group waits, so that both groups have begun.
+  const release = await hold(
+    first.db,
+    `select 1 from ${first.schema}.changes where id in (${ids[0]}, ${ids.at(-1)}) for update`,
+  )
+  const moveAll = ({ ledger }: State, order: number[]) =>
+    order.map((id) => ledger.move({ id, from: ['staged'], patch: { state: 'dropped' } }))
+  const moves = [...moveAll(first, ids), ...moveAll(second, ids.toReversed())]
+  await untilWaiting('write_changes', 2)
+  await release()
+  const made = await Promise.all(moves)
+  expect(made.filter(Boolean)).toHaveLength(40)
+})
+
+test.for(['read committed', 'repeatable read', 'serializable'])(
+  'claims and answers of several runs at once are each made once, and none under a lost right, where the user’s transactions are %s',
+  async (isolation) => {
+    const name = new URL(url).pathname.slice(1)
+    await askPostgres(url, `alter database ${name} set default_transaction_isolation = '${isolation}'`)
+    onTestFinished(
+      async () => void (await askPostgres(url, `alter database ${name} reset default_transaction_isolation`)),
+    )
+    const worker = await open()
+    const { ledger } = worker
+    const runs = ['a', 'b', 'c']
+    const sendAll = async (run: string) => {
+      const { ids, sender } = await stage(worker, 40, run)
+      const sent = ids.map(async (id) => {
+        const claimed = await ledger.claim({ sender, id, sends: 0, at: 1 })
+        const moved = await ledger.move({ id, from: ['sending'], claims: 1, patch: { state: 'done' } })
+        return claimed !== undefined && moved
+      })
+      return await Promise.all(sent)
+    }
+    expect((await Promise.all(runs.map(sendAll))).flat().filter(Boolean)).toHaveLength(120)
+    const { ids, sender } = await stage(worker, 1)
+    const release = await hold(
+      worker.db,
+      `update ${worker.schema}.senders set token = 'another' where run = 'r'`,
+    )
+    const claimed = Promise.allSettled([ledger.claim({ sender, id: ids[0] ?? 0, sends: 0, at: 1 })])
+    await untilWaiting('write_changes')
+    await release()
+    expect(await claimed).toMatchObject([{ reason: expect.any(SupersededError) }])
+    expect(await ledger.claimsByRow({ run: 'r' })).toMatchObject([{ state: 'staged', claims: 0 }])
+  },
+)
+
+test('the claims of a run do not wait for another run whose right is being taken over', async () => {
+  const worker = await open()
+  const { ledger } = worker
+  const [a, b] = [await stage(worker, 1, 'a'), await stage(worker, 1, 'b')]
+  const release = await hold(worker.db, `select 1 from ${worker.schema}.senders where run = 'a' for update`)
+  const ended: string[] = []
+  const claim = (run: string, { ids: [id = 0], sender }: typeof a) =>
+    ledger.claim({ sender, id, sends: 0, at: 1 }).finally(() => ended.push(run))
+  const first = claim('a', a)
+  await untilWaiting('write_changes')
+  const second = claim('b', b)
+  await Promise.race([first.catch(() => undefined), second])
+  expect(ended).toEqual(['b'])
+  await release()
+  await first
+})
+
+test('an answer is recorded although a claim that shares its commit cannot be stored, and the claim is not made', async () => {
+  const worker = await open()
+  const { ledger } = worker
+  const { ids, sender } = await stage(worker, 3)
+  const [sent = 0, broken = 0, other = 0] = ids
+  await ledger.claim({ sender, id: sent, sends: 0, at: 1 })
+  const answered = ledger.move({ id: sent, run: 'r', from: ['sending'], patch: { state: 'done' } })
+  const claims = [broken, other].map((id) =>
+    ledger.claim({ sender, id, sends: 0, at: 1, ...(id === broken && { before: '\0' }) }),
+  )
+  const [refused, claimed] = await Promise.allSettled(claims)
+  expect(await answered).toBe(true)
+  expect(refused).toMatchObject({ reason: { name: 'StateFailedError' } })
+  expect(claimed).toMatchObject({ value: { id: other, state: 'sending' } })
+  expect(await ledger.byId({ id: broken })).toMatchObject({ state: 'staged', claims: 0 })
+})
+
+test('an answer that shares its commit with claims under a lost right is recorded, and none of them is made', async () => {
+  const worker = await open()
+  const { ledger } = worker
+  const { ids, sender } = await stage(worker, 4)
+  const [sent = 0, ...others] = ids
+  await ledger.claim({ sender, id: sent, sends: 0, at: 1 })
+  const right = await ledger.becomeSender({
+    run: 'r',
+    now: () => 9,
+    interrupted: () => ({ state: 'unknown' }),
+  })
+  const [last = 0] = others.splice(-1)
+  const writes = await Promise.allSettled([
+    ledger.claim({ sender, id: others[0] ?? 0, sends: 0, at: 1 }),
+    ledger.move({ id: sent, run: 'r', from: ['unknown'], patch: { state: 'done', answerId: 'x' } }),
+    ledger.move({ id: others[1] ?? 0, sender, from: ['staged'], patch: { state: 'dropped' } }),
+    // The new holder of the right in the same process: its claims share the commit, too.
+    ledger.claim({ sender: right, id: last, sends: 0, at: 1 }),
+  ])
+  expect(writes).toMatchObject([
+    { reason: expect.any(SupersededError) },
+    { value: true },
+    { reason: expect.any(SupersededError) },
+    { value: { id: last, claims: 1 } },
+  ])
+  const states = (await ledger.claimsByRow({ run: 'r' })).map(({ state }) => state)
+  expect(states).toEqual(['done', 'staged', 'staged', 'sending'])
+})
+
+test('a take-over and the answers and claims of the attempt before it never end each other, and leave no claim after it', async () => {
+  const one = await open()
+  const second = await open(one)
+  for (let round = 0; round < 12; round += 1) {
+    const run = `t${round}`
+    const { ids, sender } = await stage(one, 12, run)
+    const half = ids.slice(0, 6)
+    for (const id of half) await one.ledger.claim({ sender, id, sends: 0, at: 1 })
+    const work = Promise.allSettled([
+      ...half.map((id) =>
+        one.ledger.move({ id, run, from: ['sending', 'unknown'], patch: { state: 'done' } }),
+      ),
+      ...ids.slice(6).map((id) => one.ledger.claim({ sender, id, sends: 0, at: 1 })),
+    ])
+    await second.ledger.becomeSender({ run, now: () => 9, interrupted: () => ({ state: 'unknown' }) })
+    const results = await work
+    for (const result of results)
+      if (result.status === 'rejected') expect(result.reason).toBeInstanceOf(SupersededError)
+    const rows = await one.ledger.claimsByRow({ run })
+    expect(rows.slice(0, 6).map(({ state }) => state)).toEqual(Array.from({ length: 6 }, () => 'done'))
+    // What was claimed before the take-over is unknown, and nothing is claimed after it.
+    for (const { state } of rows.slice(6)) expect(['staged', 'unknown']).toContain(state)
+  }
+})
+
+/** In front of PostgreSQL: cuts each connection on which something is answered while `isLosing`. */
+async function startLosingProxy() {
+  const proxy = { isLosing: false, how: 'reset' as 'reset' | 'end', lost: 0 }
+  const server = createServer((client) => {
+    const upstream = connect(postgres.port, '127.0.0.1')
+    const close = (socket: Socket) => () => socket.destroy()
+    client.on('error', close(upstream)).on('close', close(upstream))
+    upstream.on('error', close(client)).on('close', close(client))
+    client.pipe(upstream)
+    upstream.on('data', (data) => {
+      if (!proxy.isLosing) return client.write(data)
+      proxy.lost += 1
+      return proxy.how === 'reset' ? client.resetAndDestroy() : client.end()
+    })
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as AddressInfo
+  const at = new URL(url)
+  at.port = `${port}`
+  return Object.assign(proxy, { url: at.href })
+}
+
+test.for(['reset', 'end'] as const)(
+  'claims and answers whose confirmation is lost with the connection (%s) are made, and their callers learn that the store is away',
+  async (how) => {
+    const proxy = await startLosingProxy()
+    proxy.how = how
+    const worker = await open({ at: proxy.url })
+    const { ledger } = worker
+    const { ids, sender } = await stage(worker, 3)
+    const claims = () => ids.map((id) => ledger.claim({ sender, id, sends: 0, at: 1 }))
+    proxy.isLosing = true
+    const lost = await Promise.allSettled(claims())
+    proxy.isLosing = false
+    for (const one of lost) expect(one.status === 'rejected' && isStateAway(one.reason)).toBe(true)
+    expect(await ledger.counts({ run: 'r' })).toMatchObject([{ state: 'sending', number: 3 }])
+    expect(await Promise.all(claims())).toEqual([undefined, undefined, undefined])
+    const moves = () =>
+      ids.map((id) => ledger.move({ id, from: ['sending'], claims: 1, sender, patch: { state: 'staged' } }))
+    proxy.isLosing = true
+    for (const one of await Promise.allSettled(moves()))
+      expect(one.status === 'rejected' && isStateAway(one.reason)).toBe(true)
+    proxy.isLosing = false
+    expect(await Promise.all(moves())).toEqual([false, false, false])
+    expect(await ledger.counts({ run: 'r' })).toMatchObject([{ state: 'staged', number: 3 }])
+  },
+)
+
+test.for(['pg_cancel_backend', 'pg_terminate_backend'])(
+  'claims that %s ends while they wait claim nothing, and their callers learn that the store is away',
+  async (end) => {
+    const worker = await open()
+    const { ledger } = worker
+    const { ids, sender } = await stage(worker, 3)
+    const release = await hold(
+      worker.db,
+      `select 1 from ${worker.schema}.changes where id = ${ids[2]} for update`,
+    )
+    const claims = Promise.allSettled(ids.map((id) => ledger.claim({ sender, id, sends: 0, at: 1 })))
+    await untilWaiting('write_changes')
+    await askPostgres(
+      url,
+      `select ${end}(pid) from pg_stat_activity where wait_event_type = 'Lock' and query like '%write_changes%'`,
+    )
+    for (const one of await claims) expect(one.status === 'rejected' && isStateAway(one.reason)).toBe(true)
+    await release()
+    expect(await ledger.counts({ run: 'r' })).toMatchObject([{ state: 'staged', number: 3, tried: 0 }])
+  },
+)
+
+test('all rows of a large file are moved at once, although PostgreSQL does not know yet how many there are', async () => {
+  const { ledger } = await open()
+  await stage({ ledger }, 10_000)
+  const started = performance.now()
+  const moved = await ledger.moveAll({ run: 'r', from: 'staged', patch: { state: 'dropped' } })
+  expect(moved).toBe(10_000)
+  // Half a second; a comparison of each row with each took more than 20.
+  expect(performance.now() - started).toBeLessThan(10_000)
+})
