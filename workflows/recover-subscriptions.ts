@@ -14,7 +14,7 @@ import { shell } from '../core/runs/view/shell.ts'
 import { type RecoveryProgress, type StagedRecovery, toRecoveryText } from './recovery-view.ts'
 import { openingWrite, sending, skipping, wholeRun } from './run/activity-options.ts'
 import { refOf } from './run/run-ref.ts'
-import type { Continued, WriteJob, WriteRun } from './write-run/job.ts'
+import type { Continued, SendState, WriteJob, WriteRun } from './write-run/job.ts'
 import { writeRun } from './write-run/write-run.ts'
 
 const { openRecovery } = proxyActivities<Activities>(openingWrite)
@@ -74,8 +74,8 @@ export async function recoverSubscriptions(
       Math.min(waitShare * Math.min(firstWaitMs, verifyMs), longestExtraWaitMs),
     onCanary: skipFailed,
     onBound: skipBeyond,
-    prove: async (run, end) => {
-      if (end.how === 'stopped') await lookUpRemaining(run)
+    prove: async (run, end, state) => {
+      if (end.how === 'stopped') await lookUpRemaining(run, state)
       return end
     },
     close: (end) => closeRecovery.executeWithOptions({ summary: 'write the report' }, [end]),
@@ -132,10 +132,14 @@ const skipBeyond: RecoveryJob['onBound'] = async ({ plan, progress }) => {
  * After a stop: resumes nothing more, and looks up what was resumed until every result is known or a second stop
  * arrives.
  */
-async function lookUpRemaining({ plan, progress, show, control }: RecoveryRun): Promise<void> {
+async function lookUpRemaining(
+  { plan, progress, show, control }: RecoveryRun,
+  { isCutOff }: SendState,
+): Promise<void> {
   const before = control.stops
   const isStoppedAgain = () => control.stops > before
-  while (!isStoppedAgain() && (progress.counts?.unknown ?? 0) > 0) {
+  let isOpen = isCutOff || (progress.counts?.unknown ?? 0) > 0
+  while (!isStoppedAgain() && isOpen) {
     progress.phase = 'looking up'
     show()
     const scope = new CancellationScope()
@@ -152,6 +156,9 @@ async function lookUpRemaining({ plan, progress, show, control }: RecoveryRun): 
       return
     }
     progress.counts = step.counts
+    isOpen = step.counts.unknown > 0
+    // Nothing is due any more: what is still unknown stays so, and the report says it.
+    if (step.ended === 'finished') return
     if (step.nextAt === undefined) continue
     progress.nextAt = new Date(step.nextAt).toISOString()
     show()

@@ -88,6 +88,7 @@ export const skipping: ActivityOptions = {
 
 /** A person waits for the answer. */
 export const operating: ActivityOptions = {
+  ...live,
   ...first,
   startToCloseTimeout: '1 minute',
   retry: { initialInterval: '1s', maximumInterval: '10s', maximumAttempts: 5 },
@@ -100,8 +101,12 @@ export const pausing: ActivityOptions = {
   retry: { initialInterval: '1s', maximumInterval: '30s' },
 }
 
-/** After a day without a channel that accepts it, a notification is no longer useful. */
+/**
+ * After a day without a channel that accepts it, a notification is no longer useful. The heartbeat timeout covers a
+ * worker that is killed, and an attempt that Temporal gives to a worker that has just stopped: nobody runs it.
+ */
 export const notifying: ActivityOptions = {
+  heartbeatTimeout: '15s',
   startToCloseTimeout: '2 minutes',
   scheduleToCloseTimeout: '24 hours',
   retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '5 minutes' },

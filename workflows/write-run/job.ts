@@ -28,6 +28,8 @@ export interface SendState {
   seconds: number
   segment: number
   isBreakerOpen: boolean
+  /** The last segment was interrupted and gave no counts: its worker was gone. */
+  isCutOff: boolean
 }
 
 export type SendSegmentInput = RunRef & SendInput & { limits: object }
@@ -90,7 +92,7 @@ export interface WriteJob<
   ): Promise<RunEnd | undefined>
   onBound(run: WriteRun<Plan, Progress>, bound: 'maxChanges' | 'maxFailures'): Promise<RunEnd | 'continue'>
   /** After sending: compares the result with the service. */
-  prove?(run: WriteRun<Plan, Progress>, end: RunEnd): Promise<RunEnd>
+  prove?(run: WriteRun<Plan, Progress>, end: RunEnd, state: SendState): Promise<RunEnd>
   close(input: CloseInput): Promise<{ result: Result; view: View }>
   /** The failure of a failed run, from the cause and the report. */
   failure(failed: { why: string; result: Result }): { type: string; message: string }

@@ -22,6 +22,7 @@ export const newSendState = (): SendState => ({
   seconds: firstSegmentSeconds,
   segment: 1,
   isBreakerOpen: false,
+  isCutOff: false,
 })
 
 type Sending = Working & { staged: StagedChanges; state: SendState }
@@ -83,6 +84,7 @@ async function sendSegments(sending: Sending, canary?: readonly number[]): Promi
         throw error
       }
     })
+    state.isCutOff = step === 'interrupted'
     if (step === 'interrupted') continue
     Object.assign(state, { breakers: step.breakers, claims: step.claims, segment: state.segment + 1 })
     if (canary === undefined) state.seconds = Math.min(seconds * 2, longestSegmentSeconds)

@@ -110,10 +110,9 @@ async function endOf(
   if (plan.dryRun) return { how: 'dryRun', giveUp: false }
   try {
     await condition(allHandlersFinished)
-    const end = await (state === undefined
-      ? sendStaged({ ...run, staged, state: newSendState() })
-      : sendRemaining({ ...run, staged, state }))
-    return (await job.prove?.(run, end)) ?? end
+    const sending = { ...run, staged, state: state ?? newSendState() }
+    const end = await (state === undefined ? sendStaged(sending) : sendRemaining(sending))
+    return (await job.prove?.(run, end, sending.state)) ?? end
   } catch (error) {
     return await fail(run, { how: 'failed', error })
   }

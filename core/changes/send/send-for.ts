@@ -9,6 +9,7 @@ import { reconcileChanges, type ReconcileOptions } from '../reconcile/reconcile.
 import { summarize } from '../report.ts'
 import type { BreakerStates } from './run-breakers.ts'
 import { failedCanaries, nextCanary } from './canary.ts'
+import type { SendRight } from './send-right.ts'
 import { earliest, type RoundOptions, type RoundResult, type SendEnd, sendRound } from './sender.ts'
 
 /** What a run sends and how, from its plan and its limits. */
@@ -53,7 +54,8 @@ export interface SendStep {
 }
 
 type SendForOptions = SendWork &
-  Pick<RoundOptions, 'ledger' | 'billing' | 'breakers' | 'rows' | 'signal' | 'right' | 'onDoubled'> & {
+  Pick<RoundOptions, 'ledger' | 'billing' | 'breakers' | 'rows' | 'signal' | 'onDoubled'> & {
+    right: SendRight
     /** Sends nothing more and only looks up what was sent. */
     lookupsOnly?: boolean | undefined
     journal: ClaimJournal
@@ -75,6 +77,8 @@ export async function sendFor(ms: number, options: SendForOptions): Promise<Send
   const deadline = performance.now() + ms
   const msLeft = () => deadline - performance.now()
   let { breakers } = options
+  // What an earlier attempt was sending is looked up, too. A round of sending sees to that itself.
+  if (lookupsOnly) await options.right.hold()
   let { counts } = await summarize({ ledger, run })
   options.onProgress?.(counts)
   for (;;) {

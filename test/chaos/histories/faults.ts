@@ -4,6 +4,9 @@ import type { Random } from '../random.ts'
 /** Half of what a run waits before it looks: a lost request has taken its effect by then, if it ever does. */
 export const lateSeconds = 0.03
 
+/** With `lateSeconds` still less than that wait: when a run looks, a late resume has fallen back, too. */
+const fallSeconds = 0.01
+
 export const writes = [
   'POST /retentions/',
   'POST /addons/',
@@ -86,7 +89,7 @@ export function chooseServiceFaults(random: Random): { names: string[]; faults: 
           fault: {
             kind: 'fallBack' as const,
             rate: 0.5,
-            ...(random.happens(0.3) && { afterSeconds: lateSeconds }),
+            ...(random.happens(0.3) && { afterSeconds: fallSeconds }),
           },
         },
       ]

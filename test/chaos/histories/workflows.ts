@@ -125,7 +125,7 @@ async function resumeAll(
   for (let unknown = 1; unknown > 0;) {
     const input = { ...refOf(plan), limits, seconds: 60, breakers: {}, claims: 0, lookupsOnly: true }
     const step = await run.toTheEnd('sendRecovery', input)
-    unknown = step.counts.unknown
+    unknown = step.ended === 'finished' ? 0 : step.counts.unknown
     if (step.nextAt !== undefined) await wait(Math.min(1_000, Math.max(1, step.nextAt - Date.now())))
   }
   return stopped

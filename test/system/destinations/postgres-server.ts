@@ -170,10 +170,22 @@ async function freePort(): Promise<number> {
   return port
 }
 
+/** A machine in CI once had no route to itself for a moment, which says nothing about the server. */
+async function connect(url: string, tries = 50): Promise<Client> {
+  const client = new Client({ connectionString: url })
+  try {
+    await client.connect()
+    return client
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EHOSTUNREACH' || tries === 1) throw error
+    await sleep(100)
+    return await connect(url, tries - 1)
+  }
+}
+
 /** Asks with a connection of its own, or several statements that answer nothing; undefined where there is no such table. */
 export async function askPostgres(url: string, sql: string): Promise<SeenRow[] | undefined> {
-  const client = new Client({ connectionString: url })
-  await client.connect()
+  const client = await connect(url)
   try {
     const { rows } = await client.query<Record<string, unknown>>(sql)
     return (rows ?? []).map(toSeen)

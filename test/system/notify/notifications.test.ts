@@ -1,5 +1,6 @@
 import type { WorkflowHandle } from '@temporalio/client'
-import { execFileSync } from 'node:child_process'
+import { execFileSync, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test } from 'vitest'
@@ -10,6 +11,7 @@ import type { publishRun } from '../../../workflows/publish-run.ts'
 import type { recoverSubscriptions } from '../../../workflows/recover-subscriptions.ts'
 import { begin, breakSome, idsOf, quick, resumesAsked } from '../recovery/world.ts'
 import { toBody, type Notification } from '../../../core/notifications/notification.ts'
+import { startWorkerProcess } from '../worker/worker-process.ts'
 import { openChannel } from './receiver.ts'
 
 const plans = { resources: ['plans' as const] }
@@ -352,6 +354,29 @@ describe('a receiver', () => {
     expect(await delivery.result()).toBe('notified 3 of 3 channels')
     expect(told.received).toHaveLength(1)
   })
+
+  test(
+    'is notified within half a minute by another worker if the first was killed before the answer',
+    { tags: ['long'] },
+    async () => {
+      let worker: ChildProcess | undefined
+      const receiver = await openChannel((request) => {
+        if (request === 1) worker?.kill('SIGKILL')
+        return 503
+      })
+      const second = await openChannel()
+      const world = await createWorld(unprovable)
+      worker = await startWorkerProcess(world, { NOTIFY_URL: receiver.url })
+      const killed = once(worker, 'exit')
+      const client = await connectTemporal()
+      await startRun({ client, world, input: plans })
+      await killed
+      const lostAt = Date.now()
+      await startTestWorker(world, { NOTIFY_URL: second.url })
+      await until(() => second.received.length > 0)
+      expect(Date.now() - lostAt).toBeLessThan(30_000)
+    },
+  )
 
   test('that is down delays no run, and is notified when it is back, also by another worker', async () => {
     const receiver = await openChannel()

@@ -61,3 +61,27 @@ test(
     ).toEqual([])
   },
 )
+
+test(
+  'a recovery that is stopped while its worker is gone looks up what that was resuming, and ends',
+  { tags: ['long'] },
+  async () => {
+    const world = await createWorld({ ...well, seed, faults: [{ kind: 'latency', ms: 2_000, on: resume }] })
+    breakSome(world, { ids: idsOf(world).slice(0, 6), reason: 'gateway_issue' })
+    const env = { BILLING_SETTLE_SECONDS: '0.5' }
+    const worker = await startWorkerProcess(world, env)
+    const client = await connectTemporal()
+    const input = { ...quick, canary: 0, concurrency: 2, verifyAfter: '100ms' }
+    const run = await startRecovery({ client, world, input })
+    await until(() => resumesAsked(world).length >= 2)
+    await kill(worker)
+    await run.signal('stop')
+    world.sandbox.control.setFaults({ faults: [] })
+    await startTestWorker(world, env)
+    expect(await run.result()).toMatchObject({
+      ended: { how: 'stopped' },
+      counts: { unknown: 0, done: 2, notTried: 4 },
+    })
+    expect(resumesAsked(world)).toHaveLength(2)
+  },
+)
