@@ -46,9 +46,14 @@ export class Breakers {
     return [...this.#byKey].flatMap(([key, breaker]) => (breaker.isOpen ? [{ key, ...breaker.account }] : []))
   }
 
-  /** When the next trial of any breaker may be sent. */
-  get nextTrialAt(): number | undefined {
-    const times = [...this.#byKey.values()].flatMap((breaker) => breaker.nextTrialAt ?? [])
+  /**
+   * When the next trial may be sent of a breaker that admits nothing at this time. One that would admit a trial, but has
+   * nothing left to try, is not waited for.
+   */
+  nextTrialAt(at: number): number | undefined {
+    const times = [...this.#byKey.values()].flatMap((breaker) =>
+      breaker.admits(at) ? [] : (breaker.nextTrialAt ?? []),
+    )
     return times.length === 0 ? undefined : Math.min(...times)
   }
 }

@@ -106,9 +106,10 @@ export async function sendRound(options: RoundOptions): Promise<RoundResult> {
     givenUp: breakers.givenUp,
   }
   if (ended === 'breaker') {
-    // Changes of other breakers may become due while this one is open.
-    const due = await ledger.nextDue({ run, exceptBreakerKeys: breakers.closedKeys(now()) })
-    return { ...result, ended, nextDueAt: earliest(due, breakers.nextTrialAt) }
+    const at = now()
+    // Changes of other breakers may become due while this one is open. Those beside a canary wait for its result.
+    const due = await ledger.nextDue({ run, rows, exceptBreakerKeys: breakers.closedKeys(at) })
+    return { ...result, ended, nextDueAt: earliest(due, breakers.nextTrialAt(at)) }
   }
   const due =
     ended === 'finished' && rows === undefined
@@ -205,8 +206,12 @@ class Sender {
     const row = await this.#next()
     if (row === undefined)
       return this.#inFlight.size > 0 ? await this.#awaitOne() : await this.#whyNothingIsDue()
-    if (row.sends === 0 && this.#totals.tried >= (this.#options.limits.maxChanges ?? Infinity))
-      return 'maxChanges'
+    if (row.sends === 0 && this.#totals.tried >= (this.#options.limits.maxChanges ?? Infinity)) {
+      if (this.#inFlight.size === 0) return 'maxChanges'
+      // One in flight may not leave: it is then due again, before this one, and may not count.
+      this.#feed = []
+      return await this.#awaitOne()
+    }
     this.#begin(row)
     return undefined
   }

@@ -26,7 +26,9 @@ export interface RunReads {
   /** All changes of a run, with one page in memory at a time. Writes may continue in the meantime. */
   rows(options: { run: string; state?: ChangeState; outcome?: string }): AsyncGenerator<LedgerRow>
   /** When the next staged change of a run may be sent; undefined if none is staged. */
-  nextDue(options: { run: string; exceptBreakerKeys?: readonly string[] }): Promise<number | undefined>
+  nextDue(
+    options: Pick<DueOptions, 'run' | 'exceptBreakerKeys'> & { rows?: DueOptions['rows'] | undefined },
+  ): Promise<number | undefined>
 }
 
 export type RowClaims = Pick<LedgerRow, 'id' | 'row' | 'state' | 'claims' | 'sends' | 'outcome' | 'lookups'>
@@ -168,15 +170,15 @@ export function createRunReads({ db, isIn }: Pick<Store, 'db' | 'isIn'>): RunRea
         .where('run', '=', run)
         .orderBy('row')
         .execute(),
-    nextDue: async ({ run, exceptBreakerKeys = [] }) => {
-      const row = await db
+    nextDue: async ({ run, rows, exceptBreakerKeys = [] }) => {
+      let staged = db
         .selectFrom('changes')
         .select(({ fn }) => fn.min<number | null>('not_before').as('at'))
         .where('run', '=', run)
         .where('state', '=', 'staged')
         .where((row) => row.not(isIn('breaker_key', exceptBreakerKeys)))
-        .executeTakeFirst()
-      return row?.at ?? undefined
+      if (rows !== undefined) staged = staged.where(isIn('row', rows))
+      return (await staged.executeTakeFirst())?.at ?? undefined
     },
   }
 }
