@@ -36,12 +36,12 @@ export async function readRanges(options: {
     for (;;) {
       await control.mayContinue()
       if (isOver || control.stopping) return 'over'
-      const { range, part } = one
-      const result = await control.untilInterrupted(() => readRange({ range, part, seconds }))
+      const segment = { range: one.range, part: one.part, seconds }
+      // All readers share it, from the first segments on: together they leave no more events than one.
+      seconds = Math.min(seconds * 2, longestSegmentSeconds)
+      const result = await control.untilInterrupted(() => readRange(segment))
       if (result === 'interrupted') continue
       one.part += 1
-      // All readers share it: together they leave no more events than one.
-      seconds = Math.min(seconds * 2, longestSegmentSeconds)
       if (result.ended === 'gone') return 'over'
       total.records += result.records - one.records
       total.requests += result.requests - one.requests
