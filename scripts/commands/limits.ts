@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { personHere } from '../runs/ask.ts'
+import { personHere } from '../runs/person.ts'
 import { updateImport } from '../runs/update-import.ts'
 import { processSettings } from '../session/settings.ts'
 import { UsageError } from '../terminal/failures.ts'

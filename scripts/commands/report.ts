@@ -3,11 +3,15 @@ import { readFile } from 'node:fs/promises'
 import type { ExportReport } from '../../core/exports/report.ts'
 import { reportFile } from '../../core/exports/report-files.ts'
 import { newestRun } from '../runs/newest-run.ts'
-import { planOf, reportExport, reportImport, reportRecovery, savedRecovery } from '../runs/report.ts'
+import { reportExport } from '../runs/report-export.ts'
+import { planOf, savedRecovery } from '../runs/saved-plan.ts'
 import { processSettings } from '../session/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { addExamples } from './options.ts'
+
+/** The reports of exports are the most, and need nothing of imports and recoveries. */
+const loadChanges = () => import('../runs/report-changes.ts')
 
 /** Shows a report from the data folder. Needs no Temporal, so it works long after a run has ended. */
 export function configure(command: Command, terminal: Terminal): void {
@@ -17,10 +21,12 @@ export function configure(command: Command, terminal: Terminal): void {
       const settings = processSettings()
       const run = await newestRun({ places: settings, run: name, terminal })
       if ((await planOf(settings, run)) !== undefined) {
+        const { reportImport } = await loadChanges()
         await reportImport({ run, terminal, settings })
         return
       }
       if ((await savedRecovery(settings, run)) !== undefined) {
+        const { reportRecovery } = await loadChanges()
         await reportRecovery({ run, terminal, settings })
         return
       }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { idRule, isId } from '../../core/imports/read-ids.ts'
-import { personHere } from '../runs/ask.ts'
+import { personHere } from '../runs/person.ts'
 import { resolveInImport, resolveLocally } from '../runs/update-import.ts'
 import { processSettings } from '../session/settings.ts'
 import { UsageError } from '../terminal/failures.ts'

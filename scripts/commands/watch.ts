@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
-import { reportExport } from '../runs/report.ts'
+import { reportExport } from '../runs/report-export.ts'
 import { findChanges, findRun } from '../runs/find-run.ts'
-import { followExport, followImport, followRecovery } from '../runs/follow.ts'
+import { followExport } from '../runs/follow.ts'
 import { openClient } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'
 import { exitCodes } from '../terminal/failures.ts'
@@ -22,6 +22,7 @@ export function configure(command: Command, terminal: Terminal): void {
     const ofChanges = await findChanges({ client, run })
     if (ofChanges !== undefined) {
       const session = { client, serverLost: new AbortController().signal }
+      const { followImport, followRecovery } = await import('../runs/follow-changes.ts')
       if (ofChanges.type === 'import') await followImport({ session, ...ofChanges, terminal, settings })
       else await followRecovery({ session, ...ofChanges, terminal, settings })
       return

@@ -1,7 +1,7 @@
 import type { RecoveryInput } from '../../core/recoveries/input.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { followRecovery } from '../runs/follow.ts'
+import { followRecovery } from '../runs/follow-changes.ts'
 import { startRecovery } from '../runs/run-recovery.ts'
 import { stopOnInterrupt } from '../runs/run-to-end.ts'
 import type { Session } from '../session/session.ts'

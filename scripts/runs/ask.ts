@@ -1,5 +1,4 @@
 import type { WorkflowHandle } from '@temporalio/client'
-import { userInfo } from 'node:os'
 import { describeSentRows, readSentRows } from '../../core/imports/sent-rows.ts'
 import { toPreviewTables } from '../../core/recoveries/view.ts'
 import { formatLocalTime } from '../../core/runs/view/format.ts'
@@ -11,10 +10,8 @@ import type { ImportProgress } from '../../workflows/import-view.ts'
 import type { RecoveryProgress } from '../../workflows/recovery-view.ts'
 import type { WriteProgress } from '../../workflows/write-run/progress.ts'
 import { isYes, type Terminal } from '../terminal/terminal.ts'
-import { planOf } from './report.ts'
-
-/** The user of this machine. */
-export const personHere = (): string => userInfo().username
+import { personHere } from './person.ts'
+import { planOf } from './saved-plan.ts'
 
 interface Asked<P extends WriteProgress> {
   handle: Pick<WorkflowHandle, 'workflowId' | 'signal' | 'executeUpdate'>

@@ -1,16 +1,9 @@
-import { type Client, ServiceError, WorkflowFailedError } from '@temporalio/client'
+import { type Client, ServiceError } from '@temporalio/client'
 import type { ExportReport } from '../../core/exports/report.ts'
 import { shell } from '../../core/runs/view/shell.ts'
-import type { importFile } from '../../workflows/import-file.ts'
-import type { ImportProgress } from '../../workflows/import-view.ts'
-import type { recoverSubscriptions } from '../../workflows/recover-subscriptions.ts'
-import type { RecoveryProgress } from '../../workflows/recovery-view.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { answerImport, answerRecovery } from './ask.ts'
 import type { ExportHandle } from './find-run.ts'
-import { reportImport, reportRecovery } from './report.ts'
-import type { Following } from './run-to-end.ts'
-import { observeChanges, observeExport, type Observe, showRun } from './show-run.ts'
+import { observeExport, type Observe, showRun } from './show-run.ts'
 
 /** The Temporal server was lost while a run was followed; the run itself is safe in its database. */
 export class TemporalLostError extends Error {
@@ -27,7 +20,7 @@ export class TemporalLostError extends Error {
  *
  * @throws the failure of the run, TemporalLostError, or a cancellation if `serverLost` is aborted
  */
-async function follow<Result>(options: {
+export async function follow<Result>(options: {
   client: Client
   serverLost: AbortSignal
   handle: { workflowId: string; result(): Promise<Result> }
@@ -61,55 +54,3 @@ export const followExport = ({
   serverLost?: AbortSignal
 }): Promise<ExportReport> =>
   follow({ client, serverLost, handle, terminal, observe: () => observeExport({ client, handle }) })
-
-/** Shows an import until it ends, asks its questions, and prints its report. */
-export async function followImport(options: Following<typeof importFile> & { show?: 'json' | undefined }) {
-  const { handle, terminal, settings, local, show } = options
-  const run = await followChanges({
-    ...options,
-    observe: (signal) =>
-      observeChanges<ImportProgress>({
-        handle,
-        unit: 'rows',
-        nameOf: ({ kind = 'import' }) => kind,
-        onQuestion: (progress) => answerImport({ handle, progress, terminal, settings, signal, show }),
-      }),
-  })
-  return await reportImport({ run, terminal, settings, local })
-}
-
-/** Shows a recovery until it ends, asks its questions, and prints its report. */
-export async function followRecovery(options: Following<typeof recoverSubscriptions>) {
-  const { handle, terminal, settings, local } = options
-  const run = await followChanges({
-    ...options,
-    observe: (signal) =>
-      observeChanges<RecoveryProgress>({
-        handle,
-        unit: 'subscriptions',
-        nameOf: () => 'recovery',
-        onQuestion: (progress) => answerRecovery({ handle, progress, terminal, signal }),
-      }),
-  })
-  return await reportRecovery({ run, terminal, settings, local })
-}
-
-async function followChanges({
-  session,
-  handle,
-  terminal,
-  observe,
-}: Omit<Following, 'handle' | 'settings'> & {
-  handle: { workflowId: string; result(): Promise<{ run: string }> }
-  observe: (signal: AbortSignal) => Observe
-}): Promise<string> {
-  try {
-    return (await follow({ ...session, handle, terminal, observe })).run
-  } catch (error) {
-    if (error instanceof WorkflowFailedError)
-      terminal.note(
-        `Everything that was sent is in the report: ${shell`connector report ${handle.workflowId}`}`,
-      )
-    throw error
-  }
-}

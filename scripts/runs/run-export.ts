@@ -6,7 +6,7 @@ import { hashInput } from '../input-hash.ts'
 import type { Session } from '../session/session.ts'
 import { attach, attachDated, type Attached } from './attach.ts'
 import { followExport } from './follow.ts'
-import { reportExport } from './report.ts'
+import { reportExport } from './report-export.ts'
 import { type Call, type Following, runToEnd } from './run-to-end.ts'
 
 interface Place {

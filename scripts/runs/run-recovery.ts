@@ -6,7 +6,6 @@ import type { BegunServer } from '../session/local-server.ts'
 import type { Session } from '../session/session.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { attach, type Attached } from './attach.ts'
-import { followRecovery } from './follow.ts'
 import { runToEnd } from './run-to-end.ts'
 
 /** A recovery as the command line requests it, parsed and checked. */
@@ -40,7 +39,8 @@ export async function runRecovery(call: Call): Promise<void> {
     writes: run,
     key: run,
     start: (session) => startRecovery({ settings, session, run, input }),
-    follow: followRecovery,
+    // Loaded late: with --detach, nothing follows.
+    follow: async (following) => (await import('./follow-changes.ts')).followRecovery(following),
     stopNote: 'nothing more is resumed; the results of the last ones are awaited',
   })
 }

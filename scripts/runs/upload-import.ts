@@ -10,7 +10,7 @@ import { removeIfPermitted } from '../../core/storage/file-store.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import type { ImportOrder } from './import-request.ts'
 import { sharedFiles } from './fetch-run.ts'
-import { planOf } from './report.ts'
+import { planOf } from './saved-plan.ts'
 import { importFolder } from './run-folders.ts'
 
 export interface UploadedImport {

@@ -9,7 +9,6 @@ import { isYes, type Terminal } from '../terminal/terminal.ts'
 import type { ScheduleMemo } from '../../core/schedules/memo.ts'
 import type { Definition } from './definition.ts'
 import { findSchedule, planChanges, type Change, type Plan } from './plan-changes.ts'
-import { readSchedulesFile } from './read-file.ts'
 import { fingerprint, ownerMemo, toTemporal } from './to-temporal.ts'
 
 const pausedByFile = 'Paused in the schedules file: start it with Trigger, or remove `paused` from the file.'
@@ -21,6 +20,8 @@ export function configureApply(command: Command, terminal: Terminal): void {
     .option('--yes', 'apply without asking')
     .action(async (file: string, { yes = false }: { yes?: boolean }) => {
       const settings = processSettings()
+      // Loaded late: no other command of schedules parses YAML.
+      const { readSchedulesFile } = await import('./read-file.ts')
       const wanted = await readSchedulesFile(resolve(process.env['INIT_CWD'] ?? process.cwd(), file))
       const session = await openSession({ settings, terminal })
       try {

@@ -13,6 +13,7 @@ import {
 } from '../../../core/state/errors.ts'
 import { up as firstMigration } from '../../../core/state/migrations/sqlite/0001-first.ts'
 import { nodeSqlite } from '../../../core/state/sqlite/node-sqlite.ts'
+import { readSqliteStoreId } from '../../../core/state/sqlite/store-id.ts'
 import { openSqliteStore } from '../../../core/state/sqlite/sqlite-store.ts'
 import { openState } from '../../../core/state/open.ts'
 import { describeState } from './contract/state.ts'
@@ -138,4 +139,17 @@ test('stages 100,000 changes in well under ten seconds', { timeout: 120_000, tag
   expect(await ledger.counts({ run: 'big' })).toMatchObject([{ state: 'staged', number: 100_000 }])
   expect(seconds).toBeLessThan(10)
   await state.close()
+})
+
+test('the id of a state is read without opening it, and only where there is one', async () => {
+  const folder = await temporaryFolder()
+  expect(readSqliteStoreId(folder)).toBeUndefined()
+  const state = await openState({ folder })
+  try {
+    expect(readSqliteStoreId(folder)).toBe(state.storeId)
+  } finally {
+    await state.close()
+  }
+  await writeFile(join(folder, 'state.db'), 'not a database')
+  expect(readSqliteStoreId(folder)).toBeUndefined()
 })

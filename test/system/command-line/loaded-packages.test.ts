@@ -2,22 +2,31 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { commands } from '../../../scripts/commands/commands.ts'
+import { createWorld, startCommand, startTestWorker, workerListens } from '../export/world.ts'
+
+/** Prints the packages that a process loads, on stderr as its last line. */
+const printLoaded = `import { registerHooks } from 'node:module'
+  const packages = new Set()
+  registerHooks({
+    load(url, context, next) {
+      packages.add([...url.matchAll(/node_modules\\/((?:@[^/]+\\/)?[^/]+)/g)].at(-1)?.[1])
+      return next(url, context)
+    },
+  })
+  process.on('exit', () => process.stderr.write('\\n' + [...packages].join(' ')))`
+
+const hooked = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(printLoaded)}` }
+
+const loadedIn = (stderr: string) => (stderr.split('\n').at(-1) ?? '').split(' ')
 
 /** The packages that a process loads with these files of the project. */
 async function packagesOf(files: readonly string[]): Promise<string[]> {
-  const code = `import { registerHooks } from 'node:module'
-    import './scripts/compile-cache.js'
-    const packages = new Set()
-    registerHooks({
-      load(url, context, next) {
-        packages.add([...url.matchAll(/node_modules\\/((?:@[^/]+\\/)?[^/]+)/g)].at(-1)?.[1])
-        return next(url, context)
-      },
-    })
-    for (const url of ${JSON.stringify(files.map((file) => new URL(`../../../${file}`, import.meta.url)))}) await import(url)
-    process.stdout.write([...packages].join(' '))`
-  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', code])
-  return stdout.split(' ')
+  const urls = files.map((file) => new URL(`../../../${file}`, import.meta.url))
+  const code = `import './scripts/compile-cache.js'
+    for (const url of ${JSON.stringify(urls)}) await import(url)`
+  const args = ['--input-type=module', '-e', code]
+  const { stderr } = await promisify(execFile)(process.execPath, args, { env: { ...process.env, ...hooked } })
+  return loadedIn(stderr)
 }
 
 const worker = ['@temporalio/worker', '@temporalio/core-bridge']
@@ -46,4 +55,22 @@ test('a command that lists or explains commands loads no schemas', async () => {
   const loaded = await packagesOf(['scripts/command-line.ts', 'scripts/commands/commands.ts'])
   expect(loaded).toContain('commander')
   expect(loaded).not.toContain('zod')
+})
+
+test('a command that starts a run beside a worker, or shows that of an export, loads nothing to open a state or to read a file of rows', async () => {
+  const world = await createWorld({ counts: { plans: 7, subscriptions: 7 } })
+  await startTestWorker(world)
+  await workerListens(world)
+  const call = async (...words: string[]) => {
+    const { code, stdout, stderr } = await startCommand(world, [...words, '--json'], { env: hooked }).ended
+    expect(code, stderr).toBe(0)
+    expect(
+      loadedIn(stderr).filter((name) => [...databases, 'csv-stringify', 'saxes', 'yaml'].includes(name)),
+    ).toEqual([])
+    return JSON.parse(stdout) as { run: string }
+  }
+  const { run } = await call('export', 'plans')
+  await call('recover', '--dry-run', '--detach')
+  await call('report', run)
+  await call('schedule', 'list')
 })

@@ -1,13 +1,9 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type ExportReport, toDocument } from '../../core/exports/report.ts'
-import { toExportView } from '../../core/exports/view.ts'
-import { type ImportPlan, runFiles } from '../../core/imports/plan.ts'
+import { runFiles } from '../../core/imports/plan.ts'
 import { writeImportReport } from '../../core/imports/report.ts'
-import { readPlan } from '../../core/imports/run-files.ts'
 import type { FullReport as FullImportReport } from '../../core/imports/view.ts'
 import { writeRecoveryReport } from '../../core/recoveries/report.ts'
-import { readSavedPlan, type SavedPlan } from '../../core/recoveries/run-files.ts'
 import type { FullReport as FullRecoveryReport } from '../../core/recoveries/view.ts'
 import type { EndedNote } from '../../core/runs/run-files.ts'
 import type { ReportCounts } from '../../core/runs/view/counts.ts'
@@ -17,8 +13,7 @@ import { openState, type State } from '../../core/state/open.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { exitCodes } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { fetchRun } from './fetch-run.ts'
-import { importFolder, recoveryFolder } from './run-folders.ts'
+import { planOf, savedRecovery } from './saved-plan.ts'
 
 interface RunToReport {
   run: string
@@ -29,39 +24,6 @@ interface RunToReport {
 
 /** Enough to see what is wrong; the files contain all of them. */
 const firstErrors = 5
-
-export async function planOf(settings: Settings, run: string): Promise<ImportPlan | undefined> {
-  await fetchRun(settings, run)
-  return await readPlan(importFolder({ dataDir: settings.dataDir, run }))
-}
-
-export async function savedRecovery(settings: Settings, run: string): Promise<SavedPlan | undefined> {
-  await fetchRun(settings, run)
-  return await readSavedPlan(recoveryFolder({ dataDir: settings.dataDir, run }))
-}
-
-const exportCodes = {
-  proven: exitCodes.proven,
-  unproven: exitCodes.unproven,
-  stopped: exitCodes.unproven,
-  failed: exitCodes.failed,
-} as const
-
-/** Prints the report of an export and sets its exit code. */
-export async function reportExport({
-  report,
-  terminal,
-  local,
-}: {
-  report: ExportReport
-  terminal: Terminal
-  local?: boolean | undefined
-}): Promise<void> {
-  terminal.result({ document: toDocument(report), text: toText(toExportView(report), { local }) })
-  // Nonexistent ids need a person, even in a proven fetch.
-  const isIncomplete = report.verdict === 'proven' && report.missing !== undefined
-  process.exitCode = isIncomplete ? exitCodes.unproven : exportCodes[report.verdict]
-}
 
 /** Rewrites the report of an import from the ledger, prints it and sets its exit code. */
 export async function reportImport(options: RunToReport): Promise<FullImportReport> {

@@ -1,0 +1,4 @@
+import { userInfo } from 'node:os'
+
+/** The user of this machine. */
+export const personHere = (): string => userInfo().username
