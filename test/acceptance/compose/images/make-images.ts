@@ -89,7 +89,8 @@ async function makeStandIns(podman: Engine['podman'], missing: readonly [string,
     await put('docker.yaml', join(ui, 'config', 'docker.yaml'))
     await put('start-ui-server.sh', join(ui, 'docker', 'start-ui-server.sh'))
     await copyFile(process.execPath, join(context, 'node'))
-    await put('npm', join((await run('npm', ['root', '--global'])).trim(), 'npm'))
+    // `npm root --global` would name a folder beside the project's own Node, which has no npm.
+    await put('npm', join(dirname(process.env['npm_execpath'] ?? ''), '..'))
     await put('certificates.crt', process.env['NODE_EXTRA_CA_CERTS'] ?? '/etc/ssl/certs/ca-certificates.crt')
     for (const [stage, image] of missing) {
       process.stderr.write(`Making ${image}\n`)
