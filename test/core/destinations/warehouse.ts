@@ -1,3 +1,4 @@
+import { Big } from 'big.js'
 import * as fc from 'fast-check'
 import { readFile, writeFile } from 'node:fs/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -771,6 +772,35 @@ export function describeWarehouse(
           order by id`),
         ).toEqual(numbers.map((state) => ({ state })))
       })
+
+      test.each([
+        ['-0.0000015', 'first', 1],
+        ['-0.0000015', 'second', 2],
+        ['0.0000000000000000001', 'first', 1],
+        ['0.0000000000000000001', 'second', 2],
+      ])(
+        'keep every digit where of all decimals only %s is so fine, in the %s publication',
+        async (fine, _, last) => {
+          for (const run of [1, 2].slice(0, last)) {
+            const sales = ['0.1', run === last ? fine : '0.2', '0.3']
+            const records = sales.map(
+              (number, at) => `{"id":"${run}${at}","aggregations":{"sales":${number}}}`,
+            )
+            await harness.destination.publish(
+              await workplace.toPublication('customers', [records], {
+                run: `${run}`,
+                mode: 'incremental',
+                facts: readOn(run),
+              }),
+            )
+          }
+          const rows = await ask(
+            `select cast(aggregations_sales as varchar) as sales from ${harness.schema}.customers
+          where id >= '${last}' order by id`,
+          )
+          expect(rows.map(({ sales }) => new Big(sales!).toFixed())).toEqual(['0.1', fine, '0.3'])
+        },
+      )
     })
 
     describe('the views of live records', () => {
