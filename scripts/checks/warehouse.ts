@@ -13,7 +13,8 @@ export async function checkWarehouse({ billing, warehouseUrl }: Settings): Promi
     const { workspace, baseUrl, testMode } = billing
     const where = engine.locate({ testMode })
     return engine.transaction({ testMode }, async (session) => {
-      await checkOwner({ session, owner: { workspace, baseUrl, testMode }, where })
+      const owner = { workspace, baseUrl, testMode }
+      await checkOwner({ session, tables: await session.describe(), owner, where })
       const schema = literal(session.schema)
       const [rights] = await session.all(
         `select coalesce((select has_schema_privilege(oid, 'create, usage') from pg_namespace where nspname = ${schema}),

@@ -8,12 +8,14 @@ import { columnsTable, newestLayout, ownerTable } from './warehouse-owner.ts'
  * Gives tables of an earlier layout today's column types if every value fits them exactly: a DECIMAL with
  * fewer digits in DuckDB, bigint and jsonb in PostgreSQL. A table used by others' views keeps its types,
  * which still hold everything. Views, comments and indexes follow with each table's next publication.
+ *
+ * @returns whether the layout was an earlier one
  */
-export async function migrate(session: WarehouseSession): Promise<void> {
+export async function migrate(session: WarehouseSession): Promise<boolean> {
   const { schema, typeSystem } = session
   const stamp = `${quote(schema)}.${quote(ownerTable)}`
   const [row] = await session.all(`select layout from ${stamp}`)
-  if (Number(row?.['layout']) >= newestLayout) return
+  if (Number(row?.['layout']) >= newestLayout) return false
   const there = await session.describe()
   const ours = await session.all(
     `select table_name, column_name, kind from ${quote(schema)}.${quote(columnsTable)}`,
@@ -37,6 +39,7 @@ export async function migrate(session: WarehouseSession): Promise<void> {
       await session.run(statement)
   }
   await session.run(`update ${stamp} set layout = ${newestLayout}`)
+  return true
 }
 
 const isKind = ({ typeSystem }: WarehouseSession, kind: string | null | undefined): kind is ColumnKind =>

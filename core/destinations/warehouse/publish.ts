@@ -13,7 +13,7 @@ import { changeTable } from './live-views.ts'
 import { mergeRecords, type Merged } from './merge.ts'
 import { migrate } from './migrate.ts'
 import { keepRejected } from './rejected.ts'
-import { findTables, planTable, type TablePlan } from './schema-change.ts'
+import { type Found, findTables, planTable, type TablePlan } from './schema-change.ts'
 import type { WarehouseEngine, WarehouseSession } from './session.ts'
 import { stagedName } from './sql.ts'
 import { checkOwner, writeOwner } from './warehouse-owner.ts'
@@ -58,22 +58,33 @@ async function publish(engine: WarehouseEngine, publication: Publication): Promi
     publication.signal?.throwIfAborted()
     await session.lock()
     // While this attempt staged, another of the same run may have published, or a table may have changed.
-    const { existing } = await lookAround(way, session)
-    return existing === undefined
-      ? { manifest: await merge(way, session, staged), fresh: true }
-      : publishAgain(way, session, existing)
+    const now = await lookAround(way, session)
+    return now.existing === undefined
+      ? { manifest: await merge(way, session, { staged, before: now }), fresh: true }
+      : publishAgain(way, session, now.existing)
   })
   publication.onStep?.('visible')
   return { ...published, location }
 }
 
+/** A warehouse before a publication. */
+interface Surroundings {
+  stamp: 'new' | 'ours'
+  found: Found
+  plans: readonly TablePlan[]
+  /** What this run has published there. */
+  existing: Manifest | undefined
+}
+
 /** Rejects what cannot be merged before anything is written, and finds what is already published. */
-async function lookAround(way: Way, session: WarehouseSession) {
+async function lookAround(way: Way, session: WarehouseSession): Promise<Surroundings> {
   const { publication, tables, location } = way
-  const stamp = await checkOwner({ session, owner: publication, where: location })
-  const found = await findTables(session, stamp)
+  const columns = await session.describe()
+  const stamp = await checkOwner({ session, tables: columns, owner: publication, where: location })
+  const found = await findTables({ session, columns, stamp })
   const plans = tables.map((table) => planTable({ session, found, table }))
-  return { plans, existing: stamp === 'new' ? undefined : await findExport(session, publication) }
+  const existing = stamp === 'new' ? undefined : await findExport(session, publication)
+  return { stamp, found, plans, existing }
 }
 
 async function publishAgain(way: Way, session: WarehouseSession, existing: Manifest) {
@@ -93,7 +104,7 @@ async function releaseDeletes(way: Way, session: WarehouseSession, existing: Man
   const isAsked = publication.maxDeletes !== undefined && (existing.deletes?.heldBack ?? 0) > 0
   if (!isAsked) return existing
   await session.lock()
-  const known = await findTables(session, 'ours')
+  const known = await findTables({ session, columns: await session.describe(), stamp: 'ours' })
   const plans = tables.map((table) => planTable({ session, found: known, table }))
   const found = await findDeletes({ session, publication, plans })
   const { deletes = { marked: 0, heldBack: 0, first: [] }, warnings, aboveCap } = found
@@ -129,10 +140,11 @@ async function stageTables(way: Way, session: WarehouseSession, plans: readonly 
 async function merge(
   way: Way,
   session: WarehouseSession,
-  staged: ReadonlyMap<string, Staged>,
+  has: { staged: ReadonlyMap<string, Staged>; before: Surroundings },
 ): Promise<Manifest> {
   const { publication } = way
-  const { plans, indexes } = await changeTables(way, session, staged)
+  const { staged } = has
+  const { plans, indexes } = await changeTables(way, session, has)
   const rows = new Map([...staged].map(([name, table]) => [name, table.rows]))
   const merged = await mergeRecords({ session, publication, plans, staged: rows })
   checkMerged(way, rows, merged)
@@ -152,13 +164,15 @@ async function merge(
 async function changeTables(
   way: Way,
   session: WarehouseSession,
-  staged: ReadonlyMap<string, Staged>,
+  { staged, before }: { staged: ReadonlyMap<string, Staged>; before: Surroundings },
 ): Promise<{ plans: TablePlan[]; indexes: string[] }> {
-  const { publication, tables, location } = way
-  const stamp = await checkOwner({ session, owner: publication, where: location })
+  const { publication, tables } = way
+  const { stamp } = before
   if (stamp === 'new') await writeOwner(session, publication)
-  else await migrate(session)
-  const found = await findTables(session, 'ours')
+  const isMigrated = stamp === 'ours' && (await migrate(session))
+  const found = isMigrated
+    ? await findTables({ session, columns: await session.describe(), stamp })
+    : before.found
   const plans = tables.map((table) =>
     planTable({ session, found, table, needed: staged.get(table.table.name)!.types }),
   )

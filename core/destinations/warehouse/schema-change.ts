@@ -29,8 +29,12 @@ const inRegistry = (table: string, column: string) => `${table}\0${column}`
 export const isOurs = ({ ours }: Found, table: string, column: string): boolean =>
   ours.has(inRegistry(table, column))
 
-export async function findTables(session: WarehouseSession, stamp: 'new' | 'ours'): Promise<Found> {
-  const columns = await session.describe()
+export async function findTables(options: {
+  session: WarehouseSession
+  columns: Found['columns']
+  stamp: 'new' | 'ours'
+}): Promise<Found> {
+  const { session, columns, stamp } = options
   if (stamp === 'new') return { columns, ours: new Set() }
   const registry = await session.all(
     `select table_name, column_name from ${quote(session.schema)}.${quote(columnsTable)}`,

@@ -21,11 +21,12 @@ type Owner = Pick<Publication, 'workspace' | 'baseUrl' | 'testMode'>
  */
 export async function checkOwner(options: {
   session: WarehouseSession
+  /** `describe()` of the session. */
+  tables: ReadonlyMap<string, unknown>
   owner: Owner
   where: string
 }): Promise<'new' | 'ours'> {
-  const { session, owner, where } = options
-  const tables = await session.describe()
+  const { session, tables, owner, where } = options
   if (!tables.has(ownerTable)) return 'new'
   const { schema } = session
   const [stamp] = await session.all(
