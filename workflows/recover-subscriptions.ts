@@ -15,6 +15,7 @@ import { type RecoveryProgress, type StagedRecovery, toRecoveryText } from './re
 import { openingWrite, sending, skipping, wholeRun } from './run/activity-options.ts'
 import { refOf } from './run/run-ref.ts'
 import type { Continued, SendState, WriteJob, WriteRun } from './write-run/job.ts'
+import { msUntil } from './write-run/send-loop.ts'
 import { writeRun } from './write-run/write-run.ts'
 
 const { openRecovery } = proxyActivities<Activities>(openingWrite)
@@ -134,16 +135,17 @@ const skipBeyond: RecoveryJob['onBound'] = async ({ plan, progress }) => {
  */
 async function lookUpRemaining(
   { plan, progress, show, control }: RecoveryRun,
-  { isCutOff }: SendState,
+  state: SendState,
 ): Promise<void> {
-  const before = control.stops
-  const isStoppedAgain = () => control.stops > before
-  let isOpen = isCutOff || (progress.counts?.unknown ?? 0) > 0
+  // The second one may have come while the last requests were awaited.
+  const isStoppedAgain = () => control.stops > 1
+  let { claims } = state
+  let isOpen = state.isCutOff || (progress.counts?.unknown ?? 0) > 0
   while (!isStoppedAgain() && isOpen) {
     progress.phase = 'looking up'
     show()
     const scope = new CancellationScope()
-    const input = { seconds: lookupSeconds, breakers: {}, claims: 0, lookupsOnly: true }
+    const input = { seconds: lookupSeconds, breakers: {}, claims, lookupsOnly: true }
     const summary = 'look up the result of the last ones'
     const lookup = scope.run(() =>
       sendRecovery.executeWithOptions({ summary }, [{ ...refOf(plan), limits: progress.limits, ...input }]),
@@ -156,6 +158,8 @@ async function lookUpRemaining(
       return
     }
     progress.counts = step.counts
+    // Of a repaired journal, so that it is repaired once.
+    claims = step.claims
     isOpen = step.counts.unknown > 0
     // Nothing is due any more: what is still unknown stays so, and the report says it.
     if (step.ended === 'finished') return
@@ -163,6 +167,6 @@ async function lookUpRemaining(
     progress.nextAt = new Date(step.nextAt).toISOString()
     show()
     const wait = { summary: 'waits until the next lookup is due' }
-    await condition(isStoppedAgain, Math.max(1, step.nextAt - Date.now()), wait)
+    await condition(isStoppedAgain, msUntil(step.nextAt), wait)
   }
 }

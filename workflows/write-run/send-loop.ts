@@ -154,10 +154,16 @@ async function endAfter(sending: Sending, step: SendStep): Promise<RunEnd | 'con
   return 'continue'
 }
 
+/**
+ * At least a second: `nextAt` is by the clock of a worker, and where that is behind Temporal's it has always passed. Each
+ * turn writes events.
+ */
+export const msUntil = (nextAt: number): number => Math.max(1_000, nextAt - Date.now())
+
 async function waitUntilDue(sending: Sending, { ended, nextAt }: SendStep): Promise<void> {
   const { job, plan, show, control, operator } = sending
   if (nextAt === undefined) return
-  const ms = Math.max(job.leastWaitMs?.(plan) ?? 1, nextAt - Date.now())
+  const ms = Math.max(job.leastWaitMs?.(plan) ?? 0, msUntil(nextAt))
   show()
   // A stop, a pause or a resolved row ends the wait.
   const { resolved } = operator

@@ -1,0 +1,97 @@
+import { Context, heartbeat } from '@temporalio/activity'
+import type { WorkflowHandle } from '@temporalio/client'
+import { expect, test } from 'vitest'
+import type { SendInput } from '../../../core/changes/send/send-for.ts'
+import { until } from '../export/world.ts'
+import {
+  closedRun,
+  countsOf,
+  gate,
+  importPlan,
+  recoveryPlan,
+  sendStep,
+  snapshot,
+  staged,
+  startSteps,
+} from './steps.ts'
+
+const hourMs = 3_600_000
+let runs = 0
+
+/** A step that leaves one change to be looked up. */
+const waiting = (ms: number, more: object = {}) =>
+  sendStep({ ended: 'waiting', nextAt: Date.now() + ms, counts: countsOf({ unknown: 1 }), ...more })
+
+async function startRun(type: 'importFile' | 'recoverSubscriptions', send: (input: SendInput) => unknown) {
+  const { client, taskQueue } = await startSteps({
+    openImport: () => importPlan,
+    stageImport: () => staged,
+    sendImport: send,
+    closeImport: () => closedRun(),
+    openRecovery: () => recoveryPlan,
+    snapshotRecovery: () => snapshot,
+    sendRecovery: send,
+    closeRecovery: () => closedRun(),
+  })
+  const workflowId = `loops-${process.pid}-${(runs += 1)}`
+  return await client.workflow.start(type, { workflowId, taskQueue, args: [{}] })
+}
+
+async function timersOf(run: WorkflowHandle): Promise<number[]> {
+  const { events } = await run.fetchHistory()
+  return (events ?? []).flatMap(({ timerStartedEventAttributes: timer }) =>
+    timer ? [Number(timer.startToFireTimeout?.seconds ?? 0)] : [],
+  )
+}
+
+test('an import whose worker has a slow clock waits at least a second between two segments', async () => {
+  const steps = [waiting(-hourMs), sendStep()]
+  const run = await startRun('importFile', () => steps.shift())
+  await run.result()
+  expect(await timersOf(run)).toEqual([1])
+})
+
+test('a stopped recovery whose worker has a slow clock waits at least a second between two lookups', async () => {
+  const [first, ...lookups] = [waiting(hourMs), waiting(-hourMs), sendStep()]
+  const begun = gate()
+  const run = await startRun('recoverSubscriptions', ({ lookupsOnly }) => {
+    if (lookupsOnly === true) return lookups.shift()
+    begun.open()
+    return first
+  })
+  await begun.promise
+  await run.signal('stop')
+  await run.result()
+  expect((await timersOf(run)).at(-1)).toBe(1)
+})
+
+test('a recovery that was stopped twice before its last requests were answered waits for no lookup', async () => {
+  const [sending, answered] = [gate(), gate()]
+  const run = await startRun('recoverSubscriptions', async ({ lookupsOnly }) => {
+    if (lookupsOnly === true) return waiting(hourMs)
+    sending.open()
+    const beat = setInterval(() => heartbeat(), 50)
+    await Context.current().cancelled.catch(() => undefined)
+    await answered.promise
+    clearInterval(beat)
+    return waiting(hourMs, { ended: 'stopped' })
+  })
+  await sending.promise
+  await run.signal('stop')
+  await run.signal('stop')
+  answered.open()
+  await run.result()
+})
+
+test('a stopped recovery that looks up reports the claims of its last step, so that a restored ledger is noticed once', async () => {
+  const inputs: SendInput[] = []
+  const steps = [waiting(hourMs, { claims: 7 }), waiting(0, { claims: 3 }), sendStep()]
+  const run = await startRun('recoverSubscriptions', (input) => {
+    inputs.push(input)
+    return steps.shift()
+  })
+  await until(() => inputs.length === 1)
+  await run.signal('stop')
+  await run.result()
+  expect(inputs.map(({ claims }) => claims)).toEqual([0, 7, 3])
+})
