@@ -173,6 +173,40 @@ test('an import of workers whose credentials do not permit removing ends like an
   expect(proxy.counts.get('denied')).toBeGreaterThan(0)
 })
 
+test('a command that attaches to an import succeeds although its credentials do not permit removing its own copy', async () => {
+  const count = 6
+  const proxy = await startFaultProxy(fleet.endpoint)
+  onTestFinished(() => proxy.close())
+  proxy.setFaults(({ method }) => (method === 'DELETE' ? 'denied' : undefined))
+  const world = await createWorld({ counts })
+  await startMember(world, { BILLING_SETTLE_SECONDS: '0.3' })
+  const file = join(world.dataDir, 'addons.csv')
+  await writeFile(file, addonsCsv(count))
+  const uploads = async () =>
+    new Set((await openStore(world).list('imports')).flatMap(({ path }) => /\.upload-[^/]+/.exec(path) ?? []))
+  const words = ['import', 'addons', file, '--wait-for-approval', '--detach']
+  const started = await callCommand(world, words, { env: await newMachine(world) })
+  expect(started).toMatchObject({ code: 0 })
+  const env = { ...(await newMachine(world)), ...environmentOf(proxy.endpoint) }
+  expect(await callCommand(world, words, { env })).toMatchObject({ code: 0 })
+  expect(proxy.counts.get('denied')).toBeGreaterThan(0)
+  expect(await uploads()).toHaveProperty('size', 2)
+
+  const client = await connectTemporal()
+  const [run] = await Array.fromAsync(
+    client.workflow.list({
+      query: `TaskQueue = 'billing-${world.workspace}' AND WorkflowType = 'importFile'`,
+    }),
+  )
+  const handle = client.workflow.getHandle(run?.workflowId ?? '')
+  await until(async () => (await handle.query<{ waitingFor?: object }>('status')).waitingFor !== undefined)
+  await handle.executeUpdate('approve', { args: [{ by: 'Ana', why: 'checked' }] })
+  expect(await handle.result()).toMatchObject({ verdict: 'proven', counts: { done: count } })
+  expect(timesOf(world, 'addons', count)).toEqual(once(count))
+  // The run removes the copy that it was started with.
+  expect(await uploads()).toHaveProperty('size', 1)
+})
+
 test('machines with nothing but the two addresses fetch the documents of a file, recover subscriptions and show the reports', async () => {
   const world = await createWorld({ ...well, counts: { ...well.counts, creditnotes: 12 } })
   const ids = world.sandbox.control.ids({ resource: 'creditnotes' })
