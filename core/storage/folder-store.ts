@@ -54,10 +54,10 @@ export function createFolderStore(folder: string): FileStore {
       const entries = await orMissing(readdir(locate(path), { recursive: true, withFileTypes: true }))
       const files = (entries ?? []).filter((entry) => entry.isFile())
       return await Promise.all(
-        files.map(async ({ parentPath, name }) => ({
-          path: relative(folder, join(parentPath, name)).split(sep).join('/'),
-          bytes: (await stat(join(parentPath, name))).size,
-        })),
+        files.map(async ({ parentPath, name }) => {
+          const { size: bytes, mtimeMs: changedAt } = await stat(join(parentPath, name))
+          return { path: relative(folder, join(parentPath, name)).split(sep).join('/'), bytes, changedAt }
+        }),
       )
     },
     remove: (path) => rm(locate(path), { force: true }),

@@ -49,7 +49,7 @@ export const commands = {
     summary: 'show and reset the watermarks of incremental exports',
     load: () => import('./state.ts'),
   },
-  prune: { summary: 'remove old exports that nothing needs', load: () => import('./prune.ts') },
+  prune: { summary: 'remove old exports and uploads that nothing needs', load: () => import('./prune.ts') },
   restored: {
     summary: 'fix the ledger after a backup was restored, before the worker starts',
     load: () => import('./restored.ts'),

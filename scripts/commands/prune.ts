@@ -5,6 +5,7 @@ import { openFiles, openPublications } from '../../worker/files.ts'
 import { readPlaces, readStatePlace } from '../../worker/settings/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { isYes, type Terminal } from '../terminal/terminal.ts'
+import { findUnusedUploads, type UnusedUpload } from '../runs/unused-uploads.ts'
 import { addExamples } from './options.ts'
 
 const dayMs = 86_400_000
@@ -24,20 +25,31 @@ export function configure(command: Command, terminal: Terminal): void {
       const source = { env: process.env, cwd: process.cwd() }
       const places = readPlaces(source)
       const files = openFiles(places)
-      await using publications = await openPublications(readStatePlace(source), files)
+      const state = readStatePlace(source)
+      await using publications = await openPublications(state, files)
       const where = { dataDir: places.dataDir, files, publications }
-      const old = await findOldExports({ ...where, before: Date.now() - keepDays * dayMs })
-      if (!dryRun && old.length > 0) {
-        if (!yes) await confirm({ terminal, text: toTable(old) })
+      const before = Date.now() - keepDays * dayMs
+      const old = await findOldExports({ ...where, before })
+      const unused = await findUnusedUploads({
+        places: { ...places, state },
+        before,
+        onUnknown: (count, error) => terminal.note(toUnknown(count, error)),
+      })
+      const uploads = unused.map(toRow)
+      const all = [...old, ...uploads]
+      if (!dryRun && all.length > 0) {
+        if (!yes) await confirm({ terminal, text: toTable(all) })
         for (const one of old) await removeOldExport({ ...where, old: one })
+        for (const upload of unused) await upload.remove()
       }
-      const megabytes = (old.reduce((sum, { bytes }) => sum + bytes, 0) / 1e6).toFixed(1)
-      const summary = `${dryRun ? 'Would remove' : 'Removed'} ${old.length} exports, ${megabytes} MB.`
-      const text = old.length === 0 ? 'Nothing to remove.' : `${toTable(old)}\n${summary}`
-      terminal.result({ document: { dryRun, removed: old }, text })
+      const megabytes = (all.reduce((sum, { bytes }) => sum + bytes, 0) / 1e6).toFixed(1)
+      const counts = `${old.length} exports and ${uploads.length} uploads, ${megabytes} MB.`
+      const summary = `${dryRun ? 'Would remove' : 'Removed'} ${counts}`
+      const text = all.length === 0 ? 'Nothing to remove.' : `${toTable(all)}\n${summary}`
+      terminal.result({ document: { dryRun, removed: old, uploads }, text })
     })
   addExamples(command, 'inspect', {
-    'prune --keep-days 30 --dry-run': 'list the exports that are older and that nothing needs',
+    'prune --keep-days 30 --dry-run': 'list what is older and what nothing needs',
     'prune --keep-days 30 --yes': 'remove them, in cron',
   })
 }
@@ -45,16 +57,27 @@ export function configure(command: Command, terminal: Terminal): void {
 async function confirm({ terminal, text }: { terminal: Terminal; text: string }): Promise<void> {
   terminal.note(text)
   if (!terminal.isInteractive)
-    throw new RefusedError('Removing exports needs a confirmation, and this is not a terminal.', {
+    throw new RefusedError('Removing needs a confirmation, and this is not a terminal.', {
       hint: 'Nothing was removed. Add --yes, or --dry-run.',
     })
   if (!isYes(await terminal.ask('Remove these? [y/N] '))) throw new RefusedError('Nothing was removed.')
 }
 
-const toTable = (old: Awaited<ReturnType<typeof findOldExports>>): string =>
+const toRow = ({ where, at, files }: UnusedUpload) => ({
+  resource: 'upload',
+  folder: where,
+  startedAt: new Date(at).toISOString(),
+  bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
+})
+
+const toUnknown = (count: number, error: unknown) =>
+  `${count} uploads of imports stay: only Temporal knows whether a run still needs them. ` +
+  (error instanceof Error ? error.message : String(error))
+
+const toTable = (all: readonly ReturnType<typeof toRow>[]): string =>
   formatTable({
     head: ['resource', 'started', 'MB', 'folder'],
-    rows: old.map(({ resource, startedAt, bytes, folder }) => [
+    rows: all.map(({ resource, startedAt, bytes, folder }) => [
       resource,
       formatLocalTime(startedAt, 'minutes'),
       (bytes / 1e6).toFixed(1),

@@ -23,7 +23,7 @@ interface Importing extends Pick<Call, 'settings' | 'terminal'> {
 export async function runImport(importing: Importing): Promise<void> {
   const { settings, terminal, order } = importing
   const uploaded = await uploadImport(importing)
-  let isStarted = false
+  let mayHaveStarted = false
   try {
     await previewImport({ ...importing, uploaded })
     if (uploaded.before === 'finished') return await reportFinished({ ...importing, run: uploaded.run })
@@ -34,16 +34,18 @@ export async function runImport(importing: Importing): Promise<void> {
       detach: order.detach,
       writes: uploaded.run,
       async start(session) {
-        const attached = await startImport({ ...importing, session, uploaded })
-        isStarted = true
-        return attached
+        await uploaded.handOver()
+        // Also if the reply to the start is lost. What no run takes over, `prune` removes.
+        mayHaveStarted = true
+        return await startImport({ ...importing, session, uploaded })
       },
       follow: (following) => followImport({ ...following, show: order.show }),
       stopNote: 'everything that was sent is on record; run the same command again to resume',
     })
   } finally {
     // A worker of this data folder takes the copy over.
-    if (!isStarted || sharedFiles(settings) !== undefined) await uploaded.remove({ isHandedOver: isStarted })
+    if (!mayHaveStarted || sharedFiles(settings) !== undefined)
+      await uploaded.remove({ isHandedOver: mayHaveStarted })
   }
 }
 
@@ -54,7 +56,6 @@ export async function startImport({
   session,
   uploaded,
 }: Importing & { session: Session; uploaded: UploadedImport }): Promise<Attached<typeof importFile>> {
-  await uploaded.handOver()
   const { handle, attached } = await attach<typeof importFile>({
     client: session.client,
     taskQueue: settings.taskQueue,

@@ -1,10 +1,11 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parse } from 'csv-parse/sync'
 import { expect, onTestFinished, test } from 'vitest'
+import { uploadOf } from '../../../core/imports/plan.ts'
 import { askPostgres } from '../../system/destinations/postgres-server.ts'
 import { callCommand } from '../../system/command-line/call-command.ts'
-import { connectTemporal, createWorld, startCommand, until } from '../../system/export/world.ts'
+import { connectTemporal, createWorld, startCommand, until, type World } from '../../system/export/world.ts'
 import {
   addonsCsv,
   once,
@@ -37,6 +38,12 @@ const duringRun = (run: { result(): Promise<unknown> }, condition: () => boolean
       throw new Error(`ended before: ${JSON.stringify(result)}`)
     }),
   ])
+
+/** The uploads in the bucket. */
+async function uploadsIn(world: World) {
+  const stored = await openStore(world).list('imports')
+  return [...new Set(stored.flatMap(({ path }) => uploadOf(path) ?? []))]
+}
 
 const counts = { customers: 1, subscriptions: 0, plans: 0, retentions: 0, orders: 0 }
 const slow = [{ kind: 'latency', ms: 200 }] as const
@@ -137,10 +144,7 @@ test('a machine with nothing but the two addresses imports, follows, reports and
   expect(later.counts).toMatchObject({ parked: 0, skipped: parked.length, done: count - parked.length })
   expect(later.files.results).toMatch(new RegExp(`^${fourth.CONNECTOR_DATA_DIR}`))
   expect(await rowsIn(later.files.results)).toHaveLength(count)
-  expect(await openStore(world).list('imports')).not.toContainEqual({
-    path: expect.stringContaining('.upload-'),
-    bytes: expect.anything(),
-  })
+  expect(await uploadsIn(world)).toEqual([])
 
   // PostgreSQL is put back to before the import, while no worker runs.
   await second.lose()
@@ -173,7 +177,7 @@ test('an import of workers whose credentials do not permit removing ends like an
   expect(proxy.counts.get('denied')).toBeGreaterThan(0)
 })
 
-test('a command that attaches to an import succeeds although its credentials do not permit removing its own copy', async () => {
+test('a command that attaches to an import succeeds although it may not remove its own copy, which `prune` removes later', async () => {
   const count = 6
   const proxy = await startFaultProxy(fleet.endpoint)
   onTestFinished(() => proxy.close())
@@ -182,15 +186,13 @@ test('a command that attaches to an import succeeds although its credentials do 
   await startMember(world, { BILLING_SETTLE_SECONDS: '0.3' })
   const file = join(world.dataDir, 'addons.csv')
   await writeFile(file, addonsCsv(count))
-  const uploads = async () =>
-    new Set((await openStore(world).list('imports')).flatMap(({ path }) => /\.upload-[^/]+/.exec(path) ?? []))
   const words = ['import', 'addons', file, '--wait-for-approval', '--detach']
   const started = await callCommand(world, words, { env: await newMachine(world) })
   expect(started).toMatchObject({ code: 0 })
   const env = { ...(await newMachine(world)), ...environmentOf(proxy.endpoint) }
   expect(await callCommand(world, words, { env })).toMatchObject({ code: 0 })
   expect(proxy.counts.get('denied')).toBeGreaterThan(0)
-  expect(await uploads()).toHaveProperty('size', 2)
+  expect(await uploadsIn(world)).toHaveLength(2)
 
   const client = await connectTemporal()
   const [run] = await Array.fromAsync(
@@ -204,7 +206,18 @@ test('a command that attaches to an import succeeds although its credentials do 
   expect(await handle.result()).toMatchObject({ verdict: 'proven', counts: { done: count } })
   expect(timesOf(world, 'addons', count)).toEqual(once(count))
   // The run removes the copy that it was started with.
-  expect(await uploads()).toHaveProperty('size', 1)
+  const left = await uploadsIn(world)
+  expect(left).toHaveLength(1)
+
+  const prune = async () =>
+    callCommand(world, ['prune', '--keep-days', '30', '--yes'], { env: await newMachine(world) })
+  expect(await prune()).toMatchObject({ code: 0 })
+  expect(await uploadsIn(world)).toEqual(left)
+  const monthAgo = Date.now() / 1000 - 40 * 86_400
+  for (const { path } of await openStore(world).list(left[0] ?? ''))
+    await utimes(join(fleet.bucket, world.workspace, path), monthAgo, monthAgo)
+  expect(await prune()).toMatchObject({ code: 0, stdout: expect.stringContaining('1 uploads') })
+  expect(await uploadsIn(world)).toEqual([])
 })
 
 test('machines with nothing but the two addresses fetch the documents of a file, recover subscriptions and show the reports', async () => {

@@ -85,6 +85,9 @@ export function createFleet() {
     startMember,
     openStore,
     expectEachOnce,
+    get bucket() {
+      return gateway.bucket
+    },
     get endpoint() {
       return gateway.endpoint
     },

@@ -30,6 +30,8 @@ export async function startGateway({ readonly = false } = {}) {
   }
   return {
     endpoint: `http://${address}`,
+    /** The files of the bucket. */
+    bucket: join(folder, 'root/exports'),
     async close() {
       gateway.kill('SIGKILL')
       await ended

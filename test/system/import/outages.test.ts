@@ -11,7 +11,7 @@ import {
   until,
   type World,
 } from '../export/world.ts'
-import { once, posts, putFile, quick, retentionsCsv, startImport, timesOf } from './world.ts'
+import { once, posts, putFile, quick, reset, retentionsCsv, startImport, timesOf } from './world.ts'
 
 const counts = { customers: 1, subscriptions: 0, plans: 0, retentions: 20, orders: 0 }
 const slowly = { kind: 'latency', ms: 60, jitterMs: 40 } as const
@@ -78,21 +78,6 @@ test(
     expect(timesOf(world, 'retentions', 200)).toEqual(once(200))
   },
 )
-
-/** What the Reset button of the UI does: keeps the history up to an event and repeats the rest. */
-async function reset({ client, workflowId }: { client: Client; workflowId: string }): Promise<void> {
-  const handle = client.workflow.getHandle(workflowId)
-  const { runId } = await handle.describe()
-  const { events } = await handle.fetchHistory()
-  const firstTask = events?.find(({ workflowTaskCompletedEventAttributes: task }) => task)?.eventId
-  await client.workflowService.resetWorkflowExecution({
-    namespace: 'default',
-    workflowExecution: { workflowId, runId },
-    workflowTaskFinishEventId: firstTask ?? null,
-    reason: 'somebody pressed Reset',
-    requestId: `${workflowId}-${Math.random()}`,
-  })
-}
 
 describe('the Reset button', () => {
   test(

@@ -77,3 +77,18 @@ export async function sheetOf(result: ImportResult, sheet: 'results' | 'rejected
   const text = await readFile(result.files[sheet] ?? '', 'utf8')
   return parse<Record<string, string>>(text, { columns: true })
 }
+
+/** What the Reset button of the UI does: keeps the history up to an event and repeats the rest. */
+export async function reset({ client, workflowId }: { client: Client; workflowId: string }): Promise<void> {
+  const handle = client.workflow.getHandle(workflowId)
+  const { runId } = await handle.describe()
+  const { events } = await handle.fetchHistory()
+  const firstTask = events?.find(({ workflowTaskCompletedEventAttributes: task }) => task)?.eventId
+  await client.workflowService.resetWorkflowExecution({
+    namespace: 'default',
+    workflowExecution: { workflowId, runId },
+    workflowTaskFinishEventId: firstTask ?? null,
+    reason: 'somebody pressed Reset',
+    requestId: `${workflowId}-${Math.random()}`,
+  })
+}
