@@ -17,6 +17,9 @@ import { notifyDoubled } from './notify-doubled.ts'
 
 const keepEveryMs = 10_000
 
+/** Sends this long however long the preparation took: the next segment would prepare as long, and send nothing either. */
+const leastMs = 5_000
+
 export interface SendDeps {
   deps: ActivityDeps
   rates: RunRates
@@ -68,7 +71,7 @@ export async function sendSegment(
     const place = { ledger, right, journal, billing, signal }
     const notified: Promise<void>[] = []
     try {
-      return await sendFor(deadline - performance.now(), {
+      return await sendFor(Math.max(leastMs, deadline - performance.now()), {
         ...work,
         ...place,
         breakers,
