@@ -872,6 +872,20 @@ export function describeWarehouse(
           await harness.ask(`alter table ${table} alter column ${column} type ${type}`)
       }
 
+      test('keeps every digit of a value, read with the upgrade, that the types of today do not hold', async () => {
+        await publishTexts('first', 1, [record('a', '"state":{"id":7},"aggregations":{"sales":1500.50}')])
+        await makeOld()
+        await publishTexts('second', 2, [
+          record('b', '"state":{"id":12345678901234567890},"aggregations":{"sales":0.12345678}'),
+        ])
+        expect(
+          await ask(`select cast(state_id as text) as state, aggregations_sales * 100000000 as sales
+            from ${harness.schema}.customers where id = 'b'`),
+        ).toMatchObject([
+          { state: '12345678901234567890', sales: expect.stringMatching(/^12345678(\.0+)?$/) },
+        ])
+      })
+
       test('gets the types of today where every value is exactly of them', async () => {
         await publishTexts('first', 1, [record('a', '"state":{"id":7},"aggregations":{"sales":1500.50}')])
         const today = await Promise.all(harness.oldTypes.map(([column]) => typeOf(column)))
