@@ -1,37 +1,5 @@
-import { constants } from 'node:fs'
-import { copyFile, mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll } from 'vitest'
-import { createDuckDbDestination } from '../../../core/destinations/duckdb/duckdb.ts'
-import { askDuckDb } from './duckdb-file.ts'
+import { useDuckDb } from './use-duckdb.ts'
 import { describeWarehouse } from './warehouse.ts'
 
-/** The warehouses that first publications left, by their key. */
-const published = new Map<string, string>()
-let copies: string
-beforeAll(async () => {
-  copies = await mkdtemp(join(tmpdir(), 'warehouses-'))
-})
-afterAll(() => rm(copies, { recursive: true }))
-
-// A file of its own, so that it runs beside duckdb.test.ts: together they are the longest of the unit tests.
-describeWarehouse('duckdb', async ({ folder }) => {
-  const path = join(folder, 'warehouse.duckdb')
-  return {
-    destination: createDuckDbDestination({ folder }),
-    schema: 'main',
-    oldTypes: [['aggregations_sales', 'DECIMAL(38,18)']],
-    async once(key, publish) {
-      const copy = published.get(key)
-      // A warehouse that is there already makes the test fail: this was not its first publication.
-      if (copy !== undefined) return copyFile(copy, path, constants.COPYFILE_EXCL)
-      await publish()
-      const made = join(copies, `${published.size}.duckdb`)
-      await copyFile(path, made)
-      published.set(key, made)
-    },
-    ask: (sql) => askDuckDb(path, sql),
-    close: async () => {},
-  }
-})
+// DuckDB has three files, which run beside each other: together they are the longest of the unit tests.
+describeWarehouse('duckdb', useDuckDb())

@@ -5,6 +5,8 @@ import { createWorkplace, type Workplace } from '../../core/destinations/publica
 import { describeDestination } from '../../core/destinations/contract.ts'
 import { askPostgres, startPostgres, type Postgres } from './postgres-server.ts'
 import { describeWarehouse } from '../../core/destinations/warehouse.ts'
+import type { WarehouseHarness } from '../../core/destinations/use-warehouse.ts'
+import { describeDeletes } from '../../core/destinations/warehouse-deletes.ts'
 import { asTexts, byKey, withoutScale } from '../../core/destinations/warehouse-rows.ts'
 
 let postgres: Postgres
@@ -30,7 +32,7 @@ describeDestination('postgres', async () => {
   }
 })
 
-describeWarehouse('postgres', async () => {
+const openWarehouse = async (): Promise<WarehouseHarness> => {
   const url = await postgres.createDatabase()
   return {
     destination: createPostgresDestination({ url }),
@@ -42,7 +44,9 @@ describeWarehouse('postgres', async () => {
     ask: (sql) => askPostgres(url, sql),
     close: async () => {},
   }
-})
+}
+describeWarehouse('postgres', openWarehouse)
+describeDeletes('postgres', openWarehouse)
 
 describe('tables in PostgreSQL', () => {
   let workplace: Workplace
