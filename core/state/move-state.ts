@@ -1,7 +1,9 @@
-import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { Insertable, Kysely, Selectable } from 'kysely'
+import { replaceFile } from '../storage/durable.ts'
 import { UnstorableRowError } from './errors.ts'
 import { StateInUseError } from './place-errors.ts'
 import { type MovedNote, movedNoteOf, readMovedNote } from './moved-note.ts'
@@ -53,14 +55,15 @@ async function copyState(options: { folder: string; to: Store; files: FilesId })
   )
   const { id } = await from.db.selectFrom('store').select('id').executeTakeFirstOrThrow()
   // Before the commit: from then on nothing may start with the old state, however this process ends.
-  writeNote(folder, { to: to.place, store: id, at: new Date().toISOString() })
+  const note: MovedNote = { to: to.place, store: id, at: new Date().toISOString() }
+  await replaceFile(movedNoteOf(folder), `${JSON.stringify(note)}\n`)
   try {
     await to.db
       .transaction()
       .execute((transaction) => copyAll({ from: from.db, to: { ...to, db: transaction }, files }))
   } catch (error) {
     // The note stays if the commit may have taken effect.
-    if ((await storeOf(to.db)) !== id) rmSync(movedNoteOf(folder))
+    if ((await storeOf(to.db)) !== id) await rm(movedNoteOf(folder))
     throw error
   }
 }
@@ -74,12 +77,6 @@ function refuseOldVersions(folder: string): void {
   const at = new Date().toISOString()
   file.prepare(`insert or ignore into kysely_migration values ('moved-to-postgresql', ?)`).run(at)
   file.close()
-}
-
-function writeNote(folder: string, note: MovedNote): void {
-  const fresh = `${movedNoteOf(folder)}.${process.pid}`
-  writeFileSync(fresh, `${JSON.stringify(note)}\n`, { flush: true })
-  renameSync(fresh, movedNoteOf(folder))
 }
 
 const storeOf = async (db: Db) => (await db.selectFrom('store').select('id').executeTakeFirst())?.id
