@@ -123,6 +123,6 @@ async function connected(options: {
 }
 
 function sentenceOf(cause: unknown): string {
-  const { code, message } = cause as NodeJS.ErrnoException
-  return code === undefined ? message : `${code}: ${message}`
+  if (!(cause instanceof Error)) return String(cause)
+  return 'code' in cause ? `${String(cause.code)}: ${cause.message}` : cause.message
 }

@@ -1,4 +1,4 @@
-import { type ChangeKind, type ChangeKindName, changeKindNames } from './change-kind.ts'
+import { type ChangeKind, type ChangeKindName } from './change-kind.ts'
 import { createAddon } from './kinds/create-addon.ts'
 import { createProduct } from './kinds/create-product.ts'
 import { createRetention } from './kinds/create-retention.ts'
@@ -18,5 +18,4 @@ export const changeKinds: Readonly<Record<ChangeKindName, ChangeKind>> = {
   'resume-subscription': resumeSubscription,
 }
 
-export const isChangeKind = (name: string): name is ChangeKindName =>
-  (changeKindNames as readonly string[]).includes(name)
+export const isChangeKind = (name: string): name is ChangeKindName => Object.hasOwn(changeKinds, name)

@@ -58,3 +58,15 @@ export const hasFailed = ({ state, outcome }: { state: ChangeState; outcome: str
   (state === 'staged' && (outcome === 'fellBack' || outcome === 'noEffect'))
 
 export type Outcome = keyof typeof outcomes
+
+const isOutcome = (name: string): name is Outcome => Object.hasOwn(outcomes, name)
+
+/**
+ * The outcome of a change that has one.
+ * @throws {RangeError} it has none, or one that this version does not know
+ */
+export function recordedOutcome({ outcome }: { outcome: string | null }): Outcome {
+  if (outcome === null || !isOutcome(outcome))
+    throw new RangeError(`${outcome} is not an outcome of a change`)
+  return outcome
+}

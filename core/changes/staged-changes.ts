@@ -9,6 +9,7 @@ import { replaceInPieces } from '../storage/durable.ts'
 import { RunFilesLostError } from './errors.ts'
 import { changeRunFiles } from '../runs/run-files.ts'
 import { type ChangeToStage, type KeyedChange, toNewChange } from './stage-changes.ts'
+import { isSystemError } from '../storage/system-errors.ts'
 
 /** The last line: without it, the file was cut short. */
 interface End {
@@ -121,7 +122,7 @@ async function* readKeptChanges(folder: string): AsyncGenerator<NewChange[]> {
       length = 0
     }
   } catch (cause) {
-    const isLost = cause instanceof SyntaxError || (cause as NodeJS.ErrnoException).code === 'ENOENT'
+    const isLost = cause instanceof SyntaxError || isSystemError(cause, 'ENOENT')
     throw isLost ? new RunFilesLostError({ path, cause }) : cause
   } finally {
     input.destroy()

@@ -10,6 +10,7 @@ import {
 } from '../destinations/manifest/read-manifest.ts'
 import type { Publications } from '../state/publications.ts'
 import type { FileStore } from '../storage/file-store.ts'
+import { orMissing } from '../storage/system-errors.ts'
 
 const publishedSchema = z.object({
   resource: z.string(),
@@ -100,12 +101,7 @@ async function readNotes({ dataDir, publications }: LogPlace): Promise<Published
 }
 
 async function readLines(path: string): Promise<string[]> {
-  try {
-    return (await readFile(path, 'utf8')).split('\n')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
-    throw error
-  }
+  return (await orMissing(readFile(path, 'utf8')))?.split('\n') ?? []
 }
 
 function toPublished(line: string): PublishedNote[] {

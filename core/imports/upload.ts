@@ -10,6 +10,7 @@ import type { ImportKindName } from './kinds.ts'
 import { conventionsIn, type Mapping } from './mapping/mapping.ts'
 import { type ImportPlan, runFiles } from './plan.ts'
 import { convertWorkbook, isWorkbook } from './workbook/convert.ts'
+import { isSystemError } from '../storage/system-errors.ts'
 
 /** The files that an import reads, including the lookup files of the mapping. */
 export interface InputFiles {
@@ -120,7 +121,7 @@ export async function isCopyIntact({ plan, dataDir }: { plan: RunInput; dataDir:
     const reading = { kind, columns, sendAgain, workspace, mode }
     return (await fingerprintOf({ folder, copied, ...reading })) === plan.fingerprint
   } catch (error) {
-    if (error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === 'ENOENT') return false
+    if (error instanceof SyntaxError || isSystemError(error, 'ENOENT')) return false
     throw error
   }
 }

@@ -1,25 +1,12 @@
 import { toPrintable } from '../runs/view/printable.ts'
 import { shell } from '../runs/view/shell.ts'
 
-/** The kinds of events that people are notified of. */
-export type NotificationKind =
-  | 'failed'
-  | 'unproven'
-  | 'parked'
-  | 'doubled'
-  | 'breaker'
-  | 'missed'
-  | 'paused'
-  | 'approval'
-  | 'attention'
-  | 'ended'
-
 /** What a channel accepts; each level includes the previous ones. */
 export const notificationLevels = ['problems', 'decisions', 'all'] as const
 export type NotificationLevel = (typeof notificationLevels)[number]
 
 /** The lowest level that includes the kind. */
-const levelOf: Readonly<Record<NotificationKind, NotificationLevel>> = {
+const levelOf = {
   failed: 'problems',
   unproven: 'problems',
   parked: 'problems',
@@ -30,7 +17,10 @@ const levelOf: Readonly<Record<NotificationKind, NotificationLevel>> = {
   approval: 'decisions',
   attention: 'decisions',
   ended: 'all',
-}
+} as const satisfies Record<string, NotificationLevel>
+
+/** The kinds of events that people are notified of. */
+export type NotificationKind = keyof typeof levelOf
 
 /** A channel of NOTIFY_URL. The URL is a secret: anyone who knows it can post there. */
 export interface NotificationChannel {
@@ -43,9 +33,12 @@ export const accepts = (level: NotificationLevel, kind: NotificationKind): boole
 
 /** The kinds that at least one channel accepts. */
 export function kindsFor(channels: readonly NotificationChannel[]): NotificationKind[] {
-  const kinds = Object.keys(levelOf) as NotificationKind[]
-  return kinds.filter((kind) => channels.some(({ level }) => accepts(level, kind)))
+  return Object.keys(levelOf)
+    .filter(isNotificationKind)
+    .filter((kind) => channels.some(({ level }) => accepts(level, kind)))
 }
+
+const isNotificationKind = (name: string): name is NotificationKind => Object.hasOwn(levelOf, name)
 
 /** An event to notify people of. It is part of a workflow's history: ids, counts and sentences, no data of rows. */
 export interface Notification {

@@ -2,6 +2,7 @@ import { open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pageName } from './view/view.ts'
 import type { Identity } from './identity.ts'
+import { orMissing } from '../storage/system-errors.ts'
 
 /** A write run, as all its steps know it. */
 export interface ChangeRun {
@@ -93,11 +94,4 @@ export async function readNote<T>(path: string): Promise<T | undefined> {
   return text === undefined ? undefined : (JSON.parse(text) as T)
 }
 
-async function readText(path: string): Promise<string | undefined> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw error
-  }
-}
+const readText = (path: string) => orMissing(readFile(path, 'utf8'))

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { DiskFullError, FolderLockedError, StateBusyError, type LockHolder, toStateError } from './errors.ts'
 import { identify, isAlive } from './process-identity.ts'
+import { isSystemError } from '../storage/system-errors.ts'
 
 /** Holds a data folder for one process. */
 export interface WorkerLock {
@@ -98,8 +99,7 @@ function writeNote({ folder, role }: { folder: string; role: string }) {
     renameSync(fresh, noteOf(folder))
   } catch (cause) {
     rmSync(fresh, { force: true })
-    const { code } = cause as NodeJS.ErrnoException
-    throw code === 'ENOSPC' ? new DiskFullError({ file: noteOf(folder), cause }) : cause
+    throw isSystemError(cause, 'ENOSPC') ? new DiskFullError({ file: noteOf(folder), cause }) : cause
   }
 }
 

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { StateUnreadableError } from './errors.ts'
 import { StateMovedError, StateNotMovedError } from './place-errors.ts'
+import { isSystemError } from '../storage/system-errors.ts'
 
 /** `moved.json` of a data folder: its state is on PostgreSQL. */
 export interface MovedNote {
@@ -20,8 +21,7 @@ export function readMovedNote(folder: string): MovedNote | undefined {
     // The connector has written it; whatever else is there must not look like a folder that was never moved.
     return JSON.parse(readFileSync(movedNoteOf(folder), 'utf8')) as MovedNote
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
+    if (isSystemError(error, 'ENOENT') || isSystemError(error, 'ENOTDIR')) return undefined
     throw new StateUnreadableError({ file: movedNoteOf(folder), cause: error })
   }
 }

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isSystemError } from '../storage/system-errors.ts'
 
 /** Identifies a process: pids are reused, pairs of pid and start time are not. */
 export interface ProcessIdentity {
@@ -33,7 +34,7 @@ function signal(identity: ProcessIdentity, name: 'SIGTERM' | 'SIGKILL'): boolean
   try {
     return process.kill(identity.pid, name)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false
+    if (isSystemError(error, 'ESRCH')) return false
     throw error
   }
 }

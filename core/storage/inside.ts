@@ -1,5 +1,6 @@
 import { readlink, realpath } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative } from 'node:path'
+import { isSystemError } from './system-errors.ts'
 
 /**
  * Resolves every link in `path`, as far as it exists; undefined if the result lies outside `root`, whose
@@ -25,7 +26,7 @@ async function realOf(path: string): Promise<string | undefined> {
   try {
     return await realpath(path)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ELOOP') return undefined
+    if (isSystemError(error, 'ELOOP')) return undefined
   }
   const parent = dirname(path)
   if (parent === path) return undefined

@@ -6,7 +6,7 @@ import { replaceFile, syncPath, temporaryName, writeNew } from './durable.ts'
 import type { FileStore } from './file-store.ts'
 import { createKeyedMutex } from './keyed-mutex.ts'
 import { StoreAwayError } from './store-errors.ts'
-import { orMissing } from './system-errors.ts'
+import { isSystemError, orMissing } from './system-errors.ts'
 
 /**
  * The files that the steps of a run leave to each other, on whatever machine each of them runs.
@@ -132,7 +132,7 @@ async function createLocally(file: string, text: string): Promise<boolean> {
     await syncPath(dirname(file))
     return true
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    if (!isSystemError(error, 'EEXIST')) throw error
     return (await readText(file)) === text
   } finally {
     await rm(temporary, { force: true })

@@ -1,6 +1,9 @@
-/** Whether the system rejected an operation: disk, permission, path. */
-export const isSystemError = (error: unknown): error is NodeJS.ErrnoException =>
-  error instanceof Error && 'syscall' in error && 'code' in error
+/** Whether the system rejected an operation (disk, permission, path), and for this reason if a code is given. */
+export const isSystemError = (error: unknown, code?: string): error is NodeJS.ErrnoException =>
+  error instanceof Error &&
+  'syscall' in error &&
+  'code' in error &&
+  (code === undefined || error.code === code)
 
 /** Why the system rejects writes there, for people; undefined for errors that may be temporary. */
 export const refusalOf = (error: NodeJS.ErrnoException): string | undefined => refusals[error.code ?? '']
@@ -22,7 +25,7 @@ export async function orMissing<T>(found: Promise<T>): Promise<T | undefined> {
   try {
     return await found
   } catch (error) {
-    if (isSystemError(error) && error.code === 'ENOENT') return undefined
+    if (isSystemError(error, 'ENOENT')) return undefined
     throw error
   }
 }

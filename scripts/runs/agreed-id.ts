@@ -2,6 +2,7 @@ import { link, mkdir, readFile, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { temporaryName, writeNew } from '../../core/storage/durable.ts'
 import { toFileName } from '../../core/storage/file-name.ts'
+import { isSystemError } from '../../core/storage/system-errors.ts'
 
 /** A workflow id that the commands of one data folder have agreed on. */
 export interface AgreedId {
@@ -42,7 +43,7 @@ export function agreedIds({ dataDir, key }: { dataDir: string; key: string }) {
         // Keeps the previous id, because a command that has just seen it may still read it.
         await rm(join(folder, String(number - 2)), { force: true })
       } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+        if (!isSystemError(error, 'EEXIST')) throw error
       } finally {
         await rm(temporary, { force: true })
       }

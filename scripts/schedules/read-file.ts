@@ -5,6 +5,7 @@ import { nearestName } from '../../core/tables/nearest-name.ts'
 import { checkRunInput } from '../../core/schedules/inputs.ts'
 import { cronProblem } from './cron.ts'
 import { entrySchema, fileSchema, toDefinition, type Definition } from './definition.ts'
+import { isSystemError } from '../../core/storage/system-errors.ts'
 
 type Path = readonly (string | number | symbol)[]
 
@@ -34,7 +35,7 @@ export class SchedulesFileError extends Error {
  */
 export async function readSchedulesFile(path: string): Promise<Map<string, Definition>> {
   const text = await readFile(path, 'utf8').catch((cause: unknown) => {
-    const isMissing = (cause as NodeJS.ErrnoException).code === 'ENOENT'
+    const isMissing = isSystemError(cause, 'ENOENT')
     const reason = isMissing ? 'does not exist' : `cannot be read: ${String(cause)}`
     throw new SchedulesFileError([`${path} ${reason}.`], { cause })
   })

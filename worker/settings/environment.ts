@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import { SettingsError } from './errors.ts'
+import { isSystemError } from '../../core/storage/system-errors.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -49,7 +50,7 @@ function readEnvFile({ file, required }: { file: string; required: boolean }): E
   try {
     return parseEnv(readFileSync(file, 'utf8'))
   } catch (cause) {
-    const absent = (cause as NodeJS.ErrnoException).code === 'ENOENT'
+    const absent = isSystemError(cause, 'ENOENT')
     if (absent && !required) return {}
     const problem = `The settings file ${file} cannot be read: ${String(cause)}. Fix or remove it.`
     throw new SettingsError([problem], { cause })

@@ -62,7 +62,9 @@ export const list = <T extends z.ZodObject>(fields: T, rules: FieldRules = {}) =
 /** The metadata that one of the builders above gave a schema. */
 export function fieldMeta(schema: z.ZodType): FieldMeta {
   const meta = schema.meta()
-  if (meta === undefined || !('kind' in meta))
+  if (meta === undefined || !isFieldMeta(meta))
     throw new TypeError('not a field made by billing/resources/fields.ts')
-  return meta as unknown as FieldMeta
+  return meta
 }
+
+const isFieldMeta = (meta: object): meta is FieldMeta => 'kind' in meta

@@ -1,7 +1,7 @@
 import type { LedgerRow, RowPatch } from '../../state/ledger/row.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import { transition } from '../transitions.ts'
-import { hasFailed, type Outcome } from '../outcomes.ts'
+import { hasFailed, recordedOutcome, type Outcome } from '../outcomes.ts'
 
 /**
  * Closes the changes that a run has not sent when it ends for good: they are reported as not tried and free for another
@@ -80,7 +80,7 @@ export async function closeStaged({
   const released = { ...patch, holdsKey: false }
   if (hasFailed(row)) {
     const error = `${row.error}; ${why}`
-    const outcome = row.outcome as Outcome
+    const outcome = recordedOutcome(row)
     await transition({ ledger, row, to: 'parked', by: 'end', outcome, patch: { ...released, error } })
     return
   }

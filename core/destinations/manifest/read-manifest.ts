@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FileStore } from '../../storage/file-store.ts'
 import { manifestName, manifestSchema, type Manifest } from './manifest.ts'
+import { orMissing } from '../../storage/system-errors.ts'
 
 /** The folder has a manifest that cannot be parsed. */
 export class MalformedManifestError extends Error {
@@ -15,14 +16,8 @@ export class MalformedManifestError extends Error {
  */
 export async function readManifest(folder: string): Promise<Manifest | undefined> {
   const path = join(folder, manifestName)
-  let text: string
-  try {
-    text = await readFile(path, 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw error
-  }
-  return parseManifest(text, path)
+  const text = await orMissing(readFile(path, 'utf8'))
+  return text === undefined ? undefined : parseManifest(text, path)
 }
 
 /**

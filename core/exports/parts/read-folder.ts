@@ -64,7 +64,7 @@ async function loadReadNote({ shared, folder }: Place): Promise<ReadNote | undef
     const text = await shared.read(join(folder, readNote))
     return text === undefined ? undefined : (JSON.parse(text) as ReadNote)
   } catch (error) {
-    if (error instanceof SyntaxError || (isSystemError(error) && error.code === 'ENOTDIR')) return undefined
+    if (error instanceof SyntaxError || isSystemError(error, 'ENOTDIR')) return undefined
     throw error
   }
 }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
+import { isSystemError } from '../../storage/system-errors.ts'
 
 /** A data folder or a file store, as a state on PostgreSQL knows it. */
 export interface FilesId {
@@ -21,7 +22,7 @@ export function readFolderId(folder: string): FilesId | undefined {
       return undefined
     return { files: note.id, files_place: `${resolve(folder)} on ${hostname()}` }
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    if (isSystemError(error, 'ENOENT')) return undefined
     throw error
   }
 }
@@ -37,7 +38,7 @@ export function takeFolderId(folder: string): FilesId {
     linkSync(fresh, fileOf(folder))
   } catch (error) {
     // Another process was faster.
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    if (!isSystemError(error, 'EEXIST')) throw error
   } finally {
     rmSync(fresh, { force: true })
   }
