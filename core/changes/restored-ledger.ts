@@ -208,7 +208,9 @@ export async function markClaimed(options: {
   if (journal === undefined) return 0
   const outdated = findOutdated({ rows: await ledger.claimsByRow({ run }), claims: journal.byRow })
   const open = isCopy && outdated.length > 0 ? await markOpen({ ledger, run, outdated }) : 0
-  return open + (await markClaims({ ledger, outdated, now: ledger.now }))
+  // Of what it names, a copy may lack the last claim.
+  const forgotten = isCopy ? { claims: 1, sends: 1 } : undefined
+  return open + (await markClaims({ ledger, outdated, forgotten, now: ledger.now }))
 }
 
 /** A change that was claimed more often than the ledger knows. */
@@ -253,7 +255,8 @@ async function markClaims({
 
 /**
  * Marks all open changes of a run as unknown, in one write: one that looks unsent may have been sent, and one that was sent
- * may have been reconciled and sent again. Returns the number of rows.
+ * may have been reconciled and sent again. Of changes without a key, what holds it becomes unknown, too. Returns the
+ * number of rows.
  */
 export async function markOpen({
   ledger,
@@ -272,13 +275,14 @@ export async function markOpen({
   outdated?: readonly Outdated[]
   now?: () => number
 }): Promise<number> {
-  return await ledger.markRestored({
-    run,
-    sends,
-    claims,
-    at: now(),
-    except: outdated.map(({ row }) => row.row),
-  })
+  const except = outdated.map(({ row }) => row.row)
+  const marked = await ledger.markRestored({ run, sends, claims, at: now(), except })
+  // Since the backup, the run may have had the key again that another one holds in the ledger, and sent the change.
+  for await (const row of ledger.rows({ run, state: 'unknown' })) {
+    const { claims: claimed, sends: sent } = row
+    if (!row.holdsKey) await moveToUnknown({ ledger, row, claimed: { claims: claimed, sends: sent }, now })
+  }
+  return marked
 }
 
 /**

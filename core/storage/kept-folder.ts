@@ -58,8 +58,9 @@ export class SupersededFolderError extends Error {
   }
 }
 
-const entrySchema = z.object({ object: z.string(), sha256: z.string(), bytes: z.number() })
-const indexSchema = z.object({
+// Loose, so that a worker keeps what one of a later version has added.
+const entrySchema = z.looseObject({ object: z.string(), sha256: z.string(), bytes: z.number() })
+const indexSchema = z.looseObject({
   /** Counts the changes, except those to files that several steps at once may change. */
   version: z.number(),
   /** Counts the times that objects without a name were removed: nobody adds one that was put before. */

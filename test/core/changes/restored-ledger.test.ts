@@ -7,7 +7,8 @@ import { chooseCanary } from '../../../core/changes/send/canary.ts'
 import type { ChangeKind, ChangeKindName } from '../../../core/changes/change-kind.ts'
 import { createClaimJournal, openClaimJournal, readClaims } from '../../../core/changes/claim-journal.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import { closeGap, markClaimed } from '../../../core/changes/restored-ledger.ts'
+import { closeUntried } from '../../../core/changes/reconcile/close-remaining.ts'
+import { closeGap, markClaimed, moveToUnknown } from '../../../core/changes/restored-ledger.ts'
 import { summarize } from '../../../core/changes/report.ts'
 import { changeRunFiles } from '../../../core/runs/run-files.ts'
 import { markSeenInList } from '../../../core/changes/seen-in-list.ts'
@@ -22,6 +23,7 @@ import {
   copies,
   noJournal,
   retentionRows,
+  stageChanges,
   startEngine,
   startSandbox,
   temporaryFolder,
@@ -370,9 +372,15 @@ test.each([
   { journal: 'is lost', kept: 0, isCopy: false },
   { journal: 'is older than the last claims', kept: 1, isCopy: false },
   { journal: 'is a copy that lacks the last claims', kept: 1, isCopy: true },
+  {
+    journal: 'is a copy that lacks the last claim, as the end of the run sees',
+    kept: 2,
+    isCopy: true,
+    ends: true,
+  },
 ])(
   'the ledger was put back and the journal $journal: no subscription is resumed more often than its attempts',
-  async ({ kept, isCopy }) => {
+  async ({ kept, isCopy, ends = false }) => {
     const sandbox = await startSandbox({
       counts: { subscriptions: 40, customers: 10, plans: 3 },
       needsAttention: 1,
@@ -407,7 +415,9 @@ test.each([
     const [header, ...claims] = (await readFile(path, 'utf8')).split('\n')
     if (kept === 0) await rm(path)
     else await writeFile(path, `${[header, ...claims.slice(0, kept)].join('\n')}\n`)
-    await fix(after, { staged: 1, reportedClaims, isCopy })
+    const { ledger, run, runFolder } = after
+    if (ends) await markClaimed({ ledger, run, folder: runFolder, isCopy })
+    else await fix(after, { staged: 1, reportedClaims, isCopy })
     await finish(after)
     expect(resumes()).toBe(3)
   },
@@ -542,6 +552,25 @@ test.each([0, 1, 2])(
     expect(new Set((await after.rows()).map(({ state }) => state))).toEqual(new Set(['unknown']))
   },
 )
+
+test('what another run holds is not sent blindly if the run that had its key may have sent it since the backup', async () => {
+  const { engine } = await startRun('create-addon', 1)
+  const { ledger, run, kind } = engine
+  await closeUntried({ ledger, run, why: 'stopped' })
+  await stageChanges({ ledger, run: 'run-2', kind, changes: addonRows(1) })
+  const heldBy2 = async () => (await ledger.row({ run: 'run-2', row: 1 }))!
+  // A restored ledger has the change as closed that the run has sent. Until it is looked up, it has no key.
+  await moveToUnknown({ ledger, row: (await engine.rows())[0]!, now: () => 1 })
+  const { id, state } = await heldBy2()
+  expect(state).toBe('unknown')
+  expect(await engine.rows()).toMatchObject([{ state: 'unknown', holdsKey: false, sends: 1 }])
+  // The holder is proven absent. Then it may have been dropped and the other one sent, before the next restore.
+  await ledger.move({ id, from: ['unknown'], patch: { state: 'staged', outcome: 'absent' } })
+  await rm(join(engine.runFolder, changeRunFiles.claims))
+  await fix(engine, { staged: 1 })
+  expect(await heldBy2()).toMatchObject({ state: 'unknown', outcome: 'restored' })
+  expect(await engine.rows()).toMatchObject([{ state: 'unknown', holdsKey: false, sends: 1 }])
+})
 
 test('another run takes nothing over of a run whose repair was interrupted', async () => {
   const { engine, ...run } = await startRun('create-addon', 6)

@@ -238,3 +238,17 @@ test('a step that ends a run without leftovers leaves the index as it is', async
   await first.prune()
   expect(await store.read(`${path}/folder.json`)).toEqual(before)
 })
+
+test('a step keeps what a worker of a later version has added to the index', async () => {
+  const store = await newStore()
+  const first = await startStep(store)
+  await first.write('plan.json', 'plan')
+  await first.keep()
+  const index = `${path}/folder.json`
+  const { text, tag } = (await store.read(index))!
+  await store.replace(index, JSON.stringify({ ...(JSON.parse(text) as object), later: 7 }), tag)
+  const second = await startStep(store)
+  await second.write('audit.json', 'proven')
+  await second.keep()
+  expect(JSON.parse((await store.read(index))!.text)).toMatchObject({ later: 7, version: 2 })
+})
