@@ -28,6 +28,8 @@ export interface SendState {
   seconds: number
   segment: number
   isBreakerOpen: boolean
+  /** The rows of the canary that has no result yet. */
+  canary?: readonly number[] | undefined
   /** The last segment was interrupted and gave no counts: its worker was gone. */
   isCutOff: boolean
 }

@@ -35,21 +35,32 @@ export async function sendStaged(sending: Sending): Promise<RunEnd> {
   if (staged.open > 0 && approval !== undefined) {
     if (!(await operator.ask({ question: 'approval', seconds, ...approval }))) return notApproved(sending)
   }
-  for (let rows = staged.canary; rows.length > 0;) {
-    const step = await sendSegments(sending, rows)
-    if ('how' in step) return step
-    const end = await sending.job.onCanary(sending, { rows, failed: step.failedCanaries })
-    if (end !== undefined) return end
-    rows = step.nextCanary ?? []
-  }
+  sending.state.canary = staged.canary
+  const end = await sendCanary(sending)
+  if (end !== undefined) return end
   if (confirmCanary && staged.open > staged.canary.length) {
     if (!(await operator.ask({ question: 'canary', seconds }))) return notApproved(sending)
   }
   return await sendRemaining(sending)
 }
 
+/** Sends the canary that has no result yet, and those that follow it. */
+async function sendCanary(sending: Sending): Promise<RunEnd | undefined> {
+  const { job, state } = sending
+  for (let rows = state.canary; rows !== undefined && rows.length > 0; rows = state.canary) {
+    const step = await sendSegments(sending, rows)
+    if ('how' in step) return step
+    const end = await job.onCanary(sending, { rows, failed: step.failedCanaries })
+    if (end !== undefined) return end
+    state.canary = step.nextCanary
+  }
+  return undefined
+}
+
 /** Sends what is staged, without asking first. */
 export async function sendRemaining(sending: Sending): Promise<RunEnd> {
+  const end = await sendCanary(sending)
+  if (end !== undefined) return end
   const step = await sendSegments(sending)
   return 'how' in step ? step : { how: 'finished', giveUp: false }
 }
@@ -68,7 +79,7 @@ async function sendSegments(sending: Sending, canary?: readonly number[]): Promi
   for (;;) {
     await control.mayContinue()
     if (control.stopping) return { how: 'stopped', giveUp: false, why: job.text.stopped }
-    if (canary === undefined) await continueWhereLong(sending)
+    await continueWhereLong(sending)
     progress.phase = canary === undefined ? 'sending' : 'canary'
     delete progress.nextAt
     show()

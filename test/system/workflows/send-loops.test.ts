@@ -22,20 +22,45 @@ let runs = 0
 const waiting = (ms: number, more: object = {}) =>
   sendStep({ ended: 'waiting', nextAt: Date.now() + ms, counts: countsOf({ unknown: 1 }), ...more })
 
-async function startRun(type: 'importFile' | 'recoverSubscriptions', send: (input: SendInput) => unknown) {
+async function startRun(
+  type: 'importFile' | 'recoverSubscriptions',
+  send: (input: SendInput) => unknown,
+  { canary = [] as number[], eventsPerExecution = 1_000 } = {},
+) {
   const { client, taskQueue } = await startSteps({
     openImport: () => importPlan,
     stageImport: () => staged,
     sendImport: send,
     closeImport: () => closedRun(),
-    openRecovery: () => recoveryPlan,
-    snapshotRecovery: () => snapshot,
+    openRecovery: () => ({ ...recoveryPlan, eventsPerExecution }),
+    snapshotRecovery: () => ({ ...snapshot, canary }),
     sendRecovery: send,
     closeRecovery: () => closedRun(),
   })
   const workflowId = `loops-${process.pid}-${(runs += 1)}`
   return await client.workflow.start(type, { workflowId, taskQueue, args: [{}] })
 }
+
+test(
+  'a recovery whose canaries are all held back continues as new when its history grows long',
+  { tags: ['long'] },
+  async () => {
+    const canaries = Array.from({ length: 30 }, (_, index) => [index + 1])
+    const sent: (readonly number[] | undefined)[] = []
+    const run = await startRun(
+      'recoverSubscriptions',
+      ({ rows }) => {
+        sent.push(rows)
+        return sendStep({ nextCanary: rows && canaries[rows[0] ?? 0] })
+      },
+      { canary: [1], eventsPerExecution: 50 },
+    )
+    await run.result()
+    const { events } = await run.client.getHandle(run.workflowId, run.firstExecutionRunId).fetchHistory()
+    expect(events?.length).toBeLessThan(100)
+    expect(sent).toEqual([...canaries, undefined])
+  },
+)
 
 async function timersOf(run: WorkflowHandle): Promise<number[]> {
   const { events } = await run.fetchHistory()
