@@ -28,7 +28,7 @@ export interface SendState {
   seconds: number
   segment: number
   isBreakerOpen: boolean
-  /** The rows of the canary that has no result yet. */
+  /** The rows of the canary that has no result yet; undefined once the rest may be sent. */
   canary?: readonly number[] | undefined
   /** The last segment was interrupted and gave no counts: its worker was gone. */
   isCutOff: boolean

@@ -29,40 +29,41 @@ type Sending = Working & { staged: StagedChanges; state: SendState }
 
 /** Asks for approval if the job requires it, sends the canary and waits for its result, then sends the rest. */
 export async function sendStaged(sending: Sending): Promise<RunEnd> {
-  const { plan, staged, operator } = sending
-  const { approval, confirmCanary } = sending.job.questions(plan, staged)
-  const seconds = plan.approvalMs / 1000
+  const { job, plan, staged, operator, state } = sending
+  const { approval } = job.questions(plan, staged)
   if (staged.open > 0 && approval !== undefined) {
+    const seconds = plan.approvalMs / 1000
     if (!(await operator.ask({ question: 'approval', seconds, ...approval }))) return notApproved(sending)
   }
-  sending.state.canary = staged.canary
-  const end = await sendCanary(sending)
-  if (end !== undefined) return end
-  if (confirmCanary && staged.open > staged.canary.length) {
-    if (!(await operator.ask({ question: 'canary', seconds }))) return notApproved(sending)
-  }
+  state.canary = staged.canary
   return await sendRemaining(sending)
 }
 
-/** Sends the canary that has no result yet, and those that follow it. */
-async function sendCanary(sending: Sending): Promise<RunEnd | undefined> {
-  const { job, state } = sending
-  for (let rows = state.canary; rows !== undefined && rows.length > 0; rows = state.canary) {
-    const step = await sendSegments(sending, rows)
-    if ('how' in step) return step
-    const end = await job.onCanary(sending, { rows, failed: step.failedCanaries })
-    if (end !== undefined) return end
-    state.canary = step.nextCanary
-  }
-  return undefined
-}
-
-/** Sends what is staged, without asking first. */
+/** Sends what is staged, without asking for approval: first the canary that has no result yet. */
 export async function sendRemaining(sending: Sending): Promise<RunEnd> {
   const end = await sendCanary(sending)
   if (end !== undefined) return end
   const step = await sendSegments(sending)
   return 'how' in step ? step : { how: 'finished', giveUp: false }
+}
+
+/** Sends the canary and those that follow it, and asks for confirmation if the job requires it. */
+async function sendCanary(sending: Sending): Promise<RunEnd | undefined> {
+  const { job, plan, staged, operator, state } = sending
+  if (state.canary === undefined) return undefined
+  for (let rows = state.canary; rows.length > 0; rows = state.canary) {
+    const step = await sendSegments(sending, rows)
+    if ('how' in step) return step
+    const end = await job.onCanary(sending, { rows, failed: step.failedCanaries })
+    if (end !== undefined) return end
+    state.canary = step.nextCanary ?? []
+  }
+  if (job.questions(plan, staged).confirmCanary && staged.open > staged.canary.length) {
+    const seconds = plan.approvalMs / 1000
+    if (!(await operator.ask({ question: 'canary', seconds }))) return notApproved(sending)
+  }
+  state.canary = undefined
+  return undefined
 }
 
 function notApproved({ job, control }: Sending): RunEnd {
