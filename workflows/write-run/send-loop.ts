@@ -11,6 +11,7 @@ import { shell } from '../../core/runs/view/shell.ts'
 import { refOf } from '../run/run-ref.ts'
 import { toThroughput } from '../run/throughput.ts'
 import type { SendState, Working } from './job.ts'
+import type { OperatorState } from './operator-state.ts'
 import type { StagedChanges } from './progress.ts'
 
 const firstSegmentSeconds = 15
@@ -76,7 +77,7 @@ function notApproved({ job, control }: Sending): RunEnd {
  * changes still produce only hundreds of events. Returns the last step once everything is sent and reconciled.
  */
 async function sendSegments(sending: Sending, canary?: readonly number[]): Promise<SendStep | RunEnd> {
-  const { job, plan, progress, show, control, state } = sending
+  const { job, plan, progress, show, control, operator, state } = sending
   for (;;) {
     await control.mayContinue()
     if (control.stopping) return { how: 'stopped', giveUp: false, why: job.text.stopped }
@@ -85,6 +86,7 @@ async function sendSegments(sending: Sending, canary?: readonly number[]): Promi
     delete progress.nextAt
     show()
     const begun = Date.now()
+    const { resolved } = operator
     const summary = canary === undefined ? `send, part ${state.segment}` : `canary of ${canary.length}`
     const { seconds, breakers, claims } = state
     const input = { seconds, breakers, claims, ...(canary && { rows: [...canary] }) }
@@ -106,7 +108,7 @@ async function sendSegments(sending: Sending, canary?: readonly number[]): Promi
     const end = await endAfter(sending, step)
     if (end === 'continue') continue
     if (end !== undefined) return end
-    await waitUntilDue(sending, step)
+    await waitUntilDue(sending, { ...step, resolved })
   }
 }
 
@@ -172,13 +174,15 @@ async function endAfter(sending: Sending, step: SendStep): Promise<RunEnd | 'con
  */
 export const msUntil = (nextAt: number): number => Math.max(1_000, nextAt - Date.now())
 
-async function waitUntilDue(sending: Sending, { ended, nextAt }: SendStep): Promise<void> {
+async function waitUntilDue(
+  sending: Sending,
+  { ended, nextAt, resolved }: SendStep & Pick<OperatorState, 'resolved'>,
+): Promise<void> {
   const { job, plan, show, control, operator } = sending
   if (nextAt === undefined) return
   const ms = Math.max(job.leastWaitMs?.(plan) ?? 0, msUntil(nextAt))
   show()
-  // A stop, a pause or a resolved row ends the wait.
-  const { resolved } = operator
+  // A stop, a pause or a row that was resolved since the step began ends the wait.
   const summary =
     ended === 'breaker' ? 'waits for the next trial of the breaker' : 'waits until the next change is due'
   const isInterrupted = () => control.stopping || control.paused || operator.resolved > resolved

@@ -31,6 +31,7 @@ async function startRun(
     openImport: () => importPlan,
     stageImport: () => staged,
     sendImport: send,
+    resolveRow: () => undefined,
     closeImport: () => closedRun(),
     openRecovery: () => ({ ...recoveryPlan, eventsPerExecution }),
     snapshotRecovery: () => ({ ...snapshot, canary }),
@@ -74,6 +75,24 @@ test('an import whose worker has a slow clock waits at least a second between tw
   const run = await startRun('importFile', () => steps.shift())
   await run.result()
   expect(await timersOf(run)).toEqual([1])
+})
+
+test('a row that is resolved during a segment is sent before the wait that the segment asks for', async () => {
+  const [sending, resolved] = [gate(), gate()]
+  let segments = 0
+  const run = await startRun('importFile', async () => {
+    segments += 1
+    if (segments > 1) return sendStep()
+    sending.open()
+    await resolved.promise
+    return waiting(hourMs)
+  })
+  await sending.promise
+  const resolution = { row: 2, absent: true, by: 'Ana', why: 'looked it up' }
+  await run.executeUpdate('resolve', { args: [resolution] })
+  resolved.open()
+  await run.result()
+  expect(segments).toBeGreaterThan(1)
 })
 
 test('a stopped recovery whose worker has a slow clock waits at least a second between two lookups', async () => {
