@@ -6,7 +6,7 @@ import type { Publication } from '../../../core/destinations/destination.ts'
 import { createParquetDestination } from '../../../core/destinations/parquet/parquet.ts'
 import { describeDestination } from './contract.ts'
 import { askDuckDb } from './duckdb-file.ts'
-import { createWorkplace, type Workplace } from './publication.ts'
+import { createWorkplace, noise, type Workplace } from './publication.ts'
 import { asTexts, byKey, withoutScale } from './warehouse-rows.ts'
 
 const folderOf = (publication: Publication) =>
@@ -115,6 +115,16 @@ describe('an export in Parquet files', () => {
     expect(await ask(publication, 'name, cast(_extra as varchar) as extra')).toEqual([
       { name: null, extra: '{"name":"a\\ud800"}' },
     ])
+  })
+
+  test('takes rows of some kilobytes each, more of them than fit in DuckDB’s memory', async () => {
+    const text = noise(1_000_000).flat().join('').replaceAll(/\W/g, '')
+    const record = (at: number) => `{"id":"${at}","name":"${text.slice(at * 25, at * 25 + 3_000)}"}`
+    const batch = (at: number) => Array.from({ length: 1_000 }, (_, index) => record(at * 1_000 + index))
+    const batches = Array.from({ length: 30 }, (_, at) => batch(at))
+    const publication = await workplace.toPublication('customers', batches)
+    const { manifest } = await createParquetDestination().publish(publication)
+    expect(manifest.tables).toMatchObject([{ rows: 30_000 }, { rows: 0 }])
   })
 
   test("lies where the folder's name looks like a pattern", async () => {
