@@ -109,7 +109,8 @@ export async function startPostgres({
     /** A new, empty database. */
     async createDatabase(): Promise<string> {
       const name = `warehouse_${++made}`
-      await askPostgres(toUrl('postgres'), `create database ${name}`)
+      // Its files copied cost 13 ms of the processor; by way of the log, which is the default, 28.
+      await askPostgres(toUrl('postgres'), `create database ${name} strategy file_copy`)
       return toUrl(name)
     },
     /** The pid of the server's first process. */
