@@ -66,6 +66,36 @@ async function startRun(name: ChangeKindName, count: number) {
   }
 }
 
+/** A staged resume that the service takes and that always falls back, and a way to restore its ledger. */
+async function startFallingBack({ most }: { most: number }) {
+  const kind = changeKinds['resume-subscription']
+  const sandbox = await startSandbox({
+    counts: { subscriptions: 40, customers: 10, plans: 3 },
+    needsAttention: 1,
+    faults: [{ kind: 'fallBack', on: 'POST /subscriptions/{id}/resume/' }],
+  })
+  const [folder, restored] = [await temporaryFolder(), await temporaryFolder()]
+  const engine = await startEngine({ kind, sandbox, folder })
+  const [text = ''] = sandbox.control.records({ resource: 'subscriptions' })
+  const { id, customer } = JSON.parse(text) as { id: string; customer: string }
+  await engine.stage([{ row: 1, body: { id, customer } }])
+  return {
+    engine,
+    backUp: () => backUp(folder, restored),
+    restore: () => startEngine({ kind, sandbox, folder: restored, beside: engine.runFolder }),
+    resumes: () => sandbox.control.requests().filter(({ method }) => method === 'POST').length,
+    /** Resumes it until its attempts are used up. */
+    finish: async (run: Engine) =>
+      await expect
+        .poll(async () => {
+          await run.settle({ attempts: { most, waitsMs: [0] } })
+          await run.send()
+          return (await run.rows())[0]
+        })
+        .toMatchObject({ state: 'parked', outcome: 'attemptsUsedUp' }),
+  }
+}
+
 async function* batchesOf(kind: ChangeKind, changes: readonly ChangeToStage[]) {
   yield changes.map((change) => withKey({ kind, change }))
 }
@@ -381,36 +411,12 @@ test.each([
 ])(
   'the ledger was put back and the journal $journal: no subscription is resumed more often than its attempts',
   async ({ kept, isCopy, ends = false }) => {
-    const sandbox = await startSandbox({
-      counts: { subscriptions: 40, customers: 10, plans: 3 },
-      needsAttention: 1,
-      faults: [{ kind: 'fallBack', on: 'POST /subscriptions/{id}/resume/' }],
-    })
-    const [folder, restored] = [await temporaryFolder(), await temporaryFolder()]
-    const engine = await startEngine({ kind: changeKinds['resume-subscription'], sandbox, folder })
-    const [text = ''] = sandbox.control.records({ resource: 'subscriptions' })
-    const { id, customer } = JSON.parse(text) as { id: string; customer: string }
-    await engine.stage([{ row: 1, body: { id, customer } }])
-    backUp(folder, restored)
-    const attempts = { most: 3, waitsMs: [0] }
-    const resumes = () => sandbox.control.requests().filter(({ method }) => method === 'POST').length
-    const finish = async (run: Engine) =>
-      await expect
-        .poll(async () => {
-          await run.settle({ attempts })
-          await run.send()
-          return (await run.rows())[0]
-        })
-        .toMatchObject({ state: 'parked', outcome: 'attemptsUsedUp' })
+    const { engine, backUp, restore, resumes, finish } = await startFallingBack({ most: 3 })
+    backUp()
     await finish(engine)
     expect(resumes()).toBe(3)
     const reportedClaims = await recorded(engine)
-    const after = await startEngine({
-      kind: changeKinds['resume-subscription'],
-      sandbox,
-      folder: restored,
-      beside: engine.runFolder,
-    })
+    const after = await restore()
     const path = join(engine.runFolder, changeRunFiles.claims)
     const [header, ...claims] = (await readFile(path, 'utf8')).split('\n')
     if (kept === 0) await rm(path)
@@ -424,32 +430,12 @@ test.each([
 )
 
 test('where the journal was lost, a resume that was in doubt may have been sent again since, and keeps its attempts', async () => {
-  const sandbox = await startSandbox({
-    counts: { subscriptions: 40, customers: 10, plans: 3 },
-    needsAttention: 1,
-    faults: [{ kind: 'fallBack', on: 'POST /subscriptions/{id}/resume/' }],
-  })
-  const [folder, restored] = [await temporaryFolder(), await temporaryFolder()]
-  const kind = changeKinds['resume-subscription']
-  const engine = await startEngine({ kind, sandbox, folder })
-  const [text = ''] = sandbox.control.records({ resource: 'subscriptions' })
-  const { id, customer } = JSON.parse(text) as { id: string; customer: string }
-  await engine.stage([{ row: 1, body: { id, customer } }])
+  const { engine, backUp, restore, resumes, finish } = await startFallingBack({ most: 2 })
   await engine.send()
-  backUp(folder, restored)
-  const attempts = { most: 2, waitsMs: [0] }
-  const resumes = () => sandbox.control.requests().filter(({ method }) => method === 'POST').length
-  const finish = async (run: Engine) =>
-    await expect
-      .poll(async () => {
-        await run.settle({ attempts })
-        await run.send()
-        return (await run.rows())[0]
-      })
-      .toMatchObject({ state: 'parked', outcome: 'attemptsUsedUp' })
+  backUp()
   await finish(engine)
   expect(resumes()).toBe(2)
-  const after = await startEngine({ kind, sandbox, folder: restored, beside: engine.runFolder })
+  const after = await restore()
   await rm(join(engine.runFolder, changeRunFiles.claims))
   expect(await fix(after, { staged: 1 })).toEqual({ restaged: 0, unknown: 1 })
   await finish(after)
