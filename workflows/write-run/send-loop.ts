@@ -140,9 +140,13 @@ function showStep(sending: Sending, segment: { step: SendStep; ms: number; isCan
 }
 
 /** Notifies once each time the breaker opens, not for each of its trials. */
-async function notifyOfBreaker({ state, notifier }: Sending, { ended, counts }: SendStep): Promise<void> {
+async function notifyOfBreaker(
+  { state, notifier }: Sending,
+  { ended, openBreakers, counts }: SendStep,
+): Promise<void> {
   const opens = ended === 'breaker' && !state.isBreakerOpen
-  state.isBreakerOpen = ended === 'breaker'
+  // It also stays open while none of its changes is due.
+  state.isBreakerOpen = ended === 'breaker' || (state.isBreakerOpen && openBreakers.length > 0)
   if (!opens) return
   const { done, rejected, parked } = counts
   const summary = `${done} done, ${rejected} rejected, ${parked} parked. Single trials follow at growing intervals.`

@@ -28,10 +28,11 @@ async function startRun(
   { canary = [] as number[], eventsPerExecution = 1_000 } = {},
 ) {
   const { client, taskQueue } = await startSteps({
-    openImport: () => importPlan,
+    openImport: () => ({ ...importPlan, notifies: ['breaker'] }),
     stageImport: () => staged,
     sendImport: send,
     resolveRow: () => undefined,
+    sendNotification: () => 'delivered',
     closeImport: () => closedRun(),
     openRecovery: () => ({ ...recoveryPlan, eventsPerExecution }),
     snapshotRecovery: () => ({ ...snapshot, canary }),
@@ -75,6 +76,21 @@ test('an import whose worker has a slow clock waits at least a second between tw
   const run = await startRun('importFile', () => steps.shift())
   await run.result()
   expect(await timersOf(run)).toEqual([1])
+})
+
+test('an open breaker is notified once, also if nothing is due for a while', { tags: ['long'] }, async () => {
+  const openBreakers = [{ key: '', failed: 10, of: 10, trial: 1, trials: 3 }]
+  const steps = [
+    waiting(0, { ended: 'breaker', openBreakers }),
+    waiting(0, { openBreakers }),
+    waiting(0, { ended: 'breaker', openBreakers }),
+    sendStep({ openBreakers: [] }),
+  ]
+  const run = await startRun('importFile', () => steps.shift())
+  await run.result()
+  const { events } = await run.fetchHistory()
+  const started = events?.filter(({ childWorkflowExecutionStartedEventAttributes: child }) => child)
+  expect(started).toHaveLength(1)
 })
 
 test('a row that is resolved during a segment is sent before the wait that the segment asks for', async () => {
