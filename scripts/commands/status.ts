@@ -2,7 +2,7 @@ import { ServiceError, type Client } from '@temporalio/client'
 import type { Command } from 'commander'
 import type { ExportProgress } from '../../workflows/export-view.ts'
 import type { WriteProgress } from '../../workflows/write-run/progress.ts'
-import { findChanges, findRun, workflowIdOf } from '../runs/find-run.ts'
+import { findRun, type FoundChanges, workflowIdOf } from '../runs/find-run.ts'
 import { describeRunWorkers, findRunWorkers } from '../runs/run-workers.ts'
 import { openClient } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'
@@ -25,9 +25,9 @@ export function configure(command: Command, terminal: Terminal): void {
     const settings = processSettings()
     await using client = await openClient(settings)
     const id = await workflowIdOf({ client, run: name })
-    const ofChanges = await findChanges({ client, run: id })
-    if (ofChanges !== undefined) return await showChanges({ ...ofChanges, name, client, settings, terminal })
-    const { handle, description } = await findRun({ client, run: id })
+    const found = await findRun({ client, run: id })
+    if (found.type !== 'export') return await showChanges({ ...found, name, client, settings, terminal })
+    const { handle, description } = found
     const status = description.status.name.toLowerCase()
     const workers = await findRunWorkers({ client, description, settings })
     // Queries need a worker, even for a run that has ended.
@@ -71,7 +71,7 @@ async function showChanges({
   description,
   terminal,
   name,
-}: NonNullable<Awaited<ReturnType<typeof findChanges>>> & {
+}: FoundChanges & {
   client: Client
   settings: Settings
   terminal: Terminal

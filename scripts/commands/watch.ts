@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { reportExport } from '../runs/report-export.ts'
-import { findChanges, findRun } from '../runs/find-run.ts'
+import { findRun } from '../runs/find-run.ts'
 import { followExport } from '../runs/follow.ts'
 import { openClient } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'
@@ -19,16 +19,15 @@ export function configure(command: Command, terminal: Terminal): void {
       process.exit(exitCodes.failed)
     }
     using _interrupt = onInterrupt({ first: detach, second: detach })
-    const ofChanges = await findChanges({ client, run })
-    if (ofChanges !== undefined) {
+    const found = await findRun({ client, run, exports: ['exportData', 'fetchDocuments', 'publishRun'] })
+    if (found.type !== 'export') {
       const session = { client, serverLost: new AbortController().signal }
       const { followImport, followRecovery } = await import('../runs/follow-changes.ts')
-      if (ofChanges.type === 'import') await followImport({ session, ...ofChanges, terminal, settings })
-      else await followRecovery({ session, ...ofChanges, terminal, settings })
+      if (found.type === 'import') await followImport({ session, ...found, terminal, settings })
+      else await followRecovery({ session, ...found, terminal, settings })
       return
     }
-    const { handle } = await findRun({ client, run, types: ['exportData', 'fetchDocuments', 'publishRun'] })
-    const report = await followExport({ client, handle, terminal })
+    const report = await followExport({ client, handle: found.handle, terminal })
     await reportExport({ report, terminal })
   })
   addExamples(command, 'run', {

@@ -26,26 +26,6 @@ async function isWorkflow(client: Client, workflowId: string): Promise<boolean> 
   }
 }
 
-/** Finds the import or recovery with this id; undefined for another kind of run, or none. */
-export async function findChanges({ client, run }: { client: Client; run: string }) {
-  const handle = client.workflow.getHandle(run)
-  try {
-    const description = await handle.describe()
-    if (description.type === 'importFile')
-      return { type: 'import' as const, handle: handle as WorkflowHandle<typeof importFile>, description }
-    if (description.type === 'recoverSubscriptions')
-      return {
-        type: 'recovery' as const,
-        handle: handle as WorkflowHandle<typeof recoverSubscriptions>,
-        description,
-      }
-    return undefined
-  } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return undefined
-    throw error
-  }
-}
-
 /**
  * Finds the run with this id and its description in Temporal.
  *
@@ -54,20 +34,32 @@ export async function findChanges({ client, run }: { client: Client; run: string
 export async function findRun(options: {
   client: Client
   run: string
-  /** Default: exports and fetches. `publishRun` has no status query. */
-  types?: readonly ('exportData' | 'fetchDocuments' | 'publishRun')[]
+  /** The types of exports to find. Default: exports and fetches. `publishRun` has no status query. */
+  exports?: readonly ('exportData' | 'fetchDocuments' | 'publishRun')[]
 }) {
-  const { client, run, types = ['exportData', 'fetchDocuments'] } = options
-  const handle: ExportHandle = client.workflow.getHandle<typeof exportData>(run)
+  const { client, run, exports = ['exportData', 'fetchDocuments'] } = options
+  const handle = client.workflow.getHandle(run)
   const description = await handle.describe().catch((error: unknown) => {
     throw error instanceof WorkflowNotFoundError
       ? new RefusedError(`There is no run ${run}.`, { hint })
       : error
   })
   const { type, parentExecution } = description
-  if (types.some((name) => name === type)) return { handle, description }
+  if (type === 'importFile')
+    return { type: 'import' as const, handle: handle as WorkflowHandle<typeof importFile>, description }
+  if (type === 'recoverSubscriptions')
+    return {
+      type: 'recovery' as const,
+      handle: handle as WorkflowHandle<typeof recoverSubscriptions>,
+      description,
+    }
+  if (exports.some((name) => name === type))
+    return { type: 'export' as const, handle: handle as ExportHandle, description }
   const whole = parentExecution?.workflowId
   throw new RefusedError(`${run} is not an export but a ${type}.`, {
     hint: whole === undefined ? hint : `It is part of the run ${whole}.`,
   })
 }
+
+/** A run that writes to the service. */
+export type FoundChanges = Extract<Awaited<ReturnType<typeof findRun>>, { type: 'import' | 'recovery' }>
