@@ -69,6 +69,8 @@ export default defineConfig({
         test: {
           ...withServer,
           name: 'timed',
+          // As above. In processes of their own, also files of which nothing is to be run load every module.
+          isolate: false,
           include: [timed],
           exclude: [acceptance],
           env: {},
