@@ -1,36 +1,10 @@
 import { expect, test } from 'vitest'
-import { openClaimJournal } from '../../../core/changes/claim-journal.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { defaultLimits } from '../../../core/changes/send/limits.ts'
-import { sendFor } from '../../../core/changes/send/send-for.ts'
-import { createSendRight } from '../../../core/changes/send/send-right.ts'
-import { attempts, copies, refusedFrom, retentionRows, startEngine, startSandbox } from './engine.ts'
+import { copies, refusedFrom, retentionRows, startEngine, startSandbox } from './engine.ts'
 
 const kind = changeKinds['create-retention']
 const settleMs = 20
-
-type Engine = Awaited<ReturnType<typeof startEngine>>
-
-async function sendSegment(
-  { ledger, run, billing, runFolder }: Engine,
-  options: Partial<Parameters<typeof sendFor>[1]> = {},
-) {
-  await using journal = await openClaimJournal(runFolder)
-  return await sendFor(2_000, {
-    ledger,
-    journal,
-    run,
-    kind,
-    billing,
-    settleMs,
-    attempts,
-    limits: { ...defaultLimits, inFlight: 1 },
-    breakers: {},
-    right: createSendRight({ ledger, run }),
-    signal: new AbortController().signal,
-    ...options,
-  })
-}
 
 const refused = (rows: ReturnType<typeof retentionRows>, breakerKey: string) =>
   refusedFrom(1, rows).map((row) => ({ ...row, breakerKey }))
@@ -43,10 +17,10 @@ test('a canary whose breaker is open waits for its trials, and gives up after th
     .map((row) => ({ ...row, breakerKey: 'gateway_issue' }))
   await engine.stage([...bad, ...good])
   const rows = [...bad.map(({ row }) => row), 21]
-  const { breakers, ...step } = await sendSegment(engine, { rows, breakerWaitsMs: [60_000, 20, 20] })
+  const { breakers, ...step } = await engine.sendSegment({ rows, breakerWaitsMs: [60_000, 20, 20] })
   expect(step).toMatchObject({ ended: 'breaker', counts: { rejected: 10, done: 1 } })
   expect(step.nextAt).toBeGreaterThan(Date.now() + 30_000)
-  const last = await sendSegment(engine, { rows, breakers, breakerWaitsMs: [20, 20, 20] })
+  const last = await engine.sendSegment({ rows, breakers, breakerWaitsMs: [20, 20, 20] })
   expect(last).toMatchObject({ ended: 'breaker', givenUp: ['biller_issue'], counts: { rejected: 13 } })
   expect(last).not.toHaveProperty('nextAt')
 })
@@ -55,7 +29,7 @@ test('a breaker that has given up is the end, although another one is open that 
   const engine = await startEngine({ kind, sandbox: await startSandbox(), settleMs })
   const [first, others] = [retentionRows(10), retentionRows(30).slice(10)]
   await engine.stage([...refused(first, 'biller_issue'), ...refused(others, 'gateway_issue')])
-  const step = await sendSegment(engine, { breakerWaitsMs: [20, 20, 20] })
+  const step = await engine.sendSegment({ breakerWaitsMs: [20, 20, 20] })
   expect(step).toMatchObject({ ended: 'breaker', givenUp: ['gateway_issue'], counts: { rejected: 23 } })
   expect(step).not.toHaveProperty('nextAt')
 })
@@ -65,7 +39,7 @@ test('a change that the service turned away does not count for maxChanges, and i
   const sandbox = await startSandbox({ faults: [turnAway] })
   const engine = await startEngine({ kind, sandbox, settleMs })
   await engine.stage(retentionRows(4))
-  const step = await sendSegment(engine, { limits: { ...defaultLimits, inFlight: 4, maxChanges: 2 } })
+  const step = await engine.sendSegment({ limits: { ...defaultLimits, inFlight: 4, maxChanges: 2 } })
   expect(step).toMatchObject({ ended: 'maxChanges', counts: { done: 2, staged: 2 } })
   expect(copies(sandbox, 'retentions', 'number').size).toBe(2)
 })

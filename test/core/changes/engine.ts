@@ -7,6 +7,8 @@ import type { BreakerStates } from '../../../core/changes/send/run-breakers.ts'
 import type { ChangeKind } from '../../../core/changes/change-kind.ts'
 import { createClaimJournal, openClaimJournal } from '../../../core/changes/claim-journal.ts'
 import { defaultLimits, type Limits } from '../../../core/changes/send/limits.ts'
+import { sendFor } from '../../../core/changes/send/send-for.ts'
+import { createSendRight } from '../../../core/changes/send/send-right.ts'
 import { type RoundOptions, type RoundResult, sendRound } from '../../../core/changes/send/sender.ts'
 import { type Attempts, reconcileChanges } from '../../../core/changes/reconcile/reconcile.ts'
 import { type ChangeToStage, toNewChange, withKey } from '../../../core/changes/stage-changes.ts'
@@ -127,6 +129,25 @@ export async function startEngine({
     return result
   }
 
+  /** A segment of sending and looking up, of at most two seconds. */
+  const sendSegment = async (options: Partial<Parameters<typeof sendFor>[1]> = {}) => {
+    await using journal = await openClaimJournal(runFolder)
+    return await sendFor(2_000, {
+      ledger,
+      journal,
+      run,
+      kind,
+      billing,
+      settleMs,
+      attempts,
+      limits: { ...defaultLimits, inFlight: 1 },
+      breakers: {},
+      right: createSendRight({ ledger, run }),
+      signal: new AbortController().signal,
+      ...options,
+    })
+  }
+
   const settle = (options: { attempts?: Attempts } = {}) =>
     reconcileChanges({
       ledger,
@@ -156,7 +177,7 @@ export async function startEngine({
     for await (const row of ledger.rows({ run })) all.push(row)
     return all
   }
-  return { ledger, run, kind, billing, runFolder, stage, send, settle, finish, rows }
+  return { ledger, run, kind, billing, runFolder, stage, send, sendSegment, settle, finish, rows }
 }
 
 /** For tests that put no ledger back. */

@@ -1,10 +1,7 @@
 import { expect, test } from 'vitest'
-import { openClaimJournal } from '../../../core/changes/claim-journal.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import { defaultLimits } from '../../../core/changes/send/limits.ts'
-import { sendFor } from '../../../core/changes/send/send-for.ts'
 import { createSendRight } from '../../../core/changes/send/send-right.ts'
-import { attempts, copies, retentionRows, startEngine, startSandbox } from './engine.ts'
+import { copies, retentionRows, startEngine, startSandbox } from './engine.ts'
 
 const settleMs = 20
 
@@ -18,7 +15,7 @@ test.each([
     const sandbox = await startSandbox()
     const kind = changeKinds['create-retention']
     const engine = await startEngine({ kind, sandbox, settleMs })
-    const { ledger, run, billing, runFolder } = engine
+    const { ledger, run } = engine
     await engine.stage(retentionRows(2))
     const [row] = await engine.rows()
     const before = createSendRight({ ledger, run })
@@ -26,21 +23,7 @@ test.each([
     const fields = JSON.parse(row?.body ?? '{}') as Record<string, unknown>
     if (counts.done === 1) sandbox.control.insert({ resource: 'retentions', fields })
 
-    await using journal = await openClaimJournal(runFolder)
-    const step = await sendFor(60_000, {
-      ledger,
-      journal,
-      run,
-      kind,
-      billing,
-      settleMs,
-      attempts,
-      limits: defaultLimits,
-      breakers: {},
-      right: createSendRight({ ledger, run }),
-      lookupsOnly: true,
-      signal: new AbortController().signal,
-    })
+    const step = await engine.sendSegment({ lookupsOnly: true })
     expect(step).toMatchObject({ ended: 'finished', counts: { staged: 1, unknown: 0, ...counts } })
     expect(copies(sandbox, 'retentions', 'number').size).toBe(counts.done)
   },
