@@ -87,7 +87,7 @@ const contentHash = async (path: string) =>
 async function codeHash(): Promise<string> {
   const hash = createHash('sha256')
   const sdk = createRequire(import.meta.url)('@temporalio/worker/package.json') as { version: string }
-  hash.update(sdk.version)
+  hash.update(sdk.version).update(await readFile(bundleScript))
   for (const folder of codeFolders) {
     for (const name of (await readdir(folder, { recursive: true })).toSorted()) {
       if (name.endsWith('.ts')) hash.update(name).update(await readFile(join(folder, name)))

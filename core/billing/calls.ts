@@ -27,6 +27,11 @@ interface ReadCall {
   query?: Readonly<Record<string, string>>
   signal?: AbortSignal | undefined
   tries?: number | undefined
+  /**
+   * Called when a reply has arrived that is no error; it is parsed when the promise resolves. Until then it takes the memory
+   * of its bytes, not that of its values, which is several times as much.
+   */
+  awaitTurn?: (() => Promise<void>) | undefined
   /** Called before each request; for a write, once its connection is established. */
   beforeSend?: (() => void | Promise<void>) | undefined
 }
@@ -92,6 +97,7 @@ export function createCalls(settings: CallsSettings): Calls {
 interface Sending extends Request {
   operation: string
   attempt: number
+  awaitTurn?: (() => Promise<void>) | undefined
 }
 
 function createSend({ transport, gate, spacings, authorization, onRequest }: CallsSettings) {
@@ -101,6 +107,7 @@ function createSend({ transport, gate, spacings, authorization, onRequest }: Cal
     const reply = await exchange(sending, { ...admission, sentAt: performance.now() })
     // Let the next request leave before this reply is parsed (2 ms for a page of 100).
     await nextEventLoopTurn()
+    await sending.awaitTurn?.()
     return parse(sending, reply)
   }
 

@@ -48,6 +48,8 @@ export interface ListQuery {
   /** Number of tries before it counts as lost. Default 8; fewer if someone waits for the result. */
   tries?: number
   signal?: AbortSignal
+  /** Called when a reply has arrived that is no error; it is parsed when the promise resolves. */
+  awaitTurn?: (() => Promise<void>) | undefined
   /** Called just before each request, including retries; if it throws, the request is not sent. */
   beforeSend?: () => void | Promise<void>
 }
@@ -141,10 +143,13 @@ function operations({ read, write }: Calls): Omit<Billing, 'limited'> {
     return write({ operation, method, path, body: sent.body, ...sent.options }, toRecord)
   }
   return {
-    list: ({ resource, signal, tries, beforeSend, ...query }) => {
+    list: ({ resource, signal, tries, beforeSend, awaitTurn, ...query }) => {
       const operation = `list ${resource.name}`
       const { path } = resource
-      return read({ operation, path, query: toQuery(query), signal, tries, beforeSend }, toListPage)
+      return read(
+        { operation, path, query: toQuery(query), signal, tries, beforeSend, awaitTurn },
+        toListPage,
+      )
     },
     getCreditNote: async (id, options) => get('get credit note', recordPath('creditnotes', id), options),
     getCancellation: async (id, options) => get('get cancellation', recordPath('cancellations', id), options),

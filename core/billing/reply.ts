@@ -31,15 +31,20 @@ export interface ListPage {
   ageMs?: number
 }
 
+/** Strips a byte order mark. */
+const decoder = new TextDecoder()
+const textOf = ({ bytes }: Reply): string => decoder.decode(bytes)
+
 type RequestInfo = Pick<Request, 'method' | 'path' | 'token' | 'query'>
 
 /** The error for a reply; undefined for a success. */
 export function toError(request: RequestInfo, reply: Reply): BillingError | undefined {
   const { status } = reply
   if (status >= 200 && status < 300) return undefined
-  const parsed = parseOr(reply.text)
+  const sent = textOf(reply)
+  const parsed = parseOr(sent)
   // Before long sentences are shortened, so that not even a part of the token remains.
-  const text = reply.text.replaceAll(request.token, '***')
+  const text = sent.replaceAll(request.token, '***')
   const body = parseOr(text)
   const messages = toMessages(body.json ? body.value : text)
   const failure = {
@@ -134,9 +139,10 @@ export const toDocument = (request: RequestInfo, reply: Reply): FetchedDocument 
 
 /** The reply as one JSON object. */
 export function toRecord(request: RequestInfo, reply: Reply): Record<string, unknown> {
-  if (hasTooManyValues(reply.text)) throw tooLarge(request, reply)
-  const body = parseOr(reply.text)
-  if (!body.json) throw notJson(request, reply)
+  const text = textOf(reply)
+  if (hasTooManyValues(text)) throw tooLarge(request, reply)
+  const body = parseOr(text)
+  if (!body.json) throw notJson(request, reply, text)
   const { value } = body
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw notTheShape(request, reply, 'it is not a JSON object')
@@ -145,7 +151,8 @@ export function toRecord(request: RequestInfo, reply: Reply): Record<string, unk
 
 /** Accepts an empty reply or JSON; anything else is a gateway's page. */
 export function expectNothing(request: RequestInfo, reply: Reply): void {
-  if (reply.text.trim() !== '' && !parseOr(reply.text).json) throw notJson(request, reply)
+  const text = textOf(reply)
+  if (text.trim() !== '' && !parseOr(text).json) throw notJson(request, reply, text)
 }
 
 /**
@@ -184,17 +191,16 @@ function parseOr(text: string): { json: true; value: unknown } | { json: false }
 }
 
 /** Incomplete JSON was cut off; anything else is a gateway's page. */
-function notJson(request: RequestInfo, reply: Reply): BillingError {
+function notJson(request: RequestInfo, { status }: Reply, text: string): BillingError {
   const { method, path } = request
-  const { status } = reply
-  if (/^\s*[[{]/.test(reply.text))
+  if (/^\s*[[{]/.test(text))
     return new LostReply({
       method,
       path,
       status,
-      why: `${reply.text.length} characters of incomplete JSON`,
+      why: `${text.length} characters of incomplete JSON`,
     })
-  const start = toMessages(reply.text)[0]
+  const start = toMessages(text)[0]
   const messages = start === undefined ? [] : [start.replaceAll(request.token, '***')]
   const why = start === undefined ? 'an empty body' : 'a body that is not JSON'
   return new UnexpectedReply({ method, path, status, messages, problem: 'notJson', why })

@@ -36,7 +36,11 @@ export interface Request {
 
 export interface Reply {
   status: number
-  text: string
+  /**
+   * The body. Its text is decoded where it is parsed: a connection that is kept alive refers to its last reply, so a text
+   * would outlive many pages, and V8 would move it among the old objects.
+   */
+  bytes: Uint8Array
   headers: Readonly<Record<string, string | string[] | undefined>>
 }
 
@@ -92,8 +96,8 @@ export function createTransport(settings: TransportSettings): Transport {
       if (transferred > maxResponseBytes) tooLarge.abort()
     })
     try {
-      const { statusCode, body: text, headers } = await sending
-      return { status: statusCode, text, headers }
+      const { statusCode, body: bytes, headers } = await sending
+      return { status: statusCode, bytes, headers }
     } catch (error) {
       await claimed?.giveUp()
       if (claimed?.refusal !== undefined) throw claimed.refusal
@@ -117,7 +121,7 @@ function createHttp({ headers, timeoutSeconds }: TransportSettings) {
     retry: { limit: 0 },
     followRedirect: false,
     throwHttpErrors: false,
-    responseType: 'text',
+    responseType: 'buffer',
     timeout: { request: timeoutSeconds * 1000 },
   })
 }

@@ -11,6 +11,8 @@ export interface PageRequest {
   filters: Readonly<Record<string, string>>
   /** Aborted when the read is closed. */
   signal: AbortSignal
+  /** Called when the response has arrived; it is parsed when the promise resolves. */
+  awaitTurn?: (() => Promise<void>) | undefined
 }
 
 export type FetchPage = (request: PageRequest) => Promise<ListPage>
@@ -110,7 +112,10 @@ export class Source {
    * Requests a window until the answer is usable, at most three times.
    * @throws errors that no other window would avoid
    */
-  async ask(choice: PageChoice, { descending = false } = {}): Promise<Answer> {
+  async ask(
+    choice: PageChoice,
+    { descending = false, awaitTurn }: { descending?: boolean; awaitTurn?: () => Promise<void> } = {},
+  ): Promise<Answer> {
     let asked = choice
     let lastLength: number | undefined
     let wrong: Wrong = { kind: 'wrong', reason: '' }
@@ -118,7 +123,7 @@ export class Source {
       if (this.exhausted) return { kind: 'capped' }
       let page: ListPage
       try {
-        page = await this.page({ ...asked, ordering: descending ? `-${this.key}` : this.key })
+        page = await this.page({ ...asked, awaitTurn, ordering: descending ? `-${this.key}` : this.key })
       } catch (error) {
         return toAnswer(error, asked)
       }

@@ -6,6 +6,8 @@ import { lowOf } from '../chain/window.ts'
 /** A window in flight, and the place it should contain. */
 export interface PrefetchedWindow {
   answer: Promise<Answer>
+  /** Lets its response be parsed. */
+  parse: () => void
   low: number
   /** The expected place of the frontier's newer neighbour, without a margin. */
   expected: number
@@ -47,6 +49,7 @@ export class Prefetch {
   /** The next window; also fills the queue behind it. Undefined if the place is unknown. */
   head(place: number | undefined): PrefetchedWindow | undefined {
     if (place !== undefined) this.#fill(place)
+    this.#queue[0]?.parse()
     return this.#queue[0]
   }
 
@@ -93,16 +96,28 @@ export class Prefetch {
 
   #send(expected: number, margin: OverlapMargin, after: number | undefined): void {
     const choice = choosePageBelow(expected, this.#source.sizes, margin.missed)
-    const answer = this.#source.ask(choice)
-    this.#unanswered++
+    // Parsed when it is the head: the values of all windows in flight would outlive V8's young generation.
+    const turn = Promise.withResolvers<void>()
+    let isAnswered = false
+    const arrived = () => {
+      if (!isAnswered) this.#unanswered--
+      isAnswered = true
+    }
     const answered = () => {
-      this.#unanswered--
+      arrived()
       this.#fillBehind()
     }
+    this.#unanswered++
+    const awaitTurn = () => {
+      answered()
+      return turn.promise
+    }
+    const answer = this.#source.ask(choice, { awaitTurn })
     // It may never be awaited if the read is closed first.
-    answer.then(answered, () => this.#unanswered--)
+    answer.then(answered, arrived)
     this.#queue.push({
       answer,
+      parse: turn.resolve,
       low: lowOf(choice),
       expected,
       margin,

@@ -107,7 +107,11 @@ test('a redirect shows where it leads and nothing else of what it says', async (
 test.each(['9'.repeat(20), '9'.repeat(400)])('an Age of %s seconds is a time all the same', async (age) => {
   const page = toListPage(
     { method: 'GET', path: '/customers/', token: 'secret' },
-    { status: 200, text: '{"results":[]}', headers: { age, date: 'Sun, 22 Nov 2026 05:00:00 GMT' } },
+    {
+      status: 200,
+      bytes: Buffer.from('{"results":[]}'),
+      headers: { age, date: 'Sun, 22 Nov 2026 05:00:00 GMT' },
+    },
   )
   expect(new Date(page.servedAt ?? Number.NaN).getUTCFullYear()).toBe(1958)
 })

@@ -1,4 +1,5 @@
 /** What a proof costs in requests, and what a record costs in time. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { FetchPage } from '../../../core/reading/source.ts'
 import { seed } from './any-list.ts'
@@ -96,4 +97,26 @@ test('reading adds less than 10 microseconds to a record', async () => {
   console.log(`${perRecord.toFixed(2)} microseconds of CPU a record`)
   // 0.9 on the machine it was written on; the service's own JSON costs about ten times that.
   expect(perRecord).toBeLessThan(10)
+})
+
+test('windows in flight arrive early, but each is parsed when its turn comes', async () => {
+  const list = standing(2_000)
+  const parsed: number[] = []
+  let sent = 0
+  let waiting = 0
+  let mostWaiting = 0
+  const fetchPage: FetchPage = async ({ awaitTurn, ...request }) => {
+    mostWaiting = Math.max(mostWaiting, ++waiting)
+    // Of four requests, the last one is answered first.
+    for (let turns = 4 - (sent++ % 4); turns > 0; turns--) await nextTurn()
+    await awaitTurn?.()
+    waiting--
+    if (awaitTurn !== undefined) parsed.push(request.page * request.pageSize)
+    return await list({ ...request })
+  }
+  const { outcome } = await readThrough({ fetchPage, concurrency: 4 })
+  expect(outcome).toMatchObject({ verdict: 'proven', records: 2_000 })
+  expect(mostWaiting).toBeGreaterThan(2)
+  expect(parsed.length).toBeGreaterThan(15)
+  expect(parsed).toEqual(parsed.toSorted((one, other) => other - one))
 })

@@ -2,6 +2,7 @@ import { copyFile, mkdir, mkdtemp, readFile, rm, truncate } from 'node:fs/promis
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { z } from 'zod'
 import { prepareWorkflowBundle } from '../../../worker/workflow-bundle.ts'
 
 test('a kept workflow bundle that is not what was made is made again', { tags: ['long'] }, async () => {
@@ -26,3 +27,14 @@ test('a kept workflow bundle that is not what was made is made again', { tags: [
 async function codeIn(path: string): Promise<string | undefined> {
   return (await readFile(path, 'utf8')).split('//# sourceMappingURL')[0]
 }
+
+test('the bundle takes one byte a character, and its map names its sources without a copy of them', async () => {
+  const bundle = await readFile(await prepareWorkflowBundle(), 'utf8')
+  expect(/[^\0-\xff]/.exec(bundle)?.[0]).toBeUndefined()
+  const [, map = ''] = bundle.split('base64,')
+  const { sources, sourcesContent } = z
+    .object({ sources: z.string().array(), sourcesContent: z.unknown() })
+    .parse(JSON.parse(Buffer.from(map, 'base64').toString()))
+  expect(sources.join()).toContain('workflows/export-data.ts')
+  expect(sourcesContent).toBeUndefined()
+})
