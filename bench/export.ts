@@ -22,7 +22,7 @@ import { startPostgres } from '../test/system/destinations/postgres-server.ts'
 import { readPlaces } from '../worker/settings/settings.ts'
 import { openFiles } from '../worker/files.ts'
 import { connectorArgs, endProcess, startNode, usageOf } from './children.ts'
-import { startMeteredBucket } from './metered-bucket.ts'
+import { startBucket } from './metered-bucket.ts'
 
 const { values } = parseArgs({
   options: {
@@ -53,9 +53,7 @@ closing.defer(() => endProcess(service.child))
 
 const warehouse = values.to === 'postgres' ? await startPostgres() : undefined
 if (warehouse !== undefined) closing.defer(() => warehouse.close())
-const fleet = values.fleet
-  ? { postgres: await startPostgres(), bucket: await startMeteredBucket() }
-  : undefined
+const fleet = values.fleet ? { postgres: await startPostgres(), bucket: await startBucket() } : undefined
 closing.defer(async () => {
   await fleet?.postgres.close()
   await fleet?.bucket.close()

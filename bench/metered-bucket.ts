@@ -11,11 +11,17 @@ interface Traffic {
   kept: number
 }
 
-/** An object store on this machine that says what was fetched from it and put into it, and when. */
-export async function startMeteredBucket() {
+/** An object store on this machine. */
+export async function startBucket() {
   await buildGateway()
   if (!existsSync(versitygw())) throw new Error('The object store is built with Go, which is not installed.')
   const gateway = await startGateway()
+  return { ...gateway, environment: environmentOf(gateway.endpoint) }
+}
+
+/** One that says what was fetched from it and put into it, and when. Its proxy takes time of this process. */
+export async function startMeteredBucket() {
+  const gateway = await startBucket()
   const { hostname, port } = new URL(gateway.endpoint)
   const traffic: Traffic[] = []
   const proxy = createServer((client) => {

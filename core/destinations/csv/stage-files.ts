@@ -47,8 +47,8 @@ async function stageTable(stage: Stage, table: Table): Promise<PublishedFile> {
   const path = `${table.name}.csv`
   async function* chunks() {
     yield Buffer.from(toHeader(dialect, table.columns))
-    const rows = readParts(parts, signal)
-    yield* publication.forExcel ? toExcel(table, rows) : rows
+    if (publication.forExcel) yield* toExcel(table, readParts(parts, { signal }))
+    else yield* readParts(parts, { signal, reusesBuffer: true })
   }
   const written = await writeFile({
     path: folder && join(folder, path),

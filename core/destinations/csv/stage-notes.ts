@@ -32,7 +32,7 @@ async function stageLines(
   if (rowsOf(parts) === 0) return []
   async function* chunks() {
     if (header !== '') yield Buffer.from(header)
-    yield* readParts(parts, publication.signal)
+    yield* readParts(parts, { signal: publication.signal, reusesBuffer: true })
   }
   const written = await writeFile({
     path: folder && join(folder, path),

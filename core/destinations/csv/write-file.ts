@@ -15,6 +15,7 @@ export interface Written {
  */
 export async function writeFile(options: {
   path: string | undefined
+  /** Each is used only until the next one is asked for. */
   chunks: AsyncIterable<Buffer>
   counter: RowCounter
 }): Promise<Written> {

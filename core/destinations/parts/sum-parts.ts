@@ -19,7 +19,7 @@ export async function sumParts({
     let bytes = 0
     let sum = 0
     const own = parts.filter((part) => part.table === name)
-    for await (const chunk of readParts(own, signal)) {
+    for await (const chunk of readParts(own, { signal, reusesBuffer: true })) {
       sum = crc32(chunk, sum)
       bytes += chunk.length
     }

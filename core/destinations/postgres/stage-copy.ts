@@ -67,7 +67,7 @@ async function copyAs(
     `savepoint staging; create temporary table ${stagedName(name)} (${cells.join(', ')}) on commit drop`,
   )
   const copy = client.query(from(`copy ${stagedName(name)} from stdin (format csv)`))
-  const misfit = await pipeline(Readable.from(readParts(parts, signal), { objectMode: false }), copy)
+  const misfit = await pipeline(Readable.from(readParts(parts, { signal }), { objectMode: false }), copy)
     .then(() => findUnreadable(client, stagedName(name), types))
     .catch(toMisfit)
   await client.query(

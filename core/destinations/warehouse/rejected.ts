@@ -26,7 +26,7 @@ export async function keepRejected(options: {
     if (values.length > 0) await session.run(`insert into ${target} values ${values.join(', ')}`)
     values = []
   }
-  for await (const line of toLines(readParts(rejected, signal))) {
+  for await (const line of toLines(readParts(rejected, { signal }))) {
     rows++
     values.push(`(${[run, resource, line].map(literal).join(', ')})`)
     if (values.length === batch) await flush()

@@ -57,6 +57,8 @@ export function openSegment(setup: SegmentSetup) {
   const files = openPartFiles({ folder, name, kept: from?.parts ?? [], inChunks: shared.isShared })
   const kept = new Set(from?.parts.map(({ path }) => path))
   let saves = 0
+  /** The checkpoint that is being kept. */
+  let saving: Promise<void> = Promise.resolve()
   const drift: Record<string, number> = { ...from?.drift }
   let written: WrittenSet | undefined
   let taken: AnyReadState | undefined = from?.read
@@ -107,20 +109,29 @@ export function openSegment(setup: SegmentSetup) {
   }
 
   async function save(state: AnyReadState, last?: { outcome: AnyOutcome | undefined }): Promise<Checkpoint> {
+    await saving
+    const checkpoint = await flush(state, last)
+    await keep(checkpoint)
+    return checkpoint
+  }
+
+  /** Writes to the local disk what was taken. */
+  async function flush(state: AnyReadState, last?: { outcome: AnyOutcome | undefined }): Promise<Checkpoint> {
     const parts = await files.flush()
-    const savedAt = new Date(deps.state.now()).toISOString()
     saves += 1
-    const checkpoint = {
+    return {
       name: shared.isShared ? nameOf({ attempt: name, saves, isLast: last !== undefined }) : name,
       parts,
-      drift,
+      drift: { ...drift },
       read: state,
-      savedAt,
+      savedAt: new Date(deps.state.now()).toISOString(),
       ...(last?.outcome && { outcome: last.outcome }),
     }
-    if (shared.isShared) for (const { path } of parts) await keepOnce(path)
+  }
+
+  async function keep(checkpoint: Checkpoint): Promise<void> {
+    if (shared.isShared) for (const { path } of checkpoint.parts) await keepOnce(path)
     await saveCheckpoint({ shared, folder, checkpoint, from })
-    return checkpoint
   }
 
   async function keepOnce(path: string): Promise<void> {
@@ -161,10 +172,16 @@ export function openSegment(setup: SegmentSetup) {
           const now = performance.now()
           if (!isDue(now - savedAt)) continue
           savedAt = now
-          const saved = await save(next.value.state)
-          if (now > until) return saved
+          if (now > until) return await save(next.value.state)
+          await saving
+          saving = keep(await flush(next.value.state))
+          // A folder is quick; while a store takes what was read, the read goes on.
+          if (!shared.isShared) await saving
+          saving.catch(() => undefined)
         }
       } catch (error) {
+        await saving.catch(() => undefined)
+        saving = Promise.resolve()
         // Everything read before a failure is valid: the next attempt resumes after it.
         if (taken !== undefined && taken !== from?.read) await save(taken)
         throw cancelled.aborted ? cancelled.reason : error
@@ -173,6 +190,7 @@ export function openSegment(setup: SegmentSetup) {
 
     async close(): Promise<void> {
       await read.return(undefined as never).catch(() => undefined)
+      await saving.catch(() => undefined)
       await files.close()
     },
   }

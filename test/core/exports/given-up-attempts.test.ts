@@ -1,7 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import type { Billing } from '../../../core/billing/client.ts'
 import { type Checkpoint, latestCheckpoint } from '../../../core/exports/parts/checkpoint.ts'
 import { partsFolder } from '../../../core/exports/parts/read-folder.ts'
@@ -73,4 +74,67 @@ test('a worker that was given up saves what it has read, and the end of the read
   expect(end.savedAt, 'by the clock that all workers have in common').toBe('2026-11-20T00:00:00.000Z')
   await expect(read(first, { from, documents: 1 })).rejects.toThrow('given up')
   expect(await latestCheckpoint(await openMachine())).toMatchObject({ name: end.name, outcome: end.outcome })
+})
+
+/** Reads 50 documents of 1 MB, with a store whose `keep` is `keep`. */
+async function openLongRead(keep: (work: () => Promise<void>) => Promise<void>) {
+  const dataDir = await newFolder()
+  const folder = partsFolder({ dataDir, run: 'r', resource: 'creditnotes' })
+  const inStore = createSharedFolder({ dataDir, store: createFolderStore(await newFolder()) })
+  const shared = { ...inStore, keep: (file: string) => keep(() => inStore.keep(file)) }
+  const plan = createPlan({ run: 'r', resources: ['creditnotes'] })
+  const ids = Array.from({ length: 50 }, (_, at) => `${at}`)
+  plan.ids = await keepAskedIds({ dataDir, shared: inStore, run: 'r', source: { ids: () => ids, empty: 0 } })
+  const asked: string[] = []
+  const getCreditNote = async (id: string) => {
+    asked.push(id)
+    return { record: { id, note: 'x'.repeat(1 << 20) } }
+  }
+  const opened = openSegment({
+    deps: {
+      dataDir,
+      shared,
+      state: { now: () => Date.parse('2026-11-20T00:00:00Z') },
+      concurrency: 1,
+      recordsPerRange: 1,
+      readLagMs: 0,
+      hashKey: '',
+    },
+    plan,
+    resource: 'creditnotes',
+    folder,
+    from: undefined,
+    billing: { getCreditNote } as unknown as Billing,
+    cancelled: new AbortController().signal,
+    onPage: () => undefined,
+  })
+  onTestFinished(() => opened.close())
+  return { opened, asked, latest: () => latestCheckpoint({ shared: inStore, folder }) }
+}
+
+test('a read goes on while the store takes what was read, but no further than the next checkpoint', async () => {
+  const free = Promise.withResolvers<void>()
+  const { opened, asked, latest } = await openLongRead(async (work) => {
+    await free.promise
+    await work()
+  })
+  const end = opened.readFor(60_000)
+  await vi.waitUntil(() => asked.length > 30, { timeout: 20_000 })
+  // Long enough to ask for all the others.
+  for (let turn = 0; turn < 1_000; turn++) await nextTurn()
+  expect(asked.length).toBeLessThan(40)
+  expect(await latest()).toBeUndefined()
+  free.resolve()
+  expect((await end).outcome).toMatchObject({ verdict: 'proven', records: 50 })
+  expect((await latest())?.parts.length).toBeGreaterThan(2)
+})
+
+test('a store that fails in the background ends the attempt, and what was read is kept for the next one', async () => {
+  let failures = 0
+  const { opened, latest } = await openLongRead(async (work) => {
+    if (++failures === 1) throw new Error('away')
+    await work()
+  })
+  await expect(opened.readFor(60_000)).rejects.toThrow('away')
+  expect((await latest())?.read.counts.records).toBeGreaterThan(16)
 })
