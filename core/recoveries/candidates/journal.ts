@@ -43,6 +43,7 @@ export async function openJournal(path: string) {
   let requests = 0
   let answered = 0
   let end: End | undefined
+  let failed = 0
   for (const line of linesOf(whole)) {
     candidates.push(...(line.candidates ?? []))
     state = line.state ?? state
@@ -50,6 +51,7 @@ export async function openJournal(path: string) {
     answered = line.answered ?? answered
     end = line.end ?? end
   }
+  const lost = requests - answered
   let written: Promise<unknown> = Promise.resolve()
   /** Serialized: several requests leave at once, but a file handle takes one write at a time. */
   const write = (line: Line) => {
@@ -69,9 +71,9 @@ export async function openJournal(path: string) {
     get requests() {
       return requests
     },
-    /** The number of requests that returned no window: failed, or in flight when a process ended. */
+    /** The number of requests that failed, or were in flight when an earlier process or attempt ended. */
     get failed() {
-      return requests - answered
+      return lost + failed
     },
     /** Counts a request before it is sent; send it only after this has resolved. */
     async count(): Promise<void> {
@@ -81,6 +83,10 @@ export async function openJournal(path: string) {
     /** Counts a request that returned a window. */
     answer(): void {
       answered += 1
+    },
+    /** Counts a request that failed. */
+    fail(): void {
+      failed += 1
     },
     async append(step: { candidates: Candidate[]; state: ReadState }): Promise<void> {
       candidates.push(...step.candidates)

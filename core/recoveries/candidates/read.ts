@@ -35,15 +35,24 @@ export async function readCandidates(options: ReadOptions): Promise<CandidateRea
   const journal = await openJournal(options.journal)
   try {
     if (journal.end !== undefined) return { ...journal.end, candidates: journal.candidates }
-    const beforeSend = async () => {
-      if (journal.requests >= maxPages) throw new PagesUsedUp()
-      await journal.count()
-    }
     const fetchPage: Parameters<typeof readList>[0]['fetchPage'] = async ({ signal: closed, ...page }) => {
       const both = AbortSignal.any([signal, closed])
-      const window = await billing.list({ resource: subscriptions, ...page, signal: both, beforeSend })
-      journal.answer()
-      return window
+      let tried = false
+      const beforeSend = async () => {
+        if (tried) journal.fail()
+        tried = false
+        if (journal.requests >= maxPages) throw new PagesUsedUp()
+        tried = true
+        await journal.count()
+      }
+      try {
+        const window = await billing.list({ resource: subscriptions, ...page, signal: both, beforeSend })
+        journal.answer()
+        return window
+      } catch (error) {
+        if (tried && !both.aborted) journal.fail()
+        throw error
+      }
     }
     await using read = readList({
       resource: subscriptions,

@@ -45,6 +45,20 @@ test('maxPages bounds the requests of all tries of a snapshot together, and the 
   expect(asked()).toBe(20)
 })
 
+test('a window that is in flight when maxPages is used up is no failed request', async () => {
+  // The second request fails; the third, read ahead, is on its way when the second may not be sent again.
+  const { read, asked } = await openSnapshot([
+    { ...broken, requests: [2] },
+    { kind: 'latency', ms: 2000, requests: [3] },
+  ])
+  const ended = await read(3)
+  expect(asked()).toBe(3)
+  expect(ended).toMatchObject({ capped: true, requests: 3 })
+  expect(ended.reasons).toEqual([
+    'maxPages (3) was used up before the end of the list: 1 of these requests failed',
+  ])
+})
+
 test('a request counts against maxPages before it leaves, so that a kill forgets none', async () => {
   const { journal, read, asked } = await openSnapshot([broken])
   await expect(read()).rejects.toThrow('503')
