@@ -1,5 +1,5 @@
 // npm run bench -- [--to csv|duckdb|parquet|postgres] [--customers 100000] [--latency 0] [--concurrency 4]
-// [--rate 1000] [--runs 3] [--parallel 4] [--fleet]
+// [--rate 1000] [--runs 3] [--bare no] [--parallel 4] [--fleet]
 //
 // Compares the bare loop (got, JSON.parse, zod, csv-stringify, page by page, no Temporal) with the whole
 // export (workflow start to published manifest, on a real server) in one run, against one serving process.
@@ -11,8 +11,7 @@ import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import { parseArgs, promisify } from 'node:util'
-import { z } from 'zod'
+import { promisify } from 'node:util'
 import { verifyExport, verifyStoredExport } from '../core/destinations/csv/verify-export.ts'
 import { destinationNames, type DestinationName } from '../core/destinations/names.ts'
 import { findBinary } from '../scripts/dev-server/find-binary.ts'
@@ -23,20 +22,24 @@ import { readPlaces } from '../worker/settings/settings.ts'
 import { openFiles } from '../worker/files.ts'
 import { connectorArgs, endProcess, startNode, usageOf } from './children.ts'
 import { startBucket } from './metered-bucket.ts'
+import { readOptions } from './options.ts'
 
-const { values } = parseArgs({
-  options: {
-    customers: { type: 'string', default: '100000' },
-    latency: { type: 'string', default: '0' },
-    concurrency: { type: 'string', default: '4' },
-    rate: { type: 'string', default: '1000' },
-    runs: { type: 'string', default: '3' },
-    bare: { type: 'string', default: 'yes' },
-    to: { type: 'string', default: 'csv' },
-    parallel: { type: 'string' },
-    fleet: { type: 'boolean', default: false },
-  },
+const values = readOptions(import.meta.filename, {
+  customers: { type: 'string', default: '100000' },
+  latency: { type: 'string', default: '0' },
+  concurrency: { type: 'string', default: '4' },
+  rate: { type: 'string', default: '1000' },
+  runs: { type: 'string', default: '3' },
+  bare: { type: 'string', default: 'yes' },
+  to: { type: 'string', default: 'csv' },
+  parallel: { type: 'string' },
+  fleet: { type: 'boolean', default: false },
 })
+const toOther = destinationNames.find((name) => name === values.to)
+if (toOther === undefined) {
+  console.error(`--to is one of ${destinationNames.join(', ')}.`)
+  process.exit(2)
+}
 const parallel = values.parallel === undefined ? {} : { parallel: Number(values.parallel) }
 
 const here = (name: string) => join(import.meta.dirname, name)
@@ -185,7 +188,6 @@ const show = (name: string, one: Measured) =>
   )
 
 console.log(`${values.customers} customers, latency ${values.latency} ms, concurrency ${values.concurrency}`)
-const toOther = z.enum(destinationNames).parse(values.to)
 for (let run = 1; run <= Number(values.runs); run += 1) {
   const bare = values.bare === 'yes' ? await bareLoop() : undefined
   if (bare !== undefined) show('bare', bare)

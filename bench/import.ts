@@ -9,7 +9,6 @@ import { Client, Connection, type WorkflowHandle } from '@temporalio/client'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import type { RequestEntry } from '../sandbox/audit.ts'
 import type { Counters } from '../sandbox/control.ts'
 import { findBinary } from '../scripts/dev-server/find-binary.ts'
@@ -20,16 +19,15 @@ import { startPostgres } from '../test/system/destinations/postgres-server.ts'
 import type { importFile } from '../workflows/import-file.ts'
 import { connectorArgs, endProcess, startNode, usageOf } from './children.ts'
 import { startMeteredBucket } from './metered-bucket.ts'
+import { readOptions } from './options.ts'
 
-const { values } = parseArgs({
-  options: {
-    rows: { type: 'string', default: '2000' },
-    latency: { type: 'string', default: '50' },
-    rate: { type: 'string', default: '50' },
-    concurrency: { type: 'string', default: '4' },
-    stage: { type: 'boolean', default: false },
-    state: { type: 'string', default: 'folder' },
-  },
+const values = readOptions(import.meta.filename, {
+  rows: { type: 'string', default: '2000' },
+  latency: { type: 'string', default: '50' },
+  rate: { type: 'string', default: '50' },
+  concurrency: { type: 'string', default: '4' },
+  stage: { type: 'boolean', default: false },
+  state: { type: 'string', default: 'folder' },
 })
 const rows = Number(values.rows)
 const connector = join(import.meta.dirname, '../scripts/connector.ts')

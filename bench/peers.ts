@@ -10,15 +10,14 @@ import { existsSync } from 'node:fs'
 import { glob, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs, promisify } from 'node:util'
+import { promisify } from 'node:util'
 import { connectorArgs, endProcess, startNode } from './children.ts'
+import { readOptions } from './options.ts'
 
 const run = promisify(execFile)
-const { values } = parseArgs({
-  options: {
-    customers: { type: 'string', default: '50000' },
-    moving: { type: 'string', default: '10000' },
-  },
+const values = readOptions(import.meta.filename, {
+  customers: { type: 'string', default: '50000' },
+  moving: { type: 'string', default: '10000' },
 })
 const here = (name: string) => join(import.meta.dirname, name)
 const folder = await mkdtemp(join(tmpdir(), 'peers-'))

@@ -8,18 +8,17 @@ import { readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { parseArgs, promisify } from 'node:util'
+import { promisify } from 'node:util'
 import type { ExportDocument } from '../core/exports/report.ts'
 import { createSandbox } from '../sandbox/sandbox.ts'
 import { connectorArgs, endProcess, startNode, ticksPerSecond } from './children.ts'
+import { readOptions } from './options.ts'
 
-const { values } = parseArgs({
-  options: {
-    runs: { type: 'string', default: '7' },
-    customers: { type: 'string', default: '5000' },
-    beside: { type: 'string', multiple: true, default: [] },
-    only: { type: 'string' },
-  },
+const values = readOptions(import.meta.filename, {
+  runs: { type: 'string', default: '7' },
+  customers: { type: 'string', default: '5000' },
+  beside: { type: 'string', multiple: true, default: [] },
+  only: { type: 'string' },
 })
 const runs = Number(values.runs)
 const checkouts = [join(import.meta.dirname, '..'), ...values.beside.map((path) => resolve(path))]

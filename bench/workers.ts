@@ -1,4 +1,4 @@
-// npm run bench:workers -- [--workers 1,2,4] [--customers 200000] [--latency 200] [--concurrency 4] [--parallel 16]
+// npm run bench:workers -- [--workers 1,2,4] [--customers 200000] [--latency 200] [--concurrency 4] [--parallel 16] [--rate 1000]
 //
 // Exports one list to csv by several worker processes that share a data folder and a state on PostgreSQL, with that
 // many requests in flight for each worker. Every export is verified. Prints the peak memory of each worker, and the
@@ -7,23 +7,21 @@ import { Client, Connection } from '@temporalio/client'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { verifyExport } from '../core/destinations/csv/verify-export.ts'
 import { findBinary } from '../scripts/dev-server/find-binary.ts'
 import { startDevServer } from '../scripts/dev-server/start-dev-server.ts'
 import { startPostgres } from '../test/system/destinations/postgres-server.ts'
 import type { exportData } from '../workflows/export-data.ts'
 import { connectorFlags, endProcess, machineCpu, startNode, usageOf } from './children.ts'
+import { readOptions } from './options.ts'
 
-const { values } = parseArgs({
-  options: {
-    workers: { type: 'string', default: '1,2,4' },
-    customers: { type: 'string', default: '200000' },
-    latency: { type: 'string', default: '200' },
-    concurrency: { type: 'string', default: '4' },
-    parallel: { type: 'string', default: '16' },
-    rate: { type: 'string', default: '1000' },
-  },
+const values = readOptions(import.meta.filename, {
+  workers: { type: 'string', default: '1,2,4' },
+  customers: { type: 'string', default: '200000' },
+  latency: { type: 'string', default: '200' },
+  concurrency: { type: 'string', default: '4' },
+  parallel: { type: 'string', default: '16' },
+  rate: { type: 'string', default: '1000' },
 })
 const flags = await connectorFlags()
 const { env } = process

@@ -43,7 +43,7 @@ export function configure(command: Command, terminal: Terminal): void {
         for (const upload of unused) await upload.remove()
       }
       const megabytes = (all.reduce((sum, { bytes }) => sum + bytes, 0) / 1e6).toFixed(1)
-      const counts = `${old.length} exports and ${uploads.length} uploads, ${megabytes} MB.`
+      const counts = `${count(old.length, 'export')} and ${count(uploads.length, 'upload')}, ${megabytes} MB.`
       const summary = `${dryRun ? 'Would remove' : 'Removed'} ${counts}`
       const text = all.length === 0 ? 'Nothing to remove.' : `${toTable(all)}\n${summary}`
       terminal.result({ document: { dryRun, removed: old, uploads }, text })
@@ -70,8 +70,10 @@ const toRow = ({ where, at, files }: UnusedUpload) => ({
   bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
 })
 
-const toUnknown = (count: number, error: unknown) =>
-  `${count} uploads of imports stay: only Temporal knows whether a run still needs them. ` +
+const count = (number: number, noun: string) => `${number} ${noun}${number === 1 ? '' : 's'}`
+
+const toUnknown = (number: number, error: unknown) =>
+  `Not removed: ${count(number, 'upload')} of imports. Only Temporal knows which of them a run still needs. ` +
   (error instanceof Error ? error.message : String(error))
 
 const toTable = (all: readonly ReturnType<typeof toRow>[]): string =>

@@ -49,9 +49,12 @@ test(
     expect(await callCommand(world, ['prune', '--keep-days', '30', '--yes'], away)).toMatchObject({
       code: 0,
       stdout: 'Nothing to remove.\n',
-      stderr: expect.stringContaining('3 uploads of imports stay'),
+      stderr: expect.stringContaining('Not removed: 3 uploads of imports'),
     })
-    expect(await prune('--dry-run')).toMatchObject({ code: 0, stdout: expect.stringContaining('1 uploads') })
+    expect(await prune('--dry-run')).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('Would remove 0 exports and 1 upload, '),
+    })
     expect(await uploadsIn(world)).toEqual(all)
     expect(await prune('--yes')).toMatchObject({ code: 0, stderr: '' })
     expect(await uploadsIn(world)).toEqual(all.slice(0, -1))
