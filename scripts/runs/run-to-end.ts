@@ -65,6 +65,8 @@ export async function runToEnd<W extends Workflow>(options: RunToEnd<W>): Promis
       return session.client.workflow.getHandle<W>(ended)
     }
     const { handle, attached } = await options.start(session)
+    // Before the run is named: the report of a run that was named is printed, also if this command is killed.
+    if (!detach) await unprinted?.follows(handle.workflowId)
     terminal.note(`${attached ? 'Resumes the unfinished run' : 'Run'} ${handle.workflowId}`)
     return handle
   }
@@ -84,7 +86,6 @@ export async function runToEnd<W extends Workflow>(options: RunToEnd<W>): Promis
           document: { run },
           text: `Follow it with: ${shell`connector watch ${run}`}`,
         })
-      await unprinted?.follows(run)
       using _interrupt = stopOnInterrupt({ ...options, session, handle })
       await options.follow({ session, handle, terminal, settings, local: options.local })
       return await unprinted?.printed()

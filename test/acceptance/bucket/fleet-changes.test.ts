@@ -216,7 +216,7 @@ test('a command that attaches to an import succeeds although it may not remove i
   const monthAgo = Date.now() / 1000 - 40 * 86_400
   for (const { path } of await openStore(world).list(left[0] ?? ''))
     await utimes(join(fleet.bucket, world.workspace, path), monthAgo, monthAgo)
-  expect(await prune()).toMatchObject({ code: 0, stdout: expect.stringContaining('1 uploads') })
+  expect(await prune()).toMatchObject({ code: 0, stdout: expect.stringContaining('1 upload,') })
   expect(await uploadsIn(world)).toEqual([])
 })
 
