@@ -74,6 +74,7 @@ export async function recoverSubscriptions(
     leastWaitMs: ({ firstWaitMs, verifyMs }) =>
       Math.min(waitShare * Math.min(firstWaitMs, verifyMs), longestExtraWaitMs),
     onCanary: skipFailed,
+    skipGivenUp: skipReasons,
     onBound: skipBeyond,
     prove: async (run, end, state) => {
       if (end.how === 'stopped') await lookUpRemaining(run, state)
@@ -112,13 +113,22 @@ function onwardIn(input: unknown): Onward | undefined {
 }
 
 /** Skips the reasons whose canary failed; the others continue. */
-const skipFailed: RecoveryJob['onCanary'] = async ({ plan, progress, show }, { failed }) => {
-  if (failed.length === 0) return
-  progress.failedCanaries = [...progress.failedCanaries, ...failed]
+const skipFailed: RecoveryJob['onCanary'] = async (run, { failed }) => {
+  const { failedCanaries } = run.progress
+  const keys = failed.filter((reason) => !failedCanaries.includes(reason))
+  if (keys.length > 0)
+    await skipReasons(run, { keys, why: 'all that went first for this reason failed (canary)' })
+  return undefined
+}
+
+async function skipReasons(
+  { plan, progress, show }: Pick<RecoveryRun, 'plan' | 'progress' | 'show'>,
+  { keys, why }: { keys: readonly string[]; why: string },
+): Promise<void> {
+  progress.failedCanaries = [...progress.failedCanaries, ...keys]
   show()
-  const why = 'all that went first for this reason failed (canary)'
-  const summary = `skip ${failed.join(', ')}`
-  await skipRemaining.executeWithOptions({ summary }, [{ ...refOf(plan), reasons: failed, why }])
+  const summary = `skip ${keys.join(', ')}`
+  await skipRemaining.executeWithOptions({ summary }, [{ ...refOf(plan), reasons: keys, why }])
 }
 
 /** Skips the subscriptions beyond the limit; those already resumed are followed to their end. */

@@ -24,7 +24,7 @@ export function toRecoveryText({ failedCanaries, staged }: RecoveryProgress): Vi
     rate: 'resumes',
     notes: [
       ...failedCanaries.map(
-        (reason) => sentence`All canaries of ${strong(reason)} failed, so no others of it are tried.`,
+        (reason) => sentence`The canary of ${strong(reason)} failed, so no others of it are tried.`,
       ),
       ...(staged === undefined ? [] : [`${candidates} need attention; ${whole}.`]),
     ],

@@ -92,6 +92,8 @@ export interface WriteJob<
     run: WriteRun<Plan, Progress>,
     canary: { rows: readonly number[]; failed: readonly string[] },
   ): Promise<RunEnd | undefined>
+  /** Skips what breakers that have given up hold back, so that the canary continues without it. Default: the run ends. */
+  skipGivenUp?(run: WriteRun<Plan, Progress>, given: { keys: readonly string[]; why: string }): Promise<void>
   onBound(run: WriteRun<Plan, Progress>, bound: 'maxChanges' | 'maxFailures'): Promise<RunEnd | 'continue'>
   /** After sending: compares the result with the service. */
   prove?(run: WriteRun<Plan, Progress>, end: RunEnd, state: SendState): Promise<RunEnd>

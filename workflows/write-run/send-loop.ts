@@ -105,7 +105,7 @@ async function sendSegments(sending: Sending, canary?: readonly number[]): Promi
     showStep(sending, { step, ms: Date.now() - begun, isCanary: canary !== undefined })
     await notifyOfBreaker(sending, step)
     if (step.ended === 'finished') return step
-    const end = await endAfter(sending, step)
+    const end = await endAfter(sending, { step, isCanary: canary !== undefined })
     if (end === 'continue') continue
     if (end !== undefined) return end
     await waitUntilDue(sending, { ...step, resolved })
@@ -154,20 +154,29 @@ async function notifyOfBreaker(
   await notifier.notify({ kind: 'breaker', key: new Date().toISOString(), summary, command })
 }
 
-/** Handles a reached limit or a breaker that has given up: ends the run or asks a person. */
-async function endAfter(sending: Sending, step: SendStep): Promise<RunEnd | 'continue' | undefined> {
+/** Handles a reached limit or a breaker that has given up: ends the run, asks a person or skips what it holds back. */
+async function endAfter(
+  sending: Sending,
+  { step, isCanary }: { step: SendStep; isCanary: boolean },
+): Promise<RunEnd | 'continue' | undefined> {
   const { job, plan, progress, operator, control, state } = sending
   if (step.ended === 'maxChanges' || step.ended === 'maxFailures')
     return await job.onBound(sending, step.ended)
   if (step.ended !== 'breaker' || step.givenUp.length === 0 || step.nextAt !== undefined) return undefined
-  const giveUp = (why: string): RunEnd => ({ how: 'finished', giveUp: true, why })
-  if (!plan.attended) return giveUp('too many changes failed, and so did every trial after it')
-  if (!(await operator.ask({ question: 'breaker', seconds: plan.approvalMs / 1000 })))
-    return control.stopping
-      ? { how: 'stopped', giveUp: false, why: job.text.stopped }
-      : giveUp('the breaker is open, and nobody closed it in time')
+  const isClosedByPerson =
+    plan.attended && (await operator.ask({ question: 'breaker', seconds: plan.approvalMs / 1000 }))
+  if (!isClosedByPerson) {
+    if (plan.attended && control.stopping) return { how: 'stopped', giveUp: false, why: job.text.stopped }
+    const why = plan.attended
+      ? 'the breaker is open, and nobody closed it in time'
+      : 'too many changes failed, and so did every trial after it'
+    // Beside a canary, others are staged that this breaker does not hold back.
+    if (!isCanary || job.skipGivenUp === undefined) return { how: 'finished', giveUp: true, why }
+    await job.skipGivenUp(sending, { keys: step.givenUp, why })
+  }
   const closed = step.givenUp.map((key) => [key, { clearedAt: Date.now(), trials: 0 }] as const)
   state.breakers = { ...state.breakers, ...Object.fromEntries(closed) }
+  state.isBreakerOpen = false
   progress.openBreakers = []
   return 'continue'
 }

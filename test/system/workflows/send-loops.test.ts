@@ -2,6 +2,7 @@ import { Context, heartbeat } from '@temporalio/activity'
 import type { WorkflowHandle } from '@temporalio/client'
 import { expect, test } from 'vitest'
 import type { SendInput } from '../../../core/changes/send/send-for.ts'
+import type { WriteProgress } from '../../../workflows/write-run/progress.ts'
 import { until } from '../export/world.ts'
 import {
   closedRun,
@@ -25,10 +26,11 @@ const waiting = (ms: number, more: object = {}) =>
 async function startRun(
   type: 'importFile' | 'recoverSubscriptions',
   send: (input: SendInput) => unknown,
-  { canary = [] as number[], eventsPerExecution = 1_000 } = {},
+  { canary = [] as number[], eventsPerExecution = 1_000, attended = false } = {},
 ) {
   const { client, taskQueue } = await startSteps({
-    openImport: () => ({ ...importPlan, notifies: ['breaker'] }),
+    openImport: () => ({ ...importPlan, attended, notifies: ['breaker'] }),
+    noteDecision: () => undefined,
     stageImport: () => staged,
     sendImport: send,
     resolveRow: () => undefined,
@@ -71,6 +73,11 @@ async function timersOf(run: WorkflowHandle): Promise<number[]> {
   )
 }
 
+async function notificationsOf(run: WorkflowHandle): Promise<number> {
+  const { events } = await run.fetchHistory()
+  return events?.filter(({ childWorkflowExecutionStartedEventAttributes: child }) => child).length ?? 0
+}
+
 test('an import whose worker has a slow clock waits at least a second between two segments', async () => {
   const steps = [waiting(-hourMs), sendStep()]
   const run = await startRun('importFile', () => steps.shift())
@@ -88,9 +95,21 @@ test('an open breaker is notified once, also if nothing is due for a while', { t
   ]
   const run = await startRun('importFile', () => steps.shift())
   await run.result()
-  const { events } = await run.fetchHistory()
-  const started = events?.filter(({ childWorkflowExecutionStartedEventAttributes: child }) => child)
-  expect(started).toHaveLength(1)
+  expect(await notificationsOf(run)).toBe(1)
+})
+
+test('a breaker that opens again after a person closed it is notified again', async () => {
+  const openBreakers = [{ key: '', failed: 10, of: 10, trial: 1, trials: 3 }]
+  const steps = [
+    sendStep({ ended: 'breaker', givenUp: [''], openBreakers }),
+    waiting(0, { ended: 'breaker', openBreakers }),
+    sendStep({ openBreakers: [] }),
+  ]
+  const run = await startRun('importFile', () => steps.shift(), { attended: true })
+  await until(async () => (await run.query<WriteProgress>('status')).waitingFor?.question === 'breaker')
+  await run.executeUpdate('approve', { args: [{ by: 'Ana', why: 'the service works again' }] })
+  await run.result()
+  expect(await notificationsOf(run)).toBe(2)
 })
 
 test('a row that is resolved during a segment is sent before the wait that the segment asks for', async () => {
