@@ -58,7 +58,8 @@ export async function sendSegment(
   const folder = join(context.folder.dataDir, plan.folder)
   const right = createSendRight({ ledger, run })
   const send = async (signal: AbortSignal) => {
-    if (identity.mode === 'test') await showTestMode({ billing, signal })
+    // Lookups write nothing: without any, a run that was stopped ends also while the service is down.
+    if (identity.mode === 'test' && input.lookupsOnly !== true) await showTestMode({ billing, signal })
     await closeGap({ ledger, run, space: identity, kind: work.kind, folder, reportedClaims, signal, ...gap })
     await beforeSending?.({ billing, signal })
     await using journal = await openClaimJournal(folder)

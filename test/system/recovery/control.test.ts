@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
 import type { RecoveryProgress } from '../../../workflows/recovery-view.ts'
-import { until, type World } from '../export/world.ts'
+import { asked, connectTemporal, createWorld, startTestWorker, until, type World } from '../export/world.ts'
 import {
   begin,
   breakSome,
@@ -17,6 +17,7 @@ import {
   startRecovery,
   stateOf,
   statusOf,
+  well,
 } from './world.ts'
 
 const person = { by: 'Ana', why: 'the gateway works again' }
@@ -117,6 +118,23 @@ describe('a recovery that people steer', () => {
       expect(times(resumesDone(world))).toEqual(ids.map(() => 1))
     },
   )
+
+  test('in test mode ends on one stop, also while the service is down', async () => {
+    const mode = 'test'
+    const world = await createWorld({ ...well, testCounts: { subscriptions: 4 } })
+    await startTestWorker(world, { BILLING_TEST_MODE: 'true' })
+    breakSome(world, { ids: idsOf(world, mode), reason: 'gateway_issue', mode })
+    const inTest = { ...world, taskQueue: `${world.taskQueue}-test` }
+    const client = await connectTemporal()
+    const run = await startRecovery({ client, world: inTest, input: { ...quick, approval: true } })
+    await waits(run, 'approval')
+    world.sandbox.control.setFaults({ faults: [{ kind: 'error', status: 503 }] })
+    const before = asked(world)
+    await run.executeUpdate('approve', { args: [person] })
+    await until(() => asked(world) > before)
+    await run.signal('stop')
+    expect(await run.result()).toMatchObject({ ended: { how: 'stopped' }, counts: { notTried: 4 } })
+  })
 
   test(
     'follows a rate that was changed while it ran, and says who changed it',

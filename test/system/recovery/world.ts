@@ -27,18 +27,25 @@ export const quick = {
   maxFailureShare: 1,
 } as const satisfies RecoveryInput
 
-export const idsOf = (world: World): string[] =>
-  world.sandbox.control.ids({ resource: 'subscriptions' }).map(String)
+export const idsOf = (world: World, mode: 'live' | 'test' = 'live'): string[] =>
+  world.sandbox.control.ids({ resource: 'subscriptions', mode }).map(String)
 
 /** Puts subscriptions into needs_attention, as an incident does. */
 export function breakSome(
   world: World,
-  options: { ids: readonly string[]; reason: Reason; since?: string; fields?: Record<string, unknown> },
+  options: {
+    ids: readonly string[]
+    reason: Reason
+    since?: string
+    fields?: Record<string, unknown>
+    mode?: 'live' | 'test'
+  },
 ): string[] {
-  const { ids, reason, since = '2026-11-20T10:00:00.123456-03:00', fields = {} } = options
+  const { ids, reason, since = '2026-11-20T10:00:00.123456-03:00', fields = {}, mode = 'live' } = options
   for (const id of ids)
     world.sandbox.control.update({
       resource: 'subscriptions',
+      mode,
       id,
       fields: {
         status: 'needs_attention',
