@@ -37,8 +37,7 @@ export async function importFile(input?: ImportInput | null): Promise<ImportResu
         report:
           'Row numbers by outcome, a page of 100 at a time: {"outcome": "parked", "page": 1}. Done rows are in results.csv.',
       },
-      stoppedWhileOpening: 'Stopped before the file was read; nothing was sent.',
-      stoppedWhileStaging: 'stopped before anything was sent',
+      stoppedWhileOpening: 'Stopped before the file was read; this execution sent nothing.',
       stopped: 'stopped; the same import resumes from there',
       notApproved: 'nobody approved in time; the same import asks again',
     },

@@ -51,8 +51,7 @@ export async function recoverSubscriptions(
         report:
           'Subscriptions by outcome, a page of 100 at a time: {"outcome": "parked", "page": 1}. All of them are in recovery.csv.',
       },
-      stoppedWhileOpening: 'Stopped before anything was read; nothing was resumed.',
-      stoppedWhileStaging: 'stopped before anything was resumed',
+      stoppedWhileOpening: 'Stopped before anything was read; this execution resumed nothing.',
       stopped: 'stopped by a person',
       notApproved: 'nobody approved in time',
     },
@@ -150,7 +149,8 @@ async function lookUpRemaining(
   // The second one may have come while the last requests were awaited.
   const isStoppedAgain = () => control.stops > 1
   let { claims } = state
-  let isOpen = state.isCutOff || (progress.counts?.unknown ?? 0) > 0
+  // Without a segment, only the ledger knows what the run had resumed before a Reset.
+  let isOpen = state.isCutOff || progress.counts === undefined || progress.counts.unknown > 0
   while (!isStoppedAgain() && isOpen) {
     progress.phase = 'looking up'
     show()

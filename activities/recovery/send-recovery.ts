@@ -23,7 +23,8 @@ export function createSendRecovery(options: SendDeps) {
     const { plan, limits } = input
     await context.takeLeases(leasesOf(plan), plan.execution)
     const { dataDir } = context.folder
-    const gap = await recoveryGap({ deps: { dataDir, isCopy: deps.shared.isShared }, plan })
+    const { lookupsOnly } = input
+    const gap = await recoveryGap({ deps: { dataDir, isCopy: deps.shared.isShared }, plan, lookupsOnly })
     const { requestsPerSecond, concurrency, maxChanges, maxFailureShare } = limits
     const { run, settleMs, verifyMs, breakerWaitsMs } = plan
     const work = {

@@ -16,14 +16,17 @@ import type { Ledger } from '../state/ledger/ledger.ts'
 export async function recoveryGap({
   deps,
   plan,
+  lookupsOnly = false,
 }: {
   deps: { dataDir: string; isCopy: boolean }
   plan: RecoveryPlan
+  /** It may have been stopped before its snapshot, and then has staged nothing. */
+  lookupsOnly?: boolean | undefined
 }): Promise<Pick<GapOptions, 'staged' | 'isCopy' | 'onHeld'>> {
   const path = join(deps.dataDir, plan.folder, recoveryFiles.snapshot)
   const note = await readNote<SnapshotNote>(path)
-  if (note === undefined) throw new RunFilesLostError({ path })
-  return { staged: note.staged, isCopy: deps.isCopy, onHeld: leaveToNextRecovery }
+  if (note === undefined && !lookupsOnly) throw new RunFilesLostError({ path })
+  return { staged: note?.staged ?? 0, isCopy: deps.isCopy, onHeld: leaveToNextRecovery }
 }
 
 /** Repairs the ledger of a recovery that has taken its snapshot; see `closeGap`. */

@@ -68,7 +68,6 @@ export interface WriteJob<
     operator: OperatorText
     /** The message of the failure of a run that was stopped while it opened. */
     stoppedWhileOpening: string
-    stoppedWhileStaging: string
     stopped: string
     notApproved: string
   }

@@ -106,13 +106,18 @@ async function endOf(
   { staged, state }: { staged: StagedChanges | undefined; state: SendState | undefined },
 ): Promise<RunEnd> {
   const { job, plan } = run
-  if (staged === undefined) return { how: 'stopped', giveUp: false, why: job.text.stoppedWhileStaging }
-  if (plan.dryRun) return { how: 'dryRun', giveUp: false }
-  try {
+  const stopped: RunEnd = { how: 'stopped', giveUp: false, why: job.text.stopped }
+  if (plan.dryRun) return staged === undefined ? stopped : { how: 'dryRun', giveUp: false }
+  const sendState = state ?? newSendState()
+  const end = async (): Promise<RunEnd> => {
+    if (staged === undefined) return stopped
     await condition(allHandlersFinished)
-    const sending = { ...run, staged, state: state ?? newSendState() }
-    const end = await (state === undefined ? sendStaged(sending) : sendRemaining(sending))
-    return (await job.prove?.(run, end, sending.state)) ?? end
+    const sending = { ...run, staged, state: sendState }
+    return await (state === undefined ? sendStaged(sending) : sendRemaining(sending))
+  }
+  try {
+    const ended = await end()
+    return (await job.prove?.(run, ended, sendState)) ?? ended
   } catch (error) {
     return await fail(run, { how: 'failed', error })
   }

@@ -119,6 +119,22 @@ describe('a recovery that people steer', () => {
     },
   )
 
+  test('ends on stop while it reads the list, with a report that says that nothing was resumed', async () => {
+    const subscriptions = 900
+    const { world, start } = await begin({
+      broken: subscriptions,
+      sandbox: { counts: { ...well.counts, subscriptions } },
+    })
+    const run = await start({ ...quick, requestsPerSecond: 0.2 })
+    await until(async () => (await statusOf(run)).phase === 'reading the list')
+    await until(() => asked(world) > 1)
+    await run.signal('stop')
+    expect(await run.result()).toMatchObject({
+      ended: { how: 'stopped' },
+      summary: expect.stringContaining('nothing was resumed: the list was not read'),
+    })
+  })
+
   test('in test mode ends on one stop, also while the service is down', async () => {
     const mode = 'test'
     const world = await createWorld({ ...well, testCounts: { subscriptions: 4 } })

@@ -2,8 +2,10 @@ import { execFileSync } from 'node:child_process'
 import { closeSync, constants, openSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Client } from '@temporalio/client'
+import type { RecoveryInput } from '../../../core/recoveries/input.ts'
+import type { Activities } from '../../../activities/index.ts'
 import { asked, until } from '../export/world.ts'
 import { openChannel } from '../notify/receiver.ts'
 import { once, putFile, quick as soon, retentionsCsv, startImport, timesOf } from '../import/world.ts'
@@ -34,17 +36,30 @@ async function beginToFail(env: Record<string, string> = {}) {
   return { ...shop, start }
 }
 
-/** What the Reset button does: repeats from the first workflow task, or from the last one. */
-async function reset({ client, run, to }: { client: Client; run: RecoveryHandle; to: 'first' | 'last' }) {
+/** What the Reset button does: repeats from the first workflow task, from the last one, or from before a step. */
+async function reset({
+  client,
+  run,
+  to,
+}: {
+  client: Client
+  run: RecoveryHandle
+  to: 'first' | 'last' | keyof Activities
+}) {
   const { workflowId } = run
   const latest = client.workflow.getHandle(workflowId)
   const { runId } = await latest.describe()
-  const { events } = await latest.fetchHistory()
-  const tasks = events?.filter(({ workflowTaskCompletedEventAttributes: task }) => task) ?? []
+  const { events = [] } = await latest.fetchHistory()
+  const step = events?.findIndex(
+    ({ activityTaskScheduledEventAttributes: scheduled }) => scheduled?.activityType?.name === to,
+  )
+  const tasks = events?.filter(
+    ({ workflowTaskCompletedEventAttributes: task }, at) => task && (step === -1 || at < (step ?? 0)),
+  )
   const again = await client.workflowService.resetWorkflowExecution({
     namespace: 'default',
     workflowExecution: { workflowId, runId },
-    workflowTaskFinishEventId: (to === 'first' ? tasks[0] : tasks.at(-1))?.eventId ?? null,
+    workflowTaskFinishEventId: (to === 'first' ? tasks?.[0] : tasks?.at(-1))?.eventId ?? null,
     reason: 'somebody pressed Reset',
     requestId: `${runId}-${to}`,
   })
@@ -210,6 +225,51 @@ test(
     expect(ids.map((id) => often.get(id)?.length)).toEqual(ids.map(() => 3))
   },
 )
+
+describe('a recovery that is reset to before its first resume', () => {
+  /** All are resumed, and none of them has been looked up. */
+  async function beginResumed(input: RecoveryInput) {
+    const shop = await begin({ broken: 6 })
+    const run = await shop.start({ ...quick, canary: 0, verifyAfter: '3s', approval: true, ...input })
+    await waitsFor(run, 'approval')
+    await run.executeUpdate('approve', { args: [person] })
+    await until(() => resumesAsked(shop.world).length === 6)
+    return { ...shop, run }
+  }
+
+  const isStoppedAtQuestion = async (run: RecoveryHandle) => {
+    await waitsFor(run, 'approval')
+    await run.signal('stop')
+  }
+
+  test.each<[string, RecoveryInput, typeof isStoppedAtQuestion | undefined]>([
+    ['stopped at the question', {}, isStoppedAtQuestion],
+    ['not approved again in time', { approvalWait: '1s' }, undefined],
+  ])('looks up what it had resumed where it is %s', { tags: ['long'] }, async (_, input, meanwhile) => {
+    const { world, client, ids, run } = await beginResumed(input)
+    const again = await reset({ client, run, to: 'first' })
+    await meanwhile?.(again)
+    expect(await again.result()).toMatchObject({ ended: { how: 'stopped' }, outcomes: { recovered: 6 } })
+    expect(resumesAsked(world).toSorted()).toEqual(ids.toSorted())
+  })
+
+  // The Reset repeats the stop, too.
+  test.each<keyof Activities>(['snapshotRecovery', 'sendRecovery'])(
+    'looks up what it had resumed where it was stopped: to before %s',
+    { tags: ['long'] },
+    async (to) => {
+      const { world, client, ids, run } = await beginResumed({})
+      await run.signal('stop')
+      await until(async () => (await statusOf(run)).phase === 'looking up')
+      const result = await (await reset({ client, run, to })).result()
+      expect(result).toMatchObject({
+        ended: { how: 'stopped', why: 'stopped by a person' },
+        outcomes: { recovered: 6 },
+      })
+      expect(resumesAsked(world).toSorted()).toEqual(ids.toSorted())
+    },
+  )
+})
 
 test('a rate that is changed while the list is read holds for the reading too', async () => {
   const sandbox = { counts: { customers: 20, subscriptions: 900, plans: 3, retentions: 0, orders: 0 } }

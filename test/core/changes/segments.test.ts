@@ -5,28 +5,49 @@ import { sendSegment } from '../../../activities/changes/send-segment.ts'
 import { createRunRates } from '../../../core/billing/run-rates.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { defaultLimits } from '../../../core/changes/send/limits.ts'
+import type { SendInput } from '../../../core/changes/send/send-for.ts'
 import { createAttempts } from '../../../core/runs/sending-attempts.ts'
 import { addonRows, attempts, startEngine, startSandbox, workspace } from './engine.ts'
 
-test('a segment sends also if its preparation took all of its time', async () => {
+/** A segment of a run of three addons. */
+async function sendAddons({
+  input,
+  mayWrite = () => true,
+  beforeSending,
+}: {
+  input: Partial<SendInput>
+  mayWrite?: () => boolean
+  beforeSending?: () => Promise<void>
+}) {
   const kind = changeKinds['create-addon']
   const { ledger, run, billing, runFolder, stage } = await startEngine({
     kind,
     sandbox: await startSandbox(),
   })
   await stage(addonRows(3))
-  const seconds = 0.5
   const folder = { dataDir: dirname(runFolder), keepEvery: () => ({ [Symbol.asyncDispose]: async () => {} }) }
-  const step = await sendSegment({
-    deps: { state: { ledger }, mayWrite: () => true, observer: { onEvent: () => {} } },
+  return await sendSegment({
+    deps: { state: { ledger }, mayWrite, observer: { onEvent: () => {} } },
     rates: createRunRates(billing),
     attempts: createAttempts(),
     context: { owner: {}, folder, signal: new AbortController().signal, report: () => {} },
     plan: { run, folder: basename(runFolder), identity: { workspace, mode: 'live' } },
     work: { run, kind, settleMs: 20, attempts, limits: defaultLimits },
-    input: { seconds, breakers: {}, claims: 0 },
+    input: { seconds: 0.5, breakers: {}, claims: 0, ...input },
     gap: { staged: 3, onHeld: async () => new Map() },
-    beforeSending: () => wait(2 * seconds * 1_000),
+    beforeSending,
   } as unknown as Parameters<typeof sendSegment>[0])
+}
+
+test('a segment sends also if its preparation took all of its time', async () => {
+  const seconds = 0.5
+  const step = await sendAddons({ input: { seconds }, beforeSending: () => wait(2 * seconds * 1_000) })
   expect(step).toMatchObject({ ended: 'finished', counts: { done: 3 } })
+})
+
+test("another command's worker sends nothing of a run, but looks up what was sent, so that a stop ends the run", async () => {
+  const mayWrite = () => false
+  await expect(sendAddons({ input: {}, mayWrite })).rejects.toThrow('this worker belongs to another command')
+  const step = await sendAddons({ input: { lookupsOnly: true }, mayWrite })
+  expect(step).toMatchObject({ ended: 'finished', counts: { staged: 3 } })
 })
