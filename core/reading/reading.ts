@@ -70,13 +70,17 @@ export class Reading implements Freshness {
     this.state.completeThrough = (servedAt - this.options.readLagMs) * 1000
   }
 
+  now(): number {
+    return this.options.now()
+  }
+
   /**
    * Whether a response was generated before the read began. Servers' clocks differ a little: a response that is older by
    * no more than that is accepted, and the read promises only what that response could show.
    */
-  isStale({ servedAt, ageMs = 0 }: ListPage): boolean {
+  isStale({ servedAt, ageMs = 0 }: ListPage, arrivedAt: number): boolean {
     const { state, options } = this
-    if (ageMs > options.now() - state.startedAt + clocksDifferMs) return true
+    if (ageMs > arrivedAt - state.startedAt + clocksDifferMs) return true
     if (state.servedAt === undefined || servedAt === undefined) return false
     if (servedAt < state.servedAt - clocksDifferMs) return true
     state.completeThrough = Math.min(state.completeThrough, (servedAt - options.readLagMs) * 1000)

@@ -33,7 +33,9 @@ type Wrong = { kind: 'wrong'; reason: string; unordered?: true }
 
 /** Detects responses generated before the read began, as caches and lagging replicas serve them. */
 export interface Freshness {
-  isStale(page: ListPage): boolean
+  now(): number
+  /** `arrivedAt`: when the response arrived, by `now`. What it says about its age is as of then. */
+  isStale(page: ListPage, arrivedAt: number): boolean
   /** Called if a response stayed stale after all tries. */
   stayedStale(): void
 }
@@ -98,14 +100,31 @@ export class Source {
    */
   async page(request: Omit<PageRequest, 'filters' | 'signal'>): Promise<ListPage> {
     for (let time = 1; ; time++) {
-      this.#requests.made++
-      const page = await this.#fetchPage({ ...request, filters: this.filters, signal: this.#closed.signal })
+      const { page, arrivedAt } = await this.#fetch(request)
       this.count = page.count ?? this.count
-      if (!this.#freshness.isStale(page)) return page
+      if (!this.#freshness.isStale(page, arrivedAt)) return page
       if (time < maxTries && !this.exhausted) continue
       this.#freshness.stayedStale()
       return page
     }
+  }
+
+  async #fetch(
+    request: Omit<PageRequest, 'filters' | 'signal'>,
+  ): Promise<{ page: ListPage; arrivedAt: number }> {
+    const arrival: { at?: number } = {}
+    const awaitTurn = () => {
+      arrival.at = this.#freshness.now()
+      return request.awaitTurn?.() ?? Promise.resolve()
+    }
+    this.#requests.made++
+    const page = await this.#fetchPage({
+      ...request,
+      ...(request.awaitTurn && { awaitTurn }),
+      filters: this.filters,
+      signal: this.#closed.signal,
+    })
+    return { page, arrivedAt: arrival.at ?? this.#freshness.now() }
   }
 
   /**

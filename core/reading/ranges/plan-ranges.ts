@@ -44,7 +44,7 @@ async function probe(
   const { options, key, requests } = reading
   const { fetchPage, filters = {} } = options
   // A stale answer gives a bound as good as any.
-  const freshness = { isStale: () => false, stayedStale() {} }
+  const freshness = { now: () => reading.now(), isStale: () => false, stayedStale() {} }
   const source = new Source({ key, filters, fetchPage, requests, freshness, sizes: undefined })
   try {
     const first = await source.ask({ page: 1, pageSize: source.sizes.most })

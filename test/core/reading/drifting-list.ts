@@ -111,7 +111,9 @@ export class DriftingList {
     for (let turn = Math.floor(this.random() * 8); turn >= 0; turn--) await Promise.resolve()
     this.#drift()
     if (this.random() < this.options.gatewayFaults) throw gatewayFault(this.random())
-    return this.serve(request)
+    const served = this.serve(request)
+    await request.awaitTurn?.()
+    return served
   }
 
   serve({ ordering = 'created', page, pageSize, filters }: Omit<PageRequest, 'signal'>): ListPage {
