@@ -73,9 +73,10 @@ async function runPlan(run: Working): Promise<WriteResult> {
   const { job, plan, operator, notifier } = run
   const staged = job.continued?.staged ?? (await stage(run))
   notifier.allow(plan)
-  for (let state = job.continued?.state; ; state = newSendState()) {
+  const state = job.continued?.state ?? newSendState()
+  for (let isBegun = job.continued !== undefined; ; isBegun = true) {
     const { resolved } = operator
-    const end = await endOf(run, { staged, state })
+    const end = await endOf(run, { staged, state, isBegun })
     // A row that was resolved in the meantime may have to be sent.
     if (end.how === 'finished' && !end.giveUp && !(await operator.close(resolved))) continue
     const result = await close(run, end)
@@ -103,21 +104,26 @@ async function stage(run: Working): Promise<StagedChanges | undefined> {
 
 async function endOf(
   run: Working,
-  { staged, state }: { staged: StagedChanges | undefined; state: SendState | undefined },
+  options: {
+    staged: StagedChanges | undefined
+    state: SendState
+    /** Whether approval was asked for, if it is required. */
+    isBegun: boolean
+  },
 ): Promise<RunEnd> {
   const { job, plan } = run
+  const { staged, state, isBegun } = options
   const stopped: RunEnd = { how: 'stopped', giveUp: false, why: job.text.stopped }
   if (plan.dryRun) return staged === undefined ? stopped : { how: 'dryRun', giveUp: false }
-  const sendState = state ?? newSendState()
   const end = async (): Promise<RunEnd> => {
     if (staged === undefined) return stopped
     await condition(allHandlersFinished)
-    const sending = { ...run, staged, state: sendState }
-    return await (state === undefined ? sendStaged(sending) : sendRemaining(sending))
+    const sending = { ...run, staged, state }
+    return await (isBegun ? sendRemaining(sending) : sendStaged(sending))
   }
   try {
     const ended = await end()
-    return (await job.prove?.(run, ended, sendState)) ?? ended
+    return (await job.prove?.(run, ended, state)) ?? ended
   } catch (error) {
     return await fail(run, { how: 'failed', error })
   }

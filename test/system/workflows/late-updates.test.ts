@@ -1,5 +1,6 @@
 import type { WorkflowHandle } from '@temporalio/client'
 import { expect, test } from 'vitest'
+import type { SendInput } from '../../../core/changes/send/send-for.ts'
 import { until } from '../export/world.ts'
 import {
   countsOf,
@@ -84,6 +85,29 @@ test('a row that is resolved while the last changes are sent is sent before the 
   expect(await answer.result()).toBe('row 2 resolved by Ana')
   expect(await run.result()).toMatchObject({ verdict: 'proven' })
   expect(steps).toEqual(['send', 'resolve', 'send', 'close'])
+})
+
+test('a row that is resolved at the end is sent with the breakers and the claims of the run so far', async () => {
+  const breakers = { '': { clearedAt: 1, openedAt: 2, trials: 1 } }
+  const sending = gate()
+  const inputs: SendInput[] = []
+  const { client, taskQueue } = await startSteps({
+    openImport: () => importPlan,
+    stageImport: () => staged,
+    sendImport: async (input: SendInput) => {
+      inputs.push(input)
+      if (inputs.length === 1) await sending.promise
+      return sendStep({ breakers, claims: 7 })
+    },
+    closeImport: () => closedRun(),
+    resolveRow: () => undefined,
+  })
+  const run = await client.workflow.start('importFile', { workflowId: idOf('state'), taskQueue, args: [{}] })
+  await until(() => inputs.length === 1)
+  await run.executeUpdate('resolve', { args: [resolution] })
+  sending.open()
+  await run.result()
+  expect(inputs.slice(1)).toMatchObject([{ breakers, claims: 7 }])
 })
 
 test('a recovery refuses updates while it reports', async () => {
