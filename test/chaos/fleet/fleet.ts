@@ -101,8 +101,11 @@ export async function startFleet(options: {
     child.kill('SIGKILL')
     await ended
   }
-  // Several may get to the point at the same moment; one of them stays frozen.
+  // Several may get to the point at the same moment; one of them stays frozen. While one is awaited none is woken: it would
+  // be woken before it is seen, and stops at its point only once.
+  let awaited = 0
   const waking = setInterval(() => {
+    if (awaited > 0) return
     for (const { child, isStruck } of members) if (!isStruck && isStopped(child.pid)) child.kill('SIGCONT')
   }, 250)
   return {
@@ -133,7 +136,8 @@ export async function startFleet(options: {
       isDeaf: boolean
       withinMs?: number
     }) {
-      const member = await nextFrozen(members, point, withinMs)
+      awaited += 1
+      const member = await nextFrozen(members, point, withinMs).finally(() => (awaited -= 1))
       return member && toWake(member, isDeaf)
     },
     /** Freezes a worker at once, and returns how to wake it; undefined if something else happens to it. */
