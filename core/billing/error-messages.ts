@@ -15,10 +15,13 @@ const fieldless = new Set(['detail', 'non_field_errors'])
 /**
  * The messages of an error body, each with its field: `lines.2.amount: A valid number is required.` Positions in lists
  * count from 1. `body` is the parsed JSON, or the text if it is not JSON.
+ *
+ * `token` is replaced before anything is shortened, so that not even a part of it remains, and after JSON is parsed, which
+ * may contain it with escapes.
  */
-export function toMessages(body: unknown): string[] {
+export function toMessages(body: unknown, token: string): string[] {
   const messages: string[] = []
-  collect({ value: body, path: [], depth: 0, messages })
+  collect({ value: body, path: [], depth: 0, messages, token })
   return messages
 }
 
@@ -27,19 +30,21 @@ interface Place {
   path: readonly string[]
   depth: number
   messages: string[]
+  token: string
 }
 
-function collect({ value, path, depth, messages }: Place): void {
+function collect({ value, path, depth, messages, token }: Place): void {
   if (messages.length >= maxSentences || depth > maxDepth) return
+  const hide = (text: string) => text.replaceAll(token, '***')
   const descend = (item: unknown, within: readonly string[]) =>
-    collect({ value: item, path: within, depth: depth + 1, messages })
+    collect({ value: item, path: within, depth: depth + 1, messages, token })
   if (Array.isArray(value)) {
     for (const [index, item] of value.entries())
       descend(item, isObject(item) ? [...path, String(index + 1)] : path)
   } else if (isObject(value)) {
-    for (const [key, item] of Object.entries(value)) descend(item, pathInto(path, key))
+    for (const [key, item] of Object.entries(value)) descend(item, pathInto(path, hide(key)))
   } else if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') {
-    const sentence = toSentence(String(value))
+    const sentence = toSentence(hide(String(value)))
     if (sentence !== '') messages.push(path.length === 0 ? sentence : `${path.join('.')}: ${sentence}`)
   }
 }

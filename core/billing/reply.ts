@@ -41,20 +41,15 @@ type RequestInfo = Pick<Request, 'method' | 'path' | 'token' | 'query'>
 export function toError(request: RequestInfo, reply: Reply): BillingError | undefined {
   const { status } = reply
   if (status >= 200 && status < 300) return undefined
-  const sent = textOf(reply)
-  const parsed = parseOr(sent)
-  // Before long sentences are shortened, so that not even a part of the token remains.
-  const text = sent.replaceAll(request.token, '***')
+  const text = textOf(reply)
   const body = parseOr(text)
-  const messages = toMessages(body.json ? body.value : text)
   const failure = {
-    byService: parsed.json && isServiceError({ status, body: parsed.value }),
+    byService: body.json && isServiceError({ status, body: body.value }),
     method: request.method,
     path: request.path,
     status,
     ageMs: ageMsOf(reply),
-    // JSON may contain it with escapes.
-    messages: messages.map((sentence) => sentence.replaceAll(request.token, '***')),
+    messages: toMessages(body.json ? body.value : text, request.token),
   }
   if (status === 401) return new Unauthorized(failure)
   if (status === 403) return new Forbidden(failure)
@@ -192,7 +187,7 @@ function parseOr(text: string): { json: true; value: unknown } | { json: false }
 
 /** Incomplete JSON was cut off; anything else is a gateway's page. */
 function notJson(request: RequestInfo, { status }: Reply, text: string): BillingError {
-  const { method, path } = request
+  const { method, path, token } = request
   if (/^\s*[[{]/.test(text))
     return new LostReply({
       method,
@@ -200,9 +195,8 @@ function notJson(request: RequestInfo, { status }: Reply, text: string): Billing
       status,
       why: `${text.length} characters of incomplete JSON`,
     })
-  const start = toMessages(text)[0]
-  const messages = start === undefined ? [] : [start.replaceAll(request.token, '***')]
-  const why = start === undefined ? 'an empty body' : 'a body that is not JSON'
+  const messages = toMessages(text, token)
+  const why = messages.length === 0 ? 'an empty body' : 'a body that is not JSON'
   return new UnexpectedReply({ method, path, status, messages, problem: 'notJson', why })
 }
 

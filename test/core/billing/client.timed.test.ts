@@ -400,10 +400,14 @@ describe('the token', () => {
   it('is in no error, whatever the service and the network do', async () => {
     const echo = json(400, { detail: 'bad header: Token secret-token' })
     // Its end does not fit into what is kept of a sentence.
-    const long = json(400, { detail: `${'x'.repeat(290)}secret-token` })
+    const long = `${'x'.repeat(290)}secret-token`
+    const escaped = '\\u0073ecret-token'
     for (const answer of [
       echo,
-      long,
+      json(400, { detail: long }),
+      json(400, `{"detail": "${'x'.repeat(290)}${escaped}"}`),
+      json(400, `{"${'x'.repeat(90)}${escaped}": ["unknown field"]}`),
+      json(200, long),
       json(200, 'secret-token'),
       reset,
       html(500),

@@ -1,17 +1,19 @@
 import { expect, it } from 'vitest'
 import { toMessages } from '../../../core/billing/error-messages.ts'
 
+const messagesIn = (body: unknown) => toMessages(body, 'secret-token')
+
 it('a hostile body becomes neither a long message nor an exhausted stack', () => {
   let deep: unknown = 'x'
   for (let depth = 0; depth < 100_000; depth++) deep = { a: deep }
-  expect(toMessages(deep)).toEqual([])
-  expect(toMessages(Array.from({ length: 5000 }, () => 'y'.repeat(5000))).join('').length).toBeLessThan(
+  expect(messagesIn(deep)).toEqual([])
+  expect(messagesIn(Array.from({ length: 5000 }, () => 'y'.repeat(5000))).join('').length).toBeLessThan(
     10_000,
   )
 })
 
 it('of a page made for browsers only its text is kept', () => {
-  expect(toMessages('<!DOCTYPE html><style>a{}</style><h1>502</h1>\n<p>Bad  Gateway</p>')).toEqual([
+  expect(messagesIn('<!DOCTYPE html><style>a{}</style><h1>502</h1>\n<p>Bad  Gateway</p>')).toEqual([
     '502 Bad Gateway',
   ])
 })
@@ -20,12 +22,12 @@ it('names of fields without bound and lists in lists make no long message, and e
   const long = 'n'.repeat(3_000_000)
   const path = Array.from({ length: 9 }, () => long)
   const nested = path.reduce<unknown>((inner, name) => ({ [name]: inner }), ['is required'])
-  expect(toMessages({ [long]: ['is required'] })).toEqual([`${'n'.repeat(100)}...: is required`])
-  expect(toMessages(nested).join('').length).toBeLessThan(2_000)
+  expect(messagesIn({ [long]: ['is required'] })).toEqual([`${'n'.repeat(100)}...: is required`])
+  expect(messagesIn(nested).join('').length).toBeLessThan(2_000)
   let deep: unknown = 'x'
   for (let depth = 0; depth < 100_000; depth++) deep = [deep]
-  expect(toMessages(deep)).toEqual([])
-  expect(toMessages({ lines: [{}, { amount: [['is required']] }] })).toEqual(['lines.2.amount: is required'])
+  expect(messagesIn(deep)).toEqual([])
+  expect(messagesIn({ lines: [{}, { amount: [['is required']] }] })).toEqual(['lines.2.amount: is required'])
 })
 
 it.each([
@@ -35,6 +37,6 @@ it.each([
 ])('a page of %s is read in a moment, for everything else waits in the meantime', (_, piece) => {
   const page = `<html>${piece.repeat((8 * 1024 * 1024) / piece.length)}`
   const before = process.threadCpuUsage().user
-  toMessages(page)
+  messagesIn(page)
   expect(process.threadCpuUsage().user - before, 'microseconds').toBeLessThan(100_000)
 })
