@@ -6,6 +6,7 @@ import {
   breakSome,
   idsOf,
   quick,
+  type RecoveryHandle,
   recoveryCsv,
   resume,
   resumesAsked,
@@ -60,6 +61,31 @@ describe('the canary of each reason', () => {
     expect(byReason).toEqual({ gateway_issue: { alreadyFine: 2, fellBack: 2, notTried: 11 } })
     expect(resumesAsked(world)).toHaveLength(2)
   })
+
+  test(
+    'is awaited by the execution that continues the run, which skips that reason and asks nothing again',
+    { tags: ['long'] },
+    async () => {
+      const { client, world, ids, resumed, start } = await beginTwo()
+      const input = { ...quick, canary: 4, approval: true, verifyAfter: '4s', eventsPerExecution: 50 }
+      const run = await start(input)
+      await until(async () => (await statusOf(run)).waitingFor !== undefined)
+      await run.executeUpdate('approve', { args: [person] })
+      await until(() => resumesAsked(world).length === 8)
+      const latest = client.workflow.getHandle(run.workflowId) as RecoveryHandle
+      for (let rate = 101; (await latest.describe()).runId === run.firstExecutionRunId; rate += 1)
+        await latest.executeUpdate('setLimits', { args: [{ requestsPerSecond: rate }] })
+      const { staged, waitingFor } = await statusOf(latest)
+      expect({ canary: staged?.canary.length, waitingFor }).toEqual({ canary: 8, waitingFor: undefined })
+      expect(resumesAsked(world)).toHaveLength(8)
+      expect((await latest.result()).byReason).toEqual({
+        gateway_issue: { recovered: 15 },
+        biller_issue: { fellBack: 4, notTried: 26 },
+      })
+      expect(resumed()).toHaveLength(4)
+      expect(resumesAsked(world)).toHaveLength(4 + ids.length)
+    },
+  )
 
   test.each([
     ['at once where nobody attends', { attended: false }, 'so did every trial after it'],
