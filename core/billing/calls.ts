@@ -3,7 +3,7 @@ import { setImmediate as nextEventLoopTurn } from 'node:timers/promises'
 import type { Authorization } from './authorization.ts'
 import { RateLimited, ServiceFault, Unauthorized } from './errors.ts'
 import type { Admission, Gate, Spacing } from './rate-limit.ts'
-import { retryAfterMs, toError } from './reply.ts'
+import { mayBeWhole, retryAfterMs, toError } from './reply.ts'
 import { retryRead } from './retry.ts'
 import type { Reply, Request, Transport } from './transport.ts'
 
@@ -28,8 +28,8 @@ interface ReadCall {
   signal?: AbortSignal | undefined
   tries?: number | undefined
   /**
-   * Called when a reply has arrived that is no error; it is parsed when the promise resolves. Until then it takes the memory
-   * of its bytes, not that of its values, which is several times as much.
+   * Called when a reply has arrived that seems to be whole; it is parsed when the promise resolves. Until then it takes the
+   * memory of its bytes, not that of its values, which is several times as much. Anything else is retried at once.
    */
   awaitTurn?: (() => Promise<void>) | undefined
   /** Called before each request; for a write, once its connection is established. */
@@ -107,7 +107,7 @@ function createSend({ transport, gate, spacings, authorization, onRequest }: Cal
     const reply = await exchange(sending, { ...admission, sentAt: performance.now() })
     // Let the next request leave before this reply is parsed (2 ms for a page of 100).
     await nextEventLoopTurn()
-    await sending.awaitTurn?.()
+    if (mayBeWhole(reply)) await sending.awaitTurn?.()
     return parse(sending, reply)
   }
 

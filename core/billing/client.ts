@@ -48,7 +48,7 @@ export interface ListQuery {
   /** Number of tries before it counts as lost. Default 8; fewer if someone waits for the result. */
   tries?: number
   signal?: AbortSignal
-  /** Called when a reply has arrived that is no error; it is parsed when the promise resolves. */
+  /** Called when a reply has arrived that seems to be whole; it is parsed when the promise resolves. */
   awaitTurn?: (() => Promise<void>) | undefined
   /** Called just before each request, including retries; if it throws, the request is not sent. */
   beforeSend?: () => void | Promise<void>

@@ -132,6 +132,13 @@ export const toDocument = (request: RequestInfo, reply: Reply): FetchedDocument 
   ageMs: ageMsOf(reply),
 })
 
+/** Whether the body ends as an object does: a gateway's page does not, and seldom what was cut off. */
+export function mayBeWhole({ bytes }: Reply): boolean {
+  return bytes.findLast((byte) => byte > space) === closeBrace
+}
+const space = 0x20
+const closeBrace = 0x7d
+
 /** The reply as one JSON object. */
 export function toRecord(request: RequestInfo, reply: Reply): Record<string, unknown> {
   const text = textOf(reply)
