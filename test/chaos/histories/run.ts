@@ -41,7 +41,7 @@ export interface Surroundings {
   worker: () => ChaosWorker
   /** What strikes the next step, and when: after so many pieces of traffic and so many turns of the event loop. */
   next: (of: { isInterruptible: boolean }) => { blow: Blow; traffic: number; turns: number } | undefined
-  strike: (blow: Blow, struck: { attempt: Attempt; events: number }) => Promise<Struck>
+  strike: (blow: Blow, struck: { attempt: Attempt; events: number; steps: number }) => Promise<Struck>
 }
 
 const mostTries = 200
@@ -153,7 +153,8 @@ export class Run {
     for (let turned = 0; turned < turns && !state.isOver; turned += 1) await turn()
     gate.onTraffic(() => {})
     if (state.isOver) return undefined
-    return await this.#around.strike(blow, { attempt, events: this.#at })
+    const steps = this.#events.slice(0, this.#at).filter((event) => 'value' in event).length
+    return await this.#around.strike(blow, { attempt, events: this.#at, steps })
   }
 }
 

@@ -20,6 +20,8 @@ interface Backup {
   runId: string
   /** How many events the run's history had. */
   events: number
+  /** How many steps had ended. A step that was interrupted leaves an event, too. */
+  steps: number
 }
 
 interface WorldOptions {
@@ -90,20 +92,20 @@ export class World implements Surroundings {
     }
   }
 
-  async strike(blow: Blow, struck: { attempt: Attempt; events: number }): Promise<Struck> {
+  async strike(blow: Blow, struck: { attempt: Attempt; events: number; steps: number }): Promise<Struck> {
     const needsBackup = blow.includes('restored')
     const backup = needsBackup ? this.#backupFor(blow) : undefined
-    if (blow === 'backup' || (needsBackup && backup === undefined)) return this.#backUp(struck.events)
+    if (blow === 'backup' || (needsBackup && backup === undefined)) return this.#backUp(struck)
     this.blows -= 1
     this.#tally.add(blow)
     this.log.push(`${blow} after ${struck.events} events`)
     return await this.#blow({ blow, ...struck, backup })
   }
 
-  #backUp(events: number): Struck {
+  #backUp({ events, steps }: Omit<Backup, 'folder' | 'runId'>): Struck {
     const folder = copyFolder(this.#worker.dataDir)
     this.#folders.push(folder)
-    this.#backups.push({ folder, runId: this.#run?.execution.runId ?? '', events })
+    this.#backups.push({ folder, runId: this.#run?.execution.runId ?? '', events, steps })
     this.#tally.add('backup')
     this.log.push(`backup after ${events} events`)
     return 'unhurt'
@@ -116,7 +118,7 @@ export class World implements Surroundings {
   #backupFor(blow: Blow): Backup | undefined {
     if (blow === 'state.db restored') return this.#pickBackup(this.#backups)
     const runId = this.#run?.execution.runId
-    return this.#pickBackup(this.#backups.filter((one) => one.runId === runId && one.events >= 2))
+    return this.#pickBackup(this.#backups.filter((one) => one.runId === runId && one.steps >= 2))
   }
 
   #pickBackup(backups: readonly Backup[]): Backup | undefined {
