@@ -107,10 +107,10 @@ async function resumeAll(
   const { limits } = plan
   const stopped = { how: 'stopped', why: 'stopped' } as const
   const snapshot = await run.untilStopped('snapshotRecovery', { ...refOf(plan), limits })
-  if (snapshot === undefined) return stopped
   const thread = { breakers: {}, claims: 0 }
   const sending = { run, step: 'sendRecovery', input: { ...refOf(plan), limits }, seconds, thread } as const
   const finish = async () => {
+    if (snapshot === undefined) return undefined
     for (let rows: readonly number[] = snapshot.canary; rows.length > 0;) {
       const step = await sendSome(sending, { rows })
       if (step === undefined) return undefined
