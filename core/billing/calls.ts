@@ -1,7 +1,7 @@
 /** Turns an operation into requests: rate limit, token, reply, retries. */
 import { setImmediate as nextEventLoopTurn } from 'node:timers/promises'
 import type { Authorization } from './authorization.ts'
-import { RateLimited, ServiceFault, Unauthorized } from './errors.ts'
+import { BillingError, RateLimited, ServiceFault, Unauthorized } from './errors.ts'
 import type { Admission, Gate, Spacing } from './rate-limit.ts'
 import { mayBeWhole, retryAfterMs, toError } from './reply.ts'
 import { retryRead } from './retry.ts'
@@ -34,6 +34,8 @@ interface ReadCall {
   awaitTurn?: (() => Promise<void>) | undefined
   /** Called before each request; for a write, once its connection is established. */
   beforeSend?: (() => void | Promise<void>) | undefined
+  /** Called when a request has failed, before it is retried. */
+  onFailure?: (() => void | Promise<void>) | undefined
 }
 
 interface WriteCall extends ReadCall {
@@ -98,17 +100,23 @@ interface Sending extends Request {
   operation: string
   attempt: number
   awaitTurn?: (() => Promise<void>) | undefined
+  onFailure?: (() => void | Promise<void>) | undefined
 }
 
 function createSend({ transport, gate, spacings, authorization, onRequest }: CallsSettings) {
   return async <T>(sending: Sending, parse: ParseReply<T>): Promise<T> => {
     const { signal } = sending
     const admission = await gate.admit({ write: sending.method !== 'GET', spacings, signal })
-    const reply = await exchange(sending, { ...admission, sentAt: performance.now() })
-    // Let the next request leave before this reply is parsed (2 ms for a page of 100).
-    await nextEventLoopTurn()
-    if (mayBeWhole(reply)) await sending.awaitTurn?.()
-    return parse(sending, reply)
+    try {
+      const reply = await exchange(sending, { ...admission, sentAt: performance.now() })
+      // Let the next request leave before this reply is parsed (2 ms for a page of 100).
+      await nextEventLoopTurn()
+      if (mayBeWhole(reply)) await sending.awaitTurn?.()
+      return parse(sending, reply)
+    } catch (error) {
+      if (error instanceof BillingError) await sending.onFailure?.()
+      throw error
+    }
   }
 
   /** Sends the request and releases its slot with the reply; applies what the reply says about the rate. */

@@ -52,6 +52,8 @@ export interface ListQuery {
   awaitTurn?: (() => Promise<void>) | undefined
   /** Called just before each request, including retries; if it throws, the request is not sent. */
   beforeSend?: () => void | Promise<void>
+  /** Called when a request has failed, before it is retried. */
+  onFailure?: () => void | Promise<void>
 }
 
 export interface ReadOptions {
@@ -143,11 +145,11 @@ function operations({ read, write }: Calls): Omit<Billing, 'limited'> {
     return write({ operation, method, path, body: sent.body, ...sent.options }, toRecord)
   }
   return {
-    list: ({ resource, signal, tries, beforeSend, awaitTurn, ...query }) => {
+    list: ({ resource, signal, tries, beforeSend, onFailure, awaitTurn, ...query }) => {
       const operation = `list ${resource.name}`
       const { path } = resource
       return read(
-        { operation, path, query: toQuery(query), signal, tries, beforeSend, awaitTurn },
+        { operation, path, query: toQuery(query), signal, tries, beforeSend, onFailure, awaitTurn },
         toListPage,
       )
     },

@@ -9,9 +9,10 @@ type End = Omit<CandidateRead, 'candidates'>
 interface Line {
   candidates?: Candidate[]
   state?: ReadState
-  /** `requests`: sent, or about to be sent. `answered`: those that returned a window. */
+  /** `requests`: sent, or about to be sent. `answered`: those that returned a window. `failed`: those that failed. */
   requests?: number
   answered?: number
+  failed?: number
   end?: End
 }
 
@@ -42,20 +43,21 @@ export async function openJournal(path: string) {
   let state: ReadState | undefined
   let requests = 0
   let answered = 0
-  let end: End | undefined
   let failed = 0
+  let end: End | undefined
   for (const line of linesOf(whole)) {
     candidates.push(...(line.candidates ?? []))
     state = line.state ?? state
     requests = line.requests ?? requests
     answered = line.answered ?? answered
+    failed = line.failed ?? failed
     end = line.end ?? end
   }
-  const lost = requests - answered
+  const lost = requests - answered - failed
   let written: Promise<unknown> = Promise.resolve()
   /** Serialized: several requests leave at once, but a file handle takes one write at a time. */
   const write = (line: Line) => {
-    const text = `${JSON.stringify({ ...line, requests, answered })}\n`
+    const text = `${JSON.stringify({ ...line, requests, answered, failed })}\n`
     written = written.then(async () => {
       await file.appendFile(text)
       await file.datasync()
@@ -71,10 +73,11 @@ export async function openJournal(path: string) {
     get requests() {
       return requests
     },
-    /** The number of requests that failed, or were in flight when an earlier process or attempt ended. */
     get failed() {
-      return lost + failed
+      return failed
     },
+    /** The number of requests that were in flight, or whose windows waited, when an earlier process or attempt ended. */
+    lost,
     /** Counts a request before it is sent; send it only after this has resolved. */
     async count(): Promise<void> {
       requests += 1
@@ -85,8 +88,9 @@ export async function openJournal(path: string) {
       answered += 1
     },
     /** Counts a request that failed. */
-    fail(): void {
+    async fail(): Promise<void> {
       failed += 1
+      await write({})
     },
     async append(step: { candidates: Candidate[]; state: ReadState }): Promise<void> {
       candidates.push(...step.candidates)

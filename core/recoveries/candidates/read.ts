@@ -35,24 +35,20 @@ export async function readCandidates(options: ReadOptions): Promise<CandidateRea
   const journal = await openJournal(options.journal)
   try {
     if (journal.end !== undefined) return { ...journal.end, candidates: journal.candidates }
+    const beforeSend = async () => {
+      if (journal.requests >= maxPages) throw new PagesUsedUp()
+      await journal.count()
+    }
     const fetchPage: Parameters<typeof readList>[0]['fetchPage'] = async ({ signal: closed, ...page }) => {
-      const both = AbortSignal.any([signal, closed])
-      let tried = false
-      const beforeSend = async () => {
-        if (tried) journal.fail()
-        tried = false
-        if (journal.requests >= maxPages) throw new PagesUsedUp()
-        tried = true
-        await journal.count()
-      }
-      try {
-        const window = await billing.list({ resource: subscriptions, ...page, signal: both, beforeSend })
-        journal.answer()
-        return window
-      } catch (error) {
-        if (tried && !both.aborted) journal.fail()
-        throw error
-      }
+      const window = await billing.list({
+        resource: subscriptions,
+        ...page,
+        signal: AbortSignal.any([signal, closed]),
+        beforeSend,
+        onFailure: () => journal.fail(),
+      })
+      journal.answer()
+      return window
     }
     await using read = readList({
       resource: subscriptions,
@@ -75,7 +71,7 @@ export async function readCandidates(options: ReadOptions): Promise<CandidateRea
         const { countBefore: count } = outcome ?? journal.state ?? {}
         return await journal.close({
           proven: outcome?.verdict === 'proven',
-          reasons: outcome?.reasons ?? [whyCapped({ maxPages, failed: journal.failed })],
+          reasons: outcome?.reasons ?? [whyCapped({ maxPages, failed: journal.failed, lost: journal.lost })],
           capped: outcome === undefined,
           requests: journal.requests,
           count,
@@ -90,8 +86,16 @@ export async function readCandidates(options: ReadOptions): Promise<CandidateRea
   }
 }
 
-function whyCapped({ maxPages, failed }: { maxPages: number; failed: number }): string {
-  if (failed === 0) return `the list takes more than ${maxPages} requests (maxPages)`
-  const share = failed === maxPages ? 'all of these requests' : `${failed} of these requests`
-  return `maxPages (${maxPages}) was used up before the end of the list: ${share} failed`
+function whyCapped({ maxPages, failed, lost }: { maxPages: number; failed: number; lost: number }): string {
+  if (failed + lost === 0) return `the list takes more than ${maxPages} requests (maxPages)`
+  const ended = [
+    { count: failed, how: 'failed' },
+    { count: lost, how: `${lost === 1 ? 'was' : 'were'} lost when the read was interrupted` },
+  ]
+    .filter(({ count }) => count > 0)
+    .map(({ count, how }, at) => {
+      const number = count === maxPages ? 'all' : count
+      return at === 0 ? `${number} of these requests ${how}` : `${number} ${how}`
+    })
+  return `maxPages (${maxPages}) was used up before the end of the list: ${ended.join(', and ')}`
 }

@@ -59,6 +59,36 @@ test('a window that is in flight when maxPages is used up is no failed request',
   ])
 })
 
+test('a request that failed counts as failed before it would be sent again', async () => {
+  // The third request fails first and waits; the second fails, and may not be sent again.
+  const waits = [60_000, 0]
+  const { read } = await openSnapshot(
+    [
+      { ...broken, requests: [2, 3] },
+      { kind: 'latency', ms: 200, requests: [2] },
+    ],
+    { readWaitMs: () => waits.shift() ?? 0 },
+  )
+  expect((await read(3)).reasons).toEqual([
+    'maxPages (3) was used up before the end of the list: 2 of these requests failed',
+  ])
+})
+
+test('a window that was read ahead for an attempt that failed is no failed request', async () => {
+  // The second request ends the attempt while those behind it are on their way, or wait for their turn.
+  const { read, asked } = await openSnapshot([
+    { kind: 'error', status: 403, requests: [2] },
+    { kind: 'latency', ms: 200, requests: [2] },
+  ])
+  await expect(read()).rejects.toThrow('403')
+  expect(asked()).toBe(5)
+  const ended = await read(6)
+  expect(ended).toMatchObject({ capped: true, requests: 6 })
+  expect(ended.reasons).toEqual([
+    'maxPages (6) was used up before the end of the list: 1 of these requests failed, and 3 were lost when the read was interrupted',
+  ])
+})
+
 test('a request counts against maxPages before it leaves, so that a kill forgets none', async () => {
   const { journal, read, asked } = await openSnapshot([broken])
   await expect(read()).rejects.toThrow('503')
@@ -67,6 +97,14 @@ test('a request counts against maxPages before it leaves, so that a kill forgets
   await expect(read()).rejects.toThrow('503')
   expect(await read()).toMatchObject({ capped: true, requests: 20 })
   expect(asked()).toBe(20)
+})
+
+test('the requests of a process that was killed are lost, and their number says nothing about the list', async () => {
+  const { journal, read } = await openSnapshot([])
+  await writeFile(journal, ['{"requests":1,"answered":0}', '{"requests":4,"answered":1}', ''].join('\n'))
+  expect((await read(5)).reasons).toEqual([
+    'maxPages (5) was used up before the end of the list: 3 of these requests were lost when the read was interrupted',
+  ])
 })
 
 test('a list that failed at first is read whole within maxPages', async () => {
