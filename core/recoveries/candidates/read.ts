@@ -69,9 +69,13 @@ export async function readCandidates(options: ReadOptions): Promise<CandidateRea
       if (step === undefined || step.done === true) {
         const outcome = step?.value
         const { countBefore: count } = outcome ?? journal.state ?? {}
+        const { failed, lost } = journal
         return await journal.close({
           proven: outcome?.verdict === 'proven',
-          reasons: outcome?.reasons ?? [whyCapped({ maxPages, failed: journal.failed, lost: journal.lost })],
+          reasons: outcome?.reasons ?? [
+            whyCapped({ maxPages, failed, lost }),
+            ...(journal.state?.reasons ?? []),
+          ],
           capped: outcome === undefined,
           requests: journal.requests,
           count,

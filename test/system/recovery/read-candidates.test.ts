@@ -59,6 +59,14 @@ test('a window that is in flight when maxPages is used up is no failed request',
   ])
 })
 
+test('where maxPages is used up, the report also says what else was wrong with the list', async () => {
+  const { read } = await openSnapshot([{ kind: 'ignoreOrdering' }])
+  expect((await read(8)).reasons).toEqual([
+    'the list takes more than 8 requests (maxPages)',
+    expect.stringContaining('is not honoured'),
+  ])
+})
+
 test('a request that failed counts as failed before it would be sent again', async () => {
   // The third request fails first and waits; the second fails, and may not be sent again.
   const waits = [60_000, 0]
