@@ -15,7 +15,7 @@ import { type RecoveryProgress, type StagedRecovery, toRecoveryText } from './re
 import { openingWrite, sending, skipping, wholeRun } from './run/activity-options.ts'
 import { refOf } from './run/run-ref.ts'
 import type { Continued, SendState, WriteJob, WriteRun } from './write-run/job.ts'
-import { msUntil } from './write-run/send-loop.ts'
+import { msUntilNext, showNext } from './write-run/send-loop.ts'
 import { writeRun } from './write-run/write-run.ts'
 
 const { openRecovery } = proxyActivities<Activities>(openingWrite)
@@ -173,10 +173,11 @@ async function lookUpRemaining(
     isOpen = step.counts.unknown > 0
     // Nothing is due any more: what is still unknown stays so, and the report says it.
     if (step.ended === 'finished') return
-    if (step.nextAt === undefined) continue
-    progress.nextAt = new Date(step.nextAt).toISOString()
+    const ms = msUntilNext(step)
+    if (ms === undefined) continue
+    showNext(progress, step)
     show()
     const wait = { summary: 'waits until the next lookup is due' }
-    await condition(isStoppedAgain, msUntil(step.nextAt), wait)
+    await condition(isStoppedAgain, ms, wait)
   }
 }

@@ -12,7 +12,7 @@ import { refOf } from '../run/run-ref.ts'
 import { toThroughput } from '../run/throughput.ts'
 import type { SendState, Working } from './job.ts'
 import type { OperatorState } from './operator-state.ts'
-import type { StagedChanges } from './progress.ts'
+import type { StagedChanges, WriteProgress } from './progress.ts'
 
 const firstSegmentSeconds = 15
 const longestSegmentSeconds = 600
@@ -131,7 +131,7 @@ function showStep(sending: Sending, segment: { step: SendStep; ms: number; isCan
   const throughput = isCanary ? undefined : toThroughput({ done, left, ms, now: Date.now() })
   delete progress.throughput
   if (throughput !== undefined) progress.throughput = throughput
-  if (step.nextAt !== undefined) progress.nextAt = new Date(step.nextAt).toISOString()
+  showNext(progress, step)
   progress.counts = step.counts
   if (step.workers !== undefined) progress.workers = step.workers
   progress.openBreakers = step.openBreakers
@@ -174,26 +174,34 @@ async function endAfter(
     if (!isCanary || job.skipGivenUp === undefined) return { how: 'finished', giveUp: true, why }
     await job.skipGivenUp(sending, { keys: step.givenUp, why })
   }
-  const closed = step.givenUp.map((key) => [key, { clearedAt: Date.now(), trials: 0 }] as const)
+  const closed = step.givenUp.map((key) => [key, { clearedAt: clockOf(step), trials: 0 }] as const)
   state.breakers = { ...state.breakers, ...Object.fromEntries(closed) }
   state.isBreakerOpen = false
   progress.openBreakers = []
   return 'continue'
 }
 
-/**
- * At least a second: `nextAt` is by the clock of a worker, and where that is behind Temporal's it has always passed. Each
- * turn writes events.
- */
-export const msUntil = (nextAt: number): number => Math.max(1_000, nextAt - Date.now())
+/** Now, by the clock of the ledger, which the times of a segment are by: Temporal's may be behind or ahead of it. */
+const clockOf = ({ endedAt = Date.now() }: SendStep): number => endedAt
+
+/** At least a second, because each turn writes events. Undefined if nothing is due. */
+export const msUntilNext = (step: SendStep): number | undefined =>
+  step.nextAt === undefined ? undefined : Math.max(1_000, step.nextAt - clockOf(step))
+
+export function showNext(progress: WriteProgress, step: SendStep): void {
+  const ms = msUntilNext(step)
+  if (ms !== undefined) progress.nextAt = new Date(Date.now() + ms).toISOString()
+}
 
 async function waitUntilDue(
   sending: Sending,
-  { ended, nextAt, resolved }: SendStep & Pick<OperatorState, 'resolved'>,
+  step: SendStep & Pick<OperatorState, 'resolved'>,
 ): Promise<void> {
   const { job, plan, show, control, operator } = sending
-  if (nextAt === undefined) return
-  const ms = Math.max(job.leastWaitMs?.(plan) ?? 0, msUntil(nextAt))
+  const { ended, resolved } = step
+  const untilNext = msUntilNext(step)
+  if (untilNext === undefined) return
+  const ms = Math.max(job.leastWaitMs?.(plan) ?? 0, untilNext)
   show()
   // A stop, a pause or a row that was resolved since the step began ends the wait.
   const summary =

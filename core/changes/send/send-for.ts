@@ -35,8 +35,10 @@ export interface SendInput {
 /** Result of one sending segment: counts, row numbers and times only. */
 export interface SendStep {
   ended: SendEnd
-  /** When the next change is due, ms since 1970; undefined if it takes a person or a new segment. */
+  /** When the next change is due, by the ledger's clock; undefined if it takes a person or a new segment. */
   nextAt?: number
+  /** When the segment ended, by the same clock: Temporal's may differ. Absent in histories of earlier versions. */
+  endedAt?: number
   /** Keys of breakers that have given up: only a person closes them. */
   givenUp: string[]
   breakers: BreakerStates
@@ -102,8 +104,7 @@ export async function sendFor(ms: number, options: SendForOptions): Promise<Send
     if (msLeft() <= 0) return await end('timeUp')
     const waitMs = nextAt - ledger.now()
     if (waitMs > Math.min(shortWaitMs, msLeft()))
-      // The workflow compares it with a clock that this machine's agrees with better than the store's.
-      return await end(sent?.ended === 'breaker' ? 'breaker' : 'waiting', Date.now() + waitMs)
+      return await end(sent?.ended === 'breaker' ? 'breaker' : 'waiting', nextAt)
     await wait(Math.max(0, waitMs), undefined, { signal }).catch(() => undefined)
   }
 }
@@ -159,6 +160,7 @@ async function toStep(
   const next = end.ended === 'finished' ? await nextCanary({ ledger, run, kind, rows }) : []
   return {
     ...end,
+    endedAt: ledger.now(),
     claims: journal.recorded,
     counts,
     ...(counts.parked > 0 && { parkedRows: await firstParked({ ledger, run }) }),

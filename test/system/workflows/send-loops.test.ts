@@ -73,6 +73,10 @@ async function timersOf(run: WorkflowHandle): Promise<number[]> {
   )
 }
 
+const person = { by: 'Ana', why: 'the service works again' }
+const isAskedAboutBreaker = (run: WorkflowHandle) =>
+  until(async () => (await run.query<WriteProgress>('status')).waitingFor?.question === 'breaker')
+
 async function notificationsOf(run: WorkflowHandle): Promise<number> {
   const { events } = await run.fetchHistory()
   return events?.filter(({ childWorkflowExecutionStartedEventAttributes: child }) => child).length ?? 0
@@ -83,6 +87,34 @@ test('an import whose worker has a slow clock waits at least a second between tw
   const run = await startRun('importFile', () => steps.shift())
   await run.result()
   expect(await timersOf(run)).toEqual([1])
+})
+
+test.each([
+  ['ahead', hourMs],
+  ['behind', -hourMs],
+])('an import waits as long as its segment says, although the clock of the worker is %s', async (_, ms) => {
+  const endedAt = Date.now() + ms
+  const steps = [waiting(0, { endedAt, nextAt: endedAt + 2_500 }), sendStep()]
+  const run = await startRun('importFile', () => steps.shift())
+  await run.result()
+  expect(await timersOf(run)).toEqual([2])
+})
+
+test('a breaker that a person closes forgets what had failed, although the clock of the worker is ahead', async () => {
+  const endedAt = Date.now() + hourMs
+  const inputs: SendInput[] = []
+  const run = await startRun(
+    'importFile',
+    (input) => {
+      inputs.push(input)
+      return inputs.length === 1 ? sendStep({ ended: 'breaker', givenUp: [''], endedAt }) : sendStep()
+    },
+    { attended: true },
+  )
+  await isAskedAboutBreaker(run)
+  await run.executeUpdate('approve', { args: [person] })
+  await run.result()
+  expect(inputs[1]).toMatchObject({ breakers: { '': { clearedAt: endedAt, trials: 0 } } })
 })
 
 test('an open breaker is notified once, also if nothing is due for a while', { tags: ['long'] }, async () => {
@@ -106,8 +138,8 @@ test('a breaker that opens again after a person closed it is notified again', as
     sendStep({ openBreakers: [] }),
   ]
   const run = await startRun('importFile', () => steps.shift(), { attended: true })
-  await until(async () => (await run.query<WriteProgress>('status')).waitingFor?.question === 'breaker')
-  await run.executeUpdate('approve', { args: [{ by: 'Ana', why: 'the service works again' }] })
+  await isAskedAboutBreaker(run)
+  await run.executeUpdate('approve', { args: [person] })
   await run.result()
   expect(await notificationsOf(run)).toBe(2)
 })
