@@ -30,6 +30,7 @@ interface ReadCall {
   /**
    * Called when a reply has arrived that seems to be whole; it is parsed when the promise resolves. Until then it takes the
    * memory of its bytes, not that of its values, which is several times as much. Anything else is retried at once.
+   * A signal does not end this wait: what nobody has a use for any more may be left waiting.
    */
   awaitTurn?: (() => Promise<void>) | undefined
   /** Called before each request; for a write, once its connection is established. */
