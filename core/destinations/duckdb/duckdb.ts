@@ -8,7 +8,7 @@ import type { Scope, WarehouseEngine, WarehouseSession } from '../warehouse/sess
 import { stagedName } from '../warehouse/sql.ts'
 import { duckDbTypes } from './column-types.ts'
 import { toDuckDbError } from './duckdb-errors.ts'
-import { openDuckDb } from './open-duckdb.ts'
+import { type MemoryLimit, openDuckDb, withEnoughMemory } from './open-duckdb.ts'
 import { readRows, streamRows } from './read-rows.ts'
 import { readExactly } from './read-exactly.ts'
 import { createKeyedMutex } from '../../storage/keyed-mutex.ts'
@@ -33,24 +33,29 @@ function createDuckDbEngine({ folder }: { folder: string }): WarehouseEngine {
       if (scope.readOnly !== true) await mkdir(dirname(path), { recursive: true })
       else if (!(await stat(path).catch(() => undefined)))
         throw new WarehouseRefusedError(`There is no warehouse ${path}.`)
-      return mutex.runExclusive(path, () => transact({ path, scope, work }))
+      return mutex.runExclusive(path, () =>
+        withEnoughMemory('64MB', (memoryLimit) => transact({ path, memoryLimit, scope, work })).catch(
+          (error: unknown) => {
+            scope.signal?.throwIfAborted()
+            throw toDuckDbError(error, { path, readOnly: scope.readOnly === true })
+          },
+        ),
+      )
     },
   }
 }
 
 async function transact<T>(options: {
   path: string
+  memoryLimit: MemoryLimit
   scope: Scope
   work: (session: WarehouseSession) => Promise<T>
 }): Promise<T> {
-  const { path, work } = options
+  const { path, memoryLimit, work } = options
   const { signal, readOnly = false } = options.scope
   signal?.throwIfAborted()
   const beside = temporaryName(path)
-  const translate = (error: unknown) => toDuckDbError(error, { path, readOnly })
-  const database = await openDuckDb({ path, readOnly }).catch((error: unknown) => {
-    throw translate(error)
-  })
+  const database = await openDuckDb({ path, memoryLimit, readOnly })
   const { connection } = database
   const interrupt = () => connection.interrupt()
   try {
@@ -58,20 +63,15 @@ async function transact<T>(options: {
     // remove them: there may be several.
     if (!readOnly) await removeTemporaries(path)
     await database.spillTo(join(beside, 'spill'))
-    // Tables have no order; without preserving one, DuckDB writes on all threads and uses less memory.
-    await connection.run('set preserve_insertion_order = false')
     signal?.addEventListener('abort', interrupt)
     const session = createSession(connection, beside)
     const result = await work(session)
     signal?.removeEventListener('abort', interrupt)
     await session.commit()
     return result
-  } catch (error) {
-    // Closing without a commit rolls everything back.
-    signal?.throwIfAborted()
-    throw translate(error)
   } finally {
     signal?.removeEventListener('abort', interrupt)
+    // Without a commit, this rolls everything back.
     database.close()
     await rm(beside, { recursive: true, force: true })
   }
@@ -113,10 +113,9 @@ function createSession(
             `create or replace temporary table ${stagedName(staging.table.table.name)} as ${query}`,
           ),
       }),
-    // We are the file's only writer, and staged tables are private to the session. Each thread that inserts
-    // holds a row group of 122,880 rows, 60 MB of customers.
+    // We are the file's only writer, and staged tables are private to the session.
     async lock() {
-      if (!begun) await connection.run('set threads = 1; begin')
+      if (!begun) await connection.run('begin')
       begun = true
     },
     // DuckDB reparses a view's text at each use and has no permissions.

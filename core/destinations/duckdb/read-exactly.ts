@@ -13,10 +13,10 @@ import { readRows } from './read-rows.ts'
  * default DuckDB would allocate buffers of 16 times that size.
  */
 const sizes = [
-  { row: 2_000_000, buffer: 8_000_000, parallel: true, memory: undefined },
-  { row: 32_000_000, buffer: 64_000_000, parallel: true, memory: '512MB' },
+  { row: 2_000_000, buffer: 8_000_000, parallel: true },
+  { row: 32_000_000, buffer: 64_000_000, parallel: true },
   // With several threads, DuckDB rejects rows longer than a piece of its buffers.
-  { row: 128_000_000, buffer: 128_000_000, parallel: false, memory: '1GB' },
+  { row: 128_000_000, buffer: 128_000_000, parallel: false },
 ]
 
 interface Reading {
@@ -38,11 +38,10 @@ interface Reading {
  * @throws {PartsDamagedError}
  */
 export async function readExactly(reading: Reading): Promise<ColumnTypes> {
-  const { connection, table, parts, has, folder } = reading
+  const { table, parts, has, folder } = reading
   const paths = await reachableParts(parts, folder)
   for (const size of sizes) {
     const rows = toRows(table, paths, size)
-    if (size.memory !== undefined) await connection.run(`set memory_limit = '${size.memory}'`)
     try {
       return await takeRows(reading, rows)
     } catch (error) {

@@ -6,7 +6,7 @@ import { checkRows, checkTables } from '../parts/check-parts.ts'
 import { stageNotes } from '../csv/stage-notes.ts'
 import type { Publication } from '../destination.ts'
 import { toDuckDbError } from '../duckdb/duckdb-errors.ts'
-import { openDuckDb } from '../duckdb/open-duckdb.ts'
+import { type MemoryLimit, openDuckDb, withEnoughMemory } from '../duckdb/open-duckdb.ts'
 import { readRows } from '../duckdb/read-rows.ts'
 import { readExactly } from '../duckdb/read-exactly.ts'
 import type { StagedFiles } from '../file-format.ts'
@@ -26,18 +26,30 @@ interface Stage {
 
 /** Writes an export's files into a folder and counts what arrived. */
 export async function stageParquet(publication: Publication, folder: string): Promise<StagedFiles> {
-  const { signal } = publication
   checkTables(publication)
   const sums = await sumParts(publication)
+  try {
+    return await withEnoughMemory('128MB', (limit) => stageTables({ publication, folder, sums }, limit))
+  } catch (error) {
+    publication.signal?.throwIfAborted()
+    throw toDuckDbError(error, { path: folder })
+  }
+}
+
+async function stageTables(
+  given: { publication: Publication; folder: string; sums: Awaited<ReturnType<typeof sumParts>> },
+  memoryLimit: MemoryLimit,
+): Promise<StagedFiles> {
+  const { publication, folder, sums } = given
+  const { signal } = publication
   // Inside the folder, so that it is removed with it if this process dies.
   const beside = join(folder, '.beside')
-  const database = await openDuckDb({ path: undefined })
+  const database = await openDuckDb({ path: undefined, memoryLimit })
   const { connection } = database
   const interrupt = () => connection.interrupt()
   signal?.addEventListener('abort', interrupt)
   try {
     await database.spillTo(join(beside, 'spill'))
-    await connection.run(inMemory)
     const tables = []
     for (const table of publication.tables) {
       const file = await stageTable({ publication, connection, folder, beside }, toWarehouseTable(table))
@@ -52,9 +64,6 @@ export async function stageParquet(publication: Publication, folder: string): Pr
       })
     }
     return { tables, ...(await stageNotes({ publication, folder })) }
-  } catch (error) {
-    signal?.throwIfAborted()
-    throw toDuckDbError(error, { path: folder })
   } finally {
     signal?.removeEventListener('abort', interrupt)
     database.close()
@@ -63,11 +72,9 @@ export async function stageParquet(publication: Publication, folder: string): Pr
 }
 
 /**
- * A thread holds all columns of a row group until it is full. With more than one thread, with the order of the rows kept
- * or with DuckDB's default of 122,880 rows whatever their size, 1,000,000 customers do not fit in its memory limit; one
- * thread takes no more time for them.
+ * A thread holds all columns of a row group until it is full: with DuckDB's default of 122,880 rows whatever their size,
+ * 1,000,000 customers do not fit in its memory limit.
  */
-const inMemory = 'set threads = 1; set preserve_insertion_order = false'
 const rowGroup = "row_group_size 30000, row_group_size_bytes '16MB'"
 
 async function stageTable(stage: Stage, table: WarehouseTable): Promise<PublishedFile> {

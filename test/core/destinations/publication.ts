@@ -72,6 +72,7 @@ export async function createWorkplace() {
   return {
     folder,
     exports: join(folder, 'exports'),
+    toParts,
     /** A publication of records given as JSON text, in batches. */
     async toPublication(
       resource: ListName,

@@ -111,7 +111,7 @@ describe('a DuckDB file', () => {
     'that needs more than its memory keeps the rest on disk in the meantime, and leaves nothing there',
     { tags: ['long'] },
     async () => {
-      const database = await openDuckDb({ path: join(workplace.folder, 'large.duckdb') })
+      const database = await openDuckDb({ path: join(workplace.folder, 'large.duckdb'), memoryLimit: '64MB' })
       const { connection } = database
       try {
         const spill = join(workplace.folder, 'not yet', 'spill')
@@ -127,6 +127,19 @@ describe('a DuckDB file', () => {
       }
     },
   )
+
+  test('takes rows that its memory does not suffice for with more memory', { tags: ['long'] }, async () => {
+    await publish(await before())
+    const text = noise(60_000_000).flat()
+    const records = Array.from({ length: 600 }, (_, at) =>
+      JSON.stringify({ id: `b${at}`, name: text.slice(at * 100, (at + 1) * 100).join('') }),
+    )
+    const publication = { ...(await large(1_000)), ...(await workplace.toParts('customers', [records])) }
+    await publish(publication)
+    expect(await ids()).toHaveLength(601)
+    expect(await runs()).toEqual(['after', 'before'])
+    expect(await besides()).toEqual(['warehouse.duckdb'])
+  })
 
   test('that is none is left as it is', async () => {
     await writeFile(path, 'this is no database, but it is long enough to look at. '.repeat(400))
