@@ -103,6 +103,6 @@ export async function fileOf({
 /** What is staged of a file, and how much of it remains to be sent. */
 export interface Staged extends StagedNote {
   open: number
-  /** Distinct rows to send first; none if there are few, or if the run has sent rows before. */
+  /** Distinct rows to send first; none if there are few, or if one of them is done. */
   canary: number[]
 }

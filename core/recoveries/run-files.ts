@@ -47,6 +47,6 @@ export const readSavedPlan = (folder: string): Promise<SavedPlan | undefined> =>
 /** What a recovery has staged, and how much of it is still to be resumed. */
 export interface Snapshot extends SnapshotNote {
   open: number
-  /** Rows of each reason that go first; empty if the run had already begun resuming. */
+  /** Rows of each reason that go first; none of a reason whose canary has a result. */
   canary: number[]
 }

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { Billing } from '../billing/client.ts'
 import { createClaimJournal } from '../changes/claim-journal.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
-import { chooseCanary, countUnfinished } from '../changes/send/canary.ts'
+import { countOpen, openCanary } from '../changes/send/canary.ts'
 import { withKey } from '../changes/stage-changes.ts'
 import { keepStagedChanges, stageKeptChanges } from '../changes/staged-changes.ts'
 import { readNote } from '../runs/run-files.ts'
@@ -116,11 +116,6 @@ async function stageAll({ deps, plan, rows }: Work & { rows: Selection['rows'] }
 async function withOpen({ deps, plan, note }: Work & { note: SnapshotNote }): Promise<Snapshot> {
   const { run } = plan
   const { ledger } = deps
-  const { open, breakerKeys, isUntried } = await countUnfinished({ ledger, run })
-  const isFirst = plan.canary > 0 && isUntried
-  const size = plan.canary
-  const chosen = (isFirst ? breakerKeys : []).map((breakerKey) =>
-    chooseCanary({ ledger, run, kind: resumeSubscription, size, breakerKey }),
-  )
-  return { ...note, open, canary: (await Promise.all(chosen)).flat().toSorted((a, b) => a - b) }
+  const canary = await openCanary({ ledger, run, kind: resumeSubscription, size: plan.canary })
+  return { ...note, open: await countOpen({ ledger, run }), canary }
 }

@@ -1,4 +1,5 @@
 import type { Ledger } from '../../state/ledger/ledger.ts'
+import type { ChangeState } from '../../state/tables.ts'
 import { parseBody } from '../body.ts'
 import type { ChangeKind, Traits } from '../change-kind.ts'
 import { compareDecimals } from '../decimals.ts'
@@ -8,26 +9,49 @@ interface Candidate extends Traits {
   row: number
 }
 
-/** The changes of a run that have no final state yet. */
-export interface Unfinished {
-  open: number
-  breakerKeys: string[]
-  /** No request of the run has left, so that a canary goes first. A claim alone shows nothing about sending. */
-  isUntried: boolean
-}
+const openStates: readonly ChangeState[] = ['staged', 'sending', 'unknown']
 
-export async function countUnfinished({ ledger, run }: { ledger: Ledger; run: string }): Promise<Unfinished> {
+/** The number of changes of a run that have no final state yet. */
+export async function countOpen({ ledger, run }: { ledger: Ledger; run: string }): Promise<number> {
   const counts = await ledger.counts({ run })
-  const open = counts.filter(({ state }) => state === 'staged' || state === 'sending' || state === 'unknown')
-  return {
-    open: open.reduce((sum, { number }) => sum + number, 0),
-    breakerKeys: [...new Set(open.map(({ breakerKey }) => breakerKey))],
-    isUntried: counts.every(({ tried }) => tried === 0),
-  }
+  return counts.reduce((sum, { state, number }) => sum + (openStates.includes(state) ? number : 0), 0)
 }
 
 /**
- * Chooses the changes to send first: as different as possible, so that mistakes show before the others are sent. The
+ * The rows that go first when a run begins, or begins again after a Reset or another start: for each breaker key as many
+ * as `size`. What was sent already is among them as long as it has no result. None for a key of which one is done, or of
+ * which more than a canary was sent. A claim alone shows nothing about sending.
+ */
+export async function openCanary(options: {
+  ledger: Ledger
+  run: string
+  kind: ChangeKind
+  size: number
+}): Promise<number[]> {
+  const { ledger, run, size } = options
+  if (size === 0) return []
+  const rows: number[] = []
+  const byKey = Map.groupBy(await ledger.counts({ run }), ({ breakerKey }) => breakerKey)
+  for (const [breakerKey, counts] of byKey) {
+    const tried = counts.reduce((sum, count) => sum + count.tried, 0)
+    const isProven = counts.some(({ state, tried: sent }) => state === 'done' && sent > 0)
+    const isOpen = counts.some(({ state }) => openStates.includes(state))
+    if (!isOpen || isProven || tried > size) continue
+    if (tried > 0) rows.push(...(await sentRows({ ledger, run, breakerKey })))
+    if (tried < size) rows.push(...(await chooseCanary({ ...options, size: size - tried, breakerKey })))
+  }
+  return rows.toSorted((a, b) => a - b)
+}
+
+async function sentRows(of: { ledger: Ledger; run: string; breakerKey: string }): Promise<number[]> {
+  const rows: number[] = []
+  for await (const { row, sends, breakerKey } of of.ledger.rows({ run: of.run }))
+    if (sends > 0 && breakerKey === of.breakerKey) rows.push(row)
+  return rows
+}
+
+/**
+ * Chooses the changes to send first, of those that were not sent yet: as different as possible, so that mistakes show before the others are sent. The
  * largest amount, the most lines, then the first of each signature, the most frequent signature first.
  * Returns their rows in order; all rows if there are no more than `size`.
  */
@@ -49,7 +73,7 @@ export async function chooseCanary({
   let largest: Candidate | undefined
   let longest: Candidate | undefined
   for await (const change of ledger.rows({ run, state: 'staged' })) {
-    if (breakerKey !== undefined && change.breakerKey !== breakerKey) continue
+    if (change.sends > 0 || (breakerKey !== undefined && change.breakerKey !== breakerKey)) continue
     const candidate = { row: change.row, ...kind.traitsOf(parseBody(change)) }
     if (early.length < size) early.push(candidate.row)
     if (largest === undefined || compareDecimals(candidate.amount, largest.amount) > 0) largest = candidate

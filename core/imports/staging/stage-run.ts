@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { Billing } from '../../billing/client.ts'
 import { newestCreated } from '../../changes/audit/audit-retentions.ts'
 import { createClaimJournal } from '../../changes/claim-journal.ts'
-import { chooseCanary, countUnfinished } from '../../changes/send/canary.ts'
+import { countOpen, openCanary } from '../../changes/send/canary.ts'
 import type { ChangeToStage, KeyedChange } from '../../changes/stage-changes.ts'
 import { keepStagedChanges, stageKeptChanges } from '../../changes/staged-changes.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
@@ -104,10 +104,10 @@ async function withOpen({
   staged: StagedNote
 }): Promise<Staged> {
   const { run } = plan
-  const { open, isUntried } = await countUnfinished({ ledger, run })
-  const isFirst = open > smallFile && plan.canary > 0 && isUntried
+  const open = await countOpen({ ledger, run })
   const kind = importKinds[plan.kind].change
-  const canary = isFirst ? await chooseCanary({ ledger, run, kind, size: plan.canary }) : []
+  const size = open > smallFile ? plan.canary : 0
+  const canary = await openCanary({ ledger, run, kind, size })
   return { ...staged, open, canary }
 }
 

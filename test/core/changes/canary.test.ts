@@ -1,5 +1,5 @@
-import { expect, test } from 'vitest'
-import { failedCanaries, chooseCanary, countUnfinished } from '../../../core/changes/send/canary.ts'
+import { describe, expect, test } from 'vitest'
+import { failedCanaries, chooseCanary, openCanary } from '../../../core/changes/send/canary.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { SentTooLate } from '../../../core/billing/errors.ts'
 import { refusedFrom, retention, retentionRows, startEngine, startSandbox } from './engine.ts'
@@ -65,8 +65,31 @@ test('goes first although a request was claimed, if none has left', async () => 
   await engine.send({ ms: 500 })
   expect((await engine.rows())[0]).toMatchObject({ state: 'staged', sends: 0 })
   expect((await engine.rows())[0]?.claims).toBeGreaterThan(0)
-  expect(await countUnfinished(engine)).toEqual({ open: 3, breakerKeys: [''], isUntried: true })
-  const [first] = await engine.rows()
-  await engine.ledger.move({ id: first!.id, from: ['staged'], patch: { sends: 1 } })
-  expect(await countUnfinished(engine)).toMatchObject({ isUntried: false })
+  const canary = () => openCanary({ ledger: engine.ledger, run: engine.run, kind, size: 2 })
+  expect(await canary()).toEqual([1, 3])
+})
+
+describe('the canary of a run that begins again', () => {
+  /** Ten rows of two breakers, of which these were sent, each with its result. */
+  async function beginAgain(sent: Readonly<Record<number, 'staged' | 'unknown' | 'rejected' | 'done'>>) {
+    const engine = await startEngine({ kind, sandbox: await startSandbox() })
+    const { ledger, run } = engine
+    await engine.stage(retentionRows(10).map((row) => ({ ...row, breakerKey: row.row > 5 ? 'b' : 'a' })))
+    for (const { id, row } of await engine.rows()) {
+      const state = sent[row]
+      if (state !== undefined) await ledger.move({ id, from: ['staged'], patch: { state, sends: 1 } })
+    }
+    return await openCanary({ ledger, run, kind, size: 2 })
+  }
+
+  test.each([
+    ['is of each breaker where nothing was sent', {}, [1, 5, 6, 10]],
+    ['is what was sent, while that has no result', { 2: 'unknown', 4: 'rejected' }, [2, 4, 6, 10]],
+    ['is completed where only a part of it was sent', { 3: 'unknown' }, [3, 5, 6, 10]],
+    ['is completed by others than those that are due again', { 5: 'staged' }, [4, 5, 6, 10]],
+    ['is not sent again where one of it is done', { 2: 'done', 4: 'rejected' }, [6, 10]],
+    ['is over where more than it was sent', { 1: 'unknown', 2: 'unknown', 3: 'unknown' }, [6, 10]],
+  ] as const)('%s', async (_, sent, rows) => {
+    expect(await beginAgain(sent)).toEqual(rows)
+  })
 })
