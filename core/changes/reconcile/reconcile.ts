@@ -205,6 +205,12 @@ async function close(reconciling: Reconciling, row: LedgerRow, to: Closing): Pro
 /** Another run took the key of a change that a restored ledger has as closed: this run must not send it again. */
 async function leaveToHolder(reconciling: Reconciling, row: LedgerRow, { outcome, patch }: Closing) {
   const [holder] = await holdersOfKey({ ledger: reconciling.ledger, row })
-  const error = `${patch?.error ?? outcomes[outcome]}; row ${holder?.row} of the run ${holder?.run} has its key now`
+  const other = holder === undefined ? 'another run' : `row ${holder.row} of the run ${holder.run}`
+  const id = holder?.answerId ?? null
+  // The lookup left out the record of the holder, which may be the effect of this row.
+  const error =
+    id === null
+      ? `${patch?.error ?? outcomes[outcome]}; ${other} has its key now`
+      : `${other} has its key now and is done as ${id}: check whether this row created that record`
   await park(reconciling, row, outcome, error)
 }

@@ -146,28 +146,59 @@ test('a change whose key another run holds is not sent again when it is absent, 
   expect((await readClaims(after.runFolder))?.recorded).toBe(1)
 })
 
-test.each([addon, retention])(
-  '$name: a change that one run claimed and, in the restored ledger, another took over is sent by neither before a lookup',
-  async (kind) => {
-    const sandbox = await startSandbox()
-    const changes = kind === addon ? addonRows(1) : retentionRows(1)
-    const of = { kind, sandbox }
-    const claiming = await startEngine({ ...of, run: 'first' })
-    await claiming.stage(changes)
-    await claiming.send()
-    const folder = await temporaryFolder()
-    const first = await startEngine({ ...of, run: 'first', folder, beside: claiming.runFolder })
-    await first.stage(changes)
-    await closeUntried({ ledger: first.ledger, run: 'first', why: 'stopped' })
-    const second = await startEngine({ ...of, run: 'second', folder })
-    await second.stage(changes)
-    await markClaimed({ ledger: first.ledger, run: 'first', folder: first.runFolder, isCopy: false })
-    await Promise.all([first.finish(), second.finish()])
-    expect(sandbox.control.effects()).toHaveLength(1)
-    const state = kind === addon ? 'parked' : 'done'
-    expect([...(await first.rows()), ...(await second.rows())]).toMatchObject([{ state }, { state }])
-  },
-)
+/** In the restored ledger the second run took over the change that the first has claimed and sent. */
+async function claimedByBoth(kind: typeof addon) {
+  const sandbox = await startSandbox()
+  const changes = kind === addon ? addonRows(1) : retentionRows(1)
+  const of = { kind, sandbox }
+  const claiming = await startEngine({ ...of, run: 'first' })
+  await claiming.stage(changes)
+  await claiming.send()
+  const folder = await temporaryFolder()
+  const first = await startEngine({ ...of, run: 'first', folder, beside: claiming.runFolder })
+  await first.stage(changes)
+  await closeUntried({ ledger: first.ledger, run: 'first', why: 'stopped' })
+  const second = await startEngine({ ...of, run: 'second', folder })
+  await second.stage(changes)
+  await markClaimed({ ledger: first.ledger, run: 'first', folder: first.runFolder, isCopy: false })
+  return { sandbox, first, second }
+}
+
+test('an addon that one run claimed and, in the restored ledger, another took over is left to a person by both', async () => {
+  const { sandbox, first, second } = await claimedByBoth(addon)
+  await Promise.all([first.finish(), second.finish()])
+  expect(sandbox.control.effects()).toHaveLength(1)
+  expect([...(await first.rows()), ...(await second.rows())]).toMatchObject([
+    { state: 'parked' },
+    { state: 'parked' },
+  ])
+})
+
+test('a retention that one run claimed and, in the restored ledger, another took over is found by both, and sent by neither', async () => {
+  const { sandbox, first, second } = await claimedByBoth(retention)
+  await first.finish()
+  await second.finish()
+  expect(sandbox.control.effects()).toHaveLength(1)
+  expect([...(await first.rows()), ...(await second.rows())]).toMatchObject([
+    { state: 'done', outcome: 'found', answerId: '1001' },
+    { state: 'done', outcome: 'found', answerId: '1001' },
+  ])
+})
+
+test('a retention that the run found which took it over is parked by the run that sent it, with the id of the record', async () => {
+  const { sandbox, first, second } = await claimedByBoth(retention)
+  await second.finish()
+  await first.finish()
+  expect(sandbox.control.effects()).toHaveLength(1)
+  expect(await second.rows()).toMatchObject([{ state: 'done', outcome: 'found', answerId: '1001' }])
+  expect(await first.rows()).toMatchObject([
+    {
+      state: 'parked',
+      error:
+        'row 1 of the run second has its key now and is done as 1001: check whether this row created that record',
+    },
+  ])
+})
 
 test('a run whose rows another has taken over is unproven, because it does not know their outcome', async () => {
   const engine = await startEngine({ kind: addon, sandbox: await startSandbox() })
