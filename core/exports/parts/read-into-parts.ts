@@ -171,13 +171,14 @@ export function openSegment(setup: SegmentSetup) {
           cancelled.throwIfAborted()
           const now = performance.now()
           if (!isDue(now - savedAt)) continue
-          savedAt = now
           if (now > until) return await save(next.value.state)
           await saving
           saving = keep(await flush(next.value.state))
           // A folder is quick; while a store takes what was read, the read goes on.
           if (!shared.isShared) await saving
           saving.catch(() => undefined)
+          // Not before the waits: where they take longer than the interval, each step would be a checkpoint.
+          savedAt = performance.now()
         }
       } catch (error) {
         await saving.catch(() => undefined)

@@ -76,8 +76,11 @@ test('a worker that was given up saves what it has read, and the end of the read
   expect(await latestCheckpoint(await openMachine())).toMatchObject({ name: end.name, outcome: end.outcome })
 })
 
-/** Reads 50 documents of 1 MB, with a store whose `keep` is `keep`. */
-async function openLongRead(keep: (work: () => Promise<void>) => Promise<void>) {
+/** Reads 50 documents of 1 MB, with a store whose `keep` is `keep`. Calls `onAsked` for each. */
+async function openLongRead(
+  keep: (work: () => Promise<void>) => Promise<void>,
+  onAsked: () => void = () => undefined,
+) {
   const dataDir = await newFolder()
   const folder = partsFolder({ dataDir, run: 'r', resource: 'creditnotes' })
   const inStore = createSharedFolder({ dataDir, store: createFolderStore(await newFolder()) })
@@ -88,6 +91,7 @@ async function openLongRead(keep: (work: () => Promise<void>) => Promise<void>) 
   const asked: string[] = []
   const getCreditNote = async (id: string) => {
     asked.push(id)
+    onAsked()
     return { record: { id, note: 'x'.repeat(1 << 20) } }
   }
   const opened = openSegment({
@@ -127,6 +131,42 @@ test('a read goes on while the store takes what was read, but no further than th
   free.resolve()
   expect((await end).outcome).toMatchObject({ verdict: 'proven', records: 50 })
   expect((await latest())?.parts.length).toBeGreaterThan(2)
+})
+
+test('a store that needs longer than the interval between checkpoints does not make each step a checkpoint', async () => {
+  let now = 0
+  vi.spyOn(performance, 'now').mockImplementation(() => now)
+  const saves: PromiseWithResolvers<void>[] = []
+  let isSlow = true
+  const release = () => {
+    isSlow = false
+    for (const save of saves) save.resolve()
+  }
+  const { opened, asked } = await openLongRead(
+    async (work) => {
+      const save = Promise.withResolvers<void>()
+      saves.push(save)
+      if (isSlow) await save.promise
+      await work()
+    },
+    () => {
+      now += 1_000
+    },
+  )
+  onTestFinished(() => {
+    release()
+    vi.restoreAllMocks()
+  })
+  const end = opened.readFor(600_000)
+  for (let save = 1; save <= 3; save++) {
+    // The read goes on for five documents of a second each, then waits for the store.
+    await vi.waitUntil(() => saves.length === save && asked.length >= 5 * (save + 1), { timeout: 10_000 })
+    now += 20_000
+    saves.at(-1)!.resolve()
+  }
+  release()
+  expect((await end).outcome).toMatchObject({ verdict: 'proven', records: 50 })
+  expect(saves.length).toBeLessThanOrEqual(11)
 })
 
 test('a store that fails in the background ends the attempt, and what was read is kept for the next one', async () => {
