@@ -43,7 +43,8 @@ export interface StartProcess {
  * Becomes the server and leaves a watcher beside it, which kills it as soon as the pipe to its owner closes:
  * however the owner ends, its server ends with it. A line on the pipe ends the watcher instead.
  */
-const endingWithOwner = 'exec 3<&0 </dev/null; { read -r _ <&3 || kill -KILL $$; } & exec "$@" 3<&-'
+const endingWithOwner =
+  'exec 3<&0 </dev/null; { read -r _ <&3 || kill -KILL $$; } >/dev/null 2>&1 & exec "$@" 3<&-'
 
 export interface ServerProcess {
   record: ServerRecord

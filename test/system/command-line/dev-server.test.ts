@@ -2,7 +2,15 @@ import { Client, Connection } from '@temporalio/client'
 import { defineSearchAttributeKey } from '@temporalio/common'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import fs, { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import fs, {
+  cpSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -99,6 +107,22 @@ describe('the dev server', () => {
     await second.stop()
     await second.stop()
   })
+
+  it.runIf(process.platform === 'linux')(
+    'leaves no file of the data folder open in the watcher, which ends a moment after it',
+    async () => {
+      const server = await start()
+      const { pid } = server
+      const watchers = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')
+      expect(watchers).toHaveLength(1)
+      const open = readdirSync(`/proc/${watchers[0]}/fd`).map((fd) =>
+        readlinkSync(`/proc/${watchers[0]}/fd/${fd}`),
+      )
+      expect(open).toContainEqual(expect.stringMatching(/^(pipe|socket):/))
+      expect(open.filter((file) => file.startsWith(dataDir))).toEqual([])
+      await server.stop()
+    },
+  )
 
   it('shows the UI where it says', async () => {
     const server = await start({ ui: true })
@@ -238,12 +262,13 @@ describe('the dev server', () => {
   })
 
   it('never ends a process that only got the pid of an old server', async () => {
-    const stranger = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'])
-    await once(stranger, 'spawn')
     const server = await start()
     const note = join(dataDir, 'dev-server', 'server.json')
     const record = JSON.parse(readFileSync(note, 'utf8')) as object
     await server.stop()
+    // After the server: two processes of the same hundredth of a second differ in nothing but the pid.
+    const stranger = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'])
+    await once(stranger, 'spawn')
     writeFileSync(note, JSON.stringify({ ...record, pid: stranger.pid }))
     await (await start()).stop()
     expect(identify(stranger.pid ?? 0)).toBeDefined()
