@@ -102,45 +102,57 @@ export type Dialect = z.infer<typeof dialectSchema>
  * The manifest of one published export: what was requested, the facts of the read, and every file with its
  * checksum. It holds no secret and no record data. A file that is not listed was not published.
  */
-export const manifestSchema = z.looseObject({
-  version: z.literal(1),
-  run: z.string(),
-  resource: z.string(),
-  destination: z.enum(destinationNames),
-  workspace: z.string(),
-  testMode: z.boolean(),
-  mode: z.enum(['full', 'incremental', 'byId']),
-  filters: z.record(z.string(), z.string()),
-  /** Whether a limit ended the read before the list did. */
-  capped: z.boolean(),
-  excluded: z.array(z.string()),
-  hashed: z.array(z.string()),
-  /** Identifies the hash key without revealing it. */
-  hashedWith: z.string().exactOptional(),
-  ...readFactsSchema.shape,
-  rejected: z.object({ rows: count, files: z.array(fileSchema) }),
-  /** Only for documents by id: the ids that do not exist, the first of them by name. */
-  missing: z.object({ rows: count, first: z.array(z.string()), files: z.array(fileSchema) }).exactOptional(),
-  tables: z.array(tableSchema),
-  dialect: dialectSchema.exactOptional(),
-  /**
-   * Warehouses only: records that were not there before, and records with a later `updated` than the stored
-   * one.
-   */
-  changes: z.object({ new: count, changed: count }).exactOptional(),
-  /**
-   * Warehouses only: after a proven read of the whole list, or if a later one, already published, lacks
-   * records that this publication brings.
-   */
-  deletes: deletesSchema.exactOptional(),
-  /** What a person should check despite the verdict, one sentence each. */
-  warnings: z.array(z.string()).exactOptional(),
-  /** The page that shows the manifest, if the destination keeps files. */
-  report: fileSchema.omit({ rows: true }).exactOptional(),
-  publishedAt: z.iso.datetime(),
-  versions: z.record(z.string(), z.string()),
-})
+export const manifestSchema = z.preprocess(
+  withPresentNames,
+  z.looseObject({
+    version: z.literal(1),
+    run: z.string(),
+    resource: z.string(),
+    destination: z.enum(destinationNames),
+    workspace: z.string(),
+    testMode: z.boolean(),
+    mode: z.enum(['full', 'incremental', 'byId']),
+    filters: z.record(z.string(), z.string()),
+    /** Whether a limit ended the read before the list did. */
+    capped: z.boolean(),
+    excluded: z.array(z.string()),
+    hashed: z.array(z.string()),
+    /** Identifies the hash key without revealing it. */
+    hashedWith: z.string().exactOptional(),
+    ...readFactsSchema.shape,
+    rejected: z.object({ rows: count, files: z.array(fileSchema) }),
+    /** Only for documents by id: the ids that do not exist, the first of them by name. */
+    missing: z
+      .object({ rows: count, first: z.array(z.string()), files: z.array(fileSchema) })
+      .exactOptional(),
+    tables: z.array(tableSchema),
+    dialect: dialectSchema.exactOptional(),
+    /**
+     * Warehouses only: records that were not there before, and records with a later `updated` than the stored
+     * one.
+     */
+    changes: z.object({ new: count, changed: count }).exactOptional(),
+    /**
+     * Warehouses only: after a proven read of the whole list, or if a later one, already published, lacks
+     * records that this publication brings.
+     */
+    deletes: deletesSchema.exactOptional(),
+    /** What a person should check despite the verdict, one sentence each. */
+    warnings: z.array(z.string()).exactOptional(),
+    /** The page that shows the manifest, if the destination keeps files. */
+    report: fileSchema.omit({ rows: true }).exactOptional(),
+    publishedAt: z.iso.datetime(),
+    versions: z.record(z.string(), z.string()),
+  }),
+)
 export type Manifest = z.infer<typeof manifestSchema>
+
+/** Manifests in folders and warehouses from before 22 November 2026 have an older name. */
+function withPresentNames(manifest: unknown): unknown {
+  if (typeof manifest !== 'object' || manifest === null || !('linksMended' in manifest)) return manifest
+  const { linksMended, ...others } = manifest
+  return { linksRepaired: linksMended, ...others }
+}
 
 /**
  * Whether a published export came from the read being published. Another read may find the same rows but

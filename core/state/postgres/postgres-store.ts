@@ -16,6 +16,7 @@ import { up as senders } from '../migrations/postgres/0005-senders.ts'
 import { up as rates } from '../migrations/postgres/0006-rates.ts'
 import { up as publications } from '../migrations/postgres/0007-publications.ts'
 import { up as rowWrites } from '../migrations/postgres/0008-row-writes.ts'
+import { up as earlierStates } from '../migrations/postgres/0009-earlier-states.ts'
 import { createPermits } from '../permits.ts'
 import type { IsIn, Store } from '../store.ts'
 import type { StateTables } from '../tables.ts'
@@ -50,6 +51,7 @@ const migrations = {
   '0006-rates': { up: rates },
   '0007-publications': { up: publications },
   '0008-row-writes': { up: rowWrites },
+  '0009-earlier-states': { up: earlierStates },
 }
 
 /**

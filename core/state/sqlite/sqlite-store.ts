@@ -8,6 +8,7 @@ import { up as attemptsBefore } from '../migrations/sqlite/0002-attempts-before.
 import { up as rowKeys } from '../migrations/sqlite/0003-row-keys.ts'
 import { up as names } from '../migrations/sqlite/0004-names.ts'
 import { up as senders } from '../migrations/sqlite/0005-senders.ts'
+import { up as earlierStates } from '../migrations/sqlite/0009-earlier-states.ts'
 import type { IsIn, Store } from '../store.ts'
 import type { StateTables } from '../tables.ts'
 import { nodeSqlite } from './node-sqlite.ts'
@@ -23,6 +24,7 @@ const migrations = {
   '0006-rates': { up: async () => {} },
   '0007-publications': { up: async () => {} },
   '0008-row-writes': { up: async () => {} },
+  '0009-earlier-states': { up: earlierStates },
 }
 
 /** How long a writer waits for a reader's checkpoint or a backup before it fails. */

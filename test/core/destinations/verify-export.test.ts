@@ -55,6 +55,11 @@ describe('an export held against its manifest', () => {
     ])
   })
 
+  test('that an earlier version published has none either', async () => {
+    await edit('manifest.json', (text) => text.replace('"linksRepaired"', '"linksMended"'))
+    expect(await problems()).toEqual([])
+  })
+
   test('has a page that says what the manifest says, and another page is a problem', async () => {
     const page = await readFile(join(folder, 'report.html'), 'utf8')
     expect(page).toContain('proven</strong>')

@@ -65,6 +65,17 @@ export function describeWarehouse(
         ])
       })
 
+      test('knows how far its exports go, also those of an earlier version', async () => {
+        const publication = await toPublication('full', [{ id: 'a' }], { facts: readOn(1) })
+        await harness.destination.publish(publication)
+        const before = await harness.destination.coveredThrough?.(publication, publication)
+        expect(before).toEqual(expect.any(Number))
+        await ask(`update ${harness.schema}._exports
+          set manifest = cast(replace(cast(manifest as text), 'linksRepaired', 'linksMended') as json)`)
+        expect(await harness.destination.coveredThrough?.(publication, publication)).toBe(before)
+        expect(await harness.destination.publish(publication)).toMatchObject({ fresh: false })
+      })
+
       const newer = {
         id: 'a',
         name: 'newer',

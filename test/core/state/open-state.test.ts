@@ -75,6 +75,21 @@ test('keeps the leases and the changes of a file from before their columns were 
   await state.close()
 })
 
+test('knows what the service stored differently, in a file from before that outcome was renamed', async () => {
+  const folder = await temporaryFolder()
+  const first = await openState({ folder })
+  const changes = [{ row: 1, key: 'k', body: '{}' }]
+  await first.ledger.stage({ ...space, run: 'r', repeats: 'never', changes })
+  await first.close()
+  const database = new DatabaseSync(join(folder, 'state.db'))
+  database.exec(`update changes set state = 'done', outcome = 'storedOtherwise';
+    delete from kysely_migration where name >= '0009'`)
+  database.close()
+  const second = await openState({ folder })
+  expect(await second.ledger.row({ run: 'r', row: 1 })).toMatchObject({ outcome: 'storedDifferently' })
+  await second.close()
+})
+
 test('does not bring an older schema up to date for a reader', async () => {
   const folder = await temporaryFolder()
   new DatabaseSync(join(folder, 'state.db')).close()
