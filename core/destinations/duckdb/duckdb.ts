@@ -6,6 +6,7 @@ import { WarehouseRefusedError } from '../warehouse/errors.ts'
 import { createWarehouse, type Warehouse } from '../warehouse/publish.ts'
 import type { Scope, WarehouseEngine, WarehouseSession } from '../warehouse/session.ts'
 import { stagedName } from '../warehouse/sql.ts'
+import { collectGarbage } from './collect-garbage.ts'
 import { duckDbTypes } from './column-types.ts'
 import { toDuckDbError } from './duckdb-errors.ts'
 import { type MemoryLimit, openDuckDb, withEnoughMemory } from './open-duckdb.ts'
@@ -30,11 +31,13 @@ function createDuckDbEngine({ folder }: { folder: string }): WarehouseEngine {
     placeOf: ({ testMode }) => (testMode ? 'test' : 'live'),
     async transaction(scope, work) {
       const path = locate(scope)
-      if (scope.readOnly !== true) await mkdir(dirname(path), { recursive: true })
-      else if (!(await stat(path).catch(() => undefined)))
+      if (scope.readOnly !== true) {
+        await mkdir(dirname(path), { recursive: true })
+        collectGarbage()
+      } else if (!(await stat(path).catch(() => undefined)))
         throw new WarehouseRefusedError(`There is no warehouse ${path}.`)
       return mutex.runExclusive(path, () =>
-        withEnoughMemory('64MB', (memoryLimit) => transact({ path, memoryLimit, scope, work })).catch(
+        withEnoughMemory((memoryLimit) => transact({ path, memoryLimit, scope, work })).catch(
           (error: unknown) => {
             scope.signal?.throwIfAborted()
             throw toDuckDbError(error, { path, readOnly: scope.readOnly === true })

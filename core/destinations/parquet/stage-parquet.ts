@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { checkRows, checkTables } from '../parts/check-parts.ts'
 import { stageNotes } from '../csv/stage-notes.ts'
 import type { Publication } from '../destination.ts'
+import { collectGarbage } from '../duckdb/collect-garbage.ts'
 import { toDuckDbError } from '../duckdb/duckdb-errors.ts'
 import { type MemoryLimit, openDuckDb, withEnoughMemory } from '../duckdb/open-duckdb.ts'
 import { readRows } from '../duckdb/read-rows.ts'
@@ -28,8 +29,9 @@ interface Stage {
 export async function stageParquet(publication: Publication, folder: string): Promise<StagedFiles> {
   checkTables(publication)
   const sums = await sumParts(publication)
+  collectGarbage()
   try {
-    return await withEnoughMemory('128MB', (limit) => stageTables({ publication, folder, sums }, limit))
+    return await withEnoughMemory((limit) => stageTables({ publication, folder, sums }, limit))
   } catch (error) {
     publication.signal?.throwIfAborted()
     throw toDuckDbError(error, { path: folder })

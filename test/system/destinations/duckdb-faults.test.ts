@@ -111,7 +111,10 @@ describe('a DuckDB file', () => {
     'that needs more than its memory keeps the rest on disk in the meantime, and leaves nothing there',
     { tags: ['long'] },
     async () => {
-      const database = await openDuckDb({ path: join(workplace.folder, 'large.duckdb'), memoryLimit: '64MB' })
+      const database = await openDuckDb({
+        path: join(workplace.folder, 'large.duckdb'),
+        memoryLimit: '128MB',
+      })
       const { connection } = database
       try {
         const spill = join(workplace.folder, 'not yet', 'spill')
@@ -140,6 +143,19 @@ describe('a DuckDB file', () => {
     expect(await runs()).toEqual(['after', 'before'])
     expect(await besides()).toEqual(['warehouse.duckdb'])
   })
+
+  test.each([9, 40])(
+    'takes a cell of %i MB, which is longer than a buffer',
+    { tags: ['long'] },
+    async (size) => {
+      const text = 'á"\n,'.repeat(size * 200_000)
+      const long = JSON.stringify({ id: 'b', name: text })
+      await publish(await workplace.toPublication('customers', [['{"id":"a"}', long, '{"id":"c"}']]))
+      const rows = await askDuckDb(path, 'select id, name from customers order by id')
+      expect(rows?.map(({ id }) => id)).toEqual(['a', 'b', 'c'])
+      expect(rows?.[1]?.['name'] === text).toBe(true)
+    },
+  )
 
   test('that is none is left as it is', async () => {
     await writeFile(path, 'this is no database, but it is long enough to look at. '.repeat(400))
