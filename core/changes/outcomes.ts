@@ -33,6 +33,7 @@ export const outcomes = {
   cannotLookUp: 'the reply was lost, and the service has no way to look it up',
   otherContents: 'the service has another record under the same key',
   indistinct: 'an earlier change under the same key is done, but its id is unknown',
+  foundByAnother: 'after a restore, another run has its key and the record under it',
   filterIgnored: 'the service ignored the filter, so a lookup cannot show absence',
   noControl: 'no change of this run is known to be done, so a lookup that finds nothing proves nothing',
   controlFailed: 'the lookup does not find a change that is known to be done',

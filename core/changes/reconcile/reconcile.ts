@@ -207,10 +207,14 @@ async function leaveToHolder(reconciling: Reconciling, row: LedgerRow, { outcome
   const [holder] = await holdersOfKey({ ledger: reconciling.ledger, row })
   const other = holder === undefined ? 'another run' : `row ${holder.row} of the run ${holder.run}`
   const id = holder?.answerId ?? null
-  // The lookup left out the record of the holder, which may be the effect of this row.
-  const error =
-    id === null
-      ? `${patch?.error ?? outcomes[outcome]}; ${other} has its key now`
-      : `${other} has its key now and is done as ${id}: check whether this row created that record`
-  await park(reconciling, row, outcome, error)
+  if (id === null)
+    return await park(
+      reconciling,
+      row,
+      outcome,
+      `${patch?.error ?? outcomes[outcome]}; ${other} has its key now`,
+    )
+  // The lookup left out the record of the holder, so it did not prove this one absent.
+  const error = `${other} has its key now and the record ${id}: check whether this row created it`
+  await park(reconciling, row, 'foundByAnother', error)
 }

@@ -194,8 +194,8 @@ test('a retention that the run found which took it over is parked by the run tha
   expect(await first.rows()).toMatchObject([
     {
       state: 'parked',
-      error:
-        'row 1 of the run second has its key now and is done as 1001: check whether this row created that record',
+      outcome: 'foundByAnother',
+      error: 'row 1 of the run second has its key now and the record 1001: check whether this row created it',
     },
   ])
 })

@@ -12,7 +12,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     found: boolean
   }>`select to_regclass('rate_pauses') is not null as found`.execute(db)
   if (rows[0]?.found === true) return
-  await sql`drop function take_permits, slow_down, pause_permits`.execute(db)
-  await sql`drop table rates, rate_workers`.execute(db)
+  await sql`drop function if exists take_permits, slow_down, pause_permits`.execute(db)
+  await sql`drop table if exists rates, rate_workers`.execute(db)
   await createRates(db)
 }
