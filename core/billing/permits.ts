@@ -37,6 +37,8 @@ export interface Grant {
   heldByRun: boolean
   /** How many workers share the rate now. */
   workers: number
+  /** The moment of the grant, in ms by the store's clock. */
+  at: number
 }
 
 export interface Permit {
@@ -75,21 +77,52 @@ export function toleranceMs({
   return Math.min(mostToleranceMs, ((requestsPerSecond + 1) / granted - 1) * 1000 - jitterMs)
 }
 
+/** Two times by performance.now(). */
+interface Between {
+  earliest: number
+  latest: number
+}
+
+/** How far two clocks may move against each other: NTP corrects one by up to 500 ppm, and crystals differ by 100. */
+const mostDrift = 0.001
+
 /**
- * The permits of a grant, by when it was asked for and answered. It was made at some time between: a permit is neither used
- * too early nor too late.
+ * When a grant was made, by performance.now(). It was made between question and answer, but a process that is busy with
+ * replies reads the answer 10 ms late. So each question also bounds the difference between the store's clock and this
+ * one, and what several have in common is narrower. If they have nothing in common, a clock was set, and the last question
+ * counts alone.
  */
-export function toPermits(options: {
-  grant: Grant
-  requestsPerSecond: number
-  askedAt: number
-  answeredAt: number
-}): Permit[] {
-  const { grant, requestsPerSecond, askedAt, answeredAt } = options
-  const validMs = toleranceMs({ requestsPerSecond, workers: Math.max(1, grant.workers) })
-  return grant.waitsMs.map((waitMs, index) => ({
-    number: grant.first + index,
-    dueAt: answeredAt + waitMs,
-    voidAt: askedAt + waitMs + validMs,
-  }))
+export class GrantClock {
+  /** The difference, this clock minus the store's, is between these two, as known at `since`. */
+  #difference = { least: Number.NEGATIVE_INFINITY, most: Number.POSITIVE_INFINITY, since: 0 }
+
+  /** The permits of a grant: none is used too early or too late, whenever it was made. */
+  toPermits(options: {
+    grant: Grant
+    requestsPerSecond: number
+    askedAt: number
+    answeredAt: number
+  }): Permit[] {
+    const { grant, requestsPerSecond } = options
+    const { earliest, latest } = this.madeBetween({ at: grant.at, ...options })
+    const validMs = toleranceMs({ requestsPerSecond, workers: Math.max(1, grant.workers) })
+    return grant.waitsMs.map((waitMs, index) => ({
+      number: grant.first + index,
+      dueAt: latest + waitMs,
+      voidAt: earliest + waitMs + validMs,
+    }))
+  }
+
+  /** When the grant of one question was made. */
+  madeBetween({ at, askedAt, answeredAt }: { at: number; askedAt: number; answeredAt: number }): Between {
+    const drift = (answeredAt - this.#difference.since) * mostDrift
+    const own = { least: askedAt - at, most: answeredAt - at }
+    const common = {
+      least: Math.max(own.least, this.#difference.least - drift),
+      most: Math.min(own.most, this.#difference.most + drift),
+    }
+    const { least, most } = common.least <= common.most ? common : own
+    this.#difference = { least, most, since: answeredAt }
+    return { earliest: at + least, latest: at + most }
+  }
 }

@@ -3,7 +3,8 @@
  * not used in time is void, so a worker that was frozen makes no burst. Writes go before reads, in this process and in all.
  */
 import { setTimeout as wait } from 'node:timers/promises'
-import { type Grant, type Permit, type PermitRequest, type Permits, toPermits } from './permits.ts'
+import { type Grant, GrantClock, type Permit, type PermitRequest, type Permits } from './permits.ts'
+import { SparePermits } from './spare-permits.ts'
 import type { Admission, AdmitOptions, Departure, Gate, Share, Spacing } from './rate-limit.ts'
 
 interface Waiting {
@@ -20,19 +21,17 @@ interface Waiting {
 /** The state is asked again at least this often, because rates may change. */
 const longestRetryMs = 1_000
 const awayRetryMs = 250
-/** A spare permit with less time left is of no use: a write is claimed first, which takes 2 to 20 ms. */
-const leastValidMs = 15
 const maxPauseMs = 3_600_000
 
 export class SharedRate implements Gate {
   readonly #permits: Permits
   readonly #share: Readonly<Share>
   readonly #concurrency: number
+  readonly #clock = new GrantClock()
   #waiting: Waiting[] = []
   /** Permits that were granted and not used yet. */
   readonly #granted = new Set<Permit>()
-  /** Permits that no request has yet, soonest first: what a worker that is alone gets beyond what it asked for. */
-  #spares: Permit[] = []
+  readonly #spares = new SparePermits()
   #inFlight = 0
   /** Unknown until the first grant. */
   #workers = Number.POSITIVE_INFINITY
@@ -104,7 +103,7 @@ export class SharedRate implements Gate {
   #voidGranted() {
     for (const permit of this.#granted) permit.voidAt = Number.NEGATIVE_INFINITY
     this.#granted.clear()
-    this.#spares = []
+    this.#spares.clear()
     this.#voidedAt = performance.now()
   }
 
@@ -181,14 +180,17 @@ export class SharedRate implements Gate {
   /** Not for runs with a rate of their own: only the store knows when it allows the next request. */
   #useSpares(): void {
     for (;;) {
-      const next = this.#spares.length > 0 ? this.#inOrder().find(({ run }) => run === undefined) : undefined
-      const permit = next && this.#spares.shift()
+      const next = this.#spares.isEmpty ? undefined : this.#inOrder().find(({ run }) => run === undefined)
+      const permit = next && this.#spares.take()
       if (permit === undefined) return
-      if (permit.voidAt - performance.now() > leastValidMs) this.#give(permit, next)
+      this.#give(permit, next)
     }
   }
 
-  /** The requests to ask for next, and when; undefined if none can go before something else happens. */
+  /**
+   * The requests to ask for next, and when; undefined if none can go before something else happens. No requests: for
+   * spare permits alone.
+   */
   #choose(): { group: Waiting[]; at: number } | undefined {
     const free = this.#free
     const ordered = this.#inOrder()
@@ -200,7 +202,7 @@ export class SharedRate implements Gate {
       soonest = { group: first.isUrgent ? alike : alike.slice(0, free), at }
       if (at <= performance.now()) break
     }
-    return soonest
+    return soonest ?? (this.#spares.runLow ? { group: [], at: 0 } : undefined)
   }
 
   #dueAt({ write, run }: Waiting): number {
@@ -209,16 +211,15 @@ export class SharedRate implements Gate {
   }
 
   async #takeFor(group: Waiting[]): Promise<void> {
-    const [first] = group
-    if (first === undefined) return
-    const { write, spacings } = first
+    const { write, spacings } = group[0] ?? { write: false, spacings: [] }
     const { requestsPerSecond } = this.#share
+    this.#spares.asked()
     const askedAt = performance.now()
     const isMore = this.#waiting.filter((one) => one.write === write).length > group.length
     const run = runOf(spacings)
     let grant: Grant
     try {
-      const waitedMs = askedAt - Math.min(...group.map(({ since }) => since))
+      const waitedMs = askedAt - Math.min(askedAt, ...group.map(({ since }) => since))
       const ask = { requestsPerSecond, run, wanted: group.length, write, leftWaiting: isMore, waitedMs }
       grant = await this.#permits.take(ask)
     } catch (error) {
@@ -228,15 +229,15 @@ export class SharedRate implements Gate {
       this.#retryAt = { write: at, read: at }
       return
     }
-    if (this.#voidedAt >= askedAt) return
     const answeredAt = performance.now()
+    const permits = this.#clock.toPermits({ grant, requestsPerSecond, askedAt, answeredAt })
+    if (this.#voidedAt >= askedAt) return
     this.#workers = Math.max(1, grant.workers)
-    const permits = toPermits({ grant, requestsPerSecond, askedAt, answeredAt })
     for (const one of group) {
       const permit = permits.shift()
       if (permit !== undefined) this.#give(permit, one)
     }
-    this.#spares.push(...permits)
+    this.#spares.add(permits)
     this.#useSpares()
     const retryAt = answeredAt + Math.min(grant.retryMs, longestRetryMs)
     if (grant.waitsMs.length >= group.length) return

@@ -19,6 +19,7 @@ interface PermitRow {
   retry_ms: number
   held_by_run: boolean
   workers: number
+  at_ms: number
 }
 
 /**
@@ -34,6 +35,11 @@ export function createPermits(options: {
   const { db, schema, worker } = options
   const name = (of: string) => sql.id(schema, of)
   return {
+    /** Begins the second in which an empty table gives no permit, so that it is over when the first request comes. */
+    async begin(): Promise<void> {
+      await sql`insert into ${name('rates')} (name, next_at) values ('all', clock_timestamp() + interval '1 s')
+        on conflict do nothing`.execute(db)
+    },
     async take({ requestsPerSecond, run, wanted, write, leftWaiting, waitedMs }: PermitAsk) {
       const { rows } = await sql<PermitRow>`select * from ${name('take_permits')}(
         ${worker}, ${requestsPerSecond}, ${run?.name ?? null}, ${run?.requestsPerSecond ?? null},
@@ -46,8 +52,9 @@ export function createPermits(options: {
         retry_ms: retryMs,
         held_by_run: heldByRun,
         workers,
+        at_ms: at,
       } = row
-      return { first, waitsMs, retryMs, heldByRun, workers }
+      return { first, waitsMs, retryMs, heldByRun, workers, at }
     },
     isAway: isStateAway,
     async slowDown(permit: number): Promise<void> {

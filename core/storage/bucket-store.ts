@@ -1,7 +1,7 @@
 import type * as S3 from '@aws-sdk/client-s3'
 import type * as LibStorage from '@aws-sdk/lib-storage'
 import { createReadStream } from 'node:fs'
-import { stat } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import type { BucketAddress } from './bucket-address.ts'
 import { statusOf, toStoreError, UploadGoneError } from './bucket-errors.ts'
@@ -17,7 +17,11 @@ export interface BucketConfig {
   credentials?: { accessKeyId: string; secretAccessKey: string; sessionToken?: string } | undefined
 }
 
-/** In bytes. Two parts are in memory at once, and a file has at most 10,000. */
+/**
+ * In bytes. A smaller file is sent in one call: a part of a read, at most 16 MB and what one page adds to it, would take
+ * five calls and be copied in memory. Of a larger file, two parts of it are in memory at once, and it has at most 10,000.
+ */
+const mostAtOnce = 20 * 2 ** 20
 const leastPartSize = 8 * 2 ** 20
 const mostParts = 9_000
 
@@ -124,12 +128,13 @@ export function createBucketStore(options: BucketAddress & { config: BucketConfi
     { path, file, signal }: { path: string; file: string; signal: AbortSignal | undefined },
   ): Promise<void> {
     const { size } = await stat(file)
-    const body = createReadStream(file)
+    const isSmall = size <= mostAtOnce
+    const Body = isSmall ? await readFile(file) : createReadStream(file)
     const uploading = new storage.Upload({
       client,
-      params: { Bucket, Key: keyOf(path), Body: body, ContentType: typeOf(path) },
+      params: { Bucket, Key: keyOf(path), Body, ContentType: typeOf(path) },
       queueSize: 2,
-      partSize: Math.max(leastPartSize, Math.ceil(size / mostParts)),
+      partSize: isSmall ? mostAtOnce : Math.max(leastPartSize, Math.ceil(size / mostParts)),
     })
     const abort = () => void uploading.abort()
     signal?.addEventListener('abort', abort)
@@ -138,7 +143,7 @@ export function createBucketStore(options: BucketAddress & { config: BucketConfi
       await uploading.done()
     } finally {
       signal?.removeEventListener('abort', abort)
-      body.destroy()
+      if (Body instanceof Readable) Body.destroy()
     }
   }
 

@@ -17,6 +17,7 @@ import { up as rates } from '../migrations/postgres/0006-rates.ts'
 import { up as publications } from '../migrations/postgres/0007-publications.ts'
 import { up as rowWrites } from '../migrations/postgres/0008-row-writes.ts'
 import { up as earlierStates } from '../migrations/postgres/0009-earlier-states.ts'
+import { up as permitTimes } from '../migrations/postgres/0010-permit-times.ts'
 import { createPermits } from '../permits.ts'
 import type { IsIn, Store } from '../store.ts'
 import type { StateTables } from '../tables.ts'
@@ -52,6 +53,7 @@ const migrations = {
   '0007-publications': { up: publications },
   '0008-row-writes': { up: rowWrites },
   '0009-earlier-states': { up: earlierStates },
+  '0010-permit-times': { up: permitTimes },
 }
 
 /**
@@ -125,6 +127,8 @@ export async function openPostgresStore(options: {
   try {
     if (!readOnly) await refuseUnsafeServer({ db, place })
     await migrate({ db, schema, place, readOnly })
+    const permits = createPermits({ db: forPermits, schema, worker: randomUUID() })
+    if (!readOnly) await permits.begin()
     const clock = await startClock({ ask: () => askTime(db), onJump: onClockJump })
     const timer = setInterval(() => void clock.measure().catch(() => undefined), clockEveryMs).unref()
     return {
@@ -134,7 +138,7 @@ export async function openPostgresStore(options: {
       rowWrites: createPostgresRowWrites({ db: writes, schema }),
       isIn,
       isShared: true,
-      permits: createPermits({ db: forPermits, schema, worker: randomUUID() }),
+      permits,
       now: () => clock.now(),
       close: async () => {
         clearInterval(timer)

@@ -73,8 +73,24 @@ test('an old text with the tag of a new one is not believed: it would let a poin
   expect(await store.read('latest.json')).toMatchObject({ text: 'two' })
 })
 
+test('a file as large as a part of a read is kept by one call', async () => {
+  const scratch = await mkdtemp(join(tmpdir(), 'part-'))
+  const file = join(scratch, 'part')
+  await writeFile(file, randomBytes(17 * 2 ** 20))
+  const calls: string[] = []
+  proxy.setFaults(({ method }) => {
+    calls.push(method)
+    return undefined
+  })
+  const store = openStore()
+  await store.put('one.part', file)
+  expect(calls).toEqual(['PUT'])
+  expect((await buffer((await store.open('one.part'))!)).equals(await readFile(file))).toBe(true)
+  await rm(scratch, { recursive: true })
+})
+
 describe('a file of several parts', () => {
-  const size = 20 * 2 ** 20
+  const size = 24 * 2 ** 20
   let scratch: string
   let file: string
   beforeAll(async () => {

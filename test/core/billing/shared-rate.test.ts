@@ -5,7 +5,7 @@ import { type Grant, type PermitRequest, type Permits, toleranceMs } from '../..
 import { SharedRate } from '../../../core/billing/shared-rate.ts'
 import { failure, json, quickBilling, startTinyService } from './tiny-service.ts'
 
-const none: Grant = { first: 0, waitsMs: [], retryMs: 20, heldByRun: false, workers: 1 }
+const none = { first: 0, waitsMs: [], retryMs: 20, heldByRun: false, workers: 1 }
 
 /** Permits as a test gives them; what they are asked is kept. */
 function permitsOf(grant: (ask: PermitRequest, asked: number) => Promise<Partial<Grant>> | Partial<Grant>) {
@@ -14,7 +14,8 @@ function permitsOf(grant: (ask: PermitRequest, asked: number) => Promise<Partial
   const permits: Permits = {
     take: async (ask) => {
       asks.push(ask)
-      return { ...none, ...(await grant(ask, asks.length)) }
+      const at = performance.now()
+      return { ...none, at, ...(await grant(ask, asks.length)) }
     },
     isAway: (error) => error instanceof Error && error.message === 'away',
     pause: async (ms) => void told.push(`pause ${ms}`),
@@ -132,12 +133,50 @@ test('permits beyond those that were asked for are used by the next requests, ea
   expect([await next(), await next(write)]).toEqual([100, 101])
   // At this rate a permit of a worker that is alone is valid for 30 ms, and the next one is for 14 more.
   now += 36
-  expect(await next()).toBe(103)
   expect(asks).toHaveLength(1)
-  expect(await next()).toBe(104)
+  expect([await next(), await next()]).toEqual([103, 104])
   expect(await next()).toBe(200)
   now += 60_000
   expect(await next()).toBe(300)
+})
+
+test('a worker that uses permits beyond those it asked for asks for more before they are used up, and stops when nobody needs them', async () => {
+  let now = 1_000
+  vi.spyOn(performance, 'now').mockImplementation(() => now)
+  onTestFinished(() => void vi.restoreAllMocks())
+  let give: (grant: Partial<Grant>) => void = () => {}
+  const waitsMs = [0, 10, 20, 30]
+  const { permits, asks } = permitsOf((_, asked) =>
+    asked === 2 ? new Promise((resolve) => (give = resolve)) : { first: 100 * asked, waitsMs },
+  )
+  const gate = gateOf(permits, { requestsPerSecond: 100 })
+  const next = async () => {
+    const { departure, release } = await gate.admit(read)
+    release()
+    return departure?.permit
+  }
+  expect([await next(), await next()]).toEqual([100, 101])
+  expect(asks).toHaveLength(1)
+  now += 15
+  expect(await next()).toBe(102)
+  expect(asks).toHaveLength(2)
+  expect(asks[1]).toMatchObject({ wanted: 0, write: false, leftWaiting: false, waitedMs: 0 })
+  // No request waits for the answer.
+  expect(await next()).toBe(103)
+  give({ first: 200, waitsMs })
+  expect(await next()).toBe(200)
+  // Its permits were asked for without a request, and one was used.
+  now += 60_000
+  await sleep(30)
+  expect(asks).toHaveLength(2)
+})
+
+test('permits are not asked for ahead where the last answer had none to spare', async () => {
+  const { permits, asks } = permitsOf((_, asked) => ({ first: asked, waitsMs: [0] }))
+  const gate = gateOf(permits)
+  for (let index = 0; index < 3; index += 1) await gate.admit(read)
+  await sleep(30)
+  expect(asks.map(({ wanted }) => wanted)).toEqual([1, 1, 1])
 })
 
 test('a request of a run with its own rate uses no permit that another one did not want', async () => {

@@ -2,7 +2,8 @@ import { type Kysely, sql } from 'kysely'
 
 /**
  * The rate of all workers. Unlogged: after a crash of PostgreSQL the tables are empty, and the first request waits for a
- * second, which makes up for what was sent before. A pause that the service has asked for may be longer, so it is kept.
+ * second, which makes up for what was sent before. With tables that were just created nothing was. A pause that the
+ * service has asked for may be longer than a second, so it is kept.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   const execute = (statement: string) => sql.raw(statement).execute(db)
@@ -16,6 +17,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     worker text primary key, per_second float8 not null, seen_at timestamptz not null
   )`)
   await execute(`create table rate_pauses (name text primary key, until timestamptz not null)`)
+  await execute(`insert into rates (name, next_at) values ('all', clock_timestamp())`)
   await execute(takePermits)
   await execute(slowDown)
   await execute(pause)
@@ -39,14 +41,15 @@ const share = (alone: string, rate: string) =>
 /**
  * One permit is one request. Granted is what comes due within 50 ms: more would still leave after a pause. A read gets
  * only what is due now while writes wait, so it never takes a permit ahead of one. A worker that is alone gets more than it
- * wants, so that it need not ask for each request: nobody else could use them. The row's lock orders all workers; the time
- * is read once the lock is held.
+ * wants, up to 100 ms ahead, so that it need not ask for each request: nobody else could use them, and its own pause makes
+ * them void. The row's lock orders all workers; the time is read once the lock is held.
  */
-const takePermits = `
+export const takePermits = `
 create function take_permits(
   worker_name text, my_per_second float8, run text, run_per_second float8,
   wanted int, is_write boolean, left_waiting boolean, waited_ms float8,
-  out first_permit bigint, out waits_ms float8[], out retry_ms float8, out held_by_run boolean, out workers int
+  out first_permit bigint, out waits_ms float8[], out retry_ms float8, out held_by_run boolean, out workers int,
+  out at_ms float8
 ) language plpgsql set search_path from current as $$
 declare
   lane rates; run_lane rates; t timestamptz; base timestamptz; run_base timestamptz;
@@ -67,13 +70,14 @@ begin
     -- A clock that was set back must not hold the run for that long.
     run_base := case when run_lane.next_at > t + run_step + interval '2 s' then t else run_lane.next_at end;
     if run_base > t then
-      held_by_run := true; retry_ms := extract(epoch from run_base - t) * 1000;
+      at_ms := extract(epoch from t) * 1000; held_by_run := true; retry_ms := extract(epoch from run_base - t) * 1000;
       select count(*) into workers from rate_workers where seen_at > t - interval '10 s';
       return;
     end if;
   end if;
   select * into lane from rates where name = 'all' for update;
   t := clock_timestamp();
+  at_ms := extract(epoch from t) * 1000;
   insert into rate_workers as w values (worker_name, my_per_second, t)
     on conflict (worker) do update set per_second = my_per_second, seen_at = t
     where w.seen_at not between t - interval '1 s' and t or w.per_second <> my_per_second;
@@ -94,8 +98,9 @@ begin
   late := make_interval(secs => least(case when alone then 15 else 30 end, greatest(0, waited_ms)) / 1000);
   base := case when lane.next_at > t + 32 * step + interval '2 s' then t + interval '1 s'
     else greatest(lane.next_at, t - late, run_base) end;
-  ahead := case when is_write or lane.writers_until <= t then interval '50 ms' else interval '0' end;
-  most := wanted + case when alone and run is null and per_second < 'infinity' then 32 else 0 end;
+  ahead := case when not is_write and lane.writers_until > t then interval '0'
+    when alone and run is null then interval '100 ms' else interval '50 ms' end;
+  most := wanted + case when alone and run is null and per_second < 'infinity' then 100 else 0 end;
   while n < most and base + n * step <= t + ahead and (run is null or n = 0 or run_step <= step) loop
     waits_ms := waits_ms || (extract(epoch from base + n * step - t) * 1000)::float8;
     n := n + 1;
