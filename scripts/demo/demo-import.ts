@@ -1,15 +1,13 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { DemoContext } from './demo-context.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
-import type { Settings } from '../../worker/settings/settings.ts'
 import { followImport } from '../runs/follow-changes.ts'
 import { stopOnInterrupt } from '../runs/run-to-end.ts'
 import { uploadImport } from '../runs/upload-import.ts'
 import type { ImportOrder } from '../runs/import-request.ts'
 import { previewImport } from '../runs/preview-import.ts'
-import type { Session } from '../session/session.ts'
 import { startImport } from '../runs/run-import.ts'
-import type { Terminal } from '../terminal/terminal.ts'
 
 /** The number of valid rows, enough for a canary. */
 const validRows = 24
@@ -19,7 +17,7 @@ const post = 'POST /retentions/'
 export type DemoImport = Awaited<ReturnType<typeof prepareDemoImport>>
 
 /** Prepares a realistic file: valid rows, a date that does not exist, and a duplicate row. */
-export async function prepareDemoImport({ settings, terminal }: { settings: Settings; terminal: Terminal }) {
+export async function prepareDemoImport({ settings, terminal }: Omit<DemoContext, 'sandbox' | 'session'>) {
   // Uses numbers that no earlier demo on this data folder has used: the ledger would refuse to send them again.
   const first = Math.floor(Date.now() / 1000)
   const file = join(settings.dataDir, 'retentions.csv')
@@ -52,23 +50,17 @@ export async function runDemoImport({
   session,
   settings,
   terminal,
-}: {
-  demo: DemoImport
-  sandbox: Sandbox
-  session: Session
-  settings: Settings
-  terminal: Terminal
-}): Promise<boolean> {
+}: DemoContext & { demo: DemoImport }): Promise<boolean> {
   // Other clients keep creating retentions, but none deletes ours.
   sandbox.control.setDrift({ drift: { retentions: { perSecond: { inserts: 10, updates: 10 } } } })
   sandbox.control.addFault({ fault: { kind: 'reset', effect: 'done', on: post, requests: [8] } })
   sandbox.control.addFault({ fault: { kind: 'reset', effect: 'none', on: post, requests: [12] } })
-  terminal.note(
-    'Two connections break: one after the service created the retention, one before. To the client, both look the same.',
-  )
   const { handle } = await startImport({ settings, terminal, order, session, uploaded })
   const stopNote = 'everything that was sent is on record'
   using _interrupt = stopOnInterrupt({ session, handle, terminal, stopNote })
+  terminal.note(
+    'Two connections break: one after the service created the retention, one before. To the client, both look the same.',
+  )
   const { verdict } = await followImport({ session, handle, terminal, settings })
   const times = timesOf(sandbox, first)
   const once = times.filter((count) => count === 1).length

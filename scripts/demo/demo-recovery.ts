@@ -1,11 +1,9 @@
+import type { DemoContext } from './demo-context.ts'
 import type { RecoveryInput } from '../../core/recoveries/input.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
-import type { Settings } from '../../worker/settings/settings.ts'
 import { followRecovery } from '../runs/follow-changes.ts'
 import { startRecovery } from '../runs/run-recovery.ts'
 import { stopOnInterrupt } from '../runs/run-to-end.ts'
-import type { Session } from '../session/session.ts'
-import type { Terminal } from '../terminal/terminal.ts'
 
 const broken = 60
 /** The number of subscriptions whose cards are always declined, so that they need a person. */
@@ -29,23 +27,17 @@ export async function runDemoRecovery({
   session,
   settings,
   terminal,
-}: {
-  run: string
-  sandbox: Sandbox
-  session: Session
-  settings: Settings
-  terminal: Terminal
-}): Promise<boolean> {
+}: DemoContext & { run: string }): Promise<boolean> {
   const ids = breakGateway(sandbox)
   const hopeless = ids.slice(0, stuck)
   sandbox.control.addFault({ fault: { kind: 'fallBack', on: resume, ids: hopeless } })
   sandbox.control.addFault({ fault: { kind: 'reset', effect: 'done', on: resume, requests: [9] } })
-  terminal.note(
-    `A payment gateway failed, so ${broken} more subscriptions need attention. It works again, except for ${stuck} cards. A recovery resumes them:`,
-  )
   const { handle } = await startRecovery({ settings, session, run, input: demoRecovery })
   const stopNote = 'nothing more is resumed'
   using _interrupt = stopOnInterrupt({ session, handle, terminal, stopNote })
+  terminal.note(
+    `A payment gateway failed, so ${broken} more subscriptions need attention. It works again, except for ${stuck} cards. A recovery resumes them:`,
+  )
   const { outcomes, counts } = await followRecovery({ session, handle, terminal, settings })
   const active = ids.filter((id) => statusOf(sandbox, id) === 'active').length
   terminal.note(

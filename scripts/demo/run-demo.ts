@@ -1,19 +1,18 @@
 import { join, relative } from 'node:path'
 import { createSandbox } from '../../sandbox/sandbox.ts'
 import { readSettings, type Settings } from '../../worker/settings/settings.ts'
+import type { DemoContext } from './demo-context.ts'
 import { prepareDemoImport, runDemoImport } from './demo-import.ts'
 import { demoRecovery, runDemoRecovery } from './demo-recovery.ts'
 import { followExport } from '../runs/follow.ts'
 import { reportExport } from '../runs/report-export.ts'
 import { startExport } from '../runs/run-export.ts'
-import { type Following, stopOnInterrupt } from '../runs/run-to-end.ts'
+import { stopOnInterrupt } from '../runs/run-to-end.ts'
 import { openLocalSession } from '../session/local-session.ts'
 import { nameRecovery } from '../runs/run-recovery.ts'
 import { exitCodes } from '../terminal/failures.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
-import type { Session } from '../session/session.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import type { exportData } from '../../workflows/export-data.ts'
 
 const token = 'demo-token'
 const workspace = 'acc_demo'
@@ -38,27 +37,33 @@ export async function runDemo({ terminal, keep }: { terminal: Terminal; keep: bo
   terminal.identity(settings.billing)
 
   const results = collectResults(terminal)
-  const { client } = session
-  const { handle } = await startExport({ client, ...settings, input: {} })
-  await followAndReport({ session, handle, terminal: results.as('export') })
-  const exported = process.exitCode
-
-  const demo = await prepareDemoImport({ settings, terminal })
-  writing.add(demo.uploaded.run)
-  const imported = await runDemoImport({ demo, sandbox, session, settings, terminal: results.as('import') })
-
-  const run = nameRecovery({ settings, input: demoRecovery })
-  writing.add(run)
-  const recovery = { run, sandbox, session, settings, terminal: results.as('recovery') }
-  const recovered = await runDemoRecovery(recovery)
+  const parts: ((context: DemoContext) => Promise<boolean>)[] = [
+    async (context) => await runDemoExport({ ...context, terminal: results.as('export') }),
+    async (context) => {
+      const demo = await prepareDemoImport(context)
+      writing.add(demo.uploaded.run)
+      return await runDemoImport({ ...context, demo, terminal: results.as('import') })
+    },
+    async (context) => {
+      const run = nameRecovery({ settings, input: demoRecovery })
+      writing.add(run)
+      return await runDemoRecovery({ ...context, run, terminal: results.as('recovery') })
+    },
+  ]
+  // Ctrl-C stops the run of a part; those that follow do not begin.
+  let isInterrupted = false
+  using _interrupt = onInterrupt({ first: () => void (isInterrupted = true), second: () => undefined })
+  const succeeded: boolean[] = []
+  for (const part of parts)
+    if (!isInterrupted) succeeded.push(await part({ sandbox, session, settings, terminal }))
 
   results.print()
   terminal.note(
     `Files and reports: ${relative(process.cwd(), settings.dataDir)}. The sandbox ends with the demo, so the suggested commands are examples.`,
   )
   // Rejected rows and subscriptions that fall back are part of the demo, so they are not a failure.
-  process.exitCode = imported && recovered ? Number(exported) : exitCodes.unproven
-  if (keep) await untilInterrupted({ terminal, uiUrl: session.uiUrl })
+  process.exitCode = isInterrupted || !succeeded.every(Boolean) ? exitCodes.unproven : exitCodes.proven
+  if (keep && !isInterrupted) await untilInterrupted({ terminal, uiUrl: session.uiUrl })
 }
 
 function demoSettings(baseUrl: string): Settings {
@@ -99,13 +104,13 @@ function collectResults(terminal: Terminal) {
   }
 }
 
-async function followAndReport({
-  session,
-  handle,
-  terminal,
-}: Omit<Following<typeof exportData>, 'settings'> & { session: Session }): Promise<void> {
+/** Exports all four lists. True if all are proven. */
+async function runDemoExport({ session, settings, terminal }: DemoContext): Promise<boolean> {
+  const { handle } = await startExport({ client: session.client, ...settings, input: {} })
   using _interrupt = stopOnInterrupt({ session, handle, terminal, stopNote: 'what was read is kept' })
-  await reportExport({ report: await followExport({ ...session, handle, terminal }), terminal })
+  const report = await followExport({ ...session, handle, terminal })
+  await reportExport({ report, terminal })
+  return report.verdict === 'proven'
 }
 
 async function untilInterrupted({

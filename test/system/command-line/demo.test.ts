@@ -17,19 +17,33 @@ interface Told {
   recovery: { summary: string; outcomes: Record<string, number>; needsPerson: string[] }
 }
 
+async function startDemo() {
+  const folder = await mkdtemp(join(tmpdir(), 'demo-'))
+  onTestFinished(async () => {
+    const server = readServerRecord(join(folder, 'data', 'demo', 'dev-server'))
+    if (server !== undefined) await endProcess({ identity: server, graceMs: 0 })
+    await rm(folder, { recursive: true, force: true })
+  })
+  const env = { INIT_CWD: folder, TEMPORAL_CLI_PATH: inject('temporalBinary') }
+  return runProgram({ program: 'scripts/start.js', words: ['demo', '--json'], env })
+}
+
+test('a demo that is interrupted in the middle begins nothing more', { tags: ['long'] }, async () => {
+  const { child, ended, says } = await startDemo()
+  await says('Two connections break')
+  child.kill('SIGINT')
+  const { code, stdout, stderr } = await ended
+  expect(stderr).toContain('Stopping: everything that was sent is on record.')
+  expect(stderr).not.toContain('A recovery resumes them')
+  expect(Object.keys(JSON.parse(stdout) as Told)).toEqual(['export', 'import'])
+  expect(code).toBe(3)
+})
+
 test(
   'the demo exports, imports and recovers while records move and connections break, and says where',
   { tags: ['long'] },
   async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'demo-'))
-    onTestFinished(async () => {
-      const server = readServerRecord(join(folder, 'data', 'demo', 'dev-server'))
-      if (server !== undefined) await endProcess({ identity: server, graceMs: 0 })
-      await rm(folder, { recursive: true, force: true })
-    })
-    const env = { INIT_CWD: folder, TEMPORAL_CLI_PATH: inject('temporalBinary') }
-    const program = 'scripts/start.js'
-    const { code, stdout, stderr } = await runProgram({ program, words: ['demo', '--json'], env }).ended
+    const { code, stdout, stderr } = await (await startDemo()).ended
     expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' })
     const told = JSON.parse(stdout) as Told
     expect(told.export.exports.map(({ resource, verdict }) => [resource, verdict])).toEqual([
