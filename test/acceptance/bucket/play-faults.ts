@@ -120,7 +120,7 @@ function toRun(options: {
   const verdict = proven
     ? { verdict: 'proven' as const, reasons: [] }
     : { verdict: 'unproven' as const, reasons: ['a link was lost'] }
-  const rows = isLarge ? noise(9e6) : [[`{"id":"cus_${at}"}`]]
+  const rows = isLarge ? noise(34e6) : [[`{"id":"cus_${at}"}`]]
   const startedAt = new Date(Date.parse(facts.startedAt) + at * 60_000).toISOString()
   return workplace.toPublication('customers', rows, {
     run: `run-${String(at).padStart(5, '0')}`,
