@@ -27,11 +27,16 @@ export async function openCanary(options: {
   run: string
   kind: ChangeKind
   size: number
+  /** A run that sends no more changes than this needs no canary. */
+  unlessAtMost?: number
 }): Promise<number[]> {
-  const { ledger, run, size } = options
-  if (size === 0) return []
+  const { ledger, run, size, unlessAtMost = 0 } = options
+  const all = await ledger.counts({ run })
+  // What was sent counts also once it has a result, so that a run that begins again is as large as it was.
+  const toSend = all.map(({ state, number, tried }) => (openStates.includes(state) ? number : tried))
+  if (size === 0 || toSend.reduce((sum, number) => sum + number, 0) <= unlessAtMost) return []
   const rows: number[] = []
-  const byKey = Map.groupBy(await ledger.counts({ run }), ({ breakerKey }) => breakerKey)
+  const byKey = Map.groupBy(all, ({ breakerKey }) => breakerKey)
   for (const [breakerKey, counts] of byKey) {
     const tried = counts.reduce((sum, count) => sum + count.tried, 0)
     const isProven = counts.some(({ state, tried: sent }) => state === 'done' && sent > 0)

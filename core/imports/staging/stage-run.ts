@@ -104,11 +104,9 @@ async function withOpen({
   staged: StagedNote
 }): Promise<Staged> {
   const { run } = plan
-  const open = await countOpen({ ledger, run })
   const kind = importKinds[plan.kind].change
-  const size = open > smallFile ? plan.canary : 0
-  const canary = await openCanary({ ledger, run, kind, size })
-  return { ...staged, open, canary }
+  const canary = await openCanary({ ledger, run, kind, size: plan.canary, unlessAtMost: smallFile })
+  return { ...staged, open: await countOpen({ ledger, run }), canary }
 }
 
 async function lookForExisting(options: StageOptions & { matches: LedgerMatches }): Promise<Existing> {

@@ -71,7 +71,10 @@ test('goes first although a request was claimed, if none has left', async () => 
 
 describe('the canary of a run that begins again', () => {
   /** Ten rows of two breakers, of which these were sent, each with its result. */
-  async function beginAgain(sent: Readonly<Record<number, 'staged' | 'unknown' | 'rejected' | 'done'>>) {
+  async function beginAgain(
+    sent: Readonly<Record<number, 'staged' | 'unknown' | 'rejected' | 'done'>>,
+    more: { unlessAtMost?: number } = {},
+  ) {
     const engine = await startEngine({ kind, sandbox: await startSandbox() })
     const { ledger, run } = engine
     await engine.stage(retentionRows(10).map((row) => ({ ...row, breakerKey: row.row > 5 ? 'b' : 'a' })))
@@ -79,7 +82,7 @@ describe('the canary of a run that begins again', () => {
       const state = sent[row]
       if (state !== undefined) await ledger.move({ id, from: ['staged'], patch: { state, sends: 1 } })
     }
-    return await openCanary({ ledger, run, kind, size: 2 })
+    return await openCanary({ ledger, run, kind, size: 2, ...more })
   }
 
   test.each([
@@ -91,5 +94,20 @@ describe('the canary of a run that begins again', () => {
     ['is over where more than it was sent', { 1: 'unknown', 2: 'unknown', 3: 'unknown' }, [6, 10]],
   ] as const)('%s', async (_, sent, rows) => {
     expect(await beginAgain(sent)).toEqual(rows)
+  })
+
+  test.each([
+    ['is none where the run has no more than a small file', 10, []],
+    ['counts what has a result among the rows of a run that is just large enough', 9, [2, 4, 6, 10]],
+  ] as const)('%s', async (_, unlessAtMost, rows) => {
+    expect(await beginAgain({ 2: 'unknown', 4: 'rejected' }, { unlessAtMost })).toEqual(rows)
+  })
+
+  test('does not count rows that are closed without being sent', async () => {
+    const engine = await startEngine({ kind, sandbox: await startSandbox() })
+    const { ledger, run } = engine
+    await engine.stage(retentionRows(10))
+    await ledger.move({ id: (await engine.rows())[0]!.id, from: ['staged'], patch: { state: 'dropped' } })
+    expect(await openCanary({ ledger, run, kind, size: 2, unlessAtMost: 9 })).toEqual([])
   })
 })
