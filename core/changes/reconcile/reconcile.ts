@@ -204,17 +204,17 @@ async function close(reconciling: Reconciling, row: LedgerRow, to: Closing): Pro
 
 /** Another run took the key of a change that a restored ledger has as closed: this run must not send it again. */
 async function leaveToHolder(reconciling: Reconciling, row: LedgerRow, { outcome, patch }: Closing) {
-  const [holder] = await holdersOfKey({ ledger: reconciling.ledger, row })
-  const other = holder === undefined ? 'another run' : `row ${holder.row} of the run ${holder.run}`
-  const id = holder?.answerId ?? null
-  if (id === null)
-    return await park(
-      reconciling,
-      row,
-      outcome,
-      `${patch?.error ?? outcomes[outcome]}; ${other} has its key now`,
-    )
-  // The lookup left out the record of the holder, so it did not prove this one absent.
-  const error = `${other} has its key now and the record ${id}: check whether this row created it`
-  await park(reconciling, row, 'foundByAnother', error)
+  const holders = await holdersOfKey({ ledger: reconciling.ledger, row })
+  // Those of earlier generations were done before this change was staged.
+  const later = holders.filter(({ generation }) => generation >= row.generation)
+  const nameOf = (holder: LedgerRow | undefined) =>
+    holder === undefined ? 'another run' : `row ${holder.row} of the run ${holder.run}`
+  // A lookup leaves out the records of others, so what it calls absent may be one of them.
+  const finder = outcome === 'absent' ? later.find(({ answerId }) => answerId !== null) : undefined
+  if (finder !== undefined) {
+    const error = `${nameOf(finder)} has its key now and the record ${finder.answerId}: check whether this row created it`
+    return await park(reconciling, row, 'foundByAnother', error)
+  }
+  const error = `${patch?.error ?? outcomes[outcome]}; ${nameOf(later.at(-1))} has its key now`
+  await park(reconciling, row, outcome, error)
 }

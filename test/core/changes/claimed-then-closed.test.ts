@@ -12,6 +12,7 @@ import { leaveToNextRecovery } from '../../../core/recoveries/restored-ledger.ts
 import { changeStates } from '../../../core/state/tables.ts'
 import {
   addonRows,
+  clientOf,
   copies,
   retentionRows,
   startEngine,
@@ -198,6 +199,77 @@ test('a retention that the run found which took it over is parked by the run tha
       error: 'row 1 of the run second has its key now and the record 1001: check whether this row created it',
     },
   ])
+})
+
+test.each([
+  ['', 2],
+  [', and a third has staged it again', 3],
+])(
+  'a retention that is sent again on purpose is parked with the record of the run that took it over, not of the one that did it first%s',
+  async (_, runs) => {
+    const sandbox = await startSandbox()
+    const again = retentionRows(1).map((change) => ({ ...change, sendAgain: true }))
+    const folder = await temporaryFolder()
+    const begin = async (run: string, changes: ChangeToStage[]) => {
+      const engine = await startEngine({ kind: retention, sandbox, folder, run })
+      await engine.stage(changes)
+      return engine
+    }
+    await (await begin('earliest', retentionRows(1))).send()
+    const first = await begin('first', again)
+    await closeUntried({ ledger: first.ledger, run: 'first', why: 'stopped' })
+    const second = await begin('second', again)
+    // The first has sent it since the backup.
+    await clientOf(sandbox).createRetention(again[0]!.body, { beforeSend: async () => {} })
+    {
+      await using journal = await openClaimJournal(first.runFolder)
+      await journal.record({ row: 1, claims: 1, at: 5 })
+    }
+    await markClaimed({ ledger: first.ledger, run: 'first', folder: first.runFolder, isCopy: false })
+    await second.finish()
+    if (runs === 3) await begin('third', again)
+    await first.finish()
+    expect(sandbox.control.effects()).toHaveLength(2)
+    expect(await first.rows()).toMatchObject([
+      {
+        state: 'parked',
+        outcome: 'foundByAnother',
+        error:
+          'row 1 of the run second has its key now and the record 1002: check whether this row created it',
+      },
+    ])
+  },
+)
+
+test('a resume that fell back is left to the recovery that has the subscription now, whatever earlier ones did', async () => {
+  const sandbox = await startSandbox({
+    counts: { subscriptions: 1, customers: 10, plans: 3 },
+    needsAttention: 1,
+  })
+  const [record] = [...sandbox.control.records({ resource: 'subscriptions' })]
+  const { id, customer } = JSON.parse(record!) as { id: string; customer: string }
+  const changes = [{ row: 1, body: { id, customer } }]
+  const folder = await temporaryFolder()
+  const begin = async (run: string) => {
+    const engine = await startEngine({ kind: resume, sandbox, folder, run })
+    await engine.stage(changes)
+    return engine
+  }
+  const { ledger } = await begin('earliest')
+  const done = { state: 'done', outcome: 'recovered', answerId: id } as const
+  await ledger.moveAll({ run: 'earliest', from: 'staged', patch: done })
+  const first = await begin('first')
+  await closeUntried({ ledger, run: 'first', why: 'stopped' })
+  await begin('second')
+  {
+    await using journal = await openClaimJournal(first.runFolder)
+    await journal.record({ row: 1, claims: 1, at: 5 })
+  }
+  await markClaimed({ ledger, run: 'first', folder: first.runFolder, isCopy: false })
+  await first.finish()
+  const [row] = await first.rows()
+  expect(row).toMatchObject({ state: 'parked', outcome: 'fellBack' })
+  expect(row?.error).toMatch(/; row 1 of the run second has its key now$/)
 })
 
 test('a run whose rows another has taken over is unproven, because it does not know their outcome', async () => {
