@@ -27,7 +27,8 @@ export interface SendState {
   claims: number
   seconds: number
   segment: number
-  isBreakerOpen: boolean
+  /** The keys of the open breakers whose opening was notified; absent before the first segment. */
+  notifiedBreakers?: readonly string[] | undefined
   /** The rows of the canary that has no result yet; undefined once the rest may be sent. */
   canary?: readonly number[] | undefined
   /** The last segment was interrupted and gave no counts: its worker was gone. */

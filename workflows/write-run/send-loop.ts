@@ -6,6 +6,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow'
 import type { SendStep } from '../../core/changes/send/send-for.ts'
+import type { SendEnd } from '../../core/changes/send/sender.ts'
 import type { RunEnd } from '../../core/runs/run-files.ts'
 import { shell } from '../../core/runs/view/shell.ts'
 import { refOf } from '../run/run-ref.ts'
@@ -22,7 +23,6 @@ export const newSendState = (): SendState => ({
   claims: 0,
   seconds: firstSegmentSeconds,
   segment: 1,
-  isBreakerOpen: false,
   isCutOff: false,
 })
 
@@ -103,7 +103,7 @@ async function sendSegments(sending: Sending, canary?: readonly number[]): Promi
     Object.assign(state, { breakers: step.breakers, claims: step.claims, segment: state.segment + 1 })
     if (canary === undefined) state.seconds = Math.min(seconds * 2, longestSegmentSeconds)
     showStep(sending, { step, ms: Date.now() - begun, isCanary: canary !== undefined })
-    await notifyOfBreaker(sending, step)
+    await notifyOfBreakers(sending, step)
     if (step.ended === 'finished') return step
     const end = await endAfter(sending, { step, isCanary: canary !== undefined })
     if (end === 'continue') continue
@@ -139,14 +139,21 @@ function showStep(sending: Sending, segment: { step: SendStep; ms: number; isCan
   show()
 }
 
-/** Notifies once each time the breaker opens, not for each of its trials. */
-async function notifyOfBreaker(
+/** After these, the run goes on, and an open breaker tries again. */
+const endsThatContinue: readonly SendEnd[] = ['breaker', 'timeUp', 'waiting']
+
+/**
+ * Notifies once each time a breaker opens, not for each of its trials, and also while changes of other breakers are being
+ * sent.
+ */
+async function notifyOfBreakers(
   { state, notifier }: Sending,
   { ended, openBreakers, counts }: SendStep,
 ): Promise<void> {
-  const opens = ended === 'breaker' && !state.isBreakerOpen
-  // It also stays open while none of its changes is due.
-  state.isBreakerOpen = ended === 'breaker' || (state.isBreakerOpen && openBreakers.length > 0)
+  const { notifiedBreakers: notified = [] } = state
+  const open = openBreakers.map(({ key }) => key)
+  const opens = endsThatContinue.includes(ended) && open.some((key) => !notified.includes(key))
+  state.notifiedBreakers = opens ? open : notified.filter((key) => open.includes(key))
   if (!opens) return
   const { done, rejected, parked } = counts
   const summary = `${done} done, ${rejected} rejected, ${parked} parked. Single trials follow at growing intervals.`
@@ -176,7 +183,7 @@ async function endAfter(
   }
   const closed = step.givenUp.map((key) => [key, { clearedAt: clockOf(step), trials: 0 }] as const)
   state.breakers = { ...state.breakers, ...Object.fromEntries(closed) }
-  state.isBreakerOpen = false
+  state.notifiedBreakers = state.notifiedBreakers?.filter((key) => !step.givenUp.includes(key))
   progress.openBreakers = []
   return 'continue'
 }

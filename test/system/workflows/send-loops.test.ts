@@ -130,6 +130,25 @@ test('an open breaker is notified once, also if nothing is due for a while', { t
   expect(await notificationsOf(run)).toBe(1)
 })
 
+test('a breaker that opens beside an open one is notified, and the open one not again', async () => {
+  const [one, other] = ['gateway_issue', 'biller_issue'].map((key) => ({
+    key,
+    failed: 10,
+    of: 10,
+    trial: 1,
+    trials: 3,
+  }))
+  const steps = [
+    waiting(0, { ended: 'breaker', openBreakers: [one] }),
+    // The changes of a third one are being sent.
+    waiting(0, { ended: 'timeUp', openBreakers: [one, other] }),
+    waiting(0, { ended: 'breaker', openBreakers: [other] }),
+  ]
+  const run = await startRun('importFile', () => steps.shift() ?? sendStep({ openBreakers: [] }))
+  await run.result()
+  expect(await notificationsOf(run)).toBe(2)
+})
+
 test('a breaker that opens again after a person closed it is notified again', async () => {
   const openBreakers = [{ key: '', failed: 10, of: 10, trial: 1, trials: 3 }]
   const steps = [

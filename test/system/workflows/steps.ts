@@ -120,6 +120,7 @@ export const sendStep = (step: object = {}) => ({
   ended: 'finished',
   givenUp: [],
   breakers: {},
+  openBreakers: [],
   claims: 0,
   failedCanaries: [],
   counts: countsOf({ done: 3 }),
