@@ -2,12 +2,14 @@ import { join } from 'node:path'
 import type { RunRates } from '../../core/billing/run-rates.ts'
 import { type Decision as Resolved, resolveChange } from '../../core/changes/reconcile/resolve.ts'
 import { toNonRetryable } from '../../core/imports/errors.ts'
-import { type ChangeRun, type Decision, recordDecisions } from '../../core/runs/run-files.ts'
+import { type ChangeRun, type Decision, noteResolution, recordDecisions } from '../../core/runs/run-files.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 
 interface ResolveInput {
   plan: ChangeRun
+  /** The update's id, which a Reset keeps. */
+  id: string
   rows: readonly number[]
   decision: Resolved
   by: string
@@ -16,22 +18,28 @@ interface ResolveInput {
 
 /**
  * Applies a person's decision to rows and records it for the report, alongside any earlier one. Returns what the
- * service returns for the id that the person gave. Safe to retry.
+ * service returns for the id that the person gave. Safe to retry, also by a Reset: a decision is never applied to a row that
+ * was sent since.
  */
 export function createResolveRow({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
   return async function resolveRow(
-    { signal, folder: { dataDir } }: StepContext,
+    { signal, folder }: StepContext,
     input: ResolveInput,
   ): Promise<string | undefined> {
-    const { plan, rows, ...resolution } = input
-    const { run, folder } = plan
+    const { plan, id, rows, ...resolution } = input
+    const { run } = plan
+    const path = join(folder.dataDir, plan.folder)
     const { decision, by, why } = resolution
     const { ledger } = deps.state
     const billing = rates.forRun({ run })
     const decisions: Decision[] = []
+    const found = await Promise.all(rows.map((row) => ledger.row({ run, row })))
+    const noted = await noteResolution(path, { id, rows: found.flatMap((row) => row ?? []) })
+    await folder.keep()
     try {
       for (const row of rows) {
-        const confirmation = await resolveChange({ ledger, billing, run, row, signal, ...resolution })
+        const claims = noted.get(row)
+        const confirmation = await resolveChange({ ledger, billing, run, row, claims, signal, ...resolution })
         const at = new Date().toISOString()
         decisions.push({
           at,
@@ -48,7 +56,7 @@ export function createResolveRow({ deps, rates }: { deps: ActivityDeps; rates: R
     } catch (error) {
       throw toNonRetryable(error)
     } finally {
-      await recordDecisions(join(dataDir, folder), decisions)
+      await recordDecisions(path, decisions)
     }
     return undefined
   }

@@ -84,7 +84,9 @@ export class NotParkedError extends Error {
     super(
       state === undefined
         ? `${run} has no row ${row}. Its report lists the rows that need a person.`
-        : `row ${row} of ${run} is ${state}, not parked; there is nothing to resolve.`,
+        : state === 'parked'
+          ? `row ${row} of ${run} was sent again after this decision was made. Look again, and decide anew.`
+          : `row ${row} of ${run} is ${state}, not parked; there is nothing to resolve.`,
     )
   }
 }

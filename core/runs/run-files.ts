@@ -49,6 +49,8 @@ export interface RunEnd {
 export const changeRunFiles = {
   plan: 'plan.json',
   decisions: 'decisions.jsonl',
+  /** What the decisions on rows found. */
+  resolutions: 'resolutions.jsonl',
   /** The changes as they were staged. */
   stagedChanges: 'staged-changes.jsonl',
   /** The claimed rows, and how often each was claimed. */
@@ -67,21 +69,58 @@ export async function recordDecisions(folder: string, decisions: readonly Decisi
   const withoutTime = (decision: Decision) => JSON.stringify({ ...decision, at: '', confirmed: undefined })
   const known = new Set((await readDecisions(folder)).map(withoutTime))
   const added = decisions.filter((decision) => decision.about !== 'row' || !known.has(withoutTime(decision)))
-  const file = await open(join(folder, changeRunFiles.decisions), 'a')
+  await appendLines(join(folder, changeRunFiles.decisions), added)
+}
+
+export const readDecisions = (folder: string): Promise<Decision[]> =>
+  readLines<Decision>(join(folder, changeRunFiles.decisions))
+
+/** A row as a decision on it found it. */
+interface Resolution {
+  /** The decision's id. */
+  id: string
+  row: number
+  /** How often the row had been claimed by then. */
+  claims: number
+}
+
+/**
+ * Notes, durably and before a decision is applied, how often its rows have been claimed; returns what was noted first.
+ * A step that is repeated, also by a Reset, so knows the rows that were sent since.
+ */
+export async function noteResolution(
+  folder: string,
+  { id, rows }: { id: string; rows: readonly Omit<Resolution, 'id'>[] },
+): Promise<ReadonlyMap<number, number>> {
+  const path = join(folder, changeRunFiles.resolutions)
+  const noted = new Map<number, number>()
+  for (const known of await readLines<Resolution>(path))
+    if (known.id === id) noted.set(known.row, known.claims)
+  const added = rows.filter(({ row }) => !noted.has(row))
+  await appendLines(
+    path,
+    added.map(({ row, claims }): Resolution => ({ id, row, claims })),
+  )
+  for (const { row, claims } of added) noted.set(row, claims)
+  return noted
+}
+
+async function appendLines(path: string, values: readonly object[]): Promise<void> {
+  const file = await open(path, 'a')
   try {
-    await file.writeFile(added.map((decision) => `${JSON.stringify(decision)}\n`).join(''))
+    await file.writeFile(values.map((value) => `${JSON.stringify(value)}\n`).join(''))
     await file.sync()
   } finally {
     await file.close()
   }
 }
 
-export async function readDecisions(folder: string): Promise<Decision[]> {
-  const text = await readText(join(folder, changeRunFiles.decisions))
+async function readLines<T>(path: string): Promise<T[]> {
+  const text = await readText(path)
   // A line truncated by a crash was never confirmed to anyone.
-  return (text ?? '').split('\n').flatMap((line): Decision[] => {
+  return (text ?? '').split('\n').flatMap((line): T[] => {
     try {
-      return line === '' ? [] : [JSON.parse(line) as Decision]
+      return line === '' ? [] : [JSON.parse(line) as T]
     } catch {
       return []
     }

@@ -59,7 +59,11 @@ const localFolder = (dataDir: string): StepFolder => ({
 })
 
 /** What the operator's steps append to while another step of the run works, and what a sender notes every few seconds. */
-const concurrent: ReadonlySet<string> = new Set([changeRunFiles.decisions, changeRunFiles.claims])
+const concurrent: ReadonlySet<string> = new Set([
+  changeRunFiles.decisions,
+  changeRunFiles.resolutions,
+  changeRunFiles.claims,
+])
 
 /** Files that no step needs to know what was sent: the input, the rows as staged, and the sheets. */
 export const isSmall = (name: string): boolean =>

@@ -5,7 +5,7 @@ import type { RunNotification } from '../run/notify.ts'
 import { isEnding, type ReportQuestion } from './messages.ts'
 import type { OperatorState, Parties } from './operator-state.ts'
 import type { WaitingFor, WriteProgress } from './progress.ts'
-import { registerUpdates } from './updates.ts'
+import { type ApprovalState, registerUpdates } from './updates.ts'
 
 const status = defineQuery<WriteProgress>('status')
 const report = defineQuery<unknown, [ReportQuestion | undefined]>('report')
@@ -18,7 +18,7 @@ const pageRows = 100
  */
 export function registerOperatorHandlers(parties: Parties): OperatorState {
   const { progress, show, control, notifier, text } = parties
-  const approval = { given: false }
+  const approval: ApprovalState = { given: false, recording: 0 }
   let isClosed = false
   const operator: OperatorState = {
     plan: undefined,
@@ -34,6 +34,8 @@ export function registerOperatorHandlers(parties: Parties): OperatorState {
       await notifier.notify({ key: until, ...toAppeal(progress, progress.waitingFor) })
       const summary = `waits for approval (${question})`
       await condition(() => approval.given || control.stopping, seconds * 1000, { summary })
+      // The next start of the same import goes by what is recorded, so an approval that came in time counts here, too.
+      await condition(() => approval.recording === 0)
       delete progress.waitingFor
       show()
       return approval.given

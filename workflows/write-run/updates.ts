@@ -1,4 +1,11 @@
-import { CancellationScope, condition, defineUpdate, proxyActivities, setHandler } from '@temporalio/workflow'
+import {
+  CancellationScope,
+  condition,
+  currentUpdateInfo,
+  defineUpdate,
+  proxyActivities,
+  setHandler,
+} from '@temporalio/workflow'
 import type { Activities } from '../../activities/index.ts'
 import type { RunRef } from '../../core/runs/known-run.ts'
 import type { Decision } from '../../core/runs/run-files.ts'
@@ -25,9 +32,15 @@ const approve = defineUpdate<string, [Approval]>('approve')
 const setLimits = defineUpdate<object, [LimitsChange]>('setLimits')
 const resolve = defineUpdate<string, [Resolution]>('resolve')
 
+export interface ApprovalState {
+  given: boolean
+  /** How many approvals are being recorded. */
+  recording: number
+}
+
 type Open = Parties & {
   operator: OperatorState
-  approval: { given: boolean }
+  approval: ApprovalState
   /** @throws once the run accepts no more updates */
   refuseLate: () => void
 }
@@ -62,7 +75,10 @@ function registerApprove({ operator, progress, approval, refuseLate }: Open): vo
     approve,
     shielded(async ({ by, why }: Approval) => {
       const question = progress.waitingFor
-      await record(operator, { about: question?.question ?? 'approval', by, why })
+      approval.recording += 1
+      await record(operator, { about: question?.question ?? 'approval', by, why }).finally(
+        () => (approval.recording -= 1),
+      )
       // The question may have been answered or timed out, and the person has not seen the next one.
       if (progress.waitingFor !== question || question === undefined) throw isOver(by)
       approval.given = true
@@ -110,13 +126,15 @@ function registerResolve({ operator, progress, show, refuseLate }: Open): void {
     resolve,
     shielded(async (resolution: Resolution) => {
       const { by, why } = resolution
+      const id = currentUpdateInfo()?.id ?? ''
       const rows = rowsOf(resolution)
       const name = rows.length === 1 ? `row ${rows[0]}` : `${rows.length} rows`
-      const input = { ...(await planned(operator)), rows, decision: decisionOf(resolution), by, why }
+      const input = { ...(await planned(operator)), id, rows, decision: decisionOf(resolution), by, why }
       const confirmation = await resolveRow
         .executeWithOptions({ summary: `resolve ${name}` }, [input])
         .catch(throwRootFailure)
-      operator.resolved += 1
+        // Also where it failed: some of the rows may be resolved.
+        .finally(() => (operator.resolved += 1))
       countResolved(progress, resolution)
       show()
       return [`${name} resolved by ${by}`, ...(confirmation ? [confirmation] : [])].join('; ')

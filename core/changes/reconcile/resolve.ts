@@ -25,6 +25,8 @@ export interface Resolution {
   decision: Decision
   by: string
   why: string
+  /** How often the row had been claimed when the decision was first to be applied: it says nothing about later sends. */
+  claims?: number | undefined
   signal?: AbortSignal | undefined
   now?: () => number
 }
@@ -44,12 +46,16 @@ export async function resolveChange(resolution: Resolution): Promise<Confirmatio
   const isCorrection = change.state === 'done' && change.outcome === 'resolved'
   const isSame = change.resolvedBy === by && change.resolvedWhy === why
   const target = targetOf(decision)
+  const isLater = resolution.claims !== undefined && change.claims !== resolution.claims
   // A change declared absent may have been sent since.
   const isRepeated =
     isSame &&
-    ('absent' in decision ||
-      (change.outcome === target.outcome && (!('exists' in decision) || change.answerId === decision.exists)))
-  const isOpen = change.state === 'parked' || (isCorrection && !isRepeated)
+    (isLater ||
+      ('absent' in decision
+        ? !isCorrection
+        : change.outcome === target.outcome &&
+          (!('exists' in decision) || change.answerId === decision.exists)))
+  const isOpen = !isLater && (change.state === 'parked' || (isCorrection && !isRepeated))
   if (!isOpen) {
     if (isRepeated) return undefined
     throw new NotParkedError({ run, row, state: change.state })

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -147,7 +148,7 @@ async function lookAsPerson({
     const [id] = made.get(valueOf(row)) ?? []
     const decision = id === undefined ? { absent: true } : { exists: id }
     const { run, identity } = plan
-    const input = { run, identity, rows: [row.row], decision, by: 'Ana', why: 'looked' }
+    const input = { run, identity, id: randomUUID(), rows: [row.row], decision, by: 'Ana', why: 'looked' }
     const execution = { workflowId: 'import', runId: 'person' }
     await worker.start({ name: 'resolveRow', input, execution, scheduledAt: Date.now() }).result
   }

@@ -65,7 +65,10 @@ test('a service that does not answer or does not filter confirms nothing and ref
   expect((await engine.rows())[0]).toMatchObject({ state: 'done', answerId: id })
 })
 
-test('a correction may say that the row does not exist: it is sent, once', async () => {
+test.each([
+  ['for another reason', 'add_77 is another one'],
+  ['in the same words', person.why],
+])('a correction may say that the row does not exist, %s: it is sent, once', async (_, why) => {
   const sandbox = await startSandbox({
     faults: [{ kind: 'reset', effect: 'none', on: 'POST /addons/', requests: [1] }],
   })
@@ -79,7 +82,7 @@ test('a correction may say that the row does not exist: it is sent, once', async
     confirmed: false,
     reason: 'the service has no list of these records',
   })
-  await resolveChange({ ...options, decision: { absent: true }, why: 'add_77 is another one' })
+  await resolveChange({ ...options, decision: { absent: true }, why })
   expect((await engine.rows())[0]).toMatchObject({ state: 'staged', answerId: null, closedAt: null })
   await engine.finish()
   expect((await engine.rows())[0]).toMatchObject({ state: 'done', outcome: 'created' })
@@ -88,6 +91,29 @@ test('a correction may say that the row does not exist: it is sent, once', async
   await expect(resolveChange({ ...options, decision: { exists: 'add_78' } })).rejects.toThrow(
     'is done, not parked',
   )
+})
+
+test('a decision that is repeated is not applied to what was sent since, and a new one is', async () => {
+  const lost = { kind: 'reset', effect: 'none', on: 'POST /addons/', requests: [1, 2, 3] } as const
+  const engine = await startEngine({
+    kind: changeKinds['create-addon'],
+    sandbox: await startSandbox({ faults: [lost] }),
+  })
+  await engine.stage([{ row: 1, body: { name: 'Addon 1', description: 'x', currency: 'CLP', amount: 1 } }])
+  await engine.finish()
+  const { ledger, run, billing } = engine
+  const decision = { absent: true } as const
+  const first = { ledger, billing, run, row: 1, ...person, decision, claims: 1 }
+  await resolveChange(first)
+  await engine.finish()
+  expect((await engine.rows())[0]).toMatchObject({ state: 'parked', claims: 2 })
+  await resolveChange(first)
+  await expect(resolveChange({ ...first, by: 'Eva' })).rejects.toThrow(
+    'was sent again after this decision was made',
+  )
+  expect((await engine.rows())[0]).toMatchObject({ state: 'parked', claims: 2 })
+  await resolveChange({ ...first, claims: 2 })
+  expect((await engine.rows())[0]).toMatchObject({ state: 'staged' })
 })
 
 test('an update exists under the id of its own record only', async () => {

@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { ImportInput } from '../../../core/imports/input.ts'
 import { startDevServer } from '../../../scripts/dev-server/start-dev-server.ts'
+import type { ImportProgress } from '../../../workflows/import-view.ts'
 import {
   connectTemporal,
   createWorld,
@@ -11,7 +12,17 @@ import {
   until,
   type World,
 } from '../export/world.ts'
-import { once, posts, putFile, quick, reset, retentionsCsv, startImport, timesOf } from './world.ts'
+import {
+  addonsCsv,
+  once,
+  posts,
+  putFile,
+  quick,
+  reset,
+  retentionsCsv,
+  startImport,
+  timesOf,
+} from './world.ts'
 
 const counts = { customers: 1, subscriptions: 0, plans: 0, retentions: 20, orders: 0 }
 const slowly = { kind: 'latency', ms: 60, jitterMs: 40 } as const
@@ -103,6 +114,32 @@ describe('the Reset button', () => {
       expect(posts(world)).toBe(before)
     },
   )
+
+  test('does not repeat what a person said of a row before it was sent again', async () => {
+    const on = 'POST /addons/'
+    const world = await createWorld({
+      counts,
+      faults: [{ kind: 'reset', effect: 'none', on, requests: [1] }],
+    })
+    await startTestWorker(world)
+    const client = await connectTemporal()
+    const file = await putFile(world, addonsCsv(25))
+    const input = { kind: 'addons', file, ...quick, canary: 2, confirmCanary: true, concurrency: 1 } as const
+    const run = await startImport({ client, world, input })
+    const status = () => run.query<ImportProgress>('status')
+    await until(async () => (await status()).waitingFor?.question === 'canary')
+    const [row] = (await status()).parkedRows ?? []
+    const person = { by: 'Ana', why: 'not in the dashboard' }
+    await run.executeUpdate('resolve', { args: [{ row, absent: true, ...person }] })
+    world.sandbox.control.setFaults({ faults: [{ kind: 'reset', effect: 'done', on }] })
+    await run.executeUpdate('approve', { args: [person] })
+    expect(await run.result()).toMatchObject({ counts: { done: 1, parked: 24 } })
+    world.sandbox.control.setFaults({ faults: [] })
+    await reset({ client, workflowId: run.workflowId })
+    const result = await client.workflow.getHandle(run.workflowId).result()
+    expect(result).toMatchObject({ counts: { done: 1, parked: 24 } })
+    expect(timesOf(world, 'addons', 25)).toEqual(once(25))
+  })
 })
 
 describe('a gateway that has lost its backend', () => {

@@ -1,3 +1,4 @@
+import { ApplicationFailure } from '@temporalio/common'
 import type { WorkflowHandle } from '@temporalio/client'
 import { expect, test } from 'vitest'
 import type { SendInput } from '../../../core/changes/send/send-for.ts'
@@ -87,6 +88,37 @@ test('a row that is resolved while the last changes are sent is sent before the 
   expect(steps).toEqual(['send', 'resolve', 'send', 'close'])
 })
 
+test('rows that are resolved while the last changes are sent are sent, although one beside them could not be', async () => {
+  const sending = gate()
+  const steps: string[] = []
+  const { client, taskQueue } = await startSteps({
+    openImport: () => importPlan,
+    stageImport: () => staged,
+    sendImport: async () => {
+      steps.push('send')
+      if (steps.length === 1) await sending.promise
+      return sendStep()
+    },
+    closeImport: () => {
+      steps.push('close')
+      return closedRun()
+    },
+    resolveRow: () => {
+      steps.push('resolve')
+      throw ApplicationFailure.nonRetryable('row 3 is done, not parked', 'NotParkedError')
+    },
+  })
+  const run = await client.workflow.start('importFile', { workflowId: idOf('some'), taskQueue, args: [{}] })
+  await until(() => steps.length === 1)
+  const { row: _, ...decision } = resolution
+  await expect(run.executeUpdate('resolve', { args: [{ ...decision, rows: [2, 3] }] })).rejects.toMatchObject(
+    { cause: { type: 'NotParkedError' } },
+  )
+  sending.open()
+  await run.result()
+  expect(steps).toEqual(['send', 'resolve', 'send', 'close'])
+})
+
 test('a row that is resolved at the end is sent with the breakers and the claims of the run so far', async () => {
   const breakers = { '': { clearedAt: 1, openedAt: 2, trials: 1 } }
   const sending = gate()
@@ -109,6 +141,51 @@ test('a row that is resolved at the end is sent with the breakers and the claims
   await run.result()
   expect(inputs.slice(1)).toMatchObject([{ breakers, claims: 7 }])
 })
+
+test.each(['the time is up', 'the run is stopped'])(
+  'an approval that is recorded while %s counts, because the next start goes by it',
+  async (what) => {
+    const [noting, noted] = [gate(), gate()]
+    const { client, taskQueue } = await startSteps({
+      openImport: () => ({
+        ...importPlan,
+        approval: true,
+        approvalMs: what === 'the time is up' ? 1_000 : 600_000,
+      }),
+      stageImport: () => staged,
+      sendImport: () => sendStep(),
+      noteDecision: async () => {
+        noting.open()
+        await noted.promise
+      },
+      closeImport: () => closedRun(),
+    })
+    const run = await client.workflow.start('importFile', {
+      workflowId: idOf(what.replaceAll(' ', '-')),
+      taskQueue,
+      args: [{}],
+    })
+    await until(async () => (await phaseOf(run)) === 'waiting for approval')
+    const answer = await run.startUpdate<string, [object]>('approve', {
+      args: [person],
+      waitForStage: 'ACCEPTED',
+    })
+    await noting.promise
+    if (what === 'the run is stopped') await run.signal('stop')
+    await until(async () => {
+      const { events } = await run.fetchHistory()
+      const isOver = events?.some(
+        (event) => event.timerFiredEventAttributes ?? event.timerCanceledEventAttributes,
+      )
+      return isOver === true
+    })
+    noted.open()
+    expect(await answer.result()).toBe('approved by Ana')
+    await run.result()
+    const sent = (await eventsOf(run)).includes('sendImport completed')
+    expect(sent).toBe(what === 'the time is up')
+  },
+)
 
 test('a recovery refuses updates while it reports', async () => {
   const closing = gate()
