@@ -135,9 +135,10 @@ export async function resolveLocally({
   await followImport({ session, handle, terminal, settings, local: true })
 }
 
-/** The input that starts the same run again. */
+/** The input that starts the same run again: what nobody has approved yet is asked again. */
 function inputOf(plan: ImportPlan): ImportInput {
   const { kind, file, lines, mapping, columns, onInvalid, done, existing, sendAgain, limits, identity } = plan
+  const { canary, approval, confirmCanary, attended, approvalMs, settleMs, breakerWaitsMs } = plan
   return {
     kind,
     file,
@@ -148,6 +149,13 @@ function inputOf(plan: ImportPlan): ImportInput {
     onInvalid,
     done,
     existing,
+    canary,
+    approval,
+    confirmCanary,
+    attended,
+    approvalWait: approvalMs / 1000,
+    verifyAfter: settleMs / 1000,
+    ...(breakerWaitsMs && { breakerWaits: breakerWaitsMs.map((ms) => ms / 1000) }),
     ...limits,
     identity,
   }

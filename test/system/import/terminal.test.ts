@@ -240,6 +240,25 @@ describe('a person at a terminal', () => {
     },
   )
 
+  test('who said no after the canary is asked again where a row of it is resolved, before others are sent', async () => {
+    const world = await openShop({
+      faults: [{ kind: 'reset', effect: 'none', on: 'POST /addons/', requests: [1] }],
+    })
+    const adding = order(await fileIn(world, addonsCsv(25)), { kind: 'addons' })
+    expect(await importAt(world, personWho(['n']), adding)).toBe(3)
+    const [run = ''] = await readdir(join(world.dataDir, 'imports'))
+    const parked = await readFile(join(world.dataDir, 'imports', run, 'parked.csv'), 'utf8')
+    const row = /,(\d+),parked,/.exec(parked)?.[1] ?? ''
+    const command = (...words: string[]) => callCommand(world, words, { env: soon })
+    const how = ['--row', row, '--absent', '--why', 'looked', '--by', 'Ana']
+    expect((await command('resolve', run, ...how)).stdout).toContain('resolved by Ana')
+    await until(async () => /waiting for approval|ended/.test((await command('status', run)).stdout))
+    expect(timesOf(world, 'addons', 25).filter((times) => times > 0)).toEqual(once(2))
+    expect((await command('approve', run, '--why', 'now', '--by', 'Ana')).stdout).toContain('approved by Ana')
+    await command('watch', run)
+    expect(timesOf(world, 'addons', 25)).toEqual(once(25))
+  })
+
   test('is asked before anything is sent where the file is too short for a canary', async () => {
     const world = await openShop()
     const person = personWho(['n'])
