@@ -1,6 +1,7 @@
 import type { Billing } from '../../billing/client.ts'
 import { allResources } from '../../billing/resources/all-resources.ts'
 import { isDocumentName } from '../../billing/resources/documents.ts'
+import type { PartFile } from '../../destinations/destination.ts'
 import type { Progress, ReadState } from '../../reading/state.ts'
 import { createRowEncoder } from '../../tables/encoder/row-encoder.ts'
 import {
@@ -67,7 +68,7 @@ export function openSegment(setup: SegmentSetup) {
   const read = openSource({
     ...setup,
     name,
-    settled: () => files.flush(),
+    settled,
     toWritten: encoder.toWrittenId,
     onWritten: (set) => {
       written = set
@@ -115,6 +116,14 @@ export function openSegment(setup: SegmentSetup) {
     return checkpoint
   }
 
+  /** What was taken, where it can be read: a shared folder may be cleaned up before the store has its last chunk. */
+  async function settled(): Promise<readonly PartFile[]> {
+    await saving
+    const parts = await files.flush()
+    await keepParts(parts)
+    return parts
+  }
+
   /** Writes to the local disk what was taken. */
   async function flush(state: AnyReadState, last?: { outcome: AnyOutcome | undefined }): Promise<Checkpoint> {
     const parts = await files.flush()
@@ -130,8 +139,12 @@ export function openSegment(setup: SegmentSetup) {
   }
 
   async function keep(checkpoint: Checkpoint): Promise<void> {
-    if (shared.isShared) for (const { path } of checkpoint.parts) await keepOnce(path)
+    await keepParts(checkpoint.parts)
     await saveCheckpoint({ shared, folder, checkpoint, from })
+  }
+
+  async function keepParts(parts: readonly PartFile[]): Promise<void> {
+    if (shared.isShared) for (const { path } of parts) await keepOnce(path)
   }
 
   async function keepOnce(path: string): Promise<void> {

@@ -48,7 +48,7 @@ export interface SourceSetup {
   from: Checkpoint | undefined
   billing: Billing
   cancelled: AbortSignal
-  /** Flushes the parts to disk and returns them. */
+  /** Flushes the parts to disk, keeps them where several workers read, and returns them. */
   settled: () => Promise<readonly PartFile[]>
   /** Converts an id of the service to the form in the parts: unchanged or hashed. */
   toWritten: (id: string) => string

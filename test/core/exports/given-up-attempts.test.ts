@@ -1,10 +1,12 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rename, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { join, relative } from 'node:path'
+import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import type { Billing } from '../../../core/billing/client.ts'
+import type { Billing, ListQuery } from '../../../core/billing/client.ts'
+import { readParts } from '../../../core/destinations/parts/read-parts.ts'
 import { type Checkpoint, latestCheckpoint } from '../../../core/exports/parts/checkpoint.ts'
+import { fetchParts } from '../../../core/exports/parts/fetch-parts.ts'
 import { partsFolder } from '../../../core/exports/parts/read-folder.ts'
 import { openSegment } from '../../../core/exports/parts/read-into-parts.ts'
 import { keepAskedIds } from '../../../core/exports/requested-ids.ts'
@@ -177,4 +179,64 @@ test('a store that fails in the background ends the attempt, and what was read i
   })
   await expect(opened.readFor(60_000)).rejects.toThrow('away')
   expect((await latest())?.read.counts.records).toBeGreaterThan(16)
+})
+
+test('a read whose folder is removed while the store takes a chunk goes on page by page from the store', async () => {
+  const store = createFolderStore(await newFolder())
+  const dataDir = await newFolder()
+  const folder = partsFolder({ dataDir, run: 'r', resource: 'plans' })
+  const inStore = createSharedFolder({ dataDir, store })
+  const records = Array.from({ length: 150 }, (_, at) => ({
+    id: `pla_${at}`,
+    name: 'x'.repeat(200_000),
+    created: new Date(Date.parse('2026-01-01T00:00:00Z') + at * 1_000).toISOString(),
+  }))
+  const fallsBack = Promise.withResolvers<void>()
+  let kept = 0
+  const keep = async (file: string) => {
+    kept += 1
+    if (kept > 1) return await inStore.keep(file)
+    // What is open is read to its end, although its folder is gone.
+    const taken = join(await newFolder(), 'taken')
+    await rename(file, taken)
+    await rm(folder, { recursive: true })
+    await fallsBack.promise
+    await wait(50)
+    await store.put(relative(dataDir, file), taken)
+  }
+  const list = async ({ ordering, page, pageSize }: ListQuery) => {
+    const isOrdered = ordering === '-created'
+    const all = isOrdered
+      ? records.toReversed()
+      : records.toSorted((a, b) => (a.name + a.id < b.name + b.id ? -1 : 1))
+    if (!isOrdered) fallsBack.resolve()
+    const shown = all.slice((page - 1) * pageSize, page * pageSize)
+    const next = page * pageSize < all.length ? `?page=${page + 1}` : null
+    return { records: shown, count: all.length, next, servedAt: Date.now() }
+  }
+  const opened = openSegment({
+    deps: {
+      dataDir,
+      shared: { ...inStore, keep },
+      state: { now: Date.now },
+      concurrency: 1,
+      recordsPerRange: 1_000,
+      readLagMs: 0,
+      hashKey: '',
+    },
+    plan: createPlan({ run: 'r', resources: ['plans'] }),
+    resource: 'plans',
+    folder,
+    from: undefined,
+    billing: { list } as unknown as Billing,
+    cancelled: new AbortController().signal,
+    onPage: () => undefined,
+  })
+  onTestFinished(() => opened.close())
+  const end = await opened.readFor(60_000)
+  expect(end.outcome).toMatchObject({ verdict: 'unproven', records: 150 })
+  await rm(folder, { recursive: true })
+  await fetchParts({ dataDir, shared: inStore, parts: end.parts })
+  const text = Buffer.concat(await Array.fromAsync(readParts(end.parts))).toString('utf8')
+  expect(new Set(text.match(/pla_\d+/g)).size).toBe(150)
 })
