@@ -5,7 +5,7 @@ import type { RunNotification } from '../run/notify.ts'
 import { isEnding, type ReportQuestion } from './messages.ts'
 import type { OperatorState, Parties } from './operator-state.ts'
 import type { WaitingFor, WriteProgress } from './progress.ts'
-import { type ApprovalState, registerUpdates } from './updates.ts'
+import { type Approvals, registerUpdates } from './updates.ts'
 
 const status = defineQuery<WriteProgress>('status')
 const report = defineQuery<unknown, [ReportQuestion | undefined]>('report')
@@ -18,14 +18,15 @@ const pageRows = 100
  */
 export function registerOperatorHandlers(parties: Parties): OperatorState {
   const { progress, show, control, notifier, text } = parties
-  const approval: ApprovalState = { given: false, recording: 0 }
+  const approval: Approvals = { ofQuestion: { given: false, recording: 0 } }
   let isClosed = false
   const operator: OperatorState = {
     plan: undefined,
     result: undefined,
     resolved: 0,
     async ask({ question, count, seconds }) {
-      approval.given = false
+      const answer = { given: false, recording: 0 }
+      approval.ofQuestion = answer
       const until = new Date(Date.now() + seconds * 1000).toISOString()
       progress.waitingFor = { question, until, ...(count !== undefined && { count }) }
       progress.phase = 'waiting for approval'
@@ -33,12 +34,12 @@ export function registerOperatorHandlers(parties: Parties): OperatorState {
       // A repeated question (after a Reset, or in another execution) has a new deadline, so it notifies again.
       await notifier.notify({ key: until, ...toAppeal(progress, progress.waitingFor) })
       const summary = `waits for approval (${question})`
-      await condition(() => approval.given || control.stopping, seconds * 1000, { summary })
+      await condition(() => answer.given || control.stopping, seconds * 1000, { summary })
       // The next start of the same import goes by what is recorded, so an approval that came in time counts here, too.
-      await condition(() => approval.recording === 0)
+      await condition(() => answer.given || answer.recording === 0)
       delete progress.waitingFor
       show()
-      return approval.given
+      return answer.given
     },
     async close(seen) {
       await condition(allHandlersFinished)

@@ -32,15 +32,17 @@ const approve = defineUpdate<string, [Approval]>('approve')
 const setLimits = defineUpdate<object, [LimitsChange]>('setLimits')
 const resolve = defineUpdate<string, [Resolution]>('resolve')
 
-export interface ApprovalState {
-  given: boolean
-  /** How many approvals are being recorded. */
-  recording: number
+export interface Approvals {
+  ofQuestion: {
+    given: boolean
+    /** How many approvals of it are being recorded. */
+    recording: number
+  }
 }
 
 type Open = Parties & {
   operator: OperatorState
-  approval: ApprovalState
+  approval: Approvals
   /** @throws once the run accepts no more updates */
   refuseLate: () => void
 }
@@ -75,13 +77,14 @@ function registerApprove({ operator, progress, approval, refuseLate }: Open): vo
     approve,
     shielded(async ({ by, why }: Approval) => {
       const question = progress.waitingFor
-      approval.recording += 1
+      const { ofQuestion } = approval
+      ofQuestion.recording += 1
       await record(operator, { about: question?.question ?? 'approval', by, why }).finally(
-        () => (approval.recording -= 1),
+        () => (ofQuestion.recording -= 1),
       )
       // The question may have been answered or timed out, and the person has not seen the next one.
       if (progress.waitingFor !== question || question === undefined) throw isOver(by)
-      approval.given = true
+      ofQuestion.given = true
       return `approved by ${by}`
     }),
     {
