@@ -37,7 +37,7 @@ function createDuckDbEngine({ folder }: { folder: string }): WarehouseEngine {
       } else if (!(await stat(path).catch(() => undefined)))
         throw new WarehouseRefusedError(`There is no warehouse ${path}.`)
       return mutex.runExclusive(path, () =>
-        withEnoughMemory((memoryLimit) => transact({ path, memoryLimit, scope, work })).catch(
+        withEnoughMemory('96MB', (memoryLimit) => transact({ path, memoryLimit, scope, work })).catch(
           (error: unknown) => {
             scope.signal?.throwIfAborted()
             throw toDuckDbError(error, { path, readOnly: scope.readOnly === true })

@@ -31,7 +31,7 @@ export async function stageParquet(publication: Publication, folder: string): Pr
   const sums = await sumParts(publication)
   collectGarbage()
   try {
-    return await withEnoughMemory((limit) => stageTables({ publication, folder, sums }, limit))
+    return await withEnoughMemory('128MB', (limit) => stageTables({ publication, folder, sums }, limit))
   } catch (error) {
     publication.signal?.throwIfAborted()
     throw toDuckDbError(error, { path: folder })
