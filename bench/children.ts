@@ -25,17 +25,30 @@ export async function startNode(options: {
   throw new Error(`${options.args.join(' ')} ended: ${heard.join('')}`)
 }
 
-/** What `npm run connector` gives Node: flags and the program. */
-export async function connectorArgs(checkout = join(import.meta.dirname, '..')): Promise<string[]> {
+/** How `npm run connector` starts Node: variables, flags and the program. */
+async function connectorScript(checkout: string) {
   const { scripts } = JSON.parse(await readFile(join(checkout, 'package.json'), 'utf8')) as {
     scripts: { connector: string }
   }
-  const [, ...args] = scripts.connector.split(' ')
+  const words = scripts.connector.split(' ')
+  const node = words.indexOf('node')
+  const env = Object.fromEntries(words.slice(0, node).map((word) => word.split('=') as [string, string]))
+  return { env, args: words.slice(node + 1) }
+}
+
+const thisCheckout = join(import.meta.dirname, '..')
+
+/** What it gives Node: flags and the program. */
+export async function connectorArgs(checkout = thisCheckout): Promise<string[]> {
+  const { args } = await connectorScript(checkout)
   return args.map((word) => (word.startsWith('--') ? word : join(checkout, word)))
 }
 
 /** The flags that it gives a worker. */
 export const connectorFlags = async () => (await connectorArgs()).filter((word) => word.startsWith('--'))
+
+/** The variables that it sets. */
+export const connectorEnv = async (checkout = thisCheckout) => (await connectorScript(checkout)).env
 
 export async function endProcess(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return

@@ -20,7 +20,7 @@ import type { exportData } from '../workflows/export-data.ts'
 import { startPostgres } from '../test/system/destinations/postgres-server.ts'
 import { readPlaces } from '../worker/settings/settings.ts'
 import { openFiles } from '../worker/files.ts'
-import { connectorArgs, endProcess, startNode, usageOf } from './children.ts'
+import { connectorArgs, connectorEnv, endProcess, startNode, usageOf } from './children.ts'
 import { startBucket } from './metered-bucket.ts'
 import { readOptions } from './options.ts'
 
@@ -108,6 +108,7 @@ async function wholeExport(to: DestinationName, shared?: typeof fleet): Promise<
   const worker = await startNode({
     args: [...(await connectorArgs()), 'worker'],
     env: {
+      ...(await connectorEnv()),
       ...places,
       BILLING_BASE_URL: service.line,
       BILLING_TOKEN: 'bench',

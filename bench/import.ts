@@ -17,7 +17,7 @@ import { openFiles } from '../worker/files.ts'
 import { readPlaces } from '../worker/settings/settings.ts'
 import { startPostgres } from '../test/system/destinations/postgres-server.ts'
 import type { importFile } from '../workflows/import-file.ts'
-import { connectorArgs, endProcess, startNode, usageOf } from './children.ts'
+import { connectorArgs, connectorEnv, endProcess, startNode, usageOf } from './children.ts'
 import { startMeteredBucket } from './metered-bucket.ts'
 import { readOptions } from './options.ts'
 
@@ -74,6 +74,7 @@ async function measure(state: string): Promise<number> {
   const worker = await startNode({
     args: [...(await connectorArgs()), 'worker'],
     env: {
+      ...(await connectorEnv()),
       BILLING_BASE_URL: address,
       BILLING_TOKEN: 'bench',
       BILLING_WORKSPACE: 'acc_bench',

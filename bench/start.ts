@@ -11,7 +11,7 @@ import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import type { ExportDocument } from '../core/exports/report.ts'
 import { createSandbox } from '../sandbox/sandbox.ts'
-import { connectorArgs, endProcess, startNode, ticksPerSecond } from './children.ts'
+import { connectorArgs, connectorEnv, endProcess, startNode, ticksPerSecond } from './children.ts'
 import { readOptions } from './options.ts'
 
 const values = readOptions(import.meta.filename, {
@@ -47,7 +47,7 @@ interface Call {
 }
 
 async function run({ checkout, dataDir, words }: Call): Promise<string> {
-  const env = { ...process.env, ...environment(dataDir) }
+  const env = { ...process.env, ...(await connectorEnv(checkout)), ...environment(dataDir) }
   const args = [...(await connectorArgs(checkout)), ...words]
   const { stdout } = await promisify(execFile)(process.execPath, args, { env })
   return stdout
@@ -82,7 +82,7 @@ async function time(call: Call): Promise<number> {
 /** A running `up`, and the commands that connect to it or to its folder. */
 async function startUp(checkout: string) {
   const dataDir = await mkdtemp(join(folder, 'up-'))
-  const env = environment(dataDir)
+  const env = { ...(await connectorEnv(checkout)), ...environment(dataDir) }
   const args = [...(await connectorArgs(checkout)), 'up']
   const up = await startNode({ args, env, until: 'Other commands', from: 'stderr' })
   closing.defer(() => endProcess(up.child))

@@ -12,7 +12,7 @@ import { findBinary } from '../scripts/dev-server/find-binary.ts'
 import { startDevServer } from '../scripts/dev-server/start-dev-server.ts'
 import { startPostgres } from '../test/system/destinations/postgres-server.ts'
 import type { exportData } from '../workflows/export-data.ts'
-import { connectorFlags, endProcess, machineCpu, startNode, usageOf } from './children.ts'
+import { connectorEnv, connectorFlags, endProcess, machineCpu, startNode, usageOf } from './children.ts'
 import { readOptions } from './options.ts'
 
 const values = readOptions(import.meta.filename, {
@@ -46,6 +46,7 @@ async function measure(workers: number) {
   held.defer(() => server.stop())
   const state = await postgres.createDatabase()
   const settings = {
+    ...(await connectorEnv()),
     BILLING_BASE_URL: service.line,
     BILLING_TOKEN: 'bench',
     BILLING_WORKSPACE: 'acc_bench',

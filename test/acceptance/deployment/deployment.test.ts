@@ -315,8 +315,8 @@ describe('the Dockerfile', () => {
       },
     ]
     const { bin, scripts } = manifest
-    const flags = connector.split('\n')[0]?.replace('#!/usr/bin/env -S node ', '')
-    expect(file).toContain(`exec node ${flags} /app/${bin['billing-connector']} `)
+    const start = connector.split('\n')[0]?.replace('#!/usr/bin/env -S ', '')
+    expect(file).toContain(`exec env ${start} /app/${bin['billing-connector']} `)
     expect(scripts).toHaveProperty('prepack')
     // Without them the worker reaches no Temporal over TLS: the slim image has none.
     expect(file.slice(file.lastIndexOf('\nFROM '))).toMatch(/apt-get install .*ca-certificates/)
