@@ -1,8 +1,6 @@
 import { Option, type Command } from 'commander'
 import type { ExportInput } from '../../core/exports/input.ts'
 import { listResources, listNames, type ListName } from '../../core/billing/resources/lists.ts'
-import { allowedRoot } from '../../core/destinations/allowed-root.ts'
-import { checkPrivacy } from '../../core/tables/privacy.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { beginLocalServer } from '../session/local-server.ts'
 import { processSettings } from '../session/settings.ts'
@@ -88,8 +86,15 @@ async function checkInput(of: { input: ExportInput; settings: Settings; local: b
   const { settings, local } = of
   const { resources = listNames, filters = {}, exclude = [], hash = [], out } = of.input
   for (const name of resources) checkListFilters({ resource: listResources[name], filters })
-  // Another worker has its own key and folders, and checks both itself.
-  const hashKey = local ? (settings.hashKey ?? '') : 'of the worker'
-  checkPrivacy(Object.values(listResources), { exclude, hash, hashKey })
-  if (local && out !== undefined) await allowedRoot({ ...settings, out })
+  // Loaded late: most exports name neither columns nor a folder. Another worker has its own key and folders, and checks
+  // both itself.
+  if (exclude.length > 0 || hash.length > 0) {
+    const { checkPrivacy } = await import('../../core/tables/privacy.ts')
+    const hashKey = local ? (settings.hashKey ?? '') : 'of the worker'
+    checkPrivacy(Object.values(listResources), { exclude, hash, hashKey })
+  }
+  if (local && out !== undefined) {
+    const { allowedRoot } = await import('../../core/destinations/allowed-root.ts')
+    await allowedRoot({ ...settings, out })
+  }
 }

@@ -5,8 +5,6 @@ import type { exportData } from '../../workflows/export-data.ts'
 import { hashInput } from '../input-hash.ts'
 import type { Session } from '../session/session.ts'
 import { attach, attachDated, type Attached } from './attach.ts'
-import { followExport } from './follow.ts'
-import { reportExport } from './report-export.ts'
 import { type Call, type Following, runToEnd } from './run-to-end.ts'
 
 interface Place {
@@ -84,6 +82,9 @@ export async function runPublish({ input, ...call }: Call & { input: PublishAgai
 
 async function followAndReport(following: Following<typeof exportData>): Promise<void> {
   const { session, handle, terminal, local } = following
+  // Loaded late: with --detach, nothing follows.
+  const { followExport } = await import('./follow.ts')
+  const { reportExport } = await import('./report-export.ts')
   await reportExport({ report: await followExport({ ...session, handle, terminal }), terminal, local })
 }
 

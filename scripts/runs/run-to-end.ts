@@ -1,8 +1,8 @@
 import { type Workflow, WorkflowNotFoundError, type WorkflowHandle } from '@temporalio/client'
 import { shell } from '../../core/runs/view/shell.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { openLocalSession } from '../session/local-session.ts'
 import type { BegunServer } from '../session/local-server.ts'
+import type { LocalSessionOptions } from '../session/local-session.ts'
 import { openSession, resumeOrThrow, type Session } from '../session/session.ts'
 import { exitCodes } from '../terminal/failures.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
@@ -72,9 +72,9 @@ export async function runToEnd<W extends Workflow>(options: RunToEnd<W>): Promis
   }
   let run: string | undefined
   for (let { begun } = options; ; begun = undefined) {
-    const session = await (options.local
-      ? openLocalSession({ ...sessionOptions, begun })
-      : openSession(sessionOptions))
+    const session = options.local
+      ? await openLocal({ ...sessionOptions, begun })
+      : await openSession(sessionOptions)
     try {
       const { client, identity } = session
       terminal.identity({ workspace: identity.workspace, testMode: identity.mode === 'test' })
@@ -95,6 +95,12 @@ export async function runToEnd<W extends Workflow>(options: RunToEnd<W>): Promis
       await session.close()
     }
   }
+}
+
+/** Loaded late: a command beside a worker starts neither server nor worker. */
+async function openLocal(options: LocalSessionOptions): Promise<Session> {
+  const { openLocalSession } = await import('../session/local-session.ts')
+  return await openLocalSession(options)
 }
 
 /** Handles Ctrl-C: the first asks the run to stop cleanly, the second detaches from it. */

@@ -1,13 +1,11 @@
-import { listResources } from '../../core/billing/resources/lists.ts'
 import { prepareDataFolder } from '../../worker/data-folder.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { findBinary } from '../dev-server/find-binary.ts'
 import type { StartDevServer } from '../dev-server/server-place.ts'
-import { startDevServer, type DevServer } from '../dev-server/start-dev-server.ts'
+import type { DevServer } from '../dev-server/start-dev-server.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 /** Three tries are enough, because a person is waiting. */
-const firstLook = { resource: listResources.plans, page: 1, pageSize: 1, tries: 3 }
+const firstLook = { page: 1, pageSize: 1, tries: 3 }
 
 interface LocalServerOptions {
   settings: Settings
@@ -37,7 +35,8 @@ export async function beginLocalServer({
   if (needsService) {
     // Loaded late: a command without --local makes no requests to the service.
     const { createService } = await import('../../worker/service.ts')
-    await createService(settings).list(firstLook)
+    const { listResources } = await import('../../core/billing/resources/lists.ts')
+    await createService(settings).list({ ...firstLook, resource: listResources.plans })
   }
   const { promise: spawned, resolve: onSpawned } = Promise.withResolvers<void>()
   const server = startLocalServer({ ...options, onSpawned })
@@ -55,6 +54,11 @@ export async function startLocalServer({
   const { dataDir, temporalCliPath, environment } = settings
   await prepareDataFolder(dataDir)
   const startTask = (title: string) => terminal.task(title)
-  const binary = () => findBinary({ cliPath: temporalCliPath, env: environment, startTask })
+  const binary = async () => {
+    const { findBinary } = await import('../dev-server/find-binary.ts')
+    return await findBinary({ cliPath: temporalCliPath, env: environment, startTask })
+  }
+  // Loaded late: a command without --local starts no server.
+  const { startDevServer } = await import('../dev-server/start-dev-server.ts')
   return await startDevServer({ ...options, dataDir, binary })
 }
