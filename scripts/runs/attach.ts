@@ -63,17 +63,14 @@ export async function attachDated<W extends Workflow>(
   let agreed = (await ids.last()) ?? (await propose(1, 0))
   for (let second = 0; ; second += 1) {
     const { id: workflowId } = agreed
+    const isRecent = Date.now() - agreed.agreedAt < startsWithinMs
+    if (isRecent && (await start({ ...options, workflowId, memo: { inputHash } })))
+      return { handle: client.workflow.getHandle<W>(workflowId), attached: false }
+    // Another command was first: whose run is it?
     const run = await find(client, workflowId)
     if (run?.status.name === 'RUNNING' && run.memo?.['inputHash'] === inputHash)
       return { handle: client.workflow.getHandle<W>(workflowId, run.runId), attached: true }
-    if (run === undefined && Date.now() - agreed.agreedAt < startsWithinMs) {
-      const memo = { inputHash }
-      if (await start({ ...options, workflowId, memo }))
-        return { handle: client.workflow.getHandle<W>(workflowId), attached: false }
-      // Another command was first: check again whose run it is.
-      continue
-    }
-    // The run has ended or belongs to another input.
+    // The run has ended or belongs to another input, or its command has died.
     agreed = await propose(agreed.number + 1, second)
   }
 }
