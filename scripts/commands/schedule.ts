@@ -1,12 +1,20 @@
 import type { Command } from 'commander'
-import { configureApply } from '../schedules/apply.ts'
 import { configureList } from '../schedules/list.ts'
 import { configureDelete, configurePause, configureTrigger, configureUnpause } from '../schedules/control.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { addExamples } from './options.ts'
 
 export function configure(command: Command, terminal: Terminal): void {
-  configureApply(command.command('apply'), terminal)
+  command
+    .command('apply')
+    .description('create, change and delete the schedules in Temporal so that they match a file')
+    .argument('[file]', 'the schedules file', 'schedules.yaml')
+    .option('--yes', 'apply without asking')
+    .action(async (file: string, { yes = false }: { yes?: boolean }) => {
+      // Loaded late: no other command of schedules reads the file.
+      const { applyFile } = await import('../schedules/apply.ts')
+      await applyFile({ file, yes, terminal })
+    })
   configureList(command.command('list'), terminal)
   configurePause(command.command('pause'), terminal)
   configureUnpause(command.command('unpause'), terminal)

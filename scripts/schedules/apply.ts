@@ -1,47 +1,41 @@
 import { ScheduleAlreadyRunning, ScheduleNotFoundError, type Client } from '@temporalio/client'
-import type { Command } from 'commander'
-import { resolve } from 'node:path'
 import { earlierSlots } from '../../worker/earlier-slots.ts'
 import { openSession } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { isYes, type Terminal } from '../terminal/terminal.ts'
 import type { ScheduleMemo } from '../../core/schedules/memo.ts'
-import type { Definition } from './definition.ts'
-import { findSchedule, planChanges, type Change, type Plan } from './plan-changes.ts'
+import { callersPath } from '../commands/options.ts'
+import { describe, findSchedule } from './find-schedules.ts'
+import { planChanges, type Change, type Plan } from './plan-changes.ts'
+import { readSchedulesFile } from './read-file.ts'
 import { fingerprint, ownerMemo, toTemporal } from './to-temporal.ts'
 
 const pausedByFile = 'Paused in the schedules file: start it with Trigger, or remove `paused` from the file.'
 
-export function configureApply(command: Command, terminal: Terminal): void {
-  command
-    .description('create, change and delete the schedules in Temporal so that they match a file')
-    .argument('[file]', 'the schedules file', 'schedules.yaml')
-    .option('--yes', 'apply without asking')
-    .action(async (file: string, { yes = false }: { yes?: boolean }) => {
-      const settings = processSettings()
-      // Loaded late: no other command of schedules parses YAML.
-      const { readSchedulesFile } = await import('./read-file.ts')
-      const wanted = await readSchedulesFile(resolve(process.env['INIT_CWD'] ?? process.cwd(), file))
-      const session = await openSession({ settings, terminal })
-      try {
-        const { client, identity } = session
-        terminal.identity({ workspace: identity.workspace, testMode: identity.mode === 'test' })
-        const place = { client, taskQueue: settings.taskQueue }
-        const plan = await planChanges({ ...place, wanted, keyId: settings.payloadKeys[0]?.id })
-        const changes = plan.changes.filter(({ action }) => action !== 'keep')
-        if (changes.length > 0) await agree({ plan, terminal, yes })
-        for (const change of changes) await apply({ ...place, change })
-        const done = plan.changes.map(({ action, name, ...more }) => ({
-          action,
-          name,
-          ...('differences' in more && { differences: more.differences }),
-        }))
-        terminal.result({ document: { changes: done, warnings: plan.warnings }, text: describePlan(plan) })
-      } finally {
-        await session.close()
-      }
-    })
+/** Makes the schedules in Temporal match the file, after a confirmation. */
+export async function applyFile(options: { file: string; yes: boolean; terminal: Terminal }): Promise<void> {
+  const { file, yes, terminal } = options
+  const settings = processSettings()
+  const wanted = await readSchedulesFile(callersPath(file))
+  const session = await openSession({ settings, terminal })
+  try {
+    const { client, identity } = session
+    terminal.identity({ workspace: identity.workspace, testMode: identity.mode === 'test' })
+    const place = { client, taskQueue: settings.taskQueue }
+    const plan = await planChanges({ ...place, wanted, keyId: settings.payloadKeys[0]?.id })
+    const changes = plan.changes.filter(({ action }) => action !== 'keep')
+    if (changes.length > 0) await agree({ plan, terminal, yes })
+    for (const change of changes) await apply({ ...place, change })
+    const done = plan.changes.map(({ action, name, ...more }) => ({
+      action,
+      name,
+      ...('differences' in more && { differences: more.differences }),
+    }))
+    terminal.result({ document: { changes: done, warnings: plan.warnings }, text: describePlan(plan) })
+  } finally {
+    await session.close()
+  }
 }
 
 async function agree(options: { plan: Plan; terminal: Terminal; yes: boolean }): Promise<void> {
@@ -125,10 +119,4 @@ function describePlan({ changes, warnings }: Plan): string {
     return `${signs[action]} ${name}${details}`
   })
   return [...lines, ...warnings.map((warning) => `! ${warning}`)].join('\n')
-}
-
-export function describe({ workflow, cron, every, timezone, paused }: Definition): string {
-  const times = every === undefined ? (cron ?? []).join('; ') : `every ${every}`
-  const when = times === '' ? 'only when triggered' : every === undefined ? `${times} in ${timezone}` : times
-  return `${workflow}, ${when}${paused ? ', paused' : ''}`
 }

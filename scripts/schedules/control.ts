@@ -5,7 +5,7 @@ import { openClient } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { isYes, type Terminal } from '../terminal/terminal.ts'
-import { findSchedule } from './plan-changes.ts'
+import { findSchedule } from './find-schedules.ts'
 import { formatLocalTime } from '../../core/runs/view/format.ts'
 import { shell } from '../../core/runs/view/shell.ts'
 

@@ -11,9 +11,8 @@ import { processSettings } from '../session/settings.ts'
 import { toFailure } from '../terminal/failures.ts'
 import { formatTable } from '../../core/runs/view/format.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { describe } from './apply.ts'
 import type { Definition } from './definition.ts'
-import { findSchedule, ownSchedules } from './plan-changes.ts'
+import { describe, findSchedule, ownSchedules } from './find-schedules.ts'
 
 interface LastRun {
   run: string
@@ -32,11 +31,11 @@ export function configureList(command: Command, terminal: Terminal): void {
       const settings = processSettings()
       await using client = await openClient(settings)
       const place = { client, taskQueue: settings.taskQueue }
-      const schedules = []
-      for (const name of await ownSchedules(place)) {
+      const listed = (await ownSchedules(place)).map(async (name) => {
         const found = await findSchedule({ ...place, name })
-        if (found !== undefined) schedules.push(await toListed({ client, name, ...found }))
-      }
+        return found === undefined ? [] : [await toListed({ client, name, ...found })]
+      })
+      const schedules = (await Promise.all(listed)).flat()
       const rows = schedules.map(({ name, when, next, last, paused, note, timezone }) => [
         name,
         when,

@@ -1,10 +1,10 @@
-import { ScheduleNotFoundError, type Client, type ScheduleDescription } from '@temporalio/client'
+import type { ScheduleDescription } from '@temporalio/client'
 import { isDeepStrictEqual } from 'node:util'
-import { isOwn, scheduleMemoOf } from '../../core/schedules/memo.ts'
+import { scheduleMemoOf } from '../../core/schedules/memo.ts'
 import { keyIdOf } from '../../worker/codec/payload-codec.ts'
-import { RefusedError } from '../terminal/failures.ts'
 import { clockWarnings } from './cron.ts'
 import type { Definition } from './definition.ts'
+import { findSchedule, ownSchedules, type SchedulesPlace } from './find-schedules.ts'
 import { fingerprint } from './to-temporal.ts'
 
 /** What `schedule apply` does to one schedule. */
@@ -26,34 +26,9 @@ export interface Plan {
   warnings: string[]
 }
 
-interface Place {
-  client: Client
-  taskQueue: string
+interface Place extends SchedulesPlace {
   /** The id of the key that encrypts inputs. */
   keyId?: string | undefined
-}
-
-/** Names of the schedules that `apply` created for this task queue. */
-export async function ownSchedules({ client, taskQueue }: Place): Promise<string[]> {
-  const names: string[] = []
-  for await (const { scheduleId, memo } of client.schedule.list())
-    if (isOwn(memo, { taskQueue })) names.push(scheduleId)
-  return names.toSorted()
-}
-
-/** @throws {RefusedError} the schedule was not created by `apply` for this task queue */
-export async function findSchedule({ client, taskQueue, name }: Place & { name: string }) {
-  const handle = client.schedule.getHandle(name)
-  try {
-    const description = await handle.describe()
-    if (isOwn(description.memo, { taskQueue })) return { handle, description }
-  } catch (error) {
-    if (error instanceof ScheduleNotFoundError) return undefined
-    throw error
-  }
-  throw new RefusedError(`A schedule ${name} exists that was not created for the task queue ${taskQueue}.`, {
-    hint: 'Give yours another name.',
-  })
 }
 
 /** The changes that make Temporal match the file, including the removal of schedules from an earlier file. */
