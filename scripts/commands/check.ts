@@ -9,9 +9,9 @@ import { runCheck, wrong, type Finding } from '../checks/finding.ts'
 import { checkFiles } from '../checks/files.ts'
 import { checkFolder } from '../checks/folder.ts'
 import { checkFresh } from '../checks/fresh.ts'
+import { checkIdle } from '../checks/idle.ts'
 import { checkSecrets } from '../checks/secrets.ts'
 import { checkService } from '../checks/service.ts'
-import { checkIdle, checkState } from '../checks/state.ts'
 import { checkTemporal } from '../checks/temporal.ts'
 import { checkWarehouse } from '../checks/warehouse.ts'
 import { processSettings } from '../session/settings.ts'
@@ -88,9 +88,17 @@ async function checkAll(terminal: Terminal): Promise<Finding[]> {
     const folder = { place: settings.state, taskQueue, served, allowed: settings.allowReadableSecrets }
     return [...findings, ...(await runCheck('data folder', () => checkFolder(folder)))]
   })
-  const state = checkState(settings)
+  const state = checkDatabase(settings)
   const others = [checkFiles(settings), checkWarehouse(settings)]
   return (await Promise.all([secrets, service, place, state, ...others])).flat()
+}
+
+/** Nothing for a state in the data folder. Loaded late: only a state on PostgreSQL needs its driver. */
+async function checkDatabase(settings: Settings): Promise<Finding[]> {
+  const { database } = settings.state
+  if (database === undefined) return []
+  const { checkState } = await import('../checks/state.ts')
+  return await checkState({ ...settings, database })
 }
 
 /** The settings or, if they are invalid, a finding per problem; nothing else can be checked then. */
