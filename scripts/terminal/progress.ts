@@ -1,5 +1,5 @@
-import { MultiBar } from 'cli-progress'
-import type { SingleBar } from 'cli-progress'
+import type * as CliProgress from 'cli-progress'
+import { createRequire } from 'node:module'
 import { toPrintable, toPrintableLine } from '../../core/runs/view/printable.ts'
 import { formatCount, formatDuration } from '../../core/runs/view/format.ts'
 
@@ -42,10 +42,13 @@ function describe(shown: Shown): string {
   return toPrintableLine(`${name}: ${[...words, ...(note === undefined ? [] : [note])].join(', ')}`)
 }
 
+/** Loaded late: most commands show no bars. */
+const loadBars = () => createRequire(import.meta.url)('cli-progress') as typeof CliProgress
+
 /** Shows progress bars, for a person at a terminal. */
 export function createBars(stream: NodeJS.WritableStream): ProgressBoard {
-  let bars: MultiBar | undefined
-  const running = new Set<SingleBar>()
+  let bars: CliProgress.MultiBar | undefined
+  const running = new Set<CliProgress.SingleBar>()
   const close = () => {
     bars?.stop()
     bars = undefined
@@ -53,7 +56,7 @@ export function createBars(stream: NodeJS.WritableStream): ProgressBoard {
   }
   return {
     start(what) {
-      bars ??= new MultiBar({
+      bars ??= new (loadBars().MultiBar)({
         stream,
         format: (options, params, payload) =>
           barLine(payload as Shown, params.progress, options.barsize ?? 20),
