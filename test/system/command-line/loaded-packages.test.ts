@@ -4,11 +4,12 @@ import { expect, test } from 'vitest'
 import { commands } from '../../../scripts/commands/commands.ts'
 import { createWorld, startCommand, startTestWorker, workerListens } from '../export/world.ts'
 
-/** Prints the packages that a process loads, on stderr as its last line. */
+/** Prints the packages that a process loads, and the languages of zod, on stderr as its last line. */
 const printLoaded = `import { registerHooks } from 'node:module'
   const packages = new Set()
   registerHooks({
     load(url, context, next) {
+      if (url.includes('/zod/v4/locales/')) packages.add('zod/' + url.split('/').at(-1))
       packages.add([...url.matchAll(/node_modules\\/((?:@[^/]+\\/)?[^/]+)/g)].at(-1)?.[1])
       return next(url, context)
     },
@@ -35,14 +36,14 @@ const databases = ['kysely', 'pg', '@duckdb/node-api', '@aws-sdk/client-s3']
 const fileOf = (name: string) => `scripts/commands/${name}.ts`
 
 test('only a command that starts a worker loads one, and a command loads a database when it opens one', async () => {
-  const heavy = ['up', 'worker', 'check', 'move-state']
+  const heavy = ['up', 'worker', 'move-state']
   const light = Object.keys(commands).filter((name) => !heavy.includes(name))
   const runs = ['scripts/runs/run-export.ts', 'scripts/runs/run-recovery.ts', 'scripts/runs/run-import.ts']
   const loaded = await packagesOf([...light.map(fileOf), ...runs])
   expect(loaded).toContain('@temporalio/client')
   expect(loaded.filter((name) => [...worker, ...databases].includes(name))).toEqual([])
-  const ofOthers = await packagesOf(['check', 'move-state'].map(fileOf))
-  expect(ofOthers.filter((name) => worker.includes(name))).toEqual([])
+  const ofMove = await packagesOf([fileOf('move-state')])
+  expect(ofMove.filter((name) => worker.includes(name))).toEqual([])
   expect(await packagesOf([fileOf('up')])).toEqual(expect.arrayContaining(worker))
 })
 
@@ -61,12 +62,13 @@ test('a command that starts a run beside a worker, or shows that of an export, l
   const world = await createWorld({ counts: { plans: 7, subscriptions: 7 } })
   await startTestWorker(world)
   await workerListens(world)
+  const others = ['csv-stringify', 'saxes', 'yaml', 'croner', 'cli-progress', 'got']
   const call = async (...words: string[]) => {
     const { code, stdout, stderr } = await startCommand(world, [...words, '--json'], { env: hooked }).ended
     expect(code, stderr).toBe(0)
-    expect(
-      loadedIn(stderr).filter((name) => [...databases, 'csv-stringify', 'saxes', 'yaml'].includes(name)),
-    ).toEqual([])
+    expect(loadedIn(stderr).filter((name) => [...databases, ...others].includes(name))).toEqual([])
+    // English alone of zod's 60 languages.
+    expect(loadedIn(stderr).filter((name) => name.startsWith('zod/'))).toEqual(['zod/en.js'])
     return JSON.parse(stdout) as { run: string }
   }
   const { run } = await call('export', 'plans')
