@@ -1,13 +1,12 @@
 import type { Client } from '@temporalio/client'
 import { replayHistories } from '../../worker/replay.ts'
-import type { Settings } from '../../worker/settings/settings.ts'
-import { openClient } from '../session/session.ts'
+import { openClient, type SessionOptions } from '../session/session.ts'
 import { fine, wrong, type Finding } from './finding.ts'
 
 /** Checks whether each open run of the task queue can resume with this version of the workflow code. */
-export async function checkReplay(settings: Settings): Promise<Finding[]> {
-  const { taskQueue, payloadKeys } = settings
-  await using client = await openClient(settings)
+export async function checkReplay(options: SessionOptions): Promise<Finding[]> {
+  const { taskQueue, payloadKeys } = options.settings
+  await using client = await openClient(options)
   const findings: Finding[] = []
   const results = replayHistories({ runs: openRuns({ client, taskQueue }), payloadKeys })
   for await (const { workflowId, error } of results) findings.push(toFinding(workflowId, error))

@@ -19,7 +19,13 @@ export function configure(command: Command, terminal: Terminal): void {
     .option('--count <n>', 'for deletes: how many there are, typed by you', toWholeNumber)
     .action(async (run: string, { why, by = personHere(), count }: Options) => {
       const input = { by, why, ...(count !== undefined && { count }) }
-      const answer = await updateImport<string>({ settings: processSettings(), run, name: 'approve', input })
+      const answer = await updateImport<string>({
+        settings: processSettings(),
+        terminal,
+        run,
+        name: 'approve',
+        input,
+      })
       terminal.result({ document: { run, answer }, text: `${run} continues: ${answer}.` })
     })
   addExamples(command, 'inspect', {

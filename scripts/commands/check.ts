@@ -40,7 +40,7 @@ export function configure(command: Command, terminal: Terminal): void {
       const modes = [replay, idle, fresh !== undefined].filter(Boolean)
       if (modes.length > 1) throw new UsageError('--replay, --idle and --fresh cannot be combined.')
       const findings = replay
-        ? await replayOpenRuns()
+        ? await replayOpenRuns(terminal)
         : idle
           ? await checkIdle(processSettings())
           : fresh === undefined
@@ -62,9 +62,9 @@ export function configure(command: Command, terminal: Terminal): void {
 }
 
 /** Loaded late: only this check needs the worker's code. */
-async function replayOpenRuns(): Promise<Finding[]> {
+async function replayOpenRuns(terminal: Terminal): Promise<Finding[]> {
   const { checkReplay } = await import('../checks/replay.ts')
-  return await checkReplay(processSettings())
+  return await checkReplay({ settings: processSettings(), terminal })
 }
 
 async function findFresh(options: {

@@ -26,7 +26,13 @@ export function configure(command: Command, terminal: Terminal): void {
       const limits = { ...(rate !== undefined && { requestsPerSecond: rate }), ...others }
       if (Object.keys(limits).length === 0) throw new UsageError('Name a limit; see --help.')
       const input = { ...limits, by: personHere() }
-      const now = await updateImport<object>({ settings: processSettings(), run, name: 'setLimits', input })
+      const now = await updateImport<object>({
+        settings: processSettings(),
+        terminal,
+        run,
+        name: 'setLimits',
+        input,
+      })
       const list = Object.entries(now).map(([name, value]) => `${name} ${value}`)
       terminal.result({ document: { run, limits: now }, text: `${run}: ${list.join(', ')}` })
     })

@@ -46,7 +46,7 @@ export function configure(command: Command, terminal: Terminal): void {
       const input = { ...(rows.length === 1 ? { row: rows[0] } : { rows }), ...decision, by, why }
       const settings = processSettings()
       if (local === true) return await resolveLocally({ settings, terminal, run, input })
-      const answer = await resolveInImport({ settings, run, input })
+      const answer = await resolveInImport({ settings, terminal, run, input })
       const text = `${answer}. Follow the run with: ${shell`connector watch ${run}`}`
       terminal.result({ document: { run, answer }, text })
     })

@@ -37,7 +37,7 @@ export function configure(command: Command, terminal: Terminal): void {
     .option('--since <time>', 'only runs started since then, as in 12h, 7d or 2026-11-21', toTime)
     .action(async (options: Options) => {
       const settings = processSettings()
-      await using client = await openClient(settings)
+      await using client = await openClient({ settings, terminal })
       const { connection, options: own } = client
       const dataConverter = { payloadCodecs: [blankingCodec] }
       const { workflow } = new Client({ connection, namespace: own.namespace, dataConverter })

@@ -12,6 +12,7 @@ import type { Settings } from '../../worker/settings/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { addExamples } from './options.ts'
+import { tellIfSlow } from '../terminal/tell-if-slow.ts'
 import { shell } from '../../core/runs/view/shell.ts'
 
 /**
@@ -23,17 +24,14 @@ const answerWithinMs = 5_000
 export function configure(command: Command, terminal: Terminal): void {
   command.argument('<run>', 'workflow id or name of the run').action(async (name: string) => {
     const settings = processSettings()
-    await using client = await openClient(settings)
+    await using client = await openClient({ settings, terminal })
     const id = await workflowIdOf({ client, run: name })
     const found = await findRun({ client, run: id })
     if (found.type !== 'export') return await showChanges({ ...found, name, client, settings, terminal })
     const { handle, description } = found
     const status = description.status.name.toLowerCase()
     const workers = await findRunWorkers({ client, description, settings })
-    // Queries need a worker, even for a run that has ended.
-    const progress = await client
-      .withDeadline(Date.now() + answerWithinMs, () => handle.query<ExportProgress>('status'))
-      .catch(unlessSilent)
+    const progress = await ask({ client, terminal, query: () => handle.query<ExportProgress>('status') })
     const run = runOf({ name, id, newest: progress?.run })
     if (progress === undefined) {
       const message = 'No worker answers, so its progress is unknown.'
@@ -79,11 +77,8 @@ async function showChanges({
 }) {
   const status = description.status.name.toLowerCase()
   const workers = await findRunWorkers({ client, description, settings })
-  const progress = await client
-    .withDeadline(Date.now() + answerWithinMs, () =>
-      handle.query<WriteProgress & { run?: string; summary?: string }>('status'),
-    )
-    .catch(unlessSilent)
+  const query = () => handle.query<WriteProgress & { run?: string; summary?: string }>('status')
+  const progress = await ask({ client, terminal, query })
   const run = runOf({ name, id: handle.workflowId, newest: progress?.run })
   const { phase, counts, summary = '' } = progress ?? {}
   const state = phase ?? 'no worker answers'
@@ -109,6 +104,14 @@ function runOf({ name, id, newest = id }: { name: string; id: string; newest?: s
       hint: `\`${shell`connector report ${name}`}\` shows how it ended.`,
     })
   return newest
+}
+
+/** Asks the worker: queries need one, even for a run that has ended. Undefined if none answers. */
+async function ask<T>(of: { client: Client; terminal: Terminal; query: () => Promise<T> }) {
+  const { client, terminal, query } = of
+  const line = 'Waiting for the worker ...'
+  const work = client.withDeadline(Date.now() + answerWithinMs, query)
+  return await tellIfSlow({ terminal, line, work }).catch(unlessSilent)
 }
 
 function unlessSilent(error: unknown): undefined {

@@ -12,7 +12,7 @@ import { addExamples } from './options.ts'
 export function configure(command: Command, terminal: Terminal): void {
   command.argument('<run>', 'workflow id of the run').action(async (run: string) => {
     const settings = processSettings()
-    await using client = await openClient(settings)
+    await using client = await openClient({ settings, terminal })
     // Ctrl-C ends only the watching; `connector stop` stops the run.
     const detach = () => {
       terminal.note(`The run ${run} continues.`)

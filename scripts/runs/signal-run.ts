@@ -15,7 +15,7 @@ export function configureSignal(options: {
 }): void {
   const { command, terminal, signal, answer } = options
   command.argument('<run>', 'workflow id of the run').action(async (run: string) => {
-    await using client = await openClient(processSettings())
+    await using client = await openClient({ settings: processSettings(), terminal })
     try {
       await client.workflow.getHandle(run).signal(signal)
     } catch (error) {

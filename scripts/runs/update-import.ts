@@ -18,10 +18,13 @@ import { openClient } from '../session/session.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import type { RunEnding } from '../../workflows/write-run/messages.ts'
 import { RefusedError } from '../terminal/failures.ts'
+import { tellIfSlow } from '../terminal/tell-if-slow.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 /** In ms. A live worker answers in a second or two; one that must replay a long history, in ten. */
 const answerWithinMs = 30_000
+
+const waitingForWorker = 'Waiting for the worker ...'
 
 /**
  * Sends an update to a write run and waits for its answer.
@@ -30,20 +33,23 @@ const answerWithinMs = 30_000
  */
 export async function updateImport<T>({
   settings,
+  terminal,
   run,
   name,
   input,
 }: {
   settings: Settings
+  terminal: Terminal
   run: string
   name: 'approve' | 'setLimits' | 'resolve'
   input: object
 }): Promise<T> {
-  await using client = await openClient(settings)
+  await using client = await openClient({ settings, terminal })
   try {
-    return await client.withDeadline(Date.now() + answerWithinMs, () =>
+    const work = client.withDeadline(Date.now() + answerWithinMs, () =>
       client.workflow.getHandle(run).executeUpdate<T, [object]>(name, { args: [input] }),
     )
+    return await tellIfSlow({ terminal, line: waitingForWorker, work })
   } catch (error) {
     throw toRefusal({ error, run })
   }
@@ -51,6 +57,7 @@ export async function updateImport<T>({
 
 interface Resolving {
   settings: Settings
+  terminal: Terminal
   run: string
   input: object
 }
@@ -58,11 +65,12 @@ interface Resolving {
 /** Resolves a row of an import through an active server and worker. */
 export async function resolveInImport(options: Resolving): Promise<string> {
   await findPlan(options)
-  await using client = await openClient(options.settings, { hasLocal: true })
-  return await resolveBy({ ...options, client })
+  await using client = await openClient({ ...options, hasLocal: true })
+  const work = resolveBy({ ...options, client })
+  return await tellIfSlow({ terminal: options.terminal, line: waitingForWorker, work })
 }
 
-async function findPlan({ settings, run }: Omit<Resolving, 'input'>): Promise<ImportPlan> {
+async function findPlan({ settings, run }: Pick<Resolving, 'settings' | 'run'>): Promise<ImportPlan> {
   const plan = await planOf(settings, run)
   if (plan !== undefined) return plan
   if ((await savedRecovery(settings, run)) !== undefined)
@@ -78,7 +86,10 @@ async function findPlan({ settings, run }: Omit<Resolving, 'input'>): Promise<Im
  * Resolves a row of an import, even after it has ended: starts it again under its own name, so that it completes
  * what is left and ends again.
  */
-async function resolveBy({ client, ...resolving }: Resolving & { client: Client }): Promise<string> {
+async function resolveBy({
+  client,
+  ...resolving
+}: Omit<Resolving, 'terminal'> & { client: Client }): Promise<string> {
   const { settings, run, input } = resolving
   const plan = await findPlan(resolving)
   const toStart = () =>
@@ -116,11 +127,8 @@ function unlessLate(error: unknown): void {
 }
 
 /** Resolves a row with a Temporal server and worker of its own, and follows the run to its end. */
-export async function resolveLocally({
-  terminal,
-  ...resolving
-}: Resolving & { terminal: Terminal }): Promise<void> {
-  const { settings, run } = resolving
+export async function resolveLocally(resolving: Resolving): Promise<void> {
+  const { settings, terminal, run } = resolving
   await findPlan(resolving)
   await using closing = new AsyncDisposableStack()
   const session = await openLocalSession({ settings, terminal, mayWrite: (other) => other === run })

@@ -21,7 +21,7 @@ interface Control<Options> {
 function configureControl<Options>({ command, terminal, act }: Control<Options>): void {
   command.argument('<name>', 'the schedule').action(async (name: string, options: Options) => {
     const settings = processSettings()
-    await using client = await openClient(settings)
+    await using client = await openClient({ settings, terminal })
     const found = await findSchedule({ client, taskQueue: settings.taskQueue, name })
     if (found === undefined)
       throw new RefusedError(`There is no schedule ${name}.`, {

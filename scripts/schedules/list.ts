@@ -29,7 +29,7 @@ export function configureList(command: Command, terminal: Terminal): void {
     .description('list the schedules with their next run and the verdict of the last')
     .action(async () => {
       const settings = processSettings()
-      await using client = await openClient(settings)
+      await using client = await openClient({ settings, terminal })
       const place = { client, taskQueue: settings.taskQueue }
       const listed = (await ownSchedules(place)).map(async (name) => {
         const found = await findSchedule({ ...place, name })

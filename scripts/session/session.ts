@@ -8,9 +8,10 @@ import { readSqliteStoreId } from '../../core/state/sqlite/store-id.ts'
 import { filesOfState } from '../../worker/files.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
+import { tellIfSlow } from '../terminal/tell-if-slow.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { awaitWorker, findWorker, refuseOtherKeys } from './find-worker.ts'
-import { connect, temporalPlace } from './temporal-place.ts'
+import { addressOf, connect, type TemporalPlace, temporalPlace } from './temporal-place.ts'
 
 /** A connection to Temporal and to the worker of this data folder. */
 export interface Session {
@@ -50,12 +51,10 @@ export interface SessionOptions {
  *
  * @throws {RefusedError} no server answers, or the worker has other keys
  */
-export async function openClient(
-  settings: Settings,
-  { hasLocal = false } = {},
-): Promise<Client & AsyncDisposable> {
+export async function openClient(options: SessionOptions): Promise<Client & AsyncDisposable> {
+  const { settings } = options
   const place = temporalPlace(settings)
-  const client = await connect(place, { hasLocal })
+  const client = await connectFor({ ...options, place })
   try {
     const worker = await findWorker({ client, settings, place })
     if (worker !== undefined) refuseOtherKeys({ worker, own: settings.payloadKeys })
@@ -67,11 +66,14 @@ export async function openClient(
 }
 
 /** @throws {RefusedError} no server answers, or no worker of this data folder listens on it */
-export async function openSession({ settings, hasLocal = false }: SessionOptions): Promise<Session> {
+export async function openSession(options: SessionOptions): Promise<Session> {
+  const { settings, terminal, hasLocal = false } = options
   const place = temporalPlace(settings)
-  const client = await connect(place, { hasLocal })
+  const client = await connectFor({ ...options, place })
   try {
-    const { identity } = await awaitWorker({ client, settings, place, hasLocal })
+    const line = `Waiting for a worker on the task queue ${settings.taskQueue} ...`
+    const work = awaitWorker({ client, settings, place, hasLocal })
+    const { identity } = await tellIfSlow({ terminal, line, work })
     await refuseOtherFolder({ settings, identity })
     return {
       client,
@@ -85,6 +87,15 @@ export async function openSession({ settings, hasLocal = false }: SessionOptions
     await client.connection.close()
     throw error
   }
+}
+
+function connectFor({
+  terminal,
+  place,
+  ...options
+}: SessionOptions & { place: TemporalPlace }): Promise<Client> {
+  const line = `Waiting for Temporal at ${addressOf(place)} ...`
+  return tellIfSlow({ terminal, line, work: connect(place, options) })
 }
 
 async function refuseOtherFolder({

@@ -106,7 +106,7 @@ describe('a run that was started and left', () => {
     await until(() => asked(world) > 8)
     await worker.stop()
     const { code, document, stderr } = await tell(world, 'status', run)
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect({ code, stderr }).toEqual({ code: 0, stderr: 'Waiting for the worker ...\n' })
     expect(document).toMatchObject({
       status: 'running',
       message: expect.stringContaining('No worker answers'),

@@ -7,6 +7,7 @@ import type { SandboxOptions } from '../../../sandbox/options.ts'
 import type { ImportProgress } from '../../../workflows/import-view.ts'
 import type { importFile } from '../../../workflows/import-file.ts'
 import { resolveInImport } from '../../../scripts/runs/update-import.ts'
+import { createTerminal } from '../../../scripts/terminal/terminal.ts'
 import { readSettings } from '../../../worker/settings/settings.ts'
 import { asked, connectTemporal, createWorld, startTestWorker, until, type World } from '../export/world.ts'
 import {
@@ -302,14 +303,16 @@ describe('what is parked', () => {
       expect(page).toMatchObject({ outcome: 'parked', count: 3, rows: [3, 4, 5] })
 
       const settings = readSettings({ env: world.env, cwd: world.dataDir })
+      const terminal = createTerminal({ json: true, debug: false })
       for (const said of [
         { row: 3, absent: true },
         { row: 4, exists: 'add_77' },
         { row: 5, drop: true },
         { row: 4, exists: 'add_78' },
       ])
-        await resolveInImport({ settings, run: result.run, input: { ...said, ...person } })
-      const refused = resolveInImport({ settings, run: result.run, input: { row: 2, drop: true, ...person } })
+        await resolveInImport({ settings, terminal, run: result.run, input: { ...said, ...person } })
+      const input = { row: 2, drop: true, ...person }
+      const refused = resolveInImport({ settings, terminal, run: result.run, input })
       await expect(refused).rejects.toThrow('row 2 of')
       await client.workflow.getHandle(result.run).result()
       const resolved = JSON.parse(await readFile(result.files.report ?? '', 'utf8')) as object
