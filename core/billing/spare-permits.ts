@@ -39,7 +39,9 @@ export class SparePermits {
     return permit
   }
 
+  /** None is asked for ahead until a request asks: the store may not know yet why these are void. */
   clear(): void {
     this.#permits = []
+    this.#isUsed = false
   }
 }

@@ -202,6 +202,19 @@ test('after a pause and after a 429 no permit is used that nobody had wanted bef
   }
 })
 
+test('during a pause no permits are asked for ahead: the store may not know of it yet, and would grant them', async () => {
+  const { permits, asks } = permitsOf((_, asked) => ({ first: 100 * asked, waitsMs: [0, 0, 1_000] }))
+  const gate = gateOf(permits)
+  await gate.admit(read)
+  const { release } = await gate.admit(read)
+  gate.pause(60)
+  const from = performance.now()
+  release()
+  expect((await gate.admit(read)).departure?.permit).toBe(200)
+  expect(asks).toHaveLength(2)
+  expect(performance.now() - from).toBeGreaterThan(50)
+})
+
 test('a worker has its share of the requests in flight, and at least one', async () => {
   const { permits } = permitsOf(({ wanted }) => ({
     waitsMs: Array.from({ length: wanted }, () => 0),
