@@ -19,7 +19,7 @@ interface ResolveInput {
 /**
  * Applies a person's decision to rows and records it for the report, alongside any earlier one. Returns what the
  * service returns for the id that the person gave. Safe to retry, also by a Reset: a decision is never applied to a row that
- * was sent since.
+ * was sent or decided on since.
  */
 export function createResolveRow({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
   return async function resolveRow(
@@ -33,13 +33,13 @@ export function createResolveRow({ deps, rates }: { deps: ActivityDeps; rates: R
     const { ledger } = deps.state
     const billing = rates.forRun({ run })
     const decisions: Decision[] = []
-    const found = await Promise.all(rows.map((row) => ledger.row({ run, row })))
-    const noted = await noteResolution(path, { id, rows: found.flatMap((row) => row ?? []) })
+    const changes = await Promise.all(rows.map((row) => ledger.row({ run, row })))
+    const noted = await noteResolution(path, { id, rows: changes.flatMap((change) => change ?? []) })
     await folder.keep()
     try {
       for (const row of rows) {
-        const claims = noted.get(row)
-        const confirmation = await resolveChange({ ledger, billing, run, row, claims, signal, ...resolution })
+        const found = noted.get(row)
+        const confirmation = await resolveChange({ ledger, billing, run, row, found, signal, ...resolution })
         const at = new Date().toISOString()
         decisions.push({
           at,

@@ -1,6 +1,7 @@
-import { mkdir, open, readFile } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
 import { z } from 'zod'
+import { appendLines } from '../storage/durable.ts'
 import { toFileName } from '../storage/file-name.ts'
 import type { Manifest } from '../destinations/manifest/manifest.ts'
 import {
@@ -57,23 +58,10 @@ export async function notePublished(options: LogPlace & { published: PublishedNo
   // Relative, because a data folder may be moved.
   const noted = manifest === undefined || isAddress(manifest) ? manifest : relative(dataDir, manifest)
   const line = JSON.stringify({ ...published, ...(noted !== undefined && { manifest: noted }) })
-  await (publications === undefined ? appendLine(fileOf(dataDir), line) : publications.add(line))
-}
-
-async function appendLine(path: string, line: string): Promise<void> {
+  if (publications !== undefined) return await publications.add(line)
+  const path = fileOf(dataDir)
   await mkdir(dirname(path), { recursive: true })
-  const file = await open(path, 'a+')
-  try {
-    const { size } = await file.stat()
-    const last = Buffer.alloc(1)
-    if (size > 0) await file.read(last, 0, 1, size - 1)
-    // A line cut short by a crash must not corrupt this one.
-    const isCut = size > 0 && last.toString() !== '\n'
-    await file.appendFile(`${isCut ? '\n' : ''}${line}\n`)
-    await file.sync()
-  } finally {
-    await file.close()
-  }
+  await appendLines(path, [line])
 }
 
 /** Reads every publication in this mode, oldest first. Manifest paths are absolute. */

@@ -1,7 +1,8 @@
-import { open, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pageName } from './view/view.ts'
 import type { Identity } from './identity.ts'
+import { appendLines } from '../storage/durable.ts'
 import { orMissing } from '../storage/system-errors.ts'
 
 /** A write run, as all its steps know it. */
@@ -69,50 +70,42 @@ export async function recordDecisions(folder: string, decisions: readonly Decisi
   const withoutTime = (decision: Decision) => JSON.stringify({ ...decision, at: '', confirmed: undefined })
   const known = new Set((await readDecisions(folder)).map(withoutTime))
   const added = decisions.filter((decision) => decision.about !== 'row' || !known.has(withoutTime(decision)))
-  await appendLines(join(folder, changeRunFiles.decisions), added)
+  await appendLines(
+    join(folder, changeRunFiles.decisions),
+    added.map((decision) => JSON.stringify(decision)),
+  )
 }
 
 export const readDecisions = (folder: string): Promise<Decision[]> =>
   readLines<Decision>(join(folder, changeRunFiles.decisions))
 
-/** A row as a decision on it found it. */
-interface Resolution {
-  /** The decision's id. */
-  id: string
+/** A row as a decision on it found it: both change when it is sent or closed again. */
+export interface FoundRow {
   row: number
-  /** How often the row had been claimed by then. */
   claims: number
+  closedAt: number | null
 }
 
 /**
- * Notes, durably and before a decision is applied, how often its rows have been claimed; returns what was noted first.
- * A step that is repeated, also by a Reset, so knows the rows that were sent since.
+ * Notes, durably and before a decision is applied, how it found its rows; returns what was noted first. So a step that is
+ * repeated, also by a Reset, knows which rows have changed since.
+ *
+ * @param options.id the decision's
  */
 export async function noteResolution(
   folder: string,
-  { id, rows }: { id: string; rows: readonly Omit<Resolution, 'id'>[] },
-): Promise<ReadonlyMap<number, number>> {
+  { id, rows }: { id: string; rows: readonly FoundRow[] },
+): Promise<ReadonlyMap<number, FoundRow>> {
   const path = join(folder, changeRunFiles.resolutions)
-  const noted = new Map<number, number>()
-  for (const known of await readLines<Resolution>(path))
-    if (known.id === id) noted.set(known.row, known.claims)
+  const known = (await readLines<FoundRow & { id: string }>(path)).filter((one) => one.id === id)
+  const noted = new Map(known.map((one): [number, FoundRow] => [one.row, one]))
   const added = rows.filter(({ row }) => !noted.has(row))
   await appendLines(
     path,
-    added.map(({ row, claims }): Resolution => ({ id, row, claims })),
+    added.map(({ row, claims, closedAt }) => JSON.stringify({ id, row, claims, closedAt })),
   )
-  for (const { row, claims } of added) noted.set(row, claims)
+  for (const one of added) noted.set(one.row, one)
   return noted
-}
-
-async function appendLines(path: string, values: readonly object[]): Promise<void> {
-  const file = await open(path, 'a')
-  try {
-    await file.writeFile(values.map((value) => `${JSON.stringify(value)}\n`).join(''))
-    await file.sync()
-  } finally {
-    await file.close()
-  }
 }
 
 async function readLines<T>(path: string): Promise<T[]> {

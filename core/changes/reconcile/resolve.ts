@@ -25,8 +25,8 @@ export interface Resolution {
   decision: Decision
   by: string
   why: string
-  /** How often the row had been claimed when the decision was first to be applied: it says nothing about later sends. */
-  claims?: number | undefined
+  /** The row when the decision was first to be applied: it says nothing about what happened to it since. */
+  found?: Pick<LedgerRow, 'claims' | 'closedAt'> | undefined
   signal?: AbortSignal | undefined
   now?: () => number
 }
@@ -42,11 +42,12 @@ export async function resolveChange(resolution: Resolution): Promise<Confirmatio
   const { ledger, billing, run, row, decision, by, why, signal } = resolution
   const { kinds = changeKinds, now = ledger.now } = resolution
   const change = await ledger.row({ run, row })
+  const { found = change } = resolution
   if (change === undefined) throw new NotParkedError({ run, row, state: undefined })
   const isCorrection = change.state === 'done' && change.outcome === 'resolved'
   const isSame = change.resolvedBy === by && change.resolvedWhy === why
   const target = targetOf(decision)
-  const isLater = resolution.claims !== undefined && change.claims !== resolution.claims
+  const isLater = change.claims !== found?.claims || change.closedAt !== found.closedAt
   // A change declared absent may have been sent since.
   const isRepeated =
     isSame &&

@@ -103,17 +103,36 @@ test('a decision that is repeated is not applied to what was sent since, and a n
   await engine.finish()
   const { ledger, run, billing } = engine
   const decision = { absent: true } as const
-  const first = { ledger, billing, run, row: 1, ...person, decision, claims: 1 }
+  const [found] = await engine.rows()
+  const first = { ledger, billing, run, row: 1, ...person, decision, found }
   await resolveChange(first)
   await engine.finish()
   expect((await engine.rows())[0]).toMatchObject({ state: 'parked', claims: 2 })
   await resolveChange(first)
   await expect(resolveChange({ ...first, by: 'Eva' })).rejects.toThrow(
-    'was sent again after this decision was made',
+    'has changed since this decision was made',
   )
   expect((await engine.rows())[0]).toMatchObject({ state: 'parked', claims: 2 })
-  await resolveChange({ ...first, claims: 2 })
+  await resolveChange({ ...first, found: undefined })
   expect((await engine.rows())[0]).toMatchObject({ state: 'staged' })
+})
+
+test('a decision that is repeated does not undo the correction that followed it', async () => {
+  const lost = { kind: 'reset', effect: 'none', on: 'POST /addons/', requests: [1] } as const
+  const engine = await startEngine({
+    kind: changeKinds['create-addon'],
+    sandbox: await startSandbox({ faults: [lost] }),
+  })
+  await engine.stage([{ row: 1, body: { name: 'Addon 1', description: 'x', currency: 'CLP', amount: 1 } }])
+  await engine.finish()
+  const { ledger, run, billing } = engine
+  const [found] = await engine.rows()
+  const first = { ledger, billing, run, row: 1, ...person, decision: { exists: 'add_7' }, found }
+  await resolveChange(first)
+  await resolveChange(first)
+  await resolveChange({ ...first, by: 'Eva', decision: { exists: 'add_77' }, found: undefined })
+  await expect(resolveChange(first)).rejects.toThrow('is done, not parked')
+  expect((await engine.rows())[0]).toMatchObject({ resolvedBy: 'Eva', answerId: 'add_77' })
 })
 
 test('an update exists under the id of its own record only', async () => {
