@@ -83,7 +83,10 @@ interface Between {
   latest: number
 }
 
-/** How far two clocks may move against each other: NTP corrects one by up to 500 ppm, and crystals differ by 100. */
+/**
+ * How far two clocks may move against each other: NTP corrects one by up to 500 ppm, and crystals differ by 100. A clock
+ * that is corrected faster, as by chrony, makes the times of a grant wrong by at most what its question took.
+ */
 const mostDrift = 0.001
 
 /**

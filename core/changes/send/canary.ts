@@ -56,9 +56,9 @@ async function sentRows(of: { ledger: Ledger; run: string; breakerKey: string })
 }
 
 /**
- * Chooses the changes to send first, of those that were not sent yet: as different as possible, so that mistakes show before the others are sent. The
- * largest amount, the most lines, then the first of each signature, the most frequent signature first.
- * Returns their rows in order; all rows if there are no more than `size`.
+ * Chooses the changes to send first, of those that were not sent yet: as different as possible, so that mistakes show
+ * before the others are sent. The largest amount, the most lines, then the first of each signature, the most frequent
+ * signature first. Returns their rows in order; all rows if there are no more than `size`.
  */
 export async function chooseCanary({
   ledger,
