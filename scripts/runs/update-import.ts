@@ -72,6 +72,10 @@ export async function resolveInImport(options: Resolving): Promise<string> {
 
 async function findPlan({ settings, run }: Pick<Resolving, 'settings' | 'run'>): Promise<ImportPlan> {
   const plan = await planOf(settings, run)
+  if (plan?.dryRun === true)
+    throw new RefusedError(
+      `The import ${run} was a dry run: nothing was sent, so there is nothing to resolve.`,
+    )
   if (plan !== undefined) return plan
   if ((await savedRecovery(settings, run)) !== undefined)
     throw new RefusedError(`The recovery ${run} has ended, so there is nothing to resolve in it.`, {
@@ -143,9 +147,10 @@ export async function resolveLocally(resolving: Resolving): Promise<void> {
   await followImport({ session, handle, terminal, settings, local: true })
 }
 
-/** The input that starts the same run again: what nobody has approved yet is asked again. */
+/** The input that starts the same run again, as it was begun: what nobody has approved yet is asked again. */
 function inputOf(plan: ImportPlan): ImportInput {
   const { kind, file, lines, mapping, columns, onInvalid, done, existing, sendAgain, limits, identity } = plan
+  const { rows, totals } = plan.expect
   const { canary, approval, confirmCanary, attended, approvalMs, settleMs, breakerWaitsMs } = plan
   return {
     kind,
@@ -157,6 +162,8 @@ function inputOf(plan: ImportPlan): ImportInput {
     onInvalid,
     done,
     existing,
+    ...(rows !== undefined && { expectRows: rows }),
+    ...(totals !== undefined && { expectTotals: { ...totals } }),
     canary,
     approval,
     confirmCanary,

@@ -331,6 +331,22 @@ describe('what is parked', () => {
   )
 })
 
+test.for([
+  ['of a dry run', { dryRun: true }, 'was a dry run'],
+  ['of an import whose rows were not as many as expected', { expectRows: 9 }, 'has no row 2'],
+] as const)('a row %s is not resolved, and nothing is sent for it', async ([, input, why]) => {
+  const { world, client, run } = await begin({ rows: addonsCsv(8), input: { kind: 'addons', ...input } })
+  await run.result().catch(() => undefined)
+  const settings = readSettings({ env: world.env, cwd: world.dataDir })
+  const resolving = { settings, run: run.workflowId, input: { row: 2, drop: true, ...person } }
+  await expect(resolveInImport(resolving)).rejects.toThrow(why)
+  await client.workflow
+    .getHandle(run.workflowId)
+    .result()
+    .catch(() => undefined)
+  expect(posts(world)).toBe(0)
+})
+
 describe('a file that was imported before', () => {
   test('is refused with what was done, and --done skip sends the others', { tags: ['long'] }, async () => {
     const { world, start, run } = await begin({ rows: retentionsCsv(12) })
