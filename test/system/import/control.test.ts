@@ -338,7 +338,8 @@ test.for([
   const { world, client, run } = await begin({ rows: addonsCsv(8), input: { kind: 'addons', ...input } })
   await run.result().catch(() => undefined)
   const settings = readSettings({ env: world.env, cwd: world.dataDir })
-  const resolving = { settings, run: run.workflowId, input: { row: 2, drop: true, ...person } }
+  const terminal = createTerminal({ json: true, debug: false })
+  const resolving = { settings, terminal, run: run.workflowId, input: { row: 2, drop: true, ...person } }
   await expect(resolveInImport(resolving)).rejects.toThrow(why)
   await client.workflow
     .getHandle(run.workflowId)
