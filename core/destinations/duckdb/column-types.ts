@@ -71,7 +71,7 @@ export const duckDbTypes: TypeSystem = {
   isExactly,
   // An index would have to fit in memory, whatever the table's size.
   hasKeys: false,
-  keyType: (type) => type,
+  tableOptions: '',
   stagedValue: ({ name }) => `s.${quote(name)}`,
   microseconds: (instant) => `epoch_us(${instant})`,
   retype: (table, types) =>

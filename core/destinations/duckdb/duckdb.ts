@@ -85,10 +85,12 @@ function createSession(
   folder: string,
 ): WarehouseSession & { commit(): Promise<void> } {
   let begun = false
+  // `rowsChanged` is 0 for `create table ... as`; the result itself has the number.
+  const run = async (sql: string) => Number((await (await connection.run(sql)).getRows())[0]?.[0] ?? 0)
   return {
     typeSystem: duckDbTypes,
     schema: 'main',
-    run: async (sql) => (await connection.run(sql)).rowsChanged,
+    run,
     all: (sql) => readRows(connection, sql),
     stream: (sql) => streamRows(connection, sql),
     async describe() {
@@ -105,17 +107,21 @@ function createSession(
       }
       return tables
     },
-    stage: (staging) =>
-      readExactly({
+    async stage(staging) {
+      let rows = 0
+      const types = await readExactly({
         ...staging,
         has: staging.types,
         connection,
         folder,
-        take: (query) =>
-          connection.run(
+        take: async (query) => {
+          rows = await run(
             `create or replace temporary table ${stagedName(staging.table.table.name)} as ${query}`,
-          ),
-      }),
+          )
+        },
+      })
+      return { rows, types }
+    },
     // We are the file's only writer, and staged tables are private to the session.
     async lock() {
       if (!begun) await connection.run('begin')

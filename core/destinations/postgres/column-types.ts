@@ -19,8 +19,9 @@ export const postgresTypes: TypeSystem = {
       ? `${cell} between -9223372036854775808 and 9223372036854775807`
       : isJsonb(`${cell}::text`),
   hasKeys: true,
-  // Compares ids byte by byte: faster, and unaffected by upgrades of the system's locales.
-  keyType: (type) => (type === 'text' ? 'text collate "C"' : type),
+  // An export of a whole list replaces every row. A page with room for the new version of each of its rows keeps them all,
+  // no index changes, and the next export finds the room of the old versions free again, without a vacuum.
+  tableOptions: 'with (fillfactor = 45)',
   stagedValue: ({ cell }, type) => `s.${quote(cell)}::${type}`,
   microseconds: (instant) => `(extract(epoch from ${instant}) * 1000000)::bigint`,
   // One statement, because each would rewrite the table.
@@ -57,6 +58,12 @@ function isJsonb(text: string): string {
     else ${bare} !~ '[eE][+-]?[0-9]{5}' and coalesce((select max(length(run[1])) <= ${mostDigits}
       from regexp_matches(${bare}, '([0-9.]+)', 'g') run), true) end`
 }
+
+/**
+ * The type of a staged key column; the table made from it compares ids byte by byte, too: faster, and unaffected by
+ * upgrades of the system's locales.
+ */
+export const keyType = (type: string): string => (type === 'text' ? 'text collate "C"' : type)
 
 /**
  * The type of a staged cell, from which its value is converted later: the column's own type in the

@@ -8,14 +8,13 @@ import { readParts } from '../parts/read-parts.ts'
 import { leastTypes, leastTypesQuery, type ColumnTypes } from '../warehouse/column-types.ts'
 import type { WarehouseTable } from '../warehouse/layout.ts'
 import { quote, stagedName } from '../warehouse/sql.ts'
-import type { ResultRow } from '../warehouse/session.ts'
-import { isTooLong, postgresTypes as typeSystem, stagedType } from './column-types.ts'
+import type { ResultRow, Staged } from '../warehouse/session.ts'
+import { isTooLong, keyType, postgresTypes as typeSystem, stagedType } from './column-types.ts'
 
 /**
  * Copies parts into a session table unchanged: PostgreSQL reads our CSV and keeps NULL apart from empty
  * text. The types that the warehouse has, or would give a new column, nearly always hold every cell, so they
  * are tried first; cells that do not fit are copied again as types that hold anything.
- * @returns the narrowest types that hold every cell exactly
  * @throws {PartsDamagedError}
  */
 export async function stageCopy(options: {
@@ -25,29 +24,32 @@ export async function stageCopy(options: {
   /** The types of the columns in the warehouse. */
   types: ColumnTypes
   signal: AbortSignal | undefined
-}): Promise<ColumnTypes> {
+}): Promise<Staged> {
   const { client, table, types } = options
   const { name } = table.table
   const columns = table.columns.filter((column) => column.name === column.cell)
   const likely = new Map(columns.map((column) => [column.name, stagedType(column, types)]))
   const widest = new Map(columns.map((column) => [column.name, stagedType(column)]))
-  const misfit = await copyAs(likely, options)
-  const staged = misfit === undefined ? likely : widest
-  const damage = misfit && (await copyAs(widest, options))
+  const first = await copyAs(likely, options)
+  const staged = first.misfit === undefined ? likely : widest
+  const copied = first.misfit === undefined ? first : await copyAs(widest, options)
   // PostgreSQL's message quotes the row: its contents must not leak.
-  if (damage !== undefined)
+  if (copied.misfit !== undefined)
     throw new PartsDamagedError(
-      `The parts of ${name} are no rows of that table (code ${damage}). Run the export again.`,
+      `The parts of ${name} are no rows of that table (code ${copied.misfit}). Run the export again.`,
     )
   const wide = columns.filter((column) => staged.get(column.name) !== typeSystem.types[column.kind][0])
   const query = leastTypesQuery({ typeSystem, columns: wide, rows: stagedName(name) })
   const { rows } = query === undefined ? { rows: [] } : await client.query<ResultRow>(query)
-  return leastTypes({ typeSystem, columns: table.columns, found: rows[0] })
+  return {
+    rows: copied.rows,
+    types: leastTypes({ typeSystem, columns: table.columns, found: rows[0] }),
+  }
 }
 
 /**
  * Copies parts into a new session table with columns of these types, unless a row does not fit.
- * @returns PostgreSQL's code of a row that does not fit; there is no table then
+ * @returns how many rows, or PostgreSQL's code of a row that does not fit; there is no table then
  */
 async function copyAs(
   types: ColumnTypes,
@@ -57,11 +59,11 @@ async function copyAs(
     parts: readonly PartFile[]
     signal: AbortSignal | undefined
   },
-): Promise<string | undefined> {
+): Promise<{ rows: number; misfit?: string | undefined }> {
   const { client, table, parts, signal } = options
   const { name, key } = table.table
   const cells = [...types].map(
-    ([column, type]) => `${quote(column)} ${key.includes(column) ? typeSystem.keyType(type) : type}`,
+    ([column, type]) => `${quote(column)} ${key.includes(column) ? keyType(type) : type}`,
   )
   await client.query(
     `savepoint staging; create temporary table ${stagedName(name)} (${cells.join(', ')}) on commit drop`,
@@ -73,7 +75,7 @@ async function copyAs(
   await client.query(
     `${misfit === undefined ? '' : 'rollback to savepoint staging; '}release savepoint staging`,
   )
-  return misfit
+  return { rows: copy.rowCount, misfit }
 }
 
 /** Class 22: no value of the type; class 54: larger than PostgreSQL allows. */

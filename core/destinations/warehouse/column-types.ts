@@ -15,8 +15,8 @@ export interface TypeSystem {
   isExactly(type: string, cell: string): string
   /** Whether tables have primary keys and indexes. */
   readonly hasKeys: boolean
-  /** The type to declare a key column with in `create table`. */
-  keyType(type: string): string
+  /** What follows the name in `create table ... as`. */
+  readonly tableOptions: string
   /** SQL for a column's value in a staged row `s`, as a type that holds it. */
   stagedValue(column: WarehouseColumn, type: string): string
   /** SQL for an instant as microseconds since 1970. */

@@ -58,7 +58,7 @@ export async function findDeletes(marking: Marking): Promise<FoundDeletes> {
   const [counted] = await session.all(`select count(since) as gone, count(*) as absent from ${quote(absent)}`)
   const gone = Number(counted?.['gone'])
   const inDoubt = Number(counted?.['absent']) - gone
-  const aboveCap = gone <= (await allowedDeletes(marking, inDoubt)) ? 0 : gone
+  const aboveCap = gone === 0 || gone <= (await allowedDeletes(marking, inDoubt)) ? 0 : gone
   const isProof = isWhole && ofRead === undefined && aboveCap === 0
   // A read with a doubt must not serve as proof later, for records of an older read that is merged late.
   if (gone + inDoubt === 0)

@@ -82,8 +82,8 @@ async function findWinners(
   merge: Merge,
   main: TablePlan,
 ): Promise<{ rows: number; isPlain: boolean; new: number; changed: number }> {
-  const { session, publication, plans } = merge
-  if (plans.every((plan) => plan.isNew)) return findAll(merge, main)
+  const { session, publication } = merge
+  if (main.isNew) return findAll(merge, main)
   const read = instant(publication.facts.startedAt)
   const id = idOf(main)
   const byRead = `t."_read_at" <= ${read}`
@@ -115,14 +115,19 @@ async function findWinners(
   }
 }
 
-/** In new tables every staged record wins, and none has an old row. */
+/** In a new table every staged record wins, and none has an old row. */
 async function findAll(merge: Merge, main: TablePlan): ReturnType<typeof findWinners> {
+  const { session, plans } = merge
   const id = valueOf(merge, main, main.table.table.key[0]!)
-  const [counted] = await merge.session.all(
-    `select count(*) as rows, count(distinct ${id}) as records from ${stagedName(main.table.table.name)} s`,
+  const records = `${stagedName(main.table.table.name)} s`
+  const [counted] = await session.all(
+    `select count(*) as rows, count(distinct ${id}) as records from ${records}`,
   )
   refuseDuplicates(main, counted)
   const rows = Number(counted?.['rows'])
+  // Children of a main table that someone dropped may be there still.
+  if (!plans.every(({ isNew }) => isNew))
+    await session.run(`create temporary table ${quote(winners)} as select ${id} as id from ${records}`)
   return { rows, isPlain: true, new: rows, changed: 0 }
 }
 
@@ -135,32 +140,52 @@ function refuseDuplicates({ table }: TablePlan, counted: ResultRow | undefined):
 
 /**
  * Replaces the winners' rows in a table by their staged ones. If all staged records won and keep nothing of
- * the old rows, which is nearly always so, no row has to be looked up.
+ * the old rows, which is nearly always so, no winner has to be looked up. In a table with a key, a row is
+ * replaced in its place: its indexes stay as they are where its page has room.
  */
 async function replaceRows(merge: Merge, plan: TablePlan, source: 'all' | 'winners'): Promise<number> {
   const { session, publication } = merge
   const { table } = plan
   const target = inSchema(merge, plan)
-  if (!plan.isNew)
-    await session.run(`delete from ${target} t using ${quote(winners)} w where t.${idOf(plan)} = w.id`)
+  const isInPlace = session.typeSystem.hasKeys && !plan.isNew
+  const isMain = table.table.parent === undefined
+  if (!plan.isNew && !(isInPlace && isMain)) await deleteRows(merge, plan, { isInPlace })
   const names = [...table.columns.map(({ name }) => name), '_run_id', '_read_at', '_deleted_at']
   const read = instant(publication.facts.startedAt)
-  const isMain = table.table.parent === undefined
   const values = [
     ...table.columns.map(({ name }) => valueOf(merge, plan, name)),
-    literal(publication.run),
+    `${literal(publication.run)}::${plan.types.get('_run_id')}`,
     source === 'winners' && isMain ? 'w.read_at' : read,
     source === 'winners' ? 'w.deleted_at' : 'null::timestamptz',
   ]
   const id = valueOf(merge, plan, table.table.key[0]!)
   const join = source === 'winners' ? `join ${quote(winners)} w on w.id = ${id}` : ''
-  // In key order an index grows at its end: PostgreSQL takes half the time. A new table has no index yet.
-  const order =
-    session.typeSystem.hasKeys && !plan.isNew
-      ? `order by ${table.table.key.map((name) => valueOf(merge, plan, name)).join(', ')}`
-      : ''
+  const rows = `select ${values.map((value, at) => `${value} as ${quote(names[at]!)}`).join(', ')}
+    from ${stagedName(table.table.name)} s ${join}`
+  // PostgreSQL fills a table faster while it creates it.
+  if (plan.isNew) return session.run(`create table ${target} ${session.typeSystem.tableOptions} as ${rows}`)
   return session.run(`insert into ${target} (${names.map(quote).join(', ')})
-    select ${values.join(', ')} from ${stagedName(table.table.name)} s ${join} ${order}`)
+    ${rows} ${isInPlace ? inPlace(plan, names) : ''}`)
+}
+
+/** Replaces the row that has the same key, also in the columns that this publication lacks. */
+function inPlace({ table: { table }, leftOut }: TablePlan, names: readonly string[]): string {
+  const replaced = [...names, ...leftOut].filter((name) => !table.key.includes(name)).map(quote)
+  return `on conflict (${table.key.map(quote).join(', ')})
+    do update set ${replaced.map((name) => `${name} = excluded.${name}`).join(', ')}`
+}
+
+/** Deletes the winners' rows from a table, without those that are replaced in their place. */
+async function deleteRows(
+  merge: Merge,
+  plan: TablePlan,
+  { isInPlace }: { isInPlace: boolean },
+): Promise<void> {
+  const { table } = plan.table
+  const isStaged = table.key.map((name) => `${valueOf(merge, plan, name)} = t.${quote(name)}`).join(' and ')
+  await merge.session.run(`delete from ${inSchema(merge, plan)} t using ${quote(winners)} w
+    where t.${idOf(plan)} = w.id
+    ${isInPlace ? `and not exists (select 1 from ${stagedName(table.name)} s where ${isStaged})` : ''}`)
 }
 
 /**

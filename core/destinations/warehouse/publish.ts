@@ -5,7 +5,6 @@ import { isSameRead, type Manifest, type PartsSum } from '../manifest/manifest.t
 import { isSameParts, sumParts } from '../parts/sum-parts.ts'
 import { toManifest } from '../manifest/to-manifest.ts'
 import { findDeletes, markDeletes, type FoundDeletes } from './deletes.ts'
-import type { ColumnTypes } from './column-types.ts'
 import { findCoverage } from './coverage.ts'
 import { findExport, writeExport } from './export-row.ts'
 import { toWarehouseTable, type WarehouseTable } from './layout.ts'
@@ -14,8 +13,7 @@ import { mergeRecords, type Merged } from './merge.ts'
 import { migrate } from './migrate.ts'
 import { keepRejected } from './rejected.ts'
 import { type Found, findTables, planTable, type TablePlan } from './schema-change.ts'
-import type { WarehouseEngine, WarehouseSession } from './session.ts'
-import { stagedName } from './sql.ts'
+import type { Staged, WarehouseEngine, WarehouseSession } from './session.ts'
 import { checkOwner, writeOwner } from './warehouse-owner.ts'
 
 /** A destination whose tables hold the newest state of every record across runs. */
@@ -34,33 +32,38 @@ export const createWarehouse = (engine: WarehouseEngine): Warehouse => ({
     engine.transaction({ ...scope, readOnly: true }, (session) => findCoverage(session, of)),
 })
 
+/** The checksum of each table's parts. */
+type Sums = ReadonlyMap<string, PartsSum>
+
 /** A publication in progress. */
 interface Way {
   engine: WarehouseEngine
   publication: Publication
   tables: readonly WarehouseTable[]
-  sums: ReadonlyMap<string, PartsSum>
   location: string
 }
 
 async function publish(engine: WarehouseEngine, publication: Publication): Promise<Published> {
   publication.signal?.throwIfAborted()
   checkTables(publication)
-  const sums = await sumParts(publication)
   const location = engine.locate(publication)
   const tables = publication.tables.map(toWarehouseTable)
-  const way: Way = { engine, publication, tables, sums, location }
+  const way: Way = { engine, publication, tables, location }
   const published = await engine.transaction(publication, async (session) => {
     const before = await lookAround(way, session)
     if (before.existing !== undefined) return publishAgain(way, session, before.existing)
+    const summing = sumParts(publication)
+    // Where staging fails, too, its error is reported.
+    summing.catch(() => {})
     const staged = await stageTables(way, session, before.plans)
+    const sums = await summing
     publication.onStep?.('staged')
     publication.signal?.throwIfAborted()
     await session.lock()
     // While this attempt staged, another of the same run may have published, or a table may have changed.
     const now = await lookAround(way, session)
     return now.existing === undefined
-      ? { manifest: await merge(way, session, { staged, before: now }), fresh: true }
+      ? { manifest: await merge(way, session, { staged, sums, before: now }), fresh: true }
       : publishAgain(way, session, now.existing)
   })
   publication.onStep?.('visible')
@@ -88,8 +91,8 @@ async function lookAround(way: Way, session: WarehouseSession): Promise<Surround
 }
 
 async function publishAgain(way: Way, session: WarehouseSession, existing: Manifest) {
-  const { publication, sums, location } = way
-  if (!isSameRead(publication, existing) || !isSameParts(sums, existing.tables))
+  const { publication, location } = way
+  if (!isSameRead(publication, existing) || !isSameParts(await sumParts(publication), existing.tables))
     throw new PublishedOtherwiseError(
       `${location} holds the export of ${publication.resource} by this run already, of another read or with other` +
         ' rows than these parts hold. What is published is never changed: start a new run.',
@@ -115,24 +118,15 @@ async function releaseDeletes(way: Way, session: WarehouseSession, existing: Man
   return aboveCap === 0 ? manifest : existing
 }
 
-/** What is staged for a table. */
-interface Staged {
-  rows: number
-  /** The narrowest types that hold it. */
-  types: ColumnTypes
-}
-
 async function stageTables(way: Way, session: WarehouseSession, plans: readonly TablePlan[]) {
   const { publication, location } = way
   const staged = new Map<string, Staged>()
   for (const { table, types } of plans) {
     const { name } = table.table
     const parts = publication.parts.filter((part) => part.table === name)
-    const needed = await session.stage({ table, parts, types })
-    const [counted] = await session.all(`select count(*) as rows from ${stagedName(name)}`)
-    const rows = Number(counted?.['rows'])
-    checkRows(parts, { table: name, rows, where: location })
-    staged.set(name, { rows, types: needed })
+    const arrived = await session.stage({ table, parts, types })
+    checkRows(parts, { table: name, rows: arrived.rows, where: location })
+    staged.set(name, arrived)
   }
   return staged
 }
@@ -140,18 +134,25 @@ async function stageTables(way: Way, session: WarehouseSession, plans: readonly 
 async function merge(
   way: Way,
   session: WarehouseSession,
-  has: { staged: ReadonlyMap<string, Staged>; before: Surroundings },
+  has: { staged: ReadonlyMap<string, Staged>; sums: Sums; before: Surroundings },
 ): Promise<Manifest> {
   const { publication } = way
-  const { staged } = has
-  const { plans, indexes } = await changeTables(way, session, has)
+  const { staged, sums } = has
+  const { found: tables, plans } = await planTables(way, session, has)
+  const change = async (some: readonly TablePlan[]) => {
+    const indexes: string[] = []
+    for (const plan of some) indexes.push(...(await changeTable({ session, found: tables, plan })))
+    return indexes
+  }
+  const indexes = await change(plans.filter(({ isNew }) => !isNew))
   const rows = new Map([...staged].map(([name, table]) => [name, table.rows]))
   const merged = await mergeRecords({ session, publication, plans, staged: rows })
   checkMerged(way, rows, merged)
+  indexes.push(...(await change(plans.filter(({ isNew }) => isNew))))
   for (const statement of indexes) await session.run(statement)
   const found = await findDeletes({ session, publication, plans })
   const rejected = await keepRejected({ session, publication, where: way.location })
-  const manifest = toWarehouseManifest(way, { staged: rows, merged, found, rejected })
+  const manifest = toWarehouseManifest(way, { staged: rows, sums, merged, found, rejected })
   await writeExport(session, manifest, found)
   const hasKept = [...merged.values()].some(({ kept }) => kept > 0)
   await markDeletes({ session, publication, plans }, { found, hasKept })
@@ -160,12 +161,12 @@ async function merge(
   return manifest
 }
 
-/** Changes the tables to fit what is staged. */
-async function changeTables(
+/** Plans how the tables change to fit what is staged. */
+async function planTables(
   way: Way,
   session: WarehouseSession,
   { staged, before }: { staged: ReadonlyMap<string, Staged>; before: Surroundings },
-): Promise<{ plans: TablePlan[]; indexes: string[] }> {
+): Promise<{ found: Found; plans: TablePlan[] }> {
   const { publication, tables } = way
   const { stamp } = before
   if (stamp === 'new') await writeOwner(session, publication)
@@ -176,9 +177,7 @@ async function changeTables(
   const plans = tables.map((table) =>
     planTable({ session, found, table, needed: staged.get(table.table.name)!.types }),
   )
-  const indexes: string[] = []
-  for (const plan of plans) indexes.push(...(await changeTable({ session, found, plan })))
-  return { plans, indexes }
+  return { found, plans }
 }
 
 function checkMerged(
@@ -197,13 +196,14 @@ function toWarehouseManifest(
   way: Way,
   done: {
     staged: ReadonlyMap<string, number>
+    sums: Sums
     merged: ReadonlyMap<string, Merged>
     found: FoundDeletes
     rejected: number
   },
 ): Manifest {
-  const { publication, sums, engine } = way
-  const { staged, merged, rejected } = done
+  const { publication, engine } = way
+  const { staged, sums, merged, rejected } = done
   const { deletes, warnings } = done.found
   const { missing } = publication
   const changes = merged.get(publication.tables[0]?.name ?? '')?.counted

@@ -17,10 +17,12 @@ export interface TablePlan {
   /** Each column's type in the warehouse. */
   types: ColumnTypes
   statements: readonly string[]
-  /** Whether this publication creates the table, so that it is empty and has no keys until its rows are there. */
+  /** Whether this publication creates the table: with its rows, and before the statements. */
   isNew: boolean
   /** Whether existing columns change their types. */
   isRetyped: boolean
+  /** The existing columns that the publication lacks. */
+  leftOut: readonly string[]
 }
 
 const inRegistry = (table: string, column: string) => `${table}\0${column}`
@@ -67,8 +69,8 @@ export function planTable(planning: Planning): TablePlan {
   const columns = [...table.columns, ...runColumns]
   if (existing === undefined) {
     const types = new Map(columns.map((column) => [column.name, least(column)]))
-    const statements = [toCreate(planning, types), ...toComments(planning, columns)]
-    return { table, types, statements, isNew: true, isRetyped: false }
+    const statements = toComments(planning, columns)
+    return { table, types, statements, isNew: true, isRetyped: false, leftOut: [] }
   }
   refuseForeign({ found, table, target, existing })
   const types = new Map<string, string>()
@@ -87,21 +89,13 @@ export function planTable(planning: Planning): TablePlan {
     else if (is !== type) retyped.set(column.name, type)
   }
   if (retyped.size > 0) statements.push(...typeSystem.retype(target, retyped))
-  return { table, types, statements, isNew: false, isRetyped: retyped.size > 0 }
+  const leftOut = [...existing.keys()].filter((name) => !types.has(name))
+  return { table, types, statements, isNew: false, isRetyped: retyped.size > 0, leftOut }
 }
 
 type TableColumn = Pick<WarehouseColumn, 'name' | 'kind' | 'note'>
 
 const toTarget = ({ session, table }: Planning) => `${quote(session.schema)}.${quote(table.table.name)}`
-
-function toCreate(planning: Planning, types: ReadonlyMap<string, string>): string {
-  const { typeSystem } = planning.session
-  const { key } = planning.table.table
-  const columns = [...types].map(
-    ([name, type]) => `${quote(name)} ${key.includes(name) ? typeSystem.keyType(type) : type}`,
-  )
-  return `create table ${toTarget(planning)} (${columns.join(', ')})`
-}
 
 /** Comments on columns, for people and for later publications (they mark columns as ours). */
 function toComments(planning: Planning, columns: readonly TableColumn[]): string[] {

@@ -13,6 +13,13 @@ export interface Staging {
   types: ColumnTypes
 }
 
+/** What is staged for a table. */
+export interface Staged {
+  rows: number
+  /** The narrowest types that hold every cell exactly. */
+  types: ColumnTypes
+}
+
 /** One warehouse transaction. Nothing of it is visible outside until it commits. */
 export interface WarehouseSession {
   readonly typeSystem: TypeSystem
@@ -29,10 +36,9 @@ export interface WarehouseSession {
   describe(): Promise<ReadonlyMap<string, ReadonlyMap<string, string>>>
   /**
    * Copies parts into a session table (see `stagedName`), from which `stagedValue` gives each column.
-   * @returns the narrowest types that hold the staged cells exactly
    * @throws {PartsDamagedError}
    */
-  stage(staging: Staging): Promise<ColumnTypes>
+  stage(staging: Staging): Promise<Staged>
   /**
    * Waits until no other session is merging, and excludes others until the transaction ends. Call it before
    * writing anything other than staged tables.

@@ -125,6 +125,11 @@ export function describeWarehouse(
           mode: 'incremental',
         })
         expect(await contacts()).toEqual(['a.1 4', 'b.1 3'])
+        await publish('third', [{ id: 'a', contacts: [{ id: '5' }, { id: '4' }] }], {
+          facts: readOn(3),
+          mode: 'incremental',
+        })
+        expect(await contacts()).toEqual(['a.1 5', 'a.2 4', 'b.1 3'])
       })
 
       test('replaces children whose parents someone dropped with their table', async () => {

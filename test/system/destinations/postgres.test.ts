@@ -127,6 +127,35 @@ describe('tables in PostgreSQL', () => {
     expect(indexes?.map(({ indexname }) => indexname)).not.toContain('subscriptions_document')
   })
 
+  test('compare ids byte by byte, whatever the locale of the database', async () => {
+    await publish('first', ['{"id":"1","contacts":[{}]}'])
+    expect(
+      await ask(`select attrelid::regclass::text as table, collname as collation from pg_attribute
+        join pg_constraint on conrelid = attrelid and contype = 'p' and attnum = conkey[1]
+        join pg_collation on pg_collation.oid = attcollation where attrelid::regclass::text like 'billing.customer%' order by 1`),
+    ).toEqual([
+      { table: 'billing.customer_contacts', collation: 'C' },
+      { table: 'billing.customers', collation: 'C' },
+    ])
+  })
+
+  test('replace their rows in place, so that they are no larger after another export of the whole list', async () => {
+    const list = (night: number) =>
+      Array.from({ length: 500 }, (_, at) =>
+        JSON.stringify({ id: `c${at}`, name: `night ${night}`, contacts: [{ id: 'a' }, { id: 'b' }] }),
+      )
+    const sizes = () =>
+      ask(`select pg_indexes_size('billing.customers') || ' ' || pg_relation_size('billing.customers') as main,
+        pg_indexes_size('billing.customer_contacts') || ' ' || pg_relation_size('billing.customer_contacts') as contacts`)
+    await publish('night 1', list(1))
+    const first = await sizes()
+    for (const night of [2, 3, 4]) await publish(`night ${night}`, list(night))
+    expect(await ask('select distinct name, _run_id as run from billing.customers')).toEqual([
+      { name: 'night 4', run: 'night 4' },
+    ])
+    expect(await sizes()).toEqual(first)
+  })
+
   test('keep rights on a live view when a type changes', async () => {
     await publish('first', ['{"id":"1","state":{"id":7}}'])
     const role = `reader_${process.pid}`
