@@ -23,6 +23,12 @@ export class PartsDamagedError extends Error {
   readonly retryable = false
 }
 
+/** The error of parts that hold a row of a table twice. */
+export const repeatedRow = (table: string): PartsDamagedError =>
+  new PartsDamagedError(
+    `The parts of ${table} hold a record more than once. Nothing was published; run the export again.`,
+  )
+
 /** The number of rows that arrived differs from the number read. */
 export class RowsMissingError extends Error {
   override readonly name = 'RowsMissingError'

@@ -1,6 +1,6 @@
 import { DatabaseError } from 'pg'
 import { isSystemError } from '../../storage/system-errors.ts'
-import { UnwritableError } from '../errors.ts'
+import { repeatedRow, UnwritableError } from '../errors.ts'
 import {
   BusyWarehouseError,
   ChangedTableError,
@@ -43,6 +43,9 @@ function toRefusal(
 ): unknown {
   const { where, nothing, again, readOnly } = words
   const { code = '', message } = error
+  // A new table gets its primary key after its rows.
+  if (code === '23505' && error.table !== undefined && error.constraint === `${error.table}_pkey`)
+    return repeatedRow(error.table)
   if (/^could not (extend|write|create|open) /.test(message))
     return new UnwritableError({
       where,

@@ -96,7 +96,8 @@ async function findAbsent(
   { isKnown, isWhole, isDoubtful }: { isKnown: boolean; isWhole: boolean; isDoubtful: boolean },
 ): Promise<void> {
   const { startedAt, completeThrough } = publication.facts
-  const main = plans[0]!.table.table
+  const { isNew, table } = plans[0]!
+  const main = table.table
   const target = `${quote(session.schema)}.${quote(main.name)}`
   const run = literal(publication.run)
   const own = `select ${writtenIdsOf(publication)}`
@@ -106,8 +107,9 @@ async function findAbsent(
     select read_at, complete_through, ids_hashed, hash_key, false as is_own from ${published} and e.marks_deletes
     union all select ${instant(startedAt)}, ${instant(completeThrough)}, o.ids_hashed, o.hash_key, true
       from (${own}) o where ${isWhole}`)
+  // This read proves nothing about what it has brought itself.
   const [useful] = await session.all(`select 1 as one from ${quote(proofs)}
-    where is_own or read_at > ${instant(startedAt)} limit 1`)
+    where (is_own and ${!isNew}) or read_at > ${instant(startedAt)} limit 1`)
   const same = wroteSameIds('p', 'w')
   const created = isKnown ? 't."created"' : 'null::timestamptz'
   await session.run(`create temporary table ${quote(absent)} as

@@ -1,5 +1,5 @@
 import type { Publication } from '../destination.ts'
-import { PartsDamagedError } from '../errors.ts'
+import { repeatedRow } from '../errors.ts'
 import { instant, literal, quote, stagedName } from './sql.ts'
 import type { TablePlan } from './schema-change.ts'
 import type { ResultRow, WarehouseSession } from './session.ts'
@@ -115,16 +115,21 @@ async function findWinners(
   }
 }
 
-/** In a new table every staged record wins, and none has an old row. */
+/**
+ * In a new table every staged record wins, and none has an old row. A key refuses duplicates when the table
+ * gets it.
+ */
 async function findAll(merge: Merge, main: TablePlan): ReturnType<typeof findWinners> {
-  const { session, plans } = merge
+  const { session, plans, staged } = merge
   const id = valueOf(merge, main, main.table.table.key[0]!)
   const records = `${stagedName(main.table.table.name)} s`
-  const [counted] = await session.all(
-    `select count(*) as rows, count(distinct ${id}) as records from ${records}`,
-  )
-  refuseDuplicates(main, counted)
-  const rows = Number(counted?.['rows'])
+  if (!session.typeSystem.hasKeys) {
+    const [counted] = await session.all(
+      `select count(*) as rows, count(distinct ${id}) as records from ${records}`,
+    )
+    refuseDuplicates(main, counted)
+  }
+  const rows = staged.get(main.table.table.name) ?? 0
   // Children of a main table that someone dropped may be there still.
   if (!plans.every(({ isNew }) => isNew))
     await session.run(`create temporary table ${quote(winners)} as select ${id} as id from ${records}`)
@@ -132,10 +137,7 @@ async function findAll(merge: Merge, main: TablePlan): ReturnType<typeof findWin
 }
 
 function refuseDuplicates({ table }: TablePlan, counted: ResultRow | undefined): void {
-  if (counted?.['rows'] === counted?.['records']) return
-  throw new PartsDamagedError(
-    `The parts of ${table.table.name} hold a record more than once. Nothing was published; run the export again.`,
-  )
+  if (counted?.['rows'] !== counted?.['records']) throw repeatedRow(table.table.name)
 }
 
 /**
