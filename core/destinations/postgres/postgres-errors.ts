@@ -43,9 +43,12 @@ function toRefusal(
 ): unknown {
   const { where, nothing, again, readOnly } = words
   const { code = '', message } = error
-  // A new table gets its primary key after its rows.
-  if (code === '23505' && error.table !== undefined && error.constraint === `${error.table}_pkey`)
+  // A new table gets its primary key after its rows; a number follows the key's name where another table has it.
+  const [, key] = /^(.*_pkey)\d*$/.exec(error.constraint ?? '') ?? []
+  if (code === '23505' && error.table !== undefined && key === `${error.table}_pkey`)
     return repeatedRow(error.table)
+  // `on conflict` found two rows for one place. PostgreSQL does not say in which table.
+  if (code === '21000') return repeatedRow('a table')
   if (/^could not (extend|write|create|open) /.test(message))
     return new UnwritableError({
       where,

@@ -167,6 +167,17 @@ export function describeWarehouse(
         expect(late.manifest.changes).toEqual({ new: 0, changed: 0 })
       })
 
+      test('refuses parts that hold a record twice, also where only its children have a table', async () => {
+        await publishFirst([{ id: 'a', contacts: [{ id: '1' }] }])
+        await ask(`drop view ${harness.schema}.live_customers`)
+        await ask(`drop table ${harness.schema}.customers`)
+        const record = { id: 'a', contacts: [{ id: '2' }] }
+        await expect(publish('twice', [record, record], { facts: readOn(2) })).rejects.toMatchObject({
+          name: 'PartsDamagedError',
+        })
+        expect(await contacts()).toEqual(['a.1 1'])
+      })
+
       test('refuses parts that hold a record twice', async () => {
         const twice = () => publish('twice', [{ id: 'b' }, { id: 'b' }], { facts: readOn(2) })
         await expect(twice()).rejects.toMatchObject({ name: 'PartsDamagedError' })

@@ -156,6 +156,27 @@ describe('tables in PostgreSQL', () => {
     expect(await sizes()).toEqual(first)
   })
 
+  test('refuse a record that came twice, also where a table of before has the name of their key', async () => {
+    await publish('first', ['{"id":"1"}'])
+    await ask('drop view billing.live_customers; alter table billing.customers rename to customers_before')
+    await expect(publish('twice', ['{"id":"1"}', '{"id":"1"}'])).rejects.toMatchObject({
+      name: 'PartsDamagedError',
+    })
+  })
+
+  test('refuse a row of a record that came twice', async () => {
+    await publish('first', ['{"id":"1","contacts":[{"id":"a"}]}'])
+    const publication = await workplace.toPublication('customers', [['{"id":"1","contacts":[{"id":"b"}]}']], {
+      run: 'twice',
+      mode: 'incremental',
+    })
+    const again = publication.parts.filter(({ table }) => table === 'customer_contacts')
+    await expect(
+      createPostgresDestination({ url }).publish({ ...publication, parts: [...publication.parts, ...again] }),
+    ).rejects.toMatchObject({ name: 'PartsDamagedError' })
+    expect(await ask('select id from billing.customer_contacts')).toEqual([{ id: 'a' }])
+  })
+
   test('keep rights on a live view when a type changes', async () => {
     await publish('first', ['{"id":"1","state":{"id":7}}'])
     const role = `reader_${process.pid}`
