@@ -85,7 +85,7 @@ export class NotParkedError extends Error {
       state === undefined
         ? `${run} has no row ${row}. Its report lists the rows that need a person.`
         : state === 'parked'
-          ? `row ${row} of ${run} has changed since this decision was made. Look again, and decide anew.`
+          ? `row ${row} of ${run} has changed since this decision was made. Look at it again before you decide.`
           : `row ${row} of ${run} is ${state}, not parked; there is nothing to resolve.`,
     )
   }

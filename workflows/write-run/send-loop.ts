@@ -139,7 +139,7 @@ function showStep(sending: Sending, segment: { step: SendStep; ms: number; isCan
   show()
 }
 
-/** After these, the run goes on, and an open breaker tries again. */
+/** After these, the run continues, and an open breaker tries again. */
 const endsThatContinue: readonly SendEnd[] = ['breaker', 'timeUp', 'waiting']
 
 /**

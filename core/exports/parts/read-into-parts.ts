@@ -187,7 +187,7 @@ export function openSegment(setup: SegmentSetup) {
           if (now > until) return await save(next.value.state)
           await saving
           saving = keep(await flush(next.value.state))
-          // A folder is quick; while a store takes what was read, the read goes on.
+          // A folder is quick; while a store takes what was read, the read continues.
           if (!shared.isShared) await saving
           saving.catch(() => undefined)
           // Not before the waits: where they take longer than the interval, each step would be a checkpoint.

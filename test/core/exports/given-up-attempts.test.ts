@@ -181,7 +181,7 @@ test('a store that fails in the background ends the attempt, and what was read i
   expect((await latest())?.read.counts.records).toBeGreaterThan(16)
 })
 
-test('a read whose folder is removed while the store takes a chunk goes on page by page from the store', async () => {
+test('a read whose folder is removed while the store takes a chunk continues page by page from the store', async () => {
   const store = createFolderStore(await newFolder())
   const dataDir = await newFolder()
   const folder = partsFolder({ dataDir, run: 'r', resource: 'plans' })

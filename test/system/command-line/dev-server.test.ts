@@ -229,9 +229,21 @@ describe('the dev server', () => {
       { grpc: port, ui },
       { grpc: free, ui: otherUi },
     ]
-    const choosePorts = () => Promise.resolve(choices.shift()!)
+    const chosen: { grpc: number; ui: number }[] = []
+    const choosePorts = async () => {
+      // Other tests run beside this one, and may take a port that was free.
+      const [grpc = 0, uiPort = 0] = await freePorts(2)
+      const choice = choices.shift() ?? { grpc, ui: uiPort }
+      chosen.push(choice)
+      return choice
+    }
     const server = await start({ ui: true, choosePorts })
-    expect(server).toMatchObject({ address: `127.0.0.1:${free}`, uiUrl: `http://127.0.0.1:${otherUi}` })
+    expect(choices).toEqual([])
+    const last = chosen.at(-1)
+    expect(server).toMatchObject({
+      address: `127.0.0.1:${last?.grpc}`,
+      uiUrl: `http://127.0.0.1:${last?.ui}`,
+    })
     await server.stop({ graceMs: 0 })
     const ports = { grpc: port, ui }
     await expect(start({ ports })).rejects.toThrow(`another program uses its port ${port}`)
