@@ -11,6 +11,8 @@ export type Delivery =
   | { outcome: 'later'; why: string; afterMs?: number }
 
 const timeoutMs = 10_000
+/** How long after a stop a response is still awaited: a POST given up on is repeated, and people are notified twice. */
+const graceMs = 5_000
 const maxMessageLength = 200
 /** The limit on a response body; only its beginning is shown. */
 const maxAnswerBytes = 64 * 1024
@@ -19,7 +21,7 @@ const maxAfterMs = 3_600_000
 
 /**
  * Sends one POST without redirects or retries. Messages never include the URL, because anyone who knows it can post
- * there.
+ * there. After a stop it waits for the response a little longer.
  */
 export async function postNotification(options: {
   url: string
@@ -29,8 +31,13 @@ export async function postNotification(options: {
 }): Promise<Delivery> {
   const { url, body, id, signal } = options
   const channel = new URL(url).host
+  const givingUp = new AbortController()
+  let grace: NodeJS.Timeout | undefined
+  const onStop = () => (grace = setTimeout(() => givingUp.abort(signal.reason), graceMs))
+  signal.throwIfAborted()
+  signal.addEventListener('abort', onStop)
   try {
-    const reply = await post({ url, body, id, signal })
+    const reply = await post({ url, body, id, signal: givingUp.signal })
     const { statusCode: status, body: text } = reply
     if (status >= 200 && status < 300) return { outcome: 'delivered' }
     const why = `${channel} answered ${status}: ${withoutAddress({ text: oneLine(text), url }).slice(0, maxMessageLength)}`
@@ -42,10 +49,13 @@ export async function postNotification(options: {
       ? { outcome: 'later', why }
       : { outcome: 'later', why, afterMs: Math.min(afterMs, maxAfterMs) }
   } catch (error) {
-    signal.throwIfAborted()
+    givingUp.signal.throwIfAborted()
     if (!(error instanceof RequestError)) throw error
     // got's own error contains the request with its URL.
     return { outcome: 'later', why: `${channel} did not answer (${error.code})` }
+  } finally {
+    signal.removeEventListener('abort', onStop)
+    clearTimeout(grace)
   }
 }
 

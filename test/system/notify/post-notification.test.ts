@@ -44,3 +44,23 @@ test.each([
     expect(sent()).toBeLessThan(16 * 1024 * 1024)
   },
 )
+
+test('after a stop an answer is awaited for 5 more seconds', async () => {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`
+  const stop = new AbortController()
+  const asked = once(server, 'request')
+  const posted = postNotification({ url, body: {}, id: 'a', signal: stop.signal })
+  await asked
+  const stoppedAt = performance.now()
+  stop.abort(new Error('stopped'))
+  await expect(posted).rejects.toThrow('stopped')
+  const waited = performance.now() - stoppedAt
+  expect(waited).toBeGreaterThan(4_900)
+  expect(waited).toBeLessThan(8_000)
+})

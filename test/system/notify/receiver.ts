@@ -24,23 +24,28 @@ export interface Received {
  * repeats the address of, as many servers do.
  */
 export async function openChannel(
-  answer: (request: number) => number = () => 200,
+  answer: (request: number) => number | Promise<number> = () => 200,
   { retryAfter }: { retryAfter?: string } = {},
 ) {
   const received: Received[] = []
+  let requests = 0
   let port = 0
   let server: ReturnType<typeof createServer> | undefined
   const start = async () => {
     server = createServer((request, response) => {
       const chunks: Buffer[] = []
-      request.on('data', (chunk: Buffer) => chunks.push(chunk))
-      request.on('end', () => {
-        const body = JSON.parse(Buffer.concat(chunks).toString()) as Received['body']
-        const status = answer(received.length + 1)
+      const respond = async (number: number, body: Received['body']) => {
+        const status = await answer(number)
         received.push({ status, id: request.headers['idempotency-key'] as string | undefined, body })
         const headers = status === 200 || retryAfter === undefined ? {} : { 'retry-after': retryAfter }
         response.writeHead(status, headers)
         response.end(status === 200 ? 'ok' : `invalid_payload: Cannot POST ${request.url}`)
+      }
+      request.on('data', (chunk: Buffer) => chunks.push(chunk))
+      request.on('end', () => {
+        const body = JSON.parse(Buffer.concat(chunks).toString()) as Received['body']
+        requests += 1
+        void respond(requests, body)
       })
     }).listen(port, '127.0.0.1')
     await once(server, 'listening')
