@@ -1,18 +1,31 @@
 // npm run bench:workers -- [--workers 1,2,4] [--customers 200000] [--latency 200] [--concurrency 4] [--parallel 16] [--rate 1000]
+// [--bucket]
 //
 // Exports one list to csv by several worker processes that share a data folder and a state on PostgreSQL, with that
 // many requests in flight for each worker. Every export is verified. Prints the peak memory of each worker, and the
-// length of the longest history of a workflow execution.
+// length of the longest history of a workflow execution. `--bucket`: the files are in a bucket, and each worker has a
+// folder of its own.
 import { Client, Connection } from '@temporalio/client'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { verifyExport } from '../core/destinations/csv/verify-export.ts'
+import { verifyExport, verifyStoredExport } from '../core/destinations/csv/verify-export.ts'
 import { findBinary } from '../scripts/dev-server/find-binary.ts'
 import { startDevServer } from '../scripts/dev-server/start-dev-server.ts'
 import { startPostgres } from '../test/system/destinations/postgres-server.ts'
 import type { exportData } from '../workflows/export-data.ts'
-import { connectorEnv, connectorFlags, endProcess, machineCpu, startNode, usageOf } from './children.ts'
+import { openFiles } from '../worker/files.ts'
+import { readPlaces } from '../worker/settings/settings.ts'
+import {
+  connectorArgs,
+  connectorEnv,
+  connectorFlags,
+  endProcess,
+  machineCpu,
+  startNode,
+  usageOf,
+} from './children.ts'
+import { startBucket } from './metered-bucket.ts'
 import { readOptions } from './options.ts'
 
 const values = readOptions(import.meta.filename, {
@@ -22,6 +35,7 @@ const values = readOptions(import.meta.filename, {
   concurrency: { type: 'string', default: '4' },
   parallel: { type: 'string', default: '16' },
   rate: { type: 'string', default: '1000' },
+  bucket: { type: 'boolean', default: false },
 })
 const flags = await connectorFlags()
 const { env } = process
@@ -37,6 +51,8 @@ const service = await startNode({
 closing.defer(() => endProcess(service.child))
 const postgres = await startPostgres()
 closing.defer(() => postgres.close())
+const bucket = values.bucket ? await startBucket() : undefined
+closing.defer(() => bucket?.close())
 
 async function measure(workers: number) {
   await using held = new AsyncDisposableStack()
@@ -44,24 +60,28 @@ async function measure(workers: number) {
   const binary = () => findBinary({ cliPath: env['TEMPORAL_CLI_PATH'], env, startTask: () => ({ end() {} }) })
   const server = await startDevServer({ dataDir, binary, ui: false })
   held.defer(() => server.stop())
-  const state = await postgres.createDatabase()
+  const places = {
+    CONNECTOR_STATE_URL: await postgres.createDatabase(),
+    ...(bucket && { CONNECTOR_FILES_URL: `s3://exports/${workers}`, ...bucket.environment }),
+  }
   const settings = {
     ...(await connectorEnv()),
+    ...places,
     BILLING_BASE_URL: service.line,
     BILLING_TOKEN: 'bench',
     BILLING_WORKSPACE: 'acc_bench',
     BILLING_REQUESTS_PER_SECOND: values.rate,
     BILLING_CONCURRENCY: String(Number(values.concurrency) * workers),
     CONNECTOR_DATA_DIR: dataDir,
-    CONNECTOR_STATE_URL: state,
     TEMPORAL_ADDRESS: server.address,
   }
   const pids: number[] = []
   for (let worker = 0; worker < workers; worker += 1) {
-    const program = here('../test/system/state/probes/sharing-worker.ts')
+    const sharing = [...flags, here('../test/system/state/probes/sharing-worker.ts')]
+    const own = { CONNECTOR_DATA_DIR: join(dataDir, `worker-${worker}`) }
     const { child } = await startNode({
-      args: [...flags, program],
-      env: settings,
+      args: bucket === undefined ? sharing : [...(await connectorArgs()), 'worker'],
+      env: { ...settings, ...(bucket && own) },
       until: 'listening',
       from: 'stderr',
     })
@@ -88,7 +108,10 @@ async function measure(workers: number) {
   if (report.verdict !== 'proven' || result === undefined || !('published' in result))
     throw new Error(report.summary)
   const { where, records } = result.published[0]!
-  const { problems, manifest } = await verifyExport(where)
+  const files = bucket && openFiles(readPlaces({ env: places, cwd: dataDir }))
+  const verified =
+    files === undefined ? verifyExport(where) : verifyStoredExport(files, files.pathOf(where) ?? '')
+  const { problems, manifest } = await verified
   if (problems.length > 0) throw new Error(problems.join('\n'))
   let events = 0
   for (const id of ['export-bench', 'export-bench/customers'])

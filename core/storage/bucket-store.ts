@@ -1,7 +1,6 @@
 import type * as S3 from '@aws-sdk/client-s3'
 import type * as LibStorage from '@aws-sdk/lib-storage'
-import { createReadStream } from 'node:fs'
-import { readFile, stat } from 'node:fs/promises'
+import { open, type FileHandle } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import type { BucketAddress } from './bucket-address.ts'
 import { statusOf, toStoreError, UploadGoneError } from './bucket-errors.ts'
@@ -25,6 +24,9 @@ const mostAtOnce = 20 * 2 ** 20
 const leastPartSize = 8 * 2 ** 20
 const mostParts = 9_000
 
+/** In bytes: by 64 KB, Node's default, each 8 MB would take 128 calls of the thread pool. */
+const highWaterMark = 2 ** 20
+
 const mostTries = 5
 const mostReads = 50
 
@@ -39,6 +41,8 @@ export function createBucketStore(options: BucketAddress & { config: BucketConfi
   const root = `s3://${Bucket}${prefix === '' ? '' : `/${prefix}`}`
   const keyOf = (path: string) => (prefix === '' ? path : `${prefix}/${path}`)
   const host = config.endpoint === undefined ? undefined : URL.parse(config.endpoint)?.host
+  /** Kept from one small file to the next: for every 64 MB of new buffers, V8 marks its whole heap. */
+  let spare: Buffer | undefined
   let loaded: Promise<Loaded> | undefined
   const load = () => (loaded ??= loadSdk(config))
 
@@ -127,24 +131,36 @@ export function createBucketStore(options: BucketAddress & { config: BucketConfi
     { storage, client }: Loaded,
     { path, file, signal }: { path: string; file: string; signal: AbortSignal | undefined },
   ): Promise<void> {
-    const { size } = await stat(file)
-    const isSmall = size <= mostAtOnce
-    const Body = isSmall ? await readFile(file) : createReadStream(file)
+    await using handle = await open(file)
+    const { size } = await handle.stat()
+    const small = size <= mostAtOnce ? takeBuffer() : undefined
+    const Body =
+      small === undefined
+        ? handle.createReadStream({ autoClose: false, highWaterMark })
+        : await readAll(handle, small, size)
     const uploading = new storage.Upload({
       client,
       params: { Bucket, Key: keyOf(path), Body, ContentType: typeOf(path) },
       queueSize: 2,
-      partSize: isSmall ? mostAtOnce : Math.max(leastPartSize, Math.ceil(size / mostParts)),
+      partSize: small === undefined ? Math.max(leastPartSize, Math.ceil(size / mostParts)) : mostAtOnce,
     })
     const abort = () => void uploading.abort()
     signal?.addEventListener('abort', abort)
     try {
       signal?.throwIfAborted()
       await uploading.done()
+      // Not after an error, when a request may still be sending it.
+      spare ??= small
     } finally {
       signal?.removeEventListener('abort', abort)
       if (Body instanceof Readable) Body.destroy()
     }
+  }
+
+  function takeBuffer(): Buffer {
+    const buffer = spare ?? Buffer.allocUnsafeSlow(mostAtOnce)
+    spare = undefined
+    return buffer
   }
 
   return {
@@ -188,6 +204,17 @@ export function createBucketStore(options: BucketAddress & { config: BucketConfi
         await client.send(new s3.DeleteObjectCommand({ Bucket, Key: keyOf(path) }))
       }),
   }
+}
+
+/** Reads a file into a buffer, up to the size that it had. */
+async function readAll(file: FileHandle, buffer: Buffer, size: number): Promise<Buffer> {
+  let length = 0
+  while (length < size) {
+    const { bytesRead } = await file.read(buffer, length, size - length)
+    if (bytesRead === 0) break
+    length += bytesRead
+  }
+  return buffer.subarray(0, length)
 }
 
 interface Loaded {

@@ -89,6 +89,31 @@ test('a file as large as a part of a read is kept by one call', async () => {
   await rm(scratch, { recursive: true })
 })
 
+test('each of many files is kept as it is, although answers are lost and calls are aborted', async () => {
+  const random = randomFrom(20261125)
+  const faults: Fault[] = ['unavailable', 'lost', 'cut']
+  proxy.setFaults(() => (random() < 0.2 ? faults[Math.floor(random() * faults.length)] : undefined))
+  const scratch = await mkdtemp(join(tmpdir(), 'many-'))
+  const store = openStore()
+  const contents = Array.from({ length: 40 }, () => randomBytes(Math.floor(random() * 2 ** 21)))
+  const putEvery4th = async (first: number) => {
+    for (let at = first; at < contents.length; at += 4) {
+      const file = join(scratch, `${at}`)
+      await writeFile(file, contents[at]!)
+      const ending = new AbortController()
+      const aborted = store.put(`${at}`, file, { signal: ending.signal })
+      setImmediate(() => ending.abort(new Error('ended by the test')))
+      await aborted.catch(() => undefined)
+      await store.put(`${at}`, file)
+    }
+  }
+  await Promise.all([0, 1, 2, 3].map(putEvery4th))
+  proxy.setFaults(() => undefined)
+  for (const [at, content] of contents.entries())
+    expect((await buffer((await store.open(`${at}`))!)).equals(content)).toBe(true)
+  await rm(scratch, { recursive: true })
+})
+
 describe('a file of several parts', () => {
   const size = 24 * 2 ** 20
   let scratch: string
