@@ -67,6 +67,8 @@ export interface PageOptions {
 
 /** A page of this size costs far less than the work on its rows, and even large bodies fit in memory. */
 const pageRows = 500
+/** The same for a few columns. */
+const pageClaims = 5_000
 
 export function createRunReads({ db, isIn }: Pick<Store, 'db' | 'isIn'>): RunReads {
   const page = async ({ run, state, outcome, afterRow = 0, limit }: PageOptions) => {
@@ -163,13 +165,25 @@ export function createRunReads({ db, isIn }: Pick<Store, 'db' | 'isIn'>): RunRea
         .select(({ fn }) => ['state', fn.countAll<number>().as('number')])
         .groupBy('state')
         .execute(),
-    claimsByRow: async ({ run }) =>
-      await db
-        .selectFrom('changes')
-        .select(['id', 'row', 'state', 'claims', 'sends', 'outcome', 'lookups'])
-        .where('run', '=', run)
-        .orderBy('row')
-        .execute(),
+    claimsByRow: async ({ run }) => {
+      const all: RowClaims[] = []
+      for (let afterRow = 0; ;) {
+        const page = await db
+          .selectFrom('changes')
+          .select(['id', 'row', 'state', 'claims', 'sends', 'outcome', 'lookups'])
+          .where('run', '=', run)
+          .where('row', '>', afterRow)
+          .orderBy('row')
+          .limit(pageClaims)
+          .execute()
+        // A tenth of the memory of the driver's own objects.
+        for (const { id, row, state, claims, sends, outcome, lookups } of page)
+          all.push({ id, row, state, claims, sends, outcome, lookups })
+        const last = page.at(-1)
+        if (last === undefined || page.length < pageClaims) return all
+        afterRow = last.row
+      }
+    },
     nextDue: async ({ run, rows, exceptBreakerKeys = [] }) => {
       let staged = db
         .selectFrom('changes')

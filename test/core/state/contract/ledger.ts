@@ -344,6 +344,29 @@ export function describeLedger(newPlace: NewPlace): void {
     expect(claimed).toHaveLength(3)
   })
 
+  test('gives the claims of every row of a run that is longer than what is read at once', async () => {
+    const ledger = await open()
+    const numbers = Array.from({ length: 5_001 }, (_, index) => index + 1)
+    for (let from = 0; from < numbers.length; from += 1_000)
+      await ledger.stage(
+        of(
+          'long',
+          numbers.slice(from, from + 1_000).map((row) => change(row)),
+        ),
+      )
+    const rows = await ledger.claimsByRow({ run: 'long' })
+    expect(rows.map(({ row }) => row)).toEqual(numbers)
+    expect(Object.keys(rows[0] ?? {}).toSorted()).toEqual([
+      'claims',
+      'id',
+      'lookups',
+      'outcome',
+      'row',
+      'sends',
+      'state',
+    ])
+  })
+
   test('a claim under the right of an earlier sender fails, and changes nothing; one commit may hold both', async () => {
     const ledger = await open()
     await ledger.stage(of('r', [change(1), change(2)]))
