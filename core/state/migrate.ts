@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
-import { StateTooNewError, StateTooOldError } from './errors.ts'
+import { StateTooOldError } from './errors.ts'
+import { isUpToDate } from './is-up-to-date.ts'
 import type { StateTables } from './tables.ts'
 
 /**
@@ -21,11 +22,7 @@ export async function migrateStore(options: {
   schema?: string
 }): Promise<void> {
   const { db, place, readOnly, migrations, schema } = options
-  const known = Object.keys(migrations)
-  const applied = await options.applied()
-  const newer = applied.find((name) => !known.includes(name))
-  if (newer !== undefined) throw new StateTooNewError({ file: place, migration: newer })
-  if (applied.length === known.length) return
+  if (isUpToDate({ place, known: Object.keys(migrations), applied: await options.applied() })) return
   if (readOnly) throw new StateTooOldError({ file: place })
   const provider = { getMigrations: async () => migrations }
   const migrator = new Migrator({

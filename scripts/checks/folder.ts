@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { FolderLockedError } from '../../core/state/errors.ts'
-import { openState, type StatePlace } from '../../core/state/open.ts'
+import type { StatePlace } from '../../core/state/open.ts'
 import { acquireLock } from '../../core/state/data-folder-lock.ts'
+import { checkStateFile } from '../../core/state/sqlite/check-state-file.ts'
 import { freeBytes, leastFreeBytes } from '../../core/storage/free-space.ts'
 import { prepareDataFolder } from '../../worker/data-folder.ts'
 import { shell } from '../../core/runs/view/shell.ts'
@@ -30,7 +31,7 @@ export async function checkFolder(options: {
     ]
   // A state on PostgreSQL has a check of its own.
   const isHere = ['state.db', 'moved.json'].some((name) => existsSync(join(dataDir, name)))
-  if (place.database === undefined && isHere) await (await openState({ ...place, readOnly: true })).close()
+  if (place.database === undefined && isHere) checkStateFile(dataDir)
   const free = await freeBytes(dataDir)
   const freeMb = Math.floor(free / 1e6)
   if (free < leastFreeBytes)

@@ -1,8 +1,8 @@
 import type { Client } from '@temporalio/client'
 import type { Identity } from '../../core/runs/identity.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { openSession } from '../session/session.ts'
-import { connect, NoServerError, temporalPlace } from '../session/temporal-place.ts'
+import { connectFor, identifyWorker } from '../session/session.ts'
+import { NoServerError, type TemporalPlace, temporalPlace } from '../session/temporal-place.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { fine, notRunning, runCheck, wrong, type Finding } from './finding.ts'
 
@@ -16,26 +16,41 @@ interface Options {
  * runs wait on another task queue.
  */
 export async function checkTemporal(options: Options): Promise<{ findings: Finding[]; served: boolean }> {
+  const { settings } = options
   let served = false
-  const { environment } = options.settings
-  const isConfigured = 'TEMPORAL_ADDRESS' in environment || 'TEMPORAL_PROFILE' in environment
-  const worker = runCheck('temporal', async () => {
-    const session = await openSession(options).catch((error: unknown) => {
-      if (isConfigured || !(error instanceof NoServerError)) throw error
-    })
-    if (session === undefined)
+  const findings = await runCheck('temporal', async () => {
+    const place = temporalPlace(settings)
+    const client = await connectUnlessAbsent({ ...options, place })
+    if (client === undefined)
       return [
         notRunning(
           'temporal',
           'No Temporal server is running. Start one with `connector up`, or give commands --local.',
         ),
       ]
-    await session.close()
-    served = true
-    return [judgeWorker({ identity: session.identity, settings: options.settings })]
+    const worker = runCheck('temporal', async () => {
+      const identity = await identifyWorker({ ...options, client, place })
+      served = true
+      return [judgeWorker({ identity, settings })]
+    })
+    const waiting = checkWaiting({ client, namespace: place.namespace, own: settings.taskQueue })
+    try {
+      return (await Promise.all([worker, waiting])).flat()
+    } finally {
+      await client.connection.close()
+    }
   })
-  const findings = (await Promise.all([worker, checkWaiting(options)])).flat()
   return { findings, served }
+}
+
+/** Undefined if no server answers and the settings name none. */
+async function connectUnlessAbsent(options: Options & { place: TemporalPlace }): Promise<Client | undefined> {
+  const { environment } = options.settings
+  const isConfigured = 'TEMPORAL_ADDRESS' in environment || 'TEMPORAL_PROFILE' in environment
+  return await connectFor(options).catch((error: unknown) => {
+    if (isConfigured || !(error instanceof NoServerError)) throw error
+    return undefined
+  })
 }
 
 function judgeWorker({ identity, settings }: { identity: Identity; settings: Settings }): Finding {
@@ -59,30 +74,31 @@ const runTypes = ['exportData', 'importFile', 'publishRun', 'recoverSubscription
 
 const mostRuns = 100
 
+interface Asked {
+  client: Client
+  namespace: string
+  /** The task queue of the settings. */
+  own: string
+}
+
 /** Finds runs on a task queue without a worker: the UI's start form has people type its name. */
-async function checkWaiting({ settings }: Options): Promise<Finding[]> {
-  const place = temporalPlace(settings)
-  // If Temporal cannot be reached, the other check reports it.
-  const client = await connect(place).catch(() => undefined)
-  if (client === undefined) return []
+async function checkWaiting(asked: Asked): Promise<Finding[]> {
   try {
-    const waiting = await findWaiting({ client, namespace: place.namespace, own: settings.taskQueue })
+    const waiting = await findWaiting(asked)
     return waiting.map(({ run, taskQueue }) =>
       wrong(
         'runs',
         `The run ${run} waits on the task queue ${taskQueue}, which has no worker. Terminate it in the Temporal UI ` +
-          `and start it again on ${settings.taskQueue}, or start a worker for ${taskQueue}.`,
+          `and start it again on ${asked.own}, or start a worker for ${taskQueue}.`,
       ),
     )
   } catch {
+    // If Temporal does not answer, the check of the worker says so.
     return []
-  } finally {
-    await client.connection.close()
   }
 }
 
-async function findWaiting(options: { client: Client; namespace: string; own: string }) {
-  const { client, namespace, own } = options
+async function findWaiting({ client, namespace, own }: Asked) {
   const types = runTypes.map((type) => `'${type}'`).join(', ')
   const query = `WorkflowType IN (${types}) AND ExecutionStatus = 'Running' AND TaskQueue != '${own}'`
   const served = new Map<string, boolean>()

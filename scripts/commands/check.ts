@@ -8,8 +8,6 @@ import type { Settings } from '../../worker/settings/settings.ts'
 import { runCheck, wrong, type Finding } from '../checks/finding.ts'
 import { checkFiles } from '../checks/files.ts'
 import { checkFolder } from '../checks/folder.ts'
-import { checkFresh } from '../checks/fresh.ts'
-import { checkIdle } from '../checks/idle.ts'
 import { checkSecrets } from '../checks/secrets.ts'
 import { checkService } from '../checks/service.ts'
 import { checkTemporal } from '../checks/temporal.ts'
@@ -42,7 +40,7 @@ export function configure(command: Command, terminal: Terminal): void {
       const findings = replay
         ? await replayOpenRuns(terminal)
         : idle
-          ? await checkIdle(processSettings())
+          ? await findIdle()
           : fresh === undefined
             ? await checkAll(terminal)
             : await findFresh({ withinMs: fresh, to })
@@ -67,10 +65,17 @@ async function replayOpenRuns(terminal: Terminal): Promise<Finding[]> {
   return await checkReplay({ settings: processSettings(), terminal })
 }
 
+/** Loaded late, like what checks how recent the exports are: a check of everything does neither. */
+async function findIdle(): Promise<Finding[]> {
+  const { checkIdle } = await import('../checks/idle.ts')
+  return await checkIdle(processSettings())
+}
+
 async function findFresh(options: {
   withinMs: number
   to: DestinationName[] | undefined
 }): Promise<Finding[]> {
+  const { checkFresh } = await import('../checks/fresh.ts')
   const settings = processSettings()
   const { dataDir, billing } = settings
   const files = openFiles(settings)

@@ -67,17 +67,12 @@ export async function openClient(options: SessionOptions): Promise<Client & Asyn
 
 /** @throws {RefusedError} no server answers, or no worker of this data folder listens on it */
 export async function openSession(options: SessionOptions): Promise<Session> {
-  const { settings, terminal, hasLocal = false } = options
-  const place = temporalPlace(settings)
+  const place = temporalPlace(options.settings)
   const client = await connectFor({ ...options, place })
   try {
-    const line = `Waiting for a worker on the task queue ${settings.taskQueue} ...`
-    const work = awaitWorker({ client, settings, place, hasLocal })
-    const { identity } = await tellIfSlow({ terminal, line, work })
-    await refuseOtherFolder({ settings, identity })
     return {
       client,
-      identity,
+      identity: await identifyWorker({ ...options, client, place }),
       uiUrl: place.uiUrl,
       serverLost: new AbortController().signal,
       close: () => client.connection.close(),
@@ -89,13 +84,30 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   }
 }
 
-function connectFor({
+/** Connects to Temporal, and says so if that takes long. */
+export function connectFor({
   terminal,
   place,
   ...options
 }: SessionOptions & { place: TemporalPlace }): Promise<Client> {
   const line = `Waiting for Temporal at ${addressOf(place)} ...`
   return tellIfSlow({ terminal, line, work: connect(place, options) })
+}
+
+/**
+ * The workspace and service of the worker on the task queue, as it reports them.
+ *
+ * @throws {RefusedError} none listens, or it has other keys or another data folder
+ */
+export async function identifyWorker(
+  options: SessionOptions & { client: Client; place: TemporalPlace },
+): Promise<Identity> {
+  const { settings, terminal, client, place, hasLocal = false } = options
+  const line = `Waiting for a worker on the task queue ${settings.taskQueue} ...`
+  const work = awaitWorker({ client, settings, place, hasLocal })
+  const { identity } = await tellIfSlow({ terminal, line, work })
+  await refuseOtherFolder({ settings, identity })
+  return identity
 }
 
 async function refuseOtherFolder({

@@ -12,6 +12,7 @@ import {
   toStateError,
 } from '../../../core/state/errors.ts'
 import { up as firstMigration } from '../../../core/state/migrations/sqlite/0001-first.ts'
+import { checkStateFile } from '../../../core/state/sqlite/check-state-file.ts'
 import { nodeSqlite } from '../../../core/state/sqlite/node-sqlite.ts'
 import { readSqliteStoreId } from '../../../core/state/sqlite/store-id.ts'
 import { openSqliteStore } from '../../../core/state/sqlite/sqlite-store.ts'
@@ -94,6 +95,29 @@ test('does not bring an older schema up to date for a reader', async () => {
   const folder = await temporaryFolder()
   new DatabaseSync(join(folder, 'state.db')).close()
   await expect(openState({ folder, readOnly: true })).rejects.toBeInstanceOf(StateTooOldError)
+})
+
+test('what only looks at the version of a file accepts its own, and refuses as opening does', async () => {
+  const folder = await temporaryFolder()
+  const refusal = () => {
+    try {
+      checkStateFile(folder)
+      return undefined
+    } catch (error) {
+      return error
+    }
+  }
+  expect(refusal()).toBeInstanceOf(StateUnreadableError)
+  await (await openState({ folder })).close()
+  expect(refusal()).toBeUndefined()
+  const database = new DatabaseSync(join(folder, 'state.db'))
+  database.exec(`insert into kysely_migration values ('0999-from-the-future', '2030-01-01')`)
+  expect(refusal()).toBeInstanceOf(StateTooNewError)
+  database.exec(`delete from kysely_migration where name >= '0009'`)
+  expect(refusal()).toBeInstanceOf(StateTooOldError)
+  database.close()
+  await writeFile(join(folder, 'state.db'), 'this is not a database, however long it may be'.repeat(100))
+  expect(refusal()).toBeInstanceOf(StateCorruptError)
 })
 
 test('waits for the disk at each commit, in a new file and in one that is opened again', async () => {
