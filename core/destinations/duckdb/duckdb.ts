@@ -89,6 +89,8 @@ function createSession(
   const run = async (sql: string) => Number((await (await connection.run(sql)).getRows())[0]?.[0] ?? 0)
   return {
     typeSystem: duckDbTypes,
+    // An error ends a transaction, and a row that does not fit is one.
+    fillsNewTables: false,
     schema: 'main',
     run,
     all: (sql) => readRows(connection, sql),
@@ -120,7 +122,7 @@ function createSession(
           )
         },
       })
-      return { rows, types }
+      return { rows, types, isFilled: false }
     },
     // We are the file's only writer, and staged tables are private to the session.
     async lock() {

@@ -22,7 +22,7 @@ export const postgresTypes: TypeSystem = {
   // An export of a whole list replaces every row. A page with room for the new version of each of its rows keeps them all,
   // no index changes, and the next export finds the room of the old versions free again, without a vacuum.
   tableOptions: 'with (fillfactor = 45)',
-  stagedValue: ({ cell }, type) => `s.${quote(cell)}::${type}`,
+  stagedValue: ({ name }, type) => `s.${quote(name)}::${type}`,
   microseconds: (instant) => `(extract(epoch from ${instant}) * 1000000)::bigint`,
   // One statement, because each would rewrite the table.
   retype: (table, types) => [
@@ -36,6 +36,12 @@ export const postgresTypes: TypeSystem = {
  */
 const mostDigits = 6_000
 const mostBytes = 100_000_000
+
+/**
+ * A JSON text of so many bytes never takes more than `mostBytes`: a number that is written out with up to 147,455 digits
+ * has at least 7 characters (`1e99999`), and one of 6 at most 10,000 digits.
+ */
+export const mostTrusted = 4_000
 
 /**
  * SQL that tests whether a jsonb value's text is too long to trust. Small ones are not written out, because
@@ -67,11 +73,11 @@ export const keyType = (type: string): string => (type === 'text' ? 'text collat
 
 /**
  * The type of a staged cell, from which its value is converted later: the column's own type in the
- * warehouse, or without one a type that holds every value of its kind. A timestamp keeps its own text, and
- * in a column that has become text a cell must still be of its kind.
+ * warehouse, or without one a type that holds every value of its kind. In a column that has become text a
+ * timestamp keeps its own text, and any other cell must still be of its kind.
  */
 export function stagedType({ name, kind }: WarehouseColumn, inWarehouse?: ColumnTypes): string {
-  if (kind === 'timestamp') return 'text'
-  const ladder = postgresTypes.types[kind]
+  const { types } = postgresTypes
+  const ladder = kind === 'timestamp' ? [...types.timestamp, ...types.text] : types[kind]
   return ladder.find((type) => type === inWarehouse?.get(name)) ?? ladder.at(-1)!
 }

@@ -100,6 +100,7 @@ function createSession(client: Client, scope: Scope): WarehouseSession {
   }
   return {
     typeSystem: postgresTypes,
+    fillsNewTables: true,
     schema,
     run: async (sql) => (await client.query(sql)).rowCount ?? 0,
     all,
@@ -122,7 +123,7 @@ function createSession(client: Client, scope: Scope): WarehouseSession {
       }
       return tables
     },
-    stage: (staging) => stageCopy({ ...staging, client, signal: scope.signal }),
+    stage: (staging) => stageCopy({ ...staging, client, schema, signal: scope.signal }),
     async lock() {
       await client.query(
         `select pg_advisory_xact_lock(hashtextextended(${literal(`billing-connector ${schema}`)}, 0))`,

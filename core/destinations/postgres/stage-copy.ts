@@ -1,82 +1,107 @@
-import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { DatabaseError, type Client } from 'pg'
 import { from } from 'pg-copy-streams'
-import type { PartFile } from '../destination.ts'
 import { PartsDamagedError } from '../errors.ts'
 import { readParts } from '../parts/read-parts.ts'
 import { leastTypes, leastTypesQuery, type ColumnTypes } from '../warehouse/column-types.ts'
-import type { WarehouseTable } from '../warehouse/layout.ts'
-import { quote, stagedName } from '../warehouse/sql.ts'
-import type { ResultRow, Staged } from '../warehouse/session.ts'
-import { isTooLong, keyType, postgresTypes as typeSystem, stagedType } from './column-types.ts'
+import { textColumnOf } from '../warehouse/layout.ts'
+import { instant, literal, quote, stagedName } from '../warehouse/sql.ts'
+import type { ResultRow, Staged, Staging } from '../warehouse/session.ts'
+import { isTooLong, keyType, mostTrusted, postgresTypes as typeSystem, stagedType } from './column-types.ts'
+import { createCellRepeater } from './repeat-cells.ts'
+
+interface Copying extends Staging {
+  client: Client
+  schema: string
+  signal: AbortSignal | undefined
+}
+
+/** A table that parts are copied into. */
+interface Target {
+  name: string
+  types: ColumnTypes
+  /** SQL that creates it, and SQL for when it is filled. */
+  before: string
+  after: string
+}
 
 /**
- * Copies parts into a session table unchanged: PostgreSQL reads our CSV and keeps NULL apart from empty
+ * Copies parts into a session table, or into a new table itself: PostgreSQL reads our CSV and keeps NULL apart from empty
  * text. The types that the warehouse has, or would give a new column, nearly always hold every cell, so they
- * are tried first; cells that do not fit are copied again as types that hold anything.
+ * are tried first; cells that do not fit are copied again, to a session table, as types that hold anything.
  * @throws {PartsDamagedError}
  */
-export async function stageCopy(options: {
-  client: Client
-  table: WarehouseTable
-  parts: readonly PartFile[]
-  /** The types of the columns in the warehouse. */
-  types: ColumnTypes
-  signal: AbortSignal | undefined
-}): Promise<Staged> {
-  const { client, table, types } = options
+export async function stageCopy(copying: Copying): Promise<Staged> {
+  const { client, table, fill } = copying
   const { name } = table.table
-  const columns = table.columns.filter((column) => column.name === column.cell)
-  const likely = new Map(columns.map((column) => [column.name, stagedType(column, types)]))
-  const widest = new Map(columns.map((column) => [column.name, stagedType(column)]))
-  const first = await copyAs(likely, options)
-  const staged = first.misfit === undefined ? likely : widest
-  const copied = first.misfit === undefined ? first : await copyAs(widest, options)
+  const likely = fill === undefined ? toStaged(copying, copying.types) : toFilled(copying, fill)
+  const widest = toStaged(copying)
+  const first = await copyInto(likely, copying)
+  const isFilled = fill !== undefined && first.misfit === undefined
+  const copied = first.misfit === undefined ? first : await copyInto(widest, copying)
   // PostgreSQL's message quotes the row: its contents must not leak.
   if (copied.misfit !== undefined)
     throw new PartsDamagedError(
       `The parts of ${name} are no rows of that table (code ${copied.misfit}). Run the export again.`,
     )
-  const wide = columns.filter((column) => staged.get(column.name) !== typeSystem.types[column.kind][0])
+  const { types } = first.misfit === undefined ? likely : widest
+  const wide = table.columns.filter((column) => types.get(column.name) !== typeSystem.types[column.kind][0])
   const query = leastTypesQuery({ typeSystem, columns: wide, rows: stagedName(name) })
   const { rows } = query === undefined ? { rows: [] } : await client.query<ResultRow>(query)
   return {
     rows: copied.rows,
     types: leastTypes({ typeSystem, columns: table.columns, found: rows[0] }),
+    isFilled,
   }
 }
 
+/** A session table. */
+function toStaged({ table }: Staging, inWarehouse?: ColumnTypes): Target {
+  const name = stagedName(table.table.name)
+  const types = new Map(table.columns.map((column) => [column.name, stagedType(column, inWarehouse)]))
+  const before = `create temporary table ${name} (${toColumns(table, types)}) on commit drop`
+  return { name, types, before, after: '' }
+}
+
+/** The new table itself. What the run adds to each row are defaults while it is filled. */
+function toFilled({ table, types, schema }: Copying, { run, readAt }: NonNullable<Staging['fill']>): Target {
+  const name = `${quote(schema)}.${quote(table.table.name)}`
+  const before = `create table ${name} (${toColumns(table, types)}) ${typeSystem.tableOptions};
+    alter table ${name} alter "_run_id" set default ${literal(run)}, alter "_read_at" set default ${instant(readAt)}`
+  const after = `alter table ${name} alter "_run_id" drop default, alter "_read_at" drop default;`
+  return { name, types, before, after }
+}
+
+const toColumns = ({ table }: Staging['table'], types: ColumnTypes) =>
+  [...types]
+    .map(([name, type]) => `${quote(name)} ${table.key.includes(name) ? keyType(type) : type}`)
+    .join(', ')
+
 /**
- * Copies parts into a new session table with columns of these types, unless a row does not fit.
+ * Creates a table and copies parts into it, unless a row does not fit.
  * @returns how many rows, or PostgreSQL's code of a row that does not fit; there is no table then
  */
-async function copyAs(
-  types: ColumnTypes,
-  options: {
-    client: Client
-    table: WarehouseTable
-    parts: readonly PartFile[]
-    signal: AbortSignal | undefined
-  },
+async function copyInto(
+  { name, types, before, after }: Target,
+  { client, table: { table }, parts, signal }: Copying,
 ): Promise<{ rows: number; misfit?: string | undefined }> {
-  const { client, table, parts, signal } = options
-  const { name, key } = table.table
-  const cells = [...types].map(
-    ([column, type]) => `${quote(column)} ${key.includes(column) ? keyType(type) : type}`,
-  )
-  await client.query(
-    `savepoint staging; create temporary table ${stagedName(name)} (${cells.join(', ')}) on commit drop`,
-  )
-  const copy = client.query(from(`copy ${stagedName(name)} from stdin (format csv)`))
-  const misfit = await pipeline(Readable.from(readParts(parts, { signal }), { objectMode: false }), copy)
-    .then(() => findUnreadable(client, stagedName(name), types))
+  const timestamps = table.columns.filter(({ kind }) => kind === 'timestamp')
+  const columns = [...table.columns.map(textColumnOf), ...timestamps.map((column) => column.name)]
+  const repeater = createCellRepeater({
+    columns: table.columns.length,
+    repeated: timestamps.map((column) => table.columns.indexOf(column)),
+  })
+  await client.query(`savepoint copying; ${before}`)
+  const copy = client.query(from(`copy ${name} (${columns.map(quote).join(', ')}) from stdin (format csv)`))
+  const chunks = repeater.repeat(readParts(parts, { signal, reusesBuffer: true }))
+  const misfit = await pipeline(chunks, copy)
+    .then(() => (repeater.longestRow > mostTrusted ? findUnreadable(client, name, types) : undefined))
     .catch(toMisfit)
-  await client.query(
-    `${misfit === undefined ? '' : 'rollback to savepoint staging; '}release savepoint staging`,
-  )
+  await client.query(misfit === undefined ? `${after} release savepoint copying` : undo)
   return { rows: copy.rowCount, misfit }
 }
+
+const undo = 'rollback to savepoint copying; release savepoint copying'
 
 /** Class 22: no value of the type; class 54: larger than PostgreSQL allows. */
 function toMisfit(error: unknown): string {
@@ -84,7 +109,7 @@ function toMisfit(error: unknown): string {
   throw error
 }
 
-/** Checks that PostgreSQL can return every staged jsonb: it writes out all digits of `1e99999`. */
+/** Checks that PostgreSQL can return every copied jsonb: it writes out all digits of `1e99999`. */
 async function findUnreadable(client: Client, rows: string, types: ColumnTypes): Promise<string | undefined> {
   const tests = [...types].flatMap(([name, type]) => (type === 'jsonb' ? [isTooLong(quote(name))] : []))
   if (tests.length === 0) return undefined

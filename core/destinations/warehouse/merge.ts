@@ -2,7 +2,7 @@ import type { Publication } from '../destination.ts'
 import { repeatedRow } from '../errors.ts'
 import { instant, literal, quote, stagedName } from './sql.ts'
 import type { TablePlan } from './schema-change.ts'
-import type { ResultRow, WarehouseSession } from './session.ts'
+import type { ResultRow, Staged, WarehouseSession } from './session.ts'
 
 /**
  * Session tables: the staged records that are newer than the warehouse's, and what is kept of the old rows.
@@ -14,8 +14,8 @@ export interface Merge {
   publication: Publication
   /** The main table first. */
   plans: readonly TablePlan[]
-  /** The number of staged rows, by table. */
-  staged: ReadonlyMap<string, number>
+  /** What is staged, by table. */
+  staged: ReadonlyMap<string, Staged>
 }
 
 /** The result of merging a table's staged rows. */
@@ -39,7 +39,7 @@ export interface Merged {
 export async function mergeRecords(merge: Merge): Promise<ReadonlyMap<string, Merged>> {
   const { session, plans, staged } = merge
   const [main, ...children] = plans as [TablePlan, ...TablePlan[]]
-  const total = staged.get(main.table.table.name) ?? 0
+  const total = staged.get(main.table.table.name)!.rows
   const won = await findWinners(merge, main)
   const source = won.rows === total && won.isPlain ? 'all' : 'winners'
   const merged = new Map<string, Merged>()
@@ -129,7 +129,7 @@ async function findAll(merge: Merge, main: TablePlan): ReturnType<typeof findWin
     )
     refuseDuplicates(main, counted)
   }
-  const rows = staged.get(main.table.table.name) ?? 0
+  const { rows } = staged.get(main.table.table.name)!
   // Children of a main table that someone dropped may be there still.
   if (!plans.every(({ isNew }) => isNew))
     await session.run(`create temporary table ${quote(winners)} as select ${id} as id from ${records}`)
@@ -146,8 +146,10 @@ function refuseDuplicates({ table }: TablePlan, counted: ResultRow | undefined):
  * replaced in its place: its indexes stay as they are where its page has room.
  */
 async function replaceRows(merge: Merge, plan: TablePlan, source: 'all' | 'winners'): Promise<number> {
-  const { session, publication } = merge
+  const { session, publication, staged } = merge
   const { table } = plan
+  const { rows: arrived, isFilled } = staged.get(table.table.name)!
+  if (isFilled) return arrived
   const target = inSchema(merge, plan)
   const isInPlace = session.typeSystem.hasKeys && !plan.isNew
   const isMain = table.table.parent === undefined

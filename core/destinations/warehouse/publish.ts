@@ -6,15 +6,14 @@ import { isSameParts, sumParts } from '../parts/sum-parts.ts'
 import { toManifest } from '../manifest/to-manifest.ts'
 import { findDeletes, markDeletes, type FoundDeletes } from './deletes.ts'
 import { findCoverage } from './coverage.ts'
-import { findExport, writeExport } from './export-row.ts'
-import { toWarehouseTable, type WarehouseTable } from './layout.ts'
+import { writeExport } from './export-row.ts'
+import { toWarehouseTable } from './layout.ts'
 import { changeTable } from './live-views.ts'
+import { canFill, lock, lookAround, type Way } from './look-around.ts'
 import { mergeRecords, type Merged } from './merge.ts'
-import { migrate } from './migrate.ts'
 import { keepRejected } from './rejected.ts'
 import { type Found, findTables, planTable, type TablePlan } from './schema-change.ts'
 import type { Staged, WarehouseEngine, WarehouseSession } from './session.ts'
-import { checkOwner, writeOwner } from './warehouse-owner.ts'
 
 /** A destination whose tables hold the newest state of every record across runs. */
 export interface Warehouse extends Destination {
@@ -35,14 +34,6 @@ export const createWarehouse = (engine: WarehouseEngine): Warehouse => ({
 /** The checksum of each table's parts. */
 type Sums = ReadonlyMap<string, PartsSum>
 
-/** A publication in progress. */
-interface Way {
-  engine: WarehouseEngine
-  publication: Publication
-  tables: readonly WarehouseTable[]
-  location: string
-}
-
 async function publish(engine: WarehouseEngine, publication: Publication): Promise<Published> {
   publication.signal?.throwIfAborted()
   checkTables(publication)
@@ -51,43 +42,27 @@ async function publish(engine: WarehouseEngine, publication: Publication): Promi
   const way: Way = { engine, publication, tables, location }
   const published = await engine.transaction(publication, async (session) => {
     const before = await lookAround(way, session)
-    if (before.existing !== undefined) return publishAgain(way, session, before.existing)
+    // New tables are filled where they stay, so no other publication may make them meanwhile.
+    const isLocked = before.existing === undefined && canFill(session, before)
+    const known = isLocked ? await lock(way, session) : before
+    if (known.existing !== undefined) return publishAgain(way, session, known.existing)
     const summing = sumParts(publication)
     // Where staging fails, too, its error is reported.
     summing.catch(() => {})
-    const staged = await stageTables(way, session, before.plans)
+    const staged = await stageTables(way, session, {
+      plans: known.plans,
+      fills: isLocked && canFill(session, known),
+    })
     const sums = await summing
     publication.onStep?.('staged')
     publication.signal?.throwIfAborted()
-    await session.lock()
-    // While this attempt staged, another of the same run may have published, or a table may have changed.
-    const now = await lookAround(way, session)
+    const now = isLocked ? known : await lock(way, session)
     return now.existing === undefined
-      ? { manifest: await merge(way, session, { staged, sums, before: now }), fresh: true }
+      ? { manifest: await merge(way, session, { staged, sums, found: now.found }), fresh: true }
       : publishAgain(way, session, now.existing)
   })
   publication.onStep?.('visible')
   return { ...published, location }
-}
-
-/** A warehouse before a publication. */
-interface Surroundings {
-  stamp: 'new' | 'ours'
-  found: Found
-  plans: readonly TablePlan[]
-  /** What this run has published there. */
-  existing: Manifest | undefined
-}
-
-/** Rejects what cannot be merged before anything is written, and finds what is already published. */
-async function lookAround(way: Way, session: WarehouseSession): Promise<Surroundings> {
-  const { publication, tables, location } = way
-  const columns = await session.describe()
-  const stamp = await checkOwner({ session, tables: columns, owner: publication, where: location })
-  const found = await findTables({ session, columns, stamp })
-  const plans = tables.map((table) => planTable({ session, found, table }))
-  const existing = stamp === 'new' ? undefined : await findExport(session, publication)
-  return { stamp, found, plans, existing }
 }
 
 async function publishAgain(way: Way, session: WarehouseSession, existing: Manifest) {
@@ -118,13 +93,23 @@ async function releaseDeletes(way: Way, session: WarehouseSession, existing: Man
   return aboveCap === 0 ? manifest : existing
 }
 
-async function stageTables(way: Way, session: WarehouseSession, plans: readonly TablePlan[]) {
+async function stageTables(
+  way: Way,
+  session: WarehouseSession,
+  { plans, fills }: { plans: readonly TablePlan[]; fills: boolean },
+) {
   const { publication, location } = way
+  const { run, facts } = publication
   const staged = new Map<string, Staged>()
   for (const { table, types } of plans) {
     const { name } = table.table
     const parts = publication.parts.filter((part) => part.table === name)
-    const arrived = await session.stage({ table, parts, types })
+    const arrived = await session.stage({
+      table,
+      parts,
+      types,
+      ...(fills && { fill: { run, readAt: facts.startedAt } }),
+    })
     checkRows(parts, { table: name, rows: arrived.rows, where: location })
     staged.set(name, arrived)
   }
@@ -134,25 +119,26 @@ async function stageTables(way: Way, session: WarehouseSession, plans: readonly 
 async function merge(
   way: Way,
   session: WarehouseSession,
-  has: { staged: ReadonlyMap<string, Staged>; sums: Sums; before: Surroundings },
+  has: { staged: ReadonlyMap<string, Staged>; sums: Sums; found: Found },
 ): Promise<Manifest> {
   const { publication } = way
-  const { staged, sums } = has
-  const { found: tables, plans } = await planTables(way, session, has)
+  const { staged, sums, found: tables } = has
+  const plans = way.tables.map((table) =>
+    planTable({ session, found: tables, table, needed: staged.get(table.table.name)!.types }),
+  )
   const change = async (some: readonly TablePlan[]) => {
     const indexes: string[] = []
     for (const plan of some) indexes.push(...(await changeTable({ session, found: tables, plan })))
     return indexes
   }
   const indexes = await change(plans.filter(({ isNew }) => !isNew))
-  const rows = new Map([...staged].map(([name, table]) => [name, table.rows]))
-  const merged = await mergeRecords({ session, publication, plans, staged: rows })
-  checkMerged(way, rows, merged)
+  const merged = await mergeRecords({ session, publication, plans, staged })
+  checkMerged(way, staged, merged)
   indexes.push(...(await change(plans.filter(({ isNew }) => isNew))))
   for (const statement of indexes) await session.run(statement)
   const found = await findDeletes({ session, publication, plans })
   const rejected = await keepRejected({ session, publication, where: way.location })
-  const manifest = toWarehouseManifest(way, { staged: rows, sums, merged, found, rejected })
+  const manifest = toWarehouseManifest(way, { staged, sums, merged, found, rejected })
   await writeExport(session, manifest, found)
   const hasKept = [...merged.values()].some(({ kept }) => kept > 0)
   await markDeletes({ session, publication, plans }, { found, hasKept })
@@ -161,31 +147,12 @@ async function merge(
   return manifest
 }
 
-/** Plans how the tables change to fit what is staged. */
-async function planTables(
-  way: Way,
-  session: WarehouseSession,
-  { staged, before }: { staged: ReadonlyMap<string, Staged>; before: Surroundings },
-): Promise<{ found: Found; plans: TablePlan[] }> {
-  const { publication, tables } = way
-  const { stamp } = before
-  if (stamp === 'new') await writeOwner(session, publication)
-  const isMigrated = stamp === 'ours' && (await migrate(session))
-  const found = isMigrated
-    ? await findTables({ session, columns: await session.describe(), stamp })
-    : before.found
-  const plans = tables.map((table) =>
-    planTable({ session, found, table, needed: staged.get(table.table.name)!.types }),
-  )
-  return { found, plans }
-}
-
 function checkMerged(
   way: Way,
-  staged: ReadonlyMap<string, number>,
+  staged: ReadonlyMap<string, Staged>,
   merged: ReadonlyMap<string, Merged>,
 ): void {
-  for (const [table, read] of staged) {
+  for (const [table, { rows: read }] of staged) {
     const { written, kept } = merged.get(table)!
     if (written + kept !== read)
       throw new RowsMissingError({ table, read, arrived: written + kept, where: way.location })
@@ -195,7 +162,7 @@ function checkMerged(
 function toWarehouseManifest(
   way: Way,
   done: {
-    staged: ReadonlyMap<string, number>
+    staged: ReadonlyMap<string, Staged>
     sums: Sums
     merged: ReadonlyMap<string, Merged>
     found: FoundDeletes
@@ -214,7 +181,7 @@ function toWarehouseManifest(
       ...table,
       key: [...table.key],
       columns: [...table.columns],
-      rows: staged.get(name) ?? 0,
+      rows: staged.get(name)!.rows,
       files: [],
       parts: sums.get(name)!,
       ...(kept > 0 ? { kept } : {}),

@@ -11,6 +11,11 @@ export interface Staging {
   parts: readonly PartFile[]
   /** The types of the columns in the warehouse. */
   types: ColumnTypes
+  /**
+   * For a new table, with `fillsNewTables` and after `lock`: fills the table itself if every row fits these types. Its rows
+   * get these values of the run.
+   */
+  fill?: { run: string; readAt: string }
 }
 
 /** What is staged for a table. */
@@ -18,11 +23,15 @@ export interface Staged {
   rows: number
   /** The narrowest types that hold every cell exactly. */
   types: ColumnTypes
+  /** Whether the rows are in the new table itself, and in no session table. */
+  isFilled: boolean
 }
 
 /** One warehouse transaction. Nothing of it is visible outside until it commits. */
 export interface WarehouseSession {
   readonly typeSystem: TypeSystem
+  /** Whether `stage` can copy rows straight into a new table. */
+  readonly fillsNewTables: boolean
   /** The schema that holds the tables. */
   readonly schema: string
   /**
@@ -35,13 +44,14 @@ export interface WarehouseSession {
   /** The column types of every table and view in the schema, by table and column, in order. */
   describe(): Promise<ReadonlyMap<string, ReadonlyMap<string, string>>>
   /**
-   * Copies parts into a session table (see `stagedName`), from which `stagedValue` gives each column.
+   * Copies parts into a session table (see `stagedName`), from which `stagedValue` gives each column, or into a new
+   * table itself.
    * @throws {PartsDamagedError}
    */
   stage(staging: Staging): Promise<Staged>
   /**
    * Waits until no other session is merging, and excludes others until the transaction ends. Call it before
-   * writing anything other than staged tables.
+   * writing anything other than session tables.
    */
   lock(): Promise<void>
   /**

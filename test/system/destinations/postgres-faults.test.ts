@@ -79,6 +79,8 @@ describe('PostgreSQL', () => {
     const full = await startPostgres({ fileBytes: 20_000_000 })
     try {
       url = await full.createDatabase()
+      await expect(publish(await large(40_000_000))).rejects.toMatchObject({ name: 'UnwritableError' })
+      expect(await runs()).toBeUndefined()
       await publish(await before())
       await expect(publish(await large(40_000_000))).rejects.toMatchObject({
         name: 'UnwritableError',

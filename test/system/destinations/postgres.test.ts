@@ -108,6 +108,20 @@ describe('tables in PostgreSQL', () => {
     ])
   })
 
+  test('keep the text of a timestamp, and not the notation of PostgreSQL, in a column that someone made text', async () => {
+    await publish('first', ['{"id":"1","created":"2020-10-15T13:26:15.50-03:00"}'])
+    await ask(`drop view billing.live_customers;
+      alter table billing.customers alter column created type text using created_as_sent`)
+    await publish('second', ['{"id":"2","created":"2020-10-16T13:26:15.50-03:00"}'])
+    // It does not fit the type of another column, so all are staged once more.
+    await publish('third', [
+      '{"id":"3","created":"2020-10-17T13:26:15.50-03:00","state":{"id":9223372036854775808}}',
+    ])
+    expect(await ask('select created from billing.customers order by id')).toEqual(
+      ['15', '16', '17'].map((date) => ({ created: `2020-10-${date}T13:26:15.50-03:00` })),
+    )
+  })
+
   test('have comments, and an index on each id of another record', async () => {
     await publish('first', ['{"id":"1"}'], 'subscriptions')
     const comments = await ask(`select obj_description('billing.subscriptions'::regclass) as main,
