@@ -11,8 +11,11 @@ export type Delivery =
   | { outcome: 'later'; why: string; afterMs?: number }
 
 const timeoutMs = 10_000
-/** How long after a stop a response is still awaited: a POST given up on is repeated, and people are notified twice. */
-const graceMs = 5_000
+/**
+ * How long after a stop a response is still awaited: a POST given up on is repeated, and people are notified twice. A worker
+ * is ended by force from 5 s after its stop on, and by then Temporal must have the result.
+ */
+const graceMs = 4_000
 const maxMessageLength = 200
 /** The limit on a response body; only its beginning is shown. */
 const maxAnswerBytes = 64 * 1024
