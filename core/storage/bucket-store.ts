@@ -21,6 +21,8 @@ export interface BucketConfig {
  * five calls and be copied in memory. Of a larger file, two parts of it are in memory at once, and it has at most 10,000.
  */
 const mostAtOnce = 20 * 2 ** 20
+/** In bytes: a smaller file gets a buffer of its own size, because many of them may be sent at once. */
+const leastKept = 2 ** 20
 const leastPartSize = 8 * 2 ** 20
 const mostParts = 9_000
 
@@ -41,7 +43,7 @@ export function createBucketStore(options: BucketAddress & { config: BucketConfi
   const root = `s3://${Bucket}${prefix === '' ? '' : `/${prefix}`}`
   const keyOf = (path: string) => (prefix === '' ? path : `${prefix}/${path}`)
   const host = config.endpoint === undefined ? undefined : URL.parse(config.endpoint)?.host
-  /** Kept from one small file to the next: for every 64 MB of new buffers, V8 marks its whole heap. */
+  /** Kept from one file to the next: for every 64 MB of new buffers, V8 marks its whole heap. */
   let spare: Buffer | undefined
   let loaded: Promise<Loaded> | undefined
   const load = () => (loaded ??= loadSdk(config))
@@ -133,10 +135,11 @@ export function createBucketStore(options: BucketAddress & { config: BucketConfi
   ): Promise<void> {
     await using handle = await open(file)
     const { size } = await handle.stat()
-    const small = size <= mostAtOnce ? takeBuffer() : undefined
+    const small = size <= mostAtOnce ? takeBuffer(size) : undefined
     const Body =
       small === undefined
-        ? handle.createReadStream({ autoClose: false, highWaterMark })
+        ? // With an end, the SDK knows how many parts there must be, and refuses a file that was cut short.
+          handle.createReadStream({ start: 0, end: size - 1, autoClose: false, highWaterMark })
         : await readAll(handle, small, size)
     const uploading = new storage.Upload({
       client,
@@ -150,14 +153,15 @@ export function createBucketStore(options: BucketAddress & { config: BucketConfi
       signal?.throwIfAborted()
       await uploading.done()
       // Not after an error, when a request may still be sending it.
-      spare ??= small
+      if (small?.length === mostAtOnce) spare ??= small
     } finally {
       signal?.removeEventListener('abort', abort)
       if (Body instanceof Readable) Body.destroy()
     }
   }
 
-  function takeBuffer(): Buffer {
+  function takeBuffer(size: number): Buffer {
+    if (size < leastKept) return Buffer.allocUnsafeSlow(size)
     const buffer = spare ?? Buffer.allocUnsafeSlow(mostAtOnce)
     spare = undefined
     return buffer

@@ -1,7 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { appendFile, copyFile, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { constants, PerformanceObserver } from 'node:perf_hooks'
 import { buffer } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createBucketStore } from '../../../core/storage/bucket-store.ts'
@@ -114,6 +115,29 @@ test('each of many files is kept as it is, although answers are lost and calls a
   await rm(scratch, { recursive: true })
 })
 
+test('many tiny files, some at once, cost no collections of the whole heap', async () => {
+  proxy.setFaults(() => undefined)
+  const scratch = await mkdtemp(join(tmpdir(), 'tiny-'))
+  const file = join(scratch, 'tiny')
+  await writeFile(file, 'tiny')
+  const store = openStore()
+  await store.put('first', file)
+  let collections = 0
+  const seen = new PerformanceObserver((list) => {
+    for (const { detail } of list.getEntries() as unknown as { detail: { kind: number } }[])
+      if (detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR) collections += 1
+  })
+  seen.observe({ entryTypes: ['gc'] })
+  const putMany = async (name: number) => {
+    for (let time = 0; time < 100; time += 1) await store.put(`${name}/${time}`, file)
+  }
+  await Promise.all([0, 1, 2, 3].map(putMany))
+  await new Promise(setImmediate)
+  seen.disconnect()
+  expect(collections).toBeLessThan(10)
+  await rm(scratch, { recursive: true })
+})
+
 describe('a file of several parts', () => {
   const size = 24 * 2 ** 20
   let scratch: string
@@ -146,6 +170,34 @@ describe('a file of several parts', () => {
     await store.put('large.csv', file)
     expect(hits).toBeGreaterThan(0)
     expect((await buffer((await store.open('large.csv'))!)).equals(await readFile(file))).toBe(true)
+  })
+
+  test('is not visible if it was cut short while it was read', async () => {
+    const cut = join(scratch, 'cut')
+    await writeFile(cut, randomBytes(2 * size))
+    let cutting: Promise<void> | undefined
+    proxy.setFaults(({ query }) => {
+      if (query.includes('uploads')) cutting = truncate(cut, size)
+      return undefined
+    })
+    const store = openStore()
+    await expect(store.put('cut.csv', cut)).rejects.toThrow('is repeated')
+    await cutting
+    expect(await store.list('')).toEqual([])
+  })
+
+  test('is kept as it was at first if it grows while it is read', async () => {
+    const log = join(scratch, 'log')
+    await copyFile(file, log)
+    let growing: Promise<void> | undefined
+    proxy.setFaults(({ query }) => {
+      if (query.includes('uploads')) growing = appendFile(log, 'more')
+      return undefined
+    })
+    const store = openStore()
+    await store.put('log', log)
+    await growing
+    expect((await buffer((await store.open('log'))!)).equals(await readFile(file))).toBe(true)
   })
 
   test('is given up when its signal is aborted, and is not visible', async () => {
