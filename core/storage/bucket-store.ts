@@ -43,8 +43,9 @@ export function createBucketStore(options: BucketAddress & { config: BucketConfi
   const root = `s3://${Bucket}${prefix === '' ? '' : `/${prefix}`}`
   const keyOf = (path: string) => (prefix === '' ? path : `${prefix}/${path}`)
   const host = config.endpoint === undefined ? undefined : URL.parse(config.endpoint)?.host
-  /** Kept from one file to the next: for every 64 MB of new buffers, V8 marks its whole heap. */
-  let spare: Buffer | undefined
+  /** One buffer for one file after the other: for every 64 MB of new buffers, V8 marks its whole heap. */
+  let kept: Buffer | undefined
+  let isTaken = false
   let loaded: Promise<Loaded> | undefined
   const load = () => (loaded ??= loadSdk(config))
 
@@ -130,41 +131,55 @@ export function createBucketStore(options: BucketAddress & { config: BucketConfi
   }
 
   async function upload(
-    { storage, client }: Loaded,
+    sdk: Loaded,
     { path, file, signal }: { path: string; file: string; signal: AbortSignal | undefined },
   ): Promise<void> {
     await using handle = await open(file)
     const { size } = await handle.stat()
-    const small = size <= mostAtOnce ? takeBuffer(size) : undefined
-    const Body =
-      small === undefined
-        ? // With an end, the SDK knows how many parts there must be, and refuses a file that was cut short.
-          handle.createReadStream({ start: 0, end: size - 1, autoClose: false, highWaterMark })
-        : await readAll(handle, small, size)
-    const uploading = new storage.Upload({
-      client,
-      params: { Bucket, Key: keyOf(path), Body, ContentType: typeOf(path) },
-      queueSize: 2,
-      partSize: small === undefined ? Math.max(leastPartSize, Math.ceil(size / mostParts)) : mostAtOnce,
-    })
+    if (size <= mostAtOnce)
+      return await withBuffer(size, async (buffer) => {
+        const Body = await readAll(handle, buffer, size)
+        await send(sdk, { path, Body, partSize: mostAtOnce, signal })
+      })
+    // With an end, the SDK knows how many parts there must be, and refuses a file that was cut short.
+    const Body = handle.createReadStream({ start: 0, end: size - 1, autoClose: false, highWaterMark })
+    try {
+      const partSize = Math.max(leastPartSize, Math.ceil(size / mostParts))
+      await send(sdk, { path, Body, partSize, signal })
+    } finally {
+      Body.destroy()
+    }
+  }
+
+  async function withBuffer(size: number, work: (buffer: Buffer) => Promise<void>): Promise<void> {
+    if (isTaken || size < leastKept) return await work(Buffer.allocUnsafeSlow(size))
+    isTaken = true
+    const buffer = kept ?? Buffer.allocUnsafeSlow(mostAtOnce)
+    // After an error, a request may still be sending it.
+    kept = undefined
+    try {
+      await work(buffer)
+      kept = buffer
+    } finally {
+      isTaken = false
+    }
+  }
+
+  async function send(
+    { storage, client }: Loaded,
+    body: { path: string; Body: Buffer | Readable; partSize: number; signal: AbortSignal | undefined },
+  ): Promise<void> {
+    const { path, Body, partSize, signal } = body
+    const params = { Bucket, Key: keyOf(path), Body, ContentType: typeOf(path) }
+    const uploading = new storage.Upload({ client, params, queueSize: 2, partSize })
     const abort = () => void uploading.abort()
     signal?.addEventListener('abort', abort)
     try {
       signal?.throwIfAborted()
       await uploading.done()
-      // Not after an error, when a request may still be sending it.
-      if (small?.length === mostAtOnce) spare ??= small
     } finally {
       signal?.removeEventListener('abort', abort)
-      if (Body instanceof Readable) Body.destroy()
     }
-  }
-
-  function takeBuffer(size: number): Buffer {
-    if (size < leastKept) return Buffer.allocUnsafeSlow(size)
-    const buffer = spare ?? Buffer.allocUnsafeSlow(mostAtOnce)
-    spare = undefined
-    return buffer
   }
 
   return {
