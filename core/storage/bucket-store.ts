@@ -1,9 +1,8 @@
 import type * as S3 from '@aws-sdk/client-s3'
-import type * as LibStorage from '@aws-sdk/lib-storage'
-import { open, type FileHandle } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import type { BucketAddress } from './bucket-address.ts'
 import { statusOf, toStoreError, UploadGoneError } from './bucket-errors.ts'
+import { createUpload, type UploadSdk } from './bucket-upload.ts'
 import { isSystemError } from './system-errors.ts'
 import { StoreAwayError } from './store-errors.ts'
 import type { FileStore, StoredFile, TaggedText } from './file-store.ts'
@@ -15,19 +14,6 @@ export interface BucketConfig {
   profile?: string | undefined
   credentials?: { accessKeyId: string; secretAccessKey: string; sessionToken?: string } | undefined
 }
-
-/**
- * In bytes. A smaller file is sent in one call: a part of a read, at most 16 MB and what one page adds to it, would take
- * five calls and be copied in memory. Of a larger file, two parts of it are in memory at once, and it has at most 10,000.
- */
-const mostAtOnce = 20 * 2 ** 20
-/** In bytes: a smaller file gets a buffer of its own size, because many of them may be sent at once. */
-const leastKept = 2 ** 20
-const leastPartSize = 8 * 2 ** 20
-const mostParts = 9_000
-
-/** In bytes: by 64 KB, Node's default, each 8 MB would take 128 calls of the thread pool. */
-const highWaterMark = 2 ** 20
 
 const mostTries = 5
 const mostReads = 50
@@ -43,9 +29,7 @@ export function createBucketStore(options: BucketAddress & { config: BucketConfi
   const root = `s3://${Bucket}${prefix === '' ? '' : `/${prefix}`}`
   const keyOf = (path: string) => (prefix === '' ? path : `${prefix}/${path}`)
   const host = config.endpoint === undefined ? undefined : URL.parse(config.endpoint)?.host
-  /** One buffer for one file after the other: for every 64 MB of new buffers, V8 marks its whole heap. */
-  let kept: Buffer | undefined
-  let isTaken = false
+  const upload = createUpload()
   let loaded: Promise<Loaded> | undefined
   const load = () => (loaded ??= loadSdk(config))
 
@@ -130,65 +114,14 @@ export function createBucketStore(options: BucketAddress & { config: BucketConfi
     return isWritten || (await read(path))?.text === text
   }
 
-  async function upload(
-    sdk: Loaded,
-    { path, file, signal }: { path: string; file: string; signal: AbortSignal | undefined },
-  ): Promise<void> {
-    await using handle = await open(file)
-    const { size } = await handle.stat()
-    if (size <= mostAtOnce)
-      return await withBuffer(size, async (buffer) => {
-        const Body = await readAll(handle, buffer, size)
-        await send(sdk, { path, Body, partSize: mostAtOnce, signal })
-      })
-    // With an end, the SDK knows how many parts there must be, and refuses a file that was cut short.
-    const Body = handle.createReadStream({ start: 0, end: size - 1, autoClose: false, highWaterMark })
-    try {
-      const partSize = Math.max(leastPartSize, Math.ceil(size / mostParts))
-      await send(sdk, { path, Body, partSize, signal })
-    } finally {
-      Body.destroy()
-    }
-  }
-
-  async function withBuffer(size: number, work: (buffer: Buffer) => Promise<void>): Promise<void> {
-    if (isTaken || size < leastKept) return await work(Buffer.allocUnsafeSlow(size))
-    isTaken = true
-    const buffer = kept ?? Buffer.allocUnsafeSlow(mostAtOnce)
-    // After an error, a request may still be sending it.
-    kept = undefined
-    try {
-      await work(buffer)
-      kept = buffer
-    } finally {
-      isTaken = false
-    }
-  }
-
-  async function send(
-    { storage, client }: Loaded,
-    body: { path: string; Body: Buffer | Readable; partSize: number; signal: AbortSignal | undefined },
-  ): Promise<void> {
-    const { path, Body, partSize, signal } = body
-    const params = { Bucket, Key: keyOf(path), Body, ContentType: typeOf(path) }
-    const uploading = new storage.Upload({ client, params, queueSize: 2, partSize })
-    const abort = () => void uploading.abort()
-    signal?.addEventListener('abort', abort)
-    try {
-      signal?.throwIfAborted()
-      await uploading.done()
-    } finally {
-      signal?.removeEventListener('abort', abort)
-    }
-  }
-
   return {
     locate: (path) => (path === '' ? root : `${root}/${path}`),
     pathOf: (location) => (location.startsWith(`${root}/`) ? location.slice(root.length + 1) : undefined),
     async put(path, file, { signal } = {}) {
       for (let tries = 1; ; tries += 1) {
         try {
-          await call((sdk) => upload(sdk, { path, file, signal }))
+          const ContentType = typeOf(path)
+          await call((sdk) => upload(sdk, { Bucket, Key: keyOf(path), ContentType, file, signal }))
           return
         } catch (error) {
           signal?.throwIfAborted()
@@ -225,21 +158,8 @@ export function createBucketStore(options: BucketAddress & { config: BucketConfi
   }
 }
 
-/** Reads a file into a buffer, up to the size that it had. */
-async function readAll(file: FileHandle, buffer: Buffer, size: number): Promise<Buffer> {
-  let length = 0
-  while (length < size) {
-    const { bytesRead } = await file.read(buffer, length, size - length)
-    if (bytesRead === 0) break
-    length += bytesRead
-  }
-  return buffer.subarray(0, length)
-}
-
-interface Loaded {
+interface Loaded extends UploadSdk {
   s3: typeof S3
-  storage: typeof LibStorage
-  client: S3.S3Client
 }
 
 async function loadSdk(config: BucketConfig): Promise<Loaded> {
