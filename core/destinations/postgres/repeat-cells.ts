@@ -84,6 +84,8 @@ export function createCellRepeater(options: { columns: number; repeated: readonl
         yield out.subarray(0, outBytes)
         outBytes = 0
       }
+      // The last row may have no newline. Without its cells, one with too many of its own would pass for a row of ours.
+      if (rowBytes > 0) outBytes += cells.copy(out, outBytes, 0, cellsBytes)
       if (outBytes > 0) yield out.subarray(0, outBytes)
     },
     /** The bytes of the longest row of those given. */

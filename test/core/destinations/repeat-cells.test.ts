@@ -57,10 +57,18 @@ test(`cells are repeated at the end of their rows, whatever they hold and wherev
     { seed, numRuns: 1_000 },
   ))
 
-test('a last row without a newline is measured too', async () => {
-  const repeater = createCellRepeater({ columns: 2, repeated: [] })
-  expect(await toText(repeater.repeat(inChunks(Buffer.from('1,2\n3,456'), [4])))).toBe('1,2\n3,456')
-  expect(repeater.longestRow).toBe(5)
+test.each([
+  ['1,2\n3,456', '1,2,2\n3,456,456'],
+  // Unrepeated, it would be the row 3 with its 4 twice.
+  ['1,2\n3,4,4', '1,2,2\n3,4,4,4'],
+  ['1,2\n3', '1,2,2\n3'],
+  ['1,2\n3,', '1,2,2\n3,,'],
+])('a last row without a newline is one, too (%j)', async (given, repeated) => {
+  for (const length of [1, 4, 100]) {
+    const repeater = createCellRepeater({ columns: 2, repeated: [1] })
+    expect(await toText(repeater.repeat(inChunks(Buffer.from(given), [length])))).toBe(repeated)
+    expect(repeater.longestRow).toBe(Math.max(3, given.length - 4))
+  }
 })
 
 test('cells larger than a chunk are repeated, and small chunks are collected into large ones', async () => {
