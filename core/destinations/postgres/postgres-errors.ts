@@ -16,7 +16,12 @@ export function toPostgresError(error: unknown, place: { where: string; readOnly
   const ended = readOnly
     ? { nothing: 'Nothing was compared', again: 'try again' }
     : { nothing: 'Nothing of this export was published', again: 'publish the run again' }
-  if (error instanceof DatabaseError) return toRefusal(error, { where, readOnly, ...ended })
+  if (error instanceof DatabaseError) {
+    // These quote rows (COPY's names the line it was at), and would go wherever the error is shown as a cause.
+    error.detail = undefined
+    error.where = undefined
+    return toRefusal(error, { where, readOnly, ...ended })
+  }
   if (isSystemError(error) || isLostConnection(error))
     return new UnreachableWarehouseError(
       `Can't reach PostgreSQL for ${where}: ${error.message}. ${ended.nothing}; when the server is there, ${ended.again}.`,

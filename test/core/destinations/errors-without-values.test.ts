@@ -1,4 +1,5 @@
 import { DuckDBInstance } from '@duckdb/node-api'
+import { inspect } from 'node:util'
 import { DatabaseError } from 'pg'
 import { expect, test } from 'vitest'
 import { toDuckDbError } from '../../../core/destinations/duckdb/duckdb-errors.ts'
@@ -40,5 +41,19 @@ test.each(['P0001', '23505', '22P02'])(
     expect(told.message).toContain('w')
     expect(told.message).toContain(code.slice(0, 2))
     expect(told.message).not.toContain(email)
+  },
+)
+
+test.each(['42501', '54000', '55P03', '57014'])(
+  'what PostgreSQL says beside its message (%s) is shown nowhere where it quotes a row',
+  (code) => {
+    const error = Object.assign(new DatabaseError('canceling statement', 1, 'error'), {
+      code,
+      detail: `Key (email)=(${email}) is there`,
+      where: `COPY customers, line 2: "1,${email}"`,
+    })
+    const told = toPostgresError(error, { where: 'w' })
+    expect(told).toMatchObject({ message: expect.stringContaining('canceling statement') as string })
+    expect(inspect(told, { depth: 10, showHidden: true })).not.toContain(email)
   },
 )
