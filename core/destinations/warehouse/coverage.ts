@@ -12,17 +12,18 @@ type View = Pick<Publication, 'resource' | 'filters' | 'excluded' | 'hashed'>
  * before.
  */
 export async function findCoverage(session: WarehouseSession, view: View): Promise<number | undefined> {
-  if (!(await session.describe()).has(exportsTable)) return undefined
+  const there = await session.describe()
+  if (!there.has(exportsTable)) return undefined
   const exports = `${quote(session.schema)}.${quote(exportsTable)}`
   const ofList = `resource = ${literal(view.resource)}`
   const whole = `${ofList} and mode = 'full' and verdict = 'proven' and not capped
     and cast(filters as text) = ${literal(JSON.stringify(view.filters))}`
   const rows = await session.all(`select manifest from ${exports} where ${ofList}
     and published_at >= (select max(published_at) from ${exports} where ${whole}) order by published_at, run`)
-  return toCoverage(
-    rows.map((row) => manifestSchema.parse(JSON.parse(row['manifest'] ?? ''))),
-    view,
-  )
+  const manifests = rows.map((row) => manifestSchema.parse(JSON.parse(row['manifest'] ?? '')))
+  // A table that someone dropped took its rows along, and the next export would only bring back what changed since.
+  if (manifests.some(({ tables }) => tables.some(({ name }) => !there.has(name)))) return undefined
+  return toCoverage(manifests, view)
 }
 
 function toCoverage(manifests: readonly Manifest[], view: View): number | undefined {

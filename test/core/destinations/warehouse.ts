@@ -76,6 +76,19 @@ export function describeWarehouse(
         expect(await harness.destination.publish(publication)).toMatchObject({ fresh: false })
       })
 
+      test.each(['customers', 'customer_contacts'])(
+        'covers nothing without the table %s, which someone dropped',
+        async (table) => {
+          const publication = await toPublication('full', [{ id: 'a', contacts: [{ id: '1' }] }], {
+            facts: readOn(1),
+          })
+          await harness.destination.publish(publication)
+          await ask(`drop view ${harness.schema}.live_${table}`)
+          await ask(`drop table ${harness.schema}.${table}`)
+          expect(await harness.destination.coveredThrough?.(publication, publication)).toBeUndefined()
+        },
+      )
+
       const newer = {
         id: 'a',
         name: 'newer',
