@@ -131,6 +131,7 @@ export function createBucketStore(options: BucketAddress & { config: BucketConfi
     },
     create: (path, text) => write(path, text, { IfNoneMatch: '*' }),
     read,
+    readText: async (path) => (await readOnce(path))?.text,
     replace: (path, text, tag) =>
       write(path, text, tag === undefined ? { IfNoneMatch: '*' } : { IfMatch: tag }),
     open: async (path) => {

@@ -34,7 +34,10 @@ export interface FileStore {
   put(path: string, file: string, options?: { signal?: AbortSignal | undefined }): Promise<void>
   /** Keeps a small text unless the path has another one; false then. */
   create(path: string, text: string): Promise<boolean>
+  /** A small text and its tag, which belong together: in some stores, that takes several calls. */
   read(path: string): Promise<TaggedText | undefined>
+  /** A small text without its tag, by one call. */
+  readText(path: string): Promise<string | undefined>
   /**
    * Replaces a small text if it is still the version of `tag`, or creates it without one; false if it is
    * another by now.

@@ -45,6 +45,7 @@ export function createFolderStore(folder: string): FileStore {
     },
     create: (path, text) => write(path, text, (tag) => tag === undefined),
     read,
+    readText: async (path) => (await read(path))?.text,
     replace: (path, text, expected) => write(path, text, (tag) => tag === expected),
     async open(path) {
       const file = await orMissing(open(locate(path)))

@@ -72,7 +72,6 @@ const mostTries = 50
 
 function storedFolder({ dataDir, store }: { dataDir: string; store: FileStore }): SharedFolder {
   const pathOf = (file: string) => relative(dataDir, file).split(sep).join('/')
-  const read = async (file: string) => (await store.read(pathOf(file)))?.text
   return {
     isShared: true,
     async fetch(file, { bytes = 0, signal } = {}) {
@@ -105,7 +104,7 @@ function storedFolder({ dataDir, store }: { dataDir: string; store: FileStore })
       if (isCreated) await replaceFile(file, text)
       return isCreated
     },
-    read,
+    read: (file) => store.readText(pathOf(file)),
     async update(file, change) {
       for (let tries = 0; tries < mostTries; tries += 1) {
         const present = await store.read(pathOf(file))

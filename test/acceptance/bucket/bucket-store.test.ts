@@ -74,6 +74,18 @@ test('an old text with the tag of a new one is not believed: it would let a poin
   expect(await store.read('latest.json')).toMatchObject({ text: 'two' })
 })
 
+test('a text without its tag is read by one call', async () => {
+  const calls: string[] = []
+  const store = openStore()
+  await store.create('plan.json', 'a plan')
+  proxy.setFaults(({ method }) => {
+    calls.push(method)
+    return undefined
+  })
+  expect(await store.readText('plan.json')).toBe('a plan')
+  expect(calls).toEqual(['GET'])
+})
+
 test('a file as large as a part of a read is kept by one call', async () => {
   const scratch = await mkdtemp(join(tmpdir(), 'part-'))
   const file = join(scratch, 'part')

@@ -82,6 +82,14 @@ export function describeFileStore(
       expect(await store.read('exports/manifest.json')).toMatchObject({ text: 'one' })
     })
 
+    test('gives a text without its tag, as it was written last', async () => {
+      expect(await store.readText('latest.json')).toBeUndefined()
+      for (const text of ['1', '2', '']) {
+        await store.replace('latest.json', text, (await store.read('latest.json'))?.tag)
+        expect(await other.readText('latest.json')).toBe(text)
+      }
+    })
+
     test('replaces a text only if it is still the version that was read', async () => {
       expect(await store.replace('latest.json', '1', undefined)).toBe(true)
       const first = (await store.read('latest.json'))!
