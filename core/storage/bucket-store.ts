@@ -1,8 +1,10 @@
 import type * as S3 from '@aws-sdk/client-s3'
+import type * as LibStorage from '@aws-sdk/lib-storage'
+import { createReadStream } from 'node:fs'
+import { readFile, stat } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import type { BucketAddress } from './bucket-address.ts'
 import { statusOf, toStoreError, UploadGoneError } from './bucket-errors.ts'
-import { createUpload, type UploadSdk } from './bucket-upload.ts'
 import { isSystemError } from './system-errors.ts'
 import { StoreAwayError } from './store-errors.ts'
 import type { FileStore, StoredFile, TaggedText } from './file-store.ts'
@@ -14,6 +16,14 @@ export interface BucketConfig {
   profile?: string | undefined
   credentials?: { accessKeyId: string; secretAccessKey: string; sessionToken?: string } | undefined
 }
+
+/**
+ * In bytes. A smaller file is sent in one call: a part of a read, at most 16 MB and what one page adds to it, would take
+ * five calls and be copied in memory. Of a larger file, two parts of it are in memory at once, and it has at most 10,000.
+ */
+const mostAtOnce = 20 * 2 ** 20
+const leastPartSize = 8 * 2 ** 20
+const mostParts = 9_000
 
 const mostTries = 5
 const mostReads = 50
@@ -29,7 +39,6 @@ export function createBucketStore(options: BucketAddress & { config: BucketConfi
   const root = `s3://${Bucket}${prefix === '' ? '' : `/${prefix}`}`
   const keyOf = (path: string) => (prefix === '' ? path : `${prefix}/${path}`)
   const host = config.endpoint === undefined ? undefined : URL.parse(config.endpoint)?.host
-  const upload = createUpload()
   let loaded: Promise<Loaded> | undefined
   const load = () => (loaded ??= loadSdk(config))
 
@@ -114,14 +123,38 @@ export function createBucketStore(options: BucketAddress & { config: BucketConfi
     return isWritten || (await read(path))?.text === text
   }
 
+  async function upload(
+    { storage, client }: Loaded,
+    { path, file, signal }: { path: string; file: string; signal: AbortSignal | undefined },
+  ): Promise<void> {
+    const { size } = await stat(file)
+    const isSmall = size <= mostAtOnce
+    // With its end, a file that grows is kept as it was.
+    const Body = isSmall ? await readFile(file) : createReadStream(file, { start: 0, end: size - 1 })
+    const uploading = new storage.Upload({
+      client,
+      params: { Bucket, Key: keyOf(path), Body, ContentType: typeOf(path) },
+      queueSize: 2,
+      partSize: isSmall ? mostAtOnce : Math.max(leastPartSize, Math.ceil(size / mostParts)),
+    })
+    const abort = () => void uploading.abort()
+    signal?.addEventListener('abort', abort)
+    try {
+      signal?.throwIfAborted()
+      await uploading.done()
+    } finally {
+      signal?.removeEventListener('abort', abort)
+      if (Body instanceof Readable) Body.destroy()
+    }
+  }
+
   return {
     locate: (path) => (path === '' ? root : `${root}/${path}`),
     pathOf: (location) => (location.startsWith(`${root}/`) ? location.slice(root.length + 1) : undefined),
     async put(path, file, { signal } = {}) {
       for (let tries = 1; ; tries += 1) {
         try {
-          const ContentType = typeOf(path)
-          await call((sdk) => upload(sdk, { Bucket, Key: keyOf(path), ContentType, file, signal }))
+          await call((sdk) => upload(sdk, { path, file, signal }))
           return
         } catch (error) {
           signal?.throwIfAborted()
@@ -159,8 +192,10 @@ export function createBucketStore(options: BucketAddress & { config: BucketConfi
   }
 }
 
-interface Loaded extends UploadSdk {
+interface Loaded {
   s3: typeof S3
+  storage: typeof LibStorage
+  client: S3.S3Client
 }
 
 async function loadSdk(config: BucketConfig): Promise<Loaded> {
