@@ -53,19 +53,15 @@ export async function attachDated<W extends Workflow>(
 ): Promise<Attached<W>> {
   const { client, taskQueue, workflow, dataDir, name } = options
   const inputHash = hashInput(options.key)
-  const since = new Date(Date.now() - startsWithinMs).toISOString()
-  const isRunningOrNew = `(ExecutionStatus = 'Running' OR StartTime > '${since}')`
-  const query = `WorkflowType = '${workflow}' AND TaskQueue = '${taskQueue}' AND ${isRunningOrNew}`
-  const taken = new Set<string>()
-  for await (const run of client.workflow.list({ query })) {
-    if (run.status.name === 'RUNNING' && run.memo?.['inputHash'] === inputHash)
+  const query = `WorkflowType = '${workflow}' AND ExecutionStatus = 'Running' AND TaskQueue = '${taskQueue}'`
+  for await (const run of client.workflow.list({ query }))
+    if (run.memo?.['inputHash'] === inputHash)
       return { handle: client.workflow.getHandle<W>(run.workflowId, run.runId), attached: true }
-    taken.add(run.workflowId)
-  }
   const ids = agreedIds({ dataDir, key: hashInput({ taskQueue, workflow, inputHash }) })
-  const unused = unusedIds({ name, taken })
-  const propose = (number: number) => ids.propose({ number, id: unused.next().value })
-  for (let agreed = (await ids.last()) ?? (await propose(1)); ; agreed = await propose(agreed.number + 1)) {
+  const propose = (number: number, second: number) =>
+    ids.propose({ number, id: toRunId(name, new Date(Date.now() + second * 1000)) })
+  let agreed = (await ids.last()) ?? (await propose(1, 0))
+  for (let second = 0; ; second += 1) {
     const { id: workflowId } = agreed
     const isRecent = Date.now() - agreed.agreedAt < startsWithinMs
     if (isRecent && (await start({ ...options, workflowId, memo: { inputHash } })))
@@ -75,6 +71,7 @@ export async function attachDated<W extends Workflow>(
     if (run?.status.name === 'RUNNING' && run.memo?.['inputHash'] === inputHash)
       return { handle: client.workflow.getHandle<W>(workflowId, run.runId), attached: true }
     // The run has ended or belongs to another input, or its command has died.
+    agreed = await propose(agreed.number + 1, second)
   }
 }
 
@@ -109,15 +106,8 @@ async function find(client: Client, workflowId: string) {
   }
 }
 
-/**
- * Ids with a time (UTC), as in `export-customers-20261121-094205`: now, or the next second that no run is known to have.
- * To try an id that is taken costs two questions to Temporal.
- */
-function* unusedIds(of: { name: string; taken: ReadonlySet<string> }): Generator<string, never> {
-  const { name, taken } = of
-  for (let at = Date.now(); ; at += 1000) {
-    const time = new Date(at).toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')
-    const id = `${name}-${time}`
-    if (!taken.has(id)) yield id
-  }
+/** `export-customers-20261121-094205`: the name and the time of the start (UTC). */
+function toRunId(name: string, at: Date): string {
+  const time = at.toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')
+  return `${name}-${time}`
 }

@@ -1,9 +1,8 @@
-import type { Client } from '@temporalio/client'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { ExportInput } from '../../../core/exports/input.ts'
 import { startExport } from '../../../scripts/runs/run-export.ts'
 import { temporaryFolder } from '../../core/state/temporary-folder.ts'
-import { connectTemporal, until } from './world.ts'
+import { connectTemporal } from './world.ts'
 
 test('the same export that several commands start at once, seconds apart or not, is one run, and another one is another', async () => {
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() })
@@ -32,30 +31,3 @@ test('the same export that several commands start at once, seconds apart or not,
   expect(other.attached).toBe(false)
   expect(ids.size).toBe(2)
 })
-
-test('other exports of the same second have ids of their own at the first try', async () => {
-  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() })
-  onTestFinished(() => void vi.useRealTimers())
-  const client = await connectTemporal()
-  const place = { client, taskQueue: `start-exports-${process.pid}`, dataDir: await temporaryFolder() }
-  const tries = vi.spyOn(client.workflow, 'start')
-  onTestFinished(() => void vi.restoreAllMocks())
-  const ids: string[] = []
-  onTestFinished(async () => {
-    for (const id of ids) await client.workflow.getHandle(id).terminate()
-  })
-  for (const maxPages of [1, 2, 3]) {
-    const { handle } = await startExport({ ...place, input: { resources: ['plans'], maxPages } })
-    ids.push(handle.workflowId)
-    // Temporal's list shows a new run only after a while.
-    await until(() => isListed({ ...place, id: handle.workflowId }))
-  }
-  expect(new Set(ids).size).toBe(3)
-  expect(tries).toHaveBeenCalledTimes(3)
-})
-
-async function isListed({ client, taskQueue, id }: { client: Client; taskQueue: string; id: string }) {
-  const query = `TaskQueue = '${taskQueue}' AND ExecutionStatus = 'Running'`
-  for await (const { workflowId } of client.workflow.list({ query })) if (workflowId === id) return true
-  return false
-}
