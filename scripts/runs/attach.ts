@@ -5,6 +5,7 @@ import {
   WorkflowExecutionAlreadyStartedError,
   WorkflowNotFoundError,
 } from '@temporalio/client'
+import { PayloadKeyError } from '../../worker/codec/payload-codec.ts'
 import { hashInput } from '../input-hash.ts'
 import { agreedIds } from './agreed-id.ts'
 
@@ -97,11 +98,12 @@ async function start(
   }
 }
 
+/** Undefined also for the run of a connector that shares the namespace and has another key. */
 async function find(client: Client, workflowId: string) {
   try {
     return await client.workflow.getHandle(workflowId).describe()
   } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return undefined
+    if (error instanceof WorkflowNotFoundError || error instanceof PayloadKeyError) return undefined
     throw error
   }
 }

@@ -201,6 +201,35 @@ test('a command and a worker with different keys refuse each other before anythi
   expect(await keptOf(await connectTemporal(), world.taskQueue)).toHaveLength(2)
 })
 
+test('an export takes the next id where a connector with another key has the first', async () => {
+  const key = newKey()
+  const env = { CONNECTOR_PAYLOAD_KEY: key }
+  const world = await createWorld(shop)
+  await startTestWorker(world, env)
+  const other = withKey(await connectTemporal(), newKey())
+  const taken: string[] = []
+  for (let second = 0; second < 8; second += 1) {
+    const time = new Date(Date.now() + second * 1000).toISOString().slice(0, 19)
+    taken.push(`export-plans-${time.replaceAll(/[-:]/g, '').replace('T', '-')}`)
+  }
+  const runs = await Promise.all(
+    taken.map((workflowId) =>
+      other.workflow.start('exportData', {
+        workflowId,
+        taskQueue: `${world.taskQueue}-other`,
+        args: [{ resources: ['plans'] }],
+        memo: { inputHash: 'of another connector' },
+      }),
+    ),
+  )
+  onTestFinished(async () => {
+    await Promise.all(runs.map((run) => run.terminate()))
+  })
+  const { code, stderr } = await callCommand(world, ['export', 'plans', '--detach'], { env })
+  expect(code, stderr).toBe(0)
+  expect(await keptOf(other, world.taskQueue)).not.toHaveLength(0)
+})
+
 test(
   'a worker without the key of an open run waits, and the run ends once the key is there',
   { tags: ['long'] },
