@@ -103,12 +103,17 @@ async function findWaiting({ client, namespace, own }: Asked) {
   const query = `WorkflowType IN (${types}) AND ExecutionStatus = 'Running' AND TaskQueue != '${own}'`
   const served = new Map<string, boolean>()
   const waiting: { run: string; taskQueue: string }[] = []
-  let seen = 0
-  for await (const { workflowId: run, runId, taskQueue } of client.workflow.list({ query })) {
+  // As Temporal has them, because the memo of a connector with another key cannot be read.
+  const { executions } = await client.workflowService.listWorkflowExecutions({
+    namespace,
+    query,
+    pageSize: mostRuns,
+  })
+  for (const { execution, taskQueue } of executions ?? []) {
+    if (!execution || !taskQueue) continue
     if (!served.has(taskQueue)) served.set(taskQueue, await hasPollers({ client, namespace, taskQueue }))
-    if (served.get(taskQueue) === false && (await isUntouched({ client, run, runId })))
-      waiting.push({ run, taskQueue })
-    if (++seen === mostRuns) break
+    if (served.get(taskQueue) === false && (await isUntouched({ client, namespace, execution })))
+      waiting.push({ run: execution.workflowId ?? '', taskQueue })
   }
   return waiting
 }
@@ -121,7 +126,13 @@ async function hasPollers(options: { client: Client; namespace: string; taskQueu
 }
 
 /** Whether no worker ever started the run. A started run waits for its own worker, which may be restarting. */
-async function isUntouched({ client, run, runId }: { client: Client; run: string; runId: string }) {
-  const { historyLength } = await client.workflow.getHandle(run, runId).describe()
-  return historyLength <= 2
+async function isUntouched(of: { client: Client; namespace: string; execution: Execution }) {
+  const { client, namespace, execution } = of
+  const described = await client.workflowService.describeWorkflowExecution({ namespace, execution })
+  return Number(described.workflowExecutionInfo?.historyLength) <= 2
+}
+
+interface Execution {
+  workflowId?: string | null
+  runId?: string | null
 }

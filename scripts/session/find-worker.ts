@@ -59,8 +59,13 @@ export async function findWorker(options: Asked): Promise<ListedWorker | undefin
     .catch((cause: unknown) => {
       throw toTemporalRefusal(cause, { address: addressOf(place), namespace }) ?? cause
     })
-  const seen = (pollers ?? []).toSorted(
-    (a, b) => Number(b.lastAccessTime?.seconds) - Number(a.lastAccessTime?.seconds),
-  )
+  // Temporal lists a worker for some time after it stopped. Its successor may have polled within the same second.
+  const seen = (pollers ?? []).toSorted((a, b) => lastPoll(b) - lastPoll(a))
   return seen.map((poller) => parseWorkerIdentity(poller.identity ?? '')).find((one) => one !== undefined)
 }
+
+const lastPoll = ({
+  lastAccessTime,
+}: {
+  lastAccessTime?: { seconds?: unknown; nanos?: number | null } | null
+}) => Number(lastAccessTime?.seconds) + (lastAccessTime?.nanos ?? 0) / 1e9

@@ -1,4 +1,6 @@
+import { Client } from '@temporalio/client'
 import { execFileSync, spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type RequestListener } from 'node:http'
@@ -7,6 +9,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
+import { toDataConverter } from '../../../worker/codec/data-converter.ts'
+import { payloadKeys } from '../../../worker/codec/payload-key.ts'
 import type { RunningWorker } from '../../../worker/start-worker.ts'
 import { mayMount } from '../export/full-disk.ts'
 import { askPostgres, startPostgres, type Postgres } from '../destinations/postgres-server.ts'
@@ -207,13 +211,18 @@ describe('check finds at Temporal', () => {
     )
   })
 
-  test('a run that was started in the UI on a task queue without a worker', async () => {
-    const client = await connectTemporal()
+  test.each([
+    ['in the UI', []],
+    ['by a connector with another key', payloadKeys.parse(randomBytes(32).toString('base64'))],
+  ])('a run that was started %s on a task queue without a worker', async (_by, keys) => {
+    const { connection } = await connectTemporal()
+    const client = new Client({ connection, dataConverter: toDataConverter(keys) })
     const taskQueue = `biling-${world.workspace}`
     const run = await client.workflow.start('exportData', {
       workflowId: `typed-${world.workspace}`,
       taskQueue,
       args: [{}],
+      memo: { inputHash: 'of the connector' },
     })
     await expect
       .poll(() => check(world), { timeout: 30_000 })
