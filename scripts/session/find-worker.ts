@@ -11,7 +11,8 @@ import { toTemporalRefusal } from './temporal-refusal.ts'
 const firstPollMs = 2_000
 
 /**
- * Finds the worker on the task queue, also one that has only just started.
+ * Finds the worker on the task queue, also one that has only just started. Temporal lists a worker for minutes after it
+ * stopped, so one with other keys may be about to be replaced.
  *
  * @throws {RefusedError} none listens, or it has other keys
  */
@@ -19,26 +20,31 @@ export async function awaitWorker(
   options: Asked & { hasLocal: boolean; withinMs?: number },
 ): Promise<ListedWorker> {
   const { withinMs = firstPollMs } = options
+  let refusal: RefusedError | undefined
   for (const until = performance.now() + withinMs; performance.now() < until; await sleep(50)) {
     const worker = await findWorker(options)
     if (worker === undefined) continue
-    refuseOtherKeys({ worker, own: options.settings.payloadKeys })
-    return worker
+    refusal = refusalOfKeys({ worker, own: options.settings.payloadKeys })
+    if (refusal === undefined) return worker
   }
+  if (refusal !== undefined) throw refusal
   throw new RefusedError(`No worker listens on the task queue ${options.settings.taskQueue}.`, {
     hint: `Start one with \`connector up\`${options.hasLocal ? ', `connector worker`, or add --local' : ' or `connector worker`'}.`,
   })
 }
 
-/** @throws {RefusedError} this command and the worker could not read each other's encrypted payloads */
-export function refuseOtherKeys(of: { worker: ListedWorker; own: readonly PayloadKey[] }): void {
+/** Undefined if this command and the worker can read each other's encrypted payloads. */
+export function refusalOfKeys(of: {
+  worker: ListedWorker
+  own: readonly PayloadKey[]
+}): RefusedError | undefined {
   const { worker, own } = of
   const [theirs] = worker.keyIds
   const [ours] = own.map(({ id }) => id)
   const isRead = theirs === undefined || own.some(({ id }) => id === theirs)
-  if (isRead && (ours === undefined || worker.keyIds.includes(ours))) return
+  if (isRead && (ours === undefined || worker.keyIds.includes(ours))) return undefined
   const keyOf = (id: string | undefined) => (id === undefined ? 'no key' : `the key ${id}`)
-  throw new RefusedError(
+  return new RefusedError(
     `The worker encrypts what Temporal keeps with ${keyOf(theirs)}, and this command with ${keyOf(ours)}.`,
     { hint: 'Give both the same CONNECTOR_PAYLOAD_KEY_FILE. Nothing was started.' },
   )
@@ -59,13 +65,8 @@ export async function findWorker(options: Asked): Promise<ListedWorker | undefin
     .catch((cause: unknown) => {
       throw toTemporalRefusal(cause, { address: addressOf(place), namespace }) ?? cause
     })
-  // Temporal lists a worker for some time after it stopped. Its successor may have polled within the same second.
-  const seen = (pollers ?? []).toSorted((a, b) => lastPoll(b) - lastPoll(a))
+  const seen = (pollers ?? []).toSorted(
+    (a, b) => Number(b.lastAccessTime?.seconds) - Number(a.lastAccessTime?.seconds),
+  )
   return seen.map((poller) => parseWorkerIdentity(poller.identity ?? '')).find((one) => one !== undefined)
 }
-
-const lastPoll = ({
-  lastAccessTime,
-}: {
-  lastAccessTime?: { seconds?: unknown; nanos?: number | null } | null
-}) => Number(lastAccessTime?.seconds) + (lastAccessTime?.nanos ?? 0) / 1e9

@@ -7,7 +7,7 @@ import type { RunningWorker } from '../../worker/start-worker.ts'
 import { keepRuns } from '../dev-server/keep-runs.ts'
 import { localChannel } from '../dev-server/readiness.ts'
 import type { DevServer } from '../dev-server/start-dev-server.ts'
-import { findWorker, refuseOtherKeys } from './find-worker.ts'
+import { findWorker, refusalOfKeys } from './find-worker.ts'
 import { beginLocalServer, type BegunServer, startLocalServer } from './local-server.ts'
 import { OwnerEnded, type Session, type SessionOptions } from './session.ts'
 import { connect } from './temporal-place.ts'
@@ -128,7 +128,8 @@ async function startOrFindWorker(options: LocalSessionOptions & { client: Client
       // The deadline prevents a much longer wait if the server is lost in the meantime.
       const found = await client.withDeadline(Date.now() + checkEveryMs, find).catch(() => undefined)
       if (found !== undefined) {
-        refuseOtherKeys({ worker: found, own: settings.payloadKeys })
+        const refusal = refusalOfKeys({ worker: found, own: settings.payloadKeys })
+        if (refusal !== undefined) throw refusal
         const { identity } = found
         return { identity, ended: new Promise<void>(() => undefined), stop: () => Promise.resolve() }
       }

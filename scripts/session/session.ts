@@ -10,7 +10,7 @@ import type { Settings } from '../../worker/settings/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { tellIfSlow } from '../terminal/tell-if-slow.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { awaitWorker, findWorker, refuseOtherKeys } from './find-worker.ts'
+import { awaitWorker, findWorker } from './find-worker.ts'
 import { addressOf, connect, type TemporalPlace, temporalPlace } from './temporal-place.ts'
 
 /** A connection to Temporal and to the worker of this data folder. */
@@ -56,8 +56,8 @@ export async function openClient(options: SessionOptions): Promise<Client & Asyn
   const place = temporalPlace(settings)
   const client = await connectFor({ ...options, place })
   try {
-    const worker = await findWorker({ client, settings, place })
-    if (worker !== undefined) refuseOtherKeys({ worker, own: settings.payloadKeys })
+    const asked = { client, settings, place }
+    if ((await findWorker(asked)) !== undefined) await awaitWorker({ ...asked, hasLocal: false })
   } catch (error) {
     await client.connection.close()
     throw error

@@ -1,8 +1,9 @@
+import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { awaitWorker } from '../../../scripts/session/find-worker.ts'
 import { temporalPlace } from '../../../scripts/session/temporal-place.ts'
 import { readSettings } from '../../../worker/settings/settings.ts'
-import { connectTemporal, createWorld, startTestWorker } from '../export/world.ts'
+import { connectTemporal, createWorld, openTestWorker, startTestWorker } from '../export/world.ts'
 
 test('a command that is given before a worker’s first poll waits for that worker', async () => {
   const world = await createWorld({ counts: { plans: 1 } })
@@ -15,4 +16,18 @@ test('a command that is given before a worker’s first poll waits for that work
   const found = awaitWorker({ ...asked, withinMs: 60_000 })
   await startTestWorker(world)
   expect(await found).toMatchObject({ identity: { workspace: world.workspace } })
+})
+
+test('a command that is given before the first poll of a worker with another key waits for it, not for the one before', async () => {
+  const world = await createWorld({ counts: { plans: 1 } })
+  const client = await connectTemporal()
+  const settings = readSettings({ env: world.env, cwd: world.dataDir })
+  const asked = { client, settings, place: temporalPlace(settings), hasLocal: false }
+  const key = randomBytes(32).toString('base64')
+  const before = await openTestWorker(world, { CONNECTOR_PAYLOAD_KEY: key })
+  await expect(awaitWorker({ ...asked, withinMs: 1_000 })).rejects.toThrow('and this command with no key')
+  await before.stop()
+  const found = awaitWorker({ ...asked, withinMs: 60_000 })
+  await startTestWorker(world)
+  expect(await found).toMatchObject({ keyIds: [] })
 })
