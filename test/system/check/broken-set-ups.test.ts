@@ -16,6 +16,7 @@ import { mayMount } from '../export/full-disk.ts'
 import { askPostgres, startPostgres, type Postgres } from '../destinations/postgres-server.ts'
 import {
   connectTemporal,
+  createNamespace,
   createWorld,
   openTestWorker,
   openWorld,
@@ -59,10 +60,14 @@ async function serve(answer: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
+// In `default`, runs of other tests may wait for their worker.
+let temporal: Awaited<ReturnType<typeof createNamespace>>
 let world: World
 let worker: RunningWorker
 beforeAll(async () => {
-  world = await openWorld({ counts: { customers: 30, subscriptions: 20, plans: 5, retentions: 10 } })
+  temporal = await createNamespace()
+  const counts = { customers: 30, subscriptions: 20, plans: 5, retentions: 10 }
+  world = await openWorld({ counts }, temporal)
   worker = await openTestWorker(world)
   await workerListens(world)
 })
@@ -190,7 +195,7 @@ describe('check finds at the service', () => {
     [3600, 'behind'],
     [-3600, 'ahead of'],
   ])('a clock that is off by %i s', async (clockSkewSeconds, how) => {
-    const off = await createWorld({ counts: { plans: 5, customers: 5 }, clockSkewSeconds })
+    const off = await createWorld({ counts: { plans: 5, customers: 5 }, clockSkewSeconds }, temporal)
     await startTestWorker(off)
     await workerListens(off)
     expect(await check(off)).toEqual(finding('clock: ', `${how} the service's. Enable NTP`))
@@ -215,8 +220,9 @@ describe('check finds at Temporal', () => {
     ['in the UI', []],
     ['by a connector with another key', payloadKeys.parse(randomBytes(32).toString('base64'))],
   ])('a run that was started %s on a task queue without a worker', async (_by, keys) => {
-    const { connection } = await connectTemporal()
-    const client = new Client({ connection, dataConverter: toDataConverter(keys) })
+    const { connection } = await connectTemporal(temporal)
+    const namespace = world.env.TEMPORAL_NAMESPACE
+    const client = new Client({ connection, namespace, dataConverter: toDataConverter(keys) })
     const taskQueue = `biling-${world.workspace}`
     const run = await client.workflow.start('exportData', {
       workflowId: `typed-${world.workspace}`,
@@ -235,7 +241,7 @@ describe('check finds at Temporal', () => {
 
 describe('check finds at the data folder', () => {
   test('another process that holds it and does not answer here', async () => {
-    const other = await createWorld({ counts: { plans: 5 } })
+    const other = await createWorld({ counts: { plans: 5 } }, temporal)
     await startTestWorker(other, { CONNECTOR_TASK_QUEUE: `other-${other.workspace}` })
     const { code, wrong } = await check(other)
     expect(code).toBe(1)
@@ -248,7 +254,7 @@ describe('check finds at the data folder', () => {
   })
 
   test('a state that is damaged', async () => {
-    const damaged = await createWorld({ counts: { plans: 5 } })
+    const damaged = await createWorld({ counts: { plans: 5 } }, temporal)
     const first = await openTestWorker(damaged)
     await first.stop()
     await writeFile(join(damaged.dataDir, 'state.db'), 'no database '.repeat(1000))

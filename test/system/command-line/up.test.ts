@@ -22,7 +22,7 @@ test(
     })
     expect((await fetch(new URL(link).origin)).ok).toBe(true)
     const { address = '' } = readServerRecord(join(world.dataDir, 'dev-server')) ?? {}
-    const { connection } = await connectTemporal(address)
+    const { connection } = await connectTemporal({ address })
     const kept = await connection.workflowService.describeNamespace({ namespace: 'default' })
     expect(Number(kept.config?.workflowExecutionRetentionTtl?.seconds)).toBe(30 * 86_400)
     up.child.kill('SIGINT')

@@ -16,7 +16,7 @@ describe('an export whose processes are killed', () => {
       const grpc = Number(first.address.split(':')[1])
       const worker = startConnector(world, ['worker'], { TEMPORAL_ADDRESS: first.address })
       await says(worker, 'listening')
-      const client = await connectTemporal(first.address)
+      const client = await connectTemporal(first)
       const run = await startRun({ client, world, input })
       await pagesRead(world, 10)
       process.kill(first.pid, 'SIGKILL')

@@ -1,5 +1,7 @@
 import { Client, Connection } from '@temporalio/client'
+import proto from '@temporalio/proto'
 import { parse } from 'csv-parse/sync'
+import { randomUUID } from 'node:crypto'
 import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,14 +21,41 @@ import { runProgram } from '../command-line/run-program.ts'
 let worlds = 0
 
 /** A world that is gone with the test. */
-export async function createWorld(options: SandboxOptions = {}) {
-  const world = await openWorld(options)
+export async function createWorld(options: SandboxOptions = {}, temporal = suiteServer()) {
+  const world = await openWorld(options, temporal)
   onTestFinished(() => world.close())
   return world
 }
 
+interface TemporalOfTests {
+  address: string
+  binary: string
+  namespace?: string
+}
+
 /** The Temporal server of the suite. */
-const suiteServer = () => ({ address: inject('temporalAddress'), binary: inject('temporalBinary') })
+const suiteServer = (): TemporalOfTests => ({
+  address: inject('temporalAddress'),
+  binary: inject('temporalBinary'),
+})
+
+/** A new namespace of the suite's server, for `check`, which judges every run of a namespace. */
+export async function createNamespace(): Promise<TemporalOfTests> {
+  const namespace = `tests-${randomUUID()}`
+  const connection = await Connection.connect({ address: suiteServer().address })
+  const { workflowService } = connection
+  const { Duration } = proto.google.protobuf
+  try {
+    const workflowExecutionRetentionPeriod = Duration.fromObject({ seconds: 86_400 })
+    await workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod })
+    // The parts of the server learn of it one by one.
+    const isKnown = () => workflowService.listWorkflowExecutions({ namespace }).then(Boolean, () => false)
+    await until(isKnown)
+  } finally {
+    await connection.close()
+  }
+  return { ...suiteServer(), namespace }
+}
 
 /** A stand-in service, a data folder, and the environment that joins them. */
 export async function openWorld(options: SandboxOptions = {}, temporal = suiteServer()) {
@@ -49,6 +78,7 @@ export async function openWorld(options: SandboxOptions = {}, temporal = suiteSe
     CONNECTOR_DATA_DIR: dataDir,
     TEMPORAL_ADDRESS: temporal.address,
     TEMPORAL_CLI_PATH: temporal.binary,
+    TEMPORAL_NAMESPACE: temporal.namespace ?? 'default',
   }
   return { sandbox, dataDir, env, workspace, taskQueue: `billing-${workspace}`, close }
 }
@@ -64,7 +94,8 @@ export async function startTestWorker(world: World, more: Record<string, string>
 
 export async function openTestWorker({ env }: World, more: Record<string, string> = {}) {
   const settings = readSettings({ env: { ...env, ...more }, cwd: env.CONNECTOR_DATA_DIR })
-  const temporal = { connectionOptions: { address: env.TEMPORAL_ADDRESS }, namespace: 'default' }
+  const connectionOptions = { address: env.TEMPORAL_ADDRESS }
+  const temporal = { connectionOptions, namespace: env.TEMPORAL_NAMESPACE }
   return startWorker({ settings, temporal })
 }
 
@@ -72,8 +103,9 @@ export async function openTestWorker({ env }: World, more: Record<string, string
 export async function workerListens({ env, dataDir }: World): Promise<void> {
   const settings = readSettings({ env, cwd: dataDir })
   const connection = await Connection.connect({ address: env.TEMPORAL_ADDRESS })
-  const client = new Client({ connection })
-  const place = { connectionOptions: {}, namespace: 'default' }
+  const namespace = env.TEMPORAL_NAMESPACE
+  const client = new Client({ connection, namespace })
+  const place = { connectionOptions: {}, namespace }
   try {
     await until(async () => (await findWorker({ client, settings, place })) !== undefined)
   } finally {
@@ -101,10 +133,12 @@ export async function until(condition: () => boolean | Promise<boolean>): Promis
 /** Requests that the service has had so far. */
 export const asked = (world: World) => world.sandbox.control.counters().requests
 
-export async function connectTemporal(address = inject('temporalAddress')) {
+export async function connectTemporal(
+  { address, namespace = 'default' }: { address: string; namespace?: string } = suiteServer(),
+) {
   const connection = await Connection.connect({ address })
   onTestFinished(() => connection.close())
-  return new Client({ connection })
+  return new Client({ connection, namespace })
 }
 
 let runs = 0

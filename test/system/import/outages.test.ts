@@ -77,7 +77,7 @@ test(
     const grpc = Number(first.address.split(':')[1])
     const worker = startCommand(world, ['worker'], { env: { TEMPORAL_ADDRESS: first.address } })
     await worker.says('listening')
-    const client = await connectTemporal(first.address)
+    const client = await connectTemporal(first)
     const run = await startSlowly({ world, client, rows: 200 })
     await sent(world, 30)
     process.kill(first.pid, 'SIGKILL')
