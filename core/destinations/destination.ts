@@ -87,13 +87,15 @@ export interface Published {
 /**
  * Makes parts visible all at once or not at all: stages them, counts what arrived, then shows it.
  *
- * Publishing the same run again changes nothing and returns the same manifest. If it throws, even for the
- * signal's reason, nothing of this publication is visible and everything staged has been removed (after a
- * crash: is removed by the run's next publication; a store keeps the files that no manifest names).
+ * Publishing the same run again changes nothing and returns the same manifest, except that a store gets back files
+ * that it has lost. If it throws, even for the signal's reason, nothing of this publication is visible and everything
+ * staged has been removed (after a crash: is removed by the run's next publication; a store keeps the files that no
+ * manifest names).
  * @throws {UnwritableError} disk full, read-only or no permission
  * @throws {PartsDamagedError} the parts do not match their records
  * @throws {RowsMissingError} fewer or more rows arrived than were read
- * @throws {PublishedOtherwiseError} the run is already published, from another read or with other contents
+ * @throws {PublishedOtherwiseError} the run is already published, from another read or with other contents, or has lost
+ * some of them since
  * @throws {UnreachableWarehouseError | BusyWarehouseError | ForeignWarehouseError | ChangedTableError}
  * warehouses only
  */

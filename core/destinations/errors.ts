@@ -40,8 +40,20 @@ export class RowsMissingError extends Error {
   }
 }
 
-/** The run was already published here with other contents. Published exports never change. */
+/** The run was already published here with other contents, or has lost some of them. Published exports never change. */
 export class PublishedOtherwiseError extends Error {
   override readonly name = 'PublishedOtherwiseError'
   readonly retryable = false
+}
+
+/**
+ * Rejects an export some of whose files or tables somebody has removed: its manifest says that they are there.
+ * @throws {PublishedOtherwiseError}
+ */
+export function refuseIncomplete({ missing, where }: { missing: readonly string[]; where: string }): void {
+  if (missing.length === 0) return
+  throw new PublishedOtherwiseError(
+    `${where} holds this run already, and no longer has ${missing.join(', ')}. What is published is never changed:` +
+      ' start a new run.',
+  )
 }

@@ -1,11 +1,13 @@
-import { mkdir, rename, rm } from 'node:fs/promises'
+import { mkdir, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pageName } from '../runs/view/view.ts'
 import { removeTemporaries, syncPath, temporaryName, writeNew } from '../storage/durable.ts'
+import { orMissing } from '../storage/system-errors.ts'
 import { refuseLinkOut } from './allowed-root.ts'
 import type { Publication, Published } from './destination.ts'
+import { refuseIncomplete } from './errors.ts'
 import { type FileFormat, refuseOtherwise, writePage } from './file-format.ts'
-import { manifestName, type Manifest } from './manifest/manifest.ts'
+import { filesOf, manifestName, type Manifest } from './manifest/manifest.ts'
 import { readManifest } from './manifest/read-manifest.ts'
 import { toManifest } from './manifest/to-manifest.ts'
 import { movePointers, refuseForeign } from './pointers.ts'
@@ -29,7 +31,10 @@ export async function publishToFolder(place: Place): Promise<Published> {
   await mkdir(dirname(folder), { recursive: true })
   await removeTemporaries(folder)
   const existing = await readManifest(folder)
-  if (existing !== undefined) await refuseOtherwise({ format, publication, existing, where: folder })
+  if (existing !== undefined) {
+    await refuseOtherwise({ format, publication, existing, where: folder })
+    refuseIncomplete({ missing: await findMissing(folder, existing), where: folder })
+  }
   await refuseForeign(publication, folder)
   const manifest = existing ?? (await show(place))
   await movePointers(publication, folder)
@@ -41,6 +46,16 @@ export async function publishToFolder(place: Place): Promise<Published> {
     page: join(folder, pageName),
     fresh: existing === undefined,
   }
+}
+
+/** The files that the manifest has and the folder has not. */
+async function findMissing(folder: string, manifest: Manifest): Promise<string[]> {
+  const missing: string[] = []
+  for (const { path, bytes } of filesOf(manifest)) {
+    const found = await orMissing(stat(join(folder, path)))
+    if (found?.size !== bytes) missing.push(path)
+  }
+  return missing
 }
 
 /** Stages the files beside their final place and shows them by one rename. */

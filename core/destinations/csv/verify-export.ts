@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import { createDiskSet } from '../../storage/disk-set.ts'
 import type { FileStore } from '../../storage/file-store.ts'
 import { createFolderStore } from '../../storage/folder-store.ts'
-import { manifestName, type Manifest } from '../manifest/manifest.ts'
+import { filesOf, manifestName, type Manifest } from '../manifest/manifest.ts'
 import { MalformedManifestError, readManifest, readStoredManifest } from '../manifest/read-manifest.ts'
 import { checkFile, type RowCheck } from './check-file.ts'
 import { createLineCheck, createTableCheck } from './check-rows.ts'
@@ -75,9 +75,7 @@ async function verify(files: ExportFiles): Promise<Verified> {
 }
 
 function checkNames(names: readonly string[], manifest: Manifest): string[] {
-  const files = [...manifest.tables, manifest.rejected, ...missingIn(manifest)].flatMap(({ files }) => files)
-  const page = manifest.report === undefined ? [] : [manifest.report]
-  const known = new Set([manifestName, ...[...files, ...page].map((file) => file.path)])
+  const known = new Set([manifestName, ...filesOf(manifest).map((file) => file.path)])
   return names
     .filter((name) => !known.has(name))
     .map((name) => `${name} lies in the folder, and the manifest does not name it.`)

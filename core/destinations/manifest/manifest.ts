@@ -154,6 +154,14 @@ function withPresentNames(manifest: unknown): unknown {
   return { linksRepaired: linksMended, ...others }
 }
 
+/** All files of a published export but the manifest itself. */
+export const filesOf = (of: Pick<Manifest, 'tables' | 'rejected' | 'missing' | 'report'>) => [
+  ...[...of.tables, of.rejected, ...(of.missing === undefined ? [] : [of.missing])].flatMap(
+    ({ files }) => files,
+  ),
+  ...(of.report === undefined ? [] : [of.report]),
+]
+
 /**
  * Whether a published export came from the read being published. Another read may find the same rows but
  * prove less, so it must not take over the first one's verdict.

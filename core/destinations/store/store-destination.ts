@@ -5,8 +5,9 @@ import type { FileStore } from '../../storage/file-store.ts'
 import { proveOnce } from '../../storage/prove-store.ts'
 import { refuseLinkOut } from '../allowed-root.ts'
 import type { Publication, Published } from '../destination.ts'
-import { type FileFormat, refuseOtherwise, writePage } from '../file-format.ts'
-import { manifestName, type Manifest } from '../manifest/manifest.ts'
+import { refuseIncomplete } from '../errors.ts'
+import { type FileFormat, refuseOtherwise, type StagedFiles, writePage } from '../file-format.ts'
+import { filesOf, manifestName, type Manifest } from '../manifest/manifest.ts'
 import { readStoredManifest } from '../manifest/read-manifest.ts'
 import { toManifest } from '../manifest/to-manifest.ts'
 import { contentName, withContentNames, withPlainNames } from './content-names.ts'
@@ -40,6 +41,7 @@ export async function publishToStore(place: Place): Promise<Published> {
   await refuseForeignStore({ store, path: resourcePath, publication })
   const { manifest, fresh } =
     existing === undefined ? await show(place, path) : { manifest: existing, fresh: false }
+  if (!fresh) await restoreFiles(place, { path, manifest })
   await moveStorePointers({ store, path: resourcePath, publication, folder: posix.basename(path), manifest })
   onStep?.('visible')
   return {
@@ -65,41 +67,85 @@ const refuseOther = (place: Place, existing: Manifest) =>
 
 /** Writes the files to the local disk, keeps them, and shows them by their manifest. */
 async function show(place: Place, path: string): Promise<{ manifest: Manifest; fresh: boolean }> {
-  const { format, publication, folder, store } = place
+  const { format, publication, store } = place
   const { signal, onStep } = publication
-  await refuseLinkOut({ root: publication.folder, path: folder })
-  await mkdir(dirname(folder), { recursive: true })
-  await removeTemporaries(folder)
-  const staged = temporaryName(folder)
-  await mkdir(staged)
-  try {
-    const keep = async (file: { path: string; sha256: string }) => {
-      signal?.throwIfAborted()
-      await store.put(`${path}/${contentName(file)}`, join(staged, file.path), { signal })
-    }
-    const arrived = await format.stage(publication, staged)
-    const { tables, rejected, missing } = arrived
-    const files = [...tables, rejected, ...(missing === undefined ? [] : [missing])].flatMap((of) => of.files)
+  const shown = await withStaged(place, path, async ({ arrived, folder, keep }) => {
+    const files = filesOf(arrived)
     for (const file of files) await keep(file)
     onStep?.('staged')
     const told = toManifest({ publication, destination: format.name, arrived: withContentNames(arrived) })
-    const page = await writePage({ manifest: told, folder: staged })
+    const page = await writePage({ manifest: told, folder })
     await keep(page)
     const manifest = { ...told, report: { ...page, path: contentName(page) } }
     onStep?.('counted')
     signal?.throwIfAborted()
-    if (await store.create(`${path}/${manifestName}`, `${JSON.stringify(manifest, null, 2)}\n`)) {
-      // A prune of an earlier publication of this run may have removed some before the manifest was there.
-      const kept = new Set((await store.list(path)).map((file) => file.path))
-      for (const file of [...files, page]) if (!kept.has(`${path}/${contentName(file)}`)) await keep(file)
-      return { manifest, fresh: true }
-    }
-  } finally {
-    await rm(staged, { recursive: true, force: true })
-  }
+    if (!(await store.create(`${path}/${manifestName}`, `${JSON.stringify(manifest, null, 2)}\n`)))
+      return undefined
+    // A prune of an earlier publication of this run may have removed some before the manifest was there.
+    const missing = await findMissing(store, { path, manifest })
+    for (const file of [...files, page]) if (missing.has(contentName(file))) await keep(file)
+    return manifest
+  })
+  if (shown !== undefined) return { manifest: shown, fresh: true }
   // Another attempt was first.
   const winner = await readStoredManifest(store, path)
   if (winner === undefined) throw new Error(`${store.locate(path)} lost its manifest while it was published.`)
   await refuseOther(place, winner)
   return { manifest: winner, fresh: false }
+}
+
+/**
+ * Keeps the files of a published export again that are missing: an attempt may have been killed before it could, or
+ * somebody has removed them.
+ *
+ * @throws {PublishedOtherwiseError} one that is missing cannot be made again
+ */
+async function restoreFiles(place: Place, of: { path: string; manifest: Manifest }): Promise<void> {
+  const { path, manifest } = of
+  const missing = await findMissing(place.store, of)
+  if (missing.size === 0) return
+  await withStaged(place, path, async ({ arrived, folder, keep }) => {
+    const { report: _, ...told } = manifest
+    for (const file of [...filesOf(arrived), await writePage({ manifest: told, folder })])
+      if (missing.delete(contentName(file))) await keep(file)
+  })
+  refuseIncomplete({ missing: [...missing], where: place.store.locate(path) })
+}
+
+/** The names of the files that the manifest has and the store has not. */
+async function findMissing(store: FileStore, { path, manifest }: { path: string; manifest: Manifest }) {
+  const there = new Map((await store.list(path)).map((file) => [file.path, file.bytes]))
+  const missing = filesOf(manifest).filter((file) => there.get(`${path}/${file.path}`) !== file.bytes)
+  return new Set(missing.map((file) => file.path))
+}
+
+interface StagedExport {
+  arrived: StagedFiles
+  folder: string
+  /** Keeps a file of the folder under its content name. */
+  keep: (file: { path: string; sha256: string }) => Promise<void>
+}
+
+/** Writes the files of an export into a local folder, which is removed after `work`. */
+async function withStaged<T>(
+  place: Place,
+  path: string,
+  work: (staged: StagedExport) => Promise<T>,
+): Promise<T> {
+  const { format, publication, folder, store } = place
+  const { signal } = publication
+  await refuseLinkOut({ root: publication.folder, path: folder })
+  await mkdir(dirname(folder), { recursive: true })
+  await removeTemporaries(folder)
+  const staged = temporaryName(folder)
+  await mkdir(staged)
+  const keep = async (file: { path: string; sha256: string }) => {
+    signal?.throwIfAborted()
+    await store.put(`${path}/${contentName(file)}`, join(staged, file.path), { signal })
+  }
+  try {
+    return await work({ arrived: await format.stage(publication, staged), folder: staged, keep })
+  } finally {
+    await rm(staged, { recursive: true, force: true })
+  }
 }

@@ -1,6 +1,6 @@
 import type { Destination, Publication, Published } from '../destination.ts'
 import { checkRows, checkTables, rowsOf } from '../parts/check-parts.ts'
-import { PublishedOtherwiseError, RowsMissingError } from '../errors.ts'
+import { PublishedOtherwiseError, refuseIncomplete, RowsMissingError } from '../errors.ts'
 import { isSameRead, type Manifest, type PartsSum } from '../manifest/manifest.ts'
 import { isSameParts, sumParts } from '../parts/sum-parts.ts'
 import { toManifest } from '../manifest/to-manifest.ts'
@@ -72,6 +72,9 @@ async function publishAgain(way: Way, session: WarehouseSession, existing: Manif
       `${location} holds the export of ${publication.resource} by this run already, of another read or with other` +
         ' rows than these parts hold. What is published is never changed: start a new run.',
     )
+  const there = await session.describe()
+  const missing = existing.tables.map(({ name }) => name).filter((name) => !there.has(name))
+  refuseIncomplete({ missing, where: location })
   const manifest = await releaseDeletes(way, session, existing)
   return { manifest, fresh: false }
 }

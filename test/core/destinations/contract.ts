@@ -13,6 +13,10 @@ export interface Harness {
   destination: Destination
   /** The rows of a table of a publication in the order of its key; undefined where nothing of it is visible. */
   rows(publication: Publication, table: string): Promise<SeenRow[] | undefined>
+  /** Removes a published table from outside: its file, or the table of a warehouse. */
+  remove(publication: Publication, table: string): Promise<void>
+  /** Whether publishing again brings such a table back. */
+  restores?: boolean
   close(): Promise<void>
 }
 
@@ -191,6 +195,25 @@ export function describeDestination(name: string, open: (workplace: Workplace) =
       })
       expect(await publish(publication)).toEqual({ ...first, fresh: false })
     })
+
+    test.each(['customers', 'customer_contacts'])(
+      'never says that a run is published whose table %s someone removed',
+      async (table) => {
+        const publication = await toPublication('customers', threeCustomers)
+        await publish(publication)
+        const rows = await harness.rows(publication, table)
+        await harness.remove(publication, table)
+        if (harness.restores === true) {
+          expect(await publish(publication)).toMatchObject({ fresh: false })
+          expect(await harness.rows(publication, table)).toEqual(rows)
+          return
+        }
+        await expect(publish(publication)).rejects.toMatchObject({
+          name: 'PublishedOtherwiseError',
+          message: expect.stringMatching(new RegExp(`no longer has ${table}.*start a new run`)),
+        })
+      },
+    )
 
     test.each<PublishStep>(['staged', 'counted'])(
       'shows nothing when it is ended after it has %s, and all when done again',

@@ -12,5 +12,10 @@ describeDestination('duckdb', async ({ folder }) => ({
     const rows = await askDuckDb(path, `select ${asTexts(table)} from "${name}" t order by ${byKey(table)}`)
     return withoutScale(table, rows)
   },
+  async remove(_, table) {
+    const path = join(folder, 'warehouse.duckdb')
+    await askDuckDb(path, `drop view live_${table}`)
+    await askDuckDb(path, `drop table ${table}`)
+  },
   close: async () => {},
 }))

@@ -1,4 +1,4 @@
-import { mkdir, readdir } from 'node:fs/promises'
+import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { exportsRoot, folderName } from '../../../core/destinations/export-folder.ts'
@@ -23,6 +23,7 @@ describeDestination('parquet', async () => ({
     )
     return withoutScale(table, rows)
   },
+  remove: (publication, table) => rm(join(folderOf(publication), `${table}.parquet`)),
   close: async () => {},
 }))
 

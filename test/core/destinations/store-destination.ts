@@ -23,6 +23,13 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
   describeDestination(`csv in ${name}`, async () => {
     const { store, close } = await openStore()
     const csv = createCsvDestination()
+    const fileOf = async (publication: Publication, table: string) => {
+      const path = folderOf(publication)
+      const found = await store.read(`${path}/manifest.json`)
+      if (found === undefined) return undefined
+      const { tables } = JSON.parse(found.text) as Manifest
+      return `${path}/${tables.find((one) => one.name === table)!.files[0]!.path}`
+    }
     const destination: Destination = {
       ...csv,
       publish: (publication) => csv.publish({ ...publication, store }),
@@ -30,16 +37,15 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
     return {
       destination,
       async rows(publication, table) {
-        const path = folderOf(publication)
-        const found = await store.read(`${path}/manifest.json`)
-        if (found === undefined) return undefined
-        const { tables } = JSON.parse(found.text) as Manifest
-        const file = tables.find((one) => one.name === table)!.files[0]!.path
-        const [header = [], ...rows] = parseRows(await text((await store.open(`${path}/${file}`))!))
+        const file = await fileOf(publication, table)
+        if (file === undefined) return undefined
+        const [header = [], ...rows] = parseRows(await text((await store.open(file))!))
         return rows.map((row): SeenRow =>
           Object.fromEntries(header.map((column, at) => [column ?? '', row[at] ?? null])),
         )
       },
+      remove: async (publication, table) => store.remove((await fileOf(publication, table))!),
+      restores: true,
       close,
     }
   })
@@ -63,6 +69,9 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
     })
     const publish = async (more: Partial<Publication>, rows = one) =>
       createCsvDestination().publish(await workplace.toPublication('customers', rows, { store, ...more }))
+    const removeFiles = async () => {
+      for (const { path } of await store.list('exports/customers/night')) await store.remove(path)
+    }
     const pointer = async (file: 'latest' | 'latest-proven', folder = 'exports/customers') => {
       const found = await store.read(`${folder}/${file}.json`)
       return (
@@ -94,14 +103,30 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
       expect(await verifyStoredExport(store, 'exports/customers/night')).toMatchObject({ problems: [] })
     })
 
+    test('is whole again after a second publication if an attempt was killed before it could keep a pruned file again', async () => {
+      const killed: FileStore = {
+        ...store,
+        async create(path, contents) {
+          const isManifest = path.endsWith('manifest.json')
+          if (isManifest) await removeFiles()
+          const isCreated = await store.create(path, contents)
+          if (isManifest) throw new Error('killed by the test')
+          return isCreated
+        },
+      }
+      await expect(publish({ run: 'night', store: killed })).rejects.toThrow('killed by the test')
+      expect(await verifyStoredExport(store, 'exports/customers/night')).toMatchObject({
+        problems: expect.arrayContaining([expect.stringContaining('customer')]),
+      })
+      expect(await publish({ run: 'night' })).toMatchObject({ fresh: false })
+      expect(await verifyStoredExport(store, 'exports/customers/night')).toMatchObject({ problems: [] })
+    })
+
     test('keeps files again that a prune removed just before the manifest was created', async () => {
       const pruned: FileStore = {
         ...store,
         async create(path, contents) {
-          const [data] = (await store.list('exports/customers/night')).filter((file) =>
-            file.path.endsWith('.csv'),
-          )
-          if (data !== undefined) await store.remove(data.path)
+          await removeFiles()
           return await store.create(path, contents)
         },
       }

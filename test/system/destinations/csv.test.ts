@@ -26,6 +26,7 @@ describeDestination('csv', async () => ({
       Object.fromEntries(header.map((name, at) => [name ?? '', row[at] ?? null])),
     )
   },
+  remove: (publication, table) => rm(join(folderOf(publication), `${table}.csv`)),
   close: async () => {},
 }))
 

@@ -28,6 +28,9 @@ describeDestination('postgres', async () => {
       )
       return withoutScale(table, rows)
     },
+    async remove(_, table) {
+      await askPostgres(url, `drop table billing.${table} cascade`)
+    },
     close: async () => {},
   }
 })
