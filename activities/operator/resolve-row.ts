@@ -1,7 +1,9 @@
+import { ApplicationFailure } from '@temporalio/common'
 import { join } from 'node:path'
 import type { RunRates } from '../../core/billing/run-rates.ts'
 import { type Decision as Resolved, resolveChange } from '../../core/changes/reconcile/resolve.ts'
 import { toNonRetryable } from '../../core/imports/errors.ts'
+import { InvalidInput } from '../../core/runs/errors.ts'
 import { type ChangeRun, type Decision, noteResolution, recordDecisions } from '../../core/runs/run-files.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
@@ -14,6 +16,11 @@ interface ResolveInput {
   decision: Resolved
   by: string
   why: string
+}
+
+/** Of a failure: the rows before the one that could not be resolved. */
+export interface PartlyResolved {
+  resolved: number[]
 }
 
 /**
@@ -54,7 +61,12 @@ export function createResolveRow({ deps, rates }: { deps: ActivityDeps; rates: R
         if (confirmation !== undefined) return `not confirmed: ${confirmation.reason}`
       }
     } catch (error) {
-      throw toNonRetryable(error)
+      const reason = toNonRetryable(error)
+      if (!(reason instanceof InvalidInput)) throw reason
+      const resolved = decisions.flatMap(({ row = [] }) => row)
+      throw ApplicationFailure.nonRetryable(reason.message, reason.name, {
+        resolved,
+      } satisfies PartlyResolved)
     } finally {
       await recordDecisions(path, decisions)
     }

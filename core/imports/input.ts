@@ -41,6 +41,8 @@ const importInput = z.strictObject({
   existing: z.enum(['refuse', 'skip', 'create']).optional(),
   /** Rows to send again although they are done; no other row is sent. */
   sendAgain: z.array(z.int().min(2)).min(1).optional(),
+  /** Sends only rows that a person resolves as absent; what an earlier start has left unsent stays so. */
+  onlyResolved: z.boolean().optional(),
   expectRows: z.int().min(0).optional(),
   expectTotals: z.record(z.string(), z.string()).optional(),
   /** How many distinct changes to send first, if there are more than 20. */

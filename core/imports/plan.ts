@@ -39,6 +39,8 @@ export interface ImportPlan extends ChangeRun {
   existing: 'refuse' | 'skip' | 'create'
   /** Only these rows are sent, again. Empty: all rows, once. */
   sendAgain: number[]
+  /** Only rows that a person resolves as absent are sent. */
+  onlyResolved?: boolean
   expect: Expectations
   /** How many different changes are sent first, of files with more than `smallFile` rows. */
   canary: number

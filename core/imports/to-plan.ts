@@ -77,6 +77,7 @@ function policiesOf(asked: AskedImport) {
     done: asked.done ?? 'refuse',
     existing: asked.existing ?? 'refuse',
     sendAgain: asked.sendAgain ?? [],
+    ...(asked.onlyResolved === true && { onlyResolved: true }),
     expect: {
       ...(asked.expectRows !== undefined && { rows: asked.expectRows }),
       ...(asked.expectTotals !== undefined && { totals: asked.expectTotals }),

@@ -87,8 +87,8 @@ async function findPlan({ settings, run }: Pick<Resolving, 'settings' | 'run'>):
 }
 
 /**
- * Resolves a row of an import, even after it has ended: starts it again under its own name, so that it completes
- * what is left and ends again.
+ * Resolves a row of an import, even after it has ended: starts it again under its own name, so that it sends the row
+ * again if that was decided, and ends again. What a stop has left unsent stays so.
  */
 async function resolveBy({
   client,
@@ -147,7 +147,7 @@ export async function resolveLocally(resolving: Resolving): Promise<void> {
   await followImport({ session, handle, terminal, settings, local: true })
 }
 
-/** The input that starts the same run again, as it was begun: what nobody has approved yet is asked again. */
+/** The input that starts the same run again, as it was begun, but only for what is resolved. */
 function inputOf(plan: ImportPlan): ImportInput {
   const { kind, file, lines, mapping, columns, onInvalid, done, existing, sendAgain, limits, identity } = plan
   const { rows, totals } = plan.expect
@@ -159,6 +159,7 @@ function inputOf(plan: ImportPlan): ImportInput {
     ...(lines !== undefined && { lines }),
     ...(columns && { columns }),
     ...(sendAgain.length > 0 && { sendAgain }),
+    onlyResolved: true,
     onInvalid,
     done,
     existing,

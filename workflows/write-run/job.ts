@@ -14,6 +14,8 @@ import type { ViewText } from './view.ts'
 export interface WritePlan extends ChangeRun {
   limits: object
   dryRun: boolean
+  /** Sends only what a person resolves as absent. */
+  onlyResolved?: boolean
   /** A person is present: a breaker that has given up waits for them instead of ending the run. */
   attended: boolean
   approvalMs: number

@@ -20,6 +20,8 @@ export interface OperatorState {
   result: WriteResult | undefined
   /** The number of times that rows were resolved, each of which may leave something to send again. */
   resolved: number
+  /** The rows that were resolved as absent. */
+  absent: Set<number>
   /** Waits for `approve`. False if nobody answered in time or the run was stopped. */
   ask(asked: { question: WaitingFor; count?: number; seconds: number }): Promise<boolean>
   /**

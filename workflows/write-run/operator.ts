@@ -24,6 +24,7 @@ export function registerOperatorHandlers(parties: Parties): OperatorState {
     plan: undefined,
     result: undefined,
     resolved: 0,
+    absent: new Set(),
     async ask({ question, count, seconds }) {
       const answer = { given: false, recording: 0 }
       approval.ofQuestion = answer

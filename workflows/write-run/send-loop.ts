@@ -48,12 +48,22 @@ export async function sendRemaining(sending: Sending): Promise<RunEnd> {
   return 'how' in step ? step : { how: 'finished', giveUp: false }
 }
 
+/** Sends only what people have resolved as absent: somebody may have stopped the rest, and nobody has started it again. */
+export async function sendResolved(sending: Sending): Promise<RunEnd> {
+  const { job, operator } = sending
+  const stopped: RunEnd = { how: 'stopped', giveUp: false, why: job.text.stopped }
+  const step = await sendSegments(sending, { phase: 'sending', rows: [...operator.absent] })
+  // Also where a limit or a breaker has ended it: what is unsent must not be given up.
+  if ('how' in step) return stopped
+  return step.counts.staged > 0 ? stopped : { how: 'finished', giveUp: false }
+}
+
 /** Sends the canary and those that follow it, and asks for confirmation if the job requires it. */
 async function sendCanary(sending: Sending): Promise<RunEnd | undefined> {
   const { job, plan, staged, operator, state } = sending
   if (state.canary === undefined) return undefined
   for (let rows = state.canary; rows.length > 0; rows = state.canary) {
-    const step = await sendSegments(sending, rows)
+    const step = await sendSegments(sending, { phase: 'canary', rows })
     if ('how' in step) return step
     const end = await job.onCanary(sending, { rows, failed: step.failedCanaries })
     if (end !== undefined) return end
@@ -72,24 +82,31 @@ function notApproved({ job, control }: Sending): RunEnd {
   return { how: 'stopped', giveUp: false, why }
 }
 
+interface OnlyRows {
+  phase: 'canary' | 'sending'
+  rows: readonly number[]
+}
+
 /**
  * Sends in segments of growing length (15 s, doubling to ten minutes), so that progress shows early and 100,000
  * changes still produce only hundreds of events. Returns the last step once everything is sent and reconciled.
  */
-async function sendSegments(sending: Sending, canary?: readonly number[]): Promise<SendStep | RunEnd> {
+async function sendSegments(sending: Sending, only?: OnlyRows): Promise<SendStep | RunEnd> {
   const { job, plan, progress, show, control, operator, state } = sending
+  const isCanary = only?.phase === 'canary'
   for (;;) {
     await control.mayContinue()
     if (control.stopping) return { how: 'stopped', giveUp: false, why: job.text.stopped }
     await continueWhereLong(sending)
-    progress.phase = canary === undefined ? 'sending' : 'canary'
+    progress.phase = only?.phase ?? 'sending'
     delete progress.nextAt
     show()
     const begun = Date.now()
     const { resolved } = operator
-    const summary = canary === undefined ? `send, part ${state.segment}` : `canary of ${canary.length}`
+    const summary = isCanary ? `canary of ${only.rows.length}` : `send, part ${state.segment}`
     const { seconds, breakers, claims } = state
-    const input = { seconds, breakers, claims, ...(canary && { rows: [...canary] }) }
+    const rows = only && (only.rows.length > 0 ? { rows: [...only.rows] } : { lookupsOnly: true })
+    const input = { seconds, breakers, claims, ...rows }
     const step = await control.untilInterrupted(async () => {
       try {
         return await job.send({ ...refOf(plan), limits: progress.limits, ...input }, summary)
@@ -101,11 +118,11 @@ async function sendSegments(sending: Sending, canary?: readonly number[]): Promi
     state.isCutOff = step === 'interrupted'
     if (step === 'interrupted') continue
     Object.assign(state, { breakers: step.breakers, claims: step.claims, segment: state.segment + 1 })
-    if (canary === undefined) state.seconds = Math.min(seconds * 2, longestSegmentSeconds)
-    showStep(sending, { step, ms: Date.now() - begun, isCanary: canary !== undefined })
+    if (!isCanary) state.seconds = Math.min(seconds * 2, longestSegmentSeconds)
+    showStep(sending, { step, ms: Date.now() - begun, isCanary })
     await notifyOfBreakers(sending, step)
     if (step.ended === 'finished') return step
-    const end = await endAfter(sending, { step, isCanary: canary !== undefined })
+    const end = await endAfter(sending, { step, isCanary })
     if (end === 'continue') continue
     if (end !== undefined) return end
     await waitUntilDue(sending, { ...step, resolved })

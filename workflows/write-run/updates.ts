@@ -1,4 +1,6 @@
 import {
+  ActivityFailure,
+  ApplicationFailure,
   CancellationScope,
   condition,
   currentUpdateInfo,
@@ -7,6 +9,7 @@ import {
   setHandler,
 } from '@temporalio/workflow'
 import type { Activities } from '../../activities/index.ts'
+import type { PartlyResolved } from '../../activities/operator/resolve-row.ts'
 import type { RunRef } from '../../core/runs/known-run.ts'
 import type { Decision } from '../../core/runs/run-files.ts'
 import { operating } from '../run/activity-options.ts'
@@ -132,12 +135,22 @@ function registerResolve({ operator, progress, show, refuseLate }: Open): void {
       const id = currentUpdateInfo()?.id ?? ''
       const rows = rowsOf(resolution)
       const name = rows.length === 1 ? `row ${rows[0]}` : `${rows.length} rows`
-      const input = { ...(await planned(operator)), id, rows, decision: decisionOf(resolution), by, why }
-      const confirmation = await resolveRow
-        .executeWithOptions({ summary: `resolve ${name}` }, [input])
-        .catch(throwRootFailure)
-        // Also where it failed: some of the rows may be resolved.
-        .finally(() => (operator.resolved += 1))
+      const decision = decisionOf(resolution)
+      const input = { ...(await planned(operator)), id, rows, decision, by, why }
+      const noteResolved = (resolved: readonly number[]) => {
+        operator.resolved += 1
+        if ('absent' in decision) for (const row of resolved) operator.absent.add(row)
+      }
+      const confirmation = await resolveRow.executeWithOptions({ summary: `resolve ${name}` }, [input]).then(
+        (answer) => {
+          noteResolved(rows)
+          return answer
+        },
+        (error: unknown) => {
+          noteResolved(resolvedBefore(error))
+          return throwRootFailure(error)
+        },
+      )
       countResolved(progress, resolution)
       show()
       return [`${name} resolved by ${by}`, ...(confirmation ? [confirmation] : [])].join('; ')
@@ -151,6 +164,13 @@ function registerResolve({ operator, progress, show, refuseLate }: Open): void {
       },
     },
   )
+}
+
+/** Of several rows, those that were resolved before one that could not be. */
+function resolvedBefore(error: unknown): readonly number[] {
+  if (!(error instanceof ActivityFailure && error.cause instanceof ApplicationFailure)) return []
+  const [details] = error.cause.details ?? []
+  return (details as PartlyResolved | undefined)?.resolved ?? []
 }
 
 /** Adjusts the counts until the next segment reads them from the ledger. */

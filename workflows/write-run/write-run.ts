@@ -18,7 +18,7 @@ import type { SendState, Working, WriteJob, WritePlan } from './job.ts'
 import type { WriteResult } from './operator-state.ts'
 import { registerOperatorHandlers } from './operator.ts'
 import type { StagedChanges, WriteProgress } from './progress.ts'
-import { newSendState, sendRemaining, sendStaged } from './send-loop.ts'
+import { newSendState, sendRemaining, sendResolved, sendStaged } from './send-loop.ts'
 import { toLiveView } from './view.ts'
 
 /**
@@ -78,7 +78,8 @@ async function runPlan(run: Working): Promise<WriteResult> {
     const { resolved } = operator
     const end = await endOf(run, { staged, state, isBegun })
     // A row that was resolved in the meantime may have to be sent.
-    if (end.how === 'finished' && !end.giveUp && !(await operator.close(resolved))) continue
+    const isOpen = plan.onlyResolved === true || (end.how === 'finished' && !end.giveUp)
+    if (isOpen && !(await operator.close(resolved))) continue
     const result = await close(run, end)
     await announce(run, { staged, result })
     return result
@@ -119,6 +120,7 @@ async function endOf(
     if (staged === undefined) return stopped
     await condition(allHandlersFinished)
     const sending = { ...run, staged, state }
+    if (plan.onlyResolved === true) return await sendResolved(sending)
     return await (isBegun ? sendRemaining(sending) : sendStaged(sending))
   }
   try {

@@ -332,6 +332,57 @@ describe('what is parked', () => {
 })
 
 test.for([
+  ['dropped', { row: 2, drop: true }, 0],
+  ['sent again', { row: 2, absent: true }, 1],
+  ['sent again, although one beside it is not parked,', { rows: [2, 61], absent: true }, 1],
+] as const)(
+  'a row of a stopped import is %s without what the stop left unsent, and the same import sends that',
+  { tags: ['long'] },
+  async ([, decision, times]) => {
+    const { world, client, run, start } = await begin({
+      rows: addonsCsv(60),
+      // The canary is looked up before the rest is sent.
+      input: { kind: 'addons', concurrency: 1 },
+      sandbox: {
+        faults: [
+          { kind: 'reset', effect: 'none', on: 'POST /addons/', requests: [1] },
+          { kind: 'latency', ms: 60 },
+        ],
+      },
+    })
+    await until(() => posts(world) > 10)
+    await run.signal('stop')
+    const stopped = await run.result()
+    expect(stopped).toMatchObject({ ended: { how: 'stopped' }, counts: { parked: 1, unknown: 0 } })
+    const { staged } = stopped.counts
+    expect(staged).toBeGreaterThan(20)
+
+    const settings = readSettings({ env: world.env, cwd: world.dataDir })
+    const terminal = createTerminal({ json: true, debug: false })
+    const before = posts(world)
+    const input = { ...decision, ...person }
+    const resolving = resolveInImport({ settings, terminal, run: run.workflowId, input })
+    const refusal = await resolving.then(
+      () => '',
+      (error: Error) => error.message,
+    )
+    expect(refusal.includes('row 61 of')).toBe('rows' in decision)
+    const resolved = await client.workflow.getHandle<typeof importFile>(run.workflowId).result()
+    expect(resolved).toMatchObject({
+      verdict: 'unproven',
+      ended: { how: 'stopped' },
+      counts: { staged, parked: 0, done: stopped.counts.done + times },
+    })
+    expect(posts(world) - before).toBe(times)
+
+    world.sandbox.control.setFaults({ faults: [] })
+    const again = await (await start({}, run.workflowId)).result()
+    expect(again.counts).toMatchObject({ staged: 0, done: 59 + times })
+    expect(timesOf(world, 'addons', 60)).toEqual([times, ...once(59)])
+  },
+)
+
+test.for([
   ['of a dry run', { dryRun: true }, 'was a dry run'],
   ['of an import whose rows were not as many as expected', { expectRows: 9 }, 'has no row 2'],
 ] as const)('a row %s is not resolved, and nothing is sent for it', async ([, input, why]) => {

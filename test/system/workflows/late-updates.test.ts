@@ -119,6 +119,81 @@ test('rows that are resolved while the last changes are sent are sent, although 
   expect(steps).toEqual(['send', 'resolve', 'send', 'close'])
 })
 
+const onlyResolved = { ...importPlan, onlyResolved: true }
+
+test('a run that sends only what is resolved also sends a row that is resolved meanwhile, and nothing without one', async () => {
+  const sending = gate()
+  const inputs: SendInput[] = []
+  const ends: object[] = []
+  const { client, taskQueue } = await startSteps({
+    openImport: () => onlyResolved,
+    stageImport: () => staged,
+    sendImport: async (input: SendInput) => {
+      inputs.push(input)
+      if (inputs.length === 1) await sending.promise
+      return sendStep({ counts: countsOf({ staged: 2 }) })
+    },
+    closeImport: (end: object) => {
+      ends.push(end)
+      return closedRun()
+    },
+    resolveRow: () => undefined,
+  })
+  const run = await client.workflow.start('importFile', { workflowId: idOf('only'), taskQueue, args: [{}] })
+  await until(() => inputs.length === 1)
+  await run.executeUpdate('resolve', { args: [{ ...resolution, row: 3 }] })
+  sending.open()
+  await run.result()
+  expect(inputs).toMatchObject([{ lookupsOnly: true }, { rows: [3] }])
+  expect(inputs[0]?.rows).toBeUndefined()
+  expect(ends).toMatchObject([{ how: 'stopped', giveUp: false }])
+})
+
+test('a run that sends only what is resolved sends those rows that were resolved before one that could not be', async () => {
+  const sending = gate()
+  const inputs: SendInput[] = []
+  const { client, taskQueue } = await startSteps({
+    openImport: () => onlyResolved,
+    stageImport: () => staged,
+    sendImport: async (input: SendInput) => {
+      inputs.push(input)
+      if (inputs.length === 1) await sending.promise
+      return sendStep()
+    },
+    closeImport: () => closedRun(),
+    resolveRow: () => {
+      throw ApplicationFailure.nonRetryable('row 3 is not parked', 'InvalidInput', { resolved: [2] })
+    },
+  })
+  const run = await client.workflow.start('importFile', { workflowId: idOf('part'), taskQueue, args: [{}] })
+  await until(() => inputs.length === 1)
+  const { row: _, ...decision } = resolution
+  const update = run.executeUpdate('resolve', { args: [{ ...decision, rows: [2, 3] }] })
+  await expect(update).rejects.toMatchObject({ cause: { message: 'row 3 is not parked' } })
+  sending.open()
+  await run.result()
+  expect(inputs[1]).toMatchObject({ rows: [2] })
+})
+
+test.each([{ ended: 'maxFailures' }, { ended: 'breaker', givenUp: [''] }])(
+  'a run that sends only what is resolved gives up nothing that is unsent: %o',
+  async (step) => {
+    const ends: object[] = []
+    const { client, taskQueue } = await startSteps({
+      openImport: () => onlyResolved,
+      stageImport: () => staged,
+      sendImport: () => sendStep({ ...step, counts: countsOf({ staged: 2 }) }),
+      closeImport: (end: object) => {
+        ends.push(end)
+        return closedRun()
+      },
+    })
+    const workflowId = idOf(`only-${step.ended}`)
+    await client.workflow.execute('importFile', { workflowId, taskQueue, args: [{}] })
+    expect(ends).toMatchObject([{ how: 'stopped', giveUp: false }])
+  },
+)
+
 test('a row that is resolved at the end is sent with the breakers and the claims of the run so far', async () => {
   const breakers = { '': { clearedAt: 1, openedAt: 2, trials: 1 } }
   const sending = gate()
