@@ -87,8 +87,8 @@ export interface Published {
 /**
  * Makes parts visible all at once or not at all: stages them, counts what arrived, then shows it.
  *
- * Publishing the same run again changes nothing and returns the same manifest, except that a store gets back files
- * that it has lost. If it throws, even for the signal's reason, nothing of this publication is visible and everything
+ * Publishing the same run again changes nothing and returns the same manifest, except that a store gets back CSV
+ * files that it has lost. If it throws, even for the signal's reason, nothing of this publication is visible and everything
  * staged has been removed (after a crash: is removed by the run's next publication; a store keeps the files that no
  * manifest names).
  * @throws {UnwritableError} disk full, read-only or no permission

@@ -53,7 +53,7 @@ export class PublishedOtherwiseError extends Error {
 export function refuseIncomplete({ missing, where }: { missing: readonly string[]; where: string }): void {
   if (missing.length === 0) return
   throw new PublishedOtherwiseError(
-    `${where} holds this run already, and no longer has ${missing.join(', ')}. What is published is never changed:` +
-      ' start a new run.',
+    `${where} holds this run already, and no longer has ${missing.join(', ')} as published. What is published is never` +
+      ' changed: start a new run.',
   )
 }

@@ -137,6 +137,8 @@ export const manifestSchema = z.preprocess(
      * records that this publication brings.
      */
     deletes: deletesSchema.exactOptional(),
+    /** Warehouses only: the tables that were not there before this publication. Absent before 25 November 2026. */
+    tablesMade: z.array(z.string()).exactOptional(),
     /** What a person should check despite the verdict, one sentence each. */
     warnings: z.array(z.string()).exactOptional(),
     /** The page that shows the manifest, if the destination keeps files. */

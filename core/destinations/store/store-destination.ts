@@ -84,6 +84,7 @@ async function show(place: Place, path: string): Promise<{ manifest: Manifest; f
     // A prune of an earlier publication of this run may have removed some before the manifest was there.
     const missing = await findMissing(store, { path, manifest })
     for (const file of [...files, page]) if (missing.has(contentName(file))) await keep(file)
+    if (missing.size > 0) await refuseLost(store, path)
     return manifest
   })
   if (shown !== undefined) return { manifest: shown, fresh: true }
@@ -98,7 +99,7 @@ async function show(place: Place, path: string): Promise<{ manifest: Manifest; f
  * Keeps the files of a published export again that are missing: an attempt may have been killed before it could, or
  * somebody has removed them.
  *
- * @throws {PublishedOtherwiseError} one that is missing cannot be made again
+ * @throws {PublishedOtherwiseError} one that is missing cannot be made again: DuckDB writes Parquet in another order each time
  */
 async function restoreFiles(place: Place, of: { path: string; manifest: Manifest }): Promise<void> {
   const { path, manifest } = of
@@ -109,7 +110,17 @@ async function restoreFiles(place: Place, of: { path: string; manifest: Manifest
     for (const file of [...filesOf(arrived), await writePage({ manifest: told, folder })])
       if (missing.delete(contentName(file))) await keep(file)
   })
+  await refuseLost(place.store, path)
   refuseIncomplete({ missing: [...missing], where: place.store.locate(path) })
+}
+
+/**
+ * Fails where a prune has removed the manifest meanwhile: files that were kept again belong to no export then. The next
+ * attempt publishes it anew.
+ */
+async function refuseLost(store: FileStore, path: string): Promise<void> {
+  if ((await store.readText(`${path}/${manifestName}`)) === undefined)
+    throw new Error(`${store.locate(path)} lost its manifest while it was published.`)
 }
 
 /** The names of the files that the manifest has and the store has not. */

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Publication } from '../destination.ts'
 import { manifestSchema, type Manifest } from '../manifest/manifest.ts'
+import { findEmptied, isMadeAgain } from './lost-rows.ts'
 import type { WarehouseSession } from './session.ts'
 import { literal, quote } from './sql.ts'
 import { exportsTable } from './warehouse-owner.ts'
@@ -21,14 +22,16 @@ export async function findCoverage(session: WarehouseSession, view: View): Promi
   const rows = await session.all(`select manifest from ${exports} where ${ofList}
     and published_at >= (select max(published_at) from ${exports} where ${whole}) order by published_at, run`)
   const manifests = rows.map((row) => manifestSchema.parse(JSON.parse(row['manifest'] ?? '')))
-  // A table that someone dropped took its rows along, and the next export would only bring back what changed since.
-  if (manifests.some(({ tables }) => tables.some(({ name }) => !there.has(name)))) return undefined
+  // A table that someone dropped or emptied took its rows along, and the next export would only bring back what changed
+  // since.
+  if ((await findEmptied(session, { exports: manifests, there })).length > 0) return undefined
   return toCoverage(manifests, view)
 }
 
 function toCoverage(manifests: readonly Manifest[], view: View): number | undefined {
   let covered: number | undefined
-  for (const manifest of manifests) {
+  for (const [at, manifest] of manifests.entries()) {
+    if (manifests.slice(0, at).some((earlier) => isMadeAgain(earlier, manifest))) covered = undefined
     // That export left columns empty or wrote them differently.
     if (!hasSameColumns(manifest, view)) return undefined
     if (manifest.verdict !== 'proven' || manifest.capped || manifest.completeThrough === null) continue

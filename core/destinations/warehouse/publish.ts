@@ -9,6 +9,7 @@ import { findCoverage } from './coverage.ts'
 import { writeExport } from './export-row.ts'
 import { toWarehouseTable } from './layout.ts'
 import { changeTable } from './live-views.ts'
+import { findLost } from './lost-rows.ts'
 import { canFill, lock, lookAround, type Way } from './look-around.ts'
 import { mergeRecords, type Merged } from './merge.ts'
 import { keepRejected } from './rejected.ts'
@@ -72,9 +73,7 @@ async function publishAgain(way: Way, session: WarehouseSession, existing: Manif
       `${location} holds the export of ${publication.resource} by this run already, of another read or with other` +
         ' rows than these parts hold. What is published is never changed: start a new run.',
     )
-  const there = await session.describe()
-  const missing = existing.tables.map(({ name }) => name).filter((name) => !there.has(name))
-  refuseIncomplete({ missing, where: location })
+  refuseIncomplete({ missing: await findLost(session, { existing }), where: location })
   const manifest = await releaseDeletes(way, session, existing)
   return { manifest, fresh: false }
 }
@@ -141,7 +140,8 @@ async function merge(
   for (const statement of indexes) await session.run(statement)
   const found = await findDeletes({ session, publication, plans })
   const rejected = await keepRejected({ session, publication, where: way.location })
-  const manifest = toWarehouseManifest(way, { staged, sums, merged, found, rejected })
+  const made = plans.filter(({ isNew }) => isNew).map(({ table }) => table.table.name)
+  const manifest = toWarehouseManifest(way, { staged, sums, merged, found, rejected, made })
   await writeExport(session, manifest, found)
   const hasKept = [...merged.values()].some(({ kept }) => kept > 0)
   await markDeletes({ session, publication, plans }, { found, hasKept })
@@ -170,10 +170,11 @@ function toWarehouseManifest(
     merged: ReadonlyMap<string, Merged>
     found: FoundDeletes
     rejected: number
+    made: readonly string[]
   },
 ): Manifest {
   const { publication, engine } = way
-  const { staged, sums, merged, rejected } = done
+  const { staged, sums, merged, rejected, made } = done
   const { deletes, warnings } = done.found
   const { missing } = publication
   const changes = merged.get(publication.tables[0]?.name ?? '')?.counted
@@ -199,6 +200,7 @@ function toWarehouseManifest(
       ...(missing && { missing: { rows: rowsOf(missing.parts), first: [...missing.first], files: [] } }),
       ...(changes && { changes }),
       ...(deletes === undefined ? {} : { deletes }),
+      ...(made.length > 0 && { tablesMade: [...made] }),
       ...(warnings.length > 0 ? { warnings } : {}),
     },
   })

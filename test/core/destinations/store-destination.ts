@@ -134,6 +134,30 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
       expect(await verifyStoredExport(store, 'exports/customers/night')).toMatchObject({ problems: [] })
     })
 
+    test.each(['published again', 'published'])(
+      'is whole, or its publication fails, when it is %s while a prune removes it',
+      async (title) => {
+        if (title === 'published again') await publish({ run: 'night' })
+        let listed = 0
+        const pruned: FileStore = {
+          ...store,
+          async list(path) {
+            listed += path.endsWith('night') ? 1 : 0
+            // What prune does, begun after the publication found or made the manifest.
+            if (listed === 1 && path.endsWith('night')) {
+              await store.remove('exports/customers/night/manifest.json')
+              await removeFiles()
+            }
+            return await store.list(path)
+          },
+        }
+        const done = await publish({ run: 'night', store: pruned }).catch((error: unknown) => error)
+        expect(listed).toBeGreaterThan(0)
+        if (done instanceof Error) return
+        expect(await verifyStoredExport(store, 'exports/customers/night')).toMatchObject({ problems: [] })
+      },
+    )
+
     test('leaves nothing on the local disk but empty folders', async () => {
       await publish({ run: 'night' })
       const left = await readdir(workplace.exports, { recursive: true, withFileTypes: true })

@@ -89,6 +89,59 @@ export function describeWarehouse(
         },
       )
 
+      const dropTables = async () => {
+        for (const table of ['customers', 'customer_contacts']) {
+          await ask(`drop view ${harness.schema}.live_${table}`)
+          await ask(`drop table ${harness.schema}.${table}`)
+        }
+      }
+
+      test('never says that a run is published whose tables someone dropped and another run made again', async () => {
+        const publication = await toPublication('full', [{ id: 'a' }, { id: 'b' }], { facts: readOn(1) })
+        await harness.destination.publish(publication)
+        await dropTables()
+        await publish('changes', [{ id: 'c' }], { facts: readOn(2), mode: 'incremental' })
+        const again = await harness.destination.publish(publication).catch((error: unknown) => error)
+        if (again instanceof Error) expect(again.name).toBe('PublishedOtherwiseError')
+        else expect(await states()).toEqual(['a there', 'b there', 'c there'])
+      })
+
+      test('never says that a run is published whose rows someone removed', async () => {
+        const publication = await toPublication('full', [{ id: 'a' }, { id: 'b' }], { facts: readOn(1) })
+        await harness.destination.publish(publication)
+        await ask(`delete from ${harness.schema}.customers`)
+        const again = await harness.destination.publish(publication).catch((error: unknown) => error)
+        if (again instanceof Error) expect(again.name).toBe('PublishedOtherwiseError')
+        else expect(await states()).toEqual(['a there', 'b there'])
+      })
+
+      test('never says that a run is published whose rejected entries someone dropped with their table', async () => {
+        const publication = await workplace.toPublication('customers', [['{"id":"a"}', '["no object"]']], {
+          run: 'full',
+          facts: readOn(1),
+        })
+        await harness.destination.publish(publication)
+        await ask(`drop table ${harness.schema}._rejected`)
+        const again = await harness.destination.publish(publication).catch((error: unknown) => error)
+        expect(again).toMatchObject({ name: 'PublishedOtherwiseError' })
+      })
+
+      test.each([
+        ['capped', { capped: true }],
+        ['unproven', { facts: readOn(2, { verdict: 'unproven', reasons: ['a link was lost'] }) }],
+        ['filtered', { filters: { status: 'active' } }],
+      ] as const)(
+        'covers nothing of tables that someone dropped and a run that is %s made again',
+        async (_title, more) => {
+          const publication = await toPublication('full', [{ id: 'a' }, { id: 'b' }], { facts: readOn(1) })
+          await harness.destination.publish(publication)
+          await dropTables()
+          await publish('part', [{ id: 'c' }], { facts: readOn(2), ...more })
+          expect(await states()).toEqual(['c there'])
+          expect(await harness.destination.coveredThrough?.(publication, publication)).toBeUndefined()
+        },
+      )
+
       const newer = {
         id: 'a',
         name: 'newer',

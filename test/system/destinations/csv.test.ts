@@ -2,7 +2,17 @@ import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { readdirSync, rmSync } from 'node:fs'
-import { lstat, mkdir, readdir, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises'
+import {
+  appendFile,
+  lstat,
+  mkdir,
+  readdir,
+  readFile,
+  readlink,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createCsvDestination } from '../../../core/destinations/csv/csv.ts'
@@ -92,6 +102,17 @@ describe('an export in CSV files', () => {
         { name: 'plans', rows: 2, files: [{ path: 'plans.csv', rows: 2 }] },
         { name: 'plan_tiers', rows: 0 },
       ],
+    })
+  })
+
+  test('of which someone changed a file is not said to be there', async () => {
+    const publication = await workplace.toPublication('customers', [['{"id":"cus_1"}']])
+    const { location } = await publish(publication)
+    // As a spreadsheet does when it saves.
+    await appendFile(join(location, 'customers.csv'), '\n')
+    await expect(publish(publication)).rejects.toMatchObject({
+      name: 'PublishedOtherwiseError',
+      message: expect.stringContaining('no longer has customers.csv as published'),
     })
   })
 
