@@ -75,6 +75,8 @@ async function runPlan(run: Working): Promise<WriteResult> {
   notifier.allow(plan)
   const state = job.continued?.state ?? newSendState()
   for (let isBegun = job.continued !== undefined; ; isBegun = true) {
+    // The update that came with the start: without it, there is nothing to send, and it would be proven twice.
+    if (plan.onlyResolved === true) await condition(allHandlersFinished)
     const { resolved } = operator
     const end = await endOf(run, { staged, state, isBegun })
     // A row that was resolved in the meantime may have to be sent.

@@ -367,13 +367,17 @@ test.for([
       (error: Error) => error.message,
     )
     expect(refusal.includes('row 61 of')).toBe('rows' in decision)
-    const resolved = await client.workflow.getHandle<typeof importFile>(run.workflowId).result()
+    const handle = client.workflow.getHandle<typeof importFile>(run.workflowId)
+    const resolved = await handle.result()
     expect(resolved).toMatchObject({
       verdict: 'unproven',
       ended: { how: 'stopped' },
       counts: { staged, parked: 0, done: stopped.counts.done + times },
     })
     expect(posts(world) - before).toBe(times)
+    const { events } = await handle.fetchHistory()
+    const steps = events?.map((event) => event.activityTaskScheduledEventAttributes?.activityType?.name)
+    expect(steps?.filter((name) => name === 'sendImport')).toHaveLength(1)
 
     world.sandbox.control.setFaults({ faults: [] })
     const again = await (await start({}, run.workflowId)).result()

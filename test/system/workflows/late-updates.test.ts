@@ -149,6 +149,35 @@ test('a run that sends only what is resolved also sends a row that is resolved m
   expect(ends).toMatchObject([{ how: 'stopped', giveUp: false }])
 })
 
+test('a run that sends only what is resolved waits for the update that it was started with, and is proven once', async () => {
+  const [staging, resolving] = [gate(), gate()]
+  const inputs: SendInput[] = []
+  const { client, taskQueue } = await startSteps({
+    openImport: () => onlyResolved,
+    stageImport: async () => {
+      await staging.promise
+      return staged
+    },
+    sendImport: (input: SendInput) => {
+      inputs.push(input)
+      return sendStep()
+    },
+    closeImport: () => closedRun(),
+    resolveRow: () => resolving.promise,
+  })
+  const run = await client.workflow.start('importFile', { workflowId: idOf('first'), taskQueue, args: [{}] })
+  const answer = await run.startUpdate<string, [object]>('resolve', {
+    args: [resolution],
+    waitForStage: 'ACCEPTED',
+  })
+  staging.open()
+  await until(async () => (await eventsOf(run)).includes('stageImport completed'))
+  resolving.open()
+  await answer.result()
+  await run.result()
+  expect(inputs).toMatchObject([{ rows: [2] }])
+})
+
 test('a run that sends only what is resolved sends those rows that were resolved before one that could not be', async () => {
   const sending = gate()
   const inputs: SendInput[] = []
