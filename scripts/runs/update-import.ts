@@ -149,7 +149,9 @@ export async function resolveLocally(resolving: Resolving): Promise<void> {
 
 /** The input that starts the same run again, as it was begun, but only for what is resolved. */
 function inputOf(plan: ImportPlan): ImportInput {
-  const { kind, file, lines, mapping, columns, onInvalid, done, existing, sendAgain, limits, identity } = plan
+  const { kind, file, lines, mapping, columns, onInvalid, done, existing, sendAgain, identity } = plan
+  // A person decides on each row, however many failed before.
+  const { maxFailures: _, ...limits } = plan.limits
   const { rows, totals } = plan.expect
   const { canary, approval, confirmCanary, attended, approvalMs, settleMs, breakerWaitsMs } = plan
   return {

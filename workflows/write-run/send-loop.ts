@@ -52,10 +52,12 @@ export async function sendRemaining(sending: Sending): Promise<RunEnd> {
 export async function sendResolved(sending: Sending): Promise<RunEnd> {
   const { job, operator } = sending
   const stopped: RunEnd = { how: 'stopped', giveUp: false, why: job.text.stopped }
-  const step = await sendSegments(sending, { phase: 'sending', rows: [...operator.absent] })
+  const step = await sendSegments(sending, { phase: 'sending', rows: operator.absent })
   // Also where a limit or a breaker has ended it: what is unsent must not be given up.
-  if ('how' in step) return stopped
-  return step.counts.staged > 0 ? stopped : { how: 'finished', giveUp: false }
+  if ('how' in step) return { ...stopped, ...(step.why !== undefined && { why: step.why }) }
+  // Changes without an answer that may be sent again count as unknown.
+  const { staged, unknown } = step.counts
+  return staged + unknown > 0 ? stopped : { how: 'finished', giveUp: false }
 }
 
 /** Sends the canary and those that follow it, and asks for confirmation if the job requires it. */
@@ -84,7 +86,8 @@ function notApproved({ job, control }: Sending): RunEnd {
 
 interface OnlyRows {
   phase: 'canary' | 'sending'
-  rows: readonly number[]
+  /** Read for each segment: people may add to them. */
+  rows: Iterable<number>
 }
 
 /**
@@ -103,9 +106,10 @@ async function sendSegments(sending: Sending, only?: OnlyRows): Promise<SendStep
     show()
     const begun = Date.now()
     const { resolved } = operator
-    const summary = isCanary ? `canary of ${only.rows.length}` : `send, part ${state.segment}`
+    const chosen = only && [...only.rows]
+    const summary = isCanary ? `canary of ${chosen?.length}` : `send, part ${state.segment}`
     const { seconds, breakers, claims } = state
-    const rows = only && (only.rows.length > 0 ? { rows: [...only.rows] } : { lookupsOnly: true })
+    const rows = chosen && (chosen.length > 0 ? { rows: chosen } : { lookupsOnly: true })
     const input = { seconds, breakers, claims, ...rows }
     const step = await control.untilInterrupted(async () => {
       try {

@@ -386,6 +386,29 @@ test.for([
   },
 )
 
+test('a row is sent again, although more rows have failed than the import allowed', async () => {
+  const { world, client, run } = await begin({
+    rows: addonsCsv(6),
+    input: { kind: 'addons', concurrency: 6, canary: 0, maxFailures: 1 },
+    sandbox: {
+      faults: [
+        { kind: 'reset', effect: 'none', on: 'POST /addons/' },
+        { kind: 'latency', ms: 200 },
+      ],
+    },
+  })
+  const { rows } = await run.result()
+  expect(rows.parked?.length).toBeGreaterThan(2)
+  world.sandbox.control.setFaults({ faults: [] })
+  const settings = readSettings({ env: world.env, cwd: world.dataDir })
+  const terminal = createTerminal({ json: true, debug: false })
+  const input = { row: rows.parked?.[0], absent: true, ...person }
+  await resolveInImport({ settings, terminal, run: run.workflowId, input })
+  const resolved = await client.workflow.getHandle<typeof importFile>(run.workflowId).result()
+  expect(resolved.counts).toMatchObject({ done: 1, staged: 0 })
+  expect(timesOf(world, 'addons', 6).filter((times) => times > 0)).toEqual([1])
+})
+
 test.for([
   ['of a dry run', { dryRun: true }, 'was a dry run'],
   ['of an import whose rows were not as many as expected', { expectRows: 9 }, 'has no row 2'],

@@ -219,6 +219,24 @@ test.each([{ ended: 'maxFailures' }, { ended: 'breaker', givenUp: [''] }])(
     })
     const workflowId = idOf(`only-${step.ended}`)
     await client.workflow.execute('importFile', { workflowId, taskQueue, args: [{}] })
+    expect(ends).toMatchObject([{ how: 'stopped', giveUp: false, why: expect.stringContaining('failed') }])
+  },
+)
+
+test.each([{ staged: 1 }, { unknown: 1 }])(
+  'a run that sends only what is resolved is not finished with changes that may be sent: %o',
+  async (counts) => {
+    const ends: object[] = []
+    const { client, taskQueue } = await startSteps({
+      openImport: () => onlyResolved,
+      stageImport: () => staged,
+      sendImport: () => sendStep({ counts: countsOf(counts) }),
+      closeImport: (end: object) => {
+        ends.push(end)
+        return closedRun()
+      },
+    })
+    await client.workflow.execute('importFile', { workflowId: idOf('left'), taskQueue, args: [{}] })
     expect(ends).toMatchObject([{ how: 'stopped', giveUp: false }])
   },
 )
