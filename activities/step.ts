@@ -239,10 +239,13 @@ export function toFailure(thrown: unknown, deps: Pick<ActivityDeps, 'dataDir' | 
   const error = translate(thrown, deps.dataDir)
   if (!(error instanceof Error))
     return ApplicationFailure.create({ message: String(error), type: 'Unexpected' })
-  const isFinal = 'retryable' in error && error.retryable === false
-  const nonRetryable = isFinal && !(deps.shared.isShared && isOfDisk(error))
+  const nonRetryable = isFinal(error) && !(deps.shared.isShared && isOfDisk(error))
   return ApplicationFailure.create({ message: outwardMessage(error), type: error.name, nonRetryable })
 }
+
+/** Whether waiting does not fix it. */
+export const isFinal = (error: unknown): error is Error =>
+  error instanceof Error && 'retryable' in error && error.retryable === false
 
 /** The disk of this machine refuses: of several workers, another one may have a better one. */
 const isOfDisk = (error: Error) =>

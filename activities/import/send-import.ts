@@ -33,7 +33,7 @@ export function createSendImport(options: ImportDeps) {
       settleMs,
       // Only resumes are attempted several times.
       attempts: { most: 1, waitsMs: [0] },
-      limits: limitsOf({ deps, limits }),
+      limits: limitsOf({ deps, limits, plan }),
       ...(breakerWaitsMs && { breakerWaitsMs }),
     }
     const { requestsPerSecond } = limits
@@ -83,12 +83,14 @@ async function checkList(
   stagedHere.add(run)
 }
 
-function limitsOf({ deps, limits }: { deps: ActivityDeps; limits: ImportLimits }): Limits {
+function limitsOf(of: { deps: ActivityDeps; limits: ImportLimits; plan: ImportPlan }): Limits {
+  const { deps, limits, plan } = of
   const { concurrency = deps.concurrency, maxChanges, maxFailures, maxFailureShare } = limits
   return {
     inFlight: concurrency,
     maxFailureShare: maxFailureShare ?? defaultLimits.maxFailureShare,
     ...(maxChanges !== undefined && { maxChanges }),
-    ...(maxFailures !== undefined && { maxFailures }),
+    // A person decides on each of the rows that are resolved, however many failed before.
+    ...(maxFailures !== undefined && plan.onlyResolved !== true && { maxFailures }),
   }
 }

@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import type { RunRates } from '../../core/billing/run-rates.ts'
 import { type Decision as Resolved, resolveChange } from '../../core/changes/reconcile/resolve.ts'
 import { toNonRetryable } from '../../core/imports/errors.ts'
-import { InvalidInput } from '../../core/runs/errors.ts'
+import { outwardMessage } from '../../core/runs/outward-message.ts'
 import { type ChangeRun, type Decision, noteResolution, recordDecisions } from '../../core/runs/run-files.ts'
 import type { ActivityDeps } from '../deps.ts'
-import type { StepContext } from '../step.ts'
+import { isFinal, type StepContext } from '../step.ts'
 
 interface ResolveInput {
   plan: ChangeRun
@@ -62,11 +62,9 @@ export function createResolveRow({ deps, rates }: { deps: ActivityDeps; rates: R
       }
     } catch (error) {
       const reason = toNonRetryable(error)
-      if (!(reason instanceof InvalidInput)) throw reason
-      const resolved = decisions.flatMap(({ row = [] }) => row)
-      throw ApplicationFailure.nonRetryable(reason.message, reason.name, {
-        resolved,
-      } satisfies PartlyResolved)
+      if (!isFinal(reason)) throw reason
+      const partly: PartlyResolved = { resolved: decisions.flatMap(({ row = [] }) => row) }
+      throw ApplicationFailure.nonRetryable(outwardMessage(reason), reason.name, partly)
     } finally {
       await recordDecisions(path, decisions)
     }

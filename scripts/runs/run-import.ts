@@ -12,6 +12,7 @@ import type { ImportOrder } from './import-request.ts'
 import { previewImport } from './preview-import.ts'
 import { reportImport } from './report-changes.ts'
 import { importFolder } from './run-folders.ts'
+import { awaitAnyEnd, isResolving } from './resolving-run.ts'
 import { type Call, runToEnd } from './run-to-end.ts'
 import { uploadImport, type UploadedImport } from './upload-import.ts'
 
@@ -56,14 +57,22 @@ export async function startImport({
   session,
   uploaded,
 }: Importing & { session: Session; uploaded: UploadedImport }): Promise<Attached<typeof importFile>> {
-  const { handle, attached } = await attach<typeof importFile>({
-    client: session.client,
-    taskQueue: settings.taskQueue,
-    workflow: 'importFile',
-    workflowId: uploaded.run,
-    input: toInput({ order, session, uploaded, isInteractive: terminal.isInteractive }),
-    summary: `${order.kind} from a file`,
-  })
+  const { run } = uploaded
+  const start = () =>
+    attach<typeof importFile>({
+      client: session.client,
+      taskQueue: settings.taskQueue,
+      workflow: 'importFile',
+      workflowId: run,
+      input: toInput({ order, session, uploaded, isInteractive: terminal.isInteractive }),
+      summary: `${order.kind} from a file`,
+    })
+  let { handle, attached } = await start()
+  while (attached && (await isResolving(handle))) {
+    terminal.note(`The run ${run} sends rows that were resolved. The import continues when it has ended.`)
+    await awaitAnyEnd(handle)
+    ;({ handle, attached } = await start())
+  }
   if (attached) await uploaded.remove()
   return { handle, attached: attached || uploaded.before === 'unfinished' }
 }

@@ -2,7 +2,6 @@ import {
   ApplicationFailure,
   type Client,
   WithStartWorkflowOperation,
-  WorkflowFailedError,
   WorkflowNotFoundError,
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
@@ -11,6 +10,7 @@ import type { ImportInput } from '../../core/imports/input.ts'
 import type { ImportPlan } from '../../core/imports/plan.ts'
 import type { importFile } from '../../workflows/import-file.ts'
 import { followImport } from './follow-changes.ts'
+import { awaitAnyEnd, onlyResolvedMemo } from './resolving-run.ts'
 import { planOf, savedRecovery } from './saved-plan.ts'
 import { stopOnInterrupt } from './run-to-end.ts'
 import { openLocalSession } from '../session/local-session.ts'
@@ -101,6 +101,7 @@ async function resolveBy({
       workflowId: run,
       taskQueue: settings.taskQueue,
       args: [inputOf(plan)],
+      memo: { [onlyResolvedMemo]: true },
       workflowIdConflictPolicy: 'USE_EXISTING',
     })
   const deadline = Date.now() + answerWithinMs
@@ -115,7 +116,7 @@ async function resolveBy({
     } catch (error) {
       if (!isRunEnding(error)) throw toRefusal({ error, run })
       // The run is writing its report: waits for its end and then starts it again.
-      await client.withDeadline(deadline, () => client.workflow.getHandle(run).result()).catch(unlessLate)
+      await client.withDeadline(deadline, () => awaitAnyEnd(client.workflow.getHandle(run)))
     }
   }
 }
@@ -124,11 +125,6 @@ const isRunEnding = (error: unknown): boolean =>
   error instanceof WorkflowUpdateFailedError &&
   error.cause instanceof ApplicationFailure &&
   error.cause.type === ('RunEnding' satisfies RunEnding)
-
-/** Any end will do, even a failure. */
-function unlessLate(error: unknown): void {
-  if (!(error instanceof WorkflowFailedError)) throw error
-}
 
 /** Resolves a row with a Temporal server and worker of its own, and follows the run to its end. */
 export async function resolveLocally(resolving: Resolving): Promise<void> {
@@ -149,9 +145,7 @@ export async function resolveLocally(resolving: Resolving): Promise<void> {
 
 /** The input that starts the same run again, as it was begun, but only for what is resolved. */
 function inputOf(plan: ImportPlan): ImportInput {
-  const { kind, file, lines, mapping, columns, onInvalid, done, existing, sendAgain, identity } = plan
-  // A person decides on each row, however many failed before.
-  const { maxFailures: _, ...limits } = plan.limits
+  const { kind, file, lines, mapping, columns, onInvalid, done, existing, sendAgain, limits, identity } = plan
   const { rows, totals } = plan.expect
   const { canary, approval, confirmCanary, attended, approvalMs, settleMs, breakerWaitsMs } = plan
   return {

@@ -50,14 +50,17 @@ export async function sendRemaining(sending: Sending): Promise<RunEnd> {
 
 /** Sends only what people have resolved as absent: somebody may have stopped the rest, and nobody has started it again. */
 export async function sendResolved(sending: Sending): Promise<RunEnd> {
-  const { job, operator } = sending
-  const stopped: RunEnd = { how: 'stopped', giveUp: false, why: job.text.stopped }
+  const { operator, progress, control } = sending
   const step = await sendSegments(sending, { phase: 'sending', rows: operator.absent })
-  // Also where a limit or a breaker has ended it: what is unsent must not be given up.
-  if ('how' in step) return { ...stopped, ...(step.why !== undefined && { why: step.why }) }
   // Changes without an answer that may be sent again count as unknown.
-  const { staged, unknown } = step.counts
-  return staged + unknown > 0 ? stopped : { how: 'finished', giveUp: false }
+  const { staged = 0, unknown = 0 } = progress.counts ?? {}
+  if (staged + unknown === 0 && !control.stopping) return { how: 'finished', giveUp: false }
+  // Also where a limit or a breaker has ended it: what is unsent must not be given up.
+  const { why } = {
+    why: 'only what was resolved is sent; the same import sends the rest',
+    ...('how' in step && step),
+  }
+  return { how: 'stopped', giveUp: false, why }
 }
 
 /** Sends the canary and those that follow it, and asks for confirmation if the job requires it. */

@@ -90,7 +90,7 @@ async function show(place: Place, path: string): Promise<{ manifest: Manifest; f
   if (shown !== undefined) return { manifest: shown, fresh: true }
   // Another attempt was first.
   const winner = await readStoredManifest(store, path)
-  if (winner === undefined) throw new Error(`${store.locate(path)} lost its manifest while it was published.`)
+  if (winner === undefined) throw manifestLost(store, path)
   await refuseOther(place, winner)
   return { manifest: winner, fresh: false }
 }
@@ -114,14 +114,14 @@ async function restoreFiles(place: Place, of: { path: string; manifest: Manifest
   refuseIncomplete({ missing: [...missing], where: place.store.locate(path) })
 }
 
-/**
- * Fails where a prune has removed the manifest meanwhile: files that were kept again belong to no export then. The next
- * attempt publishes it anew.
- */
+/** Fails where a prune has removed the manifest meanwhile: files that were kept again belong to no export then. */
 async function refuseLost(store: FileStore, path: string): Promise<void> {
-  if ((await store.readText(`${path}/${manifestName}`)) === undefined)
-    throw new Error(`${store.locate(path)} lost its manifest while it was published.`)
+  if ((await store.readText(`${path}/${manifestName}`)) === undefined) throw manifestLost(store, path)
 }
+
+/** Retried: the next attempt publishes the export anew. */
+const manifestLost = (store: FileStore, path: string) =>
+  new Error(`${store.locate(path)} lost its manifest while it was published.`)
 
 /** The names of the files that the manifest has and the store has not. */
 async function findMissing(store: FileStore, { path, manifest }: { path: string; manifest: Manifest }) {

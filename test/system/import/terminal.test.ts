@@ -251,10 +251,17 @@ describe('a person at a terminal', () => {
     const row = /,(\d+),parked,/.exec(parked)?.[1] ?? ''
     const command = (...words: string[]) => callCommand(world, words, { env: soon })
     const how = ['--row', row, '--absent', '--why', 'looked', '--by', 'Ana']
+    world.sandbox.control.setFaults({
+      faults: [{ kind: 'latency', ms: 5_000, on: 'POST /addons/', requests: [1] }],
+    })
     expect((await command('resolve', run, ...how)).stdout).toContain('resolved by Ana')
+    // The run that sends this row is still open.
+    const sure = personWho(['y'])
+    const importing = importAt(world, sure, adding)
+    await until(() => sure.notes.some((note) => note.includes('sends rows that were resolved')))
     expect((await command('watch', run)).stdout).toContain('22 not sent yet')
-    expect(timesOf(world, 'addons', 25).filter((times) => times > 0)).toEqual(once(3))
-    expect(await importAt(world, personWho(['y']), adding)).toBe(0)
+    expect(await importing).toBe(0)
+    expect(sure.questions).toHaveLength(1)
     expect(timesOf(world, 'addons', 25)).toEqual(once(25))
   })
 
