@@ -1,9 +1,10 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { endProcess } from '../../../core/state/process-identity.ts'
 import { readServerRecord } from '../../../scripts/dev-server/server-record.ts'
+import { until } from '../export/world.ts'
 import { runProgram } from './run-program.ts'
 
 interface Told {
@@ -25,12 +26,17 @@ async function startDemo() {
     await rm(folder, { recursive: true, force: true })
   })
   const env = { INIT_CWD: folder, TEMPORAL_CLI_PATH: inject('temporalBinary') }
-  return runProgram({ program: 'scripts/start.js', words: ['demo', '--json'], env })
+  return { folder, ...runProgram({ program: 'scripts/start.js', words: ['demo', '--json'], env }) }
 }
 
 test('a demo that is interrupted in the middle begins nothing more', { tags: ['long'] }, async () => {
-  const { child, ended, says } = await startDemo()
+  const { folder, child, ended, says } = await startDemo()
   await says('Two connections break')
+  // A run that is stopped before its file is read fails, because it has nothing to report.
+  const imports = join(folder, 'data', 'demo', 'imports')
+  await until(async () =>
+    (await readdir(imports, { recursive: true })).some((path) => path.endsWith('staged.json')),
+  )
   child.kill('SIGINT')
   const { code, stdout, stderr } = await ended
   expect(stderr).toContain('Stopping: everything that was sent is on record.')
