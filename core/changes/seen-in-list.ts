@@ -1,3 +1,4 @@
+import { toInstant } from '../reading/instant.ts'
 import type { SourceRecord } from '../reading/record.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import type { Mode } from '../state/tables.ts'
@@ -11,7 +12,7 @@ import { moveToUnknown } from './restored-ledger.ts'
  * Reads the list of retentions from its newest record down to before the run's first send. A staged row that is in the
  * list becomes unknown: it was sent, and then ledger, files and Temporal were all restored from an earlier backup.
  * Records that existed at staging, or that belong to other rows of the ledger, are ignored. If the list could not be read
- * completely, every staged row becomes unknown. Returns the number of rows.
+ * completely, or shows nothing of what was there before, every staged row becomes unknown. Returns the number of rows.
  */
 export async function markSeenInList({
   ledger,
@@ -30,8 +31,11 @@ export async function markSeenInList({
   now?: () => number
 }): Promise<number> {
   let marked = 0
+  const before = toInstant(newestBefore)
+  let showsOlder = before === undefined
   const bound = lowerBound({ newestBefore, readLagMs: list.readLagMs })
   const take = async (records: readonly SourceRecord[]) => {
+    showsOlder ||= records.some(({ created }) => (toInstant(created) ?? Infinity) <= (before ?? -Infinity))
     const byKey = Map.groupBy(records, retentionKey)
     const space = { workspace, mode, kind: createRetention.name, keys: [...byKey.keys()] }
     const staged = (await ledger.underKeys({ run, ...space })).filter(({ state }) => state === 'staged')
@@ -44,7 +48,7 @@ export async function markSeenInList({
     }
   }
   const { reasons } = await readDown({ ...list, testMode: mode === 'test' }, { bound, take })
-  if (reasons.length > 0)
+  if (reasons.length > 0 || !showsOlder)
     for await (const row of ledger.rows({ run, state: 'staged' }))
       if (await moveToUnknown({ ledger, row, now })) marked += 1
   return marked

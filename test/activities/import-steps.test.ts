@@ -95,6 +95,34 @@ test('a retention that somebody creates after an attempt to stage it was lost is
   expect(numbersIn(steps)).toEqual([2])
 })
 
+test.each(['refuse', 'skip', 'create'] as const)(
+  'a file is refused if neither the list nor its filters show which rows the service has, unless all are created anyway: --existing %s',
+  async (existing) => {
+    const steps = await openSteps()
+    for (const number of [901, 902, 903])
+      steps.sandbox.control.insert({
+        resource: 'retentions',
+        fields: { ...theirs, number },
+        created: (Date.now() + number) * 1_000,
+      })
+    const on = 'GET /retentions/'
+    steps.sandbox.control.setFaults({
+      faults: [
+        { kind: 'ignoreOrdering', on },
+        { kind: 'ignoreFilters', on },
+      ],
+    })
+    const staged = steps.start('stageImport', refOf(await openRows(steps, { existing }))).result
+    if (existing === 'create')
+      expect(await staged).toMatchObject({ open: 5, existingReasons: [expect.any(String)] })
+    else
+      await expect(staged).rejects.toMatchObject({
+        type: 'RowsTaken',
+        message: expect.stringMatching(/^It is not known which rows .* --existing create\.$/),
+      })
+  },
+)
+
 test('a row that is created anyway, although somebody has created it since a lost attempt, remembers which one is theirs', async () => {
   const steps = await openSteps()
   const plan = await openRows(steps, { existing: 'create' })

@@ -1,5 +1,6 @@
 import type { AuditOptions, RetentionAudit } from './finding.ts'
 import type { Billing } from '../../billing/client.ts'
+import type { ListPage } from '../../billing/reply.ts'
 import { retentions } from '../../billing/resources/retentions.ts'
 import { type Instant, toInstant } from '../../reading/instant.ts'
 import { readList } from '../../reading/read-list.ts'
@@ -9,39 +10,52 @@ import { RetentionTally } from './retention-tally.ts'
 
 /**
  * Proves an import of retentions against the service's own list: from its newest record down to the one that was
- * newest before the first send, each row is there exactly once, and every field has the value that was sent.
+ * newest before the first send, each row is there exactly once, and every field has the value that was sent. Of what is
+ * older, no record has the key of a row: each row is looked up, or the list is read to its end where that is less.
  * @throws the errors of the reads
  */
 export async function auditRetentions(options: AuditOptions): Promise<RetentionAudit> {
-  const tally = new RetentionTally(options)
-  const lagMicros = options.readLagMs * 1_000
-  let requests = 0
+  const { ledger, run, readLagMs } = options
   let bound = lowerBound(options)
+  const tally = new RetentionTally({ ...options, begin: bound })
+  const counts = await ledger.counts({ run })
+  const rows = counts.reduce((sum, { state, number }) => sum + (state === 'done' ? number : 0), 0)
+  let requests = 0
   for (;;) {
-    const read = await readDown(options, { bound, take: (records) => tally.take(records) })
+    const read = await readDown(options, {
+      bound,
+      // A page costs about as much as the lookup of a row.
+      toEndUpTo: rows * pageSize,
+      take: (records) => tally.take(records),
+    })
     requests += read.requests
     await tally.lookUpUnseen({ bound })
+    if (read.reasons.length > 0 || read.toEnd) return tally.toResult({ reasons: read.reasons, requests })
     // Some of the run's own records are older than the bound, so duplicates of rows seen above may be, too.
-    if (tally.oldest >= bound || read.reasons.length > 0)
-      return tally.toResult({ reasons: read.reasons, requests })
-    bound = tally.oldest - lagMicros
+    if (tally.oldest < bound) bound = tally.oldest - readLagMs * 1_000
+    else if (await tally.lookUpOlder()) return tally.toResult({ reasons: [], requests })
+    else bound = -Infinity
   }
 }
 
-/**
- * The lower end of the audit, taken before the first send: the newest `created` in the list, but never later than the
- * service's clock. Otherwise one record from a clock that is ahead would end the audit above the run.
- * Undefined if the list is empty.
- */
-export async function newestCreated({
+const pageSize = 100
+
+/** The first page of the list, newest first. */
+export const newestPage = ({
   billing,
   signal,
 }: {
   billing: Billing
   signal?: AbortSignal
-}): Promise<string | undefined> {
-  const query = { resource: retentions, page: 1, pageSize: 100, ordering: '-created' }
-  const { records, servedAt = Date.now() } = await billing.list({ ...query, ...(signal && { signal }) })
+}): Promise<ListPage> =>
+  billing.list({ resource: retentions, page: 1, pageSize, ordering: '-created', ...(signal && { signal }) })
+
+/**
+ * The lower end of the audit, from the first page before the first send: the newest `created` in the list, but never
+ * later than the service's clock. Otherwise one record from a clock that is ahead would end the audit above the run.
+ * Undefined if the list is empty.
+ */
+export function newestCreated({ records, servedAt = Date.now() }: ListPage): string | undefined {
   let newest: { text: string; instant: Instant } | undefined
   for (const record of records.filter(isRecord)) {
     const { created } = record
@@ -56,6 +70,8 @@ export async function newestCreated({
 interface Read {
   reasons: string[]
   requests: number
+  /** Whether the list was read to its end. */
+  toEnd: boolean
 }
 
 /** How the list is read. */
@@ -71,7 +87,16 @@ export const lowerBound = ({
 /** Passes on the records, newest first, until one is older than the bound: all newer ones have come by then. */
 export async function readDown(
   { billing, testMode, readLagMs, concurrency, signal }: ListRead,
-  { bound, take }: { bound: Instant; take: (records: readonly SourceRecord[]) => Promise<void> },
+  {
+    bound,
+    toEndUpTo = 0,
+    take,
+  }: {
+    bound: Instant
+    /** A list of up to this many records is read to its end. */
+    toEndUpTo?: number
+    take: (records: readonly SourceRecord[]) => Promise<void>
+  },
 ): Promise<Read> {
   const ids = new Set<string>()
   // Leaving early cancels the windows in flight.
@@ -93,12 +118,13 @@ export async function readDown(
   })
   for (;;) {
     const step = await read.next()
-    if (step.done === true) return step.value
+    if (step.done === true) return { ...step.value, toEnd: true }
     const { records, state } = step.value
     await take(records)
     for (const record of records) ids.add(textOf(record['id']))
+    if ((state.countBefore ?? Infinity) <= toEndUpTo) continue
     const chained = state.pass.phase === 'chain' && state.reasons.length === 0
     if (chained && records.some(({ created }) => (toInstant(created) ?? Infinity) < bound))
-      return { reasons: [], requests: state.requests.made }
+      return { reasons: [], requests: state.requests.made, toEnd: false }
   }
 }

@@ -19,8 +19,12 @@ const maxLookups = 1_000
 /** Compares the rows of a run with the records that the service has. */
 export class RetentionTally {
   readonly #options: AuditOptions
-  /** Rows whose own record has been seen. */
-  readonly #seen = new Set<number>()
+  /** Records created before this were there before the run. */
+  readonly #begin: Instant
+  /** Rows whose own record has been seen, with its id. */
+  readonly #seen = new Map<number, string>()
+  /** Rows that have been looked up. */
+  readonly #lookedUp = new Set<number>()
   /** Findings already reported: a record may come from the list and from a lookup. */
   readonly #reported = new Set<string>()
   readonly #findings: RetentionAudit['findings'] = {
@@ -35,8 +39,9 @@ export class RetentionTally {
   #requests = 0
   #oldest: Instant = Infinity
 
-  constructor(options: AuditOptions) {
+  constructor({ begin, ...options }: AuditOptions & { begin: Instant }) {
     this.#options = options
+    this.#begin = begin
   }
 
   /** The oldest `created` of the records that the run created; Infinity before the first. */
@@ -50,18 +55,30 @@ export class RetentionTally {
     const byKey = Map.groupBy(records, retentionKey)
     const mode = testMode ? 'test' : 'live'
     const space = { workspace, mode, kind: createRetention.name, keys: [...byKey.keys()] } as const
-    const holders = await ledger.holders(space)
+    const rows = (await ledger.underKeys({ run, ...space })).filter(mayExist)
+    await this.#compareAll(rows, (row) => byKey.get(row.key) ?? [])
+  }
+
+  async #compareAll(
+    rows: readonly LedgerRow[],
+    recordsOf: (row: LedgerRow) => readonly SourceRecord[],
+  ): Promise<void> {
+    const [row] = rows
+    if (row === undefined) return
+    const { workspace, mode, kind } = row
+    const keys = rows.map(({ key }) => key)
+    const holders = await this.#options.ledger.holders({ workspace, mode, kind, keys })
     const known = new Set(holders.flatMap(({ answerId }) => answerId ?? []))
-    for (const row of (await ledger.underKeys({ run, ...space })).filter(mayExist))
-      for (const record of byKey.get(row.key) ?? []) this.#compare({ row, record, known })
+    for (const row of rows) for (const record of recordsOf(row)) this.#compare({ row, record, known })
   }
 
   #compare({ row, record, known }: { row: LedgerRow; record: SourceRecord; known: ReadonlySet<string> }) {
     const id = textOf(record['id'])
     const body = parseBody(row)
-    const isOwn = id === row.answerId || (row.answerId === null && this.#isFirst({ row, record, known }))
+    const ownId = row.answerId ?? this.#seen.get(row.row)
+    const isOwn = ownId === undefined ? this.#isFirst({ row, record, known }) : id === ownId
     if (row.state === 'done' && isOwn) {
-      this.#seen.add(row.row)
+      this.#seen.set(row.row, id)
       // The run did not create a record that a person assigned to a row; it may be years old.
       if (row.resolvedBy === null)
         this.#oldest = Math.min(this.#oldest, toInstant(record['created']) ?? Infinity)
@@ -73,8 +90,18 @@ export class RetentionTally {
     }
     // The record belongs to another row or existed before the run.
     if (known.has(id) || idsBefore(row.before).includes(id)) return
-    const ids = row.answerId === null ? [id] : [row.answerId, id]
-    if (!hasContents({ record, body }))
+    const isOlder = (toInstant(record['created']) ?? Infinity) < Math.min(this.#begin, this.#oldest)
+    // What was there is why the service refused it.
+    if (isOlder && row.state === 'rejected') return
+    const ids = ownId === undefined ? [id] : [ownId, id]
+    if (row.state === 'done' && isOlder)
+      this.#found({
+        kind: 'double',
+        row: row.row,
+        ids,
+        message: `row ${row.row} exists as ${ids.join(' and ')}, which was there before the import`,
+      })
+    else if (!hasContents({ record, body }))
       this.#found({
         kind: 'conflict',
         row: row.row,
@@ -118,7 +145,7 @@ export class RetentionTally {
    * further down.
    */
   async lookUpUnseen({ bound }: { bound: Instant }): Promise<void> {
-    const { ledger, run, billing, signal } = this.#options
+    const { ledger, run } = this.#options
     this.#rows = 0
     for await (const row of ledger.rows({ run, state: 'done' })) {
       this.#rows += 1
@@ -128,13 +155,40 @@ export class RetentionTally {
         this.#found({ ...missing, message: `row ${row.row} was not in the list and was not looked up` })
         continue
       }
-      this.#requests += 1
-      const { records } = await findRetentions({ billing, body: parseBody(row), signal })
-      await this.take(records)
+      await this.#lookUp(row)
       if (this.#oldest < bound) return
       if (!this.#seen.has(row.row))
         this.#found({ ...missing, message: `row ${row.row} is done as ${row.answerId} but was not found` })
     }
+  }
+
+  /**
+   * Looks up each row that is done for records from before the run. Returns false if a lookup does not find the row's own
+   * record: then it does not find all others, either.
+   */
+  async lookUpOlder(): Promise<boolean> {
+    const { ledger, run, concurrency } = this.#options
+    const rows = ledger.rows({ run, state: 'done' })
+    let isFound = true
+    const lookUpNext = async () => {
+      for await (const row of rows) {
+        if (this.#lookedUp.has(row.row)) continue
+        isFound = (await this.#lookUp(row)) && isFound
+        if (!isFound) return
+      }
+    }
+    await Promise.all(Array.from({ length: concurrency }, lookUpNext))
+    return isFound
+  }
+
+  /** Compares all records under the key of a row with it. Returns whether its own one is among them. */
+  async #lookUp(row: LedgerRow): Promise<boolean> {
+    const { billing, signal } = this.#options
+    this.#requests += 1
+    this.#lookedUp.add(row.row)
+    const { records, honoured } = await findRetentions({ billing, body: parseBody(row), signal })
+    await this.#compareAll([row], () => records)
+    return honoured && records.some(({ id }) => textOf(id) === this.#seen.get(row.row))
   }
 
   #found(finding: Finding) {

@@ -3,7 +3,7 @@ import { retention, retentions } from '../../billing/resources/retentions.ts'
 import type { ChangeKind, LookupContext, LookupRequest, LookupResult, Traits } from '../change-kind.ts'
 import { differencesOf, textOf } from '../compare-fields.ts'
 import { compareDecimals } from '../decimals.ts'
-import { isRecord } from '../../reading/record.ts'
+import { isRecord, type SourceRecord } from '../../reading/record.ts'
 import { findRecords, type FoundRecords } from '../reconcile/find-records.ts'
 
 /**
@@ -61,13 +61,25 @@ export function findUnderRetentionKey({
   signal,
 }: Omit<LookupContext, 'body'> & { key: string }): Promise<FoundRecords> {
   const [supplier, document, number] = JSON.parse(key) as [string, string, string]
+  const like = looseKey(key)
   return findRecords({
     billing,
     resource: retentions,
     filters: { supplier, document, number },
-    carries: (record) => retentionKey(record) === key,
+    // A service that answers with another spelling takes the two for the same supplier.
+    carries: (record) => looseKey(retentionKey(record)) === like,
     signal,
   })
+}
+
+/** The same text for suppliers that differ only in case, in spaces around them or in leading zeros. */
+export function looseKey(key: string): string {
+  const [supplier, ...others] = JSON.parse(key) as [string, string, string]
+  const spelling = supplier
+    .trim()
+    .toLowerCase()
+    .replace(/^0+(?=.)/, '')
+  return JSON.stringify([spelling, ...others])
 }
 
 async function lookUp({ billing, body, before, others, signal }: LookupRequest): Promise<LookupResult> {
@@ -105,11 +117,18 @@ async function findListed({
   signal,
 }: Pick<LookupContext, 'billing' | 'signal'>): Promise<{ id: string; found: boolean } | undefined> {
   const query = { resource: retentions, page: 1, pageSize: 1, ordering: '-created' }
-  const [body] = (await billing.list({ ...query, ...(signal && { signal }) })).records.filter(isRecord)
-  if (body === undefined) return undefined
-  const id = textOf(body['id'])
-  const { records, honoured } = await findRetentions({ billing, body, signal })
-  return { id, found: honoured && records.some((record) => textOf(record['id']) === id) }
+  const [record] = (await billing.list({ ...query, ...(signal && { signal }) })).records.filter(isRecord)
+  if (record === undefined) return undefined
+  return { id: textOf(record['id']), found: await isFound({ billing, record, signal }) }
+}
+
+/** The positive control: whether a record that the list shows is found by its supplier, document and number. */
+export async function isFound({
+  record,
+  ...context
+}: Omit<LookupContext, 'body'> & { record: SourceRecord }): Promise<boolean> {
+  const { records, honoured } = await findRetentions({ ...context, body: record })
+  return honoured && records.some(({ id }) => textOf(id) === textOf(record['id']))
 }
 
 function found(id: string, ids: readonly string[]): LookupResult {

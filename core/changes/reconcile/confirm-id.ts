@@ -45,6 +45,8 @@ export async function confirmId({
     const ids = records.map((record) => textOf(record['id']))
     if (ids.includes(id)) return { confirmed: true }
     if (!honoured) return { confirmed: false, reason: 'the service ignored the filters of the lookup' }
+    if (ids.length === 0 && (await kind.findListed?.({ billing, signal }))?.found !== true)
+      return { confirmed: false, reason: 'the lookup does not find a record that the list shows, either' }
     throw wrong(
       `the service has ${ids.length === 0 ? 'no record' : ids.join(', ')} under the key of this row`,
     )

@@ -1,14 +1,20 @@
 import type { Billing } from '../../billing/client.ts'
+import type { ListPage } from '../../billing/reply.ts'
 import { retentions } from '../../billing/resources/retentions.ts'
 import { textOf } from '../../changes/compare-fields.ts'
-import { findUnderRetentionKey, retentionKey } from '../../changes/kinds/create-retention.ts'
+import {
+  findUnderRetentionKey,
+  isFound,
+  looseKey,
+  retentionKey,
+} from '../../changes/kinds/create-retention.ts'
 import { readList } from '../../reading/read-list.ts'
-import { isRecord } from '../../reading/record.ts'
+import { isRecord, type SourceRecord } from '../../reading/record.ts'
 
 export interface Existing {
   /** Ids in the service, by retention key. */
   ids: Map<string, string[]>
-  /** Why some may have been missed; empty if the whole list was read. */
+  /** Why some may have been missed; empty if what is not here is absent. */
   reasons: string[]
 }
 
@@ -16,6 +22,8 @@ interface FindExisting {
   billing: Billing
   /** The retention keys of the file. */
   lookups: ReadonlySet<string>
+  /** The first page of the list, newest first. */
+  newest: ListPage
   testMode: boolean
   readLagMs: number
   concurrency: number
@@ -23,55 +31,88 @@ interface FindExisting {
 }
 
 const pageSize = 100
+/** A lookup, and after one that finds nothing its control. */
+const requestsPerRow = 2
 
 /**
- * Finds the retentions of a file that the service already has. Reads the list once, for any number of rows;
- * if the file has fewer rows than the list has pages and the service filters, looks up each row instead.
+ * Finds the retentions of a file that the service already has. Reads the list once, for any number of rows. Looks up each
+ * row instead if that costs less, or if the list could not be read, where the service filters.
  */
 export async function findExisting(options: FindExisting): Promise<Existing> {
-  const { billing, lookups, signal } = options
+  const { lookups, newest } = options
   if (lookups.size === 0) return { ids: new Map(), reasons: [] }
-  const { count } = await billing.list({ resource: retentions, page: 1, pageSize: 1, signal })
-  const pages = (count ?? Infinity) / pageSize
-  return (lookups.size < pages ? await askEach(options) : undefined) ?? (await readAll(options))
+  const pages = (newest.count ?? Infinity) / pageSize
+  const isShort = lookups.size * requestsPerRow < pages
+  const found = isShort ? await askEach(options) : undefined
+  if (found !== undefined) return found
+  const read = await readAll(options)
+  return read.reasons.length === 0 || isShort ? read : ((await askEach(options)) ?? read)
 }
 
-/** Undefined if the service ignores a filter: its answers then prove nothing. */
-async function askEach({ billing, lookups, signal }: FindExisting): Promise<Existing | undefined> {
+/**
+ * Undefined if an absence proves nothing, because the service ignores a filter, or because filters do not find a record
+ * that the list shows: the newest with the same type of document. The control follows each absence, because an earlier
+ * one says nothing about the list now.
+ */
+async function askEach({ billing, lookups, newest, signal }: FindExisting): Promise<Existing | undefined> {
   const ids: Existing['ids'] = new Map()
+  const controls = new Map<string | undefined, SourceRecord>()
+  for (const record of newest.records.filter(isRecord).toReversed())
+    controls.set(documentIn(retentionKey(record)), record)
   for (const key of lookups) {
-    const found = await findUnderRetentionKey({ billing, key, signal })
-    if (!found.honoured) return undefined
-    if (found.records.length > 0)
+    const { records, honoured } = await findUnderRetentionKey({ billing, key, signal })
+    if (!honoured) return undefined
+    if (records.length > 0)
       ids.set(
         key,
-        found.records.map(({ id }) => textOf(id)),
+        records.map(({ id }) => textOf(id)),
       )
+    else {
+      const record = controls.get(documentIn(key))
+      if (record === undefined || !(await isFound({ billing, record, signal }))) return undefined
+    }
   }
   return { ids, reasons: [] }
 }
 
-async function readAll({ billing, lookups, signal, ...options }: FindExisting): Promise<Existing> {
+const documentIn = (key: string) => (JSON.parse(key) as string[])[1]
+
+async function readAll(options: FindExisting): Promise<Existing> {
+  const { billing, lookups, newest, signal, ...reading } = options
   const ids: Existing['ids'] = new Map()
   const seen = new Set<string>()
+  const alike = Map.groupBy(lookups, looseKey)
   await using read = readList({
     resource: retentions,
     fetchPage: ({ signal: closed, ...request }) =>
       billing.list({ resource: retentions, ...request, signal: AbortSignal.any([signal, closed]) }),
     now: Date.now,
     idSet: async () => ({ add: (added) => added.map((id) => seen.size !== seen.add(id).size) }),
-    ...options,
+    ...reading,
   })
   for (;;) {
     const step = await read.next()
-    if (step.done === true) return { ids, reasons: step.value.reasons }
+    if (step.done === true) {
+      const { reasons } = step.value
+      const isEmptied = seen.size === 0 && newest.records.length > 0
+      return { ids, reasons: isEmptied ? [...reasons, 'the list is empty now, and was not before'] : reasons }
+    }
     for (const record of step.value.records.filter(isRecord)) {
       const id = textOf(record['id'])
       seen.add(id)
       const key = retentionKey(record)
-      if (!lookups.has(key)) continue
-      const known = ids.get(key) ?? []
-      if (!known.includes(id)) ids.set(key, [...known, id])
+      for (const asked of alike.get(looseKey(key)) ?? []) {
+        const known = ids.get(asked) ?? []
+        if (known.includes(id) || (asked !== key && !(await isSame({ billing, key: asked, id, signal }))))
+          continue
+        ids.set(asked, [...known, id])
+      }
     }
   }
+}
+
+/** Whether the service takes two spellings of a supplier for the same: then its filter finds one by the other. */
+async function isSame({ id, ...asked }: Parameters<typeof findUnderRetentionKey>[0] & { id: string }) {
+  const { records } = await findUnderRetentionKey(asked)
+  return records.some((record) => textOf(record['id']) === id)
 }

@@ -52,6 +52,15 @@ export function refuseTaken({
   )
 }
 
+/** Rejects a file if it is not known which of its rows the service has. @throws {RowsTaken} */
+export function refuseUnseen({ plan, existing }: { plan: ImportPlan; existing: Existing }): void {
+  const [reason] = existing.reasons
+  if (reason === undefined || plan.existing === 'create') return
+  throw new RowsTaken(
+    `It is not known which rows the service already has, so nothing was sent: its list could not be read completely (${reason}), and its filters do not find what the list shows. Import the file again later. To create all rows anyway, add --existing create.`,
+  )
+}
+
 const mostNamed = 10
 const few = (names: readonly (string | number)[]) =>
   names.length <= mostNamed ? names.join(', ') : `${names.slice(0, mostNamed).join(', ')} ...`

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Billing } from '../../billing/client.ts'
-import { newestCreated } from '../../changes/audit/audit-retentions.ts'
+import type { ListPage } from '../../billing/reply.ts'
+import { newestCreated, newestPage } from '../../changes/audit/audit-retentions.ts'
 import { createClaimJournal } from '../../changes/claim-journal.ts'
 import { countOpen, openCanary } from '../../changes/send/canary.ts'
 import type { ChangeToStage, KeyedChange } from '../../changes/stage-changes.ts'
@@ -18,7 +19,7 @@ import { refuseDamagedCopy } from '../upload.ts'
 import { fileOf, readRunNotes, type Staged, type StagedNote } from '../run-files.ts'
 import { type Existing, findExisting } from './existing-in-service.ts'
 import { changesOf, type LedgerMatches, matchLedger } from './match-ledger.ts'
-import { refuseMissing, refuseTaken } from './refuse.ts'
+import { refuseMissing, refuseTaken, refuseUnseen } from './refuse.ts'
 import { keepActiveRuns, learnSentRows, takeOverRows } from './take-over.ts'
 
 interface StageOptions {
@@ -78,9 +79,11 @@ async function stage(options: Parameters<typeof stageRun>[0]): Promise<Staged> {
   await keepActiveRuns({ ...deps, matches })
   onPhase('looking for rows that the service already has')
   // Before the search: of what is created meanwhile, the audit finds what the search does not.
-  const newestBefore = plan.listed && !plan.dryRun ? await newestCreated({ billing, signal }) : undefined
-  const existing = await lookForExisting({ ...options, matches })
+  const newest = plan.listed ? await newestPage({ billing, signal }) : undefined
+  const newestBefore = newest && newestCreated(newest)
+  const existing = await lookForExisting({ ...options, matches, newest })
   refuseTaken({ plan, matches, existing })
+  refuseUnseen({ plan, existing })
   if (plan.dryRun) return toStaged({ check, matches, existing })
   onPhase('staging')
   await takeOverRows({ ...deps, plan, matches })
@@ -109,13 +112,15 @@ async function withOpen({
   return { ...staged, open: await countOpen({ ledger, run }), canary }
 }
 
-async function lookForExisting(options: StageOptions & { matches: LedgerMatches }): Promise<Existing> {
-  const { deps, plan, billing, matches, signal } = options
-  if (!plan.listed) return { ids: new Map(), reasons: [] }
+async function lookForExisting(
+  options: StageOptions & { matches: LedgerMatches; newest: ListPage | undefined },
+): Promise<Existing> {
+  const { deps, plan, billing, matches, newest, signal } = options
+  if (newest === undefined) return { ids: new Map(), reasons: [] }
   const { readLagMs, concurrency } = deps
   const testMode = plan.identity.mode === 'test'
   const { lookups } = matches
-  return await findExisting({ billing, lookups, testMode, readLagMs, concurrency, signal })
+  return await findExisting({ billing, lookups, newest, testMode, readLagMs, concurrency, signal })
 }
 
 interface Choices {

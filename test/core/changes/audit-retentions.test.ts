@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { type Finding } from '../../../core/changes/audit/finding.ts'
-import { auditRetentions, newestCreated } from '../../../core/changes/audit/audit-retentions.ts'
+import { auditRetentions, newestCreated, newestPage } from '../../../core/changes/audit/audit-retentions.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { summarize } from '../../../core/changes/report.ts'
 import { verdictOf } from '../../../core/changes/verdict.ts'
@@ -24,7 +24,7 @@ async function importAndAudit({
   between?: (world: Awaited<ReturnType<typeof startWorld>>) => unknown
 } = {}) {
   const world = await startWorld({ ...options, counts: { retentions: existing } })
-  const newestBefore = bound ?? (await newestCreated({ billing: world.billing }))
+  const newestBefore = bound ?? newestCreated(await newestPage({ billing: world.billing }))
   return await auditAfter({ world, newestBefore, count, between })
 }
 
@@ -71,12 +71,14 @@ async function startWorld(options: SandboxOptions) {
   return { sandbox, billing, engine, idOf }
 }
 
-test('proves an import of which each row is there once, and stops where the import began', async () => {
-  const { audit, findings, verdict } = await importAndAudit()
+test.each([
+  ['reads a list that has fewer pages than the import has rows', 250, 5],
+  ['looks up each row instead of what is older in a long list', 5_000, 33],
+])('proves an import of which each row is there once, and %s', async (_, existing, requests) => {
+  const { audit, findings, verdict } = await importAndAudit({ existing })
   expect(findings).toEqual([])
   expect(audit).toMatchObject({ reasons: [], rows: 30, found: 30, listProven: true })
-  // 280 retentions are three pages; what is older than the import is not read.
-  expect(audit.requests).toBeLessThanOrEqual(3)
+  expect(audit.requests).toBeLessThanOrEqual(requests)
   expect(verdict).toEqual({ verdict: 'proven', reasons: [], by: 'audit' })
 })
 
@@ -98,6 +100,31 @@ test('sees a row that is there twice, with both ids', async () => {
   if (double?.kind === 'double') expect(double.ids[0]).toBe(await idOf(5))
   expect(verdict).toMatchObject({ verdict: 'unproven', reasons: ['1 in the service more than once'] })
 })
+
+test.each([
+  ['the same contents', {}, 250],
+  ['other contents', { total: 1 }, 250],
+  ['the same contents, in a long list', {}, 4_000],
+  ['the same contents, in a long list whose filters do not find the rows', {}, 4_000, true],
+])(
+  'counts a record that was there long before the import with %s as a double',
+  async (_, other, existing, blind = false) => {
+    const { findings, verdict, idOf } = await importAndAudit({
+      existing,
+      between: ({ sandbox }) => {
+        const fields = { ...retention(5), ...other, test_mode: false }
+        sandbox.control.insert({ resource: 'retentions', fields, created: 1_700_000_000_000_000 })
+        if (blind)
+          sandbox.control.setFaults({
+            faults: [{ kind: 'replica', lag: { changes: 40 }, on: 'GET /retentions/' }],
+          })
+      },
+    })
+    expect(findings).toMatchObject([{ kind: 'double', row: 5, ids: [await idOf(5), expect.any(String)] }])
+    expect(findings[0]?.message).toContain('was there before the import')
+    expect(verdict).toMatchObject({ verdict: 'unproven', reasons: ['1 in the service more than once'] })
+  },
+)
 
 test('calls somebody else’s retention under the same number a conflict, not ours', async () => {
   const { findings, verdict } = await importAndAudit({
@@ -197,7 +224,7 @@ test('reads down to the run although one record before it is ahead of the servic
   const ahead = { ...retention(9_999), test_mode: false }
   const created = (Date.now() + 600_000) * 1_000
   sandbox.control.insert({ resource: 'retentions', fields: ahead, created })
-  const newestBefore = await newestCreated({ billing })
+  const newestBefore = newestCreated(await newestPage({ billing }))
   // Deeper than the first window: the run makes 150 more above it.
   sandbox.control.insert({ resource: 'retentions', fields: { ...retention(150), test_mode: false } })
   const { findings } = await auditAfter({ world, newestBefore, count: 150 })

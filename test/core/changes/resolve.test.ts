@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { Billing } from '../../../core/billing/client.ts'
 import type { ChangeKind } from '../../../core/changes/change-kind.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { resolveChange } from '../../../core/changes/reconcile/resolve.ts'
@@ -50,6 +51,19 @@ test('the service is asked for the id that a person gives: it confirms the right
   expect((await engine.rows())[0]).toMatchObject({ state: 'parked', resolvedBy: null })
   expect(await resolveChange({ ...options, decision: { exists: id } })).toEqual({ confirmed: true })
   expect((await engine.rows())[0]).toMatchObject({ state: 'done', outcome: 'resolved', answerId: id })
+})
+
+test('a service whose filters find nothing, not even what its list shows, refuses no id that a person has seen', async () => {
+  const { options, id } = await parkRetentions()
+  const list: Billing['list'] = async (query) => {
+    const page = await options.billing.list(query)
+    return query.filters === undefined ? page : { ...page, records: [], count: 0, next: null }
+  }
+  const billing = { ...options.billing, list }
+  expect(await resolveChange({ ...options, billing, decision: { exists: id } })).toEqual({
+    confirmed: false,
+    reason: 'the lookup does not find a record that the list shows, either',
+  })
 })
 
 test('a service that does not answer or does not filter confirms nothing and refuses nothing', async () => {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { newestCreated } from '../../../core/changes/audit/audit-retentions.ts'
+import type { Billing } from '../../../core/billing/client.ts'
+import { newestCreated, newestPage } from '../../../core/changes/audit/audit-retentions.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { markSeenInList } from '../../../core/changes/seen-in-list.ts'
 import { copies, retention, retentionRows, startEngine, startSandbox, workspace } from './engine.ts'
@@ -10,7 +11,7 @@ test('after a restore the list is read down to the run’s first send, although 
   sandbox.control.insert({ resource: 'retentions', fields: retention(900), created })
   const start = () => startEngine({ kind: changeKinds['create-retention'], sandbox })
   const engine = await start()
-  const newestBefore = await newestCreated(engine)
+  const newestBefore = newestCreated(await newestPage(engine))
   await engine.stage(retentionRows(250))
   await engine.send()
   const restored = await start()
@@ -18,6 +19,25 @@ test('after a restore the list is read down to the run’s first send, although 
   const { ledger, billing, run } = restored
   const bound = { newestBefore, readLagMs: 1_000, concurrency: 1 }
   expect(await markSeenInList({ ledger, billing, run, workspace, mode: 'live', ...bound })).toBe(250)
+})
+
+test('a list that is empty after a restore, and was not before, shows nothing: all rows are looked up before they are sent', async () => {
+  const sandbox = await startSandbox({ counts: { retentions: 3 } })
+  const engine = await startEngine({ kind: changeKinds['create-retention'], sandbox })
+  const newestBefore = newestCreated(await newestPage(engine))
+  await engine.stage(retentionRows(4))
+  const { ledger, billing: service, run } = engine
+  const list: Billing['list'] = async (query) => ({
+    ...(await service.list(query)),
+    records: [],
+    count: 0,
+    next: null,
+  })
+  const bound = { newestBefore, readLagMs: 1_000, concurrency: 1 }
+  const mark = (billing: Billing) =>
+    markSeenInList({ ledger, billing, run, workspace, mode: 'live', ...bound })
+  expect(await mark(service)).toBe(0)
+  expect(await mark({ ...service, list })).toBe(4)
 })
 
 test('a list that cannot be read completely shows nothing about staged rows: all are looked up before they are sent', async () => {

@@ -1,39 +1,152 @@
 import { describe, expect, test } from 'vitest'
-import { findExisting } from '../../../core/imports/staging/existing-in-service.ts'
+import type { Billing, ListQuery } from '../../../core/billing/client.ts'
+import type { ListPage } from '../../../core/billing/reply.ts'
+import { newestPage } from '../../../core/changes/audit/audit-retentions.ts'
 import { retentionKey } from '../../../core/changes/kinds/create-retention.ts'
-import type { Fault } from '../../../sandbox/faults.ts'
+import { findExisting } from '../../../core/imports/staging/existing-in-service.ts'
+import type { SandboxOptions } from '../../../sandbox/options.ts'
 import { clientOf, startSandbox } from '../changes/engine.ts'
 
-type Known = Record<string, unknown> & { id: number }
+type Known = Record<string, unknown> & { id: number; supplier: string; created: string }
+/** Changes an answer of the list; `asked`: how many such answers there were before, `document`: of the first in the file. */
+type Distorts = (page: ListPage, asked: number, document: unknown) => ListPage
 
-/** Of 1,000 retentions three are in the file, and one of the file is nowhere. */
-async function look(faults: Fault[] = []) {
-  const sandbox = await startSandbox({ counts: { retentions: 1_000 }, faults })
+const empty = (page: ListPage): ListPage => ({ ...page, records: [], count: 0, next: null })
+const without = (page: ListPage, isLeftOut: (record: Known) => boolean): ListPage => {
+  const records = page.records.filter((record) => !isLeftOut(record as Known))
+  return records.length === page.records.length
+    ? page
+    : { ...page, records, count: records.length, next: null }
+}
+
+/** Of the retentions in the service, three are in the file, and one of the file is nowhere. */
+async function look({
+  count = 1_000,
+  file = (rows: object[]) => rows,
+  filtered = (page) => page,
+  whole = (page) => page,
+  ...options
+}: SandboxOptions & {
+  count?: number
+  file?: (rows: Known[]) => object[]
+  filtered?: Distorts
+  whole?: Distorts
+} = {}) {
+  const sandbox = await startSandbox({ counts: { retentions: count }, ...options })
   const texts = [...sandbox.control.records({ resource: 'retentions' })]
-  const known = [3, 500, 900].map((at) => JSON.parse(texts[at] ?? '') as Known)
-  const rows = [...known, { supplier: 'sup_x', document: 7, number: 1 }]
-  const lookups = new Set(rows.map(retentionKey))
+  const known = [3, 500, 900].flatMap((at) =>
+    texts[at] === undefined ? [] : [JSON.parse(texts[at]) as Known],
+  )
+  const rows = file([...known, { ...known[0], supplier: 'sup_x', number: 1 } as Known])
+  const service = clientOf(sandbox)
+  const asked = { filtered: 0, whole: 0 }
+  const list = async (query: ListQuery) => {
+    const page = await service.list(query)
+    return query.filters?.['supplier'] === undefined
+      ? whole(page, asked.whole++, known[0]?.['document'])
+      : filtered(page, asked.filtered++, known[0]?.['document'])
+  }
+  const billing: Billing = { ...service, list }
   const found = await findExisting({
-    billing: clientOf(sandbox),
-    lookups,
+    billing,
+    lookups: new Set(rows.map((row) => retentionKey(row as Known))),
+    newest: await newestPage({ billing }),
     testMode: false,
     readLagMs: 1_000,
     concurrency: 2,
     signal: new AbortController().signal,
   })
-  const there = new Map(known.map((record) => [retentionKey(record), [String(record.id)]]))
-  return { sandbox, found, there }
+  const there = known.map(({ id }) => String(id))
+  return {
+    requests: sandbox.control.counters().requests,
+    found,
+    ids: [...found.ids.values()].flat(),
+    there,
+    rows,
+  }
 }
 
 describe('what the service has already', () => {
-  test('is asked for row by row where that is less than the list', async () => {
-    const { sandbox, found, there } = await look()
-    expect(found).toEqual({ ids: there, reasons: [] })
-    expect(sandbox.control.counters().requests).toBe(5)
+  test('is asked for row by row where that is less than the list, with a control after what is absent', async () => {
+    const { requests, found, ids, there } = await look()
+    expect(found.reasons).toEqual([])
+    expect(ids).toEqual(there)
+    expect(requests).toBe(6)
   })
 
-  test('is read from the list where the service ignores the filters, so that none of it is made twice', async () => {
-    const { found, there } = await look([{ kind: 'ignoreFilters', on: 'GET /retentions/' }])
-    expect(found).toEqual({ ids: there, reasons: [] })
+  test.each<[string, Parameters<typeof look>[0]]>([
+    ['ignore what they are given', { faults: [{ kind: 'ignoreFilters', on: 'GET /retentions/' }] }],
+    ['find nothing', { filtered: empty }],
+    ['find nothing for a while', { filtered: (page, asked) => (asked < 2 ? empty(page) : page) }],
+    ['find nothing from some time on', { filtered: (page, asked) => (asked < 2 ? page : empty(page)) }],
+    [
+      'find nothing new, as in an old replica',
+      { filtered: (page) => without(page, ({ created }) => created > '2024') },
+    ],
+    [
+      'do not find one type of document',
+      { filtered: (page, _, hidden) => without(page, ({ document }) => String(document) === String(hidden)) },
+    ],
+  ])('is read from the list where filters %s, so that none of it is made twice', async (_, service) => {
+    const { requests, found, ids, there } = await look(service)
+    expect(found.reasons).toEqual([])
+    expect(ids.toSorted()).toEqual(there.toSorted())
+    expect(requests).toBeGreaterThan(10)
   })
+
+  test('is read from the list where that shows no control, because no newer retention has its type of document', async () => {
+    const { requests, found } = await look({ file: () => [{ supplier: 'sup_x', document: 99, number: 1 }] })
+    expect(found).toEqual({ ids: new Map(), reasons: [] })
+    expect(requests).toBeGreaterThan(10)
+  })
+
+  test('is nothing where the service has no retention at all', async () => {
+    const { found } = await look({ count: 0, file: () => [{ supplier: 'sup_x', document: 7, number: 1 }] })
+    expect(found).toEqual({ ids: new Map(), reasons: [] })
+  })
+
+  test('is looked up row by row where the list cannot be read in its order', async () => {
+    const lists = { retentions: { orderings: [], defaultOrdering: 'updated' } }
+    const { found, ids, there } = await look({ count: 950, lists, file: (rows) => rows.flatMap(spelled) })
+    expect(found.reasons).toEqual([])
+    expect(new Set(ids)).toEqual(new Set(there))
+  })
+
+  test.each<[string, Parameters<typeof look>[0]]>([
+    [
+      'its list has no order and its filters find nothing',
+      { lists: { retentions: { orderings: [], defaultOrdering: 'updated' } }, filtered: empty },
+    ],
+    [
+      'its list is empty for a while',
+      { filtered: empty, whole: (page, asked) => (asked === 0 ? page : empty(page)) },
+    ],
+  ])('is not known where %s', async (_, service) => {
+    const { found } = await look(service)
+    expect(found.reasons).not.toEqual([])
+  })
+
+  test.each([
+    ['by lookups', 1],
+    ['in the list', 20],
+  ])(
+    'is found under another spelling of its supplier if the service takes it for the same, %s',
+    async (_, copies) => {
+      const named = (name: string, row: Known) => ({ ...row, supplier: name })
+      const file = (rows: Known[]) =>
+        Array.from({ length: copies }, (_, copy) => [
+          named(rows[0]!.supplier.toUpperCase(), rows[0]!),
+          { ...rows[1]!, number: 900_000 + copy },
+        ]).flat()
+      // This service compares suppliers without case.
+      const { ids, there } = await look({
+        file,
+        faults: [{ kind: 'ignoreFilters', filters: ['supplier'], on: 'GET /retentions/' }],
+      })
+      expect(ids).toEqual([there[0]])
+    },
+  )
 })
+
+/** Enough rows that reading the list is less than looking up each. */
+const spelled = (row: object): object[] => [row, { ...row, number: 800_001 }, { ...row, number: 800_002 }]
