@@ -1,4 +1,6 @@
+import { toInstant } from '../reading/instant.ts'
 import type { Selection } from './candidates/select.ts'
+import { dayMarginMs } from './next-billing.ts'
 
 /** The counts that a person needs before they approve a recovery: what it would do, or does. */
 export interface Preview {
@@ -12,6 +14,8 @@ export interface Preview {
    * next_billing bills.
    */
   byNextBilling: { past: number; today: number; future: number; none: number }
+  /** The day that counts as today: that of the workspace. */
+  today: string
   /** The number not resumed, by outcome: needsPerson, coolingDown, attemptsUsedUp, notTried. */
   notResumed: Record<string, number>
   /** The number that need a person, by reason. */
@@ -19,15 +23,16 @@ export interface Preview {
 }
 
 export function toPreview({ rows }: Pick<Selection, 'rows'>, now: number): Preview {
+  const today = dayOfWorkspace(rows, now)
   const preview: Preview = {
     toResume: 0,
     byReason: {},
     byScheme: {},
     byNextBilling: { past: 0, today: 0, future: 0, none: 0 },
+    today,
     notResumed: {},
     needsPerson: {},
   }
-  const today = new Date(now).toISOString().slice(0, 10)
   for (const { candidate, change } of rows) {
     const { reason, scheme, nextBilling } = candidate
     if (change.closed !== undefined) {
@@ -41,6 +46,19 @@ export function toPreview({ rows }: Pick<Selection, 'rows'>, now: number): Previ
     preview.byNextBilling[when(nextBilling.slice(0, 10), today)] += 1
   }
   return preview
+}
+
+/**
+ * Today by the offset of the latest time that the service wrote: it writes its times in the workspace's zone. Without
+ * one, a date is today as long as it is today anywhere on Earth.
+ */
+function dayOfWorkspace(rows: Selection['rows'], now: number): string {
+  const [latest] = rows
+    .map(({ candidate: { since } }) => ({ since, at: toInstant(since) ?? Number.NEGATIVE_INFINITY }))
+    .toSorted((a, b) => b.at - a.at)
+  const [, zone, sign, hours, minutes] = /(Z|([+-])(\d\d):(\d\d))$/.exec(latest?.since ?? '') ?? []
+  const east = (sign === '-' ? -1 : 1) * (Number(hours ?? 0) * 60 + Number(minutes ?? 0)) * 60_000
+  return new Date(now + (zone === undefined ? -dayMarginMs : east)).toISOString().slice(0, 10)
 }
 
 function when(date: string, today: string): keyof Preview['byNextBilling'] {

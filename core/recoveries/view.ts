@@ -87,7 +87,7 @@ function toReasons(byReason: FullReport['byReason']): Table {
 
 /** The tables of what would be resumed and how much is charged immediately. */
 export function toPreviewTables(preview: Preview): Table[] {
-  const { byReason, toResume, byScheme, byNextBilling, needsPerson, notResumed } = preview
+  const { byReason, toResume, byScheme, byNextBilling, today, needsPerson, notResumed } = preview
   const table = (title: string, counts: Readonly<Record<string, number>>): Table => ({
     title,
     head: ['', 'subscriptions'],
@@ -98,7 +98,9 @@ export function toPreviewTables(preview: Preview): Table[] {
   return [
     table('To resume, by reason', { ...byReason, all: toResume }),
     table('By collection_scheme (charge_payment charges at once)', byScheme),
-    table('By next_billing (what a resume without it bills is not documented)', { ...byNextBilling }),
+    table(`By next_billing (today is ${today}; what a resume without it bills is not documented)`, {
+      ...byNextBilling,
+    }),
     table('Needs a person, by reason', needsPerson),
     table('Not resumed', notResumed),
   ].filter(({ rows }) => rows.length > 0)

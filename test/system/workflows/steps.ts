@@ -101,6 +101,7 @@ const preview = {
   byReason: {},
   byScheme: {},
   byNextBilling: {},
+  today: '2026-11-21',
   needsPerson: {},
   notResumed: {},
   toResume: 3,
