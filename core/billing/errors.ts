@@ -200,9 +200,13 @@ export class UnexpectedReply extends BillingError {
   /** A body that is not JSON may come from a gateway and be temporary; other problems persist. */
   readonly retryable: boolean
   readonly effect = 'unknown'
-  readonly problem: 'redirect' | 'notJson' | 'notTheShape' | 'tooLarge' | 'status'
+  readonly problem: 'redirect' | 'notJson' | 'notText' | 'notTheShape' | 'tooLarge' | 'status'
   constructor(failure: Failure & { problem: UnexpectedReply['problem']; why: string }) {
-    super(failure, (request) => `unexpected reply to ${request}: ${failure.why}; check BILLING_BASE_URL`)
+    const hint =
+      failure.problem === 'notText'
+        ? 'the service must send UTF-8, or name its charset in Content-Type'
+        : 'check BILLING_BASE_URL'
+    super(failure, (request) => `unexpected reply to ${request}: ${failure.why}; ${hint}`)
     this.problem = failure.problem
     this.retryable = failure.problem === 'notJson'
   }

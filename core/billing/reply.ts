@@ -12,6 +12,7 @@ import {
   type Failure,
 } from './errors.ts'
 import { parseLossless } from './lossless-json.ts'
+import { decodeReply } from './reply-text.ts'
 import type { Reply, Request } from './transport.ts'
 import { toMessages } from './error-messages.ts'
 
@@ -31,18 +32,15 @@ export interface ListPage {
   ageMs?: number
 }
 
-/** Strips a byte order mark. */
-const decoder = new TextDecoder()
-const textOf = ({ bytes }: Reply): string => decoder.decode(bytes)
-
 type RequestInfo = Pick<Request, 'method' | 'path' | 'token' | 'query'>
 
 /** The error for a reply; undefined for a success. */
 export function toError(request: RequestInfo, reply: Reply): BillingError | undefined {
   const { status } = reply
   if (status >= 200 && status < 300) return undefined
-  const text = textOf(reply)
-  const body = parseOr(text)
+  const { text, fault } = decodeReply(reply)
+  // Without its exact text, nobody knows that the service itself wrote it.
+  const body = fault === undefined ? parseOr(text) : ({ json: false } as const)
   const failure = {
     byService: body.json && isServiceError({ status, body: body.value }),
     method: request.method,
@@ -141,8 +139,9 @@ const closeBrace = 0x7d
 
 /** The reply as one JSON object. */
 export function toRecord(request: RequestInfo, reply: Reply): Record<string, unknown> {
-  const text = textOf(reply)
+  const { text, fault } = decodeReply(reply)
   if (hasTooManyValues(text)) throw tooLarge(request, reply)
+  if (fault !== undefined && mayBeWhole(reply)) throw notText(request, reply, fault)
   const body = parseOr(text)
   if (!body.json) throw notJson(request, reply, text)
   const { value } = body
@@ -153,8 +152,10 @@ export function toRecord(request: RequestInfo, reply: Reply): Record<string, unk
 
 /** Accepts an empty reply or JSON; anything else is a gateway's page. */
 export function expectNothing(request: RequestInfo, reply: Reply): void {
-  const text = textOf(reply)
-  if (text.trim() !== '' && !parseOr(text).json) throw notJson(request, reply, text)
+  const { text, fault } = decodeReply(reply)
+  if (text.trim() === '') return
+  if (fault !== undefined) throw notText(request, reply, fault)
+  if (!parseOr(text).json) throw notJson(request, reply, text)
 }
 
 /**
@@ -205,6 +206,12 @@ function notJson(request: RequestInfo, { status }: Reply, text: string): Billing
   const messages = toMessages(text, token)
   const why = messages.length === 0 ? 'an empty body' : 'a body that is not JSON'
   return new UnexpectedReply({ method, path, status, messages, problem: 'notJson', why })
+}
+
+function notText({ method, path, query }: RequestInfo, { status }: Reply, fault: string): UnexpectedReply {
+  const page = query?.['page']
+  const why = page === undefined ? fault : `${fault} (page ${page})`
+  return new UnexpectedReply({ method, path, status, problem: 'notText', why })
 }
 
 function notTheShape(request: RequestInfo, reply: Reply, why: string): UnexpectedReply {
