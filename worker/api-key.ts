@@ -1,5 +1,6 @@
 import type { Logger, NativeConnection } from '@temporalio/worker'
 import { readFileSync } from 'node:fs'
+import { decodeText } from './settings/env-file.ts'
 import { visibleAscii } from './settings/kinds.ts'
 
 const readEveryMs = 1_000
@@ -18,7 +19,7 @@ export function readApiKey(file: string): () => string {
 
 function keyIn(file: string): string | undefined {
   try {
-    const key = readFileSync(file, 'utf8').trim()
+    const key = decodeText(readFileSync(file)).trim()
     return visibleAscii.test(key) ? key : undefined
   } catch {
     return undefined

@@ -31,7 +31,9 @@ export function describeSettings(): string {
   return `# Configuration
 
 Every setting is an environment variable. The file \`.env\` in the working directory is read too; the real environment
-takes precedence, and an empty variable counts as unset. A relative path in \`.env\` or in a default is relative to the
+takes precedence, and an empty variable counts as unset. Each of its lines is blank, a comment (\`#\`) or
+\`NAME=value\`; put a value with a \`#\` or several lines into quotes. Any other line is an error, and so is a name that is
+a setting but for a letter. A relative path in \`.env\` or in a default is relative to the
 working directory; one in the real environment is relative to the caller's. \`connector check\` prints the settings in
 force, without secrets.
 

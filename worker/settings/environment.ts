@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { parseEnv } from 'node:util'
 import { SettingsError } from './errors.ts'
 import { isSystemError } from '../../core/storage/system-errors.ts'
+import { decodeText, parseEnvFile } from './env-file.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -29,7 +29,7 @@ export interface EnvironmentSource {
  * unset, so it does not hide the file's. Paths in the real environment are relative to the caller's folder
  * (INIT_CWD under npm), those in the file to the file's own folder: the ledger must not move with the folder
  * a command is called from.
- * @throws {SettingsError} the file cannot be read
+ * @throws {SettingsError} the file cannot be read, or has a line that is no setting
  */
 export function readEnvironment(source: EnvironmentSource): Map<string, Given> {
   const caller = source.env['INIT_CWD'] || source.cwd
@@ -47,11 +47,15 @@ function given(name: string, text: string | undefined, from: string, folder: str
 }
 
 function readEnvFile({ file, required }: { file: string; required: boolean }): Environment {
+  const content = readText(file, { required })
+  return content === undefined ? {} : parseEnvFile(file, content)
+}
+
+function readText(file: string, { required }: { required: boolean }): string | undefined {
   try {
-    return parseEnv(readFileSync(file, 'utf8'))
+    return decodeText(readFileSync(file))
   } catch (cause) {
-    const absent = isSystemError(cause, 'ENOENT')
-    if (absent && !required) return {}
+    if (isSystemError(cause, 'ENOENT') && !required) return undefined
     const problem = `The settings file ${file} cannot be read: ${String(cause)}. Fix or remove it.`
     throw new SettingsError([problem], { cause })
   }

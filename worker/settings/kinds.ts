@@ -2,18 +2,39 @@ import { delimiter, resolve } from 'node:path'
 import { z } from 'zod'
 import { isLoopback } from '../../core/billing/loopback.ts'
 import { parseBucketAddress } from '../../core/storage/bucket-address.ts'
+import { codePointOf, invisible } from './env-file.ts'
 import type { Given } from './environment.ts'
 
 /**
  * Parses a set variable into its value. Every message completes the sentence "<NAME> <message>": what is
  * wrong and, after the semicolon, how to fix it. The reporter shows the text unless it is secret.
  */
-const given: z.ZodType<Given> = z.object({ text: z.string(), from: z.string(), folder: z.string() })
+const given: z.ZodType<Given> = z
+  .object({ text: z.string(), from: z.string(), folder: z.string() })
+  .superRefine(({ text: value }, context) => {
+    const message = oddText(value)
+    if (message !== undefined) context.addIssue({ code: 'custom', message })
+  })
+
+/** What is in a value that nobody typed on purpose: with it, a folder, a key or a name would be another one. */
+function oddText(value: string): string | undefined {
+  const letter = invisible.exec(value)?.[0]
+  if (letter !== undefined) return `contains the invisible letter ${codePointOf(letter)}; remove it`
+  if (value.includes('\ufffd')) return 'contains bytes that are not UTF-8; save it as UTF-8'
+  if (/^[“”„«‘’‚″＂]|^(["'`]).*\1$/su.test(value))
+    return 'begins with a quote that is part of the value; remove the quotes, or use one pair of straight ones in .env'
+  return undefined
+}
 
 export const text = given.transform((variable) => variable.text)
 
 /** Resolves a path against the folder of the file or environment that set the variable. */
-export const path = given.transform((variable) => resolve(variable.folder, variable.text))
+export const path = given
+  .refine(
+    ({ text: value }) => !/^~(\/|$)|^\$\{?[A-Za-z_]/.test(value),
+    'begins with what only a shell replaces; write the path in full',
+  )
+  .transform((variable) => resolve(variable.folder, variable.text))
 
 /** Several paths, separated as in PATH. */
 export const pathList = given.transform((variable) =>

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { decodeText } from './env-file.ts'
 import type { Given } from './environment.ts'
 import { described } from './variables.ts'
 
@@ -35,7 +36,7 @@ export function takeSecretFiles(options: {
 
 function read(file: string): string | undefined {
   try {
-    return readFileSync(file, 'utf8').trim()
+    return decodeText(readFileSync(file)).trim()
   } catch {
     return undefined
   }

@@ -1,11 +1,11 @@
 import type { z } from 'zod'
 import type { StatePlace } from '../../core/state/open.ts'
-import { nearestName } from '../../core/tables/nearest-name.ts'
 import { placeOf, readEnvironment, toPlain } from './environment.ts'
 import type { EnvironmentSource, Given } from './environment.ts'
 import { SettingsError } from './errors.ts'
 import { secretFilesOf } from './permissions.ts'
 import { inFiles, takeSecretFiles } from './secret-files.ts'
+import { findSlips } from './slips.ts'
 import { fixedToken, tokenFromFile } from './token.ts'
 import { checkedVariables, described, shownText, variables } from './variables.ts'
 
@@ -56,6 +56,9 @@ function read<Values>(schema: z.ZodType<Values>, source: EnvironmentSource) {
   const problems: string[] = []
   const environment = takeSecretFiles({ environment: readEnvironment(source), problems })
   problems.push(...findSlips(environment))
+  const chosen = environment.get('CONNECTOR_ENV_FILE')
+  if (chosen !== undefined && chosen.from !== 'environment')
+    problems.push(`CONNECTOR_ENV_FILE in ${chosen.from} is not followed; set it in the environment.`)
   const defaults = described.flatMap(([name, { default: text }]): [string, Given][] =>
     text === undefined ? [] : [[name, { text, from: 'default', folder: source.cwd }]],
   )
@@ -77,20 +80,6 @@ function toProblems(issues: readonly z.core.$ZodIssue[], environment: Environmen
     if (environment.has(`${name}_FILE`)) return []
     const orFile = inFiles.includes(name) ? `, or ${name}_FILE to a file that contains it` : ''
     return [`${name} is not set; set it to ${variable.form}${orFile}.`]
-  })
-}
-
-/** Variables with one of our prefixes and a name close to one of ours, which would otherwise be ignored. */
-function findSlips(environment: Environment): string[] {
-  const known = described.flatMap(([name]) => [name, ...(inFiles.includes(name) ? [`${name}_FILE`] : [])])
-  return [...environment].flatMap(([name, given]) => {
-    const prefix = /^(BILLING|CONNECTOR)_/.exec(name)?.[0]
-    if (prefix === undefined || known.includes(name)) return []
-    const endings = known.flatMap((one) => (one.startsWith(prefix) ? [one.slice(prefix.length)] : []))
-    const nearest = nearestName(name.slice(prefix.length), endings)
-    return nearest === undefined
-      ? []
-      : [`${name} in ${placeOf(given)} is not a setting; did you mean ${prefix}${nearest}?`]
   })
 }
 

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { setTimeout as wait } from 'node:timers/promises'
+import { decodeText } from './env-file.ts'
 import { visibleAscii } from './kinds.ts'
 
 /** Returns the API token; with `rejected`, the token that the service no longer accepts, reads its file again. */
@@ -19,7 +20,7 @@ export function fixedToken(token: string): Token {
 /** Reads the file at once, so that a missing or empty one is an invalid setting rather than a failed run. */
 export function tokenFromFile(file: string): Token {
   /** Undefined once the file was found without one. */
-  let token: string | undefined = parseToken(file, readFileSync(file, 'utf8'))
+  let token: string | undefined = parseToken(file, readFileSync(file))
   // Not the last token given: another request may have been given the new one before the wait for it begins.
   let rejected: string | undefined
   const give = async (options?: { rejected: string }) => {
@@ -64,11 +65,11 @@ async function readAgain(file: string): Promise<string> {
 }
 
 async function readOnce(file: string): Promise<string> {
-  return parseToken(file, await readFile(file, 'utf8'))
+  return parseToken(file, await readFile(file))
 }
 
-function parseToken(file: string, content: string): string {
-  const token = content.trim()
+function parseToken(file: string, content: Uint8Array): string {
+  const token = decodeText(content).trim()
   if (!visibleAscii.test(token)) throw new TokenFileError(file)
   return token
 }

@@ -1,0 +1,252 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { SettingsError } from '../../worker/settings/errors.ts'
+import { readSettings } from '../../worker/settings/settings.ts'
+
+let cwd: string
+beforeEach(() => {
+  cwd = mkdtempSync(join(tmpdir(), 'env-file-'))
+})
+afterEach(() => rmSync(cwd, { recursive: true }))
+
+const required = 'BILLING_BASE_URL=https://api.example.test\nBILLING_TOKEN=t0ken\nBILLING_WORKSPACE=acc_1\n'
+
+function read(content: string | Uint8Array, env: Record<string, string> = {}) {
+  writeFileSync(join(cwd, '.env'), content)
+  return readSettings({ env, cwd })
+}
+
+function problemsOf(content: string | Uint8Array, env: Record<string, string> = {}): readonly string[] {
+  try {
+    read(content, env)
+  } catch (error) {
+    if (error instanceof SettingsError) return error.problems
+    throw error
+  }
+  return []
+}
+
+const inUtf16 = (text: string, { bigEndian = false } = {}) => {
+  const bytes = Buffer.from(`\ufeff${text}`, 'utf16le')
+  return bigEndian ? bytes.swap16() : bytes
+}
+const inLatin1 = (text: string) => Buffer.from(text, 'latin1')
+const asked = 'BILLING_TEST_MODE=true'
+
+describe('a line of .env', () => {
+  it.each<[string, string | Uint8Array]>([
+    ['after a byte order mark', `\ufeff${asked}\r\n${required}`],
+    ['in UTF-16, as Notepad and PowerShell save it', inUtf16(`${asked}\r\n${required}`)],
+    ['in big-endian UTF-16', inUtf16(`${asked}\r\n${required}`, { bigEndian: true })],
+    ['that ends with a carriage return', `${asked}\r${required}`],
+    ['with export before it', `export ${asked}\n${required}`],
+    ['with spaces around the equals sign', `  BILLING_TEST_MODE = true  \n${required}`],
+    ['in double quotes', `BILLING_TEST_MODE="true"\n${required}`],
+    ['in single quotes, before a comment', `BILLING_TEST_MODE='true'   # test only\n${required}`],
+    ['before a comment', `BILLING_TEST_MODE=true # it's for a test\n${required}`],
+    ['beside a comment in another encoding', inLatin1(`# producción: see Núñez\n${asked}\n${required}`)],
+    [
+      'beside a commented setting',
+      `#BILLING_TEST_MODE=false\n  # BILLING_TEST_MODE false\n${asked}\n${required}`,
+    ],
+    ['after an empty one of the same name', `BILLING_TEST_MODE=\n${asked}\n${required}`],
+    ['that says the same twice', `${asked}\n${asked}\n${required}`],
+    ['beside lines without a visible letter', `\u200b\n\u00a0\n\t\n${asked}\n${required}`],
+    ['beside variables of other programs', `${asked}\ncompose.project-name=x\n_x=$HOME\n${required}`],
+  ])('%s is read', (_, content) => {
+    expect(read(content).billing).toMatchObject({ testMode: true, workspace: 'acc_1' })
+  })
+
+  it.each<[string, string | Uint8Array, string]>([
+    [
+      'with a no-break space before its name',
+      `\u00a0${asked}`,
+      'Line 1 of <file> is neither blank, a comment nor NAME=value (it has the letter U+00A0); correct it.',
+    ],
+    ['with an invisible letter in its name', 'BILLING_\u200bTEST_MODE=true', '(it has the letter U+200B)'],
+    [
+      'with a byte order mark of a file pasted below another',
+      `A=1\n\ufeff${asked}`,
+      'Line 2 of <file> is neither blank, a comment nor NAME=value (it has the letter U+FEFF)',
+    ],
+    ['with a Cyrillic look-alike in its name', 'BILLING_TЕST_MODE=true', '(it has the letter U+0415)'],
+    ['with a full-width equals sign', 'BILLING_TEST_MODE＝true', '(it has the letter U+FF1D)'],
+    ['with a colon', 'BILLING_TEST_MODE: true', 'Line 1 of <file> is neither'],
+    ['with a colon before an equals sign', 'BILLING_TEST_MODE := true', 'Line 1 of <file> is neither'],
+    ['with set before it', `set ${asked}`, 'Line 1 of <file> is neither'],
+    ['as PowerShell writes it', '$env:BILLING_TEST_MODE="true"', 'Line 1 of <file> is neither'],
+    ['as a list item', `- ${asked}`, 'Line 1 of <file> is neither'],
+    ['without an equals sign', 'BILLING_TEST_MODE true', 'Line 1 of <file> is neither'],
+    ['with two equals signs', 'CONNECTOR_TASK_QUEUE==x', 'Line 1 of <file> is neither'],
+    ['with its name in quotes', '"BILLING_TEST_MODE"=true', 'Line 1 of <file> is neither'],
+    ['with a comment of another language', `; ${asked}`, 'Line 1 of <file> is neither'],
+    [
+      'with its name in lower case',
+      'billing_test_mode=true',
+      'billing_test_mode in <file> is not a setting; did you mean BILLING_TEST_MODE?',
+    ],
+    ['with hyphens in its name', 'billing-test-mode=true', 'did you mean BILLING_TEST_MODE?'],
+    ['with one letter less', 'BILING_TEST_MODE=true', 'did you mean BILLING_TEST_MODE?'],
+    ['with one letter more', 'WAREHOUSE_URLS=postgres://h/d', 'did you mean WAREHOUSE_URL?'],
+    ['with another letter', 'NOTIFY_URI=https://hooks.test', 'did you mean NOTIFY_URL?'],
+    ['with two letters swapped', 'BLILING_TEST_MODE=true', 'did you mean BILLING_TEST_MODE?'],
+    ['with a slip in a name of Temporal', 'TEMPORAL_ADRESS=temporal:7233', 'did you mean TEMPORAL_ADDRESS?'],
+    [
+      'that is set twice',
+      `${asked}\nA=1\nBILLING_TEST_MODE=false`,
+      'Lines 1 and 3 of <file> set BILLING_TEST_MODE to different values; remove one.',
+    ],
+    [
+      'that is taken back below',
+      `${asked}\nBILLING_TEST_MODE=`,
+      'Lines 1 and 2 of <file> set BILLING_TEST_MODE to different values; remove one.',
+    ],
+    [
+      'with a quote that is not closed',
+      'BILLING_TEST_MODE="true',
+      'The value of BILLING_TEST_MODE in line 1 of <file> begins with ", and the closing " is missing; add it.',
+    ],
+    [
+      'with a quote that takes the next settings',
+      `CONNECTOR_TASK_QUEUE="x\n${asked}\nA="y"`,
+      'line 1 of <file> begins with ", and the closing " is missing; add it.',
+    ],
+    [
+      'with a quote that is not opened',
+      'CONNECTOR_DATA_DIR=./data"',
+      'ends with ", and the opening one is missing',
+    ],
+    ['with text after a closing quote', `CONNECTOR_TASK_QUEUE="a"b`, 'has text after its closing "'],
+    [
+      'with typographic quotes',
+      'CONNECTOR_DATA_DIR=“./data”',
+      'begins with a quote that is part of the value',
+    ],
+    [
+      'with two pairs of quotes',
+      `CONNECTOR_DATA_DIR="'./data'"`,
+      'begins with a quote that is part of the value',
+    ],
+    [
+      'with a # that could be a comment',
+      'BILLING_TOKEN=abc#def',
+      'The value of BILLING_TOKEN in line 1 of <file> has a #; put the value into quotes, or a space before a comment.',
+    ],
+    [
+      'with a second setting',
+      `CONNECTOR_DATA_DIR=./data ${asked}`,
+      'is followed by another NAME=; put that on a line of its own, or the value into quotes.',
+    ],
+    [
+      'with an invisible letter in its value',
+      'CONNECTOR_DATA_DIR=./data\u200b',
+      'contains the invisible letter U+200B; remove it.',
+    ],
+    [
+      'with a value in another encoding',
+      inLatin1('CONNECTOR_HASH_KEY=ñandú'),
+      'has bytes that are not UTF-8; save the file as UTF-8.',
+    ],
+    [
+      'in UTF-16 without its mark',
+      Buffer.from(asked, 'utf16le'),
+      'The file <file> is not text; save it as UTF-8.',
+    ],
+    [
+      'that only a shell would expand',
+      'CONNECTOR_DATA_DIR=~/data',
+      'begins with what only a shell replaces; write the path in full.',
+    ],
+    [
+      'that names another file',
+      'CONNECTOR_ENV_FILE=other.env',
+      'CONNECTOR_ENV_FILE in <file> is not followed; set it in the environment.',
+    ],
+  ])('%s is refused', (_, content, message) => {
+    const problems = problemsOf(content).filter((problem) => !problem.includes('is not set'))
+    expect(problems).toEqual([expect.stringContaining(message.replaceAll('<file>', join(cwd, '.env')))])
+  })
+
+  it('never shows its value', () => {
+    const lines = [
+      'BILLING_TOKEN: hunter2',
+      'BILLING_TOKEN="hunter2',
+      'BILLING_TOKEN=hunter2#',
+      'hunter2',
+      'WAREHOUSE_URL=“hunter2”',
+    ]
+    for (const line of lines) {
+      expect(problemsOf(line).length).toBeGreaterThan(0)
+      expect(problemsOf(line).join()).not.toContain('hunter2')
+    }
+  })
+
+  it('may hold several keys in one pair of quotes', () => {
+    const keys = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)].map((key) => key.toString('base64'))
+    expect(
+      read(`${required}CONNECTOR_PAYLOAD_KEY="${keys.join('\r\n')}"\nBILLING_TEST_MODE=true`),
+    ).toMatchObject({
+      payloadKeys: [{}, {}],
+      billing: { testMode: true },
+    })
+  })
+
+  it('keeps every letter of a value in quotes', () => {
+    expect(read(`${required}CONNECTOR_DATA_DIR='/srv/Cliente #1 = "Núñez" \\n 50%'`).dataDir).toBe(
+      '/srv/Cliente #1 = "Núñez" \\n 50%',
+    )
+  })
+})
+
+describe('a name in the environment', () => {
+  it.each([
+    ['billing_test_mode', ''],
+    ['Billing_Test_Mode', ''],
+    ['BILLING_TEST_MODE\u200b', ' (it has the letter U+200B)'],
+    ['ВILLING_ТЕSТ_МОDЕ', ' (it has the letter U+0412)'],
+    ['BILLINGTEST_MODE', ''],
+    ['BILLING_TEST_MOD', ''],
+  ])('%s, which is a setting but for a letter, is refused', (name, odd) => {
+    expect(problemsOf(required, { [name]: 'true' })).toEqual([
+      `${name} in the environment${odd} is not a setting; did you mean BILLING_TEST_MODE?`,
+    ])
+  })
+
+  it('of another program is left alone', () => {
+    const env = {
+      https_proxy: 'http://p',
+      HTTP_PROXY: 'http://p',
+      no_proxy: '*',
+      PATH: '/bin',
+      AWS_ENDPOINT_URL: 'https://s3',
+    }
+    expect(
+      problemsOf(required, { ...env, OTEL_TRACES_SAMPLER_ARG: '1', TEMPORAL_TLS_SERVER_NAME: 'x' }),
+    ).toEqual([])
+  })
+})
+
+describe('a file with a secret', () => {
+  it.each<[string, Uint8Array]>([
+    ['a byte order mark', Buffer.from('\ufeffs3cret')],
+    ['a line break', Buffer.from('s3cret\r\n')],
+    ['UTF-16', inUtf16('s3cret\r\n')],
+  ])('may have %s', async (_, content) => {
+    writeFileSync(join(cwd, 'secret'), content)
+    const files = { BILLING_TOKEN: '', BILLING_TOKEN_FILE: 'secret', CONNECTOR_HASH_KEY_FILE: 'secret' }
+    const text = `${required.replace('BILLING_TOKEN=t0ken\n', '')}CONNECTOR_HASH_KEY_FILE=secret\n`
+    const { billing, hashKey } = read(text, { ...files, INIT_CWD: cwd })
+    expect([await billing.token(), await billing.token({ rejected: 'x' }), hashKey]).toEqual(
+      Array(3).fill('s3cret'),
+    )
+  })
+
+  it('is refused in another encoding, where two keys could be the same', () => {
+    writeFileSync(join(cwd, 'key'), inLatin1('ñandú'))
+    expect(problemsOf(`${required}CONNECTOR_HASH_KEY_FILE=key`)).toEqual([
+      `CONNECTOR_HASH_KEY (not shown) in ${join(cwd, 'key')} contains bytes that are not UTF-8; save it as UTF-8.`,
+    ])
+  })
+})

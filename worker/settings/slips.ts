@@ -1,0 +1,56 @@
+import { nearestName } from '../../core/tables/nearest-name.ts'
+import { codePointOf, invisible } from './env-file.ts'
+import { placeOf, type Given } from './environment.ts'
+import { inFiles } from './secret-files.ts'
+import { described, foreignVariables } from './variables.ts'
+
+/** The variables of other programs that exist in no other case and with no letter less, as HTTPS_PROXY does. */
+const foreignNames = Object.keys(foreignVariables)
+  .flatMap((names) => names.split(', '))
+  .filter((name) => /^(TEMPORAL|AWS|OTEL)_/.test(name))
+
+/**
+ * Variables that are ours but for invisible letters, case, look-alikes or one letter, and those with one of our
+ * prefixes and a name close to one of ours. They would be ignored without a word.
+ */
+export function findSlips(environment: ReadonlyMap<string, Given>): string[] {
+  const ours = described.flatMap(([name]) => [name, ...(inFiles.includes(name) ? [`${name}_FILE`] : [])])
+  const known = [...ours, ...foreignNames]
+  return [...environment].flatMap(([name, given]) => {
+    if (known.includes(name)) return []
+    const meant = known.find((one) => isSlip(name, one)) ?? nearestOf(name, ours)
+    if (meant === undefined) return []
+    const letter = /[^\x20-\x7e]/u.exec(name)?.[0]
+    const odd = letter === undefined ? '' : ` (it has the letter ${codePointOf(letter)})`
+    return [`${name} in ${placeOf(given)}${odd} is not a setting; did you mean ${meant}?`]
+  })
+}
+
+/** Whether a name is the other but for case, separators, foreign letters, or one letter more, less, other or swapped. */
+function isSlip(name: string, known: string): boolean {
+  const from = name
+    .toUpperCase()
+    .replaceAll(/[-.]/g, '_')
+    .split('')
+    .filter((letter) => !invisible.test(letter))
+  const to = known.split('')
+  if (from.length === to.length && from.every((letter, at) => letter > '\x7f' || letter === to[at]))
+    return true
+  const at = from.findIndex((letter, index) => letter !== to[index])
+  const rest = (letters: readonly string[], skipped: number) => letters.slice(at + skipped).join('')
+  if (at === -1) return from.length === to.length - 1
+  return (
+    rest(from, 1) === rest(to, 1) ||
+    rest(from, 1) === rest(to, 0) ||
+    rest(from, 0) === rest(to, 1) ||
+    (rest(from, 2) === rest(to, 2) && from[at] === to[at + 1] && from[at + 1] === to[at])
+  )
+}
+
+function nearestOf(name: string, ours: readonly string[]): string | undefined {
+  const prefix = /^(BILLING|CONNECTOR)_/.exec(name)?.[0]
+  if (prefix === undefined) return undefined
+  const endings = ours.flatMap((one) => (one.startsWith(prefix) ? [one.slice(prefix.length)] : []))
+  const nearest = nearestName(name.slice(prefix.length), endings)
+  return nearest === undefined ? undefined : `${prefix}${nearest}`
+}
