@@ -107,8 +107,9 @@ export interface Destination {
   /**
    * The moment, in ms since 1970, up to which the warehouse itself shows that it holds every change of a
    * list: from its last proven export of the whole list, extended by the incremental exports that join
-   * without a gap. Undefined if there is none, or if an export with other columns came since. Asks the
-   * warehouse because it may have been recreated or restored from a backup. Warehouses only.
+   * without a gap. Undefined if there is none, if an export with other columns came since, or if its tables are no longer
+   * as the last publication left them. Asks the warehouse because it may have been recreated or restored from a backup.
+   * Warehouses only.
    * @throws {UnreachableWarehouseError | BusyWarehouseError | WarehouseRefusedError}
    */
   coveredThrough?(

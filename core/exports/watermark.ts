@@ -4,6 +4,7 @@ import type { ReadOutcome } from '../reading/outcome.ts'
 import type { WatermarkKey } from '../state/watermarks.ts'
 import type { Billing } from '../billing/client.ts'
 import type { Destination } from '../destinations/destination.ts'
+import { BusyWarehouseError, UnreachableWarehouseError } from '../destinations/warehouse/errors.ts'
 import type { State } from '../state/open.ts'
 import type { DestinationName } from '../destinations/names.ts'
 import type { ExportPlan } from './plan.ts'
@@ -62,16 +63,19 @@ const scopeOf = ({ identity, schema }: ExportPlan) => ({
 })
 
 /**
- * The effective watermark: the stored one, capped by what a warehouse itself reports, because a warehouse may be
- * dropped, recreated or restored from a backup. If the warehouse cannot be queried, the stored watermark is used:
- * publishing to a warehouse that lacks the earlier changes creates a gap, which the next run detects.
+ * The effective watermark: undefined where a warehouse reports that it does not hold everything up to the stored one, because
+ * somebody has dropped it, removed rows, or restored it from a backup. If the warehouse does not answer, the stored watermark
+ * is used: what is published to a warehouse that lacks the earlier changes is not proven there.
  */
 async function effectiveWatermark(place: Place): Promise<number | undefined> {
   const mark = await place.deps.state.watermarks.get(await keyOf(place))
   if (mark === undefined) return undefined
-  const covered = await coverageOf(place).catch(() => Infinity)
-  return covered === undefined ? undefined : Math.min(mark.at, covered)
+  const covered = await coverageOf(place).catch((error: unknown) => (isAway(error) ? Infinity : undefined))
+  return covered !== undefined && covered >= mark.at ? mark.at : undefined
 }
+
+const isAway = (error: unknown) =>
+  error instanceof UnreachableWarehouseError || error instanceof BusyWarehouseError
 
 /** The time up to which a warehouse holds every change, ms since 1970; Infinity for files, which impose no limit. */
 async function coverageOf({ deps, plan, resource, destination }: Place): Promise<number | undefined> {
@@ -142,9 +146,10 @@ export async function moveWatermark(
   const since = plan.since[resource]
   const to = watermarkOf(read)
   if (to === undefined) return
-  if (since !== undefined && ((await effectiveWatermark(options)) ?? -Infinity) < since) return
+  const key = await keyOf(options)
+  if (since !== undefined && ((await watermarks.get(key))?.at ?? -Infinity) < since) return
   // A publication that joins the earlier ones is included in the coverage that the warehouse reports.
   const covered = await coverageOf(options).catch(() => undefined)
   if ((covered ?? -Infinity) < to) return
-  await watermarks.move({ key: await keyOf(options), to, run: plan.run })
+  await watermarks.move({ key, to, run: plan.run })
 }

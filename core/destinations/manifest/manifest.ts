@@ -137,8 +137,11 @@ export const manifestSchema = z.preprocess(
      * records that this publication brings.
      */
     deletes: deletesSchema.exactOptional(),
-    /** Warehouses only: the tables that were not there before this publication. Absent before 25 November 2026. */
-    tablesMade: z.array(z.string()).exactOptional(),
+    /**
+     * Warehouses only: tables from which somebody has removed rows (or added or marked some) that no export has brought back
+     * yet, each with the run that found so when it was published.
+     */
+    lost: z.record(z.string(), z.string()).exactOptional(),
     /** What a person should check despite the verdict, one sentence each. */
     warnings: z.array(z.string()).exactOptional(),
     /** The page that shows the manifest, if the destination keeps files. */

@@ -3,7 +3,7 @@ import type { Manifest } from './manifest.ts'
 
 type Arrived = Pick<
   Manifest,
-  'tables' | 'rejected' | 'missing' | 'dialect' | 'changes' | 'deletes' | 'tablesMade' | 'warnings'
+  'tables' | 'rejected' | 'missing' | 'dialect' | 'changes' | 'deletes' | 'lost' | 'warnings'
 >
 
 /** Builds the manifest from the publication and from what arrived. */

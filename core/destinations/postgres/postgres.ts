@@ -124,13 +124,18 @@ function createSession(client: Client, scope: Scope): WarehouseSession {
       return tables
     },
     stage: (staging) => stageCopy({ ...staging, client, schema, signal: scope.signal }),
-    async lock() {
+    async lock(tables) {
       await client.query(
         `select pg_advisory_xact_lock(hashtextextended(${literal(`billing-connector ${schema}`)}, 0))`,
       )
       // `if not exists` requires the right to create the schema even if it exists.
       const [found] = await all(`select 1 from pg_namespace where nspname = ${literal(schema)}`)
       if (found === undefined) await client.query(`create schema ${quote(schema)}`)
+      const there =
+        await all(`select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+        where n.nspname = ${literal(schema)} and c.relkind in ('r', 'p') and c.relname in (${tables.map(literal).join(', ')})`)
+      const names = there.map(({ name }) => `${quote(schema)}.${quote(name ?? '')}`)
+      if (names.length > 0) await client.query(`lock table ${names.join(', ')} in share row exclusive mode`)
     },
     async othersViews(relations) {
       const names = relations.map((name) => literal(`${quote(schema)}.${quote(name)}`)).join(', ')

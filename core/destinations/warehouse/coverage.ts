@@ -1,47 +1,69 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Publication } from '../destination.ts'
-import { manifestSchema, type Manifest } from '../manifest/manifest.ts'
-import { findEmptied, isMadeAgain } from './lost-rows.ts'
+import type { Manifest } from '../manifest/manifest.ts'
+import { toManifests } from './export-row.ts'
+import { findChanged, foundLost } from './held-rows.ts'
 import type { WarehouseSession } from './session.ts'
 import { literal, quote } from './sql.ts'
 import { exportsTable } from './warehouse-owner.ts'
 
 type View = Pick<Publication, 'resource' | 'filters' | 'excluded' | 'hashed'>
 
+export interface Coverage {
+  /** See `Destination.coveredThrough`. */
+  through: number | undefined
+  /** The tables that are not as the last publication left them. */
+  changed: string[]
+}
+
 /**
- * Implements `Destination.coveredThrough`. Checks the exports since the last whole one, however many came
- * before.
+ * Finds how far the exports of a list go, and whether what they left is still there. Checks the exports since the last whole
+ * one, however many came before.
  */
-export async function findCoverage(session: WarehouseSession, view: View): Promise<number | undefined> {
+export async function findCoverage(session: WarehouseSession, view: View): Promise<Coverage> {
   const there = await session.describe()
-  if (!there.has(exportsTable)) return undefined
+  if (!there.has(exportsTable)) return { through: undefined, changed: [] }
   const exports = `${quote(session.schema)}.${quote(exportsTable)}`
   const ofList = `resource = ${literal(view.resource)}`
   const whole = `${ofList} and mode = 'full' and verdict = 'proven' and not capped
     and cast(filters as text) = ${literal(JSON.stringify(view.filters))}`
-  const rows = await session.all(`select manifest from ${exports} where ${ofList}
-    and published_at >= (select max(published_at) from ${exports} where ${whole}) order by published_at, run`)
-  const manifests = rows.map((row) => manifestSchema.parse(JSON.parse(row['manifest'] ?? '')))
-  // A table that someone dropped or emptied took its rows along, and the next export would only bring back what changed
-  // since.
-  if ((await findEmptied(session, { exports: manifests, there })).length > 0) return undefined
-  return toCoverage(manifests, view)
+  // An older read may be published after a newer one, and covers less.
+  const rows = await session.all(`select manifest from ${exports} where ${ofList} and published_at >= (
+    select published_at from ${exports} where ${whole} order by complete_through desc nulls last, published_at limit 1)
+    order by published_at, run`)
+  const manifests = toManifests(rows)
+  const tables = manifests.flatMap((manifest) => manifest.tables.map(({ name }) => name))
+  const changed = await findChanged(session, { resource: view.resource, tables, there })
+  return { through: changed.length > 0 ? undefined : toCoverage(manifests, view), changed }
 }
 
 function toCoverage(manifests: readonly Manifest[], view: View): number | undefined {
   let covered: number | undefined
-  for (const [at, manifest] of manifests.entries()) {
-    if (manifests.slice(0, at).some((earlier) => isMadeAgain(earlier, manifest))) covered = undefined
+  for (const manifest of manifests) {
+    if (foundLost(manifest).length > 0) covered = undefined
     // That export left columns empty or wrote them differently.
     if (!hasSameColumns(manifest, view)) return undefined
     if (manifest.verdict !== 'proven' || manifest.capped || manifest.completeThrough === null) continue
     if (!isDeepStrictEqual(manifest.filters, { ...view.filters })) continue
     const { mode, changedSince, completeThrough } = manifest
-    const joins = mode === 'full' || (covered !== undefined && Date.parse(String(changedSince)) <= covered)
+    const joins =
+      mode === 'full'
+        ? covered !== undefined || isEverythingThere(manifest)
+        : covered !== undefined && Date.parse(String(changedSince)) <= covered
     if (joins) covered = Math.max(covered ?? -Infinity, Date.parse(completeThrough))
   }
   return covered
 }
+
+/**
+ * Whether the warehouse holds all that a proven read of the list brought. A record that was kept as it is, because it is newer
+ * there, may lack child rows that somebody removed.
+ */
+const isEverythingThere = ({ lost = {}, tables }: Manifest): boolean =>
+  Object.keys(lost).length === 0 || !hasKept(tables)
+
+export const hasKept = (tables: readonly { kept?: number | undefined }[]): boolean =>
+  tables.some(({ kept = 0 }) => kept > 0)
 
 const hasSameColumns = (one: Pick<View, 'excluded' | 'hashed'>, other: Pick<View, 'excluded' | 'hashed'>) =>
   isDeepStrictEqual(one.excluded.toSorted(), other.excluded.toSorted()) &&

@@ -34,7 +34,7 @@ export interface FoundDeletes {
   isProof: boolean
 }
 
-const readOf = ({ facts, mode, filters, capped, rejected = [] }: Publication): WholeRead => ({
+export const readOf = ({ facts, mode, filters, capped, rejected = [] }: Publication): WholeRead => ({
   ...facts,
   mode,
   filters,

@@ -1,6 +1,6 @@
 import type { Publication } from '../destination.ts'
 import { manifestSchema, type Manifest } from '../manifest/manifest.ts'
-import type { WarehouseSession } from './session.ts'
+import type { ResultRow, WarehouseSession } from './session.ts'
 import { instant, literal, quote } from './sql.ts'
 import { exportsTable } from './warehouse-owner.ts'
 
@@ -11,9 +11,30 @@ const ofRun = ({ run, resource }: Named) => `run = ${literal(run)} and resource 
 
 /** Finds the manifest of a run's export of a resource, if it is in the warehouse. */
 export async function findExport(session: WarehouseSession, named: Named): Promise<Manifest | undefined> {
-  const [row] = await session.all(`select manifest from ${inSchema(session)} where ${ofRun(named)}`)
-  return row === undefined ? undefined : manifestSchema.parse(JSON.parse(row['manifest'] ?? ''))
+  return toManifests(await session.all(`select manifest from ${inSchema(session)} where ${ofRun(named)}`))[0]
 }
+
+/** Finds the manifests of a resource that were published after a time, oldest first. */
+export async function exportsAfter(
+  session: WarehouseSession,
+  { resource, publishedAt }: Pick<Manifest, 'resource' | 'publishedAt'>,
+): Promise<Manifest[]> {
+  return toManifests(
+    await session.all(`select manifest from ${inSchema(session)}
+    where resource = ${literal(resource)} and published_at > ${instant(publishedAt)} order by published_at, run`),
+  )
+}
+
+/** Finds the last export of a resource. */
+export async function lastExport(session: WarehouseSession, resource: string): Promise<Manifest | undefined> {
+  const rows =
+    await session.all(`select manifest from ${inSchema(session)} where resource = ${literal(resource)}
+    order by published_at desc, run desc limit 1`)
+  return toManifests(rows)[0]
+}
+
+export const toManifests = (rows: readonly ResultRow[]): Manifest[] =>
+  rows.map((row) => manifestSchema.parse(JSON.parse(row['manifest'] ?? '')))
 
 /** Writes the row of an export, read by people and later publications, replacing any earlier one. */
 export async function writeExport(

@@ -5,7 +5,7 @@ import type { WarehouseTable } from './layout.ts'
 import { migrate } from './migrate.ts'
 import { type Found, findTables, planTable, type TablePlan } from './schema-change.ts'
 import type { WarehouseEngine, WarehouseSession } from './session.ts'
-import { checkOwner, writeOwner } from './warehouse-owner.ts'
+import { checkOwner, createHeld, heldTable, writeOwner } from './warehouse-owner.ts'
 
 /** A publication in progress. */
 export interface Way {
@@ -44,10 +44,11 @@ export const canFill = ({ fillsNewTables }: WarehouseSession, { plans }: Surroun
  * or a table may have changed. Then prepares the warehouse for a publication that is new there.
  */
 export async function lock(way: Way, session: WarehouseSession): Promise<Surroundings> {
-  await session.lock()
+  await session.lock(way.tables.map(({ table }) => table.name))
   const now = await lookAround(way, session)
   if (now.existing !== undefined) return now
   if (now.stamp === 'new') await writeOwner(session, way.publication)
-  else if (await migrate(session)) return lookAround(way, session)
+  else if (!now.found.columns.has(heldTable)) await createHeld(session)
+  if (now.stamp === 'ours' && (await migrate(session))) return lookAround(way, session)
   return now
 }

@@ -4,13 +4,15 @@ import { PublishedOtherwiseError, refuseIncomplete, RowsMissingError } from '../
 import { isSameRead, type Manifest, type PartsSum } from '../manifest/manifest.ts'
 import { isSameParts, sumParts } from '../parts/sum-parts.ts'
 import { toManifest } from '../manifest/to-manifest.ts'
-import { findDeletes, markDeletes, type FoundDeletes } from './deletes.ts'
-import { findCoverage } from './coverage.ts'
+import { isOfAll } from './absence.ts'
+import { findDeletes, markDeletes, readOf, type FoundDeletes } from './deletes.ts'
+import { findCoverage, hasKept } from './coverage.ts'
 import { writeExport } from './export-row.ts'
+import { findLost, writeHeld } from './held-rows.ts'
 import { toWarehouseTable } from './layout.ts'
 import { changeTable } from './live-views.ts'
-import { findLost } from './lost-rows.ts'
 import { canFill, lock, lookAround, type Way } from './look-around.ts'
+import { type Before, changedWarnings, factsThere, laterThan, lookBack, stillLost } from './look-back.ts'
 import { mergeRecords, type Merged } from './merge.ts'
 import { keepRejected } from './rejected.ts'
 import { type Found, findTables, planTable, type TablePlan } from './schema-change.ts'
@@ -29,7 +31,10 @@ export const createWarehouse = (engine: WarehouseEngine): Warehouse => ({
   publish: (publication) => publish(engine, publication),
   placeOf: (scope) => Promise.resolve(engine.placeOf(scope)),
   coveredThrough: (scope, of) =>
-    engine.transaction({ ...scope, readOnly: true }, (session) => findCoverage(session, of)),
+    engine.transaction(
+      { ...scope, readOnly: true },
+      async (session) => (await findCoverage(session, of)).through,
+    ),
 })
 
 /** The checksum of each table's parts. */
@@ -83,7 +88,8 @@ async function releaseDeletes(way: Way, session: WarehouseSession, existing: Man
   const { publication, tables } = way
   const isAsked = publication.maxDeletes !== undefined && (existing.deletes?.heldBack ?? 0) > 0
   if (!isAsked) return existing
-  await session.lock()
+  await session.lock(tables.map(({ table }) => table.name))
+  refuseIncomplete({ missing: await findLost(session, { existing }), where: way.location })
   const known = await findTables({ session, columns: await session.describe(), stamp: 'ours' })
   const plans = tables.map((table) => planTable({ session, found: known, table }))
   const found = await findDeletes({ session, publication, plans })
@@ -92,6 +98,7 @@ async function releaseDeletes(way: Way, session: WarehouseSession, existing: Man
   const manifest = { ...rest, deletes, ...(warnings.length > 0 && { warnings }) }
   if (aboveCap === 0) await writeExport(session, manifest, found)
   await markDeletes({ session, publication, plans }, { found, hasKept: false })
+  await writeHeld(session, publication)
   return aboveCap === 0 ? manifest : existing
 }
 
@@ -125,6 +132,7 @@ async function merge(
 ): Promise<Manifest> {
   const { publication } = way
   const { staged, sums, found: tables } = has
+  const before = await lookBack(session, publication)
   const plans = way.tables.map((table) =>
     planTable({ session, found: tables, table, needed: staged.get(table.table.name)!.types }),
   )
@@ -140,11 +148,10 @@ async function merge(
   for (const statement of indexes) await session.run(statement)
   const found = await findDeletes({ session, publication, plans })
   const rejected = await keepRejected({ session, publication, where: way.location })
-  const made = plans.filter(({ isNew }) => isNew).map(({ table }) => table.table.name)
-  const manifest = toWarehouseManifest(way, { staged, sums, merged, found, rejected, made })
+  const manifest = toWarehouseManifest(way, { staged, sums, merged, found, rejected, before })
   await writeExport(session, manifest, found)
-  const hasKept = [...merged.values()].some(({ kept }) => kept > 0)
-  await markDeletes({ session, publication, plans }, { found, hasKept })
+  await markDeletes({ session, publication, plans }, { found, hasKept: hasKept([...merged.values()]) })
+  await writeHeld(session, publication)
   publication.onStep?.('counted')
   publication.signal?.throwIfAborted()
   return manifest
@@ -170,12 +177,13 @@ function toWarehouseManifest(
     merged: ReadonlyMap<string, Merged>
     found: FoundDeletes
     rejected: number
-    made: readonly string[]
+    before: Before
   },
 ): Manifest {
-  const { publication, engine } = way
-  const { staged, sums, merged, rejected, made } = done
-  const { deletes, warnings } = done.found
+  const { engine } = way
+  const { staged, sums, merged, rejected, before } = done
+  const { deletes } = done.found
+  const publication = { ...way.publication, facts: factsThere(way.publication, before) }
   const { missing } = publication
   const changes = merged.get(publication.tables[0]?.name ?? '')?.counted
   const tables = publication.tables.map((table) => {
@@ -191,7 +199,10 @@ function toWarehouseManifest(
       ...(kept > 0 ? { kept } : {}),
     }
   })
-  return toManifest({
+  const isRestored = isOfAll(readOf(publication)) && !hasKept(tables)
+  const lost = isRestored ? {} : stillLost(publication, before)
+  const warnings = [...changedWarnings(publication, { ...before, isRestored }), ...done.found.warnings]
+  const manifest = toManifest({
     publication,
     destination: engine.name,
     arrived: {
@@ -200,8 +211,9 @@ function toWarehouseManifest(
       ...(missing && { missing: { rows: rowsOf(missing.parts), first: [...missing.first], files: [] } }),
       ...(changes && { changes }),
       ...(deletes === undefined ? {} : { deletes }),
-      ...(made.length > 0 && { tablesMade: [...made] }),
+      ...(Object.keys(lost).length > 0 && { lost }),
       ...(warnings.length > 0 ? { warnings } : {}),
     },
   })
+  return { ...manifest, publishedAt: laterThan(before.publishedAt, manifest.publishedAt) }
 }

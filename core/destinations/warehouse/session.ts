@@ -50,10 +50,11 @@ export interface WarehouseSession {
    */
   stage(staging: Staging): Promise<Staged>
   /**
-   * Waits until no other session is merging, and excludes others until the transaction ends. Call it before
-   * writing anything other than session tables.
+   * Waits until no other session is merging, and excludes others until the transaction ends, also whoever else would
+   * change rows of these tables: what a table holds then is what the publication has left. Call it before writing anything
+   * other than session tables.
    */
-  lock(): Promise<void>
+  lock(tables: readonly string[]): Promise<void>
   /**
    * Views that others made on tables and views of the schema, by name: they keep types from being changed.
    */

@@ -8,6 +8,8 @@ export const ownerTable = '_warehouse'
 export const columnsTable = '_columns'
 export const exportsTable = '_exports'
 export const rejectedTable = '_rejected'
+/** What each table of a resource held when its last publication ended: see held-rows.ts. */
+export const heldTable = '_held'
 
 /** The version of the table layout; `migrate` upgrades older ones. */
 export const newestLayout = 2
@@ -78,4 +80,10 @@ export async function writeOwner(session: WarehouseSession, owner: Owner): Promi
     published_at timestamptz not null, manifest json not null, primary key (run, resource))`)
   await session.run(`create table ${inSchema(rejectedTable)} (run text not null, resource text not null,
     line text not null)`)
+  await createHeld(session)
+}
+
+export async function createHeld(session: WarehouseSession): Promise<void> {
+  await session.run(`create table ${quote(session.schema)}.${quote(heldTable)} (resource text not null, table_name text not null,
+    held text not null, primary key (resource, table_name))`)
 }

@@ -76,19 +76,6 @@ export function describeWarehouse(
         expect(await harness.destination.publish(publication)).toMatchObject({ fresh: false })
       })
 
-      test.each(['customers', 'customer_contacts'])(
-        'covers nothing without the table %s, which someone dropped',
-        async (table) => {
-          const publication = await toPublication('full', [{ id: 'a', contacts: [{ id: '1' }] }], {
-            facts: readOn(1),
-          })
-          await harness.destination.publish(publication)
-          await ask(`drop view ${harness.schema}.live_${table}`)
-          await ask(`drop table ${harness.schema}.${table}`)
-          expect(await harness.destination.coveredThrough?.(publication, publication)).toBeUndefined()
-        },
-      )
-
       const dropTables = async () => {
         for (const table of ['customers', 'customer_contacts']) {
           await ask(`drop view ${harness.schema}.live_${table}`)
@@ -125,22 +112,6 @@ export function describeWarehouse(
         const again = await harness.destination.publish(publication).catch((error: unknown) => error)
         expect(again).toMatchObject({ name: 'PublishedOtherwiseError' })
       })
-
-      test.each([
-        ['capped', { capped: true }],
-        ['unproven', { facts: readOn(2, { verdict: 'unproven', reasons: ['a link was lost'] }) }],
-        ['filtered', { filters: { status: 'active' } }],
-      ] as const)(
-        'covers nothing of tables that someone dropped and a run that is %s made again',
-        async (_title, more) => {
-          const publication = await toPublication('full', [{ id: 'a' }, { id: 'b' }], { facts: readOn(1) })
-          await harness.destination.publish(publication)
-          await dropTables()
-          await publish('part', [{ id: 'c' }], { facts: readOn(2), ...more })
-          expect(await states()).toEqual(['c there'])
-          expect(await harness.destination.coveredThrough?.(publication, publication)).toBeUndefined()
-        },
-      )
 
       const newer = {
         id: 'a',

@@ -1,4 +1,15 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+  vi,
+} from 'vitest'
+import { Client } from 'pg'
 import { createPostgresDestination } from '../../../core/destinations/postgres/postgres.ts'
 import { toPlainJson } from '../../../core/destinations/warehouse/plain-value.ts'
 import { createWorkplace, type Workplace } from '../../core/destinations/publication.ts'
@@ -6,6 +17,7 @@ import { describeDestination } from '../../core/destinations/contract.ts'
 import { askPostgres, startPostgres, type Postgres } from './postgres-server.ts'
 import { describeWarehouse } from '../../core/destinations/warehouse.ts'
 import type { WarehouseHarness } from '../../core/destinations/use-warehouse.ts'
+import { describeCoverage } from '../../core/destinations/warehouse-coverage.ts'
 import { describeDeletes } from '../../core/destinations/warehouse-deletes.ts'
 import { asTexts, byKey, withoutScale } from '../../core/destinations/warehouse-rows.ts'
 
@@ -50,6 +62,7 @@ const openWarehouse = async (): Promise<WarehouseHarness> => {
 }
 describeWarehouse('postgres', openWarehouse)
 describeDeletes('postgres', openWarehouse)
+describeCoverage('postgres', openWarehouse)
 
 describe('tables in PostgreSQL', () => {
   let workplace: Workplace
@@ -171,6 +184,33 @@ describe('tables in PostgreSQL', () => {
       { name: 'night 4', run: 'night 4' },
     ])
     expect(await sizes()).toEqual(first)
+  })
+
+  test('notice what somebody removes while an export is published', async () => {
+    const list = ['{"id":"a"}', '{"id":"b"}']
+    const first = await workplace.toPublication('customers', [list], { run: 'first' })
+    const warehouse = createPostgresDestination({ url })
+    await warehouse.publish(first)
+    const [writer, remover] = [new Client({ connectionString: url }), new Client({ connectionString: url })]
+    for (const client of [writer, remover]) await client.connect()
+    await writer.query(`begin; update billing.customers set name = name where id = 'b'`)
+    const publishing = publish('second', ['{"id":"b"}'])
+    const areWaiting = (count: number) =>
+      vi.waitFor(
+        async () =>
+          expect(
+            await ask(`select count(*) as n from pg_stat_activity where wait_event_type = 'Lock'`),
+          ).toEqual([{ n: `${count}` }]),
+        10_000,
+      )
+    await areWaiting(1)
+    // It waits before it counts what there is: so do others, until it has told what it leaves.
+    const removing = remover.query(`delete from billing.customers where id = 'a'`)
+    await areWaiting(2)
+    await writer.query('rollback')
+    await Promise.all([publishing, removing])
+    for (const client of [writer, remover]) await client.end()
+    expect(await warehouse.coveredThrough(first, first)).toBeUndefined()
   })
 
   test('refuse a record that came twice, also where a table of before has the name of their key', async () => {

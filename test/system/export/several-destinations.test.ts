@@ -141,9 +141,14 @@ describe('an incremental export reads the whole list', () => {
       expect(mode).toBe('incremental')
       await rm(file)
       const again = await callCommand(world, ['publish', run])
-      expect(again.code).toBe(0)
+      expect([again.code, again.stdout]).toEqual([
+        3,
+        expect.stringContaining('the warehouse has no proven export of the whole list'),
+      ])
       expect(await next()).toMatchObject({ mode: 'full' })
       expect(await askDuckDb(file, 'select count(*) as n from plans')).toEqual([{ n: '20' }])
+      await rm(file)
+      expect(await next()).toMatchObject({ mode: 'full' })
     },
   )
 

@@ -1,0 +1,198 @@
+import { describe, expect, test } from 'vitest'
+import type { Publication } from '../../../core/destinations/destination.ts'
+import type { Workplace } from './publication.ts'
+import { day, readOn, useWarehouse, type Customer, type WarehouseHarness } from './use-warehouse.ts'
+
+/** What every warehouse knows of the rows that its exports have left there. */
+export function describeCoverage(
+  name: string,
+  open: (workplace: Workplace) => Promise<WarehouseHarness>,
+): void {
+  describe(`what the ${name} warehouse covers`, () => {
+    const { harness, workplace, toPublication, publish, ask, states, contacts } = useWarehouse(open)
+    const list: readonly Customer[] = [
+      { id: 'a', contacts: [{ id: '1' }, { id: '2' }] },
+      { id: 'b', contacts: [{ id: '3' }] },
+      { id: 'c' },
+    ]
+    const full = (on = 1, more: Partial<Publication> = {}) =>
+      publish(`full ${on}`, list, { facts: readOn(on), ...more })
+    const changes = (
+      from: number,
+      to: number,
+      customers: readonly Customer[] = [{ id: 'd', updated: day(from) }],
+    ) =>
+      publish(`changes ${to}`, customers, {
+        facts: readOn(to, { changedSince: day(from) }),
+        mode: 'incremental',
+      })
+    const covered = async (more: Partial<Publication> = {}) => {
+      const publication = await toPublication('asks', [], more)
+      const at = await harness.destination.coveredThrough(publication, publication)
+      return at === undefined ? undefined : new Date(at).toISOString()
+    }
+    const run = async (...statements: string[]) => {
+      for (const statement of statements) await ask(statement.replaceAll('$', harness.schema))
+    }
+    const drop = (table: string) => [`drop view $.live_${table}`, `drop table $.${table}`]
+
+    const losses: [title: string, statements: string[], tables: string[]][] = [
+      ['emptied the main table', ['delete from $.customers'], ['customers']],
+      ['truncated a child table', ['truncate $.customer_contacts'], ['customer_contacts']],
+      ['removed one record', [`delete from $.customers where id = 'b'`], ['customers']],
+      ['removed one child row', [`delete from $.customer_contacts where id = '2'`], ['customer_contacts']],
+      ['dropped a child table', drop('customer_contacts'), ['customer_contacts']],
+      [
+        'dropped all tables',
+        [...drop('customer_contacts'), ...drop('customers')],
+        ['customers', 'customer_contacts'],
+      ],
+      ['marked a record', [`update $.customers set _deleted_at = _read_at where id = 'a'`], ['customers']],
+      [
+        'restored one table from the day before',
+        [`update $.customers set _read_at = _read_at - interval '1 day' where id = 'a'`],
+        ['customers'],
+      ],
+      [
+        'added a row',
+        [`insert into $.customer_contacts (customer_id, position) values ('c', 1)`],
+        ['customer_contacts'],
+      ],
+      ['removed what exports had left', ['delete from $._held'], ['customers', 'customer_contacts']],
+      ['dropped what exports had left', ['drop table $._held'], ['customers', 'customer_contacts']],
+    ]
+
+    test.each(losses)(
+      'is nothing, after somebody %s, until a full export brings it back',
+      async (_title, statements, tables) => {
+        await full()
+        expect(await covered()).toBe(day(1))
+        await run(...statements)
+        expect(await covered()).toBeUndefined()
+        const { manifest } = await changes(1, 2)
+        expect(manifest).toMatchObject({ verdict: 'unproven', completeThrough: null })
+        for (const table of tables) expect(manifest.reasons.join()).toContain(table)
+        expect(await covered()).toBeUndefined()
+        const { manifest: again } = await full(3)
+        expect(again).toMatchObject({ verdict: 'proven' })
+        expect(again.warnings).toBeUndefined()
+        expect(await covered()).toBe(day(3))
+        expect((await states()).filter((state) => !state.startsWith('d'))).toEqual([
+          'a there',
+          'b there',
+          'c there',
+        ])
+        expect(await contacts()).toEqual(expect.arrayContaining(['a.1 1', 'a.2 2', 'b.1 3']))
+        expect((await changes(3, 4)).manifest).toMatchObject({ verdict: 'proven' })
+        expect(await covered()).toBe(day(4))
+      },
+    )
+
+    test.each([
+      ['capped', { capped: true }],
+      ['filtered', { filters: { status: 'active' } }],
+      ['unproven', { facts: readOn(2, { verdict: 'unproven', reasons: ['a link was lost'] }) }],
+      ['incremental', { mode: 'incremental', facts: readOn(2, { changedSince: day(1) }) }],
+    ] as const)(
+      'is nothing where an export that is %s filled what somebody had emptied',
+      async (_title, more) => {
+        const publication = await toPublication('full 1', list, { facts: readOn(1) })
+        await harness.destination.publish(publication)
+        await run('delete from $.customers', 'delete from $.customer_contacts')
+        const { manifest } = await publish('part', list, { facts: readOn(2), ...more })
+        // What people read of it: a reason or a warning.
+        expect([...manifest.reasons, ...(manifest.warnings ?? [])].join()).toContain(
+          'customers, customer_contacts',
+        )
+        expect(await covered()).toBeUndefined()
+        // All rows are there again, and not because of the run that says so.
+        await expect(harness.destination.publish(publication)).rejects.toMatchObject({
+          name: 'PublishedOtherwiseError',
+        })
+        expect((await changes(2, 3)).manifest.verdict).toBe('unproven')
+        await full(4)
+        expect(await covered()).toBe(day(4))
+      },
+    )
+
+    test('is nothing after a full export that left newer records as they were, without their child rows', async () => {
+      await publish('full 1', [{ id: 'a', updated: day(1), contacts: [{ id: '1' }] }, { id: 'b' }], {
+        facts: readOn(1),
+      })
+      await run('delete from $.customer_contacts')
+      // A replica that lags behind shows an older state of `a`.
+      await publish('full 2', [{ id: 'a', contacts: [{ id: '1' }] }, { id: 'b' }], { facts: readOn(2) })
+      expect(await contacts()).toEqual([])
+      expect(await covered()).toBeUndefined()
+      await publish('full 3', [{ id: 'a', contacts: [{ id: '1' }] }, { id: 'b' }], { facts: readOn(3) })
+      expect(await covered()).toBeUndefined()
+      await publish('full 4', [{ id: 'a', updated: day(1), contacts: [{ id: '1' }] }, { id: 'b' }], {
+        facts: readOn(4),
+      })
+      expect(await contacts()).toEqual(['a.1 1'])
+      expect(await covered()).toBe(day(4))
+    })
+
+    test('of a filter is nothing where it was lost, until a full export with that filter', async () => {
+      const filters = { status: 'active' }
+      await full(1, { filters })
+      expect(await covered({ filters })).toBe(day(1))
+      await run(`delete from $.customers where id = 'b'`)
+      expect(await covered({ filters })).toBeUndefined()
+      await full(2, { filters })
+      expect(await covered({ filters })).toBe(day(2))
+      expect(await covered()).toBeUndefined()
+    })
+
+    test('stays what it is through all that exports do themselves', async () => {
+      const many = Array.from({ length: 30 }, (_, at) => ({ id: `m${at}`, contacts: [{ id: `c${at}` }] }))
+      await publish('full 1', [...list, ...many], { facts: readOn(1) })
+      expect((await changes(1, 2)).manifest.verdict).toBe('proven')
+      await full(3, { filters: { status: 'active' } })
+      await full(4, { capped: true })
+      expect((await changes(2, 5)).manifest.verdict).toBe('proven')
+      expect(await covered()).toBe(day(5))
+      // 30 records are gone: they are held back, then marked by a publication that is there already.
+      const gone = await toPublication('full 6', [...list, { id: 'd', updated: day(1) }], {
+        facts: readOn(6),
+      })
+      expect((await harness.destination.publish(gone)).manifest.deletes).toMatchObject({ heldBack: 30 })
+      expect(await harness.destination.publish({ ...gone, maxDeletes: 'all' })).toMatchObject({
+        fresh: false,
+        manifest: { deletes: { marked: 30 } },
+      })
+      expect(await covered()).toBe(day(6))
+      // An older read that is published late takes nothing from what newer ones cover.
+      await publish('late', list, { facts: readOn(2) })
+      expect(await covered()).toBe(day(6))
+      expect((await changes(6, 7)).manifest).toMatchObject({ verdict: 'proven' })
+      expect(await covered()).toBe(day(7))
+      await workplace
+        .toPublication('plans', [['{"id":"p"}']], { run: 'plans', facts: readOn(8) })
+        .then((plans) => harness.destination.publish(plans))
+      expect(await covered()).toBe(day(7))
+    })
+
+    test('does not reach over an incremental export that was published without the ones before it', async () => {
+      const { manifest } = await changes(1, 2)
+      expect(manifest).toMatchObject({
+        verdict: 'unproven',
+        reasons: [expect.stringContaining(`no proven export of the whole list that reaches ${day(1)}`)],
+      })
+      await full(3)
+      expect((await changes(4, 5)).manifest.verdict).toBe('unproven')
+      expect(await covered()).toBe(day(3))
+    })
+
+    test('is told in the order of the publications, whatever the clocks of the machines', async () => {
+      await full()
+      await run(`update $._exports set published_at = published_at + interval '1 day'`)
+      await ask(`update ${harness.schema}._exports set manifest = cast(regexp_replace(cast(manifest as text),
+        '"publishedAt": ?"[^"]*"', '"publishedAt":"2126-01-01T00:00:00.000Z"') as json)`)
+      await run('delete from $.customers')
+      await publish('part', [{ id: 'd' }], { facts: readOn(2), capped: true })
+      expect(await covered()).toBeUndefined()
+      expect((await changes(2, 3)).manifest.verdict).toBe('unproven')
+    })
+  })
+}
