@@ -106,7 +106,13 @@ export const transitions: readonly Transition[] = [
     from: 'unknown',
     to: 'rejected',
     by: 'lookup',
-    rule: 'it was refused when sent again, and is proven absent',
+    rule: 'it was refused, and a lookup shows no other reason; or refused when sent again, and proven absent',
+  },
+  {
+    from: 'unknown',
+    to: 'dropped',
+    by: 'lookup',
+    rule: 'it was refused, and a lookup shows that it is gone',
   },
   { from: 'unknown', to: 'parked', by: 'lookup', rule: 'neither found nor proven absent: needs a person' },
 

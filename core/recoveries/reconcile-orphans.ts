@@ -64,7 +64,7 @@ export async function reconcileOrphans({
         signal,
       })
       signal.throwIfAborted()
-      lookedUp += reconciled.done + reconciled.staged + reconciled.parked
+      lookedUp += Object.values(reconciled).reduce((sum, number) => sum + number, 0)
       if (nextLookupAt === undefined) break
       const ms = Math.min(Math.max(0, nextLookupAt - ledger.now()), longestTimerMs)
       await wait(ms, undefined, { signal }).catch(() => signal.throwIfAborted())

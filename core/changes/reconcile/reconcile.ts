@@ -4,6 +4,7 @@ import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
 import type { ChangeKind, LookupResult } from '../change-kind.ts'
 import { controlFailure } from './positive-control.ts'
+import { explainRefusal } from './explain-refusal.ts'
 import { attemptsUsed } from '../attempts-used.ts'
 import { parseBody } from '../body.ts'
 import { lookUp } from './lookup.ts'
@@ -41,7 +42,7 @@ export interface Attempts {
 }
 
 export interface ReconcileResult {
-  reconciled: { done: number; staged: number; rejected: number; parked: number }
+  reconciled: { done: number; staged: number; rejected: number; parked: number; dropped: number }
   /** Still unknown: a lookup is due later. */
   unknown: number
   /** When the next lookup is due, ms since 1970; undefined if none is unknown. */
@@ -60,7 +61,7 @@ export async function reconcileChanges(options: ReconcileOptions): Promise<Recon
   const reconciling: Reconciling = {
     ...options,
     now: options.now ?? options.ledger.now,
-    reconciled: { done: 0, staged: 0, rejected: 0, parked: 0 },
+    reconciled: { done: 0, staged: 0, rejected: 0, parked: 0, dropped: 0 },
   }
   const deadline = performance.now() + options.timeBoxMs
   const dueRows = async function* () {
@@ -114,6 +115,7 @@ async function reconcileOne(reconciling: Reconciling, row: LedgerRow): Promise<v
 }
 
 async function reconcileByLookup(reconciling: Reconciling, row: LedgerRow): Promise<void> {
+  if (row.outcome === 'refused') return await closeRefused(reconciling, row)
   const result = await lookUp(reconciling, row)
   if (result.result === 'done') {
     const patch = {
@@ -127,6 +129,17 @@ async function reconcileByLookup(reconciling: Reconciling, row: LedgerRow): Prom
   if (result.result === 'unclear') return await park(reconciling, row, result.outcome, result.message)
   if (result.result === 'fellBack') return await useUpAttempt(reconciling, row, result)
   await closeAbsent(reconciling, row)
+}
+
+async function closeRefused(reconciling: Reconciling, row: LedgerRow): Promise<void> {
+  const explained = await explainRefusal({ ...reconciling, row })
+  if (explained !== undefined) reconciling.reconciled[explained] += 1
+  else
+    await close(reconciling, row, {
+      to: 'rejected',
+      outcome: 'refused',
+      patch: { closedAt: reconciling.now() },
+    })
 }
 
 /** A first lookup that finds nothing proves nothing: the request may still take effect. */
@@ -154,7 +167,12 @@ async function useUpAttempt(
   row: LedgerRow,
   result: Extract<LookupResult, { result: 'fellBack' }>,
 ): Promise<void> {
-  const { outcome, message } = result
+  const { outcome } = result
+  // The service's own words say more than what the lookup saw.
+  const message =
+    row.outcome === 'refusedLater'
+      ? `${result.message}; the service refused it: ${row.error}`
+      : result.message
   const { attempts: allowed, now } = reconciling
   const attempts = attemptsUsed(row)
   const patch = { error: message, closedAt: now(), ...factsOf(result) }

@@ -21,6 +21,7 @@ import type { ChangeKind } from '../change-kind.ts'
 import type { ClaimJournal } from '../claim-journal.ts'
 import { textOf } from '../compare-fields.ts'
 import { closeStaged } from '../reconcile/close-remaining.ts'
+import { explainNow } from '../reconcile/explain-refusal.ts'
 import { LedgerPutBackError, WrongModeError } from '../errors.ts'
 import type { Outcome } from '../outcomes.ts'
 import { transition, recordAnswer } from '../transitions.ts'
@@ -251,7 +252,7 @@ async function putBack({
 }
 
 async function closeRefused(options: Claimed & { error: BillingError }): Promise<SendResult> {
-  const { ledger, kind, claimed, body, error, now } = options
+  const { ledger, kind, billing, claimed, body, error, now, stop } = options
   const at = now()
   const message = messageOf(error)
   const sentBefore = claimed.sends > 1
@@ -265,6 +266,12 @@ async function closeRefused(options: Claimed & { error: BillingError }): Promise
     const patch = { error: message, unknownSince: at }
     await transition({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: 'refusedLater', patch })
     return { event: 'pending', claimed: true }
+  }
+  if (kind.confirmedByLookup === true) {
+    const patch = { error: message, answeredAt: at, unknownSince: at }
+    await transition({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: 'refused', patch })
+    const isExplained = await explainNow({ ledger, kind, billing, id: claimed.id, now, signal: stop })
+    return { event: isExplained ? 'notSent' : 'failure', claimed: true }
   }
   const patch = { error: message, answeredAt: at, closedAt: at }
   await transition({ ledger, row: claimed, to: 'rejected', by: 'answer', outcome: 'refused', patch })

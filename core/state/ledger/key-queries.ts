@@ -16,8 +16,9 @@ export interface KeyHistory {
   attempts: number
   /** When the last of these requests was sent, in milliseconds since 1970. */
   lastSentAt: number | null
-  /** The run of the last change with this key, and the beginning of the answer. */
+  /** The run that sent it. */
   run: string
+  /** The beginning of the answer to the last change with this key, or what its last lookup saw. */
   answer: string | null
 }
 
@@ -90,10 +91,11 @@ async function history({
   const byKey = new Map<string, KeyHistory>()
   // A change that continues a key's attempts is staged with those of the one before it.
   for (const { key, state, attempts, sends, sent_at, run, answer } of rows) {
-    const lastSentAt = sent_at ?? byKey.get(key)?.lastSentAt ?? null
-    // A refused request had no effect.
-    const refused = state === 'rejected' ? 1 : 0
-    byKey.set(key, { attempts: attempts + sends - refused, lastSentAt, run, answer })
+    // A refused request had no effect, so it is not the last one that may have had one.
+    const effective = sends - (state === 'rejected' ? 1 : 0)
+    const earlier = byKey.get(key) ?? { lastSentAt: null, run }
+    const { lastSentAt, run: by } = effective > 0 && sent_at !== null ? { lastSentAt: sent_at, run } : earlier
+    byKey.set(key, { attempts: attempts + effective, lastSentAt, run: by, answer })
   }
   return byKey
 }

@@ -307,22 +307,34 @@ export function describeLedger(newPlace: NewPlace): void {
 
   test('remembers how often a key was sent with a possible effect, over runs, as its last change counts it', async () => {
     const ledger = await open()
-    const send = async (run: string, state: 'done' | 'parked' | 'rejected', sentAt: number, before = 0) => {
+    const send = async (
+      run: string,
+      state: 'done' | 'parked' | 'rejected',
+      sentAt: number,
+      { before = 0, ...more }: { before?: number; sends?: number } = {},
+    ) => {
       await ledger.stage(of(run, [{ ...change(1, 'K'), attemptsBefore: before }], 'always'))
       const claimed = await claimRow(ledger, run, 1, sentAt)
-      const patch = { state, answer: `"seen by ${run}"`, holdsKey: state === 'done' }
+      const patch = { state, answer: `"seen by ${run}"`, holdsKey: state === 'done', ...more }
       await ledger.move({ id: claimed?.id ?? 0, from: ['sending'], patch })
     }
     const history = async () => (await ledger.history({ ...space, keys: ['K', 'L'] })).get('K')
     expect(await history()).toBeUndefined()
     await send('a', 'parked', 10)
     expect(await history()).toMatchObject({ attempts: 1, lastSentAt: 10, run: 'a', answer: '"seen by a"' })
-    await send('b', 'parked', 20, 1)
+    await send('b', 'parked', 20, { before: 1 })
     expect(await history()).toMatchObject({ attempts: 2, lastSentAt: 20, run: 'b', answer: '"seen by b"' })
-    await send('c', 'rejected', 30, 2)
-    expect(await history(), 'what was refused has done nothing').toMatchObject({ attempts: 2, run: 'c' })
-    await send('d', 'done', 40, 2)
-    expect(await history(), 'what lasted may fall again').toMatchObject({ attempts: 3, run: 'd' })
+    await send('c', 'rejected', 30, { before: 2 })
+    const refused = { attempts: 2, lastSentAt: 20, run: 'b' }
+    expect(await history(), 'what was refused has done nothing').toMatchObject(refused)
+    await send('d', 'done', 40, { before: 2, sends: 0 })
+    expect(await history(), 'what was refused as done already, too').toMatchObject(refused)
+    await send('e', 'done', 50, { before: 2 })
+    expect(await history(), 'what lasted may fall again').toMatchObject({
+      attempts: 3,
+      lastSentAt: 50,
+      run: 'e',
+    })
   })
 
   test('gives all rows page by page while claims are written', async () => {
