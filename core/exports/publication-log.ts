@@ -31,6 +31,7 @@ const publishedSchema = z.object({
   hashed: z.array(z.string()).default([]),
   /** Formatted for a person in Excel, not for programs. */
   forExcel: z.boolean().default(false),
+  /** When the run that read it was started, by Temporal's clock: the read began later. */
   startedAt: z.iso.datetime({ offset: true }),
   publishedAt: z.iso.datetime({ offset: true }),
   /** Path or address of the manifest; absent where the destination keeps none (a warehouse). */

@@ -75,7 +75,7 @@ export async function publishRead(
       const { hashedWith } = layout
       await moveWatermark({ deps, plan, resource, destination, read, hashedWith })
     }
-    const note = toNote({ plan, manifest, manifestPath })
+    const note = toNote({ plan, manifest, manifestPath, begunAt: layout.begunAt })
     await notePublished({ dataDir, publications, published: note })
     await markPublished({ shared, folder }, { destination, asked: plan.to })
     const { verdict, reasons, records, mode, completeThrough, deletes, missing, warnings = [] } = manifest
@@ -109,10 +109,11 @@ function toNote(of: {
   plan: ExportPlan
   manifest: Manifest
   manifestPath: string | undefined
+  begunAt: string
 }): PublishedNote {
-  const { plan, manifest, manifestPath } = of
+  const { plan, manifest, manifestPath, begunAt } = of
   const { resource, destination, run, workspace, testMode, verdict } = manifest
-  const { mode, filters, capped, excluded, hashed, startedAt, publishedAt } = manifest
+  const { mode, filters, capped, excluded, hashed, publishedAt } = manifest
   const place = placeOf(plan, destination)
   const what = { resource, destination, run, workspace, testMode, verdict, mode, filters, capped }
   return {
@@ -121,7 +122,7 @@ function toNote(of: {
     hashed,
     // The Excel format applies to files only; warehouses in the same run get the usual values.
     forExcel: plan.forExcel && destination === 'csv',
-    startedAt,
+    startedAt: begunAt,
     publishedAt,
     ...(place !== undefined && { place }),
     ...(manifestPath !== undefined && { manifest: manifestPath }),

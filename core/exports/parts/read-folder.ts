@@ -39,6 +39,8 @@ interface ReadNote {
   /** Identifies what is read: a run may adopt the parts of another run with the same fingerprint. */
   fingerprint: string
   run: string
+  /** When the run that began it was started, by Temporal's clock, as scheduled slots are: a worker's clock may be wrong. */
+  begunAt: string
   tables: Table[]
   /** Fingerprint of the key that values are hashed with; absent in files of earlier versions. */
   hashedWith?: string
@@ -52,7 +54,10 @@ function toReadNote(options: { plan: ExportPlan; resource: ResourceName; hashKey
   const asked = ids?.sha256
   const what = { resource, identity, filters, maxPages, privacy, since: since[resource], asked, tables }
   const fingerprint = createHash('sha256').update(JSON.stringify(what)).digest('hex')
-  return { fingerprint, run: plan.run, tables, ...(privacy?.key && { hashedWith: privacy.key }) }
+  const { run, startedAt, scheduledFor = startedAt } = plan
+  // A run of a schedule begins at its slot, even where two of Temporal's hosts differ.
+  const begunAt = new Date(Math.max(Date.parse(startedAt), Date.parse(scheduledFor))).toISOString()
+  return { fingerprint, run, begunAt, tables, ...(privacy?.key && { hashedWith: privacy.key }) }
 }
 
 /**
@@ -70,12 +75,14 @@ async function loadReadNote({ shared, folder }: Place): Promise<ReadNote | undef
 }
 
 /**
- * The table layout of a read's parts, as the version that read them defined it, and the fingerprint of their hash
- * key.
+ * The table layout of a read's parts, as the version that read them defined it, the fingerprint of their hash key, and
+ * when the read began.
  *
  * @throws {PartsDamagedError} the file that describes the read is missing or incomplete
  */
-export async function layoutOfRead(place: Place): Promise<Pick<ReadNote, 'tables' | 'hashedWith'>> {
+export async function layoutOfRead(
+  place: Place,
+): Promise<Pick<ReadNote, 'tables' | 'hashedWith' | 'begunAt'>> {
   const note = await loadReadNote(place)
   if (note !== undefined) return note
   throw new PartsDamagedError(`The note of a read in ${place.folder} can't be read. Run the export again.`)
@@ -156,13 +163,14 @@ async function findAdoptable(options: FolderOptions & { fingerprint: string }): 
   const found: { folder: string; at: number }[] = []
   for (const run of await readdir(root)) {
     const folder = join(root, run, resource)
-    if ((await loadReadNote({ shared, folder }))?.fingerprint !== fingerprint) continue
+    const note = await loadReadNote({ shared, folder })
+    if (note?.fingerprint !== fingerprint) continue
     const { destinations, publishing } = await loadPublishNote({ shared, folder })
     if (destinations.length > 0) continue
     if (await exists(join(folder, damagedNote))) continue
-    const at = await startOfWhole({ shared, folder })
+    const at = Date.parse(note.begunAt)
     const owner = await executionOf(join(root, run))
-    if (at === undefined || at < oldestAdoptable({ plan, owner })) continue
+    if (at < oldestAdoptable({ plan, owner }) || !(await isWhole({ shared, folder }))) continue
     // Another run may still be reading the list for a different destination, or publishing these parts.
     const users = [...(owner === undefined ? [] : [owner]), ...publishing]
     const ended = await Promise.all(users.map(isClosed))
@@ -174,26 +182,23 @@ async function findAdoptable(options: FolderOptions & { fingerprint: string }): 
 function oldestAdoptable({ plan, owner }: { plan: ExportPlan; owner: Execution | undefined }): number {
   const startedAt = Date.parse(plan.startedAt)
   if (owner !== undefined && isOfWorkflow(plan.run, owner.workflowId)) return startedAt - adoptableMs.sameRun
-  // A scheduled run represents its slot: a read from before the slot does not qualify, however recent.
+  // The start counts, not the last write: a read that is stopped every day would otherwise never become too old. A
+  // scheduled run represents its slot: a read from before the slot does not qualify, however recent.
   const slot = plan.scheduledFor === undefined ? -Infinity : Date.parse(plan.scheduledFor)
   return Math.max(startedAt - adoptableMs.otherRun, slot)
 }
 
-/**
- * When the read began, if every part named by its last checkpoint is complete; undefined for damaged parts, which
- * are read again instead of failing every run. The start counts, not the last write: a read that is stopped every
- * day would otherwise never become too old.
- */
-async function startOfWhole(place: Place): Promise<number | undefined> {
+/** Whether every part named by the last checkpoint is complete: damaged parts are read again instead of failing every run. */
+async function isWhole(place: Place): Promise<boolean> {
   try {
     const checkpoint = await latestCheckpoint(place)
     const ranges = checkpoint === undefined ? await loadRanges(place) : undefined
+    if (checkpoint === undefined && ranges === undefined) return false
     const parts = checkpoint?.parts ?? ranges?.checkpoints.flatMap((range) => range?.parts ?? []) ?? []
     const sizes = await Promise.all(parts.map(async ({ path }) => (await stat(path)).size))
-    const isWhole = parts.every(({ bytes }, at) => (sizes[at] ?? 0) >= bytes)
-    return isWhole ? (checkpoint?.read ?? ranges?.plan.root)?.startedAt : undefined
+    return parts.every(({ bytes }, at) => (sizes[at] ?? 0) >= bytes)
   } catch {
-    return undefined
+    return false
   }
 }
 

@@ -30,12 +30,13 @@ async function createFolder(plan: Partial<ExportPlan> = {}, { startedAt = Date.n
     hashKey: 'key',
     resource,
     isClosed,
-    plan: createPlan(plan),
+    plan: createPlan({ startedAt: new Date(startedAt).toISOString(), ...plan }),
   })
   const path = join(folder, 'customers.00001-00000001.part')
   await writeFile(path, 'a\n')
   const parts = [{ table: 'customers', path, bytes: 2, rows: 1 }]
-  const read = { startedAt } as ReadState
+  // By the worker's clock, which is wrong.
+  const read = { startedAt: startedAt - 30 * 24 * 60 * minute } as ReadState
   const checkpoint = { name: '00001-00000001', parts, drift: {}, read, savedAt: '' }
   await saveCheckpoint({ shared, folder, checkpoint })
   return { dataDir, folder }

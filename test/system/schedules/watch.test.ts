@@ -1,5 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { readPublished } from '../../../core/exports/publication-log.ts'
+import { toExpected } from '../../../core/schedules/expected-exports.ts'
+import { missingExports } from '../../../core/schedules/slots.ts'
 import { callCommand } from '../command-line/call-command.ts'
 import { apply } from '../../../scripts/schedules/apply.ts'
 import { toDefinition, type ScheduleEntry } from '../../../scripts/schedules/definition.ts'
@@ -168,6 +171,42 @@ describe('the watch', () => {
       expect(missed.find((one) => one.schedule === spoilt.scheduleId)?.reason).toBe(
         `its input is not valid for an export, so restore it with \`connector schedule apply\`; the schedule is paused: ${paused}`,
       )
+    },
+  )
+
+  test.each([
+    ['behind', -3_600_000],
+    ['ahead of', 3_600_000],
+  ])(
+    'a slot is judged by Temporal’s clock alone: a worker whose clock is %s it covers its own slot and no other',
+    async (_, offMs) => {
+      const now = Date.now
+      let off = 0
+      const clock = vi.spyOn(Date, 'now').mockImplementation(() => now() + off)
+      onTestFinished(() => clock.mockRestore())
+      const { world, client } = await open()
+      off = offMs
+      const at = Math.floor(now() / 1_000) * 1_000
+      const workflowId = `${world.workspace}-nightly`
+      const input = { resources: ['plans' as const] }
+      const name = `${workflowId}-${new Date(at).toISOString().replace('.000Z', 'Z')}`
+      const run = await startRun({ client, world, input, name })
+      expect((await run.result()).verdict).toBe('proven')
+      off = 0
+      const published = await readPublished({ dataDir: world.dataDir, testMode: false })
+      const missing = (slot: { at: number; workflowId: string }) =>
+        missingExports({
+          slot: { next: slot.at + 1_800_000, jitterMs: 0, ...slot },
+          expected: toExpected(input) ?? [],
+          published,
+          files: undefined,
+        })
+      expect(await missing({ at, workflowId })).toEqual([])
+      // As an export by hand, it is of the slot in which it ran.
+      const byHand = 'another'
+      expect(await missing({ at, workflowId: byHand })).toEqual([])
+      for (const other of [-3_600_000, 3_600_000])
+        expect(await missing({ at: at + other - 60_000, workflowId: byHand })).toHaveLength(1)
     },
   )
 
