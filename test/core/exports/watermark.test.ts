@@ -1,27 +1,36 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { toPrivacyMark } from '../../../core/exports/privacy-fingerprint.ts'
-import { moveWatermark } from '../../../core/exports/watermark.ts'
+import { moveWatermark, toSince } from '../../../core/exports/watermark.ts'
 import { openState } from '../../../core/state/open.ts'
+import type { ListManners } from '../../../sandbox/options.ts'
 import { createPlan } from '../../system/export/plan.ts'
+import { clientOf, startSandbox } from '../changes/engine.ts'
 
-const proven = {
+type Read = Parameters<typeof moveWatermark>[0]['read']
+
+const proven: Read = {
   verdict: 'proven',
   clock: 'service',
   completeThrough: '2026-11-20T00:00:00Z',
   newestUpdated: '2026-11-20T00:00:00Z',
   hiddenFound: false,
-} as const
+}
 
-test('a worker that publishes values hashed with another key moves no watermark', async () => {
+async function newState() {
   const folder = await mkdtemp(join(tmpdir(), 'watermark-'))
   const state = await openState({ folder })
   onTestFinished(async () => {
     await state.close()
     await rm(folder, { recursive: true })
   })
+  return state
+}
+
+test('a worker that publishes values hashed with another key moves no watermark', async () => {
+  const state = await newState()
   const plan = createPlan({ hash: ['customers.tax_id'] })
   const publish = (readWith: string) =>
     moveWatermark({
@@ -36,4 +45,73 @@ test('a worker that publishes values hashed with another key moves no watermark'
   expect(await state.watermarks.all()).toEqual([])
   await publish('mine')
   expect(await state.watermarks.all()).toHaveLength(1)
+})
+
+describe('so that no change falls between two incremental exports', () => {
+  const at = (time: string) => Date.parse(`2026-11-20T${time}Z`)
+
+  async function startWatermark(customers: Partial<ListManners> = {}) {
+    const state = await newState()
+    const billing = clientOf(await startSandbox({ counts: { customers: 30 }, lists: { customers } }))
+    const deps = { state, hashKey: '', destinations: new Map(), billing }
+    /** Publishes a proven read of what was updated up to `to`; returns the watermark. */
+    const publish = async (to: string, { since, ...more }: { since?: string } & Partial<Read> = {}) => {
+      const plan = createPlan(since === undefined ? {} : { since: { customers: at(since) } })
+      const time = new Date(at(to)).toISOString()
+      const read = { ...proven, completeThrough: time, newestUpdated: time, ...more }
+      const place = { deps, plan, resource: 'customers', destination: 'csv' } as const
+      await moveWatermark({ ...place, read, hashedWith: undefined })
+      return (await state.watermarks.all())[0]?.at
+    }
+    const next = async (lookbackSeconds?: number) =>
+      (await toSince({ deps, plan: createPlan(), lists: ['customers'], lookbackSeconds })).customers
+    return { publish, next }
+  }
+
+  test.each([
+    ['five minutes', undefined, '01:55:00'],
+    ['as long as was asked for', 60, '01:59:00'],
+  ])(
+    'the next begins %s before the watermark: a record may be committed after its `updated`',
+    async (_, lookback, time) => {
+      const { publish, next } = await startWatermark()
+      await publish('02:00:00')
+      expect(await next(lookback)).toBe(at(time))
+    },
+  )
+
+  test.each<[string, Partial<Read>]>([
+    ['goes by this machine’s clock', { clock: 'local' }],
+    ['is not proven', { verdict: 'unproven' }],
+    ['found statuses that the list hides', { hiddenFound: true }],
+  ])('a read that %s moves no watermark', async (_, read) => {
+    const { publish } = await startWatermark()
+    expect(await publish('02:00:00', read)).toBeUndefined()
+  })
+
+  test.each<[string, Partial<Read>]>([
+    ['the newest `updated` in the list', { completeThrough: '2026-11-20T04:00:00Z' }],
+    ['what the read covers', { newestUpdated: '2026-11-20T04:00:00Z' }],
+  ])('a watermark does not go beyond %s, whichever of two clocks is ahead', async (_, read) => {
+    const { publish } = await startWatermark()
+    expect(await publish('02:00:00', read)).toBe(at('02:00:00'))
+  })
+
+  test('a list that has no watermark, or that is not sorted by `updated`, is read in full', async () => {
+    const { publish, next } = await startWatermark()
+    expect(await next()).toBeUndefined()
+    const unsorted = await startWatermark({ orderings: [], defaultOrdering: '-created' })
+    await unsorted.publish('02:00:00')
+    expect(await unsorted.next()).toBeUndefined()
+    await publish('02:00:00')
+    expect(await next()).toBeDefined()
+  })
+
+  test('parts that are published late move no watermark over what is not there yet', async () => {
+    const { publish } = await startWatermark()
+    await publish('01:00:00')
+    expect(await publish('03:00:00', { since: '02:00:00' })).toBe(at('01:00:00'))
+    await publish('02:00:00', { since: '01:00:00' })
+    expect(await publish('03:00:00', { since: '02:00:00' })).toBe(at('03:00:00'))
+  })
 })
