@@ -23,8 +23,6 @@ export class RetentionTally {
   readonly #begin: Instant
   /** Rows whose own record has been seen, with its id. */
   readonly #seen = new Map<number, string>()
-  /** Rows that have been looked up. */
-  readonly #lookedUp = new Set<number>()
   /** Findings already reported: a record may come from the list and from a lookup. */
   readonly #reported = new Set<string>()
   readonly #findings: RetentionAudit['findings'] = {
@@ -172,7 +170,6 @@ export class RetentionTally {
     let isFound = true
     const lookUpNext = async () => {
       for await (const row of rows) {
-        if (this.#lookedUp.has(row.row)) continue
         isFound = (await this.#lookUp(row)) && isFound
         if (!isFound) return
       }
@@ -185,7 +182,6 @@ export class RetentionTally {
   async #lookUp(row: LedgerRow): Promise<boolean> {
     const { billing, signal } = this.#options
     this.#requests += 1
-    this.#lookedUp.add(row.row)
     const { records, honoured } = await findRetentions({ billing, body: parseBody(row), signal })
     await this.#compareAll([row], () => records)
     return honoured && records.some(({ id }) => textOf(id) === this.#seen.get(row.row))

@@ -8,10 +8,14 @@ import type { SandboxOptions } from '../../../sandbox/options.ts'
 import { clientOf, startSandbox } from '../changes/engine.ts'
 
 type Known = Record<string, unknown> & { id: number; supplier: string; created: string }
-/** Changes an answer of the list; `asked`: how many such answers there were before, `document`: of the first in the file. */
-type Distorts = (page: ListPage, asked: number, document: unknown) => ListPage
+/** Changes an answer of the list; `asked`: how many such answers there were before. */
+type Distorts = (page: ListPage, asked: number, of: { document: unknown; newest: unknown }) => ListPage
 
 const empty = (page: ListPage): ListPage => ({ ...page, records: [], count: 0, next: null })
+const strange = (page: ListPage): ListPage => ({
+  ...page,
+  records: [...page.records, { id: 1, supplier: 'sup_y' }],
+})
 const without = (page: ListPage, isLeftOut: (record: Known) => boolean): ListPage => {
   const records = page.records.filter((record) => !isLeftOut(record as Known))
   return records.length === page.records.length
@@ -34,17 +38,18 @@ async function look({
 } = {}) {
   const sandbox = await startSandbox({ counts: { retentions: count }, ...options })
   const texts = [...sandbox.control.records({ resource: 'retentions' })]
-  const known = [3, 500, 900].flatMap((at) =>
+  const known = [3, 500, count - 1].flatMap((at) =>
     texts[at] === undefined ? [] : [JSON.parse(texts[at]) as Known],
   )
   const rows = file([...known, { ...known[0], supplier: 'sup_x', number: 1 } as Known])
   const service = clientOf(sandbox)
   const asked = { filtered: 0, whole: 0 }
+  const of = { document: known[0]?.['document'], newest: known.at(-1)?.id }
   const list = async (query: ListQuery) => {
     const page = await service.list(query)
     return query.filters?.['supplier'] === undefined
-      ? whole(page, asked.whole++, known[0]?.['document'])
-      : filtered(page, asked.filtered++, known[0]?.['document'])
+      ? whole(page, asked.whole++, of)
+      : filtered(page, asked.filtered++, of)
   }
   const billing: Billing = { ...service, list }
   const found = await findExisting({
@@ -76,16 +81,24 @@ describe('what the service has already', () => {
 
   test.each<[string, Parameters<typeof look>[0]]>([
     ['ignore what they are given', { faults: [{ kind: 'ignoreFilters', on: 'GET /retentions/' }] }],
+    [
+      'answer one row with another record',
+      { filtered: (page, asked) => (asked === 0 ? strange(page) : page) },
+    ],
     ['find nothing', { filtered: empty }],
+    [
+      'find nothing for one row, and then ignore what they are given',
+      { filtered: (page, asked) => [empty, strange][asked]?.(page) ?? page },
+    ],
     ['find nothing for a while', { filtered: (page, asked) => (asked < 2 ? empty(page) : page) }],
     ['find nothing from some time on', { filtered: (page, asked) => (asked < 2 ? page : empty(page)) }],
     [
       'find nothing new, as in an old replica',
-      { filtered: (page) => without(page, ({ created }) => created > '2024') },
+      { filtered: (page, _, { newest }) => without(page, ({ id }) => id === newest) },
     ],
     [
       'do not find one type of document',
-      { filtered: (page, _, hidden) => without(page, ({ document }) => String(document) === String(hidden)) },
+      { filtered: (page, _, { document }) => without(page, (record) => record['document'] === document) },
     ],
   ])('is read from the list where filters %s, so that none of it is made twice', async (_, service) => {
     const { requests, found, ids, there } = await look(service)
@@ -98,6 +111,14 @@ describe('what the service has already', () => {
     const { requests, found } = await look({ file: () => [{ supplier: 'sup_x', document: 99, number: 1 }] })
     expect(found).toEqual({ ids: new Map(), reasons: [] })
     expect(requests).toBeGreaterThan(10)
+  })
+
+  test('costs no more than reading the list once', async () => {
+    const file = () =>
+      Array.from({ length: 9 }, (_, at) => ({ supplier: 'sup_x', document: 7, number: at + 1 }))
+    const { requests, found } = await look({ file })
+    expect(found).toEqual({ ids: new Map(), reasons: [] })
+    expect(requests).toBeLessThan(15)
   })
 
   test('is nothing where the service has no retention at all', async () => {
