@@ -72,13 +72,19 @@ export function storeOf(
 /** @throws {InvalidInput} the worker does not have the destination */
 export function refuseMissing(of: {
   destinations: ReadonlyMap<string, unknown>
-  shared: SharedFolder
+  shared: Pick<SharedFolder, 'isShared'>
+  dataDir: string
   name: DestinationName
 }): void {
-  const { destinations, shared, name } = of
+  const { destinations, shared, dataDir, name } = of
   if (name === 'duckdb' && shared.isShared)
     throw new InvalidInput(
       'to: a DuckDB database is a file of one machine, and this run has workers on several. Publish to parquet, csv or postgres.',
+    )
+  // It would look for the write-ahead log of the file in another folder.
+  if (name === 'duckdb' && dataDir.includes('?'))
+    throw new InvalidInput(
+      `to: DuckDB does not write files below ${dataDir}, because of the "?". Set CONNECTOR_DATA_DIR to a folder without it, or publish to parquet, csv or postgres.`,
     )
   if (destinations.has(name)) return
   throw new InvalidInput(`This worker has no destination ${name}. For postgres it needs WAREHOUSE_URL.`)

@@ -1,5 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
+import { basename, dirname, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { identify } from '../../core/state/process-identity.ts'
 import { childEnvironment } from '../../worker/child-environment.ts'
@@ -70,7 +71,7 @@ export async function startProcess({
     throw new DevServerError({ logFile, what: `did not start: ${binary} cannot be run`, cause })
   })
   const log = openSync(logFile, 'w')
-  const place = ['--ip', '127.0.0.1', '--port', String(grpc), '--db-filename', database]
+  const place = ['--ip', '127.0.0.1', '--port', String(grpc), '--db-filename', basename(database)]
   const args = [
     'server',
     'start-dev',
@@ -80,7 +81,9 @@ export async function startProcess({
     ...quick,
     ...flags,
   ]
-  const child = spawn('/bin/sh', ['-c', endingWithOwner, 'sh', binary, ...args], {
+  const child = spawn('/bin/sh', ['-c', endingWithOwner, 'sh', resolve(binary), ...args], {
+    // The server makes an address of its file's path, in which `#`, `?` and `%41` would mean another file.
+    cwd: dirname(database),
     detached: true,
     stdio: ['pipe', log, log],
     env: childEnvironment(),

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { exportsRoot, folderName } from '../../../core/destinations/export-folder.ts'
 import type { Publication } from '../../../core/destinations/destination.ts'
 import { createParquetDestination } from '../../../core/destinations/parquet/parquet.ts'
+import { literal } from '../../../core/destinations/warehouse/sql.ts'
 import { describeDestination } from './contract.ts'
 import { askDuckDb } from './duckdb-file.ts'
 import { createWorkplace, noise, type Workplace } from './publication.ts'
@@ -19,7 +20,7 @@ describeDestination('parquet', async () => ({
     const path = join(folderOf(publication), `${name}.parquet`)
     const rows = await askDuckDb(
       ':memory:',
-      `select ${asTexts(table)} from read_parquet('${path}') t order by ${byKey(table)}`,
+      `select ${asTexts(table)} from read_parquet(${literal(path)}) t order by ${byKey(table)}`,
     )
     return withoutScale(table, rows)
   },
@@ -39,7 +40,7 @@ describe('an export in Parquet files', () => {
   const ask = (publication: Publication, select: string, table = 'customers') =>
     askDuckDb(
       ':memory:',
-      `select ${select} from read_parquet('${join(folderOf(publication), `${table}.parquet`)}')`,
+      `select ${select} from read_parquet(${literal(join(folderOf(publication), `${table}.parquet`))})`,
     )
 
   test('lies apart from CSV files, with links of its own, one file a table and the manifest', async () => {
@@ -80,7 +81,7 @@ describe('an export in Parquet files', () => {
     const metadata = await askDuckDb(
       ':memory:',
       `select distinct compression, string_agg(distinct path_in_schema, ' ') filter (path_in_schema like '\\_%' escape '\\') as ours
-        from parquet_metadata('${file}') group by 1`,
+        from parquet_metadata(${literal(file)}) group by 1`,
     )
     expect(metadata).toEqual([{ compression: 'ZSTD', ours: '_extra' }])
   })

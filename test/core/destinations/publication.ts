@@ -44,9 +44,9 @@ export function noise(bytes: number): string[][] {
   return batches
 }
 
-/** A folder for a test's parts and exports. */
+/** A folder for a test's parts and exports, with letters that mean something to a URL, SQL or a pattern. */
 export async function createWorkplace() {
-  const folder = await mkdtemp(join(tmpdir(), 'destinations-'))
+  const folder = await mkdtemp(join(tmpdir(), `destinations #1 %41 'ñ' [*] \\-`))
   let made = 0
 
   /** Parts as a read leaves them: a file for each batch of records, and behind what counts a dead attempt's rest. */

@@ -14,7 +14,7 @@ import fs, {
 import { syncBuiltinESMExports } from 'node:module'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished, vi } from 'vitest'
 import { freePorts } from '../../../scripts/dev-server/free-ports.ts'
 import { endProcess, identify, isAlive } from '../../../core/state/process-identity.ts'
@@ -123,6 +123,17 @@ describe('the dev server', () => {
       await server.stop()
     },
   )
+
+  it('keeps them in the data folder whatever its name, and nothing outside', async () => {
+    const named = join(dataDir, `Cliente #1 ?x=%41 "ñ's" \\ [*]`)
+    const first = await start({ dataDir: named })
+    await startRun(first.address, 'export-1')
+    await first.stop()
+    const again = await start({ dataDir: named })
+    expect(await verdictOf(again.address, 'export-1')).toBe('proven')
+    expect(readdirSync(dataDir)).toEqual([basename(named)])
+    await again.stop()
+  })
 
   it('shows the UI where it says', async () => {
     const server = await start({ ui: true })
