@@ -2,16 +2,21 @@ import { NotParkedError, WrongIdError } from '../changes/errors.ts'
 import { InvalidInput } from '../runs/errors.ts'
 import { outwardMessage } from '../runs/outward-message.ts'
 
-/** The file's bytes are not a table. Nothing was sent. */
-export class UnreadableFileError extends Error {
-  override readonly name = 'UnreadableFileError'
-}
-
 interface Outward extends ErrorOptions {
   /**
    * The message for Temporal, notifications and logs (`outwardMessage`): no cell, no text from a mapping.
    */
   withoutValues: string
+}
+
+/** The file's bytes are not a table. Nothing was sent. */
+export class UnreadableFileError extends Error {
+  override readonly name = 'UnreadableFileError'
+  readonly withoutValues: string
+  constructor(message: string, { withoutValues = message, ...options }: Partial<Outward> = {}) {
+    super(message, options)
+    this.withoutValues = withoutValues
+  }
 }
 
 /** The options for the columns of a file (a mapping, a lookup, a locale) cannot be used. */

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { durationInput } from '../runs/duration-input.ts'
 import { identityInput } from '../runs/identity-input.ts'
+import { encodings } from './csv/encoding.ts'
 import { importKindNames } from './kinds.ts'
 import { dateOrders } from './cells/dates.ts'
 import { parseInput } from '../runs/parse-input.ts'
@@ -29,6 +30,8 @@ const importInput = z.strictObject({
   locale: z.string().optional(),
   decimal: z.enum([',', '.']).optional(),
   dates: z.enum(dateOrders).optional(),
+  /** Of files that are not UTF-8. */
+  encoding: z.enum(encodings).optional(),
   /** Of a workbook; the first visible sheet by default. */
   sheet: z.string().optional(),
   headerRow: z.int().min(1).optional(),

@@ -1,5 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
 import type { CellReader } from './cells/cell.ts'
+import type { Encoding } from './csv/encoding.ts'
 import type { SourceRow } from './csv/scanner.ts'
 import { openTable, readTable, type Table } from './csv/table.ts'
 import { shownName } from './file-name.ts'
@@ -30,16 +31,18 @@ export async function openLineSource({
   list,
   path,
   reader,
+  encoding,
   ...known
 }: {
   kind: ImportKind
   list: string
   path: string
   reader: CellReader
+  encoding: Encoding | undefined
   /** From an earlier reading of the same file. */
   table: Table | undefined
 }): Promise<LineSource> {
-  const table = known.table ?? (await openTable(path))
+  const table = known.table ?? (await openTable(path, { encoding }))
   const header = table.header.map((cell) => cell.trim())
   const parentColumn = `${kind.one}_id`
   const [parentAt, positionAt] = [header.indexOf(parentColumn), header.indexOf('position')]

@@ -71,7 +71,7 @@ export async function openFile({ kind: name, mapping = {}, ...file }: ImportFile
     return [createColumn({ kind, header: header[index] ?? '', index, target, reader, lookup })]
   })
   const constants = readConstants({ kind, columnMapping, conventions, lookups: lookups.byField })
-  const lines = await openLines({ ...file, kind, conventions })
+  const lines = await openLines({ ...file, kind, conventions, encoding: mapping.encoding })
   const canJoin = lines !== undefined && joinAt !== -1 && lines.problems.length === 0
   const parse = createChangeParser({
     kind,
@@ -164,7 +164,7 @@ async function readLookups({ mapping, columnMapping }: { mapping: Mapping; colum
   const names = new Set(given.map((target) => target?.name))
   for (const [field, path] of Object.entries(mapping.lookups ?? {})) {
     const name = field.trim().toLowerCase()
-    if (names.has(name)) byField.set(name, await readLookup(path))
+    if (names.has(name)) byField.set(name, await readLookup(path, mapping.encoding))
     else problems.push(aboutColumn(`--lookup ${field}`, { message: 'is for a field that no column has' }))
   }
   return { byField, problems }
@@ -200,14 +200,16 @@ async function openLines({
   lines: path,
   tables,
   conventions,
+  encoding,
 }: Pick<ImportFile, 'lines' | 'tables'> & {
   kind: ImportKind
   conventions: Conventions
+  encoding: Mapping['encoding']
 }): Promise<LineSource | undefined> {
   if (path === undefined) return undefined
   const { list } = kind
   if (list === undefined)
     throw new UnreadableFileError(`${shownName(path)} cannot be used: ${kind.one}s have no file of lines.`)
   const reader = createCellReader({ conventions })
-  return openLineSource({ kind, list, path, reader, table: tables?.lines })
+  return openLineSource({ kind, list, path, reader, encoding, table: tables?.lines })
 }

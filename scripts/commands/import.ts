@@ -1,5 +1,6 @@
 import { Option, type Command } from 'commander'
 import { parseExpectedTotal } from '../../core/imports/expectations.ts'
+import { encodings } from '../../core/imports/csv/encoding.ts'
 import { importKindNames } from '../../core/imports/kinds.ts'
 import { readMapping, toMapping } from '../../core/imports/mapping/mapping.ts'
 import type { ImportOrder } from '../runs/import-request.ts'
@@ -36,6 +37,7 @@ interface Options extends ServerOptions {
   locale?: string
   decimal?: string
   dates?: string
+  encoding?: string
   sheet?: string
   headerRow?: number
   skipRows?: (number | 'hidden')[]
@@ -88,6 +90,7 @@ export function configure(command: Command, terminal: Terminal): void {
     .option('--locale <locale>', 'notation of numbers and dates, as in es-CL')
     .option('--decimal <mark>', 'decimal mark: , or .')
     .option('--dates <order>', 'order of dates: dmy, mdy or ymd')
+    .option('--encoding <name>', `encoding of a file that is not UTF-8: ${encodings.join(', ')}`)
     .option('--sheet <name>', 'the sheet of a workbook (default: the first visible one)')
     .option('--header-row <n>', 'the row with the names of the columns, below a title', toWholeNumber)
     .option(
@@ -131,12 +134,12 @@ async function act(call: {
 
 async function toOrder({ kind, file, options }: Parameters<typeof act>[0]): Promise<ImportOrder> {
   const { sendAgain, rows, map = [], set = [], lookup = [], locale, decimal, dates } = options
-  const { sheet, headerRow, skipRows, expectTotal = [] } = options
+  const { encoding, sheet, headerRow, skipRows, expectTotal = [] } = options
   if ((sendAgain === true) !== (rows !== undefined))
     throw new UsageError('--send-again and --rows go together: --send-again --rows 17,18.')
   const base =
     options.mapping === undefined ? {} : await readMapping(callersPath(options.mapping)).catch(unread)
-  const reading = { locale, decimal, dates, sheet, headerRow, skipRows }
+  const reading = { locale, decimal, dates, encoding, sheet, headerRow, skipRows }
   const mapping = toMapping({ base, map, set, lookup: lookup.map(withCallersPath), ...reading })
   return {
     kind: choice('kind', importKindNames)(kind),

@@ -2,8 +2,19 @@ import { createReadStream } from 'node:fs'
 import { basename } from 'node:path'
 import { UnreadableFileError } from '../errors.ts'
 import { shownName } from '../file-name.ts'
-import type { Dialect } from './dialect.ts'
+import type { Delimiter } from './delimiter.ts'
+import { createDecoder, type Encoding } from './encoding.ts'
 import { createRowScanner, type Scanned, type SourceRow } from './scanner.ts'
+
+/** The format of a CSV file. Result files are written in the same one. */
+export interface Dialect {
+  delimiter: Delimiter
+  encoding: Encoding
+  bom: boolean
+  lineEnd: '\n' | '\r\n' | '\r'
+  /** The first line is `sep=;`, which spreadsheets obey and hide. */
+  hasSeparatorLine?: true
+}
 
 /** As many rows as a spreadsheet has below its header. */
 export const mostRows = 1_048_575
@@ -21,7 +32,7 @@ export async function* readRows({
   dialect: Dialect
 }): AsyncGenerator<SourceRow> {
   const name = shownName(path)
-  const decoder = new TextDecoder(dialect.encoding)
+  const decode = createDecoder(dialect.encoding)
   const scanner = createRowScanner({ delimiter: dialect.delimiter })
   // The lines of a converted workbook belong to a text that its owner never sees.
   const hasLines = name === basename(path)
@@ -40,8 +51,8 @@ export async function* readRows({
       throw new UnreadableFileError(`${name}, ${placeOf(failed)} ${reasons[failed.why]}`)
   }
   for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>)
-    yield* take(scanner.push(decoder.decode(chunk, { stream: true })))
-  yield* take(scanner.push(decoder.decode()))
+    yield* take(scanner.push(decode(chunk)))
+  yield* take(scanner.push(decode()))
   yield* take(scanner.end())
 }
 

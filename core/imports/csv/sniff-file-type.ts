@@ -12,9 +12,9 @@ export function notCsvReason(start: Buffer): string | undefined {
   if (startsWith(start, 0x50, 0x4b)) return zipReason(start)
   if (startsWith(start, 0xd0, 0xcf, 0x11, 0xe0)) return `is a workbook (.xls), not a CSV file. ${howToSave}`
   if (startsWith(start, 0x1f, 0x8b)) return 'is compressed (gzip). Unpack it and import the CSV file inside.'
-  if (startsWith(start, 0xff, 0xfe) || startsWith(start, 0xfe, 0xff))
-    return 'is text in UTF-16 ("Unicode text"). Save it as "CSV UTF-8" instead.'
   const text = start.toString('latin1')
+  if (/^(\xff\xfe|\xfe\xff|([^\0]\0){4}|(\0[^\0]){4})/.test(text))
+    return 'is text in UTF-16 ("Unicode text"). Save it as "CSV UTF-8" instead.'
   if (text.startsWith('%PDF')) return 'is a PDF, not a CSV file. Export the table itself as CSV.'
   if (/^(\xef\xbb\xbf)?\s*<(!doctype|html|table|\?xml|meta)/i.test(text))
     return `is a web page or XML, whatever its name says. ${howToSave}`

@@ -1,8 +1,9 @@
 import { unguardFormula } from '../../tables/formula-guard.ts'
 import { UnreadableFileError } from '../errors.ts'
 import { shownName } from '../file-name.ts'
-import { type Dialect, detectDialect } from './dialect.ts'
-import { readRows } from './read-rows.ts'
+import { detectDialect } from './dialect.ts'
+import type { Encoding } from './encoding.ts'
+import { type Dialect, readRows } from './read-rows.ts'
 import type { SourceRow } from './scanner.ts'
 
 /** How to read the rows of a file. A run detects it once and keeps it in its check file. */
@@ -30,6 +31,8 @@ export interface TableOptions {
   /** Default: the first row that is not blank. Rows above it are skipped. */
   headerRow?: number | undefined
   skipRows?: readonly (number | 'hidden')[] | undefined
+  /** How to read a file that is not UTF-8. Default: Windows-1252, where that is clear. */
+  encoding?: Encoding | undefined
 }
 
 /**
@@ -39,10 +42,10 @@ export interface TableOptions {
  */
 export async function openTable(
   path: string,
-  { headerRow, skipRows = [] }: TableOptions = {},
+  { headerRow, skipRows = [], encoding }: TableOptions = {},
 ): Promise<Table> {
   const name = shownName(path)
-  const dialect = await detectDialect(path)
+  const dialect = await detectDialect(path, encoding)
   let header: SourceRow | undefined
   let isResult = false
   for await (const row of readRows({ path, dialect })) {

@@ -1,5 +1,6 @@
 import { createNearestName } from '../../tables/nearest-name.ts'
 import { detectDialect } from '../csv/dialect.ts'
+import type { Encoding } from '../csv/encoding.ts'
 import { placeOf, readRows } from '../csv/read-rows.ts'
 import { MappingError } from '../errors.ts'
 import { shownName } from '../file-name.ts'
@@ -18,11 +19,11 @@ const mostEntries = 100_000
  * @throws {MappingError} it has other columns or too many rows, or translates one value to two
  * @throws {UnreadableFileError} it is not a CSV file, or too large
  */
-export async function readLookup(path: string): Promise<Lookup> {
+export async function readLookup(path: string, encoding?: Encoding): Promise<Lookup> {
   const name = shownName(path)
   await refuseLarge(path, 'lookup')
   const entries = new Map<string, { theirs: string; ours: string }>()
-  for await (const { cells, ...place } of readRows({ path, dialect: await detectDialect(path) })) {
+  for await (const { cells, ...place } of readRows({ path, dialect: await detectDialect(path, encoding) })) {
     const [theirs = '', ours = '', ...more] = cells.map((cell) => cell.trim())
     const toError = (message: string, withoutValues = message) =>
       new MappingError(`${name}, ${placeOf(place)}: ${message}`, {

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
+import { encodings } from '../csv/encoding.ts'
 import { dateOrders } from '../cells/dates.ts'
 import { MappingError } from '../errors.ts'
 import { toProblems } from '../../runs/parse-input.ts'
@@ -26,6 +27,8 @@ const mappingSchema = z.strictObject({
   locale: z.string().optional(),
   decimal: z.enum([',', '.']).optional(),
   dates: z.enum(dateOrders).optional(),
+  /** How to read files that are not UTF-8. `utf-8`: as they are, whatever their words look like. */
+  encoding: z.enum(encodings).optional(),
   /** For a workbook; default: the first visible sheet. */
   sheet: z.string().optional(),
   /** The row with the column names; rows above it are skipped. */
@@ -90,6 +93,7 @@ export interface MappingOptions {
   locale?: string | undefined
   decimal?: string | undefined
   dates?: string | undefined
+  encoding?: string | undefined
   sheet?: string | undefined
   headerRow?: number | undefined
   skipRows?: readonly (number | 'hidden')[] | undefined

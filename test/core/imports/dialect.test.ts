@@ -5,6 +5,7 @@ import { gzipSync } from 'node:zlib'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { detectDialect } from '../../../core/imports/csv/dialect.ts'
+import { createEncoder, encodings } from '../../../core/imports/csv/encoding.ts'
 import { readRows } from '../../../core/imports/csv/read-rows.ts'
 import { createRowScanner } from '../../../core/imports/csv/scanner.ts'
 import { bodiesOf, fileOf, problemsOf, temporaryFolder } from './csv-file.ts'
@@ -32,9 +33,6 @@ describe('how a file is written', () => {
     )
     expect((await detectDialect(old)).encoding).toBe('windows-1252')
     expect((await read(old)).at(-1)?.cells).toEqual(['Año€', 'a'])
-    // Half a letter of UTF-8 is a letter of Windows-1252.
-    const cut = await fileOf(Buffer.concat([Buffer.from(rows), Buffer.from([0x61, 0x3b, 0xc3])]))
-    expect((await read(cut)).at(-1)?.cells).toEqual(['a', 'Ã'])
     const utf8 = await fileOf(`${rows}Año€;a`)
     expect((await detectDialect(utf8)).encoding).toBe('utf-8')
     expect((await read(utf8)).at(-1)?.cells).toEqual(['Año€', 'a'])
@@ -52,6 +50,84 @@ describe('how a file is written', () => {
   })
 })
 
+describe('an encoding that is in doubt', () => {
+  const folder = join(import.meta.dirname, 'files')
+  const spanish = 'Muñoz Asesoría jurídica Reparación diseño gráfico útiles JOSÉ'
+  const table = (text: string) => `name;unit_label\nPlan;mes\n${text};mes\n`
+
+  test('because its lines end with CR and it has letters of Mac Roman is refused until it is named', async () => {
+    const file = { kind: 'retentions', path: join(folder, 'mac-roman-cr.csv') } as const
+    await expect(problemsOf(file)).rejects.toThrow(
+      'The encoding of mac-roman-cr.csv is not clear: row 4 reads "gr‡fico" in windows-1252, "gráfico" in macintosh. ' +
+        'Set --encoding to the right one, or save the file as "CSV UTF-8".',
+    )
+    const bodies = await bodiesOf({ ...file, mapping: { encoding: 'macintosh' } })
+    expect(bodies[0]).toContain('"name":"Asesoría jurídica Muñoz y Peña Ltda."')
+    const ascii = await fileOf('name;unit_label\rPlan;mes\r')
+    expect((await detectDialect(ascii)).encoding).toBe('utf-8')
+  })
+
+  test('because some rows are UTF-8 and one is not is refused with that row and both readings', async () => {
+    const file = { kind: 'retentions', path: join(folder, 'utf8-with-one-1252-row.csv') } as const
+    const refusal = problemsOf(file)
+    await expect(refusal).rejects.toThrow(
+      'utf8-with-one-1252-row.csv has text in UTF-8, but row 5 is not: ' +
+        'row 2 reads "Asesoría" in utf-8, "AsesorÃ\u00ada" in windows-1252; ' +
+        'row 5 reads "Electr�nica" in utf-8, "Electrónica" in windows-1252.',
+    )
+    await expect(refusal).rejects.toMatchObject({
+      withoutValues: expect.not.stringContaining('Electr') as string,
+    })
+    await expect(problemsOf({ ...file, mapping: { encoding: 'utf-8' } })).rejects.toThrow('row 5 is not')
+    const bodies = await bodiesOf({ ...file, mapping: { encoding: 'windows-1252' } })
+    expect(bodies[3]).toContain('"name":"Electrónica Ibáñez"')
+  })
+
+  test.each([
+    ['a letter cut in two at its end', Buffer.from(table('a') + 'Mu\xc3', 'latin1')],
+    ['a letter cut in two at its end, after others', Buffer.from(table('Muñoz') + 'Ibá').subarray(0, -1)],
+    ['a mark of UTF-8', Buffer.from(`\xef\xbb\xbf${table('Mu\xf1oz')}`, 'latin1')],
+  ])('because of %s is refused', async (_what, content) => {
+    const path = await fileOf(content)
+    await expect(problemsOf({ kind: 'products', path })).rejects.toThrow(
+      /has text in UTF-8, but row \d is not/,
+    )
+  })
+
+  test.each(encodings.filter((encoding) => !['utf-8', 'windows-1252'].includes(encoding)))(
+    'is not taken for Windows-1252 where it is %s, and is read once it is named',
+    async (encoding) => {
+      const word = encoding === 'windows-1250' ? 'Wałęsa' : encoding === 'iso-8859-15' ? '5 €' : undefined
+      for (const text of word === undefined ? ['Muñoz', 'niño y niña', spanish, 'José', 'García'] : [word]) {
+        const path = await fileOf(createEncoder(encoding)(table(text)))
+        await expect(problemsOf({ kind: 'products', path })).rejects.toThrow(/is not clear: row 3 reads/)
+        const [, body] = await bodiesOf({ kind: 'products', path, mapping: { encoding } })
+        expect(body).toContain(`"name":"${text}"`)
+      }
+    },
+  )
+
+  test.each([
+    spanish,
+    'O’Higgins',
+    'lunes–viernes en Peñalolén',
+    '«CAFÉ» “Sur” 25°C 10 µg 5½ m² 100 € · Nº 7 1ª D’Angelo, Díaz',
+    'MUñOZ PéREZ GONZáLEZ',
+    'MANUTENÇÃO de SERVIÇOS: você, avô, às, “IRMÃ”, AMANHÃ…',
+    'François Köhler, Søren, Strauß y Benoît',
+    'S.A.\u00a0de\u00a0C.V. Ibáñez',
+  ])('is not seen in Windows-1252: %s', async (text) => {
+    const path = await fileOf(createEncoder('windows-1252')(table(text)))
+    const [, body] = await bodiesOf({ kind: 'products', path })
+    expect(JSON.parse(body ?? '')).toMatchObject({ name: text })
+  })
+
+  test('is said for UTF-16 without a mark, too', async () => {
+    const path = await fileOf(Buffer.from(table('a'), 'utf16le'))
+    await expect(problemsOf({ kind: 'products', path })).rejects.toThrow(/is text in UTF-16/)
+  })
+})
+
 describe('what is no CSV file is answered with what to do', () => {
   const zip = (inside: string) => Buffer.from(`PK\u0003\u0004\u0014\u0000\u0000\u0000${inside}`, 'latin1')
   test.each([
@@ -65,7 +141,6 @@ describe('what is no CSV file is answered with what to do', () => {
     ['UTF-16', Buffer.from('\ufeffa;b\n1;2\n', 'utf16le'), /UTF-16.*CSV UTF-8/],
     ['binary', Buffer.from([0x61, 0x3b, 0x00, 0x01]), /is binary/],
     ['binary further on', Buffer.concat([Buffer.alloc(100_000, 'a;b\n'), Buffer.alloc(1)]), /is binary/],
-    ['an old code page', Buffer.from([0x61, 0x3b, 0x90, 0x0a]), /is neither UTF-8 nor Windows-1252/],
     ['nothing', Buffer.alloc(0), /is empty/],
     ['blanks', Buffer.from('\ufeff \n\n'), /is empty/],
     ['a header', Buffer.from('name;unit_label;status\n\n'), /has a header but no rows/],

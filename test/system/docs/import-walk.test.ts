@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createEncoder } from '../../../core/imports/csv/encode.ts'
+import { createEncoder } from '../../../core/imports/csv/encoding.ts'
 import { openTestWorker, openWorld, startCommand, type World } from '../export/world.ts'
 
 const read = (path: string) => readFile(new URL(`../../../${path}`, import.meta.url), 'utf8')
