@@ -57,7 +57,15 @@ export function toOutcome(reading: Reading, { uncheckable }: RecordChecks): Read
       ...(isProven ? provenScope(reading) : unprovenScope(reading)),
       ...bothScope(reading, uncheckable),
     ].join(' '),
-    notes: requests.oddNext > 0 ? [oddNext(requests.oddNext)] : [],
+    notes: [
+      ...(requests.oddNext > 0 ? [oddNext(requests.oddNext)] : []),
+      ...state.ties
+        .filter(({ records }) => records >= worthNoting)
+        .map(
+          (group) =>
+            `${group.records} records have one \`${key}\`, ${group.at}, so they were read ${group.sweeps} times, by ${group.requests} requests`,
+        ),
+    ],
     completeThrough: isProven ? toTimestamp(state.completeThrough) : null,
     ...(newestUpdated !== undefined && { newestUpdated: toTimestamp(newestUpdated) }),
     clock: state.clock,
@@ -74,6 +82,9 @@ export function toOutcome(reading: Reading, { uncheckable }: RecordChecks): Read
     uncheckableFilters: uncheckable,
   }
 }
+
+/** A group of one time of this many records costs more than twenty requests. */
+const worthNoting = 1_000
 
 /** What a proven read covers. */
 function provenScope(reading: Reading): string[] {

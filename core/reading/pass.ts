@@ -19,6 +19,7 @@ export class Pass {
   phase: PassState['phase']
   place: number | undefined
   page: number
+  windows: number
   topByEnd: boolean
   readonly #reading: Reading
 
@@ -29,6 +30,7 @@ export class Pass {
     this.phase = state.phase
     this.place = state.place
     this.page = state.page
+    this.windows = state.windows
     this.topByEnd = state.topByEnd
     this.frontier = Frontier.from(state.frontier)
     this.source = new Source({
@@ -38,6 +40,8 @@ export class Pass {
       requests: reading.requests,
       freshness: reading,
       sizes: state.sizes,
+      size: state.size,
+      idle: state.idle,
       // The chain of a whole list begins above its last pages; that of a range may begin within them.
       isEndExact: reading.state.range !== undefined,
     })
@@ -45,16 +49,30 @@ export class Pass {
   }
 
   toState(): PassState {
-    const { phase, place, page, topByEnd } = this
+    const { phase, place, page, windows, topByEnd } = this
+    const { sizes, size, idle } = this.source
     const frontier = this.frontier.toState()
     return {
       phase,
       page,
+      windows,
+      idle,
       topByEnd,
-      sizes: this.source.sizes,
+      sizes,
+      ...(size !== undefined && { size }),
       ...(frontier && { frontier }),
       ...(place !== undefined && { place }),
     }
+  }
+
+  /**
+   * Why the chain ends here although nothing broke: a list that grows as fast as it is read has no end. A list at rest
+   * takes about 1.15 windows for as many records as one may hold.
+   */
+  get endless(): string | undefined {
+    const { size = 0, sizes } = this.source
+    if (this.windows <= 100 + (4 * size) / sizes.most) return undefined
+    return `the list grows as fast as it is read: it had ${size} records when the read began, and ${this.windows} windows did not reach its end`
   }
 
   /** Takes the new records of a window that links, newest first, and moves the frontier to its oldest record. */
@@ -63,6 +81,10 @@ export class Pass {
     const oldest = oldestOf(window)
     this.place = placeAfter(window, oldest)
     this.#reading.state.counts.windows++
+    // What was shown says more than a count, which a service may not know.
+    if (this.windows < 2 && !window.descending) this.source.size = window.low + window.records.length
+    this.windows++
+    this.source.idle = 0
     return this.step(batch)
   }
 

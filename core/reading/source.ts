@@ -50,6 +50,12 @@ export interface Requests {
 
 /** How often a window is requested until it is usable. */
 export const maxTries = 3
+/**
+ * Requests in a row that may bring a chain no further: more than ten sweeps of the largest group take, for which
+ * `mostSwept` places are requested. An attempt that resumes within a sweep begins it again.
+ */
+const mostIdle = ({ least }: Sizes) => 1_000 + Math.ceil(mostSwept / least)
+const mostSwept = 600_000
 const leastCap = 20
 
 /** Requests windows of one list and checks each response. */
@@ -59,6 +65,12 @@ export class Source {
   sizes: Sizes
   /** The `count` of the last response. */
   count: number | undefined
+  /** How many records the list had at first, as it counted or showed them. */
+  size: number | undefined
+  /** Requests since the chain last got further. */
+  idle: number
+  /** The lowest page that the service refused, while none as far was served. */
+  #refused: { choice: PageChoice; message: string | undefined } | undefined
   readonly #fetchPage: FetchPage
   readonly #requests: Requests
   readonly #freshness: Freshness
@@ -72,12 +84,16 @@ export class Source {
     requests: Requests
     freshness: Freshness
     sizes: Sizes | undefined
+    size?: number | undefined
+    idle?: number
     /** Whether a last page counts only if it holds as many records as the service counts. */
     isEndExact?: boolean
   }) {
     this.key = options.key
     this.filters = options.filters
     this.sizes = options.sizes ?? usualSizes
+    this.size = options.size
+    this.idle = options.idle ?? 0
     this.#isEndExact = options.isEndExact ?? false
     this.#fetchPage = options.fetchPage
     this.#requests = options.requests
@@ -87,6 +103,14 @@ export class Source {
   /** Whether no further request may be made. */
   get exhausted(): boolean {
     return this.#closed.signal.aborted || this.#requests.made >= this.#requests.most
+  }
+
+  /** Why records cannot be reached that the service counts: it refuses the pages that hold them. */
+  get unserved(): string | undefined {
+    const { choice, message } = this.#refused ?? {}
+    if (choice === undefined || (this.count ?? 0) <= lowOf(choice)) return undefined
+    const { page, pageSize } = choice
+    return `the service counts ${this.count} records but refuses page ${page} of ${pageSize}${message === undefined ? '' : `: ${message}`}`
   }
 
   /** Cancels the requests in flight. */
@@ -102,6 +126,7 @@ export class Source {
     for (let time = 1; ; time++) {
       const { page, arrivedAt } = await this.#fetch(request)
       this.count = page.count ?? this.count
+      this.size ??= page.count
       if (!this.#freshness.isStale(page, arrivedAt)) return page
       if (time < maxTries && !this.exhausted) continue
       this.#freshness.stayedStale()
@@ -140,14 +165,23 @@ export class Source {
     let wrong: Wrong = { kind: 'wrong', reason: '' }
     for (let time = 1; time <= maxTries; time++) {
       if (this.exhausted) return { kind: 'capped' }
+      if (this.idle++ > mostIdle(this.sizes))
+        return { kind: 'wrong', reason: `${this.idle} requests in a row brought the read no further` }
       let page: ListPage
       try {
         page = await this.page({ ...asked, awaitTurn, ordering: descending ? `-${this.key}` : this.key })
       } catch (error) {
-        return toAnswer(error, asked)
+        const answer = toAnswer(error, asked)
+        if (answer.kind === 'beyond') this.#sawRefused(asked, error)
+        return answer
       }
       const length = page.records.length
-      if (length === 0 && asked.page > 1) return beyond(asked)
+      if (length === 0 && asked.page > 1) {
+        this.#sawRefused(asked)
+        return beyond(asked)
+      }
+      if (this.#refused !== undefined && lowOf(asked) >= lowOf(this.#refused.choice))
+        this.#refused = undefined
       const judged = this.#judge(page, asked, descending)
       if (judged.kind === 'window')
         return this.#isEndExact && lacksRecords(judged.window) ? beyond(asked) : judged
@@ -161,6 +195,15 @@ export class Source {
       lastLength = length
     }
     return wrong
+  }
+
+  #sawRefused(choice: PageChoice, error?: unknown): void {
+    const low = lowOf(choice)
+    // Past the end, there is nothing to serve.
+    if ((this.count ?? 0) <= low || low >= lowOf(this.#refused?.choice ?? { page: Infinity, pageSize: 1 }))
+      return
+    const message = error instanceof Refused ? error.message : undefined
+    this.#refused = { choice, message }
   }
 
   /** Checks a response. `more`: it held too few records although another page follows. */
@@ -177,7 +220,7 @@ export class Source {
     // A single page must hold all counted records; on a later page, deletes since the count are legitimate.
     const { count = 0 } = page
     if (choice.page === 1 && length < Math.min(choice.pageSize, count))
-      return { kind: 'wrong', reason: tooShort(choice, { length, due: count }) }
+      return { kind: 'wrong', reason: tooShort(choice, { length, due: Math.min(choice.pageSize, count) }) }
     const window = this.#toWindow(page, { choice, descending, atEnd: !follows && isEnd(page, choice) })
     if (window !== undefined) return { kind: 'window', window }
     return { kind: 'wrong', reason: outOfOrder(choice, this.key, descending), unordered: true }
@@ -214,7 +257,9 @@ export class Source {
 }
 
 function toAnswer(error: unknown, choice: PageChoice): Answer {
-  if (error instanceof NotFound && error.byService && choice.page > 1) return beyond(choice)
+  // An order that is refused is refused for page 1, too.
+  if ((error instanceof NotFound || error instanceof Refused) && error.byService && choice.page > 1)
+    return beyond(choice)
   if (error instanceof Refused && error.byService)
     return { kind: 'wrong', reason: `the list is not ordered: ${error.message}`, unordered: true }
   if (error instanceof BillingError && (error.retryable || error instanceof NotFound))

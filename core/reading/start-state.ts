@@ -1,7 +1,7 @@
 import type { ReadOptions } from './options.ts'
 import type { PassState, ReadState } from './state.ts'
 
-export const newPass: PassState = { phase: 'chain', page: 1, topByEnd: false }
+export const newPass: PassState = { phase: 'chain', page: 1, windows: 0, idle: 0, topByEnd: false }
 
 /** A whole list with statuses may hide some records unless their status is requested. */
 export function statusesToWatch({

@@ -10,6 +10,8 @@ export interface SweptGroup {
   at: string
   records: number
   sweeps: number
+  /** What they cost. */
+  requests: number
 }
 
 export interface Counts {
@@ -33,6 +35,12 @@ export interface PassState {
   place?: number
   /** The next page, while reading page after page. */
   page: number
+  /** Windows that were joined to the chain. */
+  windows: number
+  /** Requests since the chain last got further. */
+  idle: number
+  /** How many records the list had when the pass began. */
+  size?: number
   sizes?: Sizes
   /** Whether the service ignores `-created`, so that the last page of `created` replaces its first page. */
   topByEnd: boolean

@@ -77,7 +77,8 @@ async function* join(
   if (last.fromStart || reading.isBelow(oldestOf(last))) return { kind: 'whole' }
   if (reading.state.undated.length > maxUndated)
     return { kind: 'broken', reason: `more than ${maxUndated} records have no readable key` }
-  return { kind: 'joined' }
+  const { endless } = pass
+  return endless === undefined ? { kind: 'joined' } : { kind: 'broken', reason: endless }
 }
 
 function ask(pass: Pass, search: LinkSearch, head: PrefetchedWindow | undefined): Promise<Answer> {

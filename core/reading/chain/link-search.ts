@@ -89,10 +89,12 @@ export class LinkSearch {
     prefetched?.margin.learn(placeAbove(window, pass.frontier.at) - prefetched.expected)
   }
 
-  #broken({ frontier }: Pass): string {
+  #broken({ frontier, source }: Pass): string {
     const where = frontier.at === Infinity ? 'at the newest record' : `at ${toTimestamp(frontier.at)}`
-    return this.#lost >= maxLost
-      ? `the chain broke ${where}: ${this.#lost} requests for windows there failed although the newest page could be read`
+    if (this.#lost >= maxLost)
+      return `the chain broke ${where}: ${this.#lost} requests for windows there failed although the newest page could be read`
+    return source.unserved !== undefined
+      ? `the chain broke ${where}: ${source.unserved}`
       : `the chain broke ${where}: none of ${this.border.tries} windows held both a newer and an older record`
   }
 }

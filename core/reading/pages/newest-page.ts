@@ -36,5 +36,6 @@ async function fetchLastPage(source: Source): Promise<Answer> {
       lastBefore = identity
     } else lastBefore = undefined
   }
-  return { kind: 'wrong', reason: `the end of the list moved in each of ${maxTries} tries to read it` }
+  const reason = source.unserved ?? `the end of the list moved in each of ${maxTries} tries to read it`
+  return { kind: 'wrong', reason }
 }

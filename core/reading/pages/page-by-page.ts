@@ -2,46 +2,71 @@ import { BillingError, NotFound, Refused } from '../../billing/errors.ts'
 import type { ListPage } from '../../billing/reply.ts'
 import type { Pass } from '../pass.ts'
 import type { Reading } from '../reading.ts'
+import { identityOf } from '../record.ts'
 import type { ReadStep } from '../state.ts'
 
 type PageAnswer =
   | { kind: 'page'; page: ListPage }
-  | { kind: 'end' }
+  /** `counted`: by the answers until then. `error`: the page was refused, not said to be missing. */
+  | { kind: 'end'; counted?: number | undefined; error?: Refused }
   | { kind: 'lost'; error: unknown }
   | { kind: 'capped' }
 
 const pagesBeyondCount = 50
+/** How far a list is read that does not count its records. */
+const mostUncounted = 10_000_000
 const maxLostInARow = 3
+/** Pages in a row that begin with a record with which an earlier one began. */
+const maxRepeated = 20
 
 /**
  * The fallback when the chain breaks: reads page after page until one is empty or does not exist, ignoring the
  * service's `next`. Records can slip through between two pages, so the result is never proven.
+ *
+ * It ends also where the service never does: some pages past its first count, or where pages come again.
  */
 export async function* readPages(reading: Reading, pass: Pass): AsyncGenerator<ReadStep, void> {
   const { source } = pass
   const ahead = new PagesAhead(pass, reading.concurrency)
-  let lostInARow = 0
-  let longestPage = 1
+  const begun = new Set<string>()
+  let [lostInARow, repeated, longestPage] = [0, 0, 1]
   for (;;) {
     const answer = await ahead.next()
     if (answer.kind === 'capped') reading.state.capped = true
-    if (answer.kind === 'capped' || answer.kind === 'end') return
+    if (answer.kind === 'capped') return
+    if (answer.kind === 'end') {
+      const { counted = 0, error } = answer
+      const message = error === undefined ? '' : `: ${error.message}`
+      if ((pass.page - 1) * source.sizes.most < counted)
+        reading.addReason(`the service counts ${counted} records but refuses page ${pass.page}${message}`)
+      return
+    }
     if (answer.kind === 'lost') {
-      if (++lostInARow >= maxLostInARow) throw answer.error
       reading.addReason(`page ${pass.page} could not be read: ${String(answer.error)}`)
+      if (++lostInARow >= maxLostInARow && !source.exhausted) {
+        // If the service is down, this says nothing about the list.
+        await source.page({ page: 1, pageSize: source.sizes.most })
+        reading.addReason(`${lostInARow} pages in a row could not be read although page 1 could`)
+        return
+      }
     } else {
       lostInARow = 0
       longestPage = Math.max(longestPage, answer.page.records.length)
+      const first = identityOf(answer.page.records[0])
+      repeated = begun.has(first) ? repeated + 1 : 0
+      begun.add(first)
     }
     pass.page++
     yield answer.kind === 'page' ? await pass.takePage(answer.page) : await pass.step()
-    const most = Math.ceil((source.count ?? 0) / longestPage) + pagesBeyondCount
-    if (pass.page > most) {
+    const { size = mostUncounted } = source
+    const most = Math.ceil(size / longestPage) + pagesBeyondCount
+    if (pass.page > most)
       reading.addReason(
-        `the list continued past page ${most}, although the service counts ${source.count} records`,
+        `the list continued past page ${most}, although the service counted ${size} records at first`,
       )
-      return
-    }
+    if (repeated >= maxRepeated)
+      reading.addReason(`the service repeats pages: the ${repeated} before page ${pass.page} had come before`)
+    if (pass.page > most || repeated >= maxRepeated) return
   }
 }
 
@@ -71,7 +96,10 @@ class PagesAhead {
       return (await this.#queue.shift()) ?? { kind: 'capped' }
     } catch (error) {
       // A service that refuses the ordering may still list.
-      if (!(error instanceof Refused) || this.#ordering === undefined) throw error
+      if (!(error instanceof Refused)) throw error
+      if (this.#ordering === undefined && page > 1)
+        return { kind: 'end', counted: this.#pass.source.count, error }
+      if (this.#ordering === undefined) throw error
       this.#ordering = undefined
       this.#queue.length = 0
       return this.next()
@@ -83,9 +111,12 @@ class PagesAhead {
     const order = this.#ordering === undefined ? {} : { ordering: this.#ordering }
     try {
       const answer = await source.page({ page, pageSize: source.sizes.most, ...order })
-      return answer.records.length === 0 ? { kind: 'end' } : { kind: 'page', page: answer }
+      return answer.records.length === 0
+        ? { kind: 'end', counted: answer.count }
+        : { kind: 'page', page: answer }
     } catch (error) {
-      if (error instanceof NotFound && error.byService && page > 1) return { kind: 'end' }
+      if (error instanceof NotFound && error.byService && page > 1)
+        return { kind: 'end', counted: source.count }
       if (error instanceof BillingError && error.retryable) return { kind: 'lost', error }
       throw error
     }

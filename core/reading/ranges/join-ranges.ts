@@ -1,3 +1,4 @@
+import { newPass } from '../start-state.ts'
 import type { Range, ReadState } from '../state.ts'
 import type { RangePlan } from './range-plan.ts'
 
@@ -47,8 +48,9 @@ function merge(
     ...root,
     completeThrough: Math.min(...all.map((state) => state.completeThrough)),
     pass: {
+      ...newPass,
+      ...(root.countBefore !== undefined && { size: root.countBefore }),
       phase: isBroken ? 'pages' : 'ended',
-      page: 1,
       topByEnd: read.some(({ pass }) => pass.topByEnd),
     },
     ...(watched && { watched }),

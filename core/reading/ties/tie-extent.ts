@@ -35,7 +35,11 @@ export type WindowLookup =
   | { kind: 'beyond'; low: number }
   | { kind: 'lost' }
 
-const timesSearched = 12
+/**
+ * Steps double until they pass a border, then halve: on a list at rest, 30 requests find any border of a list of a
+ * million records.
+ */
+const timesSearched = 40
 
 /** Requests a window near a group; returns `held` if it contains the whole group. */
 export async function lookUpWindow(
@@ -91,9 +95,12 @@ async function findBorder(
       else search.sawUnder(low + keys.length - 1)
     }
   }
-  return { kind: 'broken', reason: `${describeGroup(group)} moved during the search for its borders` }
+  return broken(pass, group, `could not be measured: ${timesSearched} requests did not find where it ends`)
 }
 
-export function describeGroup({ at }: TieGroup): string {
-  return `the group of records at ${toTimestamp(at)}`
+/** The end of the work on a group that cannot be proven; where a page was refused, that is why. */
+export function broken({ source }: Pass, { at }: TieGroup, why: string): Decided {
+  const hint = source.key === 'updated' ? '; a full export does not need this order' : ''
+  const reason = `the group of records at ${toTimestamp(at)} ${why}`
+  return { kind: 'broken', reason: `${source.unserved ?? reason}${hint}` }
 }

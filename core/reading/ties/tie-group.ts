@@ -1,6 +1,6 @@
 import { choosePageAround } from '../pages/page-choice.ts'
 import {
-  describeGroup,
+  broken,
   lookUpWindow,
   measure,
   type Decided,
@@ -71,15 +71,18 @@ async function* sweep(
   pass: Pass,
   { group, guess }: { group: TieGroup; guess: Partial<TieExtent> },
 ): AsyncGenerator<ReadStep, GroupEnd> {
+  const { made } = reading.requests
   let before = await measure(pass, group, guess)
   let agreed: Set<string> | undefined
+  let shown = 0
   for (let sweeps = 1; sweeps <= maxSweeps; sweeps++) {
     if (before.kind !== 'extent') return before
     if (numberOf(before) > maxRecords)
-      return {
-        kind: 'broken',
-        reason: `${describeGroup(group)} has ${numberOf(before)} records, too many to sweep`,
-      }
+      return broken(
+        pass,
+        group,
+        `has ${numberOf(before)} records: no more than ${maxRecords} can be compared`,
+      )
     const ids = new Set<string>()
     const size =
       pass.source.sizes.most - ((sweeps * 7) % (pass.source.sizes.most - pass.source.sizes.least + 1))
@@ -94,18 +97,18 @@ async function* sweep(
     if (after.kind !== 'extent') return after
     const complete = ids.size === numberOf(before) && ids.size === numberOf(after)
     if (complete && agreed !== undefined && isSame(ids, agreed)) {
-      close({ reading, pass, group, sweeps, records: ids.size })
+      close({ reading, pass, group, sweeps, records: ids.size, made })
       // The group is complete, so a record of it now links.
       pass.place = group.descending ? Math.max(0, (pass.source.count ?? 0) - after.end) : after.first
       return { kind: 'swept' }
     }
     agreed = complete ? ids : undefined
+    shown = ids.size
     before = after
   }
-  return {
-    kind: 'broken',
-    reason: `${describeGroup(group)} kept changing: ${maxSweeps} sweeps did not agree`,
-  }
+  const last =
+    before.kind === 'extent' ? `, the last showed ${shown} records in ${numberOf(before)} places` : ''
+  return broken(pass, group, `kept changing: ${maxSweeps} sweeps did not agree${last}`)
 }
 
 /**
@@ -118,6 +121,7 @@ async function* confirmSingleWindow(
   pass: Pass,
   { group, window }: { group: TieGroup; window: Window },
 ): AsyncGenerator<ReadStep, GroupEnd> {
+  const { made } = reading.requests
   let shown = new Set(window.records.map(identityOf))
   let agreeing = isWhole(window, group) ? 1 : 0
   const page = { page: 1, pageSize: pass.source.sizes.most }
@@ -133,14 +137,11 @@ async function* confirmSingleWindow(
     agreeing = whole ? (isSame(ids, shown) ? agreeing + 1 : 1) : 0
     shown = ids
     if (agreeing >= 4 && found.window.fromStart) {
-      close({ reading, pass, group, sweeps: agreeing, records: ids.size })
+      close({ reading, pass, group, sweeps: agreeing, records: ids.size, made })
       return { kind: 'held', window: found.window }
     }
   }
-  return {
-    kind: 'broken',
-    reason: `${describeGroup(group)}, the whole list, kept changing: ${maxSweeps} windows did not agree`,
-  }
+  return broken(pass, group, `, the whole list, kept changing: ${maxSweeps} windows did not agree`)
 }
 
 function isWhole(window: Window, { at }: TieGroup): boolean {
@@ -167,10 +168,13 @@ function close(options: {
   group: TieGroup
   sweeps: number
   records: number
+  /** The requests of the read before the group. */
+  made: number
 }): void {
-  const { reading, pass, group, sweeps, records } = options
+  const { reading, pass, group, sweeps, records, made } = options
   pass.frontier.closed = true
-  reading.swept({ at: toTimestamp(group.at), records, sweeps })
+  const requests = reading.requests.made - made
+  reading.swept({ at: toTimestamp(group.at), records, sweeps, requests })
 }
 
 function isDecided(found: WindowLookup): found is Decided {

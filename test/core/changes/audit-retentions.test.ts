@@ -14,6 +14,7 @@ import {
   stageChanges,
   startEngine,
   startSandbox,
+  withoutEnd,
   workspace,
 } from './engine.ts'
 
@@ -304,4 +305,14 @@ test('says that it proves nothing where the list can not be read whole', async (
   expect(audit.listProven).toBe(false)
   expect(audit).toMatchObject({ rows: 5, found: 5 })
   expect(verdict.verdict).toBe('unproven')
+})
+
+test('ends, and proves nothing, where the service repeats the last page of the list for ever', async () => {
+  const { audit, verdict, sandbox } = await importAndAudit({
+    count: 5,
+    between: ({ billing }) => Object.assign(billing, withoutEnd({ ...billing }, 255)),
+  })
+  expect(audit.reasons).toContainEqual(expect.stringContaining('the service repeats pages'))
+  expect(verdict.verdict).toBe('unproven')
+  expect(sandbox.control.counters().requests).toBeLessThan(150)
 })

@@ -5,7 +5,7 @@ import { newestPage } from '../../../core/changes/audit/audit-retentions.ts'
 import { retentionKey } from '../../../core/changes/kinds/create-retention.ts'
 import { findExisting } from '../../../core/imports/staging/existing-in-service.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
-import { clientOf, startSandbox } from '../changes/engine.ts'
+import { clientOf, startSandbox, withoutEnd } from '../changes/engine.ts'
 
 type Known = Record<string, unknown> & { id: number; supplier: string; created: string }
 /** Changes an answer of the list; `asked`: how many such answers there were before. */
@@ -119,6 +119,22 @@ describe('what the service has already', () => {
     const { requests, found } = await look({ file })
     expect(found).toEqual({ ids: new Map(), reasons: [] })
     expect(requests).toBeLessThan(15)
+  })
+
+  test('is not known, with that reason, where the service repeats the last page of the list for ever', async () => {
+    const sandbox = await startSandbox({ counts: { retentions: 500 } })
+    const billing = withoutEnd(clientOf(sandbox), 500)
+    const found = await findExisting({
+      billing,
+      lookups: new Set([retentionKey({ supplier: 'sup_x', document: 99, number: 1 })]),
+      newest: { ...(await newestPage({ billing })), count: 100 },
+      testMode: false,
+      readLagMs: 1_000,
+      concurrency: 2,
+      signal: new AbortController().signal,
+    })
+    expect(found.reasons).toContainEqual(expect.stringContaining('the service repeats pages'))
+    expect(sandbox.control.counters().requests).toBeLessThan(120)
   })
 
   test('is nothing where the service has no retention at all', async () => {

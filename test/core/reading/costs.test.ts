@@ -3,10 +3,21 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { FetchPage } from '../../../core/reading/source.ts'
 import { seed } from './any-list.ts'
-import { DriftingList, quiet } from './drifting-list.ts'
+import { toTimestamp } from '../../../core/reading/instant.ts'
+import { DriftingList, quiet, start } from './drifting-list.ts'
 import { readInRanges } from './read-in-ranges.ts'
 import { readThrough } from './read-through.ts'
 import { standing } from './standing-list.ts'
+
+const still = {
+  drift: quiet,
+  shuffledTies: false,
+  countLag: 0,
+  replicaLag: 0,
+  staleShare: 0,
+  gatewayFaults: 0,
+  shortWindows: 0,
+}
 
 /** `READ_RECORDS=1000000` for the size that docs/benchmarks.md names. */
 const large = Number(process.env['READ_RECORDS'] ?? 100_000)
@@ -45,6 +56,61 @@ describe('each range of a quiet list costs at most 1.8 requests more', () => {
       expect(ids).toEqual(whole.ids)
       expect(more).toBeLessThan(1.8)
     }
+  })
+})
+
+describe('a quiet group of one time is proven by reading it twice', () => {
+  const calm = { ...still, seed, ties: 0 }
+  /** What the group costs beside the list without it. */
+  const costOf = async (records: number, after: number) => {
+    const list = new DriftingList({ ...calm, size: 2_000, groups: [{ records, after }] })
+    const { outcome, ids } = await readThrough({ fetchPage: list.fetchPage })
+    expect(outcome.reasons).toEqual([])
+    expect(ids.toSorted()).toEqual(list.now.map(({ id }) => id).toSorted())
+    return outcome.ties[0]?.requests ?? 0
+  }
+
+  test.for([300, 1_000, 10_000, 40_000])('of %i records, within the list', async (records) => {
+    const requests = await costOf(records, 0.5)
+    console.log(`${records} records of one created: ${requests} requests`)
+    expect(requests).toBeLessThan(40 + (2.3 * records) / 100)
+  })
+
+  test.for([0, 0.999])('of 10,000 records, after a share of %d of the list', async (after) => {
+    expect(await costOf(10_000, after)).toBeLessThan(40 + 230)
+  })
+
+  test.for([
+    { name: 'above older changes', changed: 10_000, size: 20_000 },
+    { name: 'that is the whole list', changed: 10_000, size: 10_000 },
+    { name: 'below newer changes', changed: 10_000, size: 20_000, newer: 700 },
+    { name: 'beside two more groups', changed: 5_000, size: 20_000, more: [5_000, 700] },
+  ])('of 10,000 records with one `updated`, $name, incrementally', { timeout: 60_000 }, async (bulk) => {
+    const { changed, size, newer = 0, more = [] } = bulk
+    const second = 1_000_000
+    const updates = [changed, ...more].flatMap((many, at) => Array.from({ length: many }, () => at))
+    const updated = [
+      ...Array.from({ length: size - updates.length - newer }, (_, at) => start + at * second),
+      ...updates.map((at) => start + (size + at) * second),
+      ...Array.from({ length: newer }, (_, at) => start + (2 * size + at) * second),
+    ]
+    const list = new DriftingList({ ...calm, size: 0 })
+    list.versions = [
+      updated.map((at, place) => {
+        const record = { id: `r${place}`, created: toTimestamp(start + place), updated: toTimestamp(at) }
+        return { id: `r${place}`, at: start + place, updated: at, record }
+      }),
+    ]
+    const since = start + (size - updates.length - newer - 100) * second
+    const { outcome, ids } = await readThrough({ fetchPage: list.fetchPage, updatedSince: since / 1_000 })
+    expect(outcome).toMatchObject({ verdict: 'proven', reasons: [], ordering: 'updated' })
+    expect(new Set(ids).size).toBe(ids.length)
+    const taken = new Set(ids)
+    expect(updated.flatMap((at, place) => (at >= since && !taken.has(`r${place}`) ? [place] : []))).toEqual(
+      [],
+    )
+    console.log(`bulk update ${bulk.name}: ${outcome.requests} requests`)
+    expect(outcome.requests).toBeLessThan(350)
   })
 })
 

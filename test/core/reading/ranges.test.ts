@@ -7,7 +7,7 @@ import { planRanges } from '../../../core/reading/ranges/plan-ranges.ts'
 import { type RangePlan, startRange } from '../../../core/reading/ranges/range-plan.ts'
 import { readRange } from '../../../core/reading/ranges/read-range.ts'
 import { readList, type ReadOptions } from '../../../core/reading/read-list.ts'
-import { startState } from '../../../core/reading/start-state.ts'
+import { newPass, startState } from '../../../core/reading/start-state.ts'
 import type { Range, ReadState } from '../../../core/reading/state.ts'
 import { createRandom } from './drifting-list.ts'
 import { hiding, rows } from './hiding-service.ts'
@@ -332,7 +332,7 @@ describe('ranges are joined only', () => {
     more: Partial<ReadState> = {},
   ) => ({
     ...startRange(plan, { range }),
-    pass: { phase, page: 1, topByEnd: false },
+    pass: { ...newPass, phase },
     ...more,
   })
   const both = [ended({ downTo: middle }), ended({ upTo: middle })]

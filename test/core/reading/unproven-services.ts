@@ -26,6 +26,15 @@ const changed =
   (request) =>
     Promise.resolve().then(() => change(() => list.serve(request), request))
 
+/** A page of records that are on no other page, of a list that counts one more than its pages have. */
+const more = ({ page }: PageRequest): ListPage => {
+  const records = Array.from({ length: 10 }, (_, at) => ({
+    id: `${page}-${at}`,
+    created: toTimestamp(start),
+  }))
+  return { records, count: page * 10 + 1, next: null, servedAt: undefined }
+}
+
 export const served = Date.parse('2026-11-21T12:00:00Z')
 export const options = { now: () => served, serviceTime: served, concurrency: 1 }
 
@@ -61,10 +70,14 @@ export const unproven: Record<string, () => Parameters<typeof readThrough>[0]> =
     return { fetchPage: (request) => list.fetchPage({ ...request, pageSize: 40 }) }
   },
   'the service returns at most 10 records a page': () => ({ fetchPage: listOf({ cap: 10 }).fetchPage }),
-  'the list continued past page 80': () => {
-    const list = listOf({ size: 300, cap: 10 })
+  'the list continued past page 120': () => {
+    const list = listOf({ cap: 10 })
+    return { fetchPage: changed((page, request) => (request.page > 70 ? more(request) : page()), list) }
+  },
+  'the service repeats pages: the 20 before page 91 had come before': () => {
+    const list = listOf({ cap: 10 })
     const again = (request: PageRequest) => list.serve({ ...request, page: 1 })
-    return { fetchPage: changed((page, request) => (request.page > 30 ? again(request) : page()), list) }
+    return { fetchPage: changed((page, request) => (request.page > 70 ? again(request) : page()), list) }
   },
   'have no readable created': () => {
     const list = listOf()

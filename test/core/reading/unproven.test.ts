@@ -5,6 +5,7 @@ import { toManifest } from '../../../core/destinations/manifest/to-manifest.ts'
 import { newIdState, addResult, toIdOutcome } from '../../../core/reading/by-id/id-state.ts'
 import type { ReadOutcome } from '../../../core/reading/outcome.ts'
 import type { ReadState } from '../../../core/reading/state.ts'
+import { newPass } from '../../../core/reading/start-state.ts'
 import { toReportPage } from '../../../core/runs/view/html.ts'
 import { createPlan } from '../../system/export/plan.ts'
 import { readThrough } from './read-through.ts'
@@ -12,8 +13,8 @@ import { listOf, options, served, unproven } from './unproven-services.ts'
 
 /** Reasons that need a list that moves in one particular way: the read continues after noting one. */
 const noted = [
-  'the group of records at 2026-01-01T00:00:00Z moved during the search for its borders',
-  'the group of records at 2026-01-01T00:00:00Z has 60000 records, too many to sweep',
+  'the group of records at 2026-01-01T00:00:00Z could not be measured: 40 requests did not find where it ends',
+  'the group of records at 2026-01-01T00:00:00Z has 60000 records: no more than 50000 can be compared',
   'the end of the list moved in each of 6 tries to read it',
   'page 5 could not be read: ServiceFault',
 ]
@@ -77,14 +78,13 @@ describe('a read that is not proven claims nothing about what it did not see', (
     const { fetchPage } = listOf()
     const { outcome: proven } = await readThrough({ ...options, fetchPage })
     expect(proven.completeThrough).toBe('2026-11-21T11:59:00.000000Z')
-    const pass = { phase: 'chain', page: 1, topByEnd: false } as const
     const counts = { windows: 0, linksRepaired: 0, records: 0, rejected: 0, duplicatesDropped: 0 }
     const state: ReadState = {
       version: 1,
       clock: 'service',
       startedAt: served,
       completeThrough: served * 1000,
-      pass,
+      pass: newPass,
       statusesRead: -1,
       hiddenFound: false,
       requests: { made: 0, oddNext: 0 },
