@@ -32,6 +32,10 @@ export function toImportText({ kind, file, staged }: ImportProgress): ViewText {
       breaker:
         'Too many changes failed, so the breaker is open, and its trials failed too. Approve to try the others anyway.',
     },
+    parked: {
+      resolves: 'parked rows',
+      doubt: '(the header is row 1). The service did not answer: look there whether the row was done.',
+    },
     failed: 'rows failed',
     stop: 'ends the run cleanly, with a report.',
     terminate: sentence`${strong('Start Workflow Like This One')} resumes with the remaining rows, also after a stop. Nothing is ever sent twice.`,

@@ -34,6 +34,12 @@ export function toRecoveryText({ failedCanaries, staged }: RecoveryProgress): Vi
       breaker:
         'Too many resumes failed, and so did every trial after that. Approve to try the others anyway; stop to end it here.',
     },
+    parked: {
+      resolves: 'subscriptions that were resumed and lost their reply',
+      doubt:
+        'of recovery.csv. The service did not answer the resume, and no lookup shows its effect: look there whether the subscription was resumed.',
+      others: 'need a person for another reason, which the report names.',
+    },
     failed: 'resumes fell back',
     stop: 'resumes nothing more, waits until the results of the last ones are seen, and ends with a report. A second stop does not wait.',
     terminate: 'The next recovery first looks up what this one resumed.',

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { Billing, Body, Returned, WriteOptions } from '../billing/client.ts'
+import type { LedgerRow } from '../state/ledger/row.ts'
 import type { Repeats } from '../state/ledger/stage.ts'
 import type { Outcome } from './outcomes.ts'
 import type { FoundRecords } from './reconcile/find-records.ts'
@@ -58,6 +59,11 @@ export interface ChangeKind {
   ): Promise<{ id: string; found: boolean } | undefined>
   /** The answer says only that the request was accepted; the outcome is looked up, as after a lost reply. */
   readonly confirmedByLookup?: true
+  /**
+   * Whether a person may say what became of a parked change: it may have been done, and nothing shows whether it was.
+   * Default: each one.
+   */
+  readonly isInDoubt?: (row: Pick<LedgerRow, 'sends' | 'answeredAt' | 'outcome'>) => boolean
   /** The answer already shows that the change failed: the breaker counts it before the lookup. */
   readonly failedImmediately?: (answer: Returned) => boolean
   /** A 404 for a change that was sent before means that the first request succeeded. */

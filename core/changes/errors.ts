@@ -76,6 +76,18 @@ export class WrongIdError extends Error {
   }
 }
 
+/** Nothing is in doubt about a parked change, so that a person cannot say what became of it. */
+export class NotInDoubtError extends Error {
+  override readonly name = 'NotInDoubtError'
+  readonly retryable = false
+  constructor({ run, row, error }: { run: string; row: number; error: string | null }) {
+    super(
+      `Row ${row} of ${run} cannot be resolved: only what was sent and lost its reply is in doubt. ` +
+        `Fix it in the service instead${error === null ? '' : `: ${error}`}.`,
+    )
+  }
+}
+
 /** Only parked changes, and those that a person resolved as existing, can be resolved by a person. */
 export class NotParkedError extends Error {
   override readonly name = 'NotParkedError'

@@ -1,4 +1,4 @@
-import { NotParkedError, WrongIdError } from '../changes/errors.ts'
+import { NotInDoubtError, NotParkedError, WrongIdError } from '../changes/errors.ts'
 import { InvalidInput } from '../runs/errors.ts'
 import { outwardMessage } from '../runs/outward-message.ts'
 
@@ -61,11 +61,13 @@ export class ReservedWorker extends Error {
   }
 }
 
+const isRefusal = (error: unknown): error is Error =>
+  [MappingError, NotInDoubtError, NotParkedError, WrongIdError].some((refusal) => error instanceof refusal)
+
 /** Converts an error about a file or its mapping into a non-retryable one whose message has no values. */
 export function toNonRetryable(error: unknown): unknown {
   if (error instanceof InvalidFileError || error instanceof UnreadableFileError)
     return new InvalidFile(outwardMessage(error), { cause: error })
-  if (error instanceof MappingError || error instanceof NotParkedError || error instanceof WrongIdError)
-    return new InvalidInput(outwardMessage(error), { cause: error })
+  if (isRefusal(error)) return new InvalidInput(outwardMessage(error), { cause: error })
   return error
 }

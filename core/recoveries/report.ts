@@ -12,7 +12,7 @@ import { toFetch } from '../runs/view/to-fetch.ts'
 import { recoveryNextSteps } from './next-steps.ts'
 import { type RecoveryPlan, recoveryFiles } from './plan.ts'
 import { becauseOf } from './reasons.ts'
-import { isReportedOnly, type Reported, withoutReported } from './reported-only.ts'
+import { isReportedOnly, withoutReported } from './reported-only.ts'
 import { type RecoveryNotes, readRecoveryNotes, type SavedPlan, type SnapshotNote } from './run-files.ts'
 import { toSummary } from './summary.ts'
 import { type FullReport, type RecoveryReport, toRecoveryView } from './view.ts'
@@ -75,7 +75,7 @@ async function toReport({
 }: ReportOptions & {
   notes: RecoveryNotes
   byReason: RecoveryReport['byReason']
-  reported: Reported
+  reported: number
 }): Promise<Omit<RecoveryReport, 'files' | 'rows'>> {
   const { plan } = saved
   const { snapshot, ended } = notes
@@ -96,7 +96,7 @@ async function toReport({
     ...(ended && { ended }),
     counts,
     outcomes,
-    reported: reported.parked + reported.dropped,
+    reported,
     byReason,
     needsPerson: toNeeds({ byReason, snapshot, plan }),
     snapshot: snapshot ?? null,
@@ -139,9 +139,9 @@ async function* rowsOf({
 async function readRows({ ledger, plan }: { ledger: Ledger; plan: RecoveryPlan }) {
   const rows: RecoveryReport['rows'] = {}
   const byReason: RecoveryReport['byReason'] = {}
-  const reported: Reported = { parked: 0, dropped: 0 }
+  let reported = 0
   for await (const row of ledger.rows({ run: plan.run })) {
-    if (isReportedOnly(row, plan)) reported[row.state === 'parked' ? 'parked' : 'dropped'] += 1
+    if (isReportedOnly(row, plan)) reported += 1
     const place = placeOf(row)
     if (place !== 'done' && place !== 'staged' && (rows[place]?.length ?? 0) < mostRows)
       (rows[place] ??= []).push({ row: row.row, subscription: row.key })

@@ -13,23 +13,13 @@ type Row = Pick<LedgerRow, 'state' | 'outcome' | 'sends' | 'attemptsBefore' | 'b
 export function isReportedOnly(row: Row, plan: Pick<RecoveryPlan, 'reasons' | 'attempts'>): boolean {
   const { state, outcome, sends, attemptsBefore, breakerKey: reason } = row
   if (sends > 0) return false
-  if (!isReason(reason) || !plan.reasons.includes(reason))
-    return state === 'parked' || (state === 'dropped' && outcome === 'dropped')
-  return state === 'parked' && outcome === 'attemptsUsedUp' && attemptsBefore >= plan.attempts
-}
-
-/** The counts of reported rows, by state. */
-export interface Reported {
-  parked: number
-  dropped: number
+  if (state !== 'parked') return false
+  if (!isReason(reason) || !plan.reasons.includes(reason)) return true
+  return outcome === 'attemptsUsedUp' && attemptsBefore >= plan.attempts
 }
 
 /** A summary without the rows that the run only reports. */
-export function withoutReported(summary: ReportSummary, { parked, dropped }: Reported): ReportSummary {
-  const { counts, outcomes } = summary
-  return {
-    ...summary,
-    counts: { ...counts, parked: counts.parked - parked, skipped: counts.skipped - dropped },
-    outcomes: { ...outcomes, dropped: (outcomes['dropped'] ?? 0) - dropped },
-  }
-}
+export const withoutReported = (summary: ReportSummary, reported: number): ReportSummary => ({
+  ...summary,
+  counts: { ...summary.counts, parked: summary.counts.parked - reported },
+})

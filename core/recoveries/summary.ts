@@ -3,7 +3,6 @@ import type { ReportSummary } from '../changes/report.ts'
 import type { EndedNote } from '../runs/run-files.ts'
 import type { RecoveryPlan } from './plan.ts'
 import { endOf } from './refusal.ts'
-import type { Reported } from './reported-only.ts'
 import type { SnapshotNote } from './run-files.ts'
 
 /** The report of a recovery in one sentence: `15 of 15 recovered; proven; 305 others need a person`. */
@@ -20,7 +19,7 @@ export function toSummary({
   counts: ReportCounts
   outcomes: ReportSummary['outcomes']
   reasons: readonly string[]
-  reported: Reported
+  reported: number
   snapshot: SnapshotNote | undefined
   ended: EndedNote | undefined
 }): string {
@@ -35,18 +34,17 @@ export function toSummary({
   }
   const passed = counts.notTried === 0 || ended === undefined ? undefined : endOf(plan, Date.parse(ended.at))
   const { alreadyFine = 0, gone = 0, coolingDown = 0, dropped = 0 } = outcomes
-  const others = reported.parked + reported.dropped
-  const toResume = sumOf(counts) - others - coolingDown
+  const toResume = sumOf(counts) - reported - coolingDown
   return [
     toResume === 0 ? 'nothing to resume' : `${counts.done - alreadyFine} of ${toResume} recovered`,
     ...count(alreadyFine, 'already fine'),
     ...count(counts.rejected, 'refused'),
     ...count(gone, 'cancelled or finalized meanwhile'),
-    ...count(dropped - reported.dropped, 'dropped by a person'),
+    ...count(dropped, 'dropped by a person'),
     // The reasons already include the counts of parked, unknown and untried rows.
     reasons.length === 0 ? 'proven' : `unproven: ${reasons.join('; ')}`,
     ...count(coolingDown, 'resumed recently and left alone'),
-    ...count(others, others === 1 ? 'other needs a person' : 'others need a person'),
+    ...count(reported, reported === 1 ? 'other needs a person' : 'others need a person'),
     ...(passed === undefined ? [] : [passed]),
     ...why,
   ].join('; ')

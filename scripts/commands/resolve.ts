@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { idRule, isId } from '../../core/imports/read-ids.ts'
 import { personHere } from '../runs/person.ts'
-import { resolveInImport, resolveLocally } from '../runs/update-import.ts'
+import { resolveInRun, resolveLocally } from '../runs/update-import.ts'
 import { processSettings } from '../session/settings.ts'
 import { UsageError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -46,7 +46,7 @@ export function configure(command: Command, terminal: Terminal): void {
       const input = { ...(rows.length === 1 ? { row: rows[0] } : { rows }), ...decision, by, why }
       const settings = processSettings()
       if (local === true) return await resolveLocally({ settings, terminal, run, input })
-      const answer = await resolveInImport({ settings, terminal, run, input })
+      const answer = await resolveInRun({ settings, terminal, run, input })
       const text = `${answer}. Follow the run with: ${shell`connector watch ${run}`}`
       terminal.result({ document: { run, answer }, text })
     })

@@ -62,8 +62,12 @@ interface Resolving {
   input: object
 }
 
-/** Resolves a row of an import through an active server and worker. */
-export async function resolveInImport(options: Resolving): Promise<string> {
+/** Resolves a row of an import, or of a recovery that is in progress, through an active server and worker. */
+export async function resolveInRun(options: Resolving): Promise<string> {
+  if (await isRecovery(options))
+    return await updateImport<string>({ ...options, name: 'resolve' }).catch((error: unknown) => {
+      throw error instanceof NoSuchRunError ? hasEnded(options) : error
+    })
   await findPlan(options)
   await using client = await openClient({ ...options, hasLocal: true })
   const work = resolveBy({ ...options, client })
@@ -77,14 +81,19 @@ async function findPlan({ settings, run }: Pick<Resolving, 'settings' | 'run'>):
       `The import ${run} was a dry run: nothing was sent, so there is nothing to resolve.`,
     )
   if (plan !== undefined) return plan
-  if ((await savedRecovery(settings, run)) !== undefined)
-    throw new RefusedError(`The recovery ${run} has ended, so there is nothing to resolve in it.`, {
-      hint: 'The next recovery reads the list again. While one runs, its update `resolve` does it.',
-    })
+  if (await isRecovery({ settings, run })) throw hasEnded({ run })
   throw new RefusedError(`There is no import ${run} in ${settings.dataDir}.`, {
     hint: '`connector runs` lists the runs.',
   })
 }
+
+const isRecovery = async ({ settings, run }: Pick<Resolving, 'settings' | 'run'>) =>
+  (await planOf(settings, run)) === undefined && (await savedRecovery(settings, run)) !== undefined
+
+const hasEnded = ({ run }: Pick<Resolving, 'run'>) =>
+  new RefusedError(`The recovery ${run} is not in progress, so there is nothing to resolve in it.`, {
+    hint: 'The next recovery looks up what this one resumed, and reads the list again.',
+  })
 
 /**
  * Resolves a row of an import, even after it has ended: starts it again under its own name, so that it sends the row
@@ -173,9 +182,11 @@ function inputOf(plan: ImportPlan): ImportInput {
   }
 }
 
+class NoSuchRunError extends RefusedError {}
+
 function toRefusal({ error, run }: { error: unknown; run: string }): unknown {
   if (error instanceof WorkflowNotFoundError)
-    return new RefusedError(`There is no active run ${run}.`, {
+    return new NoSuchRunError(`There is no active run ${run}.`, {
       hint: '`connector runs` lists the runs.',
     })
   if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)

@@ -107,7 +107,7 @@ export function checkResolution(input: unknown): void {
   checkPerson({ by, why })
   const named = row === undefined ? rows : rows === undefined ? [row] : undefined
   if (!Array.isArray(named) || named.length === 0 || !named.every((number) => Number.isInteger(number)))
-    throw refused('Give the row as parked.csv numbers it, "row": 17, or several, "rows": [17, 18].')
+    throw refused('Give the row as the report numbers it, "row": 17, or several, "rows": [17, 18].')
   if (named.length > mostResolved) throw refused(`Give at most ${mostResolved} rows at once.`)
   const decisions = [typeof exists === 'string' && exists !== '', absent === true, drop === true]
   if (decisions.filter(Boolean).length !== 1)

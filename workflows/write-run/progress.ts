@@ -34,7 +34,7 @@ export interface WriteProgress<Staged = StagedChanges> {
     | 'ended'
   run?: string
   counts?: ReportCounts
-  /** The first parked rows, as of the last segment. */
+  /** The first parked rows that a person may resolve, as of the last segment. */
   parkedRows?: number[]
   identity?: Identity
   limits: object

@@ -15,6 +15,14 @@ export interface ViewText {
   /** Shown below the status: the file, or the reasons that are not tried. */
   notes: readonly Sentence[]
   questions: Readonly<Record<WaitingFor, string>>
+  parked: {
+    /** What the update resolve settles. */
+    resolves: string
+    /** Follows the numbers of the rows in doubt: why they are. */
+    doubt: string
+    /** Where the other parked ones are explained; absent if all are in doubt. */
+    others?: string
+  }
   /** Follows a count of changes, for example `resumes fell back`. */
   failed: string
   /** The effect of `stop` and of Terminate. */
@@ -47,7 +55,7 @@ export function toLiveView(progress: WriteProgress, text: ViewText): View {
         : waitingStatus({ ...waitingFor, name, why: text.questions[waitingFor.question] })),
       ...openBreakers.map((open) => `The breaker is open: ${describeBreaker(open, text.failed)}.`),
       ...text.notes,
-      ...parkedStatus(progress),
+      ...parkedStatus(progress, text),
       ...throughputStatus(throughput, text.rate),
       ...workersStatus(workers),
     ],
@@ -56,19 +64,23 @@ export function toLiveView(progress: WriteProgress, text: ViewText): View {
     tables: staged?.tables ?? [],
     controls: [
       ...controls({ ...text, between: `two ${text.rate}` }),
-      sentence`${strong('Send an Update')}: ${code('setLimits')} changes rate, concurrency and bounds; ${code('resolve')} settles parked ${unit}.`,
+      sentence`${strong('Send an Update')}: ${code('setLimits')} changes rate, concurrency and bounds; ${code('resolve')} settles ${text.parked.resolves}.`,
     ],
   }
 }
 
-/** Lists the parked rows and how to resolve them. */
-function parkedStatus({ counts, parkedRows = [] }: WriteProgress): Sentence[] {
+/** Says how many parked rows are explained elsewhere, and how to resolve those in doubt. */
+function parkedStatus({ counts, parkedRows = [] }: WriteProgress, { parked }: ViewText): Sentence[] {
   const [first] = parkedRows
-  if (first === undefined) return []
-  const others = (counts?.parked ?? 0) - parkedRows.length
-  const rows = `${parkedRows.length === 1 ? 'row' : 'rows'} ${parkedRows.join(', ')}${others > 0 ? ` and ${others} more` : ''}`
+  const others = Math.max(0, (counts?.parked ?? 0) - parkedRows.length)
+  const isElsewhere = parked.others !== undefined
+  const elsewhere = isElsewhere && others > 0 ? [`${others} ${parked.others}`] : []
+  if (first === undefined) return elsewhere
+  const more = !isElsewhere && others > 0 ? ` and ${others} more` : ''
+  const rows = `${parkedRows.length === 1 ? 'row' : 'rows'} ${parkedRows.join(', ')}${more}`
   const answer = `{"row": ${first}, "exists": "<id>", "by": "your name", "why": "..."}`
   return [
-    sentence`Parked: ${strong(rows)} (the header is row 1). The service did not answer: look there whether the row was done. Then More Actions, ${strong('Send an Update')}, ${code('resolve')} with ${code(answer)}; instead of ${code('"exists"')}, ${code('"absent": true')} sends it again and ${code('"drop": true')} skips it.`,
+    sentence`Parked: ${strong(rows)} ${parked.doubt} Then More Actions, ${strong('Send an Update')}, ${code('resolve')} with ${code(answer)}; instead of ${code('"exists"')}, ${code('"absent": true')} sends it again and ${code('"drop": true')} skips it.`,
+    ...elsewhere,
   ]
 }

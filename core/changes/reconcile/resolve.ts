@@ -1,7 +1,7 @@
 import type { Billing } from '../../billing/client.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
-import { NotParkedError } from '../errors.ts'
+import { NotInDoubtError, NotParkedError } from '../errors.ts'
 import type { ChangeKind } from '../change-kind.ts'
 import { changeKinds } from '../kinds.ts'
 import { transition } from '../transitions.ts'
@@ -35,6 +35,7 @@ export interface Resolution {
  * Applies a person's decision on a parked change, or corrects an earlier decision that it exists; `by` and `why` go into
  * the report. Repeating the same decision changes nothing. Returns whether the service confirms the id.
  * @throws {NotParkedError}
+ * @throws {NotInDoubtError}
  * @throws {WrongIdError}
  * @throws {KeyHeldError} if another run has staged the same key in the meantime
  */
@@ -61,9 +62,11 @@ export async function resolveChange(resolution: Resolution): Promise<Confirmatio
     if (isRepeated) return undefined
     throw new NotParkedError({ run, row, state: change.state })
   }
+  const kind = kindOf(kinds, change)
+  if (!isCorrection && kind.isInDoubt?.(change) === false) throw new NotInDoubtError(change)
   const confirmation =
     'exists' in decision
-      ? await confirmId({ kind: kindOf(kinds, change), row: change, id: decision.exists, billing, signal })
+      ? await confirmId({ kind, row: change, id: decision.exists, billing, signal })
       : undefined
   const moved = await transition({
     ledger,

@@ -2,7 +2,6 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { OpenBreaker } from '../../runs/view/breaker.ts'
 import type { RunWorkers } from '../../runs/workers.ts'
 import type { ReportCounts } from '../../runs/view/counts.ts'
-import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { ClaimJournal } from '../claim-journal.ts'
 import { hasFailed } from '../outcomes.ts'
 import { reconcileChanges, type ReconcileOptions } from '../reconcile/reconcile.ts'
@@ -45,7 +44,7 @@ export interface SendStep {
   openBreakers: OpenBreaker[]
   claims: number
   counts: ReportCounts
-  /** The first rows that need a person; absent if there are none. */
+  /** The first parked rows of which a person may say what became of them; absent if none is parked. */
   parkedRows?: number[]
   /** Breaker keys whose whole canary failed. */
   failedCanaries: string[]
@@ -163,7 +162,7 @@ async function toStep(
     endedAt: ledger.now(),
     claims: journal.recorded,
     counts,
-    ...(counts.parked > 0 && { parkedRows: await firstParked({ ledger, run }) }),
+    ...(counts.parked > 0 && { parkedRows: await firstInDoubt({ ledger, run, kind }) }),
     failedCanaries: await failedCanaries({ ledger, run, rows }),
     ...(next.length > 0 && { nextCanary: next }),
   }
@@ -172,10 +171,15 @@ async function toStep(
 /** Enough for a person to work through at once; the report has all of them. */
 const maxParkedRows = 20
 
-async function firstParked({ ledger, run }: { ledger: Ledger; run: string }): Promise<number[]> {
+async function firstInDoubt({
+  ledger,
+  run,
+  kind,
+}: Pick<SendForOptions, 'ledger' | 'run' | 'kind'>): Promise<number[]> {
   const rows: number[] = []
-  for await (const { row } of ledger.rows({ run, state: 'parked' })) {
-    rows.push(row)
+  for await (const row of ledger.rows({ run, state: 'parked' })) {
+    if (kind.isInDoubt?.(row) === false) continue
+    rows.push(row.row)
     if (rows.length === maxParkedRows) break
   }
   return rows

@@ -2,7 +2,8 @@ import { expect, test } from 'vitest'
 import type { Billing } from '../../../core/billing/client.ts'
 import type { ChangeKind } from '../../../core/changes/change-kind.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import { resolveChange } from '../../../core/changes/reconcile/resolve.ts'
+import { type Decision, resolveChange } from '../../../core/changes/reconcile/resolve.ts'
+import type { RowPatch } from '../../../core/state/ledger/row.ts'
 import { recordAnswer } from '../../../core/changes/transitions.ts'
 import { clientOf, copies, retentionRows, startEngine, startSandbox } from './engine.ts'
 
@@ -184,4 +185,47 @@ test('an answer that arrives while the service is asked wins over the person', a
     'is done, not parked',
   )
   expect((await engine.rows())[0]).toMatchObject({ state: 'done', outcome: 'created', answerId: id })
+})
+
+const decisions: Decision[] = [{ exists: 'sub_1' }, { absent: true }, { drop: true }]
+
+/** A parked subscription of a recovery. */
+async function parkResume(patch: RowPatch) {
+  const sandbox = await startSandbox()
+  const kind = changeKinds['resume-subscription']
+  const engine = await startEngine({ kind, sandbox })
+  await engine.stage([{ row: 1, body: { id: 'sub_1', customer: 'cus_1' } }])
+  const { ledger, run, billing } = engine
+  for (const { id } of await engine.rows())
+    await ledger.move({ id, from: ['staged'], patch: { state: 'parked', ...patch } })
+  return { engine, options: { ledger, billing, run, row: 1, ...person } }
+}
+
+test.for<[string, RowPatch]>([
+  ['was never resumed', { outcome: 'needsPerson', error: 'reference_expired: ask for a new one' }],
+  ['was not found before its resume', { outcome: 'notFound' }],
+  ['was put back by a refusal', { outcome: 'needsPerson', sends: 0, answeredAt: 7 }],
+  ['was seen to fall back', { outcome: 'fellBack', sends: 1, answeredAt: 7 }],
+  ['used up its attempts', { outcome: 'attemptsUsedUp', sends: 3, answeredAt: 7 }],
+])('a subscription that %s cannot be resolved by a person, whatever they say', async ([, patch]) => {
+  const { engine, options } = await parkResume(patch)
+  const before = await engine.rows()
+  for (const decision of decisions)
+    await expect(resolveChange({ ...options, decision })).rejects.toThrow(
+      'Row 1 of run-1 cannot be resolved: only what was sent and lost its reply is in doubt.',
+    )
+  expect(await engine.rows()).toEqual(before)
+  expect((await engine.sendSegment({ lookupsOnly: true })).parkedRows).toEqual([])
+})
+
+test.for<[string, RowPatch]>([
+  ['lost its reply and shows no effect', { outcome: 'attemptsUsedUp', sends: 1 }],
+  ['was accepted and is in no list', { outcome: 'notFound', sends: 1, answeredAt: 7 }],
+])('a subscription whose resume %s can be resolved by a person', async ([, patch]) => {
+  for (const decision of decisions) {
+    const { engine, options } = await parkResume(patch)
+    expect((await engine.sendSegment({ lookupsOnly: true })).parkedRows).toEqual([1])
+    await resolveChange({ ...options, decision })
+    expect((await engine.rows())[0]).toMatchObject({ resolvedBy: 'Ana' })
+  }
 })

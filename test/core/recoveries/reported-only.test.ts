@@ -22,7 +22,6 @@ describe('a subscription that a recovery never set out to resume is only reporte
   test.each<[string, Partial<LedgerRow>]>([
     ['its reason needs a person', {}],
     ['it has no known reason', { breakerKey: '' }],
-    ['a person dropped it', { state: 'dropped', outcome: 'dropped' }],
     ['earlier runs used up its attempts', { ...tried, outcome: 'attemptsUsedUp', attemptsBefore: 3 }],
   ])('because %s', (_, fields) => expect(isReportedOnly(row(fields), plan)).toBe(true))
 })
@@ -43,14 +42,13 @@ describe('a subscription that a recovery set out to resume counts for its verdic
 
 test('a reported subscription never hides one that was to be resumed and was not', () => {
   const counts = { staged: 0, done: 5, rejected: 0, unknown: 0, parked: 3, skipped: 1, notTried: 0 }
-  const summary = { counts, outcomes: { recovered: 5, needsPerson: 3, dropped: 1 }, doneWithoutId: 0 }
-  const verdict = (parked: number, dropped: number) =>
+  const summary = { counts, outcomes: { recovered: 5, needsPerson: 3 }, doneWithoutId: 0 }
+  const verdict = (reported: number) =>
     verdictOf({
       kind: 'resume-subscription',
-      summary: withoutReported(summary, { parked, dropped }),
+      summary: withoutReported(summary, reported),
       listProven: true,
     })
-  expect(verdict(3, 1)).toMatchObject({ verdict: 'proven', reasons: [] })
-  expect(verdict(2, 1)).toMatchObject({ verdict: 'unproven' })
-  expect(verdict(3, 0)).toMatchObject({ verdict: 'unproven' })
+  expect(verdict(3)).toMatchObject({ verdict: 'proven', reasons: [] })
+  expect(verdict(2)).toMatchObject({ verdict: 'unproven' })
 })

@@ -6,7 +6,7 @@ import type { ImportInput } from '../../../core/imports/input.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
 import type { ImportProgress } from '../../../workflows/import-view.ts'
 import type { importFile } from '../../../workflows/import-file.ts'
-import { resolveInImport } from '../../../scripts/runs/update-import.ts'
+import { resolveInRun } from '../../../scripts/runs/update-import.ts'
 import { createTerminal } from '../../../scripts/terminal/terminal.ts'
 import { readSettings } from '../../../worker/settings/settings.ts'
 import { asked, connectTemporal, createWorld, startTestWorker, until, type World } from '../export/world.ts'
@@ -310,9 +310,9 @@ describe('what is parked', () => {
         { row: 5, drop: true },
         { row: 4, exists: 'add_78' },
       ])
-        await resolveInImport({ settings, terminal, run: result.run, input: { ...said, ...person } })
+        await resolveInRun({ settings, terminal, run: result.run, input: { ...said, ...person } })
       const input = { row: 2, drop: true, ...person }
-      const refused = resolveInImport({ settings, terminal, run: result.run, input })
+      const refused = resolveInRun({ settings, terminal, run: result.run, input })
       await expect(refused).rejects.toThrow('row 2 of')
       await client.workflow.getHandle(result.run).result()
       const resolved = JSON.parse(await readFile(result.files.report ?? '', 'utf8')) as object
@@ -361,7 +361,7 @@ test.for([
     const terminal = createTerminal({ json: true, debug: false })
     const before = posts(world)
     const input = { ...decision, ...person }
-    const resolving = resolveInImport({ settings, terminal, run: run.workflowId, input })
+    const resolving = resolveInRun({ settings, terminal, run: run.workflowId, input })
     const refusal = await resolving.then(
       () => '',
       (error: Error) => error.message,
@@ -403,7 +403,7 @@ test('a row is sent again, although more rows have failed than the import allowe
   const settings = readSettings({ env: world.env, cwd: world.dataDir })
   const terminal = createTerminal({ json: true, debug: false })
   const input = { row: rows.parked?.[0], absent: true, ...person }
-  await resolveInImport({ settings, terminal, run: run.workflowId, input })
+  await resolveInRun({ settings, terminal, run: run.workflowId, input })
   const resolved = await client.workflow.getHandle<typeof importFile>(run.workflowId).result()
   expect(resolved.counts).toMatchObject({ done: 1, staged: 0 })
   expect(timesOf(world, 'addons', 6).filter((times) => times > 0)).toEqual([1])
@@ -418,7 +418,7 @@ test.for([
   const settings = readSettings({ env: world.env, cwd: world.dataDir })
   const terminal = createTerminal({ json: true, debug: false })
   const resolving = { settings, terminal, run: run.workflowId, input: { row: 2, drop: true, ...person } }
-  await expect(resolveInImport(resolving)).rejects.toThrow(why)
+  await expect(resolveInRun(resolving)).rejects.toThrow(why)
   await client.workflow
     .getHandle(run.workflowId)
     .result()

@@ -42,7 +42,7 @@ describe('connector recover', () => {
     )
     const refused = await command('resolve', report.run, '--row', '1', '--drop', '--why', 'x')
     expect(refused.code).toBe(2)
-    expect(refused.stderr).toContain('has ended')
+    expect(refused.stderr).toContain('is not in progress')
   })
 
   test(

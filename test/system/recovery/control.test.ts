@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
 import type { RecoveryProgress } from '../../../workflows/recovery-view.ts'
+import { callCommand } from '../command-line/call-command.ts'
 import { asked, connectTemporal, createWorld, startTestWorker, until, type World } from '../export/world.ts'
 import {
   begin,
@@ -55,6 +56,28 @@ describe('a recovery started with an empty input', () => {
     expect(resumesDone(world).every((id) => ids.includes(id))).toBe(true)
     const report = JSON.parse(await readFile(result.files.report ?? '', 'utf8')) as object
     expect(report).toMatchObject({ decisions: [{ about: 'approval', ...person }] })
+  })
+
+  test('keeps no decision about a subscription that it has not resumed', async () => {
+    const { world, client } = await begin({ broken: 2 })
+    breakSome(world, { ids: idsOf(world).slice(20, 23), reason: 'without_reference' })
+    const run = await startRecovery({ client, world })
+    await waits(run, 'approval')
+    expect(await detailsOf(run)).not.toContain('did not answer')
+    const refusal =
+      /Row \d of .* cannot be resolved: only what was sent and lost its reply|is staged, not parked/
+    for (const row of [1, 2, 3, 4, 5].map(String)) {
+      const words = ['resolve', run.workflowId, '--row', row, '--drop', '--why', 'it is night']
+      const { code, stderr } = await callCommand(world, words)
+      expect({ code, stderr }).toMatchObject({
+        code: 2,
+        stderr: expect.stringMatching(refusal),
+      })
+    }
+    await run.signal('stop')
+    const result = await run.result()
+    const report = JSON.parse(await readFile(result.files.report ?? '', 'utf8')) as object
+    expect(report).toMatchObject({ decisions: [], counts: { parked: 3, notTried: 2 } })
   })
 
   test('ends with nothing done where nobody comes', async () => {

@@ -126,3 +126,21 @@ test('live views escape names of files and reasons', () => {
     expect(page).not.toMatch(linked)
   }
 })
+
+test('live views say why parked rows are parked, each job in its own words', () => {
+  const counts = { staged: 0, done: 0, rejected: 0, unknown: 0, parked: 5, skipped: 0, notTried: 0 }
+  const pageOf = (parkedRows: number[]) => {
+    const progress = { phase: 'sending', limits: {}, failedCanaries: [], counts, parkedRows } as never
+    return {
+      imported: toMarkdown(toLiveView(progress, toImportText(progress))),
+      recovered: toMarkdown(toLiveView(progress, toRecoveryText(progress))),
+    }
+  }
+  const inDoubt = pageOf([3, 4])
+  expect(inDoubt.imported).toContain('**rows 3, 4 and 3 more** (the header is row 1). The service did not')
+  expect(inDoubt.recovered).toContain('**rows 3, 4** of recovery.csv. The service did not answer the resume')
+  expect(inDoubt.recovered).toContain('3 need a person for another reason, which the report names.')
+  const { recovered } = pageOf([])
+  expect(recovered).toContain('5 need a person for another reason')
+  expect(recovered).not.toMatch(/did not answer|the header is row 1|parked subscriptions/)
+})
