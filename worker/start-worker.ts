@@ -24,6 +24,7 @@ import { activityTelemetry, requestTelemetry } from './telemetry/observe.ts'
 import { diskCheck, lockCheck, stateCheck } from './telemetry/own-checks.ts'
 import { version } from './version.ts'
 import { checkPolling } from './telemetry/polling.ts'
+import { toFingerprint } from './settings/fingerprint.ts'
 import { refuseReadableSecrets } from './settings/permissions.ts'
 import { toReadiness } from './telemetry/readiness.ts'
 import { openTracing } from './telemetry/tracing/tracing.ts'
@@ -92,7 +93,8 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   if (options.standing) refuseReadableSecrets(settings)
   await prepareDataFolder(settings.dataDir)
   const logger = toLogger(options)
-  const lock = options.sharesFolder ? noLock : acquireLock({ folder: settings.dataDir, role: 'worker' })
+  const note = { folder: settings.dataDir, role: 'worker', settings: toFingerprint(settings.fixed) }
+  const lock = options.sharesFolder ? noLock : acquireLock(note)
   await using held = new AsyncDisposableStack()
   held.defer(() => lock.release())
   if (options.sharesFolder !== true) await rm(stepFolders(settings.dataDir), { recursive: true, force: true })

@@ -87,7 +87,7 @@ export class Unauthorized extends AnsweredError {
   override readonly name = 'Unauthorized'
   readonly retryable: boolean
   constructor(failure: Answered, { renewed = false } = {}) {
-    const hint = 'set a valid one'
+    const hint = 'set a valid one, and restart a worker that has the old one in its environment'
     super(failure, { effect: 'none', summary: 'the service does not accept the token', hint })
     this.retryable = renewed
   }

@@ -28,14 +28,15 @@ export interface WorkerLock {
  * @throws {FolderLockedError} with the holder's pid and start, when another process has it
  * @throws {DiskFullError} when there is no room for the note
  */
-export function acquireLock({ folder, role }: { folder: string; role: string }): WorkerLock {
+export function acquireLock(options: Pick<LockHolder, 'role' | 'settings'> & { folder: string }): WorkerLock {
+  const { folder } = options
   const file = join(folder, 'worker.lock')
   const database = takeExclusively({ folder, file })
   const locked = fileIdentity(file)
   // POSIX locks are released when *any* descriptor of the file is closed, so nothing else here ever opens
   // worker.lock: a note beside it names the holder.
   try {
-    writeNote({ folder, role })
+    writeNote(options)
   } catch (error) {
     database.close()
     throw error
@@ -90,9 +91,9 @@ function fileIdentity(file: string): string | undefined {
 const startOfProcess = () => new Date(Math.round(performance.timeOrigin)).toISOString()
 const noteOf = (folder: string) => join(folder, 'worker.lock.json')
 
-function writeNote({ folder, role }: { folder: string; role: string }) {
+function writeNote({ folder, ...note }: Pick<LockHolder, 'role' | 'settings'> & { folder: string }) {
   const { startTime } = identify(process.pid) ?? {}
-  const holder: LockHolder = { pid: process.pid, startTime, role, startedAt: startOfProcess() }
+  const holder: LockHolder = { pid: process.pid, startTime, ...note, startedAt: startOfProcess() }
   const fresh = `${noteOf(folder)}.${process.pid}`
   try {
     writeFileSync(fresh, `${JSON.stringify(holder)}\n`)
@@ -101,6 +102,14 @@ function writeNote({ folder, role }: { folder: string; role: string }) {
     rmSync(fresh, { force: true })
     throw isSystemError(cause, 'ENOSPC') ? new DiskFullError({ file: noteOf(folder), cause }) : cause
   }
+}
+
+/** What the process that holds the folder was started with; undefined if none holds it. */
+export function readHolder(folder: string): LockHolder | undefined {
+  const note = readNote(folder)
+  return note?.startTime !== undefined && isAlive({ pid: note.pid, startTime: note.startTime })
+    ? note
+    : undefined
 }
 
 /** The last holder's note, if readable. It names the last process that took the folder; the lock may be free. */

@@ -220,6 +220,8 @@ export interface LockHolder {
   role: string
   /** ISO 8601, the holder's clock. */
   startedAt: string
+  /** Salted hashes of the settings that the holder was started with, by name. */
+  settings?: Readonly<Record<string, string>> | undefined
 }
 
 // SQLite's primary result codes (https://sqlite.org/rescode.html); extended codes carry them in the low byte.

@@ -2,11 +2,13 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { FolderLockedError } from '../../core/state/errors.ts'
 import type { StatePlace } from '../../core/state/open.ts'
-import { acquireLock } from '../../core/state/data-folder-lock.ts'
+import { acquireLock, readHolder } from '../../core/state/data-folder-lock.ts'
 import { checkStateFile } from '../../core/state/sqlite/check-state-file.ts'
 import { freeBytes, leastFreeBytes } from '../../core/storage/free-space.ts'
 import { prepareDataFolder } from '../../worker/data-folder.ts'
 import { shell } from '../../core/runs/view/shell.ts'
+import { findChanged } from '../../worker/settings/fingerprint.ts'
+import type { Settings } from '../../worker/settings/settings.ts'
 import { findExposed, type AllowedReaders } from '../../worker/settings/permissions.ts'
 import { fine, wrong, type Finding } from './finding.ts'
 
@@ -18,8 +20,10 @@ export async function checkFolder(options: {
   served: boolean
   /** The users besides its owner who may access it. */
   allowed: AllowedReaders
+  /** The settings that take effect only at a start. */
+  fixed: Settings['fixed']
 }): Promise<Finding[]> {
-  const { place, taskQueue, served, allowed } = options
+  const { place, taskQueue, served, allowed, fixed } = options
   const dataDir = place.folder
   await prepareDataFolder(dataDir)
   if (findExposed({ paths: [dataDir], allowed, bits: 0o777 }).length > 0)
@@ -50,7 +54,23 @@ export async function checkFolder(options: {
           'other settings, uses another Temporal server, or is frozen. Try again in a few seconds. Otherwise end it, or give one of the two another CONNECTOR_DATA_DIR.',
       ),
     ]
-  return [fine('data folder', `${dataDir} is writable; ${freeMb.toLocaleString('en-US')} MB are free.`)]
+  return [
+    fine('data folder', `${dataDir} is writable; ${freeMb.toLocaleString('en-US')} MB are free.`),
+    ...checkStarted({ dataDir, fixed }),
+  ]
+}
+
+/** Compares the settings with those of the worker, which reads them once. */
+function checkStarted({ dataDir, fixed }: { dataDir: string; fixed: Settings['fixed'] }): Finding[] {
+  const { settings, pid } = readHolder(dataDir) ?? {}
+  const changed = settings === undefined ? [] : findChanged(settings, fixed)
+  if (changed.length === 0) return []
+  return [
+    wrong(
+      'worker',
+      `The worker with pid ${pid} was started with other settings: ${changed.join(', ')}. Restart it, so that they take effect.`,
+    ),
+  ]
 }
 
 /** The process that has locked the folder, found by trying to acquire the lock for an instant. */

@@ -89,13 +89,14 @@ async function checkAll(terminal: Terminal): Promise<Finding[]> {
   const { taskQueue, billing } = settings
   const secrets = runCheck('secrets', async () => checkSecrets(settings))
   const service = checkService({ billing: createService(settings), testMode: billing.testMode })
-  const place = checkTemporal({ settings, terminal }).then(async ({ findings, served }) => {
-    const folder = { place: settings.state, taskQueue, served, allowed: settings.allowReadableSecrets }
+  const temporal = checkTemporal({ settings, terminal }).then(async ({ findings, served }) => {
+    const { state: place, allowReadableSecrets: allowed, fixed } = settings
+    const folder = { place, taskQueue, served, allowed, fixed }
     return [...findings, ...(await runCheck('data folder', () => checkFolder(folder)))]
   })
   const state = checkDatabase(settings)
   const others = [checkFiles(settings), checkWarehouse(settings)]
-  return (await Promise.all([secrets, service, place, state, ...others])).flat()
+  return (await Promise.all([secrets, service, temporal, state, ...others])).flat()
 }
 
 /** Nothing for a state in the data folder. Loaded late: only a state on PostgreSQL needs its driver. */

@@ -17,7 +17,7 @@ function openFile() {
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const file = join(folder, 'token')
   writeFileSync(file, 'first')
-  return { file, token: tokenFromFile(file) }
+  return { file, token: tokenFromFile({ file }) }
 }
 
 test('a token that is not replaced in time is given up', async () => {

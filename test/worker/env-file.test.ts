@@ -250,3 +250,27 @@ describe('a file with a secret', () => {
     ])
   })
 })
+
+describe('a token in .env', () => {
+  it('is read again when the service rejects it, without any other line', async () => {
+    const { token, ...billing } = read(required).billing
+    writeFileSync(
+      join(cwd, '.env'),
+      required.replace('t0ken', '"next" # since today').replace('acc_1', 'acc_2'),
+    )
+    expect(await token()).toBe('t0ken')
+    expect(await token({ rejected: 't0ken' })).toBe('next')
+    expect(billing.workspace).toBe('acc_1')
+    writeFileSync(join(cwd, '.env'), 'BILLING_TOKEN: other')
+    await expect(token({ rejected: 'next' })).rejects.toThrow(
+      'does not hold a valid token; correct the token in it.',
+    )
+  })
+
+  it('of the environment stays, and is one of the settings that take effect at a start', async () => {
+    const { billing, fixed } = read(required, { BILLING_TOKEN: 'given', CONNECTOR_HASH_KEY: 'k' })
+    expect(await billing.token({ rejected: 'given' })).toBe('given')
+    expect(fixed).toEqual({ BILLING_TOKEN: 'given', CONNECTOR_HASH_KEY: 'k' })
+    expect(read(required, { CONNECTOR_HASH_KEY: 'k' }).fixed).toEqual({ CONNECTOR_HASH_KEY: 'k' })
+  })
+})

@@ -34,7 +34,8 @@ function problemsOf(env: Record<string, string>): readonly string[] {
 
 describe('settings', () => {
   it('need an address, a token and a workspace, and have a default for the rest', () => {
-    const { billing, environment: _, ...others } = read()
+    const { billing, environment: _, fixed, ...others } = read()
+    expect(fixed).toEqual({ BILLING_TOKEN: 't0ken' })
     expect(billing).toEqual({
       baseUrl: 'https://api.example.test/v1',
       token: expect.any(Function),
@@ -200,7 +201,7 @@ describe('settings', () => {
     setTimeout(() => writeFileSync(file, 'third\n'), 50)
     expect(await asked).toBe('third')
     rmSync(file)
-    await expect(token({ rejected: 'second' })).rejects.toThrow('does not hold exactly one token')
+    await expect(token({ rejected: 'second' })).rejects.toThrow('does not hold a valid token; correct')
   })
 
   it('refuse two tokens, a missing or empty token file, and a token that cannot be in a header, never showing it', () => {

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { StatePlace } from '../../core/state/open.ts'
+import { parseEnvFile } from './env-file.ts'
 import { placeOf, readEnvironment, toPlain } from './environment.ts'
 import type { EnvironmentSource, Given } from './environment.ts'
 import { SettingsError } from './errors.ts'
@@ -7,7 +8,7 @@ import { secretFilesOf } from './permissions.ts'
 import { inFiles, takeSecretFiles } from './secret-files.ts'
 import { findSlips } from './slips.ts'
 import { fixedToken, tokenFromFile } from './token.ts'
-import { checkedVariables, described, shownText, variables } from './variables.ts'
+import { checkedVariables, described, shownText, variables, type VariableName } from './variables.ts'
 
 type Environment = ReadonlyMap<string, Given>
 
@@ -97,11 +98,10 @@ function toStatePlace(values: {
 function toSettings(values: z.output<typeof variables>, environment: Environment) {
   const { BILLING_WORKSPACE: workspace, BILLING_TEST_MODE: testMode } = values
   const fileOf = (name: string) => (environment.has(`${name}_FILE`) ? environment.get(name)?.from : undefined)
-  const tokenFile = fileOf('BILLING_TOKEN')
   return {
     billing: {
       baseUrl: values.BILLING_BASE_URL,
-      token: tokenFile === undefined ? fixedToken(values.BILLING_TOKEN) : tokenFromFile(tokenFile),
+      token: toToken(environment, values.BILLING_TOKEN),
       workspace,
       testMode,
       requestsPerSecond: values.BILLING_REQUESTS_PER_SECOND,
@@ -139,10 +139,46 @@ function toSettings(values: z.output<typeof variables>, environment: Environment
      */
     secretFiles: secretFilesOf(environment),
     allowReadableSecrets: values.CONNECTOR_ALLOW_READABLE_SECRETS,
+    /** What takes effect only at a start. Contains secrets. */
+    fixed: toFixed(environment),
     /**
      * All set variables, `.env` included, for `loadClientConnectConfig({ overrideEnvVars })`. Contains
      * secrets.
      */
     environment: toPlain(environment),
   }
+}
+
+/** A token in a file or in `.env` is read again when the service rejects it. */
+function toToken(environment: Environment, token: string) {
+  const file = environment.get('BILLING_TOKEN')?.from
+  if (file === undefined || file === 'environment') return fixedToken(token)
+  if (environment.has('BILLING_TOKEN_FILE')) return tokenFromFile({ file })
+  return tokenFromFile({ file, find: (content) => parseEnvFile(file, content)['BILLING_TOKEN'] })
+}
+
+/** Variables that matter to one process, are read again when they change, or are compared by themselves. */
+const changing: readonly VariableName[] = [
+  'BILLING_BASE_URL',
+  'BILLING_TEST_MODE',
+  'BILLING_WORKSPACE',
+  'CONNECTOR_ALLOW_READABLE_SECRETS',
+  'CONNECTOR_DATA_DIR',
+  'CONNECTOR_ENV_FILE',
+  'CONNECTOR_LOG_FORMAT',
+  'CONNECTOR_LOG_LEVEL',
+  'CONNECTOR_METRICS_ADDRESS',
+  'CONNECTOR_PAYLOAD_KEY',
+  'CONNECTOR_TASK_QUEUE',
+  'TEMPORAL_API_KEY',
+  'TEMPORAL_CLI_PATH',
+]
+
+function toFixed(environment: Environment): Readonly<Record<string, string>> {
+  const fixed = described.flatMap(([name]): [string, string][] => {
+    const given = environment.get(name)
+    const isRead = name === 'BILLING_TOKEN' && given?.from !== 'environment'
+    return given === undefined || isRead || changing.some((one) => one === name) ? [] : [[name, given.text]]
+  })
+  return Object.fromEntries(fixed)
 }

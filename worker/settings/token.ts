@@ -17,10 +17,17 @@ export function fixedToken(token: string): Token {
   return () => Promise.resolve(token)
 }
 
+/** Where a token is written: how to find it in the bytes of its file. */
+export interface TokenPlace {
+  file: string
+  /** Default: the file holds the token and nothing else. */
+  find?: (content: string) => string | undefined
+}
+
 /** Reads the file at once, so that a missing or empty one is an invalid setting rather than a failed run. */
-export function tokenFromFile(file: string): Token {
+export function tokenFromFile(place: TokenPlace): Token {
   /** Undefined once the file was found without one. */
-  let token: string | undefined = parseToken(file, readFileSync(file))
+  let token: string | undefined = parseToken(place, readFileSync(place.file))
   // Not the last token given: another request may have been given the new one before the wait for it begins.
   let rejected: string | undefined
   const give = async (options?: { rejected: string }) => {
@@ -28,7 +35,7 @@ export function tokenFromFile(file: string): Token {
     if (options !== undefined) rejected = options.rejected
     token = undefined
     try {
-      return (token = await readAgain(file))
+      return (token = await readAgain(place))
     } catch (error) {
       // Any token will do, even the same one.
       rejected = undefined
@@ -40,7 +47,7 @@ export function tokenFromFile(file: string): Token {
       // Polled, because a watch misses a mounted secret, whose directory is replaced by a symbolic link.
       for (;;) {
         signal.throwIfAborted()
-        if ((await readOnce(file).catch(() => rejected)) !== rejected) return
+        if ((await readOnce(place).catch(() => rejected)) !== rejected) return
         await wait(pollMs, undefined, { signal })
       }
     },
@@ -53,23 +60,23 @@ const pollMs = 1_000
 const tries = 10
 const waitMs = 100
 
-async function readAgain(file: string): Promise<string> {
+async function readAgain(place: TokenPlace): Promise<string> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await readOnce(file)
+      return await readOnce(place)
     } catch (cause) {
-      if (attempt === tries) throw new TokenFileError(file, { cause })
+      if (attempt === tries) throw new TokenFileError(place.file, { cause })
     }
     await wait(waitMs)
   }
 }
 
-async function readOnce(file: string): Promise<string> {
-  return parseToken(file, await readFile(file))
+async function readOnce(place: TokenPlace): Promise<string> {
+  return parseToken(place, await readFile(place.file))
 }
 
-function parseToken(file: string, content: Uint8Array): string {
-  const token = decodeText(content).trim()
+function parseToken({ file, find = (content) => content }: TokenPlace, bytes: Uint8Array): string {
+  const token = find(decodeText(bytes))?.trim() ?? ''
   if (!visibleAscii.test(token)) throw new TokenFileError(file)
   return token
 }
@@ -78,9 +85,6 @@ export class TokenFileError extends Error {
   override name = 'TokenFileError' as const
   readonly retryable = false
   constructor(file: string, options?: ErrorOptions) {
-    super(
-      `The token file ${file} does not hold exactly one token; put the token in it and nothing else.`,
-      options,
-    )
+    super(`The file ${file} does not hold a valid token; correct the token in it.`, options)
   }
 }

@@ -45,7 +45,7 @@ export const variables = z.object({
   }),
   BILLING_TOKEN: headerValue.meta({
     meaning:
-      'The API token, as the service’s dashboard shows it. In a file, you can replace it while runs are in progress: the file is read again when the service answers 401, and runs wait up to five minutes for it.',
+      'The API token, as the service’s dashboard shows it. In `.env` or a file, you can replace it while runs are in progress: it is read again when the service answers 401, and runs wait up to five minutes for it. Other settings take effect when the worker is restarted; `check` names those that it was started without.',
     form: 'the API token',
     secret: true,
   }),

@@ -63,7 +63,7 @@ function toRefusal(
     case '28':
     case '3D':
       return new WarehouseRefusedError(
-        `PostgreSQL does not let us into ${where}: ${message}. ${nothing}; correct WAREHOUSE_URL.`,
+        `PostgreSQL does not let us into ${where}: ${message}. ${nothing}; correct WAREHOUSE_URL, and restart the worker.`,
         { cause: error },
       )
     case '55':

@@ -240,6 +240,20 @@ describe('check finds at Temporal', () => {
 })
 
 describe('check finds at the data folder', () => {
+  test('a worker that was started with other settings, by their names', async () => {
+    const other = await createWorld({ counts: { plans: 5 } }, temporal)
+    const keys = { CONNECTOR_HASH_KEY: 'first', BILLING_TIMEOUT_SECONDS: '9' }
+    await startTestWorker(other, keys)
+    await workerListens(other)
+    expect(await check(other, keys)).toEqual({ code: 0, wrong: [] })
+    // What only the worker has may be its own.
+    expect(await check(other)).toEqual({ code: 0, wrong: [] })
+    const changed = { ...keys, CONNECTOR_HASH_KEY: 'second', NOTIFY_URL: 'https://hooks.example.test' }
+    expect(await check(other, changed)).toEqual(
+      finding('worker: The worker with pid', 'other settings: CONNECTOR_HASH_KEY, NOTIFY_URL. Restart it'),
+    )
+  })
+
   test('another process that holds it and does not answer here', async () => {
     const other = await createWorld({ counts: { plans: 5 } }, temporal)
     await startTestWorker(other, { CONNECTOR_TASK_QUEUE: `other-${other.workspace}` })
@@ -285,8 +299,9 @@ describe('check finds at the warehouse', () => {
   afterAll(() => postgres.close())
 
   const look = async (url: string) => {
-    const { code, wrong } = await check(world, { WAREHOUSE_URL: url })
-    return wrong.length === 0 && code === 0 ? 'nothing' : wrong.join('\n')
+    const { wrong } = await check(world, { WAREHOUSE_URL: url })
+    // The worker runs without a warehouse.
+    return wrong.filter((one) => !one.startsWith('worker: ')).join('\n') || 'nothing'
   }
 
   test('nothing where it can be written', async () => {
@@ -297,12 +312,12 @@ describe('check finds at the warehouse', () => {
     [
       'no such database',
       () => postgres.toUrl('nowhere'),
-      /"nowhere" does not exist\. Correct WAREHOUSE_URL\.$/,
+      /"nowhere" does not exist\. Correct WAREHOUSE_URL, and restart the worker\.$/,
     ],
     [
       'a wrong password',
       () => postgres.toUrl('postgres', 'postgres', 'wrong'),
-      /password authentication failed for user "postgres"\. Correct WAREHOUSE_URL\.$/,
+      /password authentication failed for user "postgres"\. Correct WAREHOUSE_URL, and restart the worker\.$/,
     ],
     [
       'nobody who answers',
