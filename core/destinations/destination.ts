@@ -29,10 +29,13 @@ export interface Publication {
   filters: Readonly<Record<string, string>>
   /** Whether a limit ended the read before the list did. */
   capped: boolean
-  /** The names by which columns were excluded or hashed. */
+  /**
+   * The fields of the resource that are excluded or hashed, each by its path in the record. A warehouse has one form of its
+   * values, that of its first publication, and rejects another.
+   */
   excluded: readonly string[]
   hashed: readonly string[]
-  /** Identifies the key used for hashing, without revealing it. Exports of earlier versions have none. */
+  /** Identifies the key of the hashes, without revealing it. */
   hashedWith?: string
   tables: readonly Table[]
   parts: readonly PartFile[]
@@ -102,18 +105,25 @@ export interface Published {
 export interface Destination {
   readonly name: Manifest['destination']
   publish(publication: Publication): Promise<Published>
+  /**
+   * Rejects before a read what `publish` would reject after it: values in another form than the warehouse has. Warehouses only.
+   * @throws {ForeignWarehouseError | UnreachableWarehouseError | BusyWarehouseError | WarehouseRefusedError}
+   */
+  checkPrivacy?(
+    scope: Pick<Publication, 'testMode' | 'schema'>,
+    of: readonly Pick<Publication, 'resource' | 'excluded' | 'hashed' | 'hashedWith'>[],
+  ): Promise<void>
   /** Tells this destination from others of its kind (by server and database), if there can be several. */
   placeOf?(scope: Pick<Publication, 'testMode' | 'schema'>): Promise<string>
   /**
    * The moment, in ms since 1970, up to which the warehouse itself shows that it holds every change of a
    * list: from its last proven export of the whole list, extended by the incremental exports that join
-   * without a gap. Undefined if there is none, if an export with other columns came since, or if its tables are no longer
-   * as the last publication left them. Asks the warehouse because it may have been recreated or restored from a backup.
+   * without a gap. Undefined if there is none, or if its tables are no longer as the last publication left them. Asks the warehouse because it may have been recreated or restored from a backup.
    * Warehouses only.
    * @throws {UnreachableWarehouseError | BusyWarehouseError | WarehouseRefusedError}
    */
   coveredThrough?(
     scope: Pick<Publication, 'testMode' | 'schema'>,
-    of: Pick<Publication, 'resource' | 'filters' | 'excluded' | 'hashed'>,
+    of: Pick<Publication, 'resource' | 'filters'>,
   ): Promise<number | undefined>
 }

@@ -1,4 +1,8 @@
 import { createHmac } from 'node:crypto'
+import { allResources, type ResourceName } from '../billing/resources/all-resources.ts'
+import type { Destination, Publication } from '../destinations/destination.ts'
+import { ForeignWarehouseError } from '../destinations/warehouse/errors.ts'
+import { toFields } from '../tables/privacy.ts'
 import type { ExportPlan } from './plan.ts'
 
 /**
@@ -14,4 +18,43 @@ export function toPrivacyMark(options: {
   if (exclude.length === 0 && hash.length === 0) return undefined
   const key = hash.length === 0 ? '' : createHmac('sha256', hashKey).update('the key of hashes').digest('hex')
   return { exclude: exclude.toSorted(), hash: hash.toSorted(), key }
+}
+
+/** How a plan writes the values of one resource. */
+export function privacyOf(of: {
+  plan: Pick<ExportPlan, 'exclude' | 'hash'>
+  resource: ResourceName
+  /** The fingerprint of the key that the read hashes with. */
+  hashedWith: string | undefined
+}): Pick<Publication, 'resource' | 'excluded' | 'hashed' | 'hashedWith'> {
+  const { plan, resource, hashedWith } = of
+  const excluded = toFields(allResources[resource], { names: plan.exclude, action: 'exclude' })
+  const hashed = toFields(allResources[resource], { names: plan.hash, action: 'hash' })
+  return { resource, excluded, hashed, ...(hashed.length > 0 && hashedWith !== undefined && { hashedWith }) }
+}
+
+/**
+ * Rejects a run before it reads if a warehouse has its values in another form. One that cannot be asked now is asked when the
+ * run publishes.
+ * @throws {ForeignWarehouseError}
+ */
+export async function refuseOtherPrivacy(options: {
+  plan: ExportPlan
+  hashKey: string
+  destinations: ReadonlyMap<string, Pick<Destination, 'checkPrivacy'>>
+}): Promise<void> {
+  const { plan, hashKey, destinations } = options
+  const hashedWith = toPrivacyMark({ plan, hashKey })?.key
+  const scope = {
+    testMode: plan.identity.mode === 'test',
+    ...(plan.schema !== undefined && { schema: plan.schema }),
+  }
+  const written = plan.resources.map((resource) => privacyOf({ plan, resource, hashedWith }))
+  for (const name of plan.to)
+    await destinations
+      .get(name)
+      ?.checkPrivacy?.(scope, written)
+      .catch((error: unknown) => {
+        if (error instanceof ForeignWarehouseError) throw error
+      })
 }

@@ -17,6 +17,7 @@ import { markPublished } from './parts/publish-record.ts'
 import { layoutOfRead, markDamaged, partsFolder } from './parts/read-folder.ts'
 import { storeOf, type ExportPlan } from './plan.ts'
 import { notePublished, type PublishedNote } from './publication-log.ts'
+import { privacyOf } from './privacy-fingerprint.ts'
 import { isOfIds, toFacts } from './read-facts.ts'
 import type { PublishedExport } from './report.ts'
 import { moveWatermark, placeOf } from './watermark.ts'
@@ -113,13 +114,14 @@ function toNote(of: {
 }): PublishedNote {
   const { plan, manifest, manifestPath, begunAt } = of
   const { resource, destination, run, workspace, testMode, verdict } = manifest
-  const { mode, filters, capped, excluded, hashed, publishedAt } = manifest
+  const { mode, filters, capped, publishedAt } = manifest
   const place = placeOf(plan, destination)
   const what = { resource, destination, run, workspace, testMode, verdict, mode, filters, capped }
   return {
     ...what,
-    excluded,
-    hashed,
+    // As they were asked for, because a schedule asks for the same.
+    excluded: plan.exclude,
+    hashed: plan.hash,
     // The Excel format applies to files only; warehouses in the same run get the usual values.
     forExcel: plan.forExcel && destination === 'csv',
     startedAt: begunAt,
@@ -144,16 +146,13 @@ function toPublication(
   const mode = plan.since[resource] === undefined ? 'full' : 'incremental'
   return {
     run: plan.run,
-    resource,
     workspace: plan.identity.workspace,
     baseUrl: plan.identity.baseUrl,
     testMode: plan.identity.mode === 'test',
     mode: isOfIds(outcome) ? 'byId' : mode,
     filters: plan.filters,
     capped: !isOfIds(outcome) && outcome.capped,
-    excluded: plan.exclude,
-    hashed: plan.hash,
-    ...(hashedWith !== undefined && { hashedWith }),
+    ...privacyOf({ plan, resource, hashedWith }),
     tables,
     parts: parts.filter(isOfTable),
     rejected: named(rejectedPart),

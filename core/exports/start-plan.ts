@@ -1,5 +1,6 @@
 import type { ResourceName } from '../billing/resources/all-resources.ts'
 import { allowedRoot } from '../destinations/allowed-root.ts'
+import type { Destination } from '../destinations/destination.ts'
 import { InvalidInput } from '../runs/errors.ts'
 import { type Identity, refuseOther } from '../runs/identity.ts'
 import type { Execution } from '../runs/name.ts'
@@ -9,6 +10,7 @@ import type { SharedFolder } from '../storage/shared-folder.ts'
 import type { PublishingInput } from './input.ts'
 import { nameExport } from './name.ts'
 import { refuseMissing, type ExportPlan } from './plan.ts'
+import { refuseOtherPrivacy } from './privacy-fingerprint.ts'
 
 interface Deps {
   dataDir: string
@@ -16,7 +18,8 @@ interface Deps {
   publications?: Publications | undefined
   outDirs: readonly string[]
   identity: Identity
-  destinations: ReadonlyMap<string, unknown>
+  hashKey: string
+  destinations: ReadonlyMap<string, Destination>
   files?: FileStore | undefined
 }
 
@@ -36,7 +39,7 @@ export async function startPlan(options: {
     throw new InvalidInput(
       'out: a folder of one machine, and this run has workers on several. They publish to the bucket (CONNECTOR_FILES_URL).',
     )
-  return {
+  const plan: ExportPlan = {
     run: await nameExport({ ...deps, execution }),
     startedAt,
     servedAt: undefined,
@@ -53,4 +56,6 @@ export async function startPlan(options: {
     out: out === undefined ? undefined : await allowedRoot({ ...deps, out }),
     files: out === undefined ? deps.files?.locate('') : undefined,
   }
+  await refuseOtherPrivacy({ ...deps, plan })
+  return plan
 }

@@ -81,8 +81,7 @@ const isAway = (error: unknown) =>
 async function coverageOf({ deps, plan, resource, destination }: Place): Promise<number | undefined> {
   const to = deps.destinations.get(destination)
   if (to?.coveredThrough === undefined) return Infinity
-  const { filters, exclude: excluded, hash: hashed } = plan
-  return to.coveredThrough(scopeOf(plan), { resource, filters, excluded, hashed })
+  return to.coveredThrough(scopeOf(plan), { resource, filters: plan.filters })
 }
 
 /**

@@ -58,6 +58,26 @@ export function toPrivateFields(resource: TableSource, privacy: Privacy): Privat
   return root.below.size === 0 ? undefined : root
 }
 
+/**
+ * The fields of a resource among the names in `exclude` or `hash`, each once by its path (`customers.contacts.email`), in
+ * order: two lists of names that mean the same are equal. Ignores names of other resources, and fields of a field that is
+ * named itself.
+ */
+export function toFields(
+  resource: TableSource,
+  { names, action }: { names: readonly string[]; action: 'exclude' | 'hash' },
+): string[] {
+  const tables = tablesOf(toRowPlan(resource))
+  const paths = names.flatMap((name) => {
+    const table = tables.find((table) => table.name === firstPart(name))
+    return table === undefined
+      ? []
+      : [[resource.name, ...toPlace({ resource, table, tables, name, action })].join('.')]
+  })
+  const isBelow = (path: string) => paths.some((other) => path.startsWith(`${other}.`))
+  return [...new Set(paths)].filter((path) => !isBelow(path)).toSorted()
+}
+
 const firstPart = (name: string) => name.split('.', 1)[0]!
 
 function below(field: PrivateField, key: string): PrivateField {

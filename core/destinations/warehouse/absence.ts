@@ -11,10 +11,6 @@ export type WholeRead = Pick<Manifest, 'verdict' | 'mode' | 'filters' | 'capped'
 export const isOfAll = ({ verdict, mode, filters, capped }: WholeRead): boolean =>
   verdict === 'proven' && mode === 'full' && Object.keys(filters).length === 0 && !capped
 
-/** Why a read proves nothing about a record stored under another form of its id. */
-export const idsCaveat =
-  'their ids were written otherwise (hashed, as they are, or hashed with another key) than those of this export'
-
 /** Why a record missing from a proven read of the whole list may still exist, as half a sentence. */
 export function caveatOf({ rejected, hiddenFound, statusCheck, clock }: WholeRead): string | undefined {
   if (rejected.rows > 0)

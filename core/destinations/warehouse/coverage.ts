@@ -7,7 +7,7 @@ import type { WarehouseSession } from './session.ts'
 import { literal, quote } from './sql.ts'
 import { exportsTable } from './warehouse-owner.ts'
 
-type View = Pick<Publication, 'resource' | 'filters' | 'excluded' | 'hashed'>
+type View = Pick<Publication, 'resource' | 'filters'>
 
 export interface Coverage {
   /** See `Destination.coveredThrough`. */
@@ -41,8 +41,6 @@ function toCoverage(manifests: readonly Manifest[], view: View): number | undefi
   let covered: number | undefined
   for (const manifest of manifests) {
     if (foundLost(manifest).length > 0) covered = undefined
-    // That export left columns empty or wrote them differently.
-    if (!hasSameColumns(manifest, view)) return undefined
     if (manifest.verdict !== 'proven' || manifest.capped || manifest.completeThrough === null) continue
     if (!isDeepStrictEqual(manifest.filters, { ...view.filters })) continue
     const { mode, changedSince, completeThrough } = manifest
@@ -64,7 +62,3 @@ const isEverythingThere = ({ lost = {}, tables }: Manifest): boolean =>
 
 export const hasKept = (tables: readonly { kept?: number | undefined }[]): boolean =>
   tables.some(({ kept = 0 }) => kept > 0)
-
-const hasSameColumns = (one: Pick<View, 'excluded' | 'hashed'>, other: Pick<View, 'excluded' | 'hashed'>) =>
-  isDeepStrictEqual(one.excluded.toSorted(), other.excluded.toSorted()) &&
-  isDeepStrictEqual(one.hashed.toSorted(), other.hashed.toSorted())

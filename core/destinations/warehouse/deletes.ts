@@ -1,11 +1,11 @@
 import { rowsOf } from '../parts/check-parts.ts'
 import type { Publication } from '../destination.ts'
 import type { Deletes } from '../manifest/manifest.ts'
-import { caveatOf, idsCaveat, isOfAll, type WholeRead } from './absence.ts'
+import { caveatOf, isOfAll, type WholeRead } from './absence.ts'
 import type { TablePlan } from './schema-change.ts'
 import type { WarehouseSession } from './session.ts'
 import { instant, literal, quote } from './sql.ts'
-import { writersOf, writtenIdsOf, wroteSameIds } from './written-ids.ts'
+import { exportsTable } from './warehouse-owner.ts'
 
 /** A tenth of the records, or this many if that is more, may be deleted without an explicit limit. */
 const alwaysAllowed = 10
@@ -63,7 +63,7 @@ export async function findDeletes(marking: Marking): Promise<FoundDeletes> {
   // A read with a doubt must not serve as proof later, for records of an older read that is merged late.
   if (gone + inDoubt === 0)
     return { deletes: isProof ? noDeletes : undefined, warnings: [], aboveCap, isProof }
-  const doubt = inDoubt > 0 ? (ofRead ?? idsCaveat) : undefined
+  const doubt = inDoubt > 0 ? ofRead : undefined
   return {
     deletes: {
       marked: gone - aboveCap,
@@ -99,26 +99,19 @@ async function findAbsent(
   const { isNew, table } = plans[0]!
   const main = table.table
   const target = `${quote(session.schema)}.${quote(main.name)}`
-  const run = literal(publication.run)
-  const own = `select ${writtenIdsOf(publication)}`
-  const published = `${writersOf(session, publication.resource)} e where e.run <> ${run}`
-  const writers = `select run, ids_hashed, hash_key from ${published} union all select ${run}, o.* from (${own}) o`
   await session.run(`create temporary table ${quote(proofs)} as
-    select read_at, complete_through, ids_hashed, hash_key, false as is_own from ${published} and e.marks_deletes
-    union all select ${instant(startedAt)}, ${instant(completeThrough)}, o.ids_hashed, o.hash_key, true
-      from (${own}) o where ${isWhole}`)
+    select read_at, complete_through, false as is_own from ${quote(session.schema)}.${quote(exportsTable)}
+      where resource = ${literal(publication.resource)} and run <> ${literal(publication.run)} and marks_deletes
+    union all select ${instant(startedAt)}, ${instant(completeThrough)}, true where ${isWhole}`)
   // This read proves nothing about what it has brought itself.
   const [useful] = await session.all(`select 1 as one from ${quote(proofs)}
     where (is_own and ${!isNew}) or read_at > ${instant(startedAt)} limit 1`)
-  const same = wroteSameIds('p', 'w')
   const created = isKnown ? 't."created"' : 'null::timestamptz'
   await session.run(`create temporary table ${quote(absent)} as
-    select t.${quote(main.key[0]!)} as id,
-      min(case when ${same} and not (p.is_own and ${isDoubtful}) then p.read_at end) as since
+    select t.${quote(main.key[0]!)} as id, min(case when not (p.is_own and ${isDoubtful}) then p.read_at end) as since
     from ${target} t
     join ${quote(proofs)} p on p.read_at > t."_read_at" and p.complete_through >= ${created}
-    left join (${writers}) w on w.run = t."_run_id"
-    where ${useful !== undefined} and t."_deleted_at" is null and (p.is_own or ${same})
+    where ${useful !== undefined} and t."_deleted_at" is null
       and t."_read_at" < (select max(read_at) from ${quote(proofs)})
     group by 1`)
   await session.run(`drop table ${quote(proofs)}`)

@@ -18,7 +18,7 @@ export class BusyWarehouseError extends Error {
   override readonly name = 'BusyWarehouseError'
 }
 
-/** The warehouse belongs to another workspace, address or mode. */
+/** The warehouse belongs to another workspace, address or mode, or has its values in another form (excluded, hashed). */
 export class ForeignWarehouseError extends Error {
   override readonly name = 'ForeignWarehouseError'
   readonly retryable = false

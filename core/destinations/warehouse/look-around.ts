@@ -3,6 +3,7 @@ import type { Manifest } from '../manifest/manifest.ts'
 import { findExport } from './export-row.ts'
 import type { WarehouseTable } from './layout.ts'
 import { migrate } from './migrate.ts'
+import { checkPrivacy } from './privacy.ts'
 import { type Found, findTables, planTable, type TablePlan } from './schema-change.ts'
 import type { WarehouseEngine, WarehouseSession } from './session.ts'
 import { checkOwner, createHeld, heldTable, writeOwner } from './warehouse-owner.ts'
@@ -32,6 +33,8 @@ export async function lookAround(way: Way, session: WarehouseSession): Promise<S
   const found = await findTables({ session, columns, stamp })
   const plans = tables.map((table) => planTable({ session, found, table }))
   const existing = stamp === 'new' ? undefined : await findExport(session, publication)
+  if (existing === undefined)
+    await checkPrivacy(session, { privacy: publication, tables: columns, where: location })
   return { stamp, found, plans, existing }
 }
 

@@ -14,6 +14,7 @@ import { changeTable } from './live-views.ts'
 import { canFill, lock, lookAround, type Way } from './look-around.ts'
 import { type Before, changedWarnings, factsThere, laterThan, lookBack, stillLost } from './look-back.ts'
 import { mergeRecords, type Merged } from './merge.ts'
+import { checkPrivacy } from './privacy.ts'
 import { keepRejected } from './rejected.ts'
 import { type Found, findTables, planTable, type TablePlan } from './schema-change.ts'
 import type { Staged, WarehouseEngine, WarehouseSession } from './session.ts'
@@ -23,9 +24,15 @@ export interface Warehouse extends Destination {
   readonly engine: WarehouseEngine
   placeOf: NonNullable<Destination['placeOf']>
   coveredThrough: NonNullable<Destination['coveredThrough']>
+  checkPrivacy: NonNullable<Destination['checkPrivacy']>
 }
 
 export const createWarehouse = (engine: WarehouseEngine): Warehouse => ({
+  checkPrivacy: (scope, of) =>
+    engine.transaction({ ...scope, readOnly: true }, async (session) => {
+      const tables = await session.describe()
+      for (const privacy of of) await checkPrivacy(session, { privacy, tables, where: engine.locate(scope) })
+    }),
   name: engine.name,
   engine,
   publish: (publication) => publish(engine, publication),

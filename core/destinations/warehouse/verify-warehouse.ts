@@ -9,7 +9,6 @@ import { instant, literal, quote } from './sql.ts'
 import { findExport } from './export-row.ts'
 import { columnsOf } from './compared-columns.ts'
 import { ownerTable } from './warehouse-owner.ts'
-import { writersOf, writtenIdsOf, wroteSameIds } from './written-ids.ts'
 
 export interface VerifiedWarehouse {
   manifest: Manifest | undefined
@@ -113,10 +112,7 @@ async function findOther(session: WarehouseSession, manifest: Manifest, where: s
   })
 }
 
-/**
- * Finds records that an export of the whole list proves gone but that are not marked, under ids as this
- * export writes them.
- */
+/** Finds records that an export of the whole list proves gone but that are not marked. */
 async function findUnmarked(session: WarehouseSession, manifest: Manifest): Promise<string[]> {
   const { completeThrough, startedAt } = manifest
   const main = manifest.tables[0]
@@ -128,9 +124,7 @@ async function findUnmarked(session: WarehouseSession, manifest: Manifest): Prom
   const rows =
     await session.all(`select cast(${id} as text) as id from ${quote(session.schema)}.${quote(main.name)}
     where "_deleted_at" is null and "_run_id" <> ${literal(manifest.run)} and "_read_at" < ${instant(startedAt)}
-      and "created" <= ${instant(completeThrough)} and "_run_id" not in (select w.run
-        from ${writersOf(session, manifest.resource)} w, (select ${writtenIdsOf(manifest)}) o
-        where not ${wroteSameIds('w', 'o')})
+      and "created" <= ${instant(completeThrough)}
     order by ${id} limit 4`)
   if (rows.length === 0) return []
   const first = rows.slice(0, 3).map((row) => row['id'])

@@ -149,57 +149,6 @@ export function describeDeletes(
         expect(await states()).toEqual(['a there', 'b there'])
       })
 
-      test('are not marked by a read that hashes their ids, or did not where an earlier one has', async () => {
-        const hashed = { hashed: ['customers.id'] }
-        await publishFirst([{ id: 'a' }])
-        await publish('second', [{ id: 'hash of a' }], { facts: readOn(2), ...hashed })
-        expect(await states()).toEqual(['a there', 'hash of a there'])
-        await publish('third', [{ id: 'a' }], { facts: readOn(3) })
-        expect(await states()).toEqual(['a there', 'hash of a there'])
-      })
-
-      describe('by a read that wrote other ids', () => {
-        const hashed = { hashed: ['customers.id'], hashedWith: 'key a' }
-        const otherKey = { ...hashed, hashedWith: 'key b' }
-        const hash = (customers: readonly Customer[], key: string) =>
-          customers.map((customer) => ({ ...customer, id: `${key} of ${customer.id}` }))
-        const gone = async () => (await states()).filter((state) => state.endsWith('gone'))
-
-        test.each([
-          ['hashed, before plain', hash(many(30), 'a'), hashed, many(30), {}],
-          ['plain, before hashed', many(30), {}, hash(many(30), 'a'), hashed],
-          ['hashed, before another key', hash(many(30), 'a'), hashed, hash(many(30), 'b'), otherKey],
-        ] as [string, Customer[], Partial<Publication>, Customer[], Partial<Publication>][])(
-          'are not marked when an older read is merged late: %s',
-          async (_title, later, ofLater, older, ofOlder) => {
-            await publish('later', later, { facts: readOn(2), maxDeletes: 'all', ...ofLater })
-            await publish('older', older, { facts: readOn(1), maxDeletes: 'all', ...ofOlder })
-            expect(await gone()).toEqual([])
-          },
-        )
-
-        test('are held back with a warning, and those of its own kind are marked', async () => {
-          await publish('plain', many(3), { facts: readOn(1) })
-          await publish('hashed', hash(many(3), 'a'), { facts: readOn(2), ...hashed })
-          const { manifest } = await publish('hashed less', hash(many(2), 'a'), {
-            facts: readOn(3),
-            ...hashed,
-          })
-          expect(manifest.deletes).toMatchObject({ marked: 1, heldBack: 3, doubt: expect.any(String) })
-          expect(manifest.warnings).toEqual([expect.stringMatching(/^3 customers were not seen \(cus_000, /)])
-          expect(await gone()).toEqual(['a of cus_002 gone'])
-          // It is a proof of hashed ids for what is merged late.
-          await publish('hashed late', hash(many(4), 'a'), { facts: readOn(1), ...hashed })
-          expect(await gone()).toEqual(['a of cus_002 gone', 'a of cus_003 gone'])
-        })
-
-        test('are marked where an earlier version did not note the key of its hashes', async () => {
-          await publish('first', hash(many(2), 'a'), { facts: readOn(1), hashed: ['customers.id'] })
-          await publish('second', hash(many(1), 'a'), { facts: readOn(2), ...hashed })
-          expect(await gone()).toEqual(['a of cus_001 gone'])
-        })
-      })
-
       describe('by reads that are published already, when an older one is merged late', () => {
         const gone = async () => (await states()).filter((state) => state.endsWith('gone')).length
 

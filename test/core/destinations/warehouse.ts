@@ -223,17 +223,16 @@ export function describeWarehouse(
         expect(await states()).toEqual(['a there'])
       })
 
-      test('empties a column that a later run leaves out', async () => {
+      test('empties a column that a later run does not know', async () => {
         await publish('first', [{ id: 'a', name: 'Ana' }])
         const second = await toPublication('second', [{ id: 'a', name: 'Ana' }], { facts: readOn(2) })
-        // As `--exclude customers.name` does: neither column nor cell.
+        // As a worker of an earlier version does: neither column nor cell.
         const { path, bytes } = second.parts[0]!
         const text = (await readFile(path)).subarray(0, bytes).toString().replace('a,Ana,', 'a,')
         await writeFile(path, text)
         const [main, ...children] = second.tables
         await harness.destination.publish({
           ...second,
-          excluded: ['customers.name'],
           tables: [
             { ...main!, columns: main!.columns.filter((column) => column.name !== 'name') },
             ...children,
@@ -656,6 +655,58 @@ export function describeWarehouse(
         )
         expect(said).toMatch(/There is no warehouse|has no table _warehouse/)
         expect(await harness.ask(`select * from ${harness.schema}._warehouse`)).toBeUndefined()
+      })
+    })
+
+    describe('the form of its values', () => {
+      const named = { excluded: ['customers.name', 'customers.contacts.email'] }
+      const hashed = { hashed: ['customers.tax_id'], hashedWith: 'key a' }
+      const both = { ...named, ...hashed }
+
+      test.each([
+        ['all values', {}, named, 'without customers.name, customers.contacts.email'],
+        ['all values', {}, hashed, 'with customers.tax_id hashed'],
+        ['fewer columns', named, {}, 'with all values as they are'],
+        ['fewer columns', named, { excluded: ['customers.name'] }, 'without customers.name'],
+        ['fewer columns', named, { excluded: [...named.excluded, 'customers.tax_id'] }, 'tax_id'],
+        ['hashes', hashed, {}, 'with all values as they are'],
+        ['hashes', hashed, { ...hashed, hashed: ['customers.id'] }, 'with customers.id hashed'],
+        ['hashes', hashed, { ...hashed, hashedWith: 'key b' }, 'hashed with another key'],
+        ['hashes', both, { ...both, excluded: [] }, 'with customers.tax_id hashed'],
+      ] as [string, Partial<Publication>, Partial<Publication>, string][])(
+        'is that of its first publication: one with %s takes no others, however they are published (%j, %j)',
+        async (_title, first, other, words) => {
+          await publish('first', [{ id: 'a' }], { facts: readOn(1), ...first })
+          const late = await toPublication('late', [{ id: 'b' }], { facts: readOn(1), ...other })
+          for (const more of [
+            { facts: readOn(2) },
+            { facts: readOn(2, { changedSince: day(1) }), mode: 'incremental' },
+          ] as const)
+            await expect(harness.destination.publish({ ...late, ...more })).rejects.toMatchObject({
+              name: 'ForeignWarehouseError',
+              message: expect.stringContaining(words),
+            })
+          await expect(harness.destination.checkPrivacy(late, [late])).rejects.toThrow(words)
+          expect(await states()).toEqual(['a there'])
+          await publish('second', [{ id: 'a' }], { facts: readOn(2), ...first })
+          await harness.destination.checkPrivacy(late, [{ ...late, excluded: [], hashed: [], ...first }])
+        },
+      )
+
+      test('is that of each resource, but all have one key', async () => {
+        const plans = (run: string, more: Partial<Publication>) =>
+          workplace
+            .toPublication('plans', [['{"id":"p"}']], { run, ...more })
+            .then((publication) => harness.destination.publish(publication))
+        await publish('first', [{ id: 'a' }], both)
+        await plans('first', {})
+        await plans('second', {})
+        const subscriptions = await workplace.toPublication('subscriptions', [['{"id":"s"}']], {
+          hashed: ['subscriptions.customer'],
+          hashedWith: 'key b',
+        })
+        await expect(harness.destination.publish(subscriptions)).rejects.toThrow('hashed with another key')
+        await harness.destination.publish({ ...subscriptions, hashedWith: 'key a' })
       })
     })
 

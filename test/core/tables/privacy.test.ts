@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { listResources } from '../../../core/billing/resources/lists.ts'
-import { checkPrivacy, type Privacy } from '../../../core/tables/privacy.ts'
+import { checkPrivacy, toFields, type Privacy } from '../../../core/tables/privacy.ts'
 import { createRowEncoder } from '../../../core/tables/encoder/row-encoder.ts'
 import { toTables } from '../../../core/tables/to-tables.ts'
 import { parseLossless, readTable } from './csv.ts'
@@ -143,4 +143,17 @@ describe('a name that means no field', () => {
     expect(() => checkPrivacy(resources, { exclude: ['plans.sku', 'customers.email'] })).not.toThrow()
     expect(toTables(customers, { exclude: ['plans.sku'] })).toEqual(toTables(customers))
   })
+})
+
+test.each([
+  ['customers.contacts.email', 'customer_contacts.email', ['customers.contacts.email']],
+  ['customers.country.id', 'customers.country_id', ['customers.country.id']],
+  ['plans.name', 'customers.tax_id', ['customers.tax_id']],
+  ['customers.contacts.email', 'customers.contacts', ['customers.contacts']],
+])('%s and %s are the fields %j of customers, however they are named', (one, other, fields) => {
+  for (const names of [
+    [one, other],
+    [other, one, other],
+  ])
+    expect(toFields(listResources.customers, { names, action: 'exclude' })).toEqual(fields)
 })

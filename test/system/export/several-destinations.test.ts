@@ -152,17 +152,67 @@ describe('an incremental export reads the whole list', () => {
     },
   )
 
-  test('where the warehouse has had other columns left out since', async () => {
-    const world = await createWorld({ counts: { plans: 20 } })
+  test('where somebody has removed rows of a child table', async () => {
+    const world = await createWorld({ counts: { customers: 60 } })
     await startTestWorker(world, { BILLING_READ_LAG_SECONDS: '0' })
     const file = join(world.dataDir, 'warehouse.duckdb')
-    const names = () => askDuckDb(file, 'select count(name) as n from plans')
-    const to = ['duckdb' as const]
+    const ask = async (sql: string) => (await askDuckDb(file, sql))?.[0]
+    const contacts = () => ask('select count(*) as n from customer_contacts')
+    const input = { ...incremental, resources: ['customers' as const], to: ['duckdb' as const] }
+    await export_(world, input)
+    const before = await contacts()
+    await ask(`delete from customer_contacts where customer_id in (select min(id) from live_customers
+      where id in (select customer_id from customer_contacts))`)
+    expect(await contacts()).not.toEqual(before)
+    expect(await export_(world, { ...input, maxPages: 1 })).toMatchObject({ verdict: 'unproven' })
+    const { run, verdict } = await export_(world, input)
+    expect(verdict).toBe('proven')
+    expect(await ask(`select mode from _exports where run = '${run}'`)).toEqual({ mode: 'full' })
+    expect(await contacts()).toEqual(before)
+  })
+})
+
+describe('a warehouse has one form of its values', () => {
+  const to = ['duckdb' as const]
+
+  test('and refuses another before anything is read, and a kept read in another when it is published', async () => {
+    const world = await createWorld({ counts: { plans: 20 } })
+    await startTestWorker(world)
     await export_(world, { to })
-    await export_(world, { to, exclude: ['plans.name'] })
-    expect(await names()).toEqual([{ n: '0' }])
-    await export_(world, { ...incremental, to })
+    const names = () =>
+      askDuckDb(join(world.dataDir, 'warehouse.duckdb'), 'select count(name) as n from plans')
+    const words = ['export', 'plans', '--to', 'duckdb', '--exclude', 'plans.name']
+    const refused = await callCommand(world, words)
+    expect([refused.code, refused.stderr]).toEqual([
+      1,
+      expect.stringMatching(
+        /has plans with all values as they are, and this export has them without plans.name/,
+      ),
+    ])
+    const { run } = await export_(world, { exclude: ['plans.name'] })
+    const published = await callCommand(world, ['publish', run, '--to', 'duckdb'])
+    expect([published.code, published.stderr]).toEqual([1, expect.stringMatching(/without plans.name/)])
     expect(await names()).toEqual([{ n: '20' }])
+  })
+
+  test('and one key: a night with another is refused, and the next continues from before', async () => {
+    const world = await createWorld({ counts: { plans: 20 } })
+    const night = async (CONNECTOR_HASH_KEY: string) => {
+      const worker = await openTestWorker(world, { CONNECTOR_HASH_KEY, BILLING_READ_LAG_SECONDS: '0' })
+      try {
+        const { run, verdict } = await export_(world, { to, mode: 'incremental', hash: ['plans.name'] })
+        const sql = `select mode from _exports where run = '${run}'`
+        return { verdict, ...(await askDuckDb(join(world.dataDir, 'warehouse.duckdb'), sql))?.[0] }
+      } finally {
+        await worker.stop()
+      }
+    }
+    expect(await night('key a')).toEqual({ verdict: 'proven', mode: 'full' })
+    const refused = (await night('key b').catch((error: unknown) => error)) as {
+      cause?: { message?: string }
+    }
+    expect(JSON.stringify(refused)).toContain('hashed with another key')
+    expect(await night('key a')).toEqual({ verdict: 'proven', mode: 'incremental' })
   })
 })
 
