@@ -5,7 +5,7 @@ import { type Expectations, findUnmet } from './expectations.ts'
 import type { ImportKind, ImportKindName } from './kinds.ts'
 import type { CellTally } from './mapping/column.ts'
 import type { IgnoredColumn } from './mapping/column-mapping.ts'
-import { conventionsIn } from './mapping/mapping.ts'
+import { conventionsIn, type Mapping } from './mapping/mapping.ts'
 import { type ImportFile, type OpenFile, openFile, type Tables } from './open-file.ts'
 import type { ParsedChange } from './parsed-changes.ts'
 import { createProblems, type Problem } from './problems.ts'
@@ -14,6 +14,8 @@ import { createProblems, type Problem } from './problems.ts'
 export interface FileCheck {
   kind: ImportKindName
   file: string
+  /** Of each workbook, the sheet that was read, and those that were not. */
+  sheets?: Mapping['sheets']
   /** How the files are written, detected once. */
   tables: Tables
   totals: ControlTotals
@@ -74,6 +76,7 @@ export async function checkFile(of: CheckOptions): Promise<FileCheck> {
     const { collected } = problems
     return {
       ...describe(file),
+      ...(options.mapping?.sheets && { sheets: options.mapping.sheets }),
       totals,
       valid: count - invalid.size,
       invalid: invalid.size,

@@ -4,6 +4,7 @@ import { identityInput } from '../runs/identity-input.ts'
 import { encodings } from './csv/encoding.ts'
 import { importKindNames } from './kinds.ts'
 import { dateOrders } from './cells/dates.ts'
+import { dateCells } from './mapping/mapping.ts'
 import { parseInput } from '../runs/parse-input.ts'
 
 const limits = {
@@ -37,6 +38,8 @@ const importInput = z.strictObject({
   headerRow: z.int().min(1).optional(),
   /** Rows that are not read; `hidden`: all hidden rows of a workbook. */
   skipRows: z.array(z.union([z.int().min(1), z.literal('hidden')])).optional(),
+  /** Of a workbook: whether its real dates are right, where texts beside them raise a doubt. */
+  dateCells: z.enum(dateCells).optional(),
   columns: z.array(z.string()).min(1).optional(),
   dryRun: z.boolean().optional(),
   onInvalid: z.enum(['stop', 'skip']).optional(),

@@ -65,11 +65,13 @@ async function findInput({ asked, dataDir }: { asked: AskedImport; dataDir: stri
   const inside = (path: string) => insideFolder({ dataDir, path, command: 'import' })
   const base: Mapping = asked.mapping === undefined ? {} : await readMapping(await inside(asked.mapping))
   for (const path of Object.values(base.lookups ?? {})) await inside(path)
-  const { locale, decimal, dates, encoding, sheet, headerRow, skipRows, lines } = asked
-  const mapping = toMapping({ base, locale, decimal, dates, encoding, sheet, headerRow, skipRows })
+  const { kind, columns, lines, locale, decimal, dates, encoding, sheet, headerRow, skipRows, dateCells } =
+    asked
+  const reading = { locale, decimal, dates, encoding, sheet, headerRow, skipRows, dateCells }
+  const mapping = toMapping({ base, ...reading })
   // Refuses an unknown locale before anything is copied.
   conventionsIn(mapping)
-  return { file: await inside(asked.file), lines: lines && (await inside(lines)), mapping }
+  return { kind, columns, file: await inside(asked.file), lines: lines && (await inside(lines)), mapping }
 }
 
 /**

@@ -51,6 +51,7 @@ export async function writeImportReport(options: ReportOptions): Promise<{ repor
     rows,
     kind,
     file,
+    ...(notes.check?.sheets && { sheets: notes.check.sheets }),
     startedAt,
     identity,
     totals: fileTotals === undefined ? null : receipt.receipt(fileTotals),

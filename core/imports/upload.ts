@@ -9,11 +9,12 @@ import { refuseLarge } from './file-size.ts'
 import type { ImportKindName } from './kinds.ts'
 import { conventionsIn, type Mapping } from './mapping/mapping.ts'
 import { type ImportPlan, runFiles } from './plan.ts'
-import { convertWorkbook, isWorkbook } from './workbook/convert.ts'
+import { createColumnUses, type UsesOptions } from './column-uses.ts'
+import { convertWorkbook, isWorkbook, type SheetChoice } from './workbook/convert.ts'
 import { isSystemError } from '../storage/system-errors.ts'
 
 /** The files that an import reads, including the lookup files of the mapping. */
-export interface InputFiles {
+export interface InputFiles extends UsesOptions {
   file: string
   lines?: string | undefined
   /** With absolute paths to its lookup files. */
@@ -39,21 +40,23 @@ export interface CopiedInput {
  */
 export async function copyInput({ files, to }: { files: InputFiles; to: string }): Promise<CopiedInput> {
   const { lookups, ...mapping } = files.mapping
-  const { sheet, headerRow, skipRows = [] } = mapping
+  const { sheet, headerRow, skipRows = [], dateCells } = mapping
   const conventions = conventionsIn(mapping)
   const hiddenRows = skipRows.includes('hidden') ? ('skip' as const) : ('refuse' as const)
+  const uses = createColumnUses(files)
   const readingOf = {
-    file: { sheet, headerRow, hiddenRows },
-    lines: { hiddenRows },
-    lookup: { hiddenRows: 'read' },
+    file: { sheet, headerRow, skipRows, hiddenRows, dateCells, usesOf: uses.file },
+    lines: { hiddenRows, dateCells, usesOf: uses.lines },
+    lookup: { headerRow: 0, hiddenRows: 'read', usesOf: uses.lookup },
   } as const
+  const sheets: SheetChoice[] = []
   const copy = async (path: string, role: keyof typeof readingOf, folder: string = role) => {
     await refuseLarge(path, role === 'lookup' ? 'lookup' : 'table')
     await mkdir(join(to, folder), { recursive: true })
     const name = join(folder, basename(path))
     if (await isWorkbook(path)) {
       const rows = name + workbookRows
-      await convertWorkbook(path, join(to, rows), { conventions, ...readingOf[role] })
+      sheets.push(await convertWorkbook(path, join(to, rows), { conventions, ...readingOf[role] }))
       return rows
     }
     await copyFile(path, join(to, name), constants.COPYFILE_EXCL)
@@ -64,7 +67,11 @@ export async function copyInput({ files, to }: { files: InputFiles; to: string }
   for (const [index, [field, path]] of Object.entries(lookups ?? {}).entries())
     copiedLookups[field] = await copy(path, 'lookup', join('lookups', String(index + 1)))
   const names = { file, ...(files.lines !== undefined && { lines: await copy(files.lines, 'lines') }) }
-  const stored = lookups === undefined ? mapping : { ...mapping, lookups: copiedLookups }
+  const stored: Mapping = {
+    ...mapping,
+    ...(lookups !== undefined && { lookups: copiedLookups }),
+    ...(sheets.length > 0 && { sheets }),
+  }
   await writeFile(join(to, mappingFile), JSON.stringify(stored), { flag: 'wx' })
   const copied = toCopied(names, stored)
   // Fsynced, because the durable plan must not name a copy that a power failure truncated.

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { countLabels, places, type ReportCounts } from '../runs/view/counts.ts'
 import { sentence, strong } from '../runs/view/sentence.ts'
 import { type NextStep, pageName, type Problem, toCounts, type View } from '../runs/view/view.ts'
+import type { Mapping } from './mapping/mapping.ts'
 import { runFiles, type ImportPlan } from './plan.ts'
 import { type Decided, toDecisions } from '../changes/decisions.ts'
 import type { EndedNote } from '../runs/run-files.ts'
@@ -45,6 +46,7 @@ export function toImportView(report: FullReport): View {
     tables: [...toReceiptTables(totals), ...toDecisions(report)],
     facts: [
       { name: 'file', value: report.file },
+      ...sheetsNotRead(report.sheets).map((value) => ({ name: 'sheet', value })),
       { name: 'started', value: { time: report.startedAt } },
       ...(ended === undefined ? [] : [{ name: 'ended', value: { time: ended.at } }]),
       { name: 'proven by', value: report.by },
@@ -57,6 +59,16 @@ export function toImportView(report: FullReport): View {
     page: join(folder, pageName),
   }
 }
+
+/** A sentence for each workbook that has more sheets than the one that is read. */
+export const sheetsNotRead = (sheets: Mapping['sheets'] = []): string[] =>
+  sheets.flatMap(({ file, read, unread }) => {
+    if (unread.length === 0) return []
+    const others = `${unread.slice(0, -1).join(', ')}${unread.length === 1 ? '' : ' and '}${unread.at(-1)}`
+    return [
+      `${file}: the sheet ${read} is read; ${others} ${unread.length === 1 ? 'is' : 'are'} not. Choose one with --sheet.`,
+    ]
+  })
 
 function toVerdict({ verdict, counts, ended }: FullReport): NonNullable<View['verdict']> {
   if (verdict === 'dryRun')
@@ -106,6 +118,7 @@ function listRows(rows: readonly number[], all = rows.length): string {
 export interface FullReport extends ImportReport, Decided {
   kind: string
   file: string
+  sheets?: Mapping['sheets']
   startedAt: string
   identity: ImportPlan['identity']
   totals: Receipt | null

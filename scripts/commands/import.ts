@@ -41,6 +41,7 @@ interface Options extends ServerOptions {
   sheet?: string
   headerRow?: number
   skipRows?: (number | 'hidden')[]
+  dateCells?: string
   columns?: string[]
   sendAgain?: true
   rows?: number[]
@@ -98,6 +99,10 @@ export function configure(command: Command, terminal: Terminal): void {
       'rows to ignore, such as a total, separated by commas; hidden: hidden rows',
       (text) => toList(text).map((part) => (part === 'hidden' ? ('hidden' as const) : toWholeNumber(part))),
     )
+    .option(
+      '--date-cells <reading>',
+      'real dates of a workbook that could have day and month swapped: stored or swapped',
+    )
     .option('--columns <fields>', 'for updates: the only fields to send, separated by commas', toList)
     .option('--send-again', 'send the rows of --rows once more, although they are done')
     .option('--rows <rows>', 'row numbers, separated by commas', (text) => toList(text).map(toWholeNumber))
@@ -134,12 +139,12 @@ async function act(call: {
 
 async function toOrder({ kind, file, options }: Parameters<typeof act>[0]): Promise<ImportOrder> {
   const { sendAgain, rows, map = [], set = [], lookup = [], locale, decimal, dates } = options
-  const { encoding, sheet, headerRow, skipRows, expectTotal = [] } = options
+  const { encoding, sheet, headerRow, skipRows, dateCells, expectTotal = [] } = options
   if ((sendAgain === true) !== (rows !== undefined))
     throw new UsageError('--send-again and --rows go together: --send-again --rows 17,18.')
   const base =
     options.mapping === undefined ? {} : await readMapping(callersPath(options.mapping)).catch(unread)
-  const reading = { locale, decimal, dates, encoding, sheet, headerRow, skipRows }
+  const reading = { locale, decimal, dates, encoding, sheet, headerRow, skipRows, dateCells }
   const mapping = toMapping({ base, map, set, lookup: lookup.map(withCallersPath), ...reading })
   return {
     kind: choice('kind', importKindNames)(kind),

@@ -3,6 +3,7 @@ import { fileOf } from '../../core/imports/run-files.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { type UploadedImport, toRefusal } from './upload-import.ts'
 import { toSentence } from '../../core/imports/problems.ts'
+import { sheetsNotRead } from '../../core/imports/view.ts'
 import type { ImportOrder } from './import-request.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { toPrintableLine } from '../../core/runs/view/printable.ts'
@@ -52,7 +53,7 @@ function describeGaps({ empty, nulls }: { empty: number; nulls: number }): strin
 }
 
 function describe(check: FileCheck): string[] {
-  const { totals, problems, problemCount, columns, ignored } = check
+  const { totals, problems, problemCount, columns, ignored, sheets } = check
   const left = ignored.map(({ column, reason }) => `${column} is ignored: ${reason}`)
   const cells = columns.flatMap(({ column, empty, null: nulls }) =>
     empty + nulls === 0 ? [] : [`${column}: ${describeGaps({ empty, nulls })}`],
@@ -61,6 +62,6 @@ function describe(check: FileCheck): string[] {
   const more = problemCount > shown.length ? [`... and ${problemCount - shown.length} more problems`] : []
   return [
     toTablesText(toReceiptTables({ file: totals })),
-    ...[...left, ...cells, ...shown, ...more].map(toPrintableLine),
+    ...[...sheetsNotRead(sheets), ...left, ...cells, ...shown, ...more].map(toPrintableLine),
   ]
 }

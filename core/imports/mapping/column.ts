@@ -1,7 +1,7 @@
 import type { CellReader } from '../cells/cell.ts'
 import type { CellReading } from '../cells/field-value.ts'
 import type { ImportKind } from '../kinds.ts'
-import { notCalculated } from '../workbook/sheet-rows.ts'
+import { whyUnread } from '../workbook/unread-cells.ts'
 import type { FieldTarget } from './field-target.ts'
 import type { Lookup } from './lookup.ts'
 
@@ -28,12 +28,14 @@ const nullCell = '\\N'
 
 /** How spreadsheets show errors, in English and Spanish. */
 const spreadsheetError =
-  /^#(N\/A|N\/D|NULL!|DIV\/0!|VALUE!|REF!|NAME\?|NUM!|SPILL!|CALC!|GETTING_DATA|NOT CALCULATED|¡(NULO|DIV\/0|VALOR|REF|NUM|DESBORDAMIENTO|CALC)!|¿NOMBRE\?)$/
+  /^#(N\/A|N\/D|NULL!|DIV\/0!|VALUE!|REF!|NAME\?|NUM!|SPILL!|CALC!|GETTING_DATA|¡(NULO|DIV\/0|VALOR|REF|NUM|DESBORDAMIENTO|CALC)!|¿NOMBRE\?)$/
 
-const errorMessage = (text: string) =>
-  text === notCalculated
-    ? 'is a formula that no spreadsheet has calculated. Open the file in a spreadsheet and save it again'
-    : 'is an error of the spreadsheet. Fix its formula, or enter the value'
+/** Why a cell of any column has no value. */
+const whyNoValue = (text: string): string | undefined =>
+  whyUnread(text) ??
+  (spreadsheetError.test(text)
+    ? 'is an error of the spreadsheet. Fix its formula, or enter the value'
+    : undefined)
 
 export function createColumn({
   kind,
@@ -67,7 +69,8 @@ export function createColumn({
         return { fault: { rule: 'null', message: 'would set the field to null, which it does not allow' } }
       }
       tally.given += 1
-      if (spreadsheetError.test(bare)) return { fault: { rule: 'error', message: errorMessage(bare) } }
+      const message = whyNoValue(bare)
+      if (message !== undefined) return { fault: { rule: 'error', message } }
       const found = lookup === undefined ? { ours: text } : lookup(text)
       return 'fault' in found ? found : reader.read({ text: found.ours, meta, row, trimmed })
     },

@@ -11,6 +11,8 @@ import { conventionsOf, type Conventions } from '../cells/locale.ts'
 /** The form of a field name: `supplier`, `lines.2.amount`. Case and surrounding whitespace are ignored. */
 const fieldName = z.string().regex(/^\s*[a-z][a-z0-9_]{0,59}(\.[a-z0-9_]{1,60}){0,3}\s*$/i)
 
+export const dateCells = ['stored', 'swapped'] as const
+
 /** How a file's columns map to our fields: the content of `mapping.json`. */
 const mappingSchema = z.strictObject({
   /** Their column to our field; null: ignore the column. */
@@ -35,6 +37,12 @@ const mappingSchema = z.strictObject({
   headerRow: z.int().min(1).optional(),
   /** Rows to skip, such as a total below the others; `hidden`: all hidden rows of a workbook. */
   skipRows: z.array(z.union([z.int().min(1), z.literal('hidden')])).optional(),
+  /** Of a workbook whose texts raise a doubt about its real dates: they are right, or have day and month swapped. */
+  dateCells: z.enum(dateCells).optional(),
+  /** Written by an import into its copy: the sheets of its workbooks. */
+  sheets: z
+    .array(z.strictObject({ file: z.string(), read: z.string(), unread: z.array(z.string()) }))
+    .optional(),
 })
 export type Mapping = z.infer<typeof mappingSchema>
 
@@ -97,6 +105,7 @@ export interface MappingOptions {
   sheet?: string | undefined
   headerRow?: number | undefined
   skipRows?: readonly (number | 'hidden')[] | undefined
+  dateCells?: string | undefined
 }
 
 /** A mapping from the options of a command line. @throws {MappingError} */

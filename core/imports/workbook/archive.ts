@@ -5,7 +5,7 @@ import { UnreadableFileError } from '../errors.ts'
 /** Far more than any workbook has: an entry per sheet, plus its drawings, comments and images. */
 const mostEntries = 10_000
 
-/** The parts of an .xlsx file, which is a zip archive, by path. */
+/** The parts of an .xlsx file, which is a zip archive, by path: without a leading slash, in any letter case. */
 export interface Archive {
   has(path: string): boolean
   /** Inflates a part. Fails if it exceeds `mostBytes`, whatever size the archive claims. */
@@ -13,19 +13,27 @@ export interface Archive {
   close(): void
 }
 
-/** @throws {UnreadableFileError} the archive is damaged */
+export const protectedByPassword =
+  'is protected by a password, so it cannot be read. Save it without the password.'
+
+/** Names of parts have any letter case (ECMA-376, part 2, 6.2.2); some programs write backslashes. */
+const plain = (part: string) => part.replaceAll('\\', '/').replace(/^\/+/, '').toLowerCase()
+
+/** @throws {UnreadableFileError} the archive is damaged, or has a password */
 export async function openArchive(path: string, name: string): Promise<Archive> {
   const damaged = (cause: unknown) =>
     new UnreadableFileError(`${name} is damaged: ${(cause as Error).message}. Save it again as .xlsx.`, {
       cause,
     })
-  const zip = await openPromise(path, { autoClose: false, lazyEntries: true }).catch((error: unknown) => {
+  // Names are only compared, so those that no file may have, as `/xl/workbook.xml`, do no harm.
+  const options = { autoClose: false, lazyEntries: true, decodeStrings: false }
+  const zip = await openPromise(path, options).catch((error: unknown) => {
     throw damaged(error)
   })
   const entries = new Map<string, Entry>()
   try {
     for await (const entry of zip.eachEntry()) {
-      entries.set(entry.fileName, entry)
+      entries.set(plain(entry.fileNameRaw.toString()), entry)
       if (entries.size > mostEntries) throw new Error('it has too many parts')
     }
   } catch (error) {
@@ -33,10 +41,11 @@ export async function openArchive(path: string, name: string): Promise<Archive> 
     throw damaged(error)
   }
   return {
-    has: (part) => entries.has(part),
+    has: (part) => entries.has(plain(part)),
     async *read(part, mostBytes) {
-      const entry = entries.get(part)
+      const entry = entries.get(plain(part))
       if (entry === undefined) throw damaged(new Error(`it has no ${part}`))
+      if (entry.isEncrypted()) throw new UnreadableFileError(`${name} ${protectedByPassword}`)
       let bytes = 0
       const chunks: Readable = await zip.openReadStreamPromise(entry).catch((error: unknown) => {
         throw damaged(error)

@@ -1,5 +1,5 @@
 import { stringify } from 'csv-stringify'
-import { createWriteStream } from 'node:fs'
+import { createReadStream, createWriteStream } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { pipeline } from 'node:stream/promises'
@@ -8,40 +8,84 @@ import { nearestName } from '../../tables/nearest-name.ts'
 import type { Conventions } from '../cells/locale.ts'
 import { MappingError, UnreadableFileError } from '../errors.ts'
 import { sizeLimits } from '../file-size.ts'
-import { openArchive } from './archive.ts'
-import { renderNumber } from './render.ts'
-import { type Merge, readSheetRows, type SheetCell, type SheetRow } from './sheet-rows.ts'
+import { openArchive, protectedByPassword } from './archive.ts'
+import { type CellFormat, parseFormat } from './number-format.ts'
+import { type ColumnUse, dayOf, mayBeSwapped, type Rendering, renderNumber, swap } from './render.ts'
+import { createSheetFaults } from './sheet-faults.ts'
+import { type HiddenColumns, type Merge, readSheetRows, type SheetCell, type SheetRow } from './sheet-rows.ts'
+import { showText } from './shown-text.ts'
+import { unreadText } from './unread-cells.ts'
 import { readWorkbook, type Sheet, type Workbook } from './workbook.ts'
 
 export interface WorkbookOptions {
   conventions: Conventions
   /** Selected by name; default: the first visible sheet. */
   sheet?: string | undefined
-  /** Rows above it are a title. */
+  /** Rows above it are a title; 0: there is no header. Default: the first row that is not blank. */
   headerRow?: number | undefined
-  /** How to treat hidden or filtered rows. */
+  skipRows?: readonly (number | 'hidden')[] | undefined
+  /** How to treat hidden or filtered rows; `read`: and hidden columns. */
   hiddenRows: 'refuse' | 'skip' | 'read'
+  /** Whether real dates are right, where texts beside them raise a doubt. */
+  dateCells?: 'stored' | 'swapped' | undefined
+  /** What each column of a header holds; undefined for a column that is not read. */
+  usesOf: (header: readonly string[]) => readonly (ColumnUse | undefined)[]
 }
 
-/** Whether a file is a zip archive, as .xlsx files are. */
+/** Which sheet of a workbook was read, and which were not. */
+export interface SheetChoice {
+  file: string
+  read: string
+  unread: string[]
+}
+
+/**
+ * Whether a file is a zip archive, as .xlsx files are.
+ * @throws {UnreadableFileError} it is a workbook that is encrypted with a password
+ */
 export async function isWorkbook(path: string): Promise<boolean> {
   await using file = await open(path)
   const { buffer } = await file.read(Buffer.alloc(4), 0, 4, 0)
+  if (buffer.equals(compoundFile) && (await isEncrypted(path)))
+    throw new UnreadableFileError(`${basename(path)} ${protectedByPassword}`)
   return buffer.equals(Buffer.from([0x50, 0x4b, 0x03, 0x04]))
+}
+
+/** The first bytes of an encrypted workbook, and of an .xls. */
+const compoundFile = Buffer.from([0xd0, 0xcf, 0x11, 0xe0])
+
+/** Whether a compound file has the stream of an encrypted workbook (MS-OFFCRYPTO, 2.3.4.4), in any sector. */
+async function isEncrypted(path: string): Promise<boolean> {
+  const stream = Buffer.from('EncryptedPackage', 'utf16le')
+  let tail = Buffer.alloc(0)
+  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
+    const bytes = Buffer.concat([tail, chunk])
+    if (bytes.includes(stream)) return true
+    tail = bytes.subarray(-stream.length)
+  }
+  return false
 }
 
 /**
  * Writes the rows of a sheet as CSV, each cell as a person would type it under the import's conventions.
  * Rows keep their numbers: blank lines replace missing and skipped rows.
  * @throws {UnreadableFileError}
- * @throws {MappingError} there is no such sheet
+ * @throws {MappingError} there is no such sheet, or its dates have two readings
  */
-export async function convertWorkbook(path: string, to: string, options: WorkbookOptions): Promise<void> {
+export async function convertWorkbook(
+  path: string,
+  to: string,
+  options: WorkbookOptions,
+): Promise<SheetChoice> {
   const name = basename(path)
   const archive = await openArchive(path, name)
   try {
     const workbook = await readWorkbook(archive, name)
     const sheet = findSheet(workbook.sheets, name, options.sheet)
+    if (sheet.path === undefined || !archive.has(sheet.path))
+      throw new UnreadableFileError(
+        `${name} is damaged: it does not contain its sheet ${sheet.name}. Save it again as .xlsx.`,
+      )
     const chunks = archive.read(sheet.path, sizeLimits.table.megabytes * 1024 ** 2)
     const rows = readSheetRows(chunks, name, workbook)
     await pipeline(
@@ -55,20 +99,29 @@ export async function convertWorkbook(path: string, to: string, options: Workboo
       }),
       createWriteStream(to, { flags: 'wx' }),
     )
+    const unread = workbook.sheets.filter((other) => other !== sheet && hasRows(other))
+    return { file: name, read: sheet.name, unread: unread.map((other) => other.name) }
   } finally {
     archive.close()
   }
 }
 
+/** Charts, dialogs and macros are sheets, too. */
+const hasRows = ({ type }: Sheet) => type === 'worksheet' || type === ''
+
 function findSheet(sheets: readonly Sheet[], name: string, asked: string | undefined): Sheet {
-  const visible = sheets.filter(({ isHidden }) => !isHidden)
+  const visible = sheets.filter((sheet) => !sheet.isHidden && hasRows(sheet))
   if (asked === undefined) {
     const [first] = visible
     if (first !== undefined) return first
-    throw new UnreadableFileError(`${name} has no visible sheet.`)
+    throw new UnreadableFileError(`${name} has no visible sheet with cells.`)
   }
   const found = sheets.find((sheet) => sheet.name.trim().toLowerCase() === asked.trim().toLowerCase())
-  if (found !== undefined) return found
+  if (found !== undefined && hasRows(found)) return found
+  if (found !== undefined)
+    throw new UnreadableFileError(
+      `${name}: the sheet ${found.name} has no cells; it is a chart, a dialog or a macro.`,
+    )
   const near = nearestName(
     asked,
     visible.map((sheet) => sheet.name),
@@ -85,34 +138,47 @@ function findSheet(sheets: readonly Sheet[], name: string, asked: string | undef
 type Lines = WorkbookOptions & { name: string; workbook: Workbook }
 
 async function* toLines(
-  rows: AsyncIterable<SheetRow | Merge>,
-  { name, workbook, conventions, headerRow = 1, hiddenRows }: Lines,
+  rows: AsyncIterable<SheetRow | Merge | HiddenColumns>,
+  { name, workbook, usesOf, headerRow = 1, skipRows = [], hiddenRows, dateCells, ...options }: Lines,
 ): AsyncGenerator<string[]> {
-  const { formats, is1904 } = workbook
-  const hidden: number[] = []
-  const merged: string[] = []
+  const faults = createSheetFaults({ name, hiddenRows, dateCells })
+  const rendering = { ...options.conventions, is1904: workbook.is1904, swapsDates: dateCells === 'swapped' }
+  const skipped = new Set<number | 'hidden'>(skipRows)
+  let isHiddenColumn: HiddenColumns['isHidden'] = () => false
+  /** Undefined until the header is read. */
+  let header: { names: string[]; uses: readonly (ColumnUse | undefined)[] } | undefined =
+    headerRow === 0 ? { names: [], uses: usesOf([]) } : undefined
   let last = 0
   let width = 0
   let letters = 0
-  const toText = (cell: SheetCell | undefined) => {
-    if (cell === undefined) return ''
-    if ('text' in cell) return cell.text
-    return renderNumber(cell.value, formats[cell.style] ?? 'number', { ...conventions, is1904 })
-  }
   for await (const item of rows) {
     if ('merged' in item) {
-      if (spansRowsBelow(item.merged, headerRow)) merged.push(item.merged)
+      if (spansRowsBelow(item.merged, headerRow)) faults.addMerge(item.merged)
+      continue
+    }
+    if (!('cells' in item)) {
+      isHiddenColumn = item.isHidden
       continue
     }
     for (; last < item.row - 1; last++) yield ['']
     last = item.row
-    const isData = item.row > headerRow && item.cells.some((cell) => toText(cell).trim() !== '')
-    if (item.isHidden && isData) hidden.push(item.row)
-    if (item.isHidden && hiddenRows === 'skip') yield ['']
+    const uses = header?.uses ?? []
+    const texts = Array.from(item.cells, (cell, at) =>
+      cell === undefined ? '' : toText(cell, uses[at], workbook.formats, rendering),
+    )
+    const hasText = texts.some((text) => text.trim() !== '')
+    const isLeftOut = item.isHidden && hiddenRows === 'skip'
+    if (header === undefined && hasText && !isLeftOut && item.row >= headerRow)
+      header = { names: texts, uses: usesOf(texts) }
+    else if (header !== undefined && hasText && !isLeftOut) {
+      if (item.isHidden) faults.addHiddenRow(item.row)
+      if (!skipped.has(item.row)) look(item, texts, header)
+    }
+    if (isLeftOut) yield ['']
     else {
       // A sheet omits trailing empty cells; CSV must not.
-      width = Math.max(width, item.cells.length)
-      const cells = Array.from({ length: width }, (_, at) => guardFormula(toText(item.cells[at])))
+      width = Math.max(width, texts.length)
+      const cells = Array.from({ length: width }, (_, at) => guardFormula(texts[at] ?? ''))
       letters += cells.reduce((sum, { length }) => sum + length, 0)
       // Text stored once may be used by any number of cells.
       if (letters > sizeLimits.table.megabytes * 1024 ** 2)
@@ -122,14 +188,60 @@ async function* toLines(
       yield cells.length === 0 ? [''] : cells
     }
   }
-  if (merged.length > 0)
-    throw new UnreadableFileError(
-      `${name} has merged cells below its header (${few(merged)}). Unmerge them, so that each row has its own values; if they are above the header, use --header-row.`,
-    )
-  if (hidden.length > 0 && hiddenRows === 'refuse')
-    throw new UnreadableFileError(
-      `${name} has hidden rows, perhaps because of a filter (rows ${few(hidden)}). Show them in the spreadsheet to import them, or leave them out with --skip-rows hidden.`,
-    )
+  faults.refuse()
+
+  /** Looks at the cells that are read for what only the whole sheet shows. */
+  function look(
+    { row, cells }: SheetRow,
+    texts: readonly string[],
+    { names, uses }: NonNullable<typeof header>,
+  ) {
+    for (const [at, use] of uses.entries()) {
+      const cell = cells[at]
+      if (use === undefined || cell === undefined || texts[at]?.trim() === '') continue
+      const place = { row, column: names[at]?.trim() ?? '' }
+      if (isHiddenColumn(at)) faults.addHiddenColumn(place.column)
+      if (cell.formula !== undefined) faults.addFormula(cell.formula, place)
+      if (use !== 'date') continue
+      const day = realDate(cell, workbook)
+      if (day !== undefined) faults.addDate(day, place)
+      else if ('text' in cell) faults.addText(cell.text, place)
+    }
+  }
+}
+
+const general = parseFormat('General')
+
+function toText(
+  cell: SheetCell,
+  use: ColumnUse | undefined,
+  formats: readonly CellFormat[],
+  rendering: Rendering,
+): string {
+  if ('value' in cell)
+    return renderNumber(cell.value, formats[cell.style] ?? general, use ?? 'other', rendering)
+  if ('truth' in cell) return use === 'text' ? unreadText('#TRUTH', String(cell.truth)) : String(cell.truth)
+  if ('day' in cell) {
+    const { day } = cell
+    if (use === 'text' || use === 'number') return unreadText('#DATE', day)
+    return rendering.swapsDates === true &&
+      use === 'date' &&
+      isoDay.test(day) &&
+      mayBeSwapped(day.slice(0, 10))
+      ? swap(day.slice(0, 10)) + day.slice(10)
+      : day
+  }
+  const tokens = formats[cell.style]?.text
+  if (tokens === undefined || use === undefined || (use !== 'text' && tokens.length > 0)) return cell.text
+  return showText(cell.text, tokens)
+}
+
+const isoDay = /^\d{4}-\d\d-\d\d/
+
+/** The real date in a cell, as YYYY-MM-DD; undefined for other cells. */
+function realDate(cell: SheetCell, { formats, is1904 }: Workbook): string | undefined {
+  if ('value' in cell) return dayOf(cell.value, formats[cell.style] ?? general, is1904)
+  return 'day' in cell && isoDay.test(cell.day) ? cell.day.slice(0, 10) : undefined
 }
 
 /** Whether a merged range has cells of several rows, the last of them below the header. */
@@ -137,9 +249,3 @@ function spansRowsBelow(range: string, headerRow: number): boolean {
   const [, first = 0, last = 0] = /^[A-Z]+(\d+):[A-Z]+(\d+)$/.exec(range)?.map(Number) ?? []
   return last > first && last > headerRow
 }
-
-const mostNamed = 10
-const few = (names: readonly (string | number)[]) =>
-  names.length <= mostNamed
-    ? names.join(', ')
-    : `${names.slice(0, mostNamed).join(', ')} and ${names.length - mostNamed} more`

@@ -2,7 +2,18 @@ import { Big } from 'big.js'
 import { writeDate } from '../cells/dates.ts'
 import type { Conventions } from '../cells/locale.ts'
 import { withMark } from '../cells/numbers.ts'
-import type { NumberFormat } from './number-format.ts'
+import { type CellFormat, type NumberFormat, sectionOf } from './number-format.ts'
+import { showNumber } from './shown-text.ts'
+import { unreadText } from './unread-cells.ts'
+
+/** What the field of a column holds; `other`: anything else, or a column that is not read. */
+export type ColumnUse = 'text' | 'number' | 'date' | 'other'
+
+export interface Rendering extends Conventions {
+  is1904: boolean
+  /** Real dates have day and month swapped where both are at most 12. */
+  swapsDates?: boolean
+}
 
 /** Numbers are doubles: a spreadsheet shows the first 15 digits and none of the noise after them. */
 const shownDigits = 15
@@ -11,27 +22,71 @@ const secondsPerDay = 86_400
 const lastDay = 2_958_465
 
 /**
- * Formats a workbook's number as a person would type it under the import's conventions, so that reading it
- * back gives exactly this number or date.
+ * A workbook's number for a column: in a column of text as the sheet shows it, otherwise as a person would
+ * type it under the import's conventions, so that reading it back gives exactly this number or date.
  */
-export function renderNumber(
-  value: number,
-  format: NumberFormat,
-  { decimal, dates, is1904 }: Conventions & { is1904: boolean },
-): string {
-  if (format === 'number') return renderPlain(value, decimal)
+export function renderNumber(value: number, of: CellFormat, use: ColumnUse, rendering: Rendering): string {
+  const { section, minus } = sectionOf(of, value)
+  const { format, tokens } = section
+  const { decimal } = rendering
+  if (format !== 'number' && format !== 'percent') {
+    const text = renderDay(value, format, use, rendering)
+    return use === 'text' || use === 'number' ? unreadText('#DATE', text) : text
+  }
+  if (use === 'text' && Math.abs(value) < 10 ** shownDigits)
+    return showNumber(toDigits(value), section, { minus, decimal })
+  if (use !== 'other' && value !== 0 && tokens?.length === 0)
+    return unreadText('#NOT SHOWN', renderPlain(value, decimal))
   if (format === 'percent') return `${renderPlain(toDigits(value).times(100).toNumber(), decimal)}%`
+  if (use === 'number' && losesDigits(value))
+    return unreadText('#DIGITS', withMark(new Big(value).toFixed(), decimal ?? '.'))
+  return renderPlain(value, decimal)
+}
+
+function renderDay(value: number, format: NumberFormat, use: ColumnUse, rendering: Rendering): string {
+  const { decimal, dates, is1904, swapsDates = false } = rendering
   const seconds = Math.round(value * secondsPerDay)
   const days = Math.floor(seconds / secondsPerDay)
   const time = new Date((seconds - days * secondsPerDay) * 1000).toISOString().slice(11, 19)
-  const isTime = format === 'time' && days === 0
-  if (isTime) return time
+  if (format === 'time' && days === 0) return time
   if (format === 'time' || days < (is1904 ? 0 : 1) || days > lastDay) return renderPlain(value, decimal)
-  const date = writeDate(toDay(days, is1904), dates ?? 'ymd')
+  const day = toDay(days, is1904)
+  const swapped = swapsDates && use === 'date' && mayBeSwapped(day) ? swap(day) : day
+  const date = writeDate(swapped, dates ?? 'ymd')
   return time === '00:00:00' ? date : `${date} ${time}`
 }
 
+/** Whether a day is also one with its month as the day. */
+export const mayBeSwapped = (date: string): boolean => Number(date.slice(8)) <= 12
+
+/** 4 March as 3 April. */
+export const swap = (date: string): string => `${date.slice(0, 4)}-${date.slice(8)}-${date.slice(5, 7)}`
+
+/** The real date in a cell, as YYYY-MM-DD; undefined for other numbers. */
+export function dayOf(value: number, of: CellFormat, is1904: boolean): string | undefined {
+  const { format } = sectionOf(of, value).section
+  const days = Math.floor(value)
+  if ((format !== 'date' && format !== 'dateTime') || days < 1 || days > lastDay) return undefined
+  return toDay(days, is1904)
+}
+
 const toDigits = (value: number) => new Big(value.toPrecision(shownDigits))
+
+/** What 15 digits of a number may change: less than half of its fourth decimal. */
+const mostNoise = 0.00005
+
+/**
+ * Whether 15 digits are too few for a number. The noise of arithmetic (`0.30000000000000004`) and endless
+ * decimals (a third) change only digits that no amount has. In numbers from about 100,000,000,000 on they
+ * may be real digits, unless the two numbers are neighbours.
+ */
+function losesDigits(value: number): boolean {
+  const size = Math.abs(value)
+  const loss = Math.abs(size - Number(size.toPrecision(shownDigits)))
+  if (size >= 10 ** shownDigits || loss < mostNoise) return false
+  const neighbours = 2 ** (Math.floor(Math.log2(size)) - 52)
+  return loss > neighbours || loss >= 10 * mostNoise
+}
 
 function renderPlain(value: number, decimal: Conventions['decimal']): string {
   // Beyond 15 digits before the point, the typed digits are lost. The cell reader rejects this form.

@@ -1,9 +1,16 @@
 import { UnreadableFileError } from '../errors.ts'
-import { type ElementHandler, readXml } from './xml.ts'
+import { unreadText } from './unread-cells.ts'
 import { isTrue, unescapeText, type Workbook } from './workbook.ts'
+import { type Attributes, type ElementHandler, readXml } from './xml.ts'
 
-/** A cell as stored. */
-export type SheetCell = { text: string } | { value: number; style: number }
+/** A cell as stored. `zero`: a formula with the result 0 or nothing, in a workbook that may not be calculated. */
+export type SheetCell = (
+  | { text: string; style: number }
+  | { value: number; style: number }
+  | { truth: boolean }
+  /** In ISO 8601, which few programs write. */
+  | { day: string }
+) & { formula?: 'zero' | 'result' }
 
 export interface SheetRow {
   /** As the spreadsheet counts, from 1. */
@@ -18,13 +25,18 @@ export interface Merge {
   merged: string
 }
 
+/** Columns, by index, that the sheet does not show. They come before the rows. */
+export interface HiddenColumns {
+  isHidden: (column: number) => boolean
+}
+
 const mostRows = 1_048_576
 
 /** Far more than the fields and lines of one change. */
 const mostColumns = 2_000
 
-/** Shown for a formula without a stored result: only a spreadsheet could compute it. */
-export const notCalculated = '#NOT CALCULATED'
+/** Of a row in points, or of a column in characters: less shows nothing. */
+const leastSize = 0.5
 
 /**
  * The rows of a sheet, followed by its merged ranges. Formulas are read as their stored results.
@@ -33,10 +45,14 @@ export const notCalculated = '#NOT CALCULATED'
 export function readSheetRows(
   chunks: AsyncIterable<Buffer>,
   name: string,
-  { strings }: Pick<Workbook, 'strings'>,
-): AsyncGenerator<SheetRow | Merge> {
-  return readXml<SheetRow | Merge>(chunks, name, (emit) => createRowHandler(emit, name, strings))
+  workbook: SheetContext,
+): AsyncGenerator<SheetRow | Merge | HiddenColumns> {
+  return readXml<SheetRow | Merge | HiddenColumns>(chunks, name, (emit) =>
+    createRowHandler(emit, name, workbook),
+  )
 }
+
+type SheetContext = Pick<Workbook, 'strings' | 'formats' | 'calculation'>
 
 interface OpenCell {
   at: number
@@ -48,79 +64,150 @@ interface OpenCell {
 }
 
 function createRowHandler(
-  emit: (item: SheetRow | Merge) => void,
+  emit: (item: SheetRow | Merge | HiddenColumns) => void,
   name: string,
-  strings: readonly string[],
+  workbook: SheetContext,
 ): ElementHandler {
   let last = 0
   let row: SheetRow = { row: 0, isHidden: false, cells: [] }
+  let hasNumber = true
   let cell: OpenCell | undefined
   let isPhonetic = false
+  const hidden: [first: number, last: number, isHidden: boolean][] = []
+  let isHiddenByDefault = { row: false, column: false }
+  /** By column: the last row of an array formula, whose other cells have only results. */
+  const arrayEnds: number[] = []
+  const damaged = (reason: string): never => {
+    throw new UnreadableFileError(`${name} is damaged: ${reason}. Save it again as .xlsx.`)
+  }
+  const startRow = (number: number) => {
+    if (!Number.isInteger(number) || number <= last || number > mostRows)
+      damaged(`row ${number} follows row ${last}`)
+    last = number
+    row.row = number
+  }
   return {
     open(element, attributes) {
-      if (element === 'row') {
-        const number = attributes['r'] === undefined ? last + 1 : Number(attributes['r'])
-        if (!Number.isInteger(number) || number <= last || number > mostRows)
-          throw new UnreadableFileError(`${name} is damaged: row ${number} follows row ${last}.`)
-        last = number
-        row = { row: number, isHidden: isTrue(attributes['hidden']), cells: [] }
-      } else if (element === 'c')
+      if (element === 'c') {
+        const { r: reference } = attributes
+        const place = reference === undefined ? undefined : placeOf(reference)
+        if (place !== undefined && !hasNumber) startRow(place.row)
+        hasNumber = true
+        if (place !== undefined && place.row !== row.row) damaged(`cell ${reference} is in row ${row.row}`)
+        const at = place?.column ?? (cell === undefined ? 0 : cell.at + 1)
         cell = {
-          at: placeOf(attributes['r'], cell?.at),
+          at,
           type: attributes['t'] ?? 'n',
           style: Number(attributes['s'] ?? 0),
-          hasFormula: false,
+          hasFormula: (arrayEnds[at] ?? 0) >= row.row,
           value: undefined,
           inline: '',
         }
-      else if (element === 'f' && cell !== undefined) cell.hasFormula = true
-      else if (element === 'rPh') isPhonetic = true
+      } else if (element === 'row') {
+        row = { row: last + 1, isHidden: isHiddenRow(attributes), cells: [] }
+        hasNumber = attributes['r'] !== undefined
+        if (hasNumber) startRow(Number(attributes['r']))
+      } else if (element === 'f' && cell !== undefined) {
+        cell.hasFormula = true
+        const { column = 0, row: end = 0 } = placeOf(attributes['ref']?.split(':')[1]) ?? {}
+        if (attributes['t'] === 'array' || attributes['t'] === 'dataTable')
+          for (let at = cell.at; at <= Math.min(column, mostColumns); at++)
+            arrayEnds[at] = Math.max(arrayEnds[at] ?? 0, end)
+      } else if (element === 'rPh') isPhonetic = true
       else if (element === 'mergeCell') emit({ merged: attributes['ref'] ?? '' })
+      else if (element === 'sheetFormatPr')
+        isHiddenByDefault = {
+          row: isTrue(attributes['customHeight']) && isNothing(attributes['defaultRowHeight']),
+          column: isNothing(attributes['defaultColWidth']),
+        }
+      else if (element === 'col') {
+        const { min, max, width } = attributes
+        hidden.push([Number(min) - 1, Number(max) - 1, isTrue(attributes['hidden']) || isNothing(width)])
+      } else if (element === 'sheetData')
+        emit({
+          isHidden: (column) =>
+            hidden.find(([from, to]) => column >= from && column <= to)?.[2] ?? isHiddenByDefault.column,
+        })
     },
     close(element, text) {
       if (element === 'v' && cell !== undefined) cell.value = text
       else if (element === 't' && cell !== undefined && !isPhonetic) cell.inline += text
       else if (element === 'rPh') isPhonetic = false
       else if (element === 'c' && cell !== undefined) {
-        const content = contentOf(cell, strings)
-        if (content !== undefined && cell.at >= mostColumns)
+        const content = contentOf(cell, workbook, (reason) => damaged(`row ${row.row} ${reason}`))
+        if (content === undefined) return
+        if (cell.at >= mostColumns)
           throw new UnreadableFileError(
             `${name} has more than ${mostColumns.toLocaleString('en')} columns, which is the limit (row ${row.row}). Remove the columns that you do not import.`,
           )
-        if (content !== undefined) row.cells[cell.at] = content
+        if (row.cells[cell.at] !== undefined) damaged(`row ${row.row} has the same cell twice`)
+        row.cells[cell.at] = content
       } else if (element === 'row') {
+        if (!hasNumber) startRow(last + 1)
         cell = undefined
         emit(row)
       }
     },
   }
+
+  function isHiddenRow({ hidden: isMarked, ht }: Attributes): boolean {
+    return isTrue(isMarked) || (ht === undefined ? isHiddenByDefault.row : isNothing(ht))
+  }
 }
 
-function contentOf(cell: OpenCell, strings: readonly string[]): SheetCell | undefined {
-  const { type, value = '', style, hasFormula, inline } = cell
+const isNothing = (size: string | undefined) => size !== undefined && Number(size) < leastSize
+
+/** What no format changes. */
+const noStyle = -1
+
+function contentOf(
+  cell: OpenCell,
+  workbook: SheetContext,
+  damaged: (reason: string) => never,
+): SheetCell | undefined {
+  const { type, value = '', hasFormula } = cell
+  if (!hasFormula || type === 'inlineStr') return resultOf(cell, workbook, damaged)
+  // Libraries store 0 for every formula, as a number or as a text.
+  const isZero = value === '' || (type === 'n' ? Number(value) === 0 : type === 'str' && value === '0')
+  const isMissing = cell.value === undefined || (value === '' && type === 'n')
+  if (isMissing || (isZero && workbook.calculation === 'asked'))
+    return { text: unreadText('#NOT CALCULATED'), style: noStyle }
+  const result = resultOf(cell, workbook, damaged)
+  if (workbook.calculation !== 'unknown' || result === undefined) return result
+  return { ...result, formula: isZero ? 'zero' : 'result' }
+}
+
+function resultOf(
+  { type, value = '', style, inline }: OpenCell,
+  { strings, formats }: SheetContext,
+  damaged: (reason: string) => never,
+): SheetCell | undefined {
+  const toText = (text: string) => (text === '' ? undefined : { text, style })
   if (type === 'inlineStr') return toText(unescapeText(inline))
-  if (hasFormula && (cell.value === undefined || (value === '' && type === 'n')))
-    return { text: notCalculated }
   if (type === 'str') return toText(unescapeText(value))
   if (value === '') return undefined
-  if (type === 's') return toText(strings[Number(value)] ?? '')
-  if (type === 'b') return { text: isTrue(value) ? 'true' : 'false' }
-  if (type === 'e') return { text: value }
-  // A date in ISO 8601, which few programs write.
-  if (type === 'd') return { text: value.replace(/T00:00:00(\.0+)?$/, '').replace('T', ' ') }
+  if (type === 's')
+    return toText(strings[Number(value)] ?? damaged(`refers to the text ${value}, which does not exist`))
+  if (type === 'b') return { truth: isTrue(value) }
+  if (type === 'e') return { text: value, style: noStyle }
+  if (type === 'd')
+    return {
+      day: value
+        .replace(/Z$/, '')
+        .replace(/T00:00:00(\.0+)?$/, '')
+        .replace('T', ' '),
+    }
   const number = Number(value)
-  return Number.isFinite(number) ? { value: number, style } : { text: value }
+  if (!Number.isFinite(number)) return { text: value, style }
+  if (style > 0 && formats[style] === undefined) damaged(`has the style ${style}, which does not exist`)
+  return { value: number, style }
 }
 
-const toText = (text: string) => (text === '' ? undefined : { text })
-
-/**
- * The column index, from 0, of a cell such as `AB12`; without a reference, the one after the previous cell.
- */
-function placeOf(reference: string | undefined, before = -1): number {
-  const letters = /^[A-Z]{1,3}(?=\d)/.exec(reference ?? '')?.[0]
-  if (letters === undefined) return before + 1
+/** The index of the column, from 0, and the row of a cell such as `AB12`. */
+function placeOf(reference: string | undefined): { column: number; row: number } | undefined {
+  const [, letters = '', row] = /^\$?([A-Z]{1,3})\$?(\d+)$/i.exec(reference ?? '') ?? []
+  if (row === undefined) return undefined
   let place = 0
-  for (const letter of letters) place = place * 26 + letter.charCodeAt(0) - 64
-  return place - 1
+  for (const letter of letters.toUpperCase()) place = place * 26 + letter.charCodeAt(0) - 64
+  return { column: place - 1, row: Number(row) }
 }

@@ -1,7 +1,7 @@
 import { posix } from 'node:path'
 import { UnreadableFileError } from '../errors.ts'
 import type { Archive } from './archive.ts'
-import { formatOf, type NumberFormat } from './number-format.ts'
+import { type CellFormat, formatOf } from './number-format.ts'
 import { type Attributes, type ElementHandler, readXml } from './xml.ts'
 
 /** What the cells of a sheet refer to. */
@@ -10,7 +10,12 @@ export interface Workbook {
   /** Dates count from 1904 instead of 1900. */
   is1904: boolean
   /** The number format of each cell style. */
-  formats: readonly NumberFormat[]
+  formats: readonly CellFormat[]
+  /**
+   * Whether the results of formulas are there: `asked` if spreadsheets shall calculate them when they open
+   * the workbook, `unknown` if it says nothing.
+   */
+  calculation: 'done' | 'asked' | 'unknown'
   /** Cell texts, each stored once. */
   strings: readonly string[]
 }
@@ -18,8 +23,10 @@ export interface Workbook {
 export interface Sheet {
   name: string
   isHidden: boolean
-  /** Path in the archive. */
-  path: string
+  /** As the type of its relationship: a chart has no rows. */
+  type: 'worksheet' | 'chartsheet' | 'dialogsheet' | 'xlMacrosheet' | (string & {})
+  /** In the archive; undefined if the workbook names no part. */
+  path: string | undefined
 }
 
 const megabyte = 1024 ** 2
@@ -33,65 +40,136 @@ export const longestCell = 32_767
 
 /** @throws {UnreadableFileError} the archive is not an .xlsx workbook */
 export async function readWorkbook(archive: Archive, name: string): Promise<Workbook> {
-  const main = 'xl/workbook.xml'
-  if (!archive.has(main))
+  const read: Read = (path, handler, most = mostPartBytes) =>
+    readXml(archive.read(path, most), `${name} (${path})`, handler)
+  const root = await readRelationships('', { archive, read })
+  const main = root.find(({ type }) => type === 'officeDocument')?.path ?? 'xl/workbook.xml'
+  if (!archive.has(main) || !main.toLowerCase().endsWith('.xml'))
     throw new UnreadableFileError(
       `${name} is a zip archive, but not an .xlsx workbook. Save the sheet as .xlsx or as "CSV UTF-8".`,
     )
-  const read = <T>(
-    path: string,
-    handler: (emit: (item: T) => void) => ElementHandler,
-    most = mostPartBytes,
-  ) => readXml(archive.read(path, most), `${name} (${path})`, handler)
+  const related = await readRelationships(main, { archive, read })
+  const partOf = (type: string) => {
+    const path =
+      related.find((part) => part.type === type)?.path ?? posix.join(posix.dirname(main), `${type}.xml`)
+    return archive.has(path) ? path : undefined
+  }
+  const styles = partOf('styles')
+  const strings = partOf('sharedStrings')
+  return {
+    ...(await readMain(read(main, toElements), related)),
+    formats: styles === undefined ? [] : await readFormats(read, styles),
+    strings:
+      strings === undefined
+        ? []
+        : await readStrings(read(strings, collectTexts('si'), mostStringBytes), name),
+  }
+}
 
-  const targets = new Map<string, string>()
-  for await (const { Id = '', Target = '' } of read<Attributes>('xl/_rels/workbook.xml.rels', (emit) => ({
-    open: (element, attributes) => element === 'Relationship' && emit(attributes),
-  })))
-    targets.set(Id, Target.startsWith('/') ? Target.slice(1) : posix.join('xl', Target))
+type Read = <T>(
+  path: string,
+  handler: (emit: (item: T) => void) => ElementHandler,
+  most?: number,
+) => AsyncGenerator<T>
 
+const toElements = (emit: (item: [string, Attributes]) => void): ElementHandler => ({
+  open: (element, attributes) => emit([element, attributes]),
+})
+
+/** A part that another one names. `type`: the end of its URI, which is the same in the strict namespace. */
+interface Relationship {
+  id: string
+  type: string
+  path: string
+}
+
+/** The parts that one part names; '' is the package. */
+async function readRelationships(
+  part: string,
+  { archive, read }: { archive: Archive; read: Read },
+): Promise<Relationship[]> {
+  const { dir, base } = posix.parse(part)
+  const path = posix.join(dir, '_rels', `${base}.rels`)
+  if (!archive.has(path)) return []
+  const found: Relationship[] = []
+  for await (const [element, { Id = '', Type = '', Target = '', TargetMode }] of read(path, toElements)) {
+    if (element !== 'Relationship' || TargetMode === 'External') continue
+    const named = posix.resolve('/', dir, Target.replaceAll('\\', '/')).slice(1)
+    found.push({ id: Id, type: posix.basename(Type), path: archive.has(named) ? named : decodePath(named) })
+  }
+  return found
+}
+
+function decodePath(path: string): string {
+  try {
+    return decodeURI(path)
+  } catch {
+    return path
+  }
+}
+
+async function readMain(
+  elements: AsyncIterable<[string, Attributes]>,
+  related: readonly Relationship[],
+): Promise<Pick<Workbook, 'sheets' | 'is1904' | 'calculation'>> {
   const sheets: Sheet[] = []
+  const prefixes: string[] = ['r']
   let is1904 = false
-  for await (const [element, attributes] of read<[string, Attributes]>(main, (emit) => ({
-    open: (tag, given) => emit([tag, given]),
-  }))) {
+  let calculation: Workbook['calculation'] = 'unknown'
+  for await (const [element, attributes] of elements) {
+    for (const [name, value] of Object.entries(attributes))
+      if (name.startsWith('xmlns:') && /\/officeDocument\/(\d+\/)?relationships$/.test(value))
+        prefixes.unshift(name.slice(6))
     if (element === 'workbookPr') is1904 = isTrue(attributes['date1904'])
-    if (element !== 'sheet') continue
-    const path = targets.get(attributes['r:id'] ?? attributes['id'] ?? '') ?? ''
-    const isHidden = (attributes['state'] ?? 'visible') !== 'visible'
-    sheets.push({ name: attributes['name'] ?? '', isHidden, path })
-  }
-
-  const own = new Map<number, string>()
-  const formats: NumberFormat[] = []
-  if (archive.has('xl/styles.xml')) {
-    let isInCellStyles = false
-    const styles = read<number>('xl/styles.xml', (emit) => ({
-      open(element, { numFmtId, formatCode }) {
-        if (element === 'numFmt') own.set(Number(numFmtId), formatCode ?? '')
-        if (element === 'cellXfs') isInCellStyles = true
-        if (element === 'xf' && isInCellStyles) emit(Number(numFmtId ?? 0))
-      },
-      close(element) {
-        if (element === 'cellXfs') isInCellStyles = false
-      },
-    }))
-    for await (const id of styles) formats.push(formatOf(id, own))
-  }
-
-  const strings: string[] = []
-  if (archive.has('xl/sharedStrings.xml')) {
-    let letters = 0
-    for await (const text of read('xl/sharedStrings.xml', collectTexts('si'), mostStringBytes)) {
-      letters += text.length
-      if (letters > mostStringLetters)
-        throw new UnreadableFileError(
-          `${name} is too large: its texts have more than 64 million letters. Save the sheet as "CSV UTF-8" and import that file.`,
-        )
-      strings.push(text)
+    if (element === 'calcPr') {
+      const { fullCalcOnLoad, calcCompleted = '1' } = attributes
+      calculation = isTrue(fullCalcOnLoad) || !isTrue(calcCompleted) ? 'asked' : 'done'
     }
+    if (element !== 'sheet') continue
+    const id = prefixes.map((prefix) => attributes[`${prefix}:id`]).find((value) => value !== undefined)
+    const part = related.find((one) => one.id === id)
+    const isHidden = (attributes['state'] ?? 'visible') !== 'visible'
+    sheets.push({ name: attributes['name'] ?? '', isHidden, type: part?.type ?? '', path: part?.path })
   }
-  return { sheets, is1904, formats, strings }
+  return { sheets, is1904, calculation }
+}
+
+async function readFormats(read: Read, path: string): Promise<CellFormat[]> {
+  const own = new Map<number, string>()
+  const formats: CellFormat[] = []
+  // Tables and conditional formats have formats with ids of their own, in a list of their own.
+  let list = ''
+  const styles = read<number>(path, (emit) => ({
+    open(element, { numFmtId, formatCode }) {
+      if (element === 'numFmts' || element === 'cellXfs' || element === 'dxfs') list = element
+      if (element === 'numFmt' && list === 'numFmts') own.set(Number(numFmtId), formatCode ?? '')
+      if (element === 'xf' && list === 'cellXfs') emit(Number(numFmtId ?? 0))
+    },
+    close(element) {
+      if (element === list) list = ''
+    },
+  }))
+  const known = new Map<number, CellFormat>()
+  for await (const id of styles) {
+    const format = known.get(id) ?? formatOf(id, own)
+    known.set(id, format)
+    formats.push(format)
+  }
+  return formats
+}
+
+async function readStrings(texts: AsyncIterable<string>, name: string): Promise<string[]> {
+  const strings: string[] = []
+  let letters = 0
+  for await (const text of texts) {
+    letters += text.length
+    if (letters > mostStringLetters)
+      throw new UnreadableFileError(
+        `${name} is too large: its texts have more than 64 million letters. Save the sheet as "CSV UTF-8" and import that file.`,
+      )
+    strings.push(text)
+  }
+  return strings
 }
 
 export const isTrue = (text: string | undefined): boolean => text === '1' || text === 'true'

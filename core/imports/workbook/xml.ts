@@ -3,7 +3,10 @@ import { UnreadableFileError } from '../errors.ts'
 
 export type Attributes = Readonly<Record<string, string>>
 
-/** Receives the elements of a document, named without namespace prefix. */
+/**
+ * Receives the elements of a document, named without the prefix of its root. Elements of an extension keep
+ * theirs, so that nothing takes them for the document's own.
+ */
 export interface ElementHandler {
   open?(element: string, attributes: Attributes): void
   /** `text`: all text directly inside the element. */
@@ -33,6 +36,10 @@ export async function* readXml<T>(
   const parser = new SaxesParser()
   const texts: string[] = []
   let sinceLastTag = 0
+  /** Of the root, with its colon. */
+  let prefix = ''
+  let hasRoot = false
+  const ownName = (tag: string) => (tag.startsWith(prefix) ? tag.slice(prefix.length) : tag)
   parser.on('error', (error) => refuse(error.message))
   parser.on('doctype', () => refuse('it has a document type'))
   parser.on('text', (text) => {
@@ -44,11 +51,13 @@ export async function* readXml<T>(
   parser.on('opentag', ({ name: tag, attributes }) => {
     sinceLastTag = 0
     texts.push('')
-    handler.open?.(withoutPrefix(tag), attributes)
+    if (!hasRoot) prefix = tag.slice(0, tag.indexOf(':') + 1)
+    hasRoot = true
+    handler.open?.(ownName(tag), attributes)
   })
   parser.on('closetag', ({ name: tag }) => {
     sinceLastTag = 0
-    handler.close?.(withoutPrefix(tag), texts.pop() ?? '')
+    handler.close?.(ownName(tag), texts.pop() ?? '')
   })
   const decoder = new TextDecoder('utf-8')
   for await (const chunk of chunks) {
@@ -62,5 +71,3 @@ export async function* readXml<T>(
   parser.write(decoder.decode()).close()
   yield* items
 }
-
-const withoutPrefix = (name: string) => name.slice(name.indexOf(':') + 1)

@@ -10,24 +10,12 @@ import type { ImportFile } from '../../../core/imports/open-file.ts'
 import { toSentence } from '../../../core/imports/problems.ts'
 import { writeResults } from '../../../core/imports/result-sheets.ts'
 import { copyInput } from '../../../core/imports/upload.ts'
-import { formatOf } from '../../../core/imports/workbook/number-format.ts'
+import { formatOf, parseFormat } from '../../../core/imports/workbook/number-format.ts'
 import { renderNumber } from '../../../core/imports/workbook/render.ts'
 import { bodiesOf, fileOf, temporaryFolder } from './csv-file.ts'
-import { type Cell, dayNumber, xlsxOf } from './xlsx-file.ts'
+import { type Cell, copied, dayNumber, xlsxOf } from './xlsx-file.ts'
 
 const seed = 20261122
-
-/** Copies a workbook as an import does; gives the file that is read. */
-async function copied(
-  bytes: Uint8Array,
-  file: Partial<ImportFile> & Pick<ImportFile, 'kind'>,
-): Promise<ImportFile> {
-  const path = await fileOf(bytes, 'planilla.xlsx')
-  const to = await temporaryFolder()
-  const { mapping = {} } = file
-  const input = await copyInput({ files: { file: path, mapping }, to })
-  return { ...file, path: join(to, input.file) }
-}
 
 const check = async (bytes: Uint8Array, file: Partial<ImportFile> & Pick<ImportFile, 'kind'>) =>
   checkFile(await copied(bytes, file))
@@ -274,7 +262,7 @@ test('a number of a workbook is read as the number that the spreadsheet shows, u
       const shown = whole / 10 ** places
       // Arithmetic leaves noise behind the digits that are shown.
       for (const stored of [shown, shown * (1 + Number.EPSILON)]) {
-        const text = renderNumber(stored, 'number', { ...given, is1904: false })
+        const text = renderNumber(stored, parseFormat('General'), 'number', { ...given, is1904: false })
         const reading = readNumber(text, 'decimal' in given ? given.decimal : undefined)
         expect(reading).toHaveProperty('number')
         expect('number' in reading && Number(reading.number)).toBe(Number(shown.toPrecision(15)) + 0)
@@ -285,19 +273,20 @@ test('a number of a workbook is read as the number that the spreadsheet shows, u
 })
 
 test('every day of a workbook is read as that day, in any order', () => {
+  const day = parseFormat('yyyy-mm-dd')
   const orders = fc.constantFrom('dmy', 'mdy', 'ymd', undefined)
   fc.assert(
     fc.property(fc.integer({ min: 61, max: 2_958_465 }), orders, (number, dates) => {
       const date = new Date(Date.UTC(1899, 11, 30) + number * 86_400_000).toISOString().slice(0, 10)
-      const text = renderNumber(number, 'date', { ...(dates && { dates }), is1904: false })
+      const text = renderNumber(number, day, 'date', { ...(dates && { dates }), is1904: false })
       expect(readDate(text, dates)).toEqual({ date })
     }),
     { seed },
   )
-  expect(renderNumber(1, 'date', { is1904: false })).toBe('1900-01-01')
-  expect(renderNumber(59, 'date', { is1904: false })).toBe('1900-02-28')
-  expect(renderNumber(0, 'date', { is1904: true })).toBe('1904-01-01')
-  expect(renderNumber(0.75, 'time', { is1904: false })).toBe('18:00:00')
+  expect(renderNumber(1, day, 'date', { is1904: false })).toBe('1900-01-01')
+  expect(renderNumber(59, day, 'date', { is1904: false })).toBe('1900-02-28')
+  expect(renderNumber(0, day, 'date', { is1904: true })).toBe('1904-01-01')
+  expect(renderNumber(0.75, parseFormat('hh:mm'), 'date', { is1904: false })).toBe('18:00:00')
 })
 
 test.each([
@@ -316,7 +305,7 @@ test.each([
   [164, 'General', 'number'],
   [164, 'yyyy\\-mm\\-dd\\ hh:mm', 'dateTime'],
 ])('the format %i %s shows a %s', (id, code, format) => {
-  expect(formatOf(id, new Map(code === undefined ? [] : [[id, code]]))).toBe(format)
+  expect(formatOf(id, new Map(code === undefined ? [] : [[id, code]])).sections[0].format).toBe(format)
 })
 
 test('a lookup in a workbook is read like one in CSV', async () => {

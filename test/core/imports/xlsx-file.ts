@@ -1,4 +1,20 @@
+import { join } from 'node:path'
 import { type Zippable, strToU8, zipSync } from 'fflate'
+import { readMapping } from '../../../core/imports/mapping/mapping.ts'
+import type { ImportFile } from '../../../core/imports/open-file.ts'
+import { copyInput } from '../../../core/imports/upload.ts'
+import { fileOf, temporaryFolder } from './csv-file.ts'
+
+/** Copies a workbook as an import does; gives the file that is read. */
+export async function copied(
+  bytes: Uint8Array,
+  { kind, mapping = {}, ...file }: Partial<ImportFile> & Pick<ImportFile, 'kind'>,
+): Promise<ImportFile> {
+  const path = await fileOf(bytes, 'planilla.xlsx')
+  const to = await temporaryFolder()
+  const input = await copyInput({ files: { ...file, kind, file: path, mapping }, to })
+  return { ...file, kind, path: join(to, input.file), mapping: await readMapping(join(to, input.mapping)) }
+}
 
 /** A text, a number, a truth, or XML of a cell's own: `<c r="A1" ...>` is completed with its place. */
 export type Cell =
@@ -28,31 +44,47 @@ interface SheetOf {
   /** Row numbers, where they are not 1, 2, 3. */
   numbers?: readonly number[]
   merges?: readonly string[]
+  /** XML before the rows: `<cols>...</cols>`. */
+  before?: string
 }
 
 export const escapeXml = (text: string) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;')
 
+const relationships = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships'
+
 /** A workbook as a spreadsheet writes it: texts are shared, dates are numbers with a format. */
 export function xlsxOf(
   sheets: readonly SheetOf[],
-  { date1904 = false, parts = {} }: { date1904?: boolean; parts?: Zippable } = {},
+  {
+    date1904 = false,
+    calcPr = '<calcPr calcId="191029"/>',
+    formats = Object.values(styles),
+    parts = {},
+  }: { date1904?: boolean; calcPr?: string; formats?: readonly string[]; parts?: Zippable } = {},
 ): Uint8Array {
   const strings: string[] = []
   const files = Object.fromEntries(
     sheets.map((sheet, index) => [`xl/worksheets/sheet${index + 1}.xml`, sheetXml(sheet, strings)]),
   )
-  const formats = Object.values(styles)
   const xml: Record<string, string> = {
     '[Content_Types].xml': '<Types/>',
-    'xl/workbook.xml': `<workbook xmlns:r="r"><workbookPr${date1904 ? ' date1904="1"' : ''}/><sheets>${sheets
+    'xl/workbook.xml': `<workbook xmlns:r="${relationships}"><workbookPr${date1904 ? ' date1904="1"' : ''}/><sheets>${sheets
       .map(
         ({ name = 'Hoja1', state }, at) =>
           `<sheet name="${escapeXml(name)}" sheetId="${at + 1}"${state === undefined ? '' : ` state="${state}"`} r:id="rId${at + 1}"/>`,
       )
-      .join('')}</sheets></workbook>`,
-    'xl/_rels/workbook.xml.rels': `<Relationships>${sheets
-      .map((_, at) => `<Relationship Id="rId${at + 1}" Target="worksheets/sheet${at + 1}.xml"/>`)
+      .join('')}</sheets>${calcPr}</workbook>`,
+    '_rels/.rels': `<Relationships><Relationship Id="rId1" Type="${relationships}/officeDocument" Target="xl/workbook.xml"/></Relationships>`,
+    'xl/_rels/workbook.xml.rels': `<Relationships>${[
+      ...sheets.map((_, at) => ['worksheet', `worksheets/sheet${at + 1}.xml`]),
+      ['styles', 'styles.xml'],
+      ['sharedStrings', 'sharedStrings.xml'],
+    ]
+      .map(
+        ([type, target], at) =>
+          `<Relationship Id="rId${at + 1}" Type="${relationships}/${type}" Target="${target}"/>`,
+      )
       .join('')}</Relationships>`,
     'xl/styles.xml': `<styleSheet><numFmts>${formats
       .map((code, at) => `<numFmt numFmtId="${164 + at}" formatCode="${escapeXml(code)}"/>`)
@@ -68,7 +100,10 @@ export function xlsxOf(
   return zipSync({ ...zipped, ...parts })
 }
 
-function sheetXml({ rows, hidden = [], numbers, merges = [] }: SheetOf, strings: string[]): string {
+function sheetXml(
+  { rows, hidden = [], numbers, merges = [], before = '' }: SheetOf,
+  strings: string[],
+): string {
   const all = rows.map((cells, at) => {
     const row = numbers?.[at] ?? at + 1
     const inner = cells.map((cell, column) => cellXml(cell, `${letterOf(column)}${row}`, strings)).join('')
@@ -78,7 +113,7 @@ function sheetXml({ rows, hidden = [], numbers, merges = [] }: SheetOf, strings:
     merges.length === 0
       ? ''
       : `<mergeCells>${merges.map((ref) => `<mergeCell ref="${ref}"/>`).join('')}</mergeCells>`
-  return `<worksheet><sheetData>${all.join('')}</sheetData>${merged}</worksheet>`
+  return `<worksheet>${before}<sheetData>${all.join('')}</sheetData>${merged}</worksheet>`
 }
 
 function letterOf(column: number): string {

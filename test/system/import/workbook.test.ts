@@ -44,7 +44,10 @@ function sheet(): Uint8Array {
     undefined,
     { value: 200_100, style: 'money', formula: 'SUM(E4:E203)' },
   ]
-  return xlsxOf([{ name: 'Marzo', rows: [['Retenciones de marzo'], [], header, ...data, total as Cell[]] }])
+  return xlsxOf([
+    { name: 'Marzo', rows: [['Retenciones de marzo'], [], header, ...data, total as Cell[]] },
+    { name: 'Notas', rows: [['No son datos']] },
+  ])
 }
 
 const options = [
@@ -90,13 +93,18 @@ test(
     const withTotal = await importOf(world, 'planilla.xlsx', '--header-row', '3')
     expect(withTotal.code).toBe(2)
     expect(withTotal.stderr).toContain('row 204: looks like a total. Skip it with --skip-rows 204')
+    expect(withTotal.stderr).toContain('planilla.xlsx: the sheet Marzo is read; Notas is not.')
     expect(withTotal.stderr).toContain('error: planilla.xlsx has 13 problems, so nothing was sent.')
 
     const reading = ['--header-row', '3', '--skip-rows', '204']
     const first = await importOf(world, 'planilla.xlsx', ...reading, '--on-invalid', 'skip', '--json')
     expect(first.code).toBe(3)
     const report = JSON.parse(first.stdout) as { run: string; files: { rejected: string } }
-    expect(report).toMatchObject({ verdict: 'proven', counts: { done: 188, rejected: 12 } })
+    expect(report).toMatchObject({
+      verdict: 'proven',
+      counts: { done: 188, rejected: 12 },
+      sheets: [{ file: 'planilla.xlsx', read: 'Marzo', unread: ['Notas'] }],
+    })
 
     let rejected = await readFile(report.files.rejected, 'utf8')
     for (const [row, , , shown, fixed] of mistakes) {

@@ -1,0 +1,387 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { strToU8, unzipSync, type Zippable, zipSync } from 'fflate'
+import { describe, expect, test } from 'vitest'
+import type { ImportFile } from '../../../core/imports/open-file.ts'
+import { sheetsNotRead } from '../../../core/imports/view.ts'
+import { bodiesOf, fileOf, problemsOf } from './csv-file.ts'
+import { type Cell, copied, xlsxOf } from './xlsx-file.ts'
+
+/** A workbook that a library wrote, as it was found. */
+const found = (name: string) => readFile(join(import.meta.dirname, 'workbooks', `${name}.xlsx`))
+
+type Reading = Partial<ImportFile> & Pick<ImportFile, 'kind'>
+
+/** The value of one field in each row, or why the file is refused. */
+async function valuesOf(bytes: Uint8Array, file: Reading, field: string): Promise<unknown> {
+  return await copied(bytes, file).then(
+    async (input) => {
+      const problems = await problemsOf(input)
+      if (problems.length > 0) return problems
+      return (await bodiesOf(input)).map((body) => (JSON.parse(body) as Record<string, unknown>)[field])
+    },
+    (error: Error) => error.message,
+  )
+}
+
+const notCalculated =
+  'is a formula that no spreadsheet has calculated. Open the file in a spreadsheet and save it again'
+const swapped = (row: number) =>
+  `row ${row} has the text 25/03/2026, but all 2 real dates could have day and month swapped`
+
+test.each<[string, Reading, string, unknown]>([
+  [
+    'xlsxwriter-formulas-zero',
+    { kind: 'retentions' },
+    'number',
+    expect.arrayContaining(
+      [2, 3, 4].map((row) => `row ${row}, lines.1.tax: #NOT CALCULATED ${notCalculated}`),
+    ),
+  ],
+  ['leading-zeros-by-format', { kind: 'addons' }, 'sku', ['00000123', '00004567']],
+  ['number-in-text-column', { kind: 'addons' }, 'sku', ['12.345']],
+  ['real-dates-and-text-dates', { kind: 'retentions' }, 'date', expect.stringContaining(swapped(4))],
+  [
+    'real-dates-and-text-dates',
+    { kind: 'retentions', mapping: { locale: 'es-CL' } },
+    'date',
+    expect.stringContaining('row 2 could mean 2026-03-04 or 2026-04-03'),
+  ],
+  [
+    'real-dates-and-text-dates',
+    { kind: 'retentions', mapping: { dateCells: 'stored' } },
+    'date',
+    ['2026-03-04', '2026-05-06', '2026-03-25', '2026-02-14'],
+  ],
+  [
+    'real-dates-and-text-dates',
+    { kind: 'retentions', mapping: { dateCells: 'swapped' } },
+    'date',
+    ['2026-04-03', '2026-06-05', '2026-03-25', '2026-02-14'],
+  ],
+  ['three-visible-sheets', { kind: 'products' }, 'name', ['Enero 0', 'Enero 1', 'Enero 2']],
+  [
+    'hidden-column',
+    { kind: 'products' },
+    'name',
+    expect.stringContaining('has values in hidden columns (status). Show the columns in the spreadsheet'),
+  ],
+  ['hidden-column', { kind: 'products', mapping: { columns: { status: null } } }, 'name', ['Oculta A']],
+  ['SharedStrings-capital', { kind: 'products' }, 'unit_label', ['mes', 'mes']],
+  ['relationships-prefix', { kind: 'products' }, 'name', ['Prefix A', 'Prefix B']],
+  ['chartsheet-first', { kind: 'products' }, 'name', ['Chart A', 'Chart B']],
+])('the workbook %s is read as its sheet shows it, or refused: %j', async (name, file, field, expected) => {
+  expect(await valuesOf(await found(name), file, field)).toEqual(expected)
+})
+
+describe('sheets that are not read', () => {
+  test('are named, and the one that is read', async () => {
+    const { mapping } = await copied(await found('three-visible-sheets'), { kind: 'products' })
+    expect(sheetsNotRead(mapping?.sheets)).toEqual([
+      'planilla.xlsx: the sheet Enero is read; Febrero and Marzo are not. Choose one with --sheet.',
+    ])
+  })
+
+  test('are none where a workbook has one sheet, beside charts', async () => {
+    const { mapping } = await copied(await found('chartsheet-first'), { kind: 'products' })
+    expect(sheetsNotRead(mapping?.sheets)).toEqual([])
+  })
+})
+
+describe('formulas', () => {
+  const header = ['name', 'description', 'currency', 'amount', 'sku']
+  const rowOf = (amount: Cell, sku: Cell = 'S-1'): Cell[] => ['Soporte', 'x', 'CLP', amount, sku]
+  const zero = { xml: '<f>1+1</f><v>0</v>' }
+  const two = { xml: '<f>1+1</f><v>2</v>' }
+  const refused = (row: number, column: string) => `row ${row}, ${column}: #NOT CALCULATED ${notCalculated}`
+  const amounts = async (rows: Cell[][], calcPr: string) =>
+    valuesOf(xlsxOf([{ rows: [header, ...rows] }], { calcPr }), { kind: 'addons' }, 'amount')
+
+  test.each([
+    ['XlsxWriter, libxlsxwriter, rust_xlsxwriter and Excel::Writer::XLSX', zero],
+    ['PhpSpreadsheet without calculation', { xml: '<f>1+1</f><v>0</v>', attributes: 't="str"' }],
+    ['a library in Java', { xml: '<f>1+1</f><v>0.0</v>', attributes: 't="n"' }],
+    ['a shared formula', { xml: '<f t="shared" si="0"/><v>0</v>' }],
+    ['an empty text', { xml: '<f>1+1</f><v></v>', attributes: 't="str"' }],
+    ['openpyxl', { xml: '<f>1+1</f><v/>' }],
+    ['EPPlus and SheetJS', { xml: '<f>1+1</f>' }],
+    ['PHP_XLSXWriter', { xml: '<f>1+1</f>', attributes: 't="s"' }],
+  ])('of a workbook that asks to be calculated have no result: %s', async (_, cell) => {
+    for (const calcPr of ['<calcPr calcId="124519" fullCalcOnLoad="1"/>', '<calcPr calcCompleted="0"/>'])
+      expect(await amounts([rowOf(cell), rowOf(two)], calcPr)).toEqual([refused(2, 'amount')])
+  })
+
+  test('keep their results in a workbook that a spreadsheet has calculated', async () => {
+    for (const calcPr of ['<calcPr calcId="191029"/>', '<calcPr/>', '<calcPr calcMode="manual"/>'])
+      expect(await amounts([rowOf(zero), rowOf(two)], calcPr)).toEqual([0, 2])
+  })
+
+  test('that all have the result 0, in a workbook that says nothing about it, were never calculated', async () => {
+    expect(await amounts([rowOf(zero), rowOf(zero)], '')).toBe(
+      'planilla.xlsx seems never to have been calculated: the result of each of its formulas is 0 or empty (row 2, amount; row 3, amount). Open it in a spreadsheet and save it again.',
+    )
+    expect(await amounts([rowOf(zero), rowOf(two)], '')).toEqual([0, 2])
+    expect(await amounts([rowOf(0), rowOf(2)], '')).toEqual([0, 2])
+  })
+
+  test('of an array have no result in its other cells either', async () => {
+    const first = { xml: '<f t="array" ref="D2:D3">E2:E3*2</f><v>0</v>' }
+    expect(
+      await amounts([rowOf(first), rowOf(0), rowOf(0)], '<calcPr calcId="124519" fullCalcOnLoad="1"/>'),
+    ).toEqual([refused(2, 'amount'), refused(3, 'amount')])
+  })
+
+  test('do no harm in a column that is not read', async () => {
+    const rows = [
+      [...header, 'Nota'],
+      [...rowOf(1), zero],
+    ]
+    const bytes = xlsxOf([{ rows }], { calcPr: '<calcPr fullCalcOnLoad="1"/>' })
+    const mapping = { columns: { Nota: null } }
+    expect(await valuesOf(bytes, { kind: 'addons', mapping }, 'amount')).toEqual([1])
+  })
+})
+
+describe('what a sheet hides', () => {
+  const header = ['name', 'unit_label', 'status']
+  const rows = [header, ['a', 'mes', 'archived'], ['b', 'mes', 'active']]
+  const products = (before: string, rowsXml?: string) =>
+    valuesOf(
+      xlsxOf([{ rows, before }], {
+        parts:
+          rowsXml === undefined
+            ? {}
+            : {
+                'xl/worksheets/sheet1.xml': strToU8(
+                  `<worksheet>${before}<sheetData>${rowsXml}</sheetData></worksheet>`,
+                ),
+              },
+      }),
+      { kind: 'products' },
+      'name',
+    )
+  test.each([
+    ['hidden', '<cols><col min="3" max="3" hidden="1"/></cols>'],
+    ['of width 0', '<cols><col min="2" max="16384" width="0" customWidth="1"/></cols>'],
+    [
+      'in a collapsed group',
+      '<cols><col min="3" max="3" outlineLevel="1" hidden="true"/><col min="4" max="4" collapsed="1"/></cols>',
+    ],
+    [
+      'without width by default',
+      '<sheetFormatPr defaultColWidth="0"/><cols><col min="1" max="1" width="9"/></cols>',
+    ],
+  ])('is refused if it is a column that is %s', async (_, before) => {
+    expect(await products(before)).toEqual(
+      expect.stringMatching(/values in hidden columns \((unit_label, )?status\)/),
+    )
+  })
+
+  const textRow = (row: number, attributes: string, name: string) =>
+    `<row r="${row}" ${attributes}><c t="inlineStr"><is><t>${name}</t></is></c><c t="inlineStr"><is><t>unit_label</t></is></c></row>`
+  test.each([
+    ['hidden', '', 'hidden="true"'],
+    ['of height 0', '', 'ht="0" customHeight="1"'],
+    ['without height by default', '<sheetFormatPr defaultRowHeight="0" customHeight="1"/>', ''],
+  ])('is refused if it is a row that is %s', async (_, before, attributes) => {
+    const xml = textRow(1, 'ht="15"', 'name') + textRow(2, attributes, 'a')
+    expect(await products(before, xml)).toEqual(expect.stringContaining('has hidden rows'))
+  })
+
+  test('is nothing where only columns without values, and rows that are not there, are hidden', async () => {
+    const before =
+      '<sheetFormatPr defaultRowHeight="15" zeroHeight="1"/><cols><col min="4" max="16384" hidden="1"/></cols>'
+    expect(await products(before)).toEqual(['a', 'b'])
+  })
+
+  test('stays readable in a lookup', async () => {
+    const before = '<cols><col min="1" max="2" hidden="1"/></cols>'
+    const lookup = await fileOf(xlsxOf([{ rows: [['R-1', 'sup_1']], before }]), 'rut.xlsx')
+    const mapping = { columns: { RUT: 'supplier' }, lookups: { supplier: lookup } }
+    const columns = ['RUT', 'document', 'number', 'date', 'lines.1.name']
+    const bytes = xlsxOf([{ rows: [columns, ['R-1', 7, 1, '2026-03-25', 'x']] }])
+    expect(await valuesOf(bytes, { kind: 'retentions', mapping }, 'supplier')).toEqual(['sup_1'])
+  })
+})
+
+describe('the parts of a workbook', () => {
+  const plain = () =>
+    xlsxOf([
+      {
+        name: 'Datos',
+        rows: [
+          ['name', 'unit_label'],
+          ['a', 'mes'],
+        ],
+      },
+    ])
+  const changed = (change: (parts: Record<string, string>) => Record<string, string>): Uint8Array => {
+    const parts = Object.entries(unzipSync(plain())).map(([path, bytes]) => [
+      path,
+      Buffer.from(bytes).toString(),
+    ])
+    const entries = Object.entries(change(Object.fromEntries(parts) as Record<string, string>))
+    return zipSync(Object.fromEntries(entries.map(([path, text]) => [path, strToU8(text)])) as Zippable)
+  }
+  const without = (path: string) =>
+    changed((parts) => Object.fromEntries(Object.entries(parts).filter(([name]) => name !== path)))
+  const renamed = (parts: Record<string, string>, names: Record<string, string>) =>
+    Object.fromEntries(Object.entries(parts).map(([path, text]) => [names[path] ?? path, text]))
+  const strict = (text: string) =>
+    text.replaceAll(
+      'http://schemas.openxmlformats.org/officeDocument/2006/relationships',
+      'http://purl.oclc.org/ooxml/officeDocument/relationships',
+    )
+  const prefixed = (text: string) =>
+    text.replaceAll(/<(\/?)(?=[a-zA-Z])/g, '<$1x:').replace(/<x:(\w+)/, '<x:$1 xmlns:x="urn:x"')
+
+  test.each<[string, (parts: Record<string, string>) => Record<string, string>]>([
+    [
+      'in the strict namespace',
+      (parts) => Object.fromEntries(Object.entries(parts).map(([path, text]) => [path, strict(text)])),
+    ],
+    [
+      'with a slash before their names',
+      (parts) => Object.fromEntries(Object.entries(parts).map(([path, text]) => [`/${path}`, text])),
+    ],
+    [
+      'with backslashes in their names',
+      (parts) =>
+        Object.fromEntries(Object.entries(parts).map(([path, text]) => [path.replaceAll('/', '\\'), text])),
+    ],
+    [
+      'with other letters in their names',
+      (parts) => Object.fromEntries(Object.entries(parts).map(([path, text]) => [path.toUpperCase(), text])),
+    ],
+    [
+      'with other names',
+      (parts) => ({
+        ...renamed(parts, {
+          'xl/workbook.xml': 'book/main.xml',
+          'xl/_rels/workbook.xml.rels': 'book/_rels/main.xml.rels',
+          'xl/worksheets/sheet1.xml': 'data/hoja 1.xml',
+          'xl/sharedStrings.xml': 'book/texts.xml',
+          'xl/styles.xml': 'look.xml',
+        }),
+        '_rels/.rels': parts['_rels/.rels']?.replace('xl/workbook.xml', '/book/main.xml') ?? '',
+        'book/_rels/main.xml.rels':
+          parts['xl/_rels/workbook.xml.rels']
+            ?.replace('worksheets/sheet1.xml', '../data/hoja%201.xml')
+            .replace('sharedStrings.xml', './texts.xml')
+            .replace('styles.xml', '/look.xml') ?? '',
+      }),
+    ],
+    [
+      'with a prefix for every element',
+      (parts) => ({
+        ...parts,
+        'xl/worksheets/sheet1.xml': prefixed(parts['xl/worksheets/sheet1.xml'] ?? ''),
+        'xl/sharedStrings.xml': prefixed(parts['xl/sharedStrings.xml'] ?? ''),
+        'xl/workbook.xml': prefixed(parts['xl/workbook.xml'] ?? ''),
+      }),
+    ],
+    [
+      'with values of an extension inside cells',
+      (parts) => ({
+        ...parts,
+        'xl/worksheets/sheet1.xml':
+          parts['xl/worksheets/sheet1.xml']?.replace(
+            '</c>',
+            '<extLst xmlns:e="urn:e"><e:v>9</e:v><e:c r="Z9"/></extLst></c>',
+          ) ?? '',
+      }),
+    ],
+    [
+      'without numbers of rows and cells',
+      (parts) => ({
+        ...parts,
+        'xl/worksheets/sheet1.xml': parts['xl/worksheets/sheet1.xml']?.replaceAll(/ r="[^"]*"/g, '') ?? '',
+      }),
+    ],
+    [
+      'without numbers of rows',
+      (parts) => ({
+        ...parts,
+        'xl/worksheets/sheet1.xml':
+          parts['xl/worksheets/sheet1.xml']?.replaceAll(/<row r="[^"]*"/g, '<row') ?? '',
+      }),
+    ],
+  ])('are found %s', async (_, change) => {
+    expect(await valuesOf(changed(change), { kind: 'products' }, 'name')).toEqual(['a'])
+  })
+
+  const replaced = (path: string, from: string | RegExp, to: string) =>
+    changed((parts) => ({ ...parts, [path]: parts[path]?.replace(from, to) ?? '' }))
+  test.each<[string, () => Uint8Array, string, Reading['mapping']?]>([
+    [
+      'a shared text that does not exist',
+      () => replaced('xl/worksheets/sheet1.xml', '<v>2</v>', '<v>77</v>'),
+      'planilla.xlsx is damaged: row 2 refers to the text 77, which does not exist. Save it again as .xlsx.',
+    ],
+    [
+      'no shared texts',
+      () => without('xl/sharedStrings.xml'),
+      'planilla.xlsx is damaged: row 1 refers to the text 0, which does not exist. Save it again as .xlsx.',
+    ],
+    [
+      'a style that does not exist',
+      () => replaced('xl/worksheets/sheet1.xml', 't="s"><v>2</v>', 's="99"><v>2</v>'),
+      'planilla.xlsx is damaged: row 2 has the style 99, which does not exist. Save it again as .xlsx.',
+    ],
+    [
+      'the same cell twice',
+      () => replaced('xl/worksheets/sheet1.xml', 'r="B2"', 'r="A2"'),
+      'planilla.xlsx is damaged: row 2 has the same cell twice. Save it again as .xlsx.',
+    ],
+    [
+      'a cell of another row',
+      () => replaced('xl/worksheets/sheet1.xml', 'r="B2"', 'r="B3"'),
+      'planilla.xlsx is damaged: cell B3 is in row 2. Save it again as .xlsx.',
+    ],
+    [
+      'a sheet that is missing',
+      () => without('xl/worksheets/sheet1.xml'),
+      'planilla.xlsx is damaged: it does not contain its sheet Datos. Save it again as .xlsx.',
+    ],
+    [
+      'a binary workbook',
+      () => replaced('_rels/.rels', 'workbook.xml', 'workbook.bin'),
+      'planilla.xlsx is a zip archive, but not an .xlsx workbook. Save the sheet as .xlsx or as "CSV UTF-8".',
+    ],
+    [
+      'nothing but charts',
+      () => replaced('xl/_rels/workbook.xml.rels', '/worksheet"', '/chartsheet"'),
+      'planilla.xlsx has no visible sheet with cells.',
+    ],
+    [
+      'a chart that is asked for',
+      () => replaced('xl/_rels/workbook.xml.rels', '/worksheet"', '/chartsheet"'),
+      'planilla.xlsx: the sheet Datos has no cells; it is a chart, a dialog or a macro.',
+      { sheet: 'Datos' },
+    ],
+  ])(
+    'that are damaged or no table are refused with a true sentence: %s',
+    async (_, bytes, sentence, mapping) => {
+      expect(await valuesOf(bytes(), { kind: 'products', mapping }, 'name')).toBe(sentence)
+    },
+  )
+
+  const password =
+    'planilla.xlsx is protected by a password, so it cannot be read. Save it without the password.'
+  test('are said to have a password where the workbook is encrypted', async () => {
+    const compound = Buffer.concat([
+      Buffer.from('d0cf11e0a1b11ae1', 'hex'),
+      Buffer.alloc(100_000, 7),
+      Buffer.from('EncryptionInfo\0EncryptedPackage', 'utf16le'),
+    ])
+    expect(await valuesOf(compound, { kind: 'products' }, 'name')).toBe(password)
+  })
+
+  test('are said to have a password where the archive is encrypted', async () => {
+    const bytes = Buffer.from(plain())
+    // The first bit of the flags of each entry, in the list of entries at the end.
+    for (let at = bytes.indexOf('PK\u0001\u0002'); at !== -1; at = bytes.indexOf('PK\u0001\u0002', at + 4))
+      bytes[at + 8] = 1
+    expect(await valuesOf(bytes, { kind: 'products' }, 'name')).toBe(password)
+  })
+})
