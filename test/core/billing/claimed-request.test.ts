@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
+import { sendWithinMs } from '../../../core/billing/claimed-request.ts'
 import { failure, json, quickBilling, startTinyService } from './tiny-service.ts'
 
 it('a write that times out while it is claimed fails once its claim has ended, and has certainly not been sent', async () => {
@@ -17,6 +18,20 @@ it('a write that times out while it is claimed fails once its claim has ended, a
     effect: 'none',
   })
   expect(claim.ended).toBe(true)
+  expect(service.seen).toHaveLength(0)
+})
+
+it.each([
+  ['the monotonic clock stands still, as in a suspended machine', Date],
+  ['the wall clock was set back', performance],
+])('a write whose claim takes longer than two seconds is not sent, also where %s', async (_, running) => {
+  await using service = await startTinyService(json(201, { id: '1' }))
+  const billing = quickBilling({ baseUrl: service.baseUrl })
+  const now = running.now.bind(running)
+  const beforeSend = () => void vi.spyOn(running, 'now').mockImplementation(() => now() + sendWithinMs + 1)
+  const failed = await failure(billing.createAddon({}, { beforeSend }))
+  vi.restoreAllMocks()
+  expect(failed).toMatchObject({ name: 'SentTooLate', effect: 'none' })
   expect(service.seen).toHaveLength(0)
 })
 

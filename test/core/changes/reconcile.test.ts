@@ -65,6 +65,31 @@ test('a request that takes effect late is waited for', async () => {
   expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([1, 1])
 })
 
+test.each([
+  ['whose reply was lost', { kind: 'reset', effect: 'none' }, 3],
+  ['that was answered', { kind: 'fallBack' }, 0],
+] as const)(
+  'a resume %s and that had no lasting effect is sent again only when its first request cannot be on its way any more',
+  async (_, fault, settles) => {
+    const settleMs = 100
+    const sandbox = await startSandbox({
+      counts: { subscriptions: 1, customers: 1, plans: 1 },
+      needsAttention: 1,
+      faults: [{ ...fault, on: 'POST /subscriptions/{id}/resume/', requests: [1] }],
+    })
+    const engine = await startEngine({ kind: changeKinds['resume-subscription'], sandbox, settleMs })
+    const [text = ''] = sandbox.control.records({ resource: 'subscriptions' })
+    const { id, customer } = JSON.parse(text) as { id: string; customer: string }
+    await engine.stage([{ row: 1, body: { id, customer } }])
+    await engine.send()
+    const since = (await engine.rows())[0]?.unknownSince ?? NaN
+    await expect.poll(async () => (await engine.settle()).reconciled.staged, { interval: 20 }).toBe(1)
+    const [row] = await engine.rows()
+    expect(row).toMatchObject({ state: 'staged', sends: 1 })
+    expect(row!.notBefore - since >= 3 * settleMs).toBe(settles === 3)
+  },
+)
+
 test('absence is not believed where the service ignores the filter', async () => {
   const sandbox = await startSandbox({
     faults: [

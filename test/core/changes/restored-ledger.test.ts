@@ -607,6 +607,20 @@ test('forgotten resumes count for every subscription, also for those that are st
   ])
 })
 
+test('a resume that a ledger has lost counts what the journal has of it, and what the journal may lack', async () => {
+  const kind = changeKinds['resume-subscription']
+  const engine = await startEngine({ kind, sandbox: await startSandbox() })
+  const changes = [1, 2].map((row) => ({ row, body: { id: `sub_${row}`, customer: 'cus_1' } }))
+  await keepStagedChanges({ folder: engine.runFolder, changes: batchesOf(kind, changes) })
+  await using journal = await openClaimJournal(engine.runFolder)
+  await journal.record({ row: 2, claims: 1, at: 1 })
+  await fix(engine, { staged: 2, reportedClaims: 2 })
+  expect((await engine.rows()).map(({ state, sends }) => [state, sends])).toEqual([
+    ['unknown', 1],
+    ['unknown', 2],
+  ])
+})
+
 test.each([0, 1, 2])(
   'of rows that a ledger has lost, none is sent blindly although the first worker that stages them again is lost after %i writes',
   async (writes) => {

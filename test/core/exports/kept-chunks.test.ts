@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { copyFile, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -7,6 +7,7 @@ import {
   latestCheckpoint,
   loadCheckpoint,
   nameOf,
+  nextCheckpointName,
   saveCheckpoint,
 } from '../../../core/exports/parts/checkpoint.ts'
 import { fetchParts } from '../../../core/exports/parts/fetch-parts.ts'
@@ -164,4 +165,22 @@ test('a read goes by the clock of the state, which machines that read it in turn
   const deps = { state, concurrency: 1, readLagMs: 0 } as unknown as ReadDeps
   const setup = { deps, plan: createPlan(), resource: 'customers', billing: {}, cancelled: {} }
   expect(toReadOptions(setup as unknown as Parameters<typeof toReadOptions>[0]).now()).toBe(42)
+})
+
+test('attempts that resume one another have checkpoints that sort in that order, and those names alone are loaded', async () => {
+  const machine = await newMachine(createFolderStore(await newFolder()))
+  // With their random ends alone, ten in a row would hardly ever be in order.
+  let latest: Checkpoint | undefined
+  for (let attempt = 1; attempt <= 11; attempt += 1) {
+    await readRows(machine, nextCheckpointName(latest), [String(attempt)], latest)
+    latest = await latestCheckpoint(machine)
+    expect(latest?.parts).toHaveLength(attempt)
+  }
+  await copyFile(
+    join(machine.folder, `${latest?.name}.checkpoint.json`),
+    join(machine.folder, '..', 'mine.checkpoint.json'),
+  )
+  await expect(loadCheckpoint({ ...machine, name: '../mine' })).rejects.toMatchObject({
+    name: 'InvalidInput',
+  })
 })

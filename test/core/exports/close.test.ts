@@ -1,0 +1,47 @@
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { closeExport } from '../../../core/exports/close.ts'
+import type { ResourceResult } from '../../../core/exports/report.ts'
+import { createSharedFolder } from '../../../core/storage/shared-folder.ts'
+import { createPlan } from '../../system/export/plan.ts'
+
+const published = {
+  resource: 'customers',
+  destination: 'csv',
+  verdict: 'proven',
+  reasons: [],
+  records: 1,
+  where: '',
+  manifest: '',
+  warnings: [],
+  missing: { count: 1, first: ['x'] },
+}
+
+test.each<[string, object]>([
+  ['a list that the run does not have', { resource: 'plans', published: [] }],
+  [
+    'a list that leads out of the data folder',
+    { published: [{ ...published, resource: '../../../outside' }] },
+  ],
+  ['a manifest that lies elsewhere', { published: [{ ...published, manifest: '../outside/manifest.json' }] }],
+  ['a page that lies elsewhere', { published: [{ ...published, page: '../outside/report.html' }] }],
+])('an export is not closed with %s, and nothing is written', async (_, result) => {
+  const parent = await mkdtemp(join(tmpdir(), 'close-'))
+  onTestFinished(() => rm(parent, { recursive: true, force: true }))
+  const dataDir = join(parent, 'data')
+  await mkdir(dataDir)
+  await mkdir(join(parent, 'outside'))
+  for (const name of ['manifest.json', 'report.html']) await writeFile(join(parent, 'outside', name), '{}')
+  const closed = closeExport({
+    dataDir,
+    shared: createSharedFolder({ dataDir, store: undefined }),
+    files: undefined,
+    plan: createPlan(),
+    results: [{ resource: 'customers', ...result } as unknown as ResourceResult],
+    keepReport: false,
+  })
+  await expect(closed).rejects.toMatchObject({ name: 'InvalidInput' })
+  expect(await readdir(dataDir)).toEqual([])
+})
