@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createBilling } from '../../../core/billing/client.ts'
 import { Spacing, RateLimiter, type Share } from '../../../core/billing/rate-limit.ts'
+import { createRandom } from '../reading/drifting-list.ts'
 import { plans } from '../../../core/billing/resources/plans.ts'
 
 /** Lets a request through and notes when, as soon as its turn has come. */
@@ -19,6 +20,24 @@ function admitter(limiter: RateLimiter) {
   }
   return { admitted, ask, names: () => admitted.map(({ name }) => name).join(' ') }
 }
+
+it('lets no more than its rate leave in any second, however late the timers are', () => {
+  const random = createRandom(1)
+  const requestsPerSecond = 20
+  const spacing = new Spacing({ requestsPerSecond })
+  const left: number[] = []
+  let now = 0
+  for (let request = 0; request < 5_000; request++) {
+    const isLate = random() < 0.2
+    now = Math.max(now, spacing.dueAt()) + (isLate ? random() * 150 : 0)
+    spacing.sent({ now, since: -Infinity, factor: 1 })
+    left.push(now)
+  }
+  const inRow = left.slice(requestsPerSecond).map((at, before) => at - left[before]!)
+  expect(Math.min(...inRow)).toBeGreaterThanOrEqual(1_000)
+  // They make up for what the timers were late, or the window would never be full.
+  expect(left.length / (now / 1000)).toBeGreaterThan(0.9 * requestsPerSecond)
+})
 
 describe('the rate limit, on a faked clock', () => {
   beforeEach(() => {

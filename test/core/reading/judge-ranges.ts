@@ -1,9 +1,10 @@
 import * as fc from 'fast-check'
 import { toInstant } from '../../../core/reading/instant.ts'
+import { joinRanges, RangesMismatchError } from '../../../core/reading/ranges/join-ranges.ts'
 import type { RangePlan } from '../../../core/reading/ranges/range-plan.ts'
 import type { ReadOptions } from '../../../core/reading/read-list.ts'
 import { startState } from '../../../core/reading/start-state.ts'
-import type { ReadState } from '../../../core/reading/state.ts'
+import type { Range, ReadState } from '../../../core/reading/state.ts'
 import { createRandom, DriftingList, type ListOptions, type Random, start } from './drifting-list.ts'
 import { readInRanges } from './read-in-ranges.ts'
 
@@ -52,7 +53,7 @@ export async function judgeRanges(
   const { requests } = list
   if (taken === undefined)
     return { verdict: 'ended by an error', ranges: 0, restarts: 0, requests, records: 0, findings: [] }
-  const { outcome, ids, plan, restarts } = taken
+  const { outcome, ids, plan, states, restarts } = taken
   const { verdict, reasons, records } = outcome
   const distinct = new Set(ids)
   const lost = [...list.throughout].filter((id) => !distinct.has(id))
@@ -61,9 +62,59 @@ export async function judgeRanges(
     ...(records === ids.length ? [] : [`${verdict}: counts ${records} records of ${ids.length}`]),
     ...((verdict === 'unproven') === reasons.length > 0 ? [] : [`${verdict}, reasons: ${reasons.join(' ')}`]),
     ...(verdict === 'proven' && lost.length > 0 ? [`proven: lost ${lost.length}`] : []),
+    ...passing(plan, states).map((what) => `joined, ${what}`),
   ]
   return { verdict, ranges: plan.ranges.length, restarts, requests, records, findings }
 }
+
+/** Ranges that are not the whole list, or not those of this read, and are joined all the same. */
+function passing(plan: RangePlan, states: readonly ReadState[]): string[] {
+  const { ranges } = plan
+  const isBroken = states.some(({ pass }) => pass.phase === 'pages')
+  const changed = (at: number, change: { upTo?: number; downTo?: number }, planned: boolean) => ({
+    plan: planned ? { ...plan, ranges: ranges.with(at, withRange(ranges[at]!, change)) } : plan,
+    states: states.with(at, withRange(states[at]!, change)),
+  })
+  const without = (at: number) => ({
+    plan: { ...plan, ranges: ranges.toSpliced(at, 1) },
+    states: states.toSpliced(at, 1),
+  })
+  const spoiled: Record<string, { plan: RangePlan; states: readonly ReadState[] }> = {
+    'of which one was not read': { plan, states: states.slice(1) },
+  }
+  for (const [at, { range }] of ranges.entries()) {
+    spoiled[`without range ${at}`] = without(at)
+    const state = states[at]!
+    spoiled[`of which ${at} is of another read`] = {
+      plan,
+      states: states.with(at, { ...state, startedAt: state.startedAt + 1 }),
+    }
+    const open = { ...state, pass: { ...state.pass, phase: 'chain' as const } }
+    if (!isBroken) spoiled[`of which ${at} has not ended`] = { plan, states: states.with(at, open) }
+    for (const [name, bound] of Object.entries(range))
+      if (name !== 'end')
+        for (const moved of [bound - 1, bound + 1])
+          for (const planned of [true, false])
+            spoiled[`of which ${at} has ${name} ${moved - bound}${planned ? ' in its plan' : ''}`] = changed(
+              at,
+              { [name]: moved },
+              planned,
+            )
+  }
+  return Object.keys(spoiled).filter((what) => {
+    try {
+      return joinRanges(spoiled[what]!.plan, spoiled[what]!.states).kind === 'joined'
+    } catch (error) {
+      if (error instanceof RangesMismatchError) return false
+      throw error
+    }
+  })
+}
+
+const withRange = <T extends { range?: Range }>(of: T, change: Partial<Range>): T => ({
+  ...of,
+  range: { ...of.range, ...change },
+})
 
 function anyPlan(of: { read: ReadOptions; list: DriftingList; random: Random; most: number }): RangePlan {
   const { read, list, random, most } = of

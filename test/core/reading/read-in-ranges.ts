@@ -24,7 +24,7 @@ export interface Ranged {
 export async function readInRanges(
   changed: Pick<ReadOptions, 'fetchPage'> & Partial<ReadOptions>,
   how: Ranged,
-): Promise<Taken & { plan: RangePlan }> {
+): Promise<Taken & { plan: RangePlan; states: ReadState[] }> {
   const options: ReadOptions = {
     resource: customers,
     testMode: false,
@@ -56,7 +56,7 @@ export async function readInRanges(
   const restarts = reads.reduce((sum, read) => sum + read.restarts, 0)
   for (;;) {
     const step = await rest.next()
-    if (step.done === true) return { outcome: step.value, ids, restarts, plan }
+    if (step.done === true) return { outcome: step.value, ids, restarts, plan, states }
     for (const { id } of step.value.records) ids.push(String(id))
   }
 }
