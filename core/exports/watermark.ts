@@ -1,5 +1,5 @@
 import { listResources, type ListName } from '../billing/resources/lists.ts'
-import { isInOrder } from '../reading/order.ts'
+import { isSortedByUpdated } from '../reading/order.ts'
 import type { ReadOutcome } from '../reading/outcome.ts'
 import type { WatermarkKey } from '../state/watermarks.ts'
 import type { Billing } from '../billing/client.ts'
@@ -86,7 +86,7 @@ async function coverageOf({ deps, plan, resource, destination }: Place): Promise
 
 /**
  * The start of the incremental read of each resource that serves all destinations of the run. Omits a resource,
- * which is then read in full, if a destination has no watermark yet or the list does not honor `ordering=updated`.
+ * which is then read in full, if a destination has no watermark yet or nothing shows that the list honors `ordering=updated`.
  */
 export async function toSince(options: {
   deps: Deps & { billing: Billing }
@@ -104,8 +104,8 @@ export async function toSince(options: {
     const oldest = Math.min(...marks.map((mark) => mark ?? -Infinity))
     if (!Number.isFinite(oldest)) continue
     const list = listResources[resource]
-    const page = await deps.billing.list({ resource: list, page: 1, pageSize: 100, ordering: 'updated' })
-    if (isInOrder(page.records, 'updated')) since[resource] = oldest - lookbackSeconds * 1000
+    if (await isSortedByUpdated((request) => deps.billing.list({ resource: list, ...request })))
+      since[resource] = oldest - lookbackSeconds * 1000
   }
   return since
 }

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import type { ListQuery } from '../../../core/billing/client.ts'
 import { toPrivacyMark } from '../../../core/exports/privacy-fingerprint.ts'
 import { moveWatermark, toSince } from '../../../core/exports/watermark.ts'
 import { openState } from '../../../core/state/open.ts'
@@ -50,9 +51,9 @@ test('a worker that publishes values hashed with another key moves no watermark'
 describe('so that no change falls between two incremental exports', () => {
   const at = (time: string) => Date.parse(`2026-11-20T${time}Z`)
 
-  async function startWatermark(customers: Partial<ListManners> = {}) {
+  async function startWatermark(customers: Partial<ListManners> = {}, count = 30) {
     const state = await newState()
-    const billing = clientOf(await startSandbox({ counts: { customers: 30 }, lists: { customers } }))
+    const billing = clientOf(await startSandbox({ counts: { customers: count }, lists: { customers } }))
     const deps = { state, hashKey: '', destinations: new Map(), billing }
     /** Publishes a proven read of what was updated up to `to`; returns the watermark. */
     const publish = async (to: string, { since, ...more }: { since?: string } & Partial<Read> = {}) => {
@@ -65,7 +66,7 @@ describe('so that no change falls between two incremental exports', () => {
     }
     const next = async (lookbackSeconds?: number) =>
       (await toSince({ deps, plan: createPlan(), lists: ['customers'], lookbackSeconds })).customers
-    return { publish, next }
+    return { publish, next, deps }
   }
 
   test.each([
@@ -95,6 +96,17 @@ describe('so that no change falls between two incremental exports', () => {
   ])('a watermark does not go beyond %s, whichever of two clocks is ahead', async (_, read) => {
     const { publish } = await startWatermark()
     expect(await publish('02:00:00', read)).toBe(at('02:00:00'))
+  })
+
+  test('a list that is sorted by `created` where `updated` is asked for is read in full, also before it shows', async () => {
+    const { publish, deps } = await startWatermark({}, 500)
+    await publish('02:00:00')
+    const list = ({ ordering, ...query }: ListQuery) =>
+      deps.billing.list({ ...query, ...(ordering && { ordering: ordering.replace('updated', 'created') }) })
+    const billing = { ...deps.billing, list }
+    const from = { plan: createPlan(), lists: ['customers'], lookbackSeconds: undefined } as const
+    expect(await toSince({ ...from, deps })).toHaveProperty('customers')
+    expect(await toSince({ ...from, deps: { ...deps, billing } })).toEqual({})
   })
 
   test('a list that has no watermark, or that is not sorted by `updated`, is read in full', async () => {
