@@ -34,6 +34,9 @@ const publishedSchema = z.object({
   /** When the run that read it was started, by Temporal's clock: the read began later. */
   startedAt: z.iso.datetime({ offset: true }),
   publishedAt: z.iso.datetime({ offset: true }),
+  /** The fields that the schema lacks, and those of the schema that no record had. */
+  unknownFields: z.array(z.string()).exactOptional(),
+  absentFields: z.array(z.string()).exactOptional(),
   /** Path or address of the manifest; absent where the destination keeps none (a warehouse). */
   manifest: z.string().exactOptional(),
 })

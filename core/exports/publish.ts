@@ -16,7 +16,7 @@ import { isOfTable, missingPart, rejectedPart } from './parts/part-names.ts'
 import { markPublished } from './parts/publish-record.ts'
 import { layoutOfRead, markDamaged, partsFolder } from './parts/read-folder.ts'
 import { storeOf, type ExportPlan } from './plan.ts'
-import { notePublished, type PublishedNote } from './publication-log.ts'
+import { isWhole, notePublished, type PublishedNote, readPublished } from './publication-log.ts'
 import { privacyOf } from './privacy-fingerprint.ts'
 import { isOfIds, toFacts } from './read-facts.ts'
 import type { PublishedExport } from './report.ts'
@@ -65,16 +65,17 @@ export async function publishRead(
   try {
     const layout = await layoutOfRead({ shared, folder })
     await fetchParts({ dataDir, shared, parts: checkpoint.parts, signal })
-    const publication = toPublication({ deps, plan, resource, checkpoint, layout })
+    const read = toPublication({ deps, plan, resource, checkpoint, layout })
+    const publication = { ...read, facts: await withChangedFields(deps, plan.exclude, read) }
     const { manifest, manifestPath, location, page } = await to.publish({
       ...publication,
       ...(store !== undefined && { store }),
       signal,
     })
     if (!isDocumentName(resource)) {
-      const read = outcomeOf(checkpoint) as ReadOutcome
+      const outcome = outcomeOf(checkpoint) as ReadOutcome
       const { hashedWith } = layout
-      await moveWatermark({ deps, plan, resource, destination, read, hashedWith })
+      await moveWatermark({ deps, plan, resource, destination, read: outcome, hashedWith })
     }
     const note = toNote({ plan, manifest, manifestPath, begunAt: layout.begunAt })
     await notePublished({ dataDir, publications, published: note })
@@ -106,6 +107,33 @@ export async function publishRead(
   }
 }
 
+/** Compares the fields of a read with those of earlier exports: which are new, and which the service no longer sends. */
+async function withChangedFields(
+  { dataDir, publications }: PublishDeps,
+  excluded: readonly string[],
+  { facts, resource, workspace, testMode, run, ...read }: Publication,
+): Promise<Publication['facts']> {
+  const { absentFields, unknownFields } = facts
+  const unknown = Object.keys(unknownFields)
+  if (absentFields.length + unknown.length === 0) return facts
+  const earlier = (await readPublished({ dataDir, publications, testMode })).filter(
+    (one) => one.resource === resource && one.workspace === workspace && one.run !== run,
+  )
+  const newFields = unknown.filter((field) => !earlier.some((one) => one.unknownFields?.includes(field)))
+  const comparable = earlier.filter(
+    // What was excluded there was not looked for.
+    (one) => isWhole(one) && one.excluded.every((column) => excluded.includes(column)),
+  )
+  const vanishedFields = isWhole({ ...read, forExcel: false })
+    ? absentFields.filter((field) => comparable.some((one) => one.absentFields?.includes(field) === false))
+    : []
+  return {
+    ...facts,
+    ...(newFields.length > 0 && { newFields }),
+    ...(vanishedFields.length > 0 && { vanishedFields }),
+  }
+}
+
 function toNote(of: {
   plan: ExportPlan
   manifest: Manifest
@@ -114,7 +142,7 @@ function toNote(of: {
 }): PublishedNote {
   const { plan, manifest, manifestPath, begunAt } = of
   const { resource, destination, run, workspace, testMode, verdict } = manifest
-  const { mode, filters, capped, publishedAt } = manifest
+  const { mode, filters, capped, publishedAt, absentFields, unknownFields } = manifest
   const place = placeOf(plan, destination)
   const what = { resource, destination, run, workspace, testMode, verdict, mode, filters, capped }
   return {
@@ -126,6 +154,7 @@ function toNote(of: {
     forExcel: plan.forExcel && destination === 'csv',
     startedAt: begunAt,
     publishedAt,
+    ...(manifest.records > 0 && { absentFields, unknownFields: Object.keys(unknownFields) }),
     ...(place !== undefined && { place }),
     ...(manifestPath !== undefined && { manifest: manifestPath }),
   }

@@ -13,13 +13,13 @@ export function toFacts(options: {
   checkpoint: Checkpoint
 }): ReadFacts {
   const { plan, resource, checkpoint } = options
-  const { read, savedAt, drift } = checkpoint
+  const { read, savedAt } = checkpoint
   const outcome = outcomeOf(checkpoint)
   // A read that resumed from an earlier run's parts began when that run's read did.
   const times = { startedAt: new Date(read.startedAt).toISOString(), finishedAt: savedAt }
   if (isOfIds(outcome)) {
     const { missing: _published, scope, ...facts } = outcome
-    return { ...listless, ties: [], ...facts, ...times, scope: [scope], drift }
+    return { ...listless, ties: [], ...facts, ...times, scope: [scope], ...toDrift(checkpoint) }
   }
   const { rejected: _counted, capped: _said, countBefore, countAfter, scope, ties, ...facts } = outcome
   return {
@@ -30,9 +30,17 @@ export function toFacts(options: {
     countBefore: countBefore ?? null,
     countAfter: countAfter ?? null,
     ...(plan.since[resource] !== undefined && { changedSince: new Date(plan.since[resource]).toISOString() }),
-    drift,
+    ...toDrift(checkpoint),
   }
 }
+
+const toDrift = ({ drift }: Checkpoint) => ({
+  drift: drift.misfits,
+  unknownFields: drift.unknownFields,
+  absentFields: Object.entries(drift.absent).flatMap(([path, fields]) =>
+    fields.map((field) => `${path}.${field}`),
+  ),
+})
 
 /** The list-only facts, for a read by id. */
 const listless = {

@@ -36,8 +36,7 @@ function toVerdict({ verdict, scope }: Manifest): NonNullable<View['verdict']> {
 }
 
 function toProblems(manifest: Manifest): Problem[] {
-  const { reasons, warnings = [], rejected, drift, deletes, capped, missing } = manifest
-  const drifted = Object.entries(drift)
+  const { reasons, warnings = [], rejected, deletes, capped, missing } = manifest
   return [
     ...reasons.map((reason) => ({ text: `Not proven: ${reason}.` })),
     ...(capped ? [{ text: 'The read was told to end before the list did.' }] : []),
@@ -50,14 +49,6 @@ function toProblems(manifest: Manifest): Problem[] {
       : []),
     ...(missing !== undefined && missing.rows > 0
       ? [{ text: `${missing.rows} of the ids asked for do not exist.` }]
-      : []),
-    ...(drifted.length > 0
-      ? [
-          {
-            text: 'Some values do not fit their columns: those are empty there, and the values are in _extra.',
-            details: drifted.map(([place, count]) => `${place}: ${count}`),
-          },
-        ]
       : []),
   ]
 }

@@ -29,8 +29,16 @@ const readFactsSchema = z.looseObject({
   duplicatesDropped: count,
   /** Groups of records with the same `created` that no window could hold and that were swept. */
   ties: z.array(z.looseObject({})),
-  /** The number of values that did not fit their columns, by path in the record. */
-  drift: z.record(z.string(), count),
+  /** The values that did not fit their columns, by path in the record, and what the first looks like. */
+  drift: z.record(z.string(), z.object({ count, example: z.string() })),
+  /** The fields that the schema lacks, by path, and how many objects have them. */
+  unknownFields: z.record(z.string(), count),
+  /** Those of them that no earlier export had. */
+  newFields: z.array(z.string()).exactOptional(),
+  /** The fields of the schema that no object has. */
+  absentFields: z.array(z.string()),
+  /** Those of them that an earlier export had. */
+  vanishedFields: z.array(z.string()).exactOptional(),
 })
 export type ReadFacts = z.infer<typeof readFactsSchema>
 

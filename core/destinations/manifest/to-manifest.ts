@@ -1,4 +1,5 @@
 import type { Destination, Publication } from '../destination.ts'
+import { toDriftWarnings } from './drift-warnings.ts'
 import type { Manifest } from './manifest.ts'
 
 type Arrived = Pick<
@@ -29,6 +30,7 @@ export function toManifest(options: {
     hashed: [...hashed],
     ...(hashedWith !== undefined && { hashedWith }),
   }
+  const warnings = [...toDriftWarnings(publication.facts), ...(arrived.warnings ?? [])]
   return {
     ...asked,
     // The facts of the read come after the request and never override it.
@@ -37,6 +39,7 @@ export function toManifest(options: {
     // Only a proven read guarantees anything, whatever facts it kept of an older read.
     ...(publication.facts.verdict !== 'proven' && { completeThrough: null }),
     ...arrived,
+    ...(warnings.length > 0 && { warnings }),
     publishedAt: new Date().toISOString(),
     versions: { ...publication.versions },
   }

@@ -3,6 +3,7 @@ import { checkRows, checkTables, rowsOf } from '../parts/check-parts.ts'
 import { PublishedOtherwiseError, refuseIncomplete, RowsMissingError } from '../errors.ts'
 import { isSameRead, type Manifest, type PartsSum } from '../manifest/manifest.ts'
 import { isSameParts, sumParts } from '../parts/sum-parts.ts'
+import { toDriftWarnings } from '../manifest/drift-warnings.ts'
 import { toManifest } from '../manifest/to-manifest.ts'
 import { isOfAll } from './absence.ts'
 import { findDeletes, markDeletes, readOf, type FoundDeletes } from './deletes.ts'
@@ -100,8 +101,9 @@ async function releaseDeletes(way: Way, session: WarehouseSession, existing: Man
   const known = await findTables({ session, columns: await session.describe(), stamp: 'ours' })
   const plans = tables.map((table) => planTable({ session, found: known, table }))
   const found = await findDeletes({ session, publication, plans })
-  const { deletes = { marked: 0, heldBack: 0, first: [] }, warnings, aboveCap } = found
+  const { deletes = { marked: 0, heldBack: 0, first: [] }, aboveCap } = found
   const { warnings: _settled, ...rest } = existing
+  const warnings = [...toDriftWarnings(existing), ...found.warnings]
   const manifest = { ...rest, deletes, ...(warnings.length > 0 && { warnings }) }
   if (aboveCap === 0) await writeExport(session, manifest, found)
   await markDeletes({ session, publication, plans }, { found, hasKept: false })

@@ -3,6 +3,7 @@ import { allResources } from '../../billing/resources/all-resources.ts'
 import { isDocumentName } from '../../billing/resources/documents.ts'
 import type { PartFile } from '../../destinations/destination.ts'
 import type { Progress, ReadState } from '../../reading/state.ts'
+import { addDrift, noDrift } from '../../tables/encoder/encoded-rows.ts'
 import { createRowEncoder } from '../../tables/encoder/row-encoder.ts'
 import {
   nameOf,
@@ -60,7 +61,8 @@ export function openSegment(setup: SegmentSetup) {
   let saves = 0
   /** The checkpoint that is being kept. */
   let saving: Promise<void> = Promise.resolve()
-  const drift: Record<string, number> = { ...from?.drift }
+  const drift = noDrift()
+  if (from !== undefined) addDrift(drift, from.drift)
   let written: WrittenSet | undefined
   let taken: AnyReadState | undefined = from?.read
   let progress: Progress | undefined
@@ -88,7 +90,7 @@ export function openSegment(setup: SegmentSetup) {
     for (const rejected of [rows.rejected, encoder.encode(step.rejected).rejected, toLines(open)])
       if (rejected.rows > 0) await appendRejected(rejected.text)
     await append(missingPart, { text: missing.map((id) => `${id}\n`).join(''), rows: missing.length })
-    for (const [field, count] of Object.entries(rows.drift)) drift[field] = (drift[field] ?? 0) + count
+    addDrift(drift, rows.drift)
     taken = step.state
     progress = step.progress
   }
@@ -131,7 +133,7 @@ export function openSegment(setup: SegmentSetup) {
     return {
       name: shared.isShared ? nameOf({ attempt: name, saves, isLast: last !== undefined }) : name,
       parts,
-      drift: { ...drift },
+      drift: structuredClone(drift),
       read: state,
       savedAt: new Date(deps.state.now()).toISOString(),
       ...(last?.outcome && { outcome: last.outcome }),

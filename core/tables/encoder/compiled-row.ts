@@ -53,10 +53,15 @@ function compileObject(
   compiling: Compiling,
   handled: readonly string[] = [],
 ): EncodeObject {
-  const { hash } = compiling
+  const { hash, out } = compiling
+  const note = out.watch(
+    plan.path,
+    plan.fields.filter(({ shape }) => shape !== 'hidden').map(({ key }) => key),
+  )
   const fields = plan.fields.map((field) => compileField(field, compiling))
   const known = new Set([...handled, ...fields.map((field) => field.key)])
   return (source, key) => {
+    note(source)
     let cells = ''
     let met = handled.length
     let leftover: Record<string, unknown> | undefined
@@ -74,8 +79,12 @@ function compileObject(
     // one.
     if (Object.keys(source).length !== met)
       for (const name of Object.keys(source))
-        if (!known.has(name))
-          leftover = withKept(leftover, name, redact(source[name], plan.rule?.below.get(name), hash))
+        if (!known.has(name)) {
+          const kept = redact(source[name], plan.rule?.below.get(name), hash)
+          if (kept === undefined) continue
+          out.countUnknown(`${plan.path}.${name}`)
+          leftover = withKept(leftover, name, kept)
+        }
     return leftover === undefined ? cells : { cells, leftover }
   }
 }
@@ -120,7 +129,7 @@ function compileCell({ path, kind, rule }: Shape<'cell'>, { out, hash }: Compili
   return (value) => {
     const cell = write(value)
     if (cell !== undefined) return `,${cell}`
-    out.countDrift(path)
+    out.countMisfit(path, value)
     return { cells: ',', leftover: value }
   }
 }
@@ -131,7 +140,7 @@ function compileNested({ path, object }: Shape<'object'>, compiling: Compiling):
   const empty = emptyOf(object)
   return (value, key) => {
     if (isRecord(value)) return encode(value, key)
-    out.countDrift(path)
+    out.countMisfit(path, value)
     return { cells: empty, leftover: object.rule === undefined ? value : undefined }
   }
 }
@@ -142,14 +151,14 @@ function compileList({ path, row }: Shape<'list'>, compiling: Compiling): Compil
   const { rule } = row.object
   return (value, key) => {
     if (!Array.isArray(value)) {
-      out.countDrift(path)
+      out.countMisfit(path, value)
       return { cells: '', leftover: rule === undefined ? value : undefined }
     }
     for (const [index, item] of (value as unknown[]).entries()) {
       const itemKey = `${key},${index + 1}`
       if (isRecord(item)) rows.append(item, itemKey)
       else {
-        out.countDrift(path)
+        out.countMisfit(path, item)
         rows.appendLeftover(rule === undefined ? item : undefined, itemKey)
       }
     }
@@ -168,7 +177,11 @@ export interface EncoderOutput {
   readonly rejected: Rows
   rowsOf(table: string): Rows
   /** Counts a value that its column cannot hold. */
-  countDrift(path: string): void
+  countMisfit(path: string, value: unknown): void
+  /** Counts a field that the schema lacks. */
+  countUnknown(path: string): void
+  /** Returns what is to be called with each object at a path, to find the fields that none of them has. */
+  watch(path: string, fields: readonly string[]): (source: Readonly<Record<string, unknown>>) => void
   /** Runs the work; if it throws, discards everything it appended. */
   orNothing(work: () => void): void
   /** Returns everything collected since the last call. */

@@ -1,4 +1,5 @@
-import type { Rows } from './encoded-rows.ts'
+import { addDrift, countField, noDrift, type Rows } from './encoded-rows.ts'
+import { toForm } from './value-form.ts'
 import type { EncoderOutput } from './compiled-row.ts'
 import type { Table } from '../table.ts'
 
@@ -6,7 +7,8 @@ export function createOutput(tables: readonly Table[]): EncoderOutput {
   const gathered = tables.map((table) => [table.name, { text: '', rows: 0 }] as const)
   const byTable = new Map(gathered)
   const rejected = { text: '', rows: 0 }
-  let drift: Record<string, number> = {}
+  let drift = noDrift()
+  const met = new Set<{ path: string; absent: readonly string[] }>()
   const takeRows = (rows: Rows) => {
     const taken = { ...rows }
     rows.text = ''
@@ -16,13 +18,24 @@ export function createOutput(tables: readonly Table[]): EncoderOutput {
   return {
     rejected,
     rowsOf: (table) => byTable.get(table)!,
-    countDrift(path) {
-      drift[path] = (drift[path] ?? 0) + 1
+    countMisfit(path, value) {
+      const known = drift.misfits[path]
+      if (known === undefined) drift.misfits[path] = { count: 1, example: toForm(value) }
+      else known.count += 1
+    },
+    countUnknown: (path) => countField(drift, path),
+    watch(path, fields) {
+      const object = { path, absent: fields }
+      return (source) => {
+        if (!met.has(object)) met.add(object)
+        if (object.absent.length > 0)
+          object.absent = object.absent.filter((field) => source[field] === undefined)
+      }
     },
     orNothing(work) {
       const before = gathered.map(([, rows]) => ({ ...rows }))
       const driftBefore = drift
-      drift = { ...drift }
+      drift = noDrift()
       try {
         work()
       } catch (error) {
@@ -30,10 +43,13 @@ export function createOutput(tables: readonly Table[]): EncoderOutput {
         drift = driftBefore
         throw error
       }
+      addDrift(driftBefore, drift)
+      drift = driftBefore
     },
     take() {
       const taken = drift
-      drift = {}
+      for (const { path, absent } of met) taken.absent[path] = [...absent]
+      drift = noDrift()
       return {
         tables: gathered.map(([, rows]) => takeRows(rows)),
         rejected: takeRows(rejected),

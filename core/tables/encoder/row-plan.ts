@@ -16,6 +16,7 @@ export type FieldPlan =
   | { shape: 'hidden'; key: string; path: string }
 
 export interface ObjectPlan {
+  path: string
   fields: FieldPlan[]
   rule: PrivateField | undefined
 }
@@ -93,7 +94,7 @@ function layObject(layout: Layout, place: Place): ObjectPlan {
   const fields = fieldsOf(place.schema)
     .filter(([key]) => !isRecordId(layout, place, key))
     .map(([key, meta]) => layField(layout, place, key, meta))
-  return { fields, rule: place.rule }
+  return { path: place.path, fields, rule: place.rule }
 }
 
 /** Whether the field is a record's own id: the key of its row, which the encoder writes first. */

@@ -25,6 +25,8 @@ export const facts: ReadFacts = {
   duplicatesDropped: 0,
   ties: [],
   drift: {},
+  unknownFields: {},
+  absentFields: [],
 }
 
 /**

@@ -22,6 +22,7 @@ import type { RangePlan } from '../../../core/reading/ranges/range-plan.ts'
 import type { ReadState } from '../../../core/reading/state.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
 import { createSharedFolder } from '../../../core/storage/shared-folder.ts'
+import { noDrift } from '../../../core/tables/encoder/encoded-rows.ts'
 import { createPlan } from '../../system/export/plan.ts'
 
 async function newFolder() {
@@ -50,7 +51,7 @@ async function readRows({ shared, folder }: Machine, name: string, rows: string[
     const parts = await files.flush()
     for (const { path } of parts.filter((part) => !from?.parts.includes(part))) await shared.keep(path)
     const read = { startedAt: 1 } as ReadState
-    checkpoint = { name: `${name}.0000${index + 1}`, parts, drift: {}, read, savedAt: '' }
+    checkpoint = { name: `${name}.0000${index + 1}`, parts, drift: noDrift(), read, savedAt: '' }
     await saveCheckpoint({ shared, folder, checkpoint, from })
   }
   return checkpoint
@@ -95,7 +96,7 @@ test('the end of a read stays its latest checkpoint, whatever a worker that was 
   const store = createFolderStore(await newFolder())
   const reader = await newMachine(store)
   const save = async (attempt: string, { isLast = false, saves = 1 } = {}) => {
-    const checkpoint = { name: nameOf({ attempt, saves, isLast }), parts: [], drift: {}, savedAt: '' }
+    const checkpoint = { name: nameOf({ attempt, saves, isLast }), parts: [], drift: noDrift(), savedAt: '' }
     await saveCheckpoint({ ...reader, checkpoint: { ...checkpoint, read: { startedAt: 1 } as ReadState } })
     return checkpoint.name
   }

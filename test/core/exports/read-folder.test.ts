@@ -11,6 +11,7 @@ import { nameRun } from '../../../core/runs/name.ts'
 import { createSharedFolder } from '../../../core/storage/shared-folder.ts'
 import type { ReadState } from '../../../core/reading/state.ts'
 import type { Table } from '../../../core/tables/table.ts'
+import { noDrift } from '../../../core/tables/encoder/encoded-rows.ts'
 import { createPlan } from '../../system/export/plan.ts'
 
 const resource = 'customers' as const
@@ -37,7 +38,7 @@ async function createFolder(plan: Partial<ExportPlan> = {}, { startedAt = Date.n
   const parts = [{ table: 'customers', path, bytes: 2, rows: 1 }]
   // By the worker's clock, which is wrong.
   const read = { startedAt: startedAt - 30 * 24 * 60 * minute } as ReadState
-  const checkpoint = { name: '00001-00000001', parts, drift: {}, read, savedAt: '' }
+  const checkpoint = { name: '00001-00000001', parts, drift: noDrift(), read, savedAt: '' }
   await saveCheckpoint({ shared, folder, checkpoint })
   return { dataDir, folder }
 }
@@ -149,7 +150,7 @@ describe('what an ended run has read', () => {
     const path = join(own, 'customers.00001-00000001.part')
     await writeFile(path, 'a\n'.slice(0, bytes))
     const parts = [{ table: 'customers', path, bytes: 2, rows: 1 }]
-    const checkpoint = { name: '00001-00000001', parts, drift: {}, read, savedAt: '' }
+    const checkpoint = { name: '00001-00000001', parts, drift: noDrift(), read, savedAt: '' }
     await saveCheckpoint({ shared, folder: own, checkpoint })
     const next = await openRunFolder({ ...options, plan: createPlan({ run: 'export-2' }) })
     expect(await loadRangePlan({ shared, folder: next })).toEqual(

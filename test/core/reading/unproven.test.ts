@@ -7,6 +7,7 @@ import type { ReadOutcome } from '../../../core/reading/outcome.ts'
 import type { ReadState } from '../../../core/reading/state.ts'
 import { newPass } from '../../../core/reading/start-state.ts'
 import { toReportPage } from '../../../core/runs/view/html.ts'
+import { noDrift } from '../../../core/tables/encoder/encoded-rows.ts'
 import { createPlan } from '../../system/export/plan.ts'
 import { readThrough } from './read-through.ts'
 import { listOf, options, served, unproven } from './unproven-services.ts'
@@ -33,7 +34,7 @@ function publish(outcome: ReadOutcome | ReturnType<typeof toIdOutcome>, facts = 
   const checkpoint = {
     name: '',
     parts: [],
-    drift: {},
+    drift: noDrift(),
     read,
     savedAt: new Date(served).toISOString(),
     outcome,

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { listResources } from '../../../core/billing/resources/lists.ts'
+import { addDrift, noDrift } from '../../../core/tables/encoder/encoded-rows.ts'
 import { createRowEncoder } from '../../../core/tables/encoder/row-encoder.ts'
 import { parseLossless, parseRows, readTable, stringifyRows } from './csv.ts'
 
@@ -67,7 +68,7 @@ describe('a value', () => {
     const { encoded, row } = encodeOne(`{"id":"cus_1","${field}":${sent}}`)
     expect(json(row[column])).toBe(kept)
     expect(row['_extra']).toBeNull()
-    expect(encoded.drift).toEqual({})
+    expect(encoded.drift).toMatchObject({ misfits: {}, unknownFields: {} })
   })
 
   test.each([
@@ -123,7 +124,9 @@ describe('a value', () => {
       const { encoded, row } = encodeOne(`{"id":"cus_1","${field}":${sent}}`)
       expect(row[column]).toBeNull()
       expect(json(row['_extra'])).toBe(`{"${field}":${sent}}`)
-      expect(encoded.drift).toEqual({ [`customers.${place}`]: 1 })
+      expect(encoded.drift.misfits).toEqual({
+        [`customers.${place}`]: { count: 1, example: expect.any(String) },
+      })
     },
   )
 
@@ -148,7 +151,16 @@ describe('an unknown field', () => {
     expect(json((row['_extra'] as Record<string, unknown>)['country'])).toBe('{"flag":"🇨🇱","tz":[-3.0]}')
     expect(json(row['_extra'])).toContain('"__proto__":{"x":0.10}')
     expect(row['country_id']).toBe('CL')
-    expect(encoded.drift).toEqual({})
+    expect(encoded.drift).toMatchObject({
+      misfits: {},
+      unknownFields: {
+        'customers.__proto__': 1,
+        'customers.constructor': 1,
+        'customers.country.flag': 1,
+        'customers.country.tz': 1,
+        'customers.a.b': 1,
+      },
+    })
   })
 
   test('of a child is kept with the child', () => {
@@ -186,7 +198,7 @@ describe('a list', () => {
       '[3,null,null]',
       '[4,null,[1.0]]',
     ])
-    expect(encoded.drift).toEqual({ 'customers.contacts': 3 })
+    expect(encoded.drift.misfits).toEqual({ 'customers.contacts': { count: 3, example: 'text like aaa_9' } })
   })
 
   test('that is null, empty or absent has no rows', () => {
@@ -220,7 +232,10 @@ describe('a record', () => {
   test('leaves nothing behind for the next one', () => {
     encoder.encode([{ id: '1', nickname: 'x', contacts: ['y'] }])
     const encoded = encoder.encode([{ id: '2' }])
-    expect(encoded).toMatchObject({ drift: {}, rejected: { text: '', rows: 0 } })
+    expect(encoded).toMatchObject({
+      drift: { misfits: {}, unknownFields: {} },
+      rejected: { text: '', rows: 0 },
+    })
     expect(readTable(encoder, encoded, 'customers')).toMatchObject([{ id: '2', _extra: null }])
   })
 })
@@ -375,7 +390,7 @@ describe('a record nested deeper than the stack', () => {
     expect(encoded.tables.map(({ rows }) => rows)).toEqual(
       encoder.encode([{ id: 'before', contacts: [{}] }, { id: 'after' }]).tables.map(({ rows }) => rows),
     )
-    expect(encoded.drift).toEqual({})
+    expect(encoded.drift).toMatchObject({ misfits: {}, unknownFields: {} })
   })
 
   test('is rejected too where it has no id, or is no object', () => {
@@ -404,5 +419,58 @@ describe('a record nested deeper than the stack', () => {
     ])
     expect(tables[0]!.text).toMatch(/^kept,.*\n$/)
     expect(rejected.text).toContain('"record":{"id":"deep"}')
+  })
+})
+
+describe('drift', () => {
+  const encodeAll = (records: readonly object[]) => {
+    const encoder = createRowEncoder({ resource: customers })
+    return records.map((record) => encoder.encode([parseLossless(JSON.stringify(record))]).drift)
+  }
+
+  test.each([
+    ['25/03/2026 12:00', 'text like 99/99/9999 99:99'],
+    ['Ñuñoa 5°', 'text like Aaaaa 9?'],
+    ['', 'an empty text'],
+    ['x'.repeat(100), `text like ${'a'.repeat(24)}...`],
+    [1_774_440_000, 'a number'],
+    [true, 'true or false'],
+    [['a'], 'a list'],
+    [{ date: 'x' }, 'an object'],
+  ])('shows what %j looks like and not what it is', (value, example) => {
+    expect(encodeAll([{ id: 'a', created: value }])[0]?.misfits).toEqual({
+      'customers.created': { count: 1, example },
+    })
+  })
+
+  test('of children, of nested objects and of further records adds up, and keeps the first example', () => {
+    const drift = noDrift()
+    const records = [
+      { id: 'a', contacts: [{ id: 'c', created: 1 }, { created: '' }], country: { iso: 'CL' } },
+      { id: 'b', contacts: [{ created: 'x', role: 'cfo' }], country: { iso: 'PE' } },
+    ]
+    for (const one of encodeAll(records)) addDrift(drift, one)
+    expect(drift).toMatchObject({
+      misfits: { 'customers.contacts.created': { count: 3, example: 'a number' } },
+      unknownFields: { 'customers.country.iso': 2, 'customers.contacts.role': 1 },
+    })
+  })
+
+  test('names the fields that no object had, of objects that occurred', () => {
+    const drift = noDrift()
+    const whole = Object.fromEntries(Object.keys(customers.schema.shape).map((name) => [name, null]))
+    const records = [
+      { ...whole, id: 'a', contacts: [] },
+      { ...whole, id: 'b', phone: undefined, country: { id: 'CL', name: null, code: '56' }, contacts: [] },
+    ]
+    for (const one of encodeAll(records)) addDrift(drift, one)
+    expect(drift.absent).toEqual({ customers: [], 'customers.country': ['has_regulation', 'currencies'] })
+  })
+
+  test('of a service that names fields after its records stays small', () => {
+    const records = Array.from({ length: 1_000 }, (_, at) => ({ id: `${at}`, [`of_${at}`]: 1 }))
+    const drift = noDrift()
+    for (const one of encodeAll(records)) addDrift(drift, one)
+    expect(Object.keys(drift.unknownFields)).toHaveLength(50)
   })
 })

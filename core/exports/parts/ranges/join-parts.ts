@@ -1,5 +1,6 @@
 import { joinRanges } from '../../../reading/ranges/join-ranges.ts'
 import type { ReadState } from '../../../reading/state.ts'
+import { addDrift, type Drift, noDrift } from '../../../tables/encoder/encoded-rows.ts'
 import type { SharedFolder } from '../../../storage/shared-folder.ts'
 import {
   type Checkpoint,
@@ -70,9 +71,8 @@ export async function resumeRanges(place: {
   return { kind: 'joined', checkpoint }
 }
 
-function sumDrift(read: readonly Checkpoint[]): Record<string, number> {
-  const drift: Record<string, number> = {}
-  for (const [field, count] of read.flatMap((one) => Object.entries(one.drift)))
-    drift[field] = (drift[field] ?? 0) + count
+function sumDrift(read: readonly Checkpoint[]): Drift {
+  const drift = noDrift()
+  for (const one of read) addDrift(drift, one.drift)
   return drift
 }
