@@ -1,4 +1,5 @@
 import type { FieldMeta } from '../billing/resources/fields.ts'
+import { comparableName } from './cells/invisible.ts'
 import { type ImportKind, type ImportKindName, importKinds } from './kinds.ts'
 import { countMapped, mapColumns } from './mapping/column-mapping.ts'
 import { toTarget } from './mapping/field-target.ts'
@@ -29,7 +30,7 @@ export function createColumnUses({ kind: name, mapping, columns, lines }: UsesOp
     const count = (kind: ImportKind) => countMapped(optionsFor(kind, header), header)
     return Object.values(importKinds).reduce((best, kind) => (count(kind) > count(best) ? kind : best))
   }
-  const translated = new Set(Object.keys(mapping.lookups ?? {}).map((field) => field.trim().toLowerCase()))
+  const translated = new Set(Object.keys(mapping.lookups ?? {}).map(comparableName))
   return {
     file: (header) =>
       mapColumns(optionsFor(kindOf(header), header)).targets.map(
@@ -38,7 +39,7 @@ export function createColumnUses({ kind: name, mapping, columns, lines }: UsesOp
     lines: (header) => {
       const kind = kindOf([])
       return header.map((cell) => {
-        const column = cell.trim()
+        const column = comparableName(cell)
         if (column === `${kind.one}_id`) return 'text'
         if (column === 'position') return 'number'
         const target = toTarget({ kind, name: `${kind.list}.${column}` })

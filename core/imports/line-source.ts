@@ -1,5 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
 import type { CellReader } from './cells/cell.ts'
+import { comparableName } from './cells/invisible.ts'
 import type { Encoding } from './csv/encoding.ts'
 import type { SourceRow } from './csv/scanner.ts'
 import { openTable, readTable, type Table } from './csv/table.ts'
@@ -43,7 +44,7 @@ export async function openLineSource({
   table: Table | undefined
 }): Promise<LineSource> {
   const table = known.table ?? (await openTable(path, { encoding }))
-  const header = table.header.map((cell) => cell.trim())
+  const header = table.header.map(comparableName)
   const parentColumn = `${kind.one}_id`
   const [parentAt, positionAt] = [header.indexOf(parentColumn), header.indexOf('position')]
   const name = shownName(path)

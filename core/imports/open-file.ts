@@ -1,4 +1,5 @@
 import { createCellReader } from './cells/cell.ts'
+import { comparableName, readableName } from './cells/invisible.ts'
 import type { Conventions } from './cells/locale.ts'
 import type { DecimalMark } from './cells/numbers.ts'
 import { openTable, readTable, type Table } from './csv/table.ts'
@@ -60,6 +61,7 @@ export async function openFile({ kind: name, mapping = {}, ...file }: ImportFile
   const table = file.tables?.file ?? (await openTable(path, mapping))
   const { header } = table
   const reader = createCellReader({ conventions })
+  const asWritten = mapping.encoding !== undefined
   const columnMapping = columnMappingOf({ ...file, kind, mapping, header })
   if (columnMapping.problems.length > 0) await refuseTitle({ ...file, kind, mapping, table })
   const lookups = await readLookups({ mapping, columnMapping })
@@ -68,7 +70,17 @@ export async function openFile({ kind: name, mapping = {}, ...file }: ImportFile
   const columns = columnMapping.targets.flatMap((target, index): Column[] => {
     if (target === undefined || index === joinAt) return []
     const lookup = lookups.byField.get(target.name)
-    return [createColumn({ kind, header: header[index] ?? '', index, target, reader, lookup })]
+    return [
+      createColumn({
+        kind,
+        header: readableName(header[index] ?? ''),
+        index,
+        target,
+        reader,
+        lookup,
+        asWritten,
+      }),
+    ]
   })
   const constants = readConstants({ kind, columnMapping, conventions, lookups: lookups.byField })
   const lines = await openLines({ ...file, kind, conventions, encoding: mapping.encoding })
@@ -163,7 +175,7 @@ async function readLookups({ mapping, columnMapping }: { mapping: Mapping; colum
   const given = [...targets, ...constants.map(({ target }) => target)]
   const names = new Set(given.map((target) => target?.name))
   for (const [field, path] of Object.entries(mapping.lookups ?? {})) {
-    const name = field.trim().toLowerCase()
+    const name = comparableName(field)
     if (names.has(name)) byField.set(name, await readLookup(path, mapping.encoding))
     else problems.push(aboutColumn(`--lookup ${field}`, { message: 'is for a field that no column has' }))
   }

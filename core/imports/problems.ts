@@ -20,6 +20,9 @@ export type Rule =
   | 'total'
   /** The cell shows a spreadsheet error. */
   | 'error'
+  /** The cell has a letter that nobody sees, or one that was read in a wrong encoding. */
+  | 'invisible'
+  | 'encoding'
   /** The header, or a row whose length differs from the header's. */
   | 'column'
   | 'cells'
@@ -155,6 +158,8 @@ const rules: Readonly<Record<Rule, string>> = {
   differs: 'differs from the first row of the same change',
   total: 'looks like a total. Skip it with --skip-rows',
   error: 'is an error of the spreadsheet',
+  invisible: 'has an invisible letter',
+  encoding: 'has letters that were read in a wrong encoding',
   column: 'is not a column that this import can use, or is missing',
   cells: 'does not have as many cells as the header',
   size: 'makes a request that is larger than 64 KB',

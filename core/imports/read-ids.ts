@@ -1,5 +1,6 @@
 import { basename } from 'node:path'
 import { nearestName } from '../tables/nearest-name.ts'
+import { comparableName, readableName } from './cells/invisible.ts'
 import { placeOf } from './csv/read-rows.ts'
 import { openTable, readTable } from './csv/table.ts'
 import { InvalidFileError, MappingError, UnreadableFileError } from './errors.ts'
@@ -40,7 +41,7 @@ export async function openIdColumn({
 }): Promise<IdColumn> {
   const name = basename(path)
   const table = await openTable(path)
-  const header = table.header.map((cell) => cell.trim())
+  const header = table.header.map(readableName)
   const at = findColumn({ header, name, asked })
   const column = header[at] ?? ''
   const found: IdColumn = {
@@ -90,8 +91,8 @@ function findColumn({
   name: string
   asked: string | undefined
 }): number {
-  const wanted = (asked ?? 'id').trim()
-  const isWanted = (cell: string) => cell.toLowerCase() === wanted.toLowerCase()
+  const wanted = readableName(asked ?? 'id')
+  const isWanted = (cell: string) => comparableName(cell) === comparableName(wanted)
   const at = header.findIndex(isWanted)
   if (at === -1) {
     const nearest = nearestName(wanted, header)

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { constants, copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
-import { basename, dirname, join, relative } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { syncPath } from '../storage/durable.ts'
 import { UnreadableFileError } from './errors.ts'
-import { workbookRows } from './file-name.ts'
+import { copyName, workbookRows } from './file-name.ts'
 import { refuseLarge } from './file-size.ts'
 import type { ImportKindName } from './kinds.ts'
 import { conventionsIn, type Mapping } from './mapping/mapping.ts'
@@ -53,7 +53,7 @@ export async function copyInput({ files, to }: { files: InputFiles; to: string }
   const copy = async (path: string, role: keyof typeof readingOf, folder: string = role) => {
     await refuseLarge(path, role === 'lookup' ? 'lookup' : 'table')
     await mkdir(join(to, folder), { recursive: true })
-    const name = join(folder, basename(path))
+    const name = join(folder, copyName(path))
     if (await isWorkbook(path)) {
       const rows = name + workbookRows
       sheets.push(await convertWorkbook(path, join(to, rows), { conventions, ...readingOf[role] }))

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { copyFile, mkdir, rename } from 'node:fs/promises'
-import { basename, join, sep } from 'node:path'
+import { join, sep } from 'node:path'
+import { copyName } from '../../core/imports/file-name.ts'
 import { type RunPlaces, sharedFiles } from './fetch-run.ts'
 import { prepareDataFolder } from '../../worker/data-folder.ts'
 
@@ -15,7 +16,7 @@ export async function uploadIds({ settings, path }: { settings: RunPlaces; path:
   await prepareDataFolder(dataDir)
   const hash = createHash('sha256')
   for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) hash.update(chunk)
-  const inside = join('fetches', `${hash.digest('hex').slice(0, 16)}-${basename(path)}`)
+  const inside = join('fetches', `${hash.digest('hex').slice(0, 16)}-${copyName(path)}`)
   await mkdir(join(dataDir, 'fetches'), { recursive: true })
   const to = join(dataDir, inside)
   await copyFile(path, `${to}.${process.pid}`)

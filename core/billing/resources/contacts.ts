@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import { boolean, text, timestamp } from './fields.ts'
+import { boolean, freeText, text, timestamp } from './fields.ts'
 
 /** Interface section 2.3. */
 export const contact = z.looseObject({
   id: text({ write: 'readOnly' }),
-  name: text({ write: 'required', maxLength: 64 }),
+  name: freeText({ write: 'required', maxLength: 64 }),
   email: text({ write: 'required', format: 'email' }),
   customer: text({ write: 'optional', nullable: true, note: 'customer the contact belongs to' }),
   orgunit: text({

@@ -25,6 +25,8 @@ export interface FieldRules {
   /** The full set of values, if the API documents it. */
   values?: readonly string[]
   format?: 'email'
+  /** Prose or a name that people read: letters that nobody sees are part of it, as in an emoji. */
+  isFreeText?: true
   /** The docs page's sentence about the field. */
   note?: string
 }
@@ -43,6 +45,8 @@ const numeric = z.union([z.number(), z.string(), rawNumber])
 const field = <T extends z.ZodType>(schema: T, meta: FieldMeta) => schema.nullish().meta({ ...meta })
 
 export const text = (rules: FieldRules = {}) => field(z.string(), { kind: 'text', ...rules })
+/** A text for people. */
+export const freeText = (rules: FieldRules = {}) => text({ ...rules, isFreeText: true })
 export const integer = (rules: FieldRules = {}) => field(numeric, { kind: 'integer', ...rules })
 export const decimal = (rules: FieldRules = {}) => field(numeric, { kind: 'decimal', ...rules })
 export const boolean = (rules: FieldRules = {}) => field(z.boolean(), { kind: 'boolean', ...rules })

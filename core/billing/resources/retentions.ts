@@ -1,13 +1,13 @@
 import { z } from 'zod'
-import { boolean, choice, date, decimal, integer, json, list, text, timestamp } from './fields.ts'
+import { boolean, choice, date, decimal, freeText, integer, json, list, text, timestamp } from './fields.ts'
 import type { ListResource } from './resource.ts'
 
 // Which fields of a line are required: not shown.
 const line = z.looseObject({
-  name: text({ write: 'optional' }),
+  name: freeText({ write: 'optional' }),
   amount: decimal({ write: 'optional' }),
   quantity: decimal({ write: 'optional' }),
-  description: text({ write: 'optional' }),
+  description: freeText({ write: 'optional' }),
   exempt: boolean({ write: 'optional', default: 'false' }),
   tax: decimal({ write: 'optional' }),
   tax_percent: decimal({ write: 'optional' }),

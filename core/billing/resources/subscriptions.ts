@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { boolean, choice, date, decimal, integer, list, text, timestamp } from './fields.ts'
+import { boolean, choice, date, decimal, freeText, integer, list, text, timestamp } from './fields.ts'
 import type { ListResource } from './resource.ts'
 
 const statuses = ['active', 'paused', 'cancelled', 'finalized', 'needs_attention'] as const
@@ -38,7 +38,7 @@ const line = z.looseObject({
 const rate = z.looseObject({
   billing_cycle: integer({ write: 'optional' }),
   percentage: decimal({ write: 'optional' }),
-  description: text({ write: 'optional' }),
+  description: freeText({ write: 'optional' }),
 })
 
 const subscriptionAddon = z.looseObject({
@@ -53,7 +53,7 @@ const reference = z.looseObject({
   document: text({ write: 'optional' }),
   serial: text({ write: 'optional' }),
   date_end: date({ write: 'optional' }),
-  description: text({ write: 'optional' }),
+  description: freeText({ write: 'optional' }),
 })
 
 /** Interface section 2.1. */
@@ -90,10 +90,10 @@ export const subscription = z.looseObject({
   coupon: text({ write: 'optional', nullable: true, note: 'coupon id at subscription (invoice) scope' }),
   coupon_redemptions: integer({ write: 'readOnly' }),
   require_reference: boolean({ write: 'optional', default: 'false' }),
-  note: text({ write: 'optional', nullable: true, maxLength: 100 }),
+  note: freeText({ write: 'optional', nullable: true, maxLength: 100 }),
   orgunit: integer({ write: 'optional', nullable: true }),
   status: choice(statuses, { write: 'readOnly' }),
-  status_description: text({ write: 'optional', nullable: true, maxLength: 512 }),
+  status_description: freeText({ write: 'optional', nullable: true, maxLength: 512 }),
   needs_attention: timestamp({ write: 'readOnly', nullable: true }),
   needs_attention_reason: choice(attentionReasons, { write: 'readOnly', nullable: true }),
   cancel_reason: choice(cancelReasons, { write: 'readOnly', nullable: true }),

@@ -2,6 +2,7 @@ import type { FieldMeta } from '../../billing/resources/fields.ts'
 import { compareDecimals } from '../../changes/decimals.ts'
 import { nearestName } from '../../tables/nearest-name.ts'
 import type { Fault } from '../problems.ts'
+import { invisibleFault } from './invisible.ts'
 
 export type CellReading = { value: unknown } | { fault: Fault }
 
@@ -34,6 +35,21 @@ export function faultOf(text: string, meta: FieldMeta): Fault | undefined {
   if (meta.min !== undefined && compareDecimals(text, meta.min) < 0)
     return { rule: 'min', message: `is less than ${meta.min}` }
   return undefined
+}
+
+/** What nobody sees in a value, unless it is a text for people or JSON. A mark of UTF-8 belongs to no text. */
+export function hiddenFault(
+  text: string,
+  { meta, trimmed }: { meta: FieldMeta; trimmed: boolean },
+): Fault | undefined {
+  const { kind } = meta
+  const isText = kind === 'text' || kind === 'timestamp'
+  if (kind === 'json' || kind === 'list' || kind === 'object' || meta.isFreeText === true)
+    return text.includes('\ufeff')
+      ? { rule: 'invisible', message: 'has an invisible letter (U+FEFF)', fix: text.replaceAll('\ufeff', '') }
+      : undefined
+  const isWord = trimmed || !isText || meta.values !== undefined || meta.format === 'email'
+  return invisibleFault(isWord ? text.trim() : text, { isText })
 }
 
 function fixEmail(text: string): string | undefined {

@@ -3,7 +3,8 @@ import type { FieldMeta, Numeric } from '../../billing/resources/fields.ts'
 import { fieldsOf } from '../../tables/field-meta.ts'
 import { isDate } from '../../tables/instants.ts'
 import { nearestName } from '../../tables/nearest-name.ts'
-import { type CellReading, faultOf, toJsonNumber } from './field-value.ts'
+import { placeholderMessage } from './placeholders.ts'
+import { type CellReading, faultOf, hiddenFault, toJsonNumber } from './field-value.ts'
 import { longestNumber, tooLongNumber } from './numbers.ts'
 import type { Fault } from '../problems.ts'
 
@@ -92,6 +93,10 @@ function readScalar(value: unknown, meta: FieldMeta, path: Path): { text: string
   if (typeof value !== 'string') throw new Misfit(path, { rule: 'json', message: 'is not text' })
   if (meta.kind === 'date' && !isDate(value))
     throw new Misfit(path, { rule: 'date', message: 'is not a date such as 2026-03-25' })
+  const message = placeholderMessage(value)
+  const fault =
+    message === undefined ? hiddenFault(value, { meta, trimmed: false }) : { rule: 'error' as const, message }
+  if (fault !== undefined) throw new Misfit(path, fault)
   return { text: value, result: value }
 }
 

@@ -113,6 +113,18 @@ const wordsBeyondAscii = /[A-Za-z\x80-\uffff]*[\x80-\uffff][A-Za-z\x80-\uffff]*/
  */
 const utf8Letters =
   /(?!(?<=[A-Z\xc0-\xde])[\xc2-\xc5][\x85\x92\x94\x96\x97\x99\x9b\xa0\xaa\xae\xb0\xb7\xba\xbb](?![A-Za-z\xc0-\xff]))[\xc2-\xc5][\x80-\xbf]|\xe2[\x80-\x84][\x80-\xbf]|\xf0\x9f[\x80-\xbf]{2}|\xef\xbb\xbf|\xef\xbf\xbd/g
+/** What a text was meant to be that is UTF-8 read as Windows-1252 (`MuÃ±oz`); undefined for any other. */
+export function rereadAsUtf8(text: string): string | undefined {
+  if (!beyondAscii.test(text)) return undefined
+  let meant = ''
+  let at = 0
+  for (const { 0: letters, index } of toLatin1(text).matchAll(utf8Letters)) {
+    meant += text.slice(at, index) + Buffer.from(letters, 'latin1').toString()
+    at = index + letters.length
+  }
+  return at === 0 ? undefined : meant + text.slice(at)
+}
+
 const halfLetter = /(?<![A-Z\xc0-\xde])[\xc2\xc3]$|(?<![A-Za-z\x80-\xff])\xe2$/
 
 const letter = String.raw`\p{L}`

@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { basename } from 'node:path'
+import { isBlank } from '../cells/invisible.ts'
 import { UnreadableFileError } from '../errors.ts'
 import { shownName } from '../file-name.ts'
 import type { Delimiter } from './delimiter.ts'
@@ -45,7 +46,7 @@ export async function* readRows({
           `${name} has more than ${mostRows.toLocaleString('en')} rows, the most that a spreadsheet can show. Split it into several files.`,
         )
       const { line, cells } = found
-      if (cells.some((cell) => cell.trim() !== '')) yield { row, line: hasLines ? line : row, cells }
+      if (!cells.every(isBlank)) yield { row, line: hasLines ? line : row, cells }
     }
     if (failed !== undefined)
       throw new UnreadableFileError(`${name}, ${placeOf(failed)} ${reasons[failed.why]}`)

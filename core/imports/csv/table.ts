@@ -1,4 +1,5 @@
 import { unguardFormula } from '../../tables/formula-guard.ts'
+import { readableName } from '../cells/invisible.ts'
 import { UnreadableFileError } from '../errors.ts'
 import { shownName } from '../file-name.ts'
 import { detectDialect } from './dialect.ts'
@@ -80,7 +81,7 @@ export async function openTable(
 
 /** Whether a header belongs to a result file. */
 function isResultFile(header: readonly string[]): boolean {
-  const names = new Set(header.map((column) => column.trim()))
+  const names = new Set(header.map(readableName))
   return names.has('_row') && names.has('_error')
 }
 

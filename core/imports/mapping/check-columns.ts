@@ -1,5 +1,6 @@
 import { fieldsOf } from '../../tables/field-meta.ts'
 import { createNearestName, nearestName } from '../../tables/nearest-name.ts'
+import { comparableName } from '../cells/invisible.ts'
 import { type ImportKind, requiredFields } from '../kinds.ts'
 import { aboutColumn, type Problem } from '../problems.ts'
 import { eachRow, type FieldTarget, knownNames, namesOf } from './field-target.ts'
@@ -81,13 +82,13 @@ export function checkColumns({
     const nearest = createNearestName(() => knownNames(kind))
     const named = new Set(given.flatMap(namesOf))
     return columns
-      .filter((name) => !named.has(name.trim().toLowerCase()))
+      .filter((name) => !named.has(comparableName(name)))
       .map((name) =>
         aboutColumn(`--columns ${name}`, { message: 'is not a column of the file', fix: nearest(name) }),
       )
   }
   if (kind.does !== 'update') return []
-  const present = new Set(header.map((column) => column.trim().toLowerCase()))
+  const present = new Set(header.map(comparableName))
   const cells = fieldsOf(kind.schema).filter(([, meta]) => meta.kind !== 'list')
   const writable = cells.flatMap(([key, { write }]) => (write === 'readOnly' ? [] : [key]))
   const hasReadOnly = cells.some(

@@ -1,5 +1,6 @@
 import { shell } from '../../runs/view/shell.ts'
 import { createNearestName, nearestName } from '../../tables/nearest-name.ts'
+import { comparableName, readableName } from '../cells/invisible.ts'
 import { resultColumns } from '../csv/table.ts'
 import type { ImportKind } from '../kinds.ts'
 import { aboutColumn, type Problem } from '../problems.ts'
@@ -43,9 +44,10 @@ export interface IgnoredColumn {
 
 /** Maps the columns of a header to fields, and collects every problem with them. */
 export function mapColumns(options: ColumnMappingOptions): ColumnMapping {
-  const { kind, header, mapping } = options
+  const { kind, mapping } = options
+  const header = options.header.map(readableName)
   const toPlace = createPlacing(options)
-  const places = header.map((column, index) => toPlace(column.trim(), index + 1))
+  const places = header.map((column, index) => toPlace(column, index + 1))
   const set = Object.entries(mapping.set ?? {}).map(([name, text]) => toConstant({ kind, name, text }))
   const targets = places.map((place) => ('target' in place ? place.target : undefined))
   const constants = set.filter((constant) => 'target' in constant)
@@ -58,21 +60,22 @@ export function mapColumns(options: ColumnMappingOptions): ColumnMapping {
     constants,
     grouped: given.some(({ path }) => path.includes(eachRow)),
     ignored: places.flatMap((place) => ('ignored' in place ? [place.ignored] : [])),
-    unnamed: header.flatMap((column, index) => (column.trim() === '' ? [index] : [])),
+    unnamed: header.flatMap((column, index) => (column === '' ? [index] : [])),
     problems: [
       ...faults,
       ...findDuplicates({ header, targets, constants }),
-      ...findMissing({ ...options, given, faults }),
-      ...checkColumns({ ...options, given }),
+      ...findMissing({ ...options, header, given, faults }),
+      ...checkColumns({ ...options, header, given }),
     ],
   }
 }
 
 /** The number of cells in a row that name mappable columns. */
 export const countMapped = ({ kind, mapping }: ColumnMappingOptions, cells: readonly string[]): number => {
-  const mapped = new Set(Object.keys(mapping.columns ?? {}).map(plain))
-  return cells.filter((cell) => mapped.has(plain(cell)) || toTarget({ kind, name: cell }) !== undefined)
-    .length
+  const mapped = new Set(Object.keys(mapping.columns ?? {}).map(comparableName))
+  return cells.filter(
+    (cell) => mapped.has(comparableName(cell)) || toTarget({ kind, name: cell }) !== undefined,
+  ).length
 }
 
 type Place = { target: FieldTarget } | { ignored: IgnoredColumn } | { problem: Problem } | { unnamed: true }
@@ -80,9 +83,9 @@ type Place = { target: FieldTarget } | { ignored: IgnoredColumn } | { problem: P
 /** Prepared once for a header: a file may have 2,000 columns, and a mapping as many names. */
 function createPlacing({ kind, mapping, columns, hasLines }: ColumnMappingOptions) {
   const byPlainName = new Map(
-    Object.entries(mapping.columns ?? {}).map(([theirs, ours]) => [plain(theirs), ours]),
+    Object.entries(mapping.columns ?? {}).map(([theirs, ours]) => [comparableName(theirs), ours]),
   )
-  const selected = columns && new Set(columns.map(plain))
+  const selected = columns && new Set(columns.map(comparableName))
   const nearest = createNearestName(() => knownNames(kind))
 
   return function toPlace(column: string, position: number): Place {
@@ -91,7 +94,7 @@ function createPlacing({ kind, mapping, columns, hasLines }: ColumnMappingOption
     if ((resultColumns as readonly string[]).includes(column)) return ignored('it belongs to a result file')
     // An exact name takes precedence over one that differs in case.
     const isExact = Object.hasOwn(mapping.columns ?? {}, column)
-    const mapped = isExact ? mapping.columns?.[column] : byPlainName.get(plain(column))
+    const mapped = isExact ? mapping.columns?.[column] : byPlainName.get(comparableName(column))
     if (mapped === null) return ignored('it is mapped to nothing')
     const target = toTarget({ kind, name: mapped ?? column })
     if (target === undefined) return unknown(column, position, mapped)
@@ -115,8 +118,6 @@ function createPlacing({ kind, mapping, columns, hasLines }: ColumnMappingOption
     return { problem: aboutColumn(column, { message, fix: nearest(mapped ?? column), position }) }
   }
 }
-
-const plain = (name: string) => name.trim().toLowerCase()
 
 function toConstant({
   kind,

@@ -1,6 +1,10 @@
 import type { CellReader } from '../cells/cell.ts'
-import type { CellReading } from '../cells/field-value.ts'
+import { type CellReading, hiddenFault } from '../cells/field-value.ts'
+import { isBlank } from '../cells/invisible.ts'
+import { placeholderMessage } from '../cells/placeholders.ts'
+import { rereadAsUtf8 } from '../csv/encoding.ts'
 import type { ImportKind } from '../kinds.ts'
+import type { Fault } from '../problems.ts'
 import { whyUnread } from '../workbook/unread-cells.ts'
 import type { FieldTarget } from './field-target.ts'
 import type { Lookup } from './lookup.ts'
@@ -26,17 +30,6 @@ export interface Column {
 
 const nullCell = '\\N'
 
-/** How spreadsheets show errors, in English and Spanish. */
-const spreadsheetError =
-  /^#(N\/A|N\/D|NULL!|DIV\/0!|VALUE!|REF!|NAME\?|NUM!|SPILL!|CALC!|GETTING_DATA|¡(NULO|DIV\/0|VALOR|REF|NUM|DESBORDAMIENTO|CALC)!|¿NOMBRE\?)$/
-
-/** Why a cell of any column has no value. */
-const whyNoValue = (text: string): string | undefined =>
-  whyUnread(text) ??
-  (spreadsheetError.test(text)
-    ? 'is an error of the spreadsheet. Fix its formula, or enter the value'
-    : undefined)
-
 export function createColumn({
   kind,
   header,
@@ -44,14 +37,23 @@ export function createColumn({
   target,
   reader,
   lookup,
+  asWritten = false,
 }: Pick<Column, 'header' | 'index' | 'target'> & {
   kind: ImportKind
   reader: CellReader
   lookup?: Lookup | undefined
+  /** The encoding is known, so no word means another one. */
+  asWritten?: boolean
 }): Column {
   const { meta } = target
   const trimmed = kind.identifiers.includes(target.name)
   const tally: CellTally = { given: 0, empty: 0, null: 0 }
+  /** What no field accepts, whatever its type. */
+  function faultIn(text: string): Fault | undefined {
+    const message = whyUnread(text) ?? placeholderMessage(text)
+    if (message !== undefined) return { rule: 'error', message }
+    return misreadFault(text, asWritten) ?? hiddenFault(text, { meta, trimmed })
+  }
   return {
     header,
     index,
@@ -59,7 +61,7 @@ export function createColumn({
     tally,
     read({ text, row }) {
       const bare = text.trim()
-      if (bare === '') {
+      if (isBlank(text)) {
         tally.empty += 1
         return undefined
       }
@@ -69,10 +71,27 @@ export function createColumn({
         return { fault: { rule: 'null', message: 'would set the field to null, which it does not allow' } }
       }
       tally.given += 1
-      const message = whyNoValue(bare)
-      if (message !== undefined) return { fault: { rule: 'error', message } }
-      const found = lookup === undefined ? { ours: text } : lookup(text)
-      return 'fault' in found ? found : reader.read({ text: found.ours, meta, row, trimmed })
+      const fault = faultIn(text)
+      if (fault !== undefined) return { fault }
+      if (lookup === undefined) return reader.read({ text, meta, row, trimmed })
+      const found = lookup(text)
+      if ('fault' in found) return found
+      const foundFault = faultIn(found.ours)
+      return foundFault === undefined
+        ? reader.read({ text: found.ours, meta, row, trimmed })
+        : { fault: { ...foundFault, message: `is looked up as ${found.ours}, which ${foundFault.message}` } }
     },
   }
+}
+
+function misreadFault(text: string, asWritten: boolean): Fault | undefined {
+  if (text.includes('\ufffd'))
+    return {
+      rule: 'encoding',
+      message: 'has \ufffd where a program could not read a letter. Enter the letter',
+    }
+  const meant = asWritten ? undefined : rereadAsUtf8(text)
+  if (meant === undefined) return undefined
+  const message = 'looks like UTF-8 read in another encoding (--encoding utf-8 takes it as it is)'
+  return { rule: 'encoding', message, fix: meant }
 }

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import type { FieldMeta } from '../../billing/resources/fields.ts'
 import { fieldsOf } from '../../tables/field-meta.ts'
+import { comparableName } from '../cells/invisible.ts'
 import type { ImportKind } from '../kinds.ts'
 
 /** Stands for the index of a row within its change: its item of the list. */
@@ -25,7 +26,7 @@ const mostItems = 500
  * `lines.amount` or `line.amount` (each row is a line). Ignores case and surrounding whitespace.
  */
 export function toTarget({ kind, name }: { kind: ImportKind; name: string }): FieldTarget | undefined {
-  const parts = name.trim().toLowerCase().split('.')
+  const parts = comparableName(name).split('.')
   if (kind.list !== undefined && `${parts[0]}s` === kind.list) parts[0] = kind.list
   const found = walk({ kind, fields: kind.schema, parts, path: [], readOnly: false })
   return found && { ...found, name: parts.join('.') }

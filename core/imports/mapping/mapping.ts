@@ -64,14 +64,23 @@ export function parseMapping(value: unknown, name = 'the mapping'): Mapping {
  */
 export async function readMapping(path: string): Promise<Mapping> {
   await refuseLarge(path, 'mapping')
-  const text = await readFile(path, 'utf8')
-  const mapping = parseMapping(parseJson(text, path), path)
+  const mapping = parseMapping(parseJson(decode(await readFile(path), path), path), path)
   if (mapping.lookups === undefined) return mapping
   const lookups = Object.entries(mapping.lookups).map(([field, file]): [string, string] => [
     field,
     resolve(dirname(path), file),
   ])
   return { ...mapping, lookups: Object.fromEntries(lookups) }
+}
+
+/** Without a byte order mark. */
+function decode(bytes: Buffer, path: string): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch (cause) {
+    const message = `${path} is not UTF-8. Save it as UTF-8.`
+    throw new MappingError(message, { withoutValues: message, cause })
+  }
 }
 
 function parseJson(text: string, path: string): unknown {

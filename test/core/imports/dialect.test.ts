@@ -63,6 +63,10 @@ describe('an encoding that is in doubt', () => {
     )
     const bodies = await bodiesOf({ ...file, mapping: { encoding: 'macintosh' } })
     expect(bodies[0]).toContain('"name":"Asesoría jurídica Muñoz y Peña Ltda."')
+    // “av™” is a word of Windows-1252, too: only its line ends tell.
+    const word = createEncoder('macintosh')('name;unit_label\ravô;mes\r')
+    const other = { kind: 'products', path: await fileOf(word) } as const
+    await expect(problemsOf(other)).rejects.toThrow(/reads "av™" in windows-1252.*, "avô" in macintosh/)
     const ascii = await fileOf('name;unit_label\rPlan;mes\r')
     expect((await detectDialect(ascii)).encoding).toBe('utf-8')
   })

@@ -191,6 +191,13 @@ describe('a stored mapping', () => {
     })
   })
 
+  test('may begin with a byte order mark, and in another encoding than UTF-8 it is refused', async () => {
+    const path = await fileOf('\ufeff{"columns": {"Razón": "name"}}', 'mapping.json')
+    expect(await readMapping(path)).toEqual({ columns: { Razón: 'name' } })
+    const old = await fileOf(Buffer.from('{"columns": {"Raz\xf3n": "name"}}', 'latin1'), 'mapping.json')
+    await expect(readMapping(old)).rejects.toThrow(/mapping\.json is not UTF-8\. Save it as UTF-8/)
+  })
+
   test('that can’t be meant is refused with what is wrong', async () => {
     await expect(readMapping(await fileOf('{', 'mapping.json'))).rejects.toThrow(
       /mapping\.json is not valid JSON/,
