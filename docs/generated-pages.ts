@@ -61,7 +61,7 @@ In CSV, NULL is an empty field and the empty text is \`""\`. To keep the two apa
 | DuckDB | \`read_csv('customers.csv', allow_quoted_nulls = false, max_line_size = 20000000)\` |
 | PostgreSQL | \`copy customers from '/path/customers.csv' (format csv, header true)\` |
 | pandas | \`pd.read_csv('customers.csv', dtype=str, keep_default_na=False)\` reads both as empty text; use DuckDB if the difference matters |
-| Excel | export with \`--for excel\`: BOM, \`;\`, decimal comma, and a guard against cells that would run as formulas. Its folder ends in \`-excel\`; \`latest\` never points to it |
+| Excel | export with \`--for excel\`: BOM, \`;\`, decimal comma, texts that it would take for numbers or dates (\`01000\`, \`3-4\`) as \`="01000"\`, and a guard against cells that would run as formulas. Its folder ends in \`-excel\`; \`latest\` never points to it |
 
 ${sections.join('\n\n')}
 `

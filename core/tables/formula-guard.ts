@@ -1,6 +1,6 @@
 /**
- * Guards cells that a spreadsheet would run as a formula, and reverses it. A cell that starts like a formula
- * gets a `'` prefix, even if it already has one, so removing one `'` always restores the original.
+ * Guards cells that a spreadsheet would run as a formula, or show as another text, and reverses it. A cell that starts
+ * like a formula gets a `'` prefix, even if it already has one, so removing one `'` always restores the original.
  */
 
 // Spreadsheets in Japanese or Chinese treat full-width signs as signs. Whitespace and invisible characters
@@ -14,4 +14,25 @@ const phone = /^\s*\+\d[\d ().-]*$/
 export const guardFormula = (text: string): string =>
   runs.test(text) && !number.test(text) && !phone.test(text) ? `'${text}` : text
 
-export const unguardFormula = (text: string): string => (guarded.test(text) ? text.slice(1) : text)
+export const unguardFormula = (text: string): string => {
+  const [, kept] = constant.exec(text) ?? []
+  return kept ?? (guarded.test(text) ? text.slice(1) : text)
+}
+
+/** A text as a formula, as in `="01000"`: the one form that a spreadsheet shows as it is written. */
+const constant = /^="([^"]*)"$/
+/** Longer texts cannot be in a formula. */
+const longestConstant = 255
+/** What a spreadsheet shows unchanged, in any language: it has up to 11 digits in a cell before it rounds. */
+const plain = /^([1-9]\d{0,10}|0)$/
+/** Digits with the signs of numbers, dates and times, a power, or a month in letters. */
+const numeric = /^\d[\d.,:/ -]*$|^\d+([.,]\d+)?e[+-]?\d+$|^\+\d+$/i
+const month =
+  '(jan|ene|feb|fev|mar|apr|abr|may|mai|jun|jul|aug|ago|sep|set|oct|out|nov|dec|dic|dez)[a-zç]{0,7}'
+const dated = new RegExp(`^\\d{1,4}[-/. ]?${month}([-/. ]?\\d{1,4})?$|^${month}[-/. ]?\\d{1,4}$`, 'i')
+
+/** Guards a text of letters and digits that a spreadsheet would take for a number or a date: `01000`, `3-4`, `1E5`. */
+export function guardText(text: string): string {
+  const isRead = (numeric.test(text) && !plain.test(text)) || dated.test(text)
+  return isRead && text.length <= longestConstant ? `="${text}"` : guardFormula(text)
+}

@@ -2,15 +2,15 @@ import { parse } from 'csv-parse'
 import { stringify } from 'csv-stringify'
 import { pipeline, Readable } from 'node:stream'
 import { readCell } from '../../tables/csv-text.ts'
-import { guardFormula } from '../../tables/formula-guard.ts'
+import { guardFormula, guardText } from '../../tables/formula-guard.ts'
 import type { Kind, Table } from '../../tables/table.ts'
 
 /**
- * Rewrites our CSV for a spreadsheet: `;` as delimiter, a decimal comma in number columns, the formula guard
- * in all others.
+ * Rewrites our CSV for a spreadsheet: `;` as delimiter, a decimal comma in number columns, texts that
+ * it would take for numbers or dates as texts, the formula guard in all others.
  */
 export function toExcel(table: Table, chunks: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
-  const rewrite = table.columns.map((column) => (isNumber(column.kind) ? toComma : guardFormula))
+  const rewrite = table.columns.map((column) => toCell(column.kind))
   async function* rewriteRows(rows: AsyncIterable<(string | null)[]>) {
     for await (const row of rows) yield row.map((cell, at) => (cell === null ? null : rewrite[at]!(cell)))
   }
@@ -24,6 +24,9 @@ export function toExcel(table: Table, chunks: AsyncIterable<Buffer>): AsyncItera
   ) as AsyncIterable<Buffer>
 }
 
-const isNumber = (kind: Kind) => kind === 'integer' || kind === 'decimal'
+function toCell(kind: Kind): (text: string) => string {
+  if (kind === 'integer' || kind === 'decimal') return toComma
+  return kind === 'text' ? guardText : guardFormula
+}
 
 const toComma = (number: string) => number.replace('.', ',')

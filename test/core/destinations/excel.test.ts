@@ -43,6 +43,32 @@ describe('an export for Excel', () => {
     expect((await verifyExport(location)).problems).toEqual([])
   })
 
+  test.each([
+    ['01000', '="01000"'],
+    ['7.890', '="7.890"'],
+    ['3-4', '="3-4"'],
+    ['12/05/2026', '="12/05/2026"'],
+    ['10:30', '="10:30"'],
+    ['1E5', '="1E5"'],
+    ['123456789012', '="123456789012"'],
+    ['MAR-12', '="MAR-12"'],
+    ['3 ene', '="3 ene"'],
+    ['+56912345678', '="+56912345678"'],
+    ['="01000"', `'="01000"`],
+    ['8320000', '8320000'],
+    ['0', '0'],
+    ['Calle 7', 'Calle 7'],
+    ['PLAN-12', 'PLAN-12'],
+    ['marzo', 'marzo'],
+    ['12345678-K', '12345678-K'],
+    ['+56 9 1234 5678', '+56 9 1234 5678'],
+  ])('shows the text %s as it is, written as %s', async (zip, written) => {
+    const { text } = await publish([JSON.stringify({ id: '1', zip_code: zip })])
+    const [row] = parse(text, { delimiter: ';', bom: true, columns: true }) as Record<string, string>[]
+    expect(row?.['zip_code']).toBe(written)
+    expect(unguardFormula(written)).toBe(zip)
+  })
+
   test('keeps NULL apart from the empty text', async () => {
     const { text } = await publish(['{"id":"1","name":""}'])
     expect(text).toContain('\n1;"";;')
@@ -62,6 +88,8 @@ describe('an export for Excel', () => {
           '\r',
           '\n',
           '"',
+          '0',
+          '-',
           ';',
           ',',
           '.',
