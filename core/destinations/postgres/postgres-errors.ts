@@ -66,6 +66,12 @@ function toRefusal(
         `PostgreSQL does not let us into ${where}: ${message}. ${nothing}; correct WAREHOUSE_URL, and restart the worker.`,
         { cause: error },
       )
+    case '25':
+      if (code !== '25006') break
+      return new WarehouseRefusedError(
+        `PostgreSQL takes no changes for ${where}: ${message}. ${nothing}; name the primary server and a user that may write in WAREHOUSE_URL.`,
+        { cause: error },
+      )
     case '55':
     case '40':
       return new BusyWarehouseError(
@@ -82,7 +88,7 @@ function toRefusal(
       )
     case '54':
       return new WarehouseRefusedError(
-        `${where} can't hold a value: ${message}. ${nothing}; leave the field out (--exclude).`,
+        `${where} can't hold a value: ${message}. ${nothing}; leave the field out (--exclude), or drop an index of your own on it.`,
         { cause: error },
       )
     case '22':

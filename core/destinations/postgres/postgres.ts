@@ -70,8 +70,15 @@ async function transact<T>(options: {
 
 async function begin(client: Client, of: { address: Address; readOnly: boolean }): Promise<void> {
   const { address, readOnly } = of
-  // A comparison needs one consistent snapshot, however long it takes.
-  await client.query(`begin isolation level ${readOnly ? 'repeatable read read only' : 'read committed'}`)
+  // A comparison needs one consistent snapshot, however long it takes. What a server or role may have configured is
+  // overridden at once, before a timeout of theirs; staged rows and joins get some memory.
+  await client.query(`begin isolation level ${readOnly ? 'repeatable read read only' : 'read committed'};
+    set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0;
+    set local search_path = pg_catalog; set local lock_timeout = '${lockTimeout}';
+    set local temp_buffers = '32MB'; set local work_mem = '64MB'; set local jit = off;
+    set local timezone = 'UTC'; set local datestyle = 'ISO'; set local standard_conforming_strings = on;
+    set local quote_all_identifiers = off; set local transform_null_equals = off;
+    set local client_min_messages = warning`)
   const { rows } = await client.query<{ encoding: string }>(
     `select current_setting('server_encoding') as encoding`,
   )
@@ -80,11 +87,6 @@ async function begin(client: Client, of: { address: Address; readOnly: boolean }
       `The database ${address.name} has the encoding ${rows[0]?.encoding}, which can't hold every text. Nothing was` +
         ' written: make a database with the encoding UTF8.',
     )
-  // Overrides what a server or role may have configured, and gives staged rows and joins some memory.
-  await client.query(`set local search_path = pg_catalog; set local lock_timeout = '${lockTimeout}';
-    set local temp_buffers = '32MB'; set local work_mem = '64MB'; set local jit = off;
-    set local timezone = 'UTC'; set local datestyle = 'ISO'; set local standard_conforming_strings = on;
-    set local client_min_messages = warning`)
 }
 
 const fetchSome = 'fetch 2000 from streamed'

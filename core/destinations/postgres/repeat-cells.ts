@@ -5,9 +5,13 @@ const newline = 0x0a
 /** All chunks have at least so many bytes, but for the last. */
 const leastBytes = 1 << 20
 
+const point = 0x2e
+const zero = 0x30
+const nine = 0x39
+
 /**
- * Writes some cells of each row of our CSV once more at its end, byte for byte (so NULL stays apart from empty text), and
- * measures the rows.
+ * Writes the timestamps of each row of our CSV once more at its end, byte for byte (so NULL stays apart from empty text)
+ * to the microsecond, and measures the rows. PostgreSQL would round finer digits, at the end of a year into the next.
  */
 export function createCellRepeater(options: { columns: number; repeated: readonly number[] }) {
   const isRepeated = new Uint8Array(options.columns)
@@ -32,8 +36,22 @@ export function createCellRepeater(options: { columns: number; repeated: readonl
     isContinued = false
   }
 
+  function cutFinerDigits(): void {
+    let kept = 0
+    /** Since the point; -1 elsewhere. */
+    let places = -1
+    for (let at = 0; at < cellsBytes; at++) {
+      const byte = cells[at]!
+      if (byte === point) places = 0
+      else places = places >= 0 && byte >= zero && byte <= nine ? places + 1 : -1
+      if (places <= 6) cells[kept++] = byte
+    }
+    cellsBytes = kept
+  }
+
   function endRow(chunk: Buffer, from: number, to: number): void {
     outBytes += chunk.copy(out, outBytes, from, to)
+    cutFinerDigits()
     outBytes += cells.copy(out, outBytes, 0, cellsBytes)
     cellsBytes = 0
   }
@@ -85,6 +103,7 @@ export function createCellRepeater(options: { columns: number; repeated: readonl
         outBytes = 0
       }
       // The last row may have no newline. Without its cells, one with too many of its own would pass for a row of ours.
+      cutFinerDigits()
       if (rowBytes > 0) outBytes += cells.copy(out, outBytes, 0, cellsBytes)
       if (outBytes > 0) yield out.subarray(0, outBytes)
     },

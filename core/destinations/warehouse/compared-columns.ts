@@ -67,9 +67,7 @@ export function createColumnSums({ columns }: PublishedTable): ColumnSums {
       for (const { name, kind } of columns) {
         const cell = textIn(row, name)
         add(name, key, cell === null ? null : toEqual(kind, cell))
-        if (kind !== 'timestamp') continue
-        const isFiner = cell !== null && hasFinerDigits(cell)
-        add(instantOf(name), key, isFiner ? toMicroseconds(cell) : row[instantOf(name)])
+        if (kind === 'timestamp') add(instantOf(name), key, row[instantOf(name)])
       }
     },
     differences: (other) =>
@@ -83,12 +81,7 @@ function toEqual(kind: Kind, cell: string): string {
   return kind === 'json' ? toPlainJson(cell) : cell
 }
 
-/**
- * Whether a timestamp has digits beyond microseconds: only the text keeps them, and each warehouse rounds
- * them differently.
- */
-const hasFinerDigits = (timestamp: string) => /\.\d{7}/.test(timestamp)
-
+/** Finer digits are in the text alone: each warehouse cuts them from the instant. */
 function toMicroseconds(timestamp: string): string {
   const [, seconds = '', digits = '', offset = ''] = /^(.{19})(?:\.(\d+))?(.+)$/.exec(timestamp) ?? []
   const fraction = BigInt(digits.slice(0, 6).padEnd(6, '0'))

@@ -3,7 +3,7 @@ import { ChangedTableError } from './errors.ts'
 import { toWarehouseTable, runColumns } from './layout.ts'
 import { isOurs, toNotes, type Found, type TablePlan } from './schema-change.ts'
 import type { WarehouseSession } from './session.ts'
-import { literal, quote } from './sql.ts'
+import { literal, quote, stagedName } from './sql.ts'
 
 /** The view of a table without deleted records. */
 export const liveName = ({ name }: Pick<Table, 'name'>): string => `live_${name}`
@@ -60,16 +60,36 @@ export const aboutTable = ({ name, resource, parent }: Table): string =>
     ? `The newest state of each of the ${resource}. Those that are gone have _deleted_at; ${liveName({ name })} leaves them out.`
     : `Rows of ${parent}, which the key leads back to. Those of records that are gone have _deleted_at; ${liveName({ name })} leaves them out.`
 
-/** One index for each column that holds the id of another record ("customer id", "plan id"). */
-function toIndexes(table: Table, inSchema: (name: string) => string): string[] {
-  const ids = table.columns.filter(
-    ({ name, kind, note = '' }) =>
-      !table.key.includes(name) && kind !== 'json' && /(?<!\btype )\bid\b/.test(note),
+/** The longest text, in bytes, that is sure to fit into an index of PostgreSQL. */
+const longestIndexed = 2_000
+
+/** The columns with the id of another record ("customer id", "plan id"), each with the name of its index. */
+const indexesOf = (table: Table): { column: string; index: string }[] =>
+  table.columns
+    .filter(
+      ({ name, kind, note = '' }) =>
+        !table.key.includes(name) && kind !== 'json' && /(?<!\btype )\bid\b/.test(note),
+    )
+    .map(({ name }) => ({ column: quote(name), index: quote(`${table.name}_${name}`) }))
+
+/** One index for each column that holds the id of another record, unless one of its values is too long for any. */
+const toIndexes = (table: Table, inSchema: (name: string) => string): string[] =>
+  indexesOf(table).map(
+    ({ column, index }) => `do $$ begin
+      create index if not exists ${index} on ${inSchema(table.name)} (${column});
+      exception when program_limit_exceeded then null; end $$`,
   )
-  return ids.map(
-    ({ name }) =>
-      `create index if not exists ${quote(`${table.name}_${name}`)} on ${inSchema(table.name)} (${quote(name)})`,
+
+/** Drops the indexes that would refuse a staged row: a long value costs its index, never the rows. */
+export async function dropRefusingIndexes(session: WarehouseSession, table: Table): Promise<void> {
+  const drops = indexesOf(table).map(
+    ({
+      column,
+      index,
+    }) => `if exists (select from ${stagedName(table.name)} where octet_length(${column}::text) > ${longestIndexed})
+      then drop index if exists ${quote(session.schema)}.${index}; end if;`,
   )
+  if (drops.length > 0) await session.run(`do $$ begin ${drops.join(' ')} end $$`)
 }
 
 function refuseForeignView({ session, found, plan }: Changing): void {

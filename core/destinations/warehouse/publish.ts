@@ -11,7 +11,7 @@ import { findCoverage, hasKept } from './coverage.ts'
 import { writeExport } from './export-row.ts'
 import { findLost, writeHeld } from './held-rows.ts'
 import { toWarehouseTable } from './layout.ts'
-import { changeTable } from './live-views.ts'
+import { changeTable, dropRefusingIndexes } from './live-views.ts'
 import { canFill, lock, lookAround, type Way } from './look-around.ts'
 import { type Before, changedWarnings, factsThere, laterThan, lookBack, stillLost } from './look-back.ts'
 import { mergeRecords, type Merged } from './merge.ts'
@@ -150,7 +150,9 @@ async function merge(
     for (const plan of some) indexes.push(...(await changeTable({ session, found: tables, plan })))
     return indexes
   }
-  const indexes = await change(plans.filter(({ isNew }) => !isNew))
+  const old = plans.filter(({ isNew }) => !isNew)
+  const indexes = await change(old)
+  if (session.typeSystem.hasKeys) for (const { table } of old) await dropRefusingIndexes(session, table.table)
   const merged = await mergeRecords({ session, publication, plans, staged })
   checkMerged(way, staged, merged)
   indexes.push(...(await change(plans.filter(({ isNew }) => isNew))))

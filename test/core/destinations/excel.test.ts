@@ -64,7 +64,7 @@ describe('an export for Excel', () => {
     ['+56 9 1234 5678', '+56 9 1234 5678'],
   ])('shows the text %s as it is, written as %s', async (zip, written) => {
     const { text } = await publish([JSON.stringify({ id: '1', zip_code: zip })])
-    const [row] = parse(text, { delimiter: ';', bom: true, columns: true }) as Record<string, string>[]
+    const [row] = parse<Record<string, string>>(text, { delimiter: ';', bom: true, columns: true })
     expect(row?.['zip_code']).toBe(written)
     expect(unguardFormula(written)).toBe(zip)
   })

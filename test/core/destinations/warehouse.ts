@@ -45,6 +45,23 @@ export function describeWarehouse(
         ).toEqual([{ text: '2020-10-15T13:26:15.356289-03:00', instant: 'yes' }])
       })
 
+      test.each([
+        ['2026-03-25T23:59:59.9999999-03:00', '2026-03-26 02:59:59.999999+00'],
+        ['1960-12-31T23:59:59.999999999Z', '1960-12-31 23:59:59.999999+00'],
+        ['9999-12-31T23:59:59.999999999Z', '9999-12-31 23:59:59.999999+00'],
+      ])('cuts the finer digits of %s instead of rounding them into the next day', async (text, instant) => {
+        for (const run of [1, 2]) {
+          const publication = await toPublication(`${run}`, [{ id: 'a', created: text }], {
+            facts: readOn(run),
+          })
+          await harness.destination.publish(publication)
+          expect(
+            await ask(`select created_as_sent as text, case when created = timestamptz '${instant}' then 'yes' end as is
+              from ${harness.schema}.customers`),
+          ).toEqual([{ text, is: 'yes' }])
+        }
+      })
+
       test('adds what an incremental read brings, and leaves all else as it is', async () => {
         await publish(
           'full',

@@ -9,6 +9,7 @@ import {
   test,
   vi,
 } from 'vitest'
+import { createHash } from 'node:crypto'
 import { Client } from 'pg'
 import { createPostgresDestination } from '../../../core/destinations/postgres/postgres.ts'
 import { toPlainJson } from '../../../core/destinations/warehouse/plain-value.ts'
@@ -155,6 +156,91 @@ describe('tables in PostgreSQL', () => {
       expect.arrayContaining(['subscriptions_customer', 'subscription_lines_plan']),
     )
     expect(indexes?.map(({ indexname }) => indexname)).not.toContain('subscriptions_document')
+  })
+
+  test('take an id of another record that is too long for an index, at first or later, without that index', async () => {
+    const long = Array.from({ length: 150 }, (_, at) =>
+      createHash('sha256').update(`${at}`).digest('hex'),
+    ).join('')
+    const subscription = (id: string, customer: string) =>
+      JSON.stringify({ id, customer, lines: [{ plan: customer }] })
+    const indexes = async () =>
+      (
+        await ask(
+          `select indexname as name from pg_indexes where schemaname = 'billing' and indexdef like any (array['%(customer)', '%(plan)'])`,
+        )
+      )?.map(({ name }) => name)
+    const longest = async () =>
+      (await ask('select max(length(customer))::text as length from billing.subscriptions'))?.[0]?.['length']
+    await publish('short', [subscription('1', 'cus_1')], 'subscriptions')
+    expect(await indexes()).toEqual(['subscriptions_customer', 'subscription_lines_plan'])
+    await publish('later', [subscription('2', long)], 'subscriptions')
+    expect([await longest(), await indexes()]).toEqual([`${long.length}`, []])
+    await ask('drop schema billing cascade')
+    await publish('first', [subscription('1', long)], 'subscriptions')
+    expect([await longest(), await indexes()]).toEqual([`${long.length}`, []])
+    await publish('next', [subscription('1', long), subscription('2', long)], 'subscriptions')
+    expect(await ask('select count(*)::text as rows from billing.subscription_lines')).toEqual([
+      { rows: '2' },
+    ])
+  })
+
+  test.each([
+    'quote_all_identifiers = on',
+    'transform_null_equals = on',
+    'search_path = nowhere',
+    "datestyle = 'German, DMY'",
+    'intervalstyle = iso_8601',
+    "timezone = 'America/Santiago'",
+    "timezone = 'Asia/Kathmandu'",
+    "timezone = '<-12>12'",
+    'standard_conforming_strings = off',
+    'bytea_output = escape',
+    'statement_timeout = 10',
+    'idle_in_transaction_session_timeout = 10',
+    'lock_timeout = 1',
+    'default_transaction_isolation = serializable',
+    'default_transaction_deferrable = on',
+    'client_encoding = latin1',
+    'extra_float_digits = -15',
+    'row_security = off',
+    'xmloption = document',
+    "lc_numeric = 'C'",
+    'enable_hashjoin = off',
+    'work_mem = 64',
+    'client_min_messages = debug1',
+    'check_function_bodies = off',
+  ])('are the same for a user with %s', async (setting) => {
+    await ask(`create role odd login superuser password 'odd'; alter role odd set ${setting}`)
+    try {
+      const database = new URL(url).pathname.slice(1)
+      const destination = createPostgresDestination({ url: postgres.toUrl(database, 'odd', 'odd') })
+      const name = `Ñandú \\ 'x'`
+      const records = [
+        JSON.stringify({ id: '1', name }).replace(
+          '}',
+          ',"created":"2026-03-25T23:30:00.5-03:00","metadata":{"a":1.50}}',
+        ),
+      ]
+      for (const run of ['first', 'second'])
+        await destination.publish(await workplace.toPublication('customers', [records], { run }))
+      expect(
+        await ask(`select name, created_as_sent as text, metadata::text as json, _run_id as run,
+          case when created = timestamptz '2026-03-26 02:30:00.5+00' then 'yes' end as is from billing.live_customers`),
+      ).toEqual([
+        {
+          name,
+          text: '2026-03-25T23:30:00.5-03:00',
+          json: '{"a": 1.50}',
+          run: 'second',
+          is: 'yes',
+        },
+      ])
+      const scope = await workplace.toPublication('customers', [records], { run: 'third' })
+      expect(await destination.coveredThrough?.(scope, scope)).toEqual(expect.any(Number))
+    } finally {
+      await ask('drop owned by odd cascade; drop role odd')
+    }
   })
 
   test('compare ids byte by byte, whatever the locale of the database', async () => {
