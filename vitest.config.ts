@@ -5,7 +5,7 @@ const report = process.env['VITEST_JSON_REPORT']
 
 /** Tests that hold to milliseconds or to a rate: one file at a time, after all others. */
 const timed = 'test/**/*.timed.test.ts'
-const system = 'test/system/**/*.test.ts'
+const system = ['test/system/**/*.test.ts', 'test/chaos/histories/**/*.test.ts']
 const acceptance = 'test/acceptance/**/*.test.ts'
 const compose = 'test/acceptance/compose/**/*.test.ts'
 
@@ -45,7 +45,7 @@ export default defineConfig({
           name: 'unit',
           globalSetup: ['test/temporary-folder.ts'],
           include: ['test/**/*.test.ts'],
-          exclude: [system, acceptance, timed],
+          exclude: [...system, acceptance, timed],
           testTimeout: 60_000,
           // Its files leave nothing behind in their process, and loading every module again for each costs a third more.
           isolate: false,
@@ -60,7 +60,7 @@ export default defineConfig({
           ...withServer,
           name: 'system',
           isolate: false,
-          include: [system],
+          include: system,
           exclude: [timed],
           sequence: { groupOrder: 1 },
         },

@@ -31,8 +31,7 @@ async function openSteps({ files, readLagMs = 0 }: { files?: FileStore; readLagM
     worker.start({
       name,
       input,
-      execution: { workflowId: 'import-1', runId },
-      scheduledAt: Date.now(),
+      info: { workflowExecution: { workflowId: 'import-1', runId }, scheduledTimestampMs: Date.now() },
     })
   return { sandbox, dataDir, worker, start }
 }

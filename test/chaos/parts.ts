@@ -13,6 +13,7 @@ import { type Bucket, playFleet } from './fleet/play-fleet.ts'
 import { rounds } from './fleet/rounds.ts'
 import { strikeAtRandom } from './fleet/strikes.ts'
 import { type Job, jobs, playHistory } from './histories/history.ts'
+import { openRunner } from './histories/runner.ts'
 import { playWithTemporal } from './histories/temporal.ts'
 import type { PartName } from './part-names.ts'
 import { Random } from './random.ts'
@@ -45,16 +46,25 @@ const withoutEnd = (play: OpenPart['play']): OpenPart => ({ play, [Symbol.asyncD
 export const parts: Record<PartName, Part> = {
   histories: {
     about:
-      'imports, recoveries and exports by steps, with all that happens to a worker, its files and the service',
+      'imports, recoveries and exports, with all that happens to a worker, its files, its runs and the service',
     share: 3,
     // They mostly wait.
-    atOnce: 6,
-    open: async ({ tally, chosenJobs }) =>
-      withoutEnd(async (seed) => {
-        const job = new Random(seed).pick(chosenJobs.length === 0 ? jobs : chosenJobs)
-        tally.add(`histories: ${job}`)
-        return await playHistory({ seed, job, tally })
-      }),
+    atOnce: 16,
+    open: async ({ tally, chosenJobs }) => {
+      const temporal = await startTemporal()
+      const runner = await openRunner(temporal)
+      return {
+        play: async (seed) => {
+          const job = new Random(seed).pick(chosenJobs.length === 0 ? jobs : chosenJobs)
+          tally.add(`histories: ${job}`)
+          return await playHistory({ runner, seed, job, tally })
+        },
+        [Symbol.asyncDispose]: async () => {
+          await runner[Symbol.asyncDispose]()
+          await temporal.stop()
+        },
+      }
+    },
   },
   temporal: {
     about: 'imports by command: command and Temporal killed, the ledger and Temporal restored',
@@ -112,9 +122,7 @@ const changes = { retentions: 600, addons: 70, subscriptions: 110 }
 
 /** Eight seeds in a row play each kind of round, with and without the loss of folders. */
 async function openFleetRounds({ tally }: { tally: Tally }): Promise<OpenPart> {
-  const binary = await findTemporal()
-  const dataDir = mkdtempSync(join(tmpdir(), 'chaos-temporal-'))
-  const server = await startDevServer({ dataDir, binary: () => Promise.resolve(binary), ui: false })
+  const { stop, ...temporal } = await startTemporal()
   await buildGateway()
   const gateway = existsSync(versitygw()) ? await startGateway() : undefined
   const proxy = gateway && (await startFaultProxy(gateway.endpoint))
@@ -130,7 +138,7 @@ async function openFleetRounds({ tally }: { tally: Tally }): Promise<OpenPart> {
         bucket,
         seed,
         tally,
-        temporal: { address: server.address, binary },
+        temporal,
         workers: 5,
         changes,
         requestsPerSecond: 10,
@@ -138,14 +146,24 @@ async function openFleetRounds({ tally }: { tally: Tally }): Promise<OpenPart> {
       })
     },
     async [Symbol.asyncDispose]() {
-      await server.stop({ graceMs: 0 })
+      await stop()
       for (const [name, number] of proxy?.counts ?? [])
         tally.add(`fleet: answers of the bucket: ${name}`, number)
       await proxy?.close()
       await gateway?.close()
-      rmSync(dataDir, { recursive: true, force: true })
     },
   }
+}
+
+async function startTemporal() {
+  const binary = await findTemporal()
+  const dataDir = mkdtempSync(join(tmpdir(), 'chaos-temporal-'))
+  const server = await startDevServer({ dataDir, binary: () => Promise.resolve(binary), ui: false })
+  const stop = async () => {
+    await server.stop({ graceMs: 0 })
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+  return { address: server.address, binary, stop }
 }
 
 /** A bucket of which 5 % of the answers are 503, and 1 % are lost after they took effect. */

@@ -1,5 +1,6 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, inject, test } from 'vitest'
 import { jobs, playHistory } from './history.ts'
+import { openRunner } from './runner.ts'
 import { Tally } from '../tally.ts'
 
 describe('kills, freezes, pauses, stops, restores, lost locks and lost replies', { timeout: 240_000 }, () => {
@@ -19,10 +20,11 @@ describe('kills, freezes, pauses, stops, restores, lost locks and lost replies',
 
 async function play(seeds: readonly number[]): Promise<Tally> {
   const tally = new Tally()
+  await using runner = await openRunner({ address: inject('temporalAddress') })
   const found = await Promise.all(
     jobs.map(async (job) => {
       const findings: string[] = []
-      for (const seed of seeds) findings.push(...(await playHistory({ seed, job, tally })))
+      for (const seed of seeds) findings.push(...(await playHistory({ runner, seed, job, tally })))
       return findings
     }),
   )

@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import { type WorkflowHandle, WorkflowFailedError } from '@temporalio/client'
+import { rootCause, TerminatedFailure } from '@temporalio/common'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -9,16 +11,15 @@ import type { ImportPlan } from '../../../core/imports/plan.ts'
 import { readPlan } from '../../../core/imports/run-files.ts'
 import type { RecoveryInput } from '../../../core/recoveries/input.ts'
 import type { LedgerRow } from '../../../core/state/ledger/row.ts'
+import type { WriteProgress } from '../../../workflows/write-run/progress.ts'
 import { ExportJudge } from './export-judge.ts'
-import { exportLists } from './export-workflow.ts'
 import { chooseListFaults, chooseServiceFaults, lateSeconds } from './faults.ts'
 import { doublesOf, excessOf, judgeImport, judgeRecovery } from './judge.ts'
 import { Random } from '../random.ts'
-import { StepFailed, Terminated } from './run.ts'
+import type { Runner } from './runner.ts'
 import { createSubject, type SubjectName, subjectNames } from './subjects.ts'
 import type { Tally } from '../tally.ts'
 import { settleMs, World } from './surroundings.ts'
-import { importFile, recoverSubscriptions } from './workflows.ts'
 
 export const jobs = [...subjectNames, 'recovery', 'exports'] as const
 export type Job = (typeof jobs)[number]
@@ -32,10 +33,12 @@ const attempts = 2
 
 /** Plays one history that the seed decides; gives what was found wrong, empty where all promises were kept. */
 export async function playHistory({
+  runner,
   seed,
   job,
   tally,
 }: {
+  runner: Runner
   seed: number
   job: Job
   tally: Tally
@@ -44,7 +47,7 @@ export async function playHistory({
   const sandbox = await createSandbox({ seed, needsAttention: 1, counts: countsFor(job) })
   // So that an incremental export has to rely on its watermark, and not on how far behind it begins.
   const readLagMs = job === 'exports' ? 0 : 60_000
-  const world = await World.open({ sandbox, random: random.fork(), tally, readLagMs })
+  const world = await World.open({ runner, sandbox, random: random.fork(), tally, readLagMs })
   try {
     const found = await play({ job, world, random, tally })
     for (const { faults = [] } of sandbox.control.requests())
@@ -88,8 +91,9 @@ async function unlessEnded<T>(world: World, play: () => Promise<T | undefined>):
   try {
     return await play()
   } catch (error) {
-    if (!(error instanceof StepFailed) && !(error instanceof Terminated)) throw error
-    world.log.push(error.name === 'StepFailed' ? `failed: ${error.message}` : 'terminated')
+    if (!(error instanceof WorkflowFailedError)) throw error
+    const isTerminated = error.cause instanceof TerminatedFailure
+    world.log.push(isTerminated ? 'terminated' : `failed: ${rootCause(error.cause)}`)
     return undefined
   }
 }
@@ -102,7 +106,7 @@ async function playImport({ name, ...play }: Play & { name: SubjectName }): Prom
   mkdirSync(inbox)
   writeFileSync(join(inbox, 'rows.csv'), subject.csv)
   const file = join('inbox', 'rows.csv')
-  const seconds = random.pick([0.02, 0.2, 1])
+  world.seconds = random.pick([0.02, 0.2, 1])
   const input: ImportInput = {
     kind: name,
     file,
@@ -116,7 +120,7 @@ async function playImport({ name, ...play }: Play & { name: SubjectName }): Prom
   for (let command = 1; command <= stormyCommands + calmCommands; command += 1) {
     weather(play, command)
     const result = await unlessEnded(world, () =>
-      world.play('import', (run) => importFile(run, { input, seconds })),
+      world.play('importFile', 'import', input, name === 'delete-orders' ? approveDeletes : undefined),
     )
     tally.add('commands')
     await world.settle()
@@ -134,6 +138,13 @@ async function playImport({ name, ...play }: Play & { name: SubjectName }): Prom
   return [`is not finished after ${calmCommands} commands in which nothing went wrong`]
 }
 
+/** Deletes wait for a person who types how many there are. */
+async function approveDeletes(run: WorkflowHandle): Promise<void> {
+  const { waitingFor } = await run.query<WriteProgress>('status')
+  if (waitingFor?.question === 'approval')
+    await run.executeUpdate('approve', { args: [{ by: 'Ana', why: 'counted', count: waitingFor.count }] })
+}
+
 /** A person looks at what is parked, and says the truth. */
 async function lookAsPerson({
   world,
@@ -143,14 +154,15 @@ async function lookAsPerson({
   made: ReturnType<ReturnType<typeof createSubject>['made']>
 }): Promise<void> {
   const worker = world.worker()
-  const plan = (await readPlan(join(worker.dataDir, 'imports', 'import'))) as ImportPlan
+  const plan = (await readPlan(join(worker.dataDir, 'imports', world.handle().workflowId))) as ImportPlan
   for await (const row of worker.state.ledger.rows({ run: plan.run, state: 'parked' })) {
     const [id] = made.get(valueOf(row)) ?? []
     const decision = id === undefined ? { absent: true } : { exists: id }
     const { run, identity } = plan
     const input = { run, identity, id: randomUUID(), rows: [row.row], decision, by: 'Ana', why: 'looked' }
-    const execution = { workflowId: 'import', runId: 'person' }
-    await worker.start({ name: 'resolveRow', input, execution, scheduledAt: Date.now() }).result
+    const { runId } = await world.handle().describe()
+    const info = { workflowExecution: { workflowId: run, runId }, scheduledTimestampMs: Date.now() }
+    await worker.start({ name: 'resolveRow', input, info }).result
   }
 }
 
@@ -162,7 +174,7 @@ function valueOf({ body }: LedgerRow): string {
 async function playRecoveries(play: Play): Promise<string[]> {
   const { world, random, tally } = play
   const { sandbox } = world
-  const seconds = random.pick([0.02, 0.2, 1])
+  world.seconds = random.pick([0.02, 0.2, 1])
   const input: RecoveryInput = {
     approval: false,
     reasons: [
@@ -190,7 +202,7 @@ async function playRecoveries(play: Play): Promise<string[]> {
     const left = world.worker().underWay()
     void left?.then(() => wait(lateSeconds * 1_000)).then(() => (since = sandbox.control.mark()))
     const result = await unlessEnded(world, () =>
-      world.play(`recovery-${command}`, (run) => recoverSubscriptions(run, { input, seconds })),
+      world.play('recoverSubscriptions', `recovery-${command}`, input),
     )
     tally.add('commands')
     await world.settle()
@@ -218,23 +230,29 @@ async function playExports(play: Play): Promise<string[]> {
     ['subscriptions', 'retentions'],
     ['customers', 'subscriptions'],
   ] as const)
-  const amounts = () => ({ deletes: random.below(3), inserts: random.below(3), updates: random.below(3) })
-  const seconds = random.pick([0.02, 0.1, 1])
+  // How long before it becomes visible a record says that it was changed.
+  const lateBySeconds = random.pick([0, 3])
+  const amounts = () => ({
+    deletes: random.below(3),
+    inserts: random.below(3),
+    updates: random.below(3),
+    restores: random.below(2),
+    lateCommits: lateBySeconds > 0 ? random.below(2) : 0,
+  })
+  world.seconds = random.pick([0.02, 0.1, 1])
   const judge = new ExportJudge({ sandbox })
   for (let command = 1; command <= stormyCommands + calmCommands; command += 1) {
     weather(play, command, chooseListFaults)
     sandbox.control.setDrift({
-      drift: Object.fromEntries(
-        lists.map((list) => [list, { perRequest: { ...amounts(), restores: random.below(2) } }]),
-      ),
+      drift: Object.fromEntries(lists.map((list) => [list, { perRequest: amounts(), lateBySeconds }])),
     })
     const mode = command > stormyCommands || random.happens(0.5) ? 'full' : 'incremental'
     const maxPages = command <= stormyCommands && random.happens(0.1) ? 3 : undefined
     const parallel = random.pick([1, 4])
-    const shape = { mode, lookbackSeconds: 0, maxPages, parallel } as const
+    const shape = { mode, lookbackSeconds: lateBySeconds, maxPages, parallel } as const
     const input: ExportInput = { resources: [...lists], to: ['csv'], ...shape }
     const report = await unlessEnded(world, () =>
-      world.play(`export-${random.below(2)}`, (run) => exportLists(run, { input, seconds })),
+      world.play('exportData', `export-${random.below(2)}`, input),
     )
     tally.add('commands')
     await world.settle()

@@ -1,190 +1,333 @@
 import { globSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Client } from '@temporalio/client'
-import { WorkflowNotFoundError } from '@temporalio/common'
+import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
+import { type WorkflowHandle, WorkflowFailedError } from '@temporalio/client'
+import { ApplicationFailure, WorkflowNotFoundError } from '@temporalio/common'
 import { changeRunFiles } from '../../../core/runs/run-files.ts'
 import type { Sandbox } from '../../../sandbox/sandbox.ts'
 import { fixLedger } from '../../../scripts/commands/restored.ts'
+import type * as workflows from '../../../workflows/index.ts'
 import { type Blow, chooseBlow } from './faults.ts'
 import { copyFolder, makeFolder, restoreRunFolders, restoreState } from './folders.ts'
 import type { Random } from '../random.ts'
+import type { Runner, Task } from './runner.ts'
 import type { Tally } from '../tally.ts'
-import { Run, type Struck, type Surroundings } from './run.ts'
-import { type Attempt, type ChaosWorker, type Execution, openWorker } from './worker.ts'
+import { type Attempt, type ChaosWorker, openWorker } from './worker.ts'
 
 /** A look waits so long, twice that before the second; nothing takes effect later. */
 export const settleMs = 60
 
-interface Backup {
-  folder: string
+/** What an execution has done until now. */
+interface Past {
   runId: string
-  /** How many events the run's history had. */
-  events: number
-  /** How many steps had ended. A step that was interrupted leaves an event, too. */
+  /** The events after which a reset can begin. */
+  resetPoints: readonly EventId[]
+  /** How many steps have ended. */
   steps: number
 }
 
+type EventId = NonNullable<NonNullable<History['events']>[number]['eventId']>
+type History = Awaited<ReturnType<WorkflowHandle['fetchHistory']>>
+
+type Backup = { folder: string } & Past
+
+/** One try of a step. */
+interface Try {
+  task: Task
+  attempt: Attempt
+  /** Temporal hears nothing more of it and gives the step to the next try. */
+  lose: () => void
+}
+
 interface WorldOptions {
+  runner: Runner
   sandbox: Sandbox
   random: Random
   tally: Tally
   readLagMs: number
 }
 
-/** A service, a worker, its files and what Temporal knows, and all that can happen to them. */
-export class World implements Surroundings {
+type WorkflowName = 'importFile' | 'recoverSubscriptions' | 'exportData'
+type ResultOf<Name extends WorkflowName> = Awaited<ReturnType<(typeof workflows)[Name]>>
+
+let worlds = 0
+
+/** A service, a worker and its files, and all that can happen to them and to the runs that they carry out. */
+export class World {
   readonly sandbox: Sandbox
   readonly log: string[] = []
+  readonly #options: WorldOptions
   readonly #random: Random
   readonly #tally: Tally
-  readonly #readLagMs: number
-  readonly #executions: Executions
+  readonly #name: string
   readonly #left: ChaosWorker[] = []
   readonly #folders: string[] = []
+  readonly #tries = new Set<Try>()
+  readonly #errors: unknown[] = []
   #backups: Backup[] = []
   #worker: ChaosWorker
-  #run: Run | undefined
+  /** Until a worker that was killed has its successor. */
+  #ready: Promise<void> = Promise.resolve()
+  #workflowId = ''
+  /** Executions that a restored Temporal no longer has. */
+  readonly #forgottenRuns = new Set<string>()
+  #resets = 0
+  #isAimed = false
   /** How many more blows there are. */
   blows = 0
+  /** How long a segment takes. */
+  seconds = 1
   /** How often all that knew of sends was put back together. */
   forgotten = 0
 
-  private constructor(options: WorldOptions & { executions: Executions; worker: ChaosWorker }) {
+  private constructor(options: WorldOptions & { history: string; worker: ChaosWorker }) {
+    this.#options = options
     this.sandbox = options.sandbox
     this.#random = options.random
     this.#tally = options.tally
-    this.#readLagMs = options.readLagMs
-    this.#executions = options.executions
+    this.#name = options.history
     this.#worker = options.worker
     this.#folders.push(options.worker.dataDir)
+    options.runner.join(options.history, (task) => this.#carryOut(task))
   }
 
   static async open(options: WorldOptions) {
-    const executions = new Executions()
-    const dataDir = makeFolder()
-    const worker = await openWorker({ ...options, dataDir, settleMs, client: executions.client })
-    return new World({ ...options, executions, worker })
+    worlds += 1
+    const history = `history${worlds}`
+    const { client, rangeQueue } = options.runner
+    const worker = await openWorker({ ...options, dataDir: makeFolder(), settleMs, client, rangeQueue })
+    return new World({ ...options, history, worker })
   }
 
   worker = () => this.#worker
 
-  /** An execution of a workflow, from its start to its end. */
-  async play<T>(workflowId: string, workflow: (run: Run) => Promise<T>): Promise<T> {
-    const run = new Run({ execution: { workflowId, runId: this.#executions.begin() }, around: this })
-    this.#run = run
-    this.#backups = this.#backups.map((backup) => ({ ...backup, runId: '' }))
-    try {
-      return await run.play(workflow)
-    } finally {
-      this.#executions.end(run.execution)
-      this.#run = undefined
-    }
-  }
-
-  next({ isInterruptible }: { isInterruptible: boolean }) {
-    if (this.blows === 0 || this.#random.happens(0.15)) return undefined
-    const chosen = chooseBlow(this.#random)
-    const blow = !isInterruptible && (chosen === 'pause' || chosen === 'stop') ? 'kill' : chosen
-    return {
-      blow,
-      traffic: this.#random.below(this.#random.pick([3, 10, 40])),
-      turns: this.#random.below(12),
-    }
-  }
-
-  async strike(blow: Blow, struck: { attempt: Attempt; events: number; steps: number }): Promise<Struck> {
-    const needsBackup = blow.includes('restored')
-    const backup = needsBackup ? this.#backupFor(blow) : undefined
-    if (blow === 'backup' || (needsBackup && backup === undefined)) return this.#backUp(struck)
-    this.blows -= 1
-    this.#tally.add(blow)
-    this.log.push(`${blow} after ${struck.events} events`)
-    return await this.#blow({ blow, ...struck, backup })
-  }
-
-  #backUp({ events, steps }: Omit<Backup, 'folder' | 'runId'>): Struck {
-    const folder = copyFolder(this.#worker.dataDir)
-    this.#folders.push(folder)
-    this.#backups.push({ folder, runId: this.#run?.execution.runId ?? '', events, steps })
-    this.#tally.add('backup')
-    this.log.push(`backup after ${events} events`)
-    return 'unhurt'
-  }
-
   /**
-   * Files beside the runs and Temporal's database are put back only to a moment at which this run had staged its
-   * changes: of a run that all of these have forgotten nobody can know.
+   * Starts a workflow and waits for its end.
+   * @param attend - what a person does every now and then until it has ended
+   * @throws {WorkflowFailedError}
    */
-  #backupFor(blow: Blow): Backup | undefined {
-    if (blow === 'state.db restored') return this.#pickBackup(this.#backups)
-    const runId = this.#run?.execution.runId
-    return this.#pickBackup(this.#backups.filter((one) => one.runId === runId && one.steps >= 2))
+  async play<Name extends WorkflowName>(
+    type: Name,
+    name: string,
+    input: object,
+    attend?: (run: WorkflowHandle) => Promise<void>,
+  ): Promise<ResultOf<Name>> {
+    const { client, taskQueue } = this.#options.runner
+    this.#workflowId = `${this.#name}-${name}`
+    await client.workflow.start(type, { workflowId: this.#workflowId, taskQueue, args: [input] })
+    const ended = new AbortController()
+    const attended = attend && attendUntil(ended.signal, () => attend(this.handle()))
+    try {
+      return (await this.#result()) as ResultOf<Name>
+    } finally {
+      ended.abort()
+      await attended
+    }
   }
 
-  #pickBackup(backups: readonly Backup[]): Backup | undefined {
-    return backups.length === 0 ? undefined : this.#random.pick(backups)
+  async #result(): Promise<unknown> {
+    for (;;) {
+      const resets = this.#resets
+      try {
+        return await this.handle().result()
+      } catch (error) {
+        // The execution that a reset replaced is terminated.
+        if (!(error instanceof WorkflowFailedError) || resets === this.#resets) throw error
+      }
+    }
   }
 
-  async #blow({
-    blow,
-    attempt,
-    events,
-    backup,
-  }: {
-    blow: Blow
-    attempt: Attempt
-    events: number
-    backup: Backup | undefined
-  }): Promise<Struck> {
+  /** The run, as the person who started it sees it. */
+  handle = () => this.#options.runner.client.workflow.getHandle(this.#workflowId)
+
+  async #carryOut(task: Task): Promise<unknown> {
+    await this.#ready
+    const { info, cancelled } = task
+    if (this.#forgottenRuns.has(info.workflowExecution?.runId ?? '')) throw soon(new Error('forgotten'))
+    const lost = Promise.withResolvers<never>()
+    let isLost = false
+    const attempt = this.#start(task, () => isLost)
+    const one: Try = {
+      task,
+      attempt,
+      lose() {
+        isLost = true
+        lost.reject(new Error('the worker is lost'))
+      },
+    }
+    this.#tries.add(one)
+    cancelled.addEventListener('abort', attempt.cancel)
+    if (cancelled.aborted) attempt.cancel()
+    const ended = Promise.race([attempt.result, lost.promise])
+    try {
+      // Temporal hears of a step's end only after what struck it: a reset would start a run again that has ended.
+      await this.#aimAt(one, ended)
+      return await (isLost ? lost.promise : ended)
+    } catch (error) {
+      throw cancelled.aborted ? error : soon(error)
+    } finally {
+      this.#tries.delete(one)
+    }
+  }
+
+  #start({ name, input, info, heartbeat }: Task, isLost: () => boolean): Attempt {
+    const hasSeconds = 'seconds' in (input as object)
+    return this.#worker.start({
+      name,
+      input: hasSeconds ? { ...(input as object), seconds: this.seconds } : input,
+      info,
+      onHeartbeat: (details) => {
+        if (!isLost()) heartbeat(details)
+      },
+    })
+  }
+
+  /** Strikes a try after so many pieces of traffic and so many turns of the event loop, unless it ends before. */
+  async #aimAt(one: Try, ended: Promise<unknown>): Promise<void> {
+    if (this.blows === 0 || this.#isAimed || this.#random.happens(0.15)) return
+    const chosen = chooseBlow(this.#random)
+    // Nothing interrupts a report.
+    const isInterruptible = !one.task.name.startsWith('close')
+    const blow = !isInterruptible && (chosen === 'pause' || chosen === 'stop') ? 'kill' : chosen
+    const traffic = this.#random.below(this.#random.pick([3, 10, 40]))
+    const turns = this.#random.below(12)
+    const state = { isOver: false }
+    const over = ended.then(
+      () => (state.isOver = true),
+      () => (state.isOver = true),
+    )
+    this.#isAimed = true
+    const { gate } = this.#worker
+    try {
+      let passed = 0
+      const due = new Promise<void>((resolve) => {
+        gate.onTraffic(() => {
+          passed += 1
+          if (passed >= traffic) resolve()
+        })
+        if (traffic === 0) resolve()
+      })
+      await Promise.race([over, due])
+      for (let turned = 0; turned < turns && !state.isOver; turned += 1) await turn()
+      gate.onTraffic(() => {})
+      if (!state.isOver) await this.#strike(blow, one)
+    } catch (error) {
+      // A run that has ended meanwhile hears nothing.
+      if (!(error instanceof WorkflowNotFoundError)) this.#errors.push(error)
+    } finally {
+      this.#isAimed = false
+    }
+  }
+
+  async #strike(chosen: Blow, one: Try): Promise<void> {
+    const needsBackup = chosen.includes('restored')
+    const backup = needsBackup ? await this.#backupFor(chosen) : undefined
+    const blow = needsBackup && backup === undefined ? 'backup' : chosen
+    if (blow !== 'backup') this.blows -= 1
+    this.#tally.add(blow)
+    this.log.push(`${blow} in ${one.task.name}`)
+    await this.#blow({ blow, one, backup })
+  }
+
+  async #blow({ blow, one, backup }: { blow: Blow; one: Try; backup: Backup | undefined }): Promise<void> {
+    const { runId = '' } = one.task.info.workflowExecution ?? {}
+    const handle = this.#options.runner.client.workflow.getHandle(this.#workflowId)
     switch (blow) {
+      case 'backup': {
+        const folder = this.#copy()
+        this.#backups.push({ folder, ...(await this.#past()) })
+        return
+      }
       case 'freeze':
-        this.#freeze(attempt)
-        return 'retried'
+        this.#freeze(one)
+        return
       case 'pause':
+        await handle.signal('pause')
+        await wait(this.#random.below(300))
+        await handle.signal('unpause')
+        return
       case 'stop':
-        attempt.cancel()
-        await attempt.result.catch(() => undefined)
-        return blow === 'pause' ? 'paused' : 'stopped'
+        await handle.signal('stop')
+        return
       case 'terminate':
-        setTimeout(attempt.cancel, this.#random.below(20))
-        return 'terminated'
-      case 'reset':
-        setTimeout(attempt.cancel, this.#random.below(20))
-        this.#reset()
-        return { rewoundTo: this.#random.below(events + 1) }
+        await handle.terminate('somebody pressed Terminate')
+        return
+      case 'reset': {
+        const { resetPoints } = await this.#past()
+        if (resetPoints.length > 0) await this.#reset(this.#random.pick(resetPoints))
+        return
+      }
       case 'lock lost': {
         const folder = this.#copy()
         this.#worker.loseLock()
-        await this.#replace(folder)
-        return 'retried'
+        this.#replaceBy(() => Promise.resolve(folder))
+        return
       }
       default: {
-        const folder = this.#kill(attempt)
-        if (backup !== undefined) await this.#restore({ blow, folder, backup: backup.folder })
-        if (blow === 'claims.log lost') await this.#loseJournals(folder)
-        await this.#replace(folder)
-        return backup !== undefined && /(?<!but )Temporal/.test(blow)
-          ? { rewoundTo: backup.events }
-          : 'retried'
+        const folder = this.#kill()
+        if (backup !== undefined && /(?<!but )Temporal/.test(blow)) this.#forgottenRuns.add(runId)
+        this.#replaceBy(async () => {
+          if (backup !== undefined) await this.#restore({ blow, folder, backup: backup.folder })
+          if (blow === 'claims.log lost') await this.#loseJournals(folder)
+          if (backup !== undefined && this.#forgottenRuns.has(runId))
+            await this.#reset(backup.resetPoints.at(-1))
+          return folder
+        })
       }
     }
   }
 
+  async #past(): Promise<Past> {
+    const { runId } = await this.handle().describe()
+    const { events } = await this.#options.runner.client.workflow
+      .getHandle(this.#workflowId, runId)
+      .fetchHistory()
+    if (!events) throw new Error(`${runId} has no history`)
+    // A reset does not give the new execution the children of the old one.
+    const child = events.findIndex((event) => event.startChildWorkflowExecutionInitiatedEventAttributes)
+    const resettable = child < 0 ? events : events.slice(0, child)
+    return {
+      runId,
+      resetPoints: resettable.flatMap(({ eventId, workflowTaskCompletedEventAttributes: task }) =>
+        task && eventId ? [eventId] : [],
+      ),
+      steps: events.filter((event) => event.activityTaskCompletedEventAttributes).length,
+    }
+  }
+
+  async #reset(to: EventId | undefined): Promise<void> {
+    if (to === undefined) return
+    const { workflowService } = this.#options.runner.client
+    const { runId } = await this.handle().describe()
+    this.#resets += 1
+    await workflowService.resetWorkflowExecution({
+      namespace: 'default',
+      workflowExecution: { workflowId: this.#workflowId, runId },
+      workflowTaskFinishEventId: to,
+      reason: 'chaos',
+      requestId: `${runId}-${this.#resets}`,
+    })
+  }
+
+  /**
+   * Files beside the runs and Temporal's history are put back only to a moment at which this run had staged its
+   * changes: of a run that all of these have forgotten nobody can know.
+   */
+  async #backupFor(blow: Blow): Promise<Backup | undefined> {
+    if (this.#backups.length === 0) return undefined
+    if (blow === 'state.db restored') return this.#random.pick(this.#backups)
+    const { runId } = await this.handle().describe()
+    const fitting = this.#backups.filter((one) => one.runId === runId && one.steps >= 2)
+    return fitting.length === 0 ? undefined : this.#random.pick(fitting)
+  }
+
   /** The worker hears nothing for a while; Temporal gives the step up, and the next try begins in the same process. */
-  #freeze(attempt: Attempt): void {
+  #freeze({ lose, attempt }: Try): void {
     const { gate } = this.#worker
     gate.hold()
     setTimeout(gate.release, this.#random.below(30))
     if (this.#random.happens(0.5)) setTimeout(attempt.cancel, this.#random.below(40))
-  }
-
-  #reset(): void {
-    const run = this.#run
-    if (run === undefined) return
-    const { workflowId, runId } = run.execution
-    this.#executions.end(run.execution)
-    run.execution = { workflowId, runId: this.#executions.begin(runId) }
-    this.#backups = this.#backups.map((one) => (one.runId === runId ? { ...one, runId: '' } : one))
+    lose()
   }
 
   #copy(): string {
@@ -194,10 +337,10 @@ export class World implements Surroundings {
   }
 
   /** Returns the folder as the kill left it. */
-  #kill(attempt: Attempt): string {
+  #kill(): string {
     this.#worker.gate.cut()
     const folder = this.#copy()
-    attempt.cancel()
+    for (const { attempt } of this.#tries) attempt.cancel()
     return folder
   }
 
@@ -215,63 +358,47 @@ export class World implements Surroundings {
     await fixLedger({ place: { folder }, everything: false })
   }
 
-  async #replace(folder: string): Promise<void> {
+  /** Temporal hears nothing more of the worker, and the next one takes over what `prepare` leaves. */
+  #replaceBy(prepare: () => Promise<string>): void {
     this.#left.push(this.#worker)
-    const { client } = this.#executions
-    const { sandbox } = this
-    this.#worker = await openWorker({
-      sandbox,
-      dataDir: folder,
-      settleMs,
-      readLagMs: this.#readLagMs,
-      client,
-    })
+    const { client, rangeQueue } = this.#options.runner
+    this.#ready = (async () => {
+      const dataDir = await prepare()
+      this.#worker = await openWorker({ ...this.#options, dataDir, settleMs, client, rangeQueue })
+    })().catch((error: unknown) => void this.#errors.push(error))
+    for (const one of this.#tries) one.lose()
   }
 
   /** Waits until nothing that any worker began is under way, and lets what is late take its effect. */
   async settle(): Promise<void> {
+    await this.#ready
     for (const worker of this.#left.splice(0)) await worker.close()
     this.sandbox.control.landLateEffects()
+    const [error] = this.#errors
+    if (error !== undefined) throw error
   }
 
   async close(): Promise<void> {
     await this.settle()
+    this.#options.runner.leave(this.#name)
     await this.#worker.close()
     await this.sandbox.close()
     for (const folder of this.#folders) rmSync(folder, { recursive: true, force: true })
   }
 }
 
-/** Temporal as steps see it: whether another run has ended. */
-class Executions {
-  readonly #known = new Map<string, { isOpen: boolean; firstRunId: string }>()
-
-  /** Gives its run id. `of`: the execution that a reset made it of. */
-  begin(of?: string): string {
-    const runId = `execution-${this.#known.size + 1}`
-    const firstRunId = (of === undefined ? undefined : this.#known.get(of)?.firstRunId) ?? runId
-    this.#known.set(runId, { isOpen: true, firstRunId })
-    return runId
+async function attendUntil(ended: AbortSignal, attend: () => Promise<void>): Promise<void> {
+  while (!ended.aborted) {
+    // The run may have been terminated, or may not ask any more.
+    await attend().catch(() => undefined)
+    await wait(100)
   }
+}
 
-  end({ runId }: Execution): void {
-    const known = this.#known.get(runId)
-    if (known !== undefined) known.isOpen = false
-  }
-
-  get client(): Client {
-    const getHandle = (workflowId: string, runId = '') => ({
-      describe: async () => {
-        const found = this.#known.get(runId)
-        if (found === undefined) throw new WorkflowNotFoundError('no such run', workflowId, runId)
-        const { isOpen, firstRunId } = found
-        return {
-          status: { name: isOpen ? 'RUNNING' : 'TERMINATED' },
-          raw: { workflowExecutionInfo: { firstRunId } },
-        }
-      },
-    })
-    const withAbortSignal = (_: AbortSignal, work: () => unknown) => work()
-    return { workflow: { getHandle }, withAbortSignal } as unknown as Client
-  }
+/** What Temporal tries again, it tries at once: an hour of chaos has better things to do than to wait. */
+function soon(error: unknown): unknown {
+  if (error instanceof ApplicationFailure && error.nonRetryable === true) return error
+  const { name, message } = error instanceof Error ? error : { name: 'Error', message: String(error) }
+  const type = error instanceof ApplicationFailure ? error.type : name
+  return ApplicationFailure.create({ message, type: type ?? name, nextRetryDelay: '20ms' })
 }

@@ -1,3 +1,4 @@
+import type { Info } from '@temporalio/activity'
 import { MockActivityEnvironment } from '@temporalio/testing'
 import type { Client } from '@temporalio/client'
 import { DefaultLogger } from '@temporalio/worker'
@@ -11,21 +12,20 @@ import type { Sandbox } from '../../../sandbox/sandbox.ts'
 import { folderPattern } from './folders.ts'
 import { openGate } from './gate.ts'
 
-export interface Execution {
-  workflowId: string
-  runId: string
-}
-
 export type StepName = keyof Activities
-export type StepResult<Name extends StepName> = Awaited<ReturnType<Activities[Name]>>
 
 /** One try of a step, as Temporal sees it. */
 export interface Attempt {
   result: Promise<unknown>
-  /** What it told last; Temporal hands it to the next try. */
-  heartbeat: () => unknown
   /** Asks it to end, as a pause or a stop does. */
   cancel: () => void
+}
+
+interface Start {
+  name: StepName
+  input: unknown
+  info: Partial<Info>
+  onHeartbeat?: (details: unknown) => void
 }
 
 /** What a kill or a restore leaves is another folder, so that the process of before can't touch it. */
@@ -37,12 +37,14 @@ export interface WorkerOptions {
   readLagMs: number
   /** Temporal, as far as steps ask it whether other runs have ended. */
   client: Client
+  rangeQueue?: string | undefined
   /** Where several workers share the files of their runs. Default: a worker alone. */
   files?: FileStore | undefined
 }
 
-/** All steps as a worker registers them, over real files and real sockets, without a Temporal server. */
-export async function openWorker({ sandbox, dataDir, settleMs, readLagMs, client, files }: WorkerOptions) {
+/** All steps as a worker registers them, over real files and real sockets. */
+export async function openWorker(options: WorkerOptions) {
+  const { sandbox, dataDir, settleMs, readLagMs, client, rangeQueue = 'ranges', files } = options
   const gate = await openGate(sandbox.port)
   let isHeld = true
   const state = await openState({ folder: dataDir, isHeld: () => isHeld })
@@ -76,7 +78,7 @@ export async function openWorker({ sandbox, dataDir, settleMs, readLagMs, client
     channels: [],
     searchAttributes: async () => [],
     heartbeats: 'local',
-    rangeQueue: 'ranges',
+    rangeQueue,
     encrypts: false,
     ui: { namespace: 'default', url: undefined },
     observer: { onPage: () => {}, onEvent: () => {} },
@@ -84,27 +86,16 @@ export async function openWorker({ sandbox, dataDir, settleMs, readLagMs, client
   })
   const running = new Set<Promise<unknown>>()
 
-  const start = (options: {
-    name: StepName
-    input: unknown
-    execution: Execution
-    scheduledAt: number
-    heartbeat?: unknown
-  }): Attempt => {
-    const { name, input, execution, scheduledAt, heartbeat } = options
-    let told = heartbeat
-    const environment = new MockActivityEnvironment(
-      { workflowExecution: execution, scheduledTimestampMs: scheduledAt, heartbeatDetails: told },
-      { client, logger: new DefaultLogger('ERROR') },
-    )
-    environment.on('heartbeat', (details: unknown) => (told = details))
+  const start = ({ name, input, info, onHeartbeat }: Start): Attempt => {
+    const environment = new MockActivityEnvironment(info, { client, logger: new DefaultLogger('ERROR') })
+    environment.on('heartbeat', (details: unknown) => onHeartbeat?.(details))
     const step = activities[name] as (input: unknown) => Promise<unknown>
     // On a real machine what was restored has the path of before.
     const text = JSON.stringify(input).replaceAll(folderPattern, dataDir)
     const result = environment.run(step, JSON.parse(text) as unknown)
     const ended = result.catch(() => undefined).finally(() => running.delete(ended))
     running.add(ended)
-    return { result, heartbeat: () => told, cancel: () => environment.cancel() }
+    return { result, cancel: () => environment.cancel() }
   }
 
   return {
