@@ -89,6 +89,7 @@ export async function openFile({ kind: name, mapping = {}, ...file }: ImportFile
     kind,
     header,
     columns,
+    fields: columnMapping.fields,
     unnamed: columnMapping.unnamed,
     constants: constants.values,
     lines: canJoin ? { source: lines, joinAt } : undefined,

@@ -8,7 +8,9 @@ import type { LineSource } from './line-source.ts'
 import type { Column } from './mapping/column.ts'
 import { eachRow, type FieldTarget } from './mapping/field-target.ts'
 import { compactLists, setAt } from './mapping/set-at.ts'
+import type { ColumnMapping } from './mapping/column-mapping.ts'
 import type { Fault, Problem } from './problems.ts'
+import { createRowCheck, looksLikeTotal } from './rows-without-data.ts'
 
 /** One change as the rows of a file request it, valid or not. */
 export interface ParsedChange {
@@ -30,6 +32,7 @@ export interface ChangeParserOptions {
   kind: ImportKind
   header: readonly string[]
   columns: readonly Column[]
+  fields: ColumnMapping['fields']
   /** Indexes of the columns without a name. */
   unnamed: readonly number[]
   constants: readonly { target: FieldTarget; value: unknown }[]
@@ -50,10 +53,26 @@ export function createChangeParser(options: ChangeParserOptions): (unit: Unit) =
   // A field without any column is reported once, for the header.
   const required = requiredFields(kind).filter((field) => columnOf.has(field))
 
+  const faultOfRow = createRowCheck(options)
+
   return (unit) => {
     const [first] = unit
     const parsing: Parsing = { body: {}, problems: [], failed: new Set() }
     const { body, problems, failed } = parsing
+    const fault = faultOfRow(first)
+    if (fault !== undefined) {
+      const { row, line } = first
+      const key = kind.change.keyOf(body)
+      return {
+        row,
+        line,
+        rows: unit.length,
+        body,
+        text: '{}',
+        key,
+        problems: [problemAt(first, '', '', fault)],
+      }
+    }
     for (const { target, value } of constants) setAt(body, target.path, 0, value)
     const isShaped = readUnit({ ...options, unit, parsing })
     readLines({ lines, first, parsing })
@@ -92,18 +111,6 @@ const tooLarge = (bytes: number): Fault => ({
   rule: 'size',
   message: `makes a request of ${bytes.toLocaleString('en')} bytes; at most ${maxBodyBytes.toLocaleString('en')} are sent`,
 })
-
-const totalWord = /^\s*((sub|gran |grand )?total(es)?|suma|sum)\b/i
-
-/** Whether a row below the others is a total: it has the word, or only amounts. */
-function looksLikeTotal({ cells }: SourceRow, columns: readonly Column[]): boolean {
-  if (cells.some((cell) => totalWord.test(cell))) return true
-  const isAmount = new Set(
-    columns.flatMap(({ index, target }) => (target.meta.kind === 'decimal' ? [index] : [])),
-  )
-  const filled = cells.flatMap((cell, index) => (cell.trim() === '' ? [] : [index]))
-  return filled.length > 0 && filled.every((index) => isAmount.has(index))
-}
 
 const isMissing = (value: unknown) =>
   value === undefined || value === null || (Array.isArray(value) && value.length === 0)

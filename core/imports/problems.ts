@@ -18,6 +18,8 @@ export type Rule =
   | 'differs'
   /** A total row below the data. */
   | 'total'
+  /** The header again, or a row of dashes. */
+  | 'noData'
   /** The cell shows a spreadsheet error. */
   | 'error'
   /** The cell has a letter that nobody sees, or one that was read in a wrong encoding. */
@@ -157,6 +159,7 @@ const rules: Readonly<Record<Rule, string>> = {
   duplicate: 'is the same change as another row',
   differs: 'differs from the first row of the same change',
   total: 'looks like a total. Skip it with --skip-rows',
+  noData: 'has no data. Skip it with --skip-rows',
   error: 'is an error of the spreadsheet',
   invisible: 'has an invisible letter',
   encoding: 'has letters that were read in a wrong encoding',

@@ -27,6 +27,8 @@ export interface ColumnMapping {
   /** Consecutive rows may form one change. */
   grouped: boolean
   ignored: readonly IgnoredColumn[]
+  /** The field of every name that a header of this file may have; an ignored column stands for itself. */
+  fields: ReadonlyMap<string, string>
   problems: readonly Problem[]
   /** Indexes of columns without a name, which must be empty. */
   unnamed: readonly number[]
@@ -60,6 +62,7 @@ export function mapColumns(options: ColumnMappingOptions): ColumnMapping {
     constants,
     grouped: given.some(({ path }) => path.includes(eachRow)),
     ignored: places.flatMap((place) => ('ignored' in place ? [place.ignored] : [])),
+    fields: fieldsByName({ kind, header, mapping }),
     unnamed: header.flatMap((column, index) => (column === '' ? [index] : [])),
     problems: [
       ...faults,
@@ -68,6 +71,17 @@ export function mapColumns(options: ColumnMappingOptions): ColumnMapping {
       ...checkColumns({ ...options, header, given }),
     ],
   }
+}
+
+function fieldsByName({ kind, header, mapping }: Pick<ColumnMappingOptions, 'kind' | 'header' | 'mapping'>) {
+  const mapped = Object.entries(mapping.columns ?? {})
+  const names = [...knownNames(kind), ...header.filter((name) => name !== '')]
+  return new Map(
+    [...names.map((name): [string, string] => [name, name]), ...mapped].map(([theirs, ours]) => {
+      const name = comparableName(theirs)
+      return [name, toTarget({ kind, name: ours ?? name })?.name ?? name]
+    }),
+  )
 }
 
 /** The number of cells in a row that name mappable columns. */

@@ -90,6 +90,64 @@ describe('a total below the rows', () => {
   })
 })
 
+describe('the header again, below the rows', () => {
+  const map = { columns: { Nombre: 'name', Unidad: 'unit_label', Nota: null } }
+  const skip = 'row 3: repeats the header. Skip it with --skip-rows 3'
+
+  test('is named with the option that skips it', async () => {
+    const path = join(import.meta.dirname, 'files', 'header-again.csv')
+    expect(await problemsOf({ ...products, path })).toEqual([skip])
+    expect(await bodiesOf({ ...products, path, mapping: { skipRows: [3] } })).toHaveLength(2)
+  })
+
+  test.each([
+    ['in other capitals', 'name;unit_label', 'NAME; Unit_Label', {}],
+    ['with a mark of UTF-8', 'name;unit_label', '\ufeffname;unit_label', {}],
+    ['with letters that nobody sees', 'name;unit_label', 'na\u200bme;unit\u00ad_label', {}],
+    ['with its own names, where those are mapped', 'Nombre;Unidad;Nota', 'Nombre;Unidad;Nota', map],
+    ['with the names of fields, where its own are mapped', 'Nombre;Unidad;Nota', 'name;unit_label;', map],
+    ['with mapped names, where its own are fields', 'name;unit_label', 'NOMBRE;UNIDAD', map],
+    [
+      'with accents stored apart',
+      'Razón;unit_label',
+      'Razo\u0301n;unit_label',
+      { columns: { Razón: 'name' } },
+    ],
+  ])('%s is one problem', async (_, header, again, mapping) => {
+    const path = await fileOf(`${header}\na;b;\n${again}\nc;d;\n`)
+    expect(await problemsOf({ ...products, path, mapping })).toEqual([skip])
+  })
+
+  test('in a file of one column is named, too', async () => {
+    const path = await fileOf('id\nord_1\nID\nord_2\n')
+    expect(await problemsOf({ kind: 'delete-orders', path })).toEqual([skip])
+  })
+
+  test('in another order stops the file', async () => {
+    const check = await checkFile({
+      ...products,
+      path: await fileOf('name;unit_label\na;b\nunit_label;name\nd;c\n'),
+    })
+    expect(check).toMatchObject({ stopped: true, problemCount: 1 })
+    expect(check.problems[0]?.message).toContain('is a header with the columns in another order')
+  })
+
+  test('is not seen in a record that is called like a column', async () => {
+    const path = await fileOf('Nombre;Unidad;status\nUnidad;Unidad;active\nNombre;mes;\nname;Unidades;\n')
+    expect(await problemsOf({ ...products, path, mapping: map })).toEqual([])
+  })
+})
+
+test.each(['---;---', '=====;', '***;___', ' . ; - '])(
+  'a row of signs is named with the option that skips it: %s',
+  async (row) => {
+    const path = await fileOf(`name;unit_label\na;b\n${row}\n\n\u00a0;\u200b\nc;%d\n`)
+    expect(await problemsOf({ ...products, path })).toEqual([
+      'row 3: has neither letters nor digits. Skip it with --skip-rows 3',
+    ])
+  },
+)
+
 test.each([
   ['14,5%', ',', '14,5'],
   ['14.5 %', '.', '14.5'],
