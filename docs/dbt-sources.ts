@@ -11,6 +11,7 @@ const exportColumns = {
   mode: 'full, incremental, or byId for documents that were fetched by id',
   verdict: 'proven or unproven',
   reasons: 'why it is not proven; JSON, one sentence each',
+  scope: 'what the verdict covers, and what it does not; JSON, one sentence each',
   warnings: 'what a person should check (such as deletes held back); JSON, one sentence each',
   filters: 'the filters of the list; {} is the whole list',
   read_at: 'when the read began',

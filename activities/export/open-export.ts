@@ -6,7 +6,7 @@ import { leasesOf } from '../../core/exports/leases.ts'
 import type { ExportPlan } from '../../core/exports/plan.ts'
 import { savePlan } from '../../core/exports/saved-plan.ts'
 import { startPlan } from '../../core/exports/start-plan.ts'
-import { toSince } from '../../core/exports/watermark.ts'
+import { toSeenClaims, toSince } from '../../core/exports/watermark.ts'
 import { type Opened, toOpened } from '../../core/notifications/opened.ts'
 import { checkPrivacy } from '../../core/tables/privacy.ts'
 import type { ActivityDeps } from '../deps.ts'
@@ -31,14 +31,16 @@ export function createOpenExport(deps: ActivityDeps) {
     for (const name of resources) checkFilters({ resource: listResources[name], filters })
     checkPrivacy(Object.values(listResources), { exclude, hash, hashKey: deps.hashKey })
     const started = await startPlan({ deps, asked, resources, execution, startedAt })
-    const plan = { ...started, filters, maxDeletes, maxPages, parallel, ...scheduled }
+    const plan: ExportPlan = { ...started, filters, maxDeletes, maxPages, parallel, ...scheduled }
     const first = listResources[resources[0] ?? 'customers']
     // Try once and let Temporal retry: its UI shows the failure, which retries in here would hide for minutes.
     const { servedAt } = await deps.billing.list({ resource: first, page: 1, pageSize: 1, tries: 1, signal })
     plan.servedAt = servedAt
     await takeLeases(leasesOf(plan))
+    const { lookbackSeconds } = asked
+    plan.seenClaims = await toSeenClaims({ deps, plan, lists: resources })
     if (asked.mode === 'incremental')
-      plan.since = await toSince({ deps, plan, lists: resources, lookbackSeconds: asked.lookbackSeconds })
+      Object.assign(plan, await toSince({ deps, plan, lists: resources, lookbackSeconds }))
     return await toOpened(deps, await savePlan({ ...deps, plan }))
   }
 }

@@ -21,6 +21,10 @@ export interface ExportPlan {
   to: DestinationName[]
   /** The start of each incremental read, ms since 1970. Resources without an entry are read in full. */
   since: Partial<Record<ResourceName, number>>
+  /** Why an incremental export reads a list in full that it has read before, as half a sentence. */
+  whole?: Partial<Record<ResourceName, string>>
+  /** How many of our own changes that no incremental read sees had ended before the run: see `ListResource.unmoved`. */
+  seenClaims?: Partial<Record<ResourceName, number>>
   schema?: string | undefined
   maxDeletes?: number | 'all' | undefined
   filters: Record<string, string>

@@ -26,7 +26,12 @@ export function toFacts(options: {
     ...facts,
     ...times,
     ties: ties.map((group) => ({ ...group })),
-    scope: [scope],
+    scope: [
+      scope,
+      ...(plan.whole?.[resource] === undefined
+        ? []
+        : [`The whole list was read, because ${plan.whole[resource]}.`]),
+    ],
     countBefore: countBefore ?? null,
     countAfter: countAfter ?? null,
     ...(plan.since[resource] !== undefined && { changedSince: new Date(plan.since[resource]).toISOString() }),

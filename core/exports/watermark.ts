@@ -22,6 +22,11 @@ interface Deps {
   destinations: ReadonlyMap<string, Destination>
 }
 
+/** The counts of our own changes. */
+interface WithLedger {
+  deps: { state: { ledger: Pick<State['ledger'], 'claimsOf'> } }
+}
+
 interface Place {
   deps: Deps
   plan: ExportPlan
@@ -63,15 +68,48 @@ const scopeOf = ({ identity, schema }: ExportPlan) => ({
 })
 
 /**
- * The effective watermark: undefined where a warehouse reports that it does not hold everything up to the stored one, because
- * somebody has dropped it, removed rows, or restored it from a backup. If the warehouse does not answer, the stored watermark
- * is used: what is published to a warehouse that lacks the earlier changes is not proven there.
+ * Where an incremental read may start for a destination, or why it may not. A warehouse must report that it holds everything up
+ * to the stored watermark: somebody may have dropped it, removed rows, or restored it from a backup. If it does not answer, the
+ * stored watermark is used: what is published to a warehouse that lacks the earlier changes is not proven there.
  */
-async function effectiveWatermark(place: Place): Promise<number | undefined> {
+async function continueFrom(
+  place: Place & WithLedger,
+): Promise<{ at: number } | { why: string | undefined }> {
   const mark = await place.deps.state.watermarks.get(await keyOf(place))
-  if (mark === undefined) return undefined
+  if (mark === undefined) return { why: undefined }
+  const { resource, destination } = place
   const covered = await coverageOf(place).catch((error: unknown) => (isAway(error) ? Infinity : undefined))
-  return covered !== undefined && covered >= mark.at ? mark.at : undefined
+  if (covered === undefined || covered < mark.at)
+    return { why: `${destination} no longer holds what its exports have left there` }
+  const { fields = [] } = listResources[resource].unmoved ?? {}
+  if ((await claimsOf(place)).all !== mark.seenClaims)
+    return {
+      why: `imports have changed ${fields[0] ?? 'records'} since the last read of the whole list, and the service does not move \`updated\` then`,
+    }
+  return { at: mark.at }
+}
+
+/** Our own changes that no incremental read of a list sees. */
+async function claimsOf({ deps, plan, resource }: WithLedger & Pick<Place, 'plan' | 'resource'>) {
+  const { workspace, mode } = plan.identity
+  const sum = { settled: 0, all: 0 }
+  for (const kind of listResources[resource].unmoved?.byKinds ?? []) {
+    const { settled, all } = await deps.state.ledger.claimsOf({ workspace, mode, kind })
+    sum.settled += settled
+    sum.all += all
+  }
+  return sum
+}
+
+/** Those that have ended before the run: a read of the whole list sees them. */
+export async function toSeenClaims(
+  options: WithLedger & Pick<Place, 'plan'> & { lists: readonly ListName[] },
+): Promise<NonNullable<ExportPlan['seenClaims']>> {
+  const seen: ExportPlan['seenClaims'] = {}
+  for (const resource of options.lists)
+    if (listResources[resource].unmoved !== undefined)
+      seen[resource] = (await claimsOf({ ...options, resource })).settled
+  return seen
 }
 
 const isAway = (error: unknown) =>
@@ -86,28 +124,33 @@ async function coverageOf({ deps, plan, resource, destination }: Place): Promise
 
 /**
  * The start of the incremental read of each resource that serves all destinations of the run. Omits a resource,
- * which is then read in full, if a destination has no watermark yet or nothing shows that the list honors `ordering=updated`.
+ * which is then read in full, if a destination has no watermark yet or does not hold what it speaks of, if imports have
+ * changed what no incremental read sees, or if nothing shows that the list honors `ordering=updated`.
  */
 export async function toSince(options: {
-  deps: Deps & { billing: Billing }
+  deps: Deps & WithLedger['deps'] & { billing: Billing }
   plan: ExportPlan
   /** The lists that the run reads. */
   lists: readonly ListName[]
   lookbackSeconds: number | undefined
-}): Promise<ExportPlan['since']> {
+}): Promise<Required<Pick<ExportPlan, 'since' | 'whole'>>> {
   const { deps, plan, lists, lookbackSeconds = usualLookbackSeconds } = options
   const since: ExportPlan['since'] = {}
+  const whole: NonNullable<ExportPlan['whole']> = {}
   for (const resource of lists) {
-    const marks = await Promise.all(
-      plan.to.map((destination) => effectiveWatermark({ deps, plan, resource, destination })),
+    const starts = await Promise.all(
+      plan.to.map((destination) => continueFrom({ deps, plan, resource, destination })),
     )
-    const oldest = Math.min(...marks.map((mark) => mark ?? -Infinity))
-    if (!Number.isFinite(oldest)) continue
+    const why = starts.find((start) => 'why' in start)
+    if (why?.why !== undefined) whole[resource] = why.why
+    if (why !== undefined) continue
     const list = listResources[resource]
     if (await isSortedByUpdated((request) => deps.billing.list({ resource: list, ...request })))
-      since[resource] = oldest - lookbackSeconds * 1000
+      since[resource] =
+        Math.min(...starts.map((start) => ('at' in start ? start.at : -Infinity))) - lookbackSeconds * 1000
+    else whole[resource] = 'nothing shows that the service sorts it by `updated`'
   }
-  return since
+  return { since, whole }
 }
 
 /**
@@ -150,5 +193,7 @@ export async function moveWatermark(
   // A publication that joins the earlier ones is included in the coverage that the warehouse reports.
   const covered = await coverageOf(options).catch(() => undefined)
   if ((covered ?? -Infinity) < to) return
-  await watermarks.move({ key, to, run: plan.run })
+  // A read of the whole list has seen what was changed before it.
+  const seenClaims = since === undefined ? (plan.seenClaims?.[resource] ?? 0) : undefined
+  await watermarks.move({ key, to, run: plan.run, seenClaims })
 }

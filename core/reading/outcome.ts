@@ -1,4 +1,5 @@
 import { toTimestamp } from './instant.ts'
+import type { ListResource } from '../billing/resources/resource.ts'
 import type { RecordChecks } from './record-checks.ts'
 import type { Reading } from './reading.ts'
 import type { StatusCheck, SweptGroup } from './state.ts'
@@ -102,12 +103,17 @@ function provenScope(reading: Reading): string[] {
     sentences.push(
       'Records whose status changed to one that the list shows only on request are missing; the next full read finds them.',
     )
+  if (key === 'updated' && resource.unmoved !== undefined) sentences.push(toUnmovedSentence(resource.unmoved))
   if (state.hiddenFound)
     sentences.push(
       'The list hides some records unless their status is requested, so each status was also read separately: a hidden record is here only if its status did not change during the read.',
     )
   return [...sentences, ...state.addCaveat]
 }
+
+/** What an incremental read can not see. */
+export const toUnmovedSentence = ({ fields }: NonNullable<ListResource['unmoved']>): string =>
+  `An incremental read does not see a change of ${fields.join(' or ')} alone, because the service does not move \`updated\` then: they may be as old as the last read of the whole list.`
 
 /** What an unproven read covers: only the records that came. */
 function unprovenScope({ options, state }: Reading): string[] {

@@ -53,6 +53,7 @@ export interface WatermarkTable {
   at: number
   run: string
   moved_at: number
+  seen_claims: number
 }
 
 /** Who may claim changes of a run: see ledger/senders.ts. */

@@ -15,6 +15,8 @@ export interface Watermark {
   at: number
   /** The proven run that moved it here. */
   run: string
+  /** The claims of our own changes that were settled before the last read of the whole list: see `ListResource.unmoved`. */
+  seenClaims: number
 }
 
 export interface StoredWatermark extends WatermarkKey, Watermark {}
@@ -25,8 +27,16 @@ export interface Watermarks {
   /** Forgets one, by a person: the next incremental read is a whole one. */
   remove(key: WatermarkKey): Promise<void>
   get(key: WatermarkKey): Promise<Watermark | undefined>
-  /** Moves it forward, never back. Called after a proven run was published. */
-  move(options: { key: WatermarkKey; to: number; run: string }): Promise<void>
+  /**
+   * Moves it forward, never back. Called after a proven run was published.
+   * @param options.seenClaims after a read of the whole list; an incremental one leaves them as they are
+   */
+  move(options: {
+    key: WatermarkKey
+    to: number
+    run: string
+    seenClaims?: number | undefined
+  }): Promise<void>
 }
 
 export function createWatermarks({ db, now }: Pick<Store, 'db' | 'now'>): Watermarks {
@@ -34,7 +44,16 @@ export function createWatermarks({ db, now }: Pick<Store, 'db' | 'now'>): Waterm
     all: () =>
       db
         .selectFrom('watermarks')
-        .select(['workspace', 'mode', 'resource', 'filter', 'destination', 'at', 'run'])
+        .select([
+          'workspace',
+          'mode',
+          'resource',
+          'filter',
+          'destination',
+          'at',
+          'run',
+          'seen_claims as seenClaims',
+        ])
         .orderBy('resource')
         .orderBy('destination')
         .orderBy('filter')
@@ -52,24 +71,31 @@ export function createWatermarks({ db, now }: Pick<Store, 'db' | 'now'>): Waterm
     get: (key) =>
       db
         .selectFrom('watermarks')
-        .select(['at', 'run'])
+        .select(['at', 'run', 'seen_claims as seenClaims'])
         .where('workspace', '=', key.workspace)
         .where('mode', '=', key.mode)
         .where('resource', '=', key.resource)
         .where('filter', '=', key.filter)
         .where('destination', '=', key.destination)
         .executeTakeFirst(),
-    move: async ({ key, to, run }) => {
+    move: async ({ key, to, run, seenClaims }) => {
       const { workspace, mode, resource, filter, destination } = key
-      const values = { workspace, mode, resource, filter, destination, at: to, run, moved_at: now() }
+      const moved = {
+        at: to,
+        run,
+        moved_at: now(),
+        ...(seenClaims !== undefined && { seen_claims: seenClaims }),
+      }
+      const values = { workspace, mode, resource, filter, destination, seen_claims: 0, ...moved }
       await db
         .insertInto('watermarks')
         .values(values)
         .onConflict((conflict) =>
           conflict
             .columns(['workspace', 'mode', 'resource', 'filter', 'destination'])
-            .doUpdateSet({ at: to, run, moved_at: values.moved_at })
-            .where('watermarks.at', '<', to),
+            .doUpdateSet(moved)
+            // A list without changes moves no watermark, and may have been read whole.
+            .where('watermarks.at', seenClaims === undefined ? '<' : '<=', to),
         )
         .execute()
     },

@@ -2,6 +2,7 @@ import type { Billing } from '../../core/billing/client.ts'
 import { listResources } from '../../core/billing/resources/lists.ts'
 import type { ListResource } from '../../core/billing/resources/resource.ts'
 import { isInOrder, isSortedByUpdated } from '../../core/reading/order.ts'
+import { toUnmovedSentence } from '../../core/reading/outcome.ts'
 import { formatDuration } from '../../core/runs/view/format.ts'
 import { fine, runCheck, wrong, type Finding } from './finding.ts'
 
@@ -82,8 +83,9 @@ async function checkList(options: {
   const how = descending
     ? ''
     : ' (the service does not sort by `-created`: reads find the newest records from the end)'
+  const unmoved = resource.unmoved === undefined ? '' : ` ${toUnmovedSentence(resource.unmoved)}`
   const keepUp = incremental
-    ? ''
+    ? unmoved
     : ' Nothing shows that the service sorts by `updated`: incremental exports read the whole list.'
   return [...findings, fine(resource.name, `A read of this list can be proven${how}.${keepUp}`)]
 }

@@ -69,5 +69,6 @@ export const customers: ListResource<'customers'> = {
     subscriptions: { kind: 'uncheckable' },
     sources: { kind: 'uncheckable' },
   },
+  unmoved: { fields: ['contacts', 'aggregations'], byKinds: ['update-contact'] },
   carriesTestMode: true,
 }

@@ -24,6 +24,11 @@ export interface ListResource<Name extends string = string> {
   filters: Readonly<Record<string, FilterCheck>>
   /** The values of its `status` filter, if it has one: used to find records that are hidden by default. */
   statuses?: readonly string[]
+  /** What changes without moving `updated` of the record, so that an incremental read does not see it. */
+  unmoved?: {
+    fields: readonly string[]
+    /** The kinds of our own changes to them. */ byKinds: readonly string[]
+  }
   /** Whether records say if they are live or test data (plans do not). */
   carriesTestMode: boolean
 }

@@ -42,7 +42,7 @@ export async function writeExport(
   manifest: Manifest,
   { isProof }: { isProof: boolean },
 ): Promise<void> {
-  const { run, resource, mode, filters, capped, verdict, reasons, warnings = [], deletes } = manifest
+  const { run, resource, mode, filters, capped, verdict, reasons, scope, warnings = [], deletes } = manifest
   await session.run(`delete from ${inSchema(session)} where ${ofRun(manifest)}`)
   const json = (value: unknown) => `${literal(JSON.stringify(value))}::json`
   const cells = {
@@ -53,6 +53,7 @@ export async function writeExport(
     capped: `${capped}`,
     verdict: literal(verdict),
     reasons: json(reasons),
+    scope: json(scope),
     warnings: json(warnings),
     read_at: instant(manifest.startedAt),
     complete_through: instant(manifest.completeThrough),

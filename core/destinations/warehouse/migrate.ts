@@ -2,7 +2,7 @@ import { leastTypes, leastTypesQuery } from './column-types.ts'
 import type { ColumnKind } from './layout.ts'
 import type { WarehouseSession } from './session.ts'
 import { quote } from './sql.ts'
-import { columnsTable, newestLayout, ownerTable } from './warehouse-owner.ts'
+import { columnsTable, exportsTable, newestLayout, ownerTable } from './warehouse-owner.ts'
 
 /**
  * Gives tables of an earlier layout today's column types if every value fits them exactly: a DECIMAL with
@@ -16,6 +16,7 @@ export async function migrate(session: WarehouseSession): Promise<boolean> {
   const stamp = `${quote(schema)}.${quote(ownerTable)}`
   const [row] = await session.all(`select layout from ${stamp}`)
   if (Number(row?.['layout']) >= newestLayout) return false
+  await session.run(`alter table ${quote(schema)}.${quote(exportsTable)} add column if not exists scope json`)
   const there = await session.describe()
   const ours = await session.all(
     `select table_name, column_name, kind from ${quote(schema)}.${quote(columnsTable)}`,

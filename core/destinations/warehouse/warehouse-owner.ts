@@ -12,7 +12,7 @@ export const rejectedTable = '_rejected'
 export const heldTable = '_held'
 
 /** The version of the table layout; `migrate` upgrades older ones. */
-export const newestLayout = 2
+export const newestLayout = 3
 
 type Owner = Pick<Publication, 'workspace' | 'baseUrl' | 'testMode'>
 
@@ -75,7 +75,7 @@ export async function writeOwner(session: WarehouseSession, owner: Owner): Promi
     kind text not null, note text not null, primary key (table_name, column_name))`)
   await session.run(`create table ${inSchema(exportsTable)} (run text not null, resource text not null,
     mode text not null, filters json not null, capped boolean not null, verdict text not null,
-    reasons json not null, warnings json not null, read_at timestamptz not null, complete_through timestamptz,
+    reasons json not null, scope json, warnings json not null, read_at timestamptz not null, complete_through timestamptz,
     rows bigint not null, deleted bigint not null, marks_deletes boolean not null,
     published_at timestamptz not null, manifest json not null, primary key (run, resource))`)
   await session.run(`create table ${inSchema(rejectedTable)} (run text not null, resource text not null,

@@ -52,7 +52,19 @@ function toReadNote(options: { plan: ExportPlan; resource: ResourceName; hashKey
   const tables = toTables(allResources[resource], { exclude, hash, hashKey })
   const privacy = toPrivacyMark({ plan, hashKey })
   const asked = ids?.sha256
-  const what = { resource, identity, filters, maxPages, privacy, since: since[resource], asked, tables }
+  // A read from before a change that no incremental read sees is not that of a run after it.
+  const seenClaims = since[resource] === undefined ? plan.seenClaims?.[resource] : undefined
+  const what = {
+    resource,
+    identity,
+    filters,
+    maxPages,
+    privacy,
+    since: since[resource],
+    seenClaims,
+    asked,
+    tables,
+  }
   const fingerprint = createHash('sha256').update(JSON.stringify(what)).digest('hex')
   const { run, startedAt, scheduledFor = startedAt } = plan
   // A run of a schedule begins at its slot, even where two of Temporal's hosts differ.

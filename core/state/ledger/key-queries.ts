@@ -30,6 +30,11 @@ export interface KeyReads {
   underKeys(options: KeySpace & { run: string; keys: readonly string[] }): Promise<LedgerRow[]>
   /** The runs with changes of a kind that are staged, sending or unknown. */
   unfinishedRuns(options: KeySpace): Promise<string[]>
+  /**
+   * How often changes of a kind were claimed: those whose effect is known or given up, and all. Each claim adds one, so what
+   * was counted before tells whether any was sent since.
+   */
+  claimsOf(space: KeySpace): Promise<{ settled: number; all: number }>
   history(options: KeySpace & { keys: readonly string[] }): Promise<Map<string, KeyHistory>>
 }
 
@@ -63,6 +68,18 @@ export function createKeyReads(store: Pick<Store, 'db' | 'isIn'>): KeyReads {
         .orderBy('run')
         .execute()
       return rows.map(({ run }) => run)
+    },
+    claimsOf: async (space) => {
+      const { settled, all } = await inSpace(db, space)
+        .select(({ fn }) => [
+          fn
+            .sum<number | null>('claims')
+            .filterWhere('state', 'not in', ['sending', 'unknown'])
+            .as('settled'),
+          fn.sum<number | null>('claims').as('all'),
+        ])
+        .executeTakeFirstOrThrow()
+      return { settled: settled ?? 0, all: all ?? 0 }
     },
     history: (options) => history({ ...store, ...options }),
   }

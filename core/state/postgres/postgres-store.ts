@@ -18,6 +18,7 @@ import { up as publications } from '../migrations/postgres/0007-publications.ts'
 import { up as rowWrites } from '../migrations/postgres/0008-row-writes.ts'
 import { up as earlierStates } from '../migrations/postgres/0009-earlier-states.ts'
 import { up as permitTimes } from '../migrations/postgres/0010-permit-times.ts'
+import { up as seenClaims } from '../migrations/postgres/0011-seen-claims.ts'
 import { createPermits } from '../permits.ts'
 import type { IsIn, Store } from '../store.ts'
 import type { StateTables } from '../tables.ts'
@@ -54,6 +55,7 @@ const migrations = {
   '0008-row-writes': { up: rowWrites },
   '0009-earlier-states': { up: earlierStates },
   '0010-permit-times': { up: permitTimes },
+  '0011-seen-claims': { up: seenClaims },
 }
 
 /**

@@ -7,6 +7,7 @@ import { up as rowKeys } from '../migrations/sqlite/0003-row-keys.ts'
 import { up as names } from '../migrations/sqlite/0004-names.ts'
 import { up as senders } from '../migrations/sqlite/0005-senders.ts'
 import { up as earlierStates } from '../migrations/sqlite/0009-earlier-states.ts'
+import { up as seenClaims } from '../migrations/sqlite/0011-seen-claims.ts'
 import type { IsIn, Store } from '../store.ts'
 import type { StateTables } from '../tables.ts'
 import { nodeSqlite } from './node-sqlite.ts'
@@ -24,6 +25,8 @@ const migrations = {
   '0007-publications': { up: async () => {} },
   '0008-row-writes': { up: async () => {} },
   '0009-earlier-states': { up: earlierStates },
+  '0010-permit-times': { up: async () => {} },
+  '0011-seen-claims': { up: seenClaims },
 } satisfies Record<SqliteMigration, Migration>
 
 /** Opens `state.db`, and creates and migrates it unless it is opened for reading. */

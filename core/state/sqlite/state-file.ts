@@ -12,6 +12,8 @@ export const sqliteMigrations = [
   '0007-publications',
   '0008-row-writes',
   '0009-earlier-states',
+  '0010-permit-times',
+  '0011-seen-claims',
 ] as const
 
 export type SqliteMigration = (typeof sqliteMigrations)[number]

@@ -54,7 +54,8 @@ async function oldLedger(changes: readonly Pick<NewChange, 'row' | 'key' | 'body
   const reopen = async () => {
     await state.close()
     const database = new DatabaseSync(join(folder, 'state.db'))
-    database.exec(`delete from kysely_migration where name >= '0003'`)
+    database.exec(`alter table watermarks drop column seen_claims;
+      delete from kysely_migration where name >= '0003'`)
     database.close()
     return await openState({ folder })
   }

@@ -4,9 +4,10 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { ListQuery } from '../../../core/billing/client.ts'
 import { toPrivacyMark } from '../../../core/exports/privacy-fingerprint.ts'
-import { moveWatermark, toSince } from '../../../core/exports/watermark.ts'
+import { moveWatermark, toSeenClaims, toSince } from '../../../core/exports/watermark.ts'
 import { openState } from '../../../core/state/open.ts'
 import type { ListManners } from '../../../sandbox/options.ts'
+import type { ExportPlan } from '../../../core/exports/plan.ts'
 import { createPlan } from '../../system/export/plan.ts'
 import { clientOf, startSandbox } from '../changes/engine.ts'
 
@@ -56,8 +57,15 @@ describe('so that no change falls between two incremental exports', () => {
     const billing = clientOf(await startSandbox({ counts: { customers: count }, lists: { customers } }))
     const deps = { state, hashKey: '', destinations: new Map(), billing }
     /** Publishes a proven read of what was updated up to `to`; returns the watermark. */
-    const publish = async (to: string, { since, ...more }: { since?: string } & Partial<Read> = {}) => {
-      const plan = createPlan(since === undefined ? {} : { since: { customers: at(since) } })
+    const publish = async (
+      to: string,
+      {
+        since,
+        seenClaims = {},
+        ...more
+      }: { since?: string; seenClaims?: ExportPlan['seenClaims'] } & Partial<Read> = {},
+    ) => {
+      const plan = createPlan({ seenClaims, ...(since !== undefined && { since: { customers: at(since) } }) })
       const time = new Date(at(to)).toISOString()
       const read = { ...proven, completeThrough: time, newestUpdated: time, ...more }
       const place = { deps, plan, resource: 'customers', destination: 'csv' } as const
@@ -65,8 +73,9 @@ describe('so that no change falls between two incremental exports', () => {
       return (await state.watermarks.all())[0]?.at
     }
     const next = async (lookbackSeconds?: number) =>
-      (await toSince({ deps, plan: createPlan(), lists: ['customers'], lookbackSeconds })).customers
-    return { publish, next, deps }
+      (await toSince({ deps, plan: createPlan(), lists: ['customers'], lookbackSeconds })).since.customers
+    const seen = () => toSeenClaims({ deps, plan: createPlan(), lists: ['customers', 'plans'] })
+    return { state, publish, next, seen, deps }
   }
 
   test.each([
@@ -105,8 +114,8 @@ describe('so that no change falls between two incremental exports', () => {
       deps.billing.list({ ...query, ...(ordering && { ordering: ordering.replace('updated', 'created') }) })
     const billing = { ...deps.billing, list }
     const from = { plan: createPlan(), lists: ['customers'], lookbackSeconds: undefined } as const
-    expect(await toSince({ ...from, deps })).toHaveProperty('customers')
-    expect(await toSince({ ...from, deps: { ...deps, billing } })).toEqual({})
+    expect(await toSince({ ...from, deps })).toHaveProperty('since.customers')
+    expect(await toSince({ ...from, deps: { ...deps, billing } })).toMatchObject({ since: {} })
   })
 
   test('a list that has no watermark, or that is not sorted by `updated`, is read in full', async () => {
@@ -116,6 +125,29 @@ describe('so that no change falls between two incremental exports', () => {
     await unsorted.publish('02:00:00')
     expect(await unsorted.next()).toBeUndefined()
     await publish('02:00:00')
+    expect(await next()).toBeDefined()
+  })
+
+  test('a list is read in full after our own changes that move no `updated`, until a full read has begun after them', async () => {
+    const { state, publish, next, seen } = await startWatermark()
+    const contacts = { workspace: 'acc_1', mode: 'live', kind: 'update-contact' } as const
+    const change = { body: '{}', key: 'con_1', row: 1 }
+    await state.ledger.stage({ ...contacts, run: 'import', repeats: 'otherBody', changes: [change] })
+    const { id } = (await state.ledger.row({ run: 'import', row: 1 }))!
+    const patch = (state_: 'sending' | 'done', claims: number) =>
+      state.ledger.move({ id, from: ['staged', 'sending'], patch: { state: state_, claims } })
+    await publish('02:00:00')
+    expect(await next()).toBeDefined()
+    await patch('sending', 1)
+    expect(await next()).toBeUndefined()
+    // This read may have taken the customer before the change took effect.
+    const during = await seen()
+    await patch('done', 1)
+    await publish('02:00:00', { seenClaims: during })
+    expect(await next()).toBeUndefined()
+    await publish('02:00:00', { seenClaims: await seen() })
+    expect(await next()).toBeDefined()
+    await publish('03:00:00', { since: '02:00:00' })
     expect(await next()).toBeDefined()
   })
 

@@ -47,6 +47,7 @@ test('counts the resumes of a ledger from before attempts were a hard bound', as
   await first.close()
   const database = new DatabaseSync(join(folder, 'state.db'))
   database.exec(`update changes set attempts = 1, sends = 2;
+    alter table watermarks drop column seen_claims;
     delete from kysely_migration where name >= '0002'`)
   database.close()
   const second = await openState({ folder })
@@ -84,6 +85,7 @@ test('knows what the service stored differently, in a file from before that outc
   await first.close()
   const database = new DatabaseSync(join(folder, 'state.db'))
   database.exec(`update changes set state = 'done', outcome = 'storedOtherwise';
+    alter table watermarks drop column seen_claims;
     delete from kysely_migration where name >= '0009'`)
   database.close()
   const second = await openState({ folder })

@@ -125,6 +125,15 @@ describe('check', () => {
     })
   })
 
+  test('says what incremental exports of a list do not see', async () => {
+    const { findings } = await check(world)
+    expect(findings).toContainEqual({
+      check: 'customers',
+      status: 'ok',
+      message: expect.stringContaining('does not see a change of contacts or aggregations'),
+    })
+  })
+
   test('names each list whose order or mode is not honoured', async () => {
     const lists = {
       customers: { orderings: [] },

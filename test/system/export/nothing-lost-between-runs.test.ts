@@ -8,6 +8,8 @@ import { moveWatermark } from '../../../core/exports/watermark.ts'
 import type { ExportInput } from '../../../core/exports/input.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
 import { openState } from '../../../core/state/open.ts'
+import { askDuckDb } from '../../core/destinations/duckdb-file.ts'
+import { putFile, quick, startImport } from '../import/world.ts'
 import { createPlan } from './plan.ts'
 import { connectTemporal, createWorld, folderOf, rowsOf, startRun, startTestWorker } from './world.ts'
 
@@ -83,6 +85,41 @@ describe('what changed between two incremental exports is in the second', () => 
     const rows = await rowsOf(await run(input), 'subscriptions')
     for (const id of changed)
       expect(rows).toContainEqual(expect.objectContaining({ id, status: 'cancelled' }))
+  })
+
+  test('where our own import changed contacts, which moves no `updated` of their customers', async () => {
+    const world = await createWorld({ counts: { customers: 60 } })
+    await startTestWorker(world, { BILLING_READ_LAG_SECONDS: '0' })
+    const client = await connectTemporal()
+    const input = {
+      ...incremental,
+      resources: ['customers' as const],
+      to: ['csv' as const, 'duckdb' as const],
+    }
+    const ask = (sql: string) => askDuckDb(join(world.dataDir, 'warehouse.duckdb'), sql)
+    const next = async () => {
+      const { run, verdict } = await (await startRun({ client, world, input })).result()
+      const [row] = (await ask(
+        `select mode, cast(scope as text) as scope from _exports where run = '${run}'`,
+      ))!
+      return { verdict, ...row }
+    }
+    const unseen = expect.stringContaining('does not see a change of contacts or aggregations')
+    expect(await next()).toMatchObject({ mode: 'full', scope: expect.not.stringContaining('does not see') })
+    expect(await next()).toMatchObject({ verdict: 'proven', mode: 'incremental', scope: unseen })
+    const [{ id } = {}] = (await ask('select min(id) as id from customer_contacts'))!
+    const file = await putFile(world, `id,phone\n${id},+56911112222\n`, 'contacts.csv')
+    const imported = await startImport({ client, world, input: { kind: 'update-contacts', file, ...quick } })
+    expect(await imported.result()).toMatchObject({ counts: { done: 1 } })
+    expect(await next()).toMatchObject({
+      verdict: 'proven',
+      mode: 'full',
+      scope: expect.stringContaining('The whole list was read, because imports have changed contacts'),
+    })
+    expect(await ask(`select phone from customer_contacts where id = '${id}'`)).toEqual([
+      { phone: '+56911112222' },
+    ])
+    expect(await next()).toMatchObject({ mode: 'incremental' })
   })
 
   test('and so is a column that was left out before', async () => {

@@ -17,9 +17,13 @@ export function describeWatermarks(newPlace: NewPlace): void {
     expect(await state.watermarks.get(key)).toBeUndefined()
     await state.watermarks.move({ key, to: 2_000, run: 'second' })
     await state.watermarks.move({ key, to: 1_000, run: 'first, published late' })
-    expect(await state.watermarks.get(key)).toEqual({ at: 2_000, run: 'second' })
+    expect(await state.watermarks.get(key)).toEqual({ at: 2_000, run: 'second', seenClaims: 0 })
+    // A read of the whole list, where nothing has changed since.
+    await state.watermarks.move({ key, to: 2_000, run: 'whole', seenClaims: 7 })
+    await state.watermarks.move({ key, to: 1_000, run: 'an older one, published late', seenClaims: 3 })
+    expect(await state.watermarks.get(key)).toEqual({ at: 2_000, run: 'whole', seenClaims: 7 })
     await state.watermarks.move({ key, to: 3_000, run: 'third' })
-    expect(await state.watermarks.get(key)).toEqual({ at: 3_000, run: 'third' })
+    expect(await state.watermarks.get(key)).toEqual({ at: 3_000, run: 'third', seenClaims: 7 })
     await state.close()
   })
 
