@@ -31,6 +31,8 @@ export async function previewImport({
   terminal: Terminal
 }): Promise<FileCheck> {
   const file = await fileOf({ plan: { kind, columns, ...uploaded.input }, dataDir })
+  // First, because what is wrong with this sheet may be that the data is in another one.
+  for (const line of sheetsNotRead(file.mapping?.sheets)) terminal.note(toPrintableLine(line))
   const check = await checkFile({ ...file, expect }).catch((error: unknown) => {
     throw toRefusal(error)
   })
@@ -53,7 +55,7 @@ function describeGaps({ empty, nulls }: { empty: number; nulls: number }): strin
 }
 
 function describe(check: FileCheck): string[] {
-  const { totals, problems, problemCount, columns, ignored, sheets } = check
+  const { totals, problems, problemCount, columns, ignored } = check
   const left = ignored.map(({ column, reason }) => `${column} is ignored: ${reason}`)
   const cells = columns.flatMap(({ column, empty, null: nulls }) =>
     empty + nulls === 0 ? [] : [`${column}: ${describeGaps({ empty, nulls })}`],
@@ -62,6 +64,6 @@ function describe(check: FileCheck): string[] {
   const more = problemCount > shown.length ? [`... and ${problemCount - shown.length} more problems`] : []
   return [
     toTablesText(toReceiptTables({ file: totals })),
-    ...[...sheetsNotRead(sheets), ...left, ...cells, ...shown, ...more].map(toPrintableLine),
+    ...[...left, ...cells, ...shown, ...more].map(toPrintableLine),
   ]
 }

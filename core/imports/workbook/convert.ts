@@ -146,8 +146,7 @@ async function* toLines(
   const skipped = new Set<number | 'hidden'>(skipRows)
   let isHiddenColumn: HiddenColumns['isHidden'] = () => false
   /** Undefined until the header is read. */
-  let header: { names: string[]; uses: readonly (ColumnUse | undefined)[] } | undefined =
-    headerRow === 0 ? { names: [], uses: usesOf([]) } : undefined
+  let header = headerRow === 0 ? toHeader([]) : undefined
   let last = 0
   let width = 0
   let letters = 0
@@ -160,52 +159,59 @@ async function* toLines(
       isHiddenColumn = item.isHidden
       continue
     }
+    const uses = header?.uses ?? []
+    const texts: string[] = []
+    for (const [at, cell] of item.cells.entries())
+      texts.push(cell === undefined ? '' : toText(cell, uses[at], workbook.formats, rendering))
+    // A sheet may have a million rows with nothing but a style.
+    if (texts.every((text) => text.trim() === '') || (item.isHidden && hiddenRows === 'skip')) continue
     for (; last < item.row - 1; last++) yield ['']
     last = item.row
-    const uses = header?.uses ?? []
-    const texts = Array.from(item.cells, (cell, at) =>
-      cell === undefined ? '' : toText(cell, uses[at], workbook.formats, rendering),
-    )
-    const hasText = texts.some((text) => text.trim() !== '')
-    const isLeftOut = item.isHidden && hiddenRows === 'skip'
-    if (header === undefined && hasText && !isLeftOut && item.row >= headerRow)
-      header = { names: texts, uses: usesOf(texts) }
-    else if (header !== undefined && hasText && !isLeftOut) {
+    if (header === undefined) {
+      if (item.row >= headerRow) header = toHeader(texts)
+    } else if (!skipped.has(item.row)) {
       if (item.isHidden) faults.addHiddenRow(item.row)
-      if (!skipped.has(item.row)) look(item, texts, header)
+      look(item, texts, header)
     }
-    if (isLeftOut) yield ['']
-    else {
-      // A sheet omits trailing empty cells; CSV must not.
-      width = Math.max(width, texts.length)
-      const cells = Array.from({ length: width }, (_, at) => guardFormula(texts[at] ?? ''))
-      letters += cells.reduce((sum, { length }) => sum + length, 0)
-      // Text stored once may be used by any number of cells.
-      if (letters > sizeLimits.table.megabytes * 1024 ** 2)
-        throw new UnreadableFileError(
-          `${name} is too large: its cells have more than 1 GB. ${sizeLimits.table.advice}`,
-        )
-      yield cells.length === 0 ? [''] : cells
-    }
+    // A sheet omits trailing empty cells; CSV must not.
+    width = Math.max(width, texts.length)
+    const cells = Array.from({ length: width }, (_, at) => guardFormula(texts[at] ?? ''))
+    letters += cells.reduce((sum, { length }) => sum + length, 0)
+    // Text stored once may be used by any number of cells.
+    if (letters > sizeLimits.table.megabytes * 1024 ** 2)
+      throw new UnreadableFileError(
+        `${name} is too large: its cells have more than 1 GB. ${sizeLimits.table.advice}`,
+      )
+    yield cells
   }
   faults.refuse()
+
+  function toHeader(texts: readonly string[]) {
+    const uses = usesOf(texts)
+    return {
+      names: texts.map((text) => text.trim()),
+      uses,
+      hidden: uses.map((_, at) => isHiddenColumn(at)),
+    }
+  }
 
   /** Looks at the cells that are read for what only the whole sheet shows. */
   function look(
     { row, cells }: SheetRow,
     texts: readonly string[],
-    { names, uses }: NonNullable<typeof header>,
+    { names, uses, hidden }: NonNullable<typeof header>,
   ) {
     for (const [at, use] of uses.entries()) {
       const cell = cells[at]
-      if (use === undefined || cell === undefined || texts[at]?.trim() === '') continue
-      const place = { row, column: names[at]?.trim() ?? '' }
-      if (isHiddenColumn(at)) faults.addHiddenColumn(place.column)
-      if (cell.formula !== undefined) faults.addFormula(cell.formula, place)
+      if (use === undefined || cell === undefined || texts[at] === '') continue
+      const column = names[at] ?? ''
+      if (hidden[at] === true) faults.addHiddenColumn(column)
+      if (cell.formula !== undefined) faults.addFormula(cell.formula, { row, column })
       if (use !== 'date') continue
+      if (faults.isSettled(column)) continue
       const day = realDate(cell, workbook)
-      if (day !== undefined) faults.addDate(day, place)
-      else if ('text' in cell) faults.addText(cell.text, place)
+      if (day !== undefined) faults.addDate(day, { row, column })
+      else if ('text' in cell) faults.addText(cell.text, { row, column })
     }
   }
 }

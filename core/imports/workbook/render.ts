@@ -72,20 +72,22 @@ export function dayOf(value: number, of: CellFormat, is1904: boolean): string | 
 
 const toDigits = (value: number) => new Big(value.toPrecision(shownDigits))
 
-/** What 15 digits of a number may change: less than half of its fourth decimal. */
-const mostNoise = 0.00005
+/** From here on, 15 digits have no place for a fourth decimal. */
+const fewDecimals = 10 ** 11
+/** Less than half of a fourth, and of a third decimal. */
+const [little, muchForNoise] = [0.00005, 0.0005]
 
 /**
- * Whether 15 digits are too few for a number. The noise of arithmetic (`0.30000000000000004`) and endless
- * decimals (a third) change only digits that no amount has. In numbers from about 100,000,000,000 on they
- * may be real digits, unless the two numbers are neighbours.
+ * Whether 15 digits are too few for a number. In a smaller number they change only what no amount has: the
+ * noise of arithmetic (`0.30000000000000004`) and endless decimals (a third). In a larger one the change may
+ * be of real digits, unless no number lies between the two.
  */
 function losesDigits(value: number): boolean {
   const size = Math.abs(value)
+  if (size < fewDecimals || size >= 10 ** shownDigits || Number.isInteger(size)) return false
   const loss = Math.abs(size - Number(size.toPrecision(shownDigits)))
-  if (size >= 10 ** shownDigits || loss < mostNoise) return false
-  const neighbours = 2 ** (Math.floor(Math.log2(size)) - 52)
-  return loss > neighbours || loss >= 10 * mostNoise
+  const step = 2 ** (Math.floor(Math.log2(size)) - 52)
+  return loss >= little && (loss > step || loss >= muchForNoise)
 }
 
 function renderPlain(value: number, decimal: Conventions['decimal']): string {

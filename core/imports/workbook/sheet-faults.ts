@@ -42,6 +42,8 @@ export function createSheetFaults({ name, hiddenRows, dateCells }: FaultOptions)
       if (formula === 'result') hasResults = true
       else zeros.push(`row ${place.row}, ${place.column}`)
     },
+    /** Whether a column has a date that excludes a doubt, and nothing could still be wrong. */
+    isSettled: (column: string) => dateCells === 'stored' || dates.get(column)?.fixed !== undefined,
     addDate(day: string, { row, column }: { row: number; column: string }) {
       const known = datesOf(column)
       if (!mayBeSwapped(day)) known.fixed ??= { row, day }
@@ -53,8 +55,7 @@ export function createSheetFaults({ name, hiddenRows, dateCells }: FaultOptions)
     addText(text: string, { row, column }: { row: number; column: string }) {
       const [, first, second] = typedDate.exec(text)?.map(Number) ?? []
       if (first === undefined || second === undefined) return
-      if (Math.max(first, second) > 12 && Math.min(first, second) <= 12)
-        datesOf(column).text ??= { row, text }
+      if (Math.max(first, second) > 12) datesOf(column).text ??= { row, text }
     },
     /** @throws {UnreadableFileError} @throws {MappingError} */
     refuse(): void {

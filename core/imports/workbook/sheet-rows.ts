@@ -80,6 +80,7 @@ function createRowHandler(
   const damaged = (reason: string): never => {
     throw new UnreadableFileError(`${name} is damaged: ${reason}. Save it again as .xlsx.`)
   }
+  const damagedRow = (reason: string) => damaged(`row ${row.row} ${reason}`)
   const startRow = (number: number) => {
     if (!Number.isInteger(number) || number <= last || number > mostRows)
       damaged(`row ${number} follows row ${last}`)
@@ -134,7 +135,7 @@ function createRowHandler(
       else if (element === 't' && cell !== undefined && !isPhonetic) cell.inline += text
       else if (element === 'rPh') isPhonetic = false
       else if (element === 'c' && cell !== undefined) {
-        const content = contentOf(cell, workbook, (reason) => damaged(`row ${row.row} ${reason}`))
+        const content = contentOf(cell, workbook, damagedRow)
         if (content === undefined) return
         if (cell.at >= mostColumns)
           throw new UnreadableFileError(
@@ -205,7 +206,7 @@ function resultOf(
 
 /** The index of the column, from 0, and the row of a cell such as `AB12`. */
 function placeOf(reference: string | undefined): { column: number; row: number } | undefined {
-  const [, letters = '', row] = /^\$?([A-Z]{1,3})\$?(\d+)$/i.exec(reference ?? '') ?? []
+  const [, letters = '', row] = /^([A-Z]{1,3})(\d+)$/i.exec(reference ?? '') ?? []
   if (row === undefined) return undefined
   let place = 0
   for (const letter of letters.toUpperCase()) place = place * 26 + letter.charCodeAt(0) - 64

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { Mapping } from '../../../core/imports/mapping/mapping.ts'
 import { formatOf, parseFormat } from '../../../core/imports/workbook/number-format.ts'
 import { type ColumnUse, renderNumber } from '../../../core/imports/workbook/render.ts'
-import { bodiesOf, problemsOf } from './csv-file.ts'
+import { bodiesOf, fileOf, problemsOf } from './csv-file.ts'
 import { type Cell, copied, dayNumber, escapeXml, xlsxOf } from './xlsx-file.ts'
 
 const shown = (value: number, code: string, use: ColumnUse = 'text', conventions = {}) =>
@@ -158,6 +158,21 @@ describe('the cells of a sheet', () => {
     expect(await bodiesOf(file)).toEqual([
       '{"supplier":"00000123","document":7,"number":5,"date":"2026-03-25","lines":[{"name":"x","amount":45.1230}]}',
     ])
+  })
+
+  test('of a translated column are looked up as the sheets show them, also for a field of numbers', async () => {
+    const parts = { 'xl/styles.xml': styles(['000', '0.00']) }
+    const types = xlsxOf([{ rows: [[styled(1, '<v>7</v>'), 33]] }], { parts })
+    const mapping = {
+      columns: { Tipo: 'document' },
+      lookups: { document: await fileOf(types, 'tipos.xlsx') },
+    }
+    const header = ['supplier', 'Tipo', 'number', 'date', 'lines.1.name']
+    const rowOf = (style: number): Cell[] => ['s', styled(style, '<v>7</v>'), 1, '2026-03-25', 'x']
+    const read = async (style: number) =>
+      copied(xlsxOf([{ rows: [header, rowOf(style)] }], { parts }), { kind: 'retentions', mapping })
+    expect(await bodiesOf(await read(1))).toEqual([expect.stringContaining('"document":33')])
+    expect(await problemsOf(await read(2))).toEqual(['row 2, Tipo: 7.00 is not in tipos.xlsx'])
   })
 
   test('have their own formats, whatever tables and conditional formats define under the same numbers', async () => {

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Zippable, strToU8 } from 'fflate'
+import { strFromU8, strToU8, unzipSync, type Zippable, zipSync } from 'fflate'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { readDate } from '../../../core/imports/cells/dates.ts'
@@ -173,6 +173,23 @@ describe('a workbook', () => {
     await expect(
       copied(xlsxOf([{ rows, merges: ['A1:F1', 'A3:A4'] }]), { kind: 'retentions', mapping }),
     ).rejects.toThrow('planilla.xlsx has merged cells below its header (A3:A4). Unmerge them')
+  })
+
+  test('has rows and columns of styled cells to the ends of the sheet', async () => {
+    const data = xlsxOf([{ rows: [header, row(1)] }])
+    const [, rest = ''] =
+      /<sheetData>(.*)<\/sheetData>/.exec(
+        strFromU8(unzipSync(data)['xl/worksheets/sheet1.xml'] ?? new Uint8Array()),
+      ) ?? []
+    const wide = rest.replace('</row>', '<c r="AAA1" s="1"/><c r="XFD1" s="2"/></row>')
+    const styled = Array.from(
+      { length: 100_000 },
+      (_, at) => `<row r="${at + 3}" s="1" customFormat="1"><c r="A${at + 3}" s="1"/></row>`,
+    )
+    const last = '<row r="1048576" s="1"><c r="A1048576" s="1"/></row>'
+    const xml = `<worksheet><cols><col min="1" max="16384" style="1"/></cols><sheetData>${wide}${styled.join('')}${last}</sheetData></worksheet>`
+    const bytes = zipSync({ ...unzipSync(data), 'xl/worksheets/sheet1.xml': strToU8(xml) })
+    expect(await bodiesOf(await copied(bytes, { kind: 'retentions' }))).toEqual([body('1')])
   })
 
   test('comes back as CSV whose rows mean the same under the same mapping, also behind guards', async () => {
