@@ -91,6 +91,16 @@ function passing(plan: RangePlan, states: readonly ReadState[]): string[] {
     }
     const open = { ...state, pass: { ...state.pass, phase: 'chain' as const } }
     if (!isBroken) spoiled[`of which ${at} has not ended`] = { plan, states: states.with(at, open) }
+    if (range.upTo !== undefined) {
+      const higher = { upTo: range.upTo + 1 }
+      const inverted = { upTo: range.upTo, downTo: range.upTo + 1 }
+      const between = <T extends { range?: Range }>(all: readonly T[]) =>
+        all.toSpliced(at, 1, withRange(all[at]!, inverted), withRange(all[at]!, higher))
+      spoiled[`with a bound before ${at} that rises`] = {
+        plan: { ...plan, ranges: between(ranges) },
+        states: between(states),
+      }
+    }
     for (const [name, bound] of Object.entries(range))
       if (name !== 'end')
         for (const moved of [bound - 1, bound + 1])

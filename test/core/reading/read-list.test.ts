@@ -22,7 +22,11 @@ const calm: ListOptions = {
   shortWindows: 0,
 }
 
-const tied = (id: string) => ({ id, at: start, updated: start, record: { id, created: toTimestamp(start) } })
+const record = (id: string, after: number) => {
+  const at = start + after
+  return { id, at, updated: at, record: { id, created: toTimestamp(at) } }
+}
+const tied = (id: string) => record(id, 0)
 
 const listOf = (options: Partial<ListOptions>) => new DriftingList({ ...calm, ...options })
 
@@ -128,8 +132,7 @@ describe('a list that stands still', () => {
 describe('a large group of one time is not proven', () => {
   const size = 250
   const members = Array.from({ length: size }, (_, at) => tied(`t${at}`))
-  const newer = { ...tied('newer'), record: { id: 'newer', created: toTimestamp(start + 1) } }
-  const older = { ...tied('older'), record: { id: 'older', created: toTimestamp(start - 1) } }
+  const [newer, older] = [record('newer', 1), record('older', -1)]
 
   /** A list with the group in its middle, whose order changes with each request. */
   function grouped(order: (low: number, high: number, request: number) => typeof members) {
@@ -163,6 +166,35 @@ describe('a large group of one time is not proven', () => {
     const { outcome } = await readThrough({ fetchPage, concurrency: 1 })
     expect(outcome.verdict).toBe('unproven')
   })
+})
+
+test('a record that slides past two sweeps in a row is taken: the places of a group are counted before, between and after them', async () => {
+  const others = Array.from({ length: 349 }, (_, at) => tied(`t${at}`))
+  const [here, fickle] = [tied('here'), tied('fickle')]
+  /** The group as it is by now: `here` stands where the third page of the next sweep begins. */
+  const stages = [
+    [fickle, ...others.toSpliced(184, 0, here)],
+    others.toSpliced(171, 0, here),
+    [...others.toSpliced(171, 0, here).slice(1), fickle],
+  ]
+  // Before the third page of the first two sweeps, a record of the pages before it is deleted.
+  const sweeps = [93, 86]
+  let stage = 0
+  let last: number | undefined
+  const { outcome, ids } = await readThrough({
+    concurrency: 1,
+    fetchPage: (request) => {
+      const { page, pageSize } = request
+      if (page === 3 && last === 2 && pageSize === sweeps[stage]) stage += 1
+      last = pageSize === sweeps[stage] ? page : undefined
+      const list = listOf({ size: 0 })
+      list.versions = [[record('older', -1), ...stages[stage]!, record('newer', 1)]]
+      return list.fetchPage(request)
+    },
+  })
+  expect(stage).toBe(2)
+  expect(outcome.verdict).toBe('proven')
+  expect(ids).toContain('here')
 })
 
 describe('what a service may do', () => {
@@ -209,18 +241,26 @@ describe('what a service may do', () => {
     expect(ids).toHaveLength(300)
   })
 
-  test('a read notices records that are removed after paging, also on a single page', async () => {
-    for (const size of [60, 700]) {
-      const list = listOf({ size })
-      const fetchPage = serving(list, (_, page) => ({
-        ...page(),
-        records: page().records.filter((_, at) => at !== 5),
-      }))
-      const { outcome } = await readThrough({ fetchPage })
-      expect(outcome.verdict, `${size} records`).toBe('unproven')
-      expect(outcome.reasons).toEqual([expect.stringContaining('instead of')])
-    }
-  })
+  test.for([
+    ['its', undefined],
+    ['a wrong', '/list/?page=9999'],
+    ['no', null],
+  ])(
+    'a read notices records that are removed after paging, also on a single page, with %s `next`',
+    async ([, wrong]) => {
+      for (const size of [60, 700]) {
+        const list = listOf({ size })
+        const fetchPage = serving(list, (_, page) => ({
+          ...page(),
+          ...(wrong !== undefined && { next: wrong ?? undefined }),
+          records: page().records.filter((_, at) => at !== 5),
+        }))
+        const { outcome } = await readThrough({ fetchPage })
+        expect(outcome.verdict, `${size} records`).toBe('unproven')
+        expect(outcome.reasons).toEqual([expect.stringContaining('instead of')])
+      }
+    },
+  )
 
   test('an ordering that is ignored is seen, and every page is read by its number', async () => {
     const list = listOf({ size: 730 })
