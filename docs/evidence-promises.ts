@@ -1,3 +1,5 @@
+import { importPromises } from './import-promises.ts'
+
 /** A promise of the README and what shows it. */
 export interface Promised {
   promise: string
@@ -16,6 +18,12 @@ export const promises: Readonly<Record<string, readonly Promised[]>> = {
         'test/core/reading/proof.test.ts': [
           'holds every record that was there throughout, once, whatever the list does and wherever it crashes',
         ],
+        'test/core/reading/read-list.test.ts': [
+          'a record that slides past two sweeps in a row is taken',
+          'a read notices records that are removed after paging',
+          'an ordering that is ignored is seen',
+        ],
+        'test/core/reading/stale.test.ts': ['a response that is older than the read'],
       },
       harder: ['READ_RUNS=20000 npx vitest run --project unit test/core/reading/proof.test.ts'],
     },
@@ -24,6 +32,12 @@ export const promises: Readonly<Record<string, readonly Promised[]>> = {
       tests: {
         'test/core/reading/ranges.property.test.ts': [
           'holds every record that was there throughout, once, whatever the bounds, the list and its crashes do',
+        ],
+        'test/core/reading/ranges.test.ts': [
+          'a last page that lacks a record starts no range',
+          'a record without a readable created is kept once, however many ranges meet it',
+          'above all records, where the newest are one group',
+          'promises what the server of any range could show that was furthest behind',
         ],
       },
       harder: ['npm run chaos -- --only ranges --rounds 20000'],
@@ -59,6 +73,9 @@ export const promises: Readonly<Record<string, readonly Promised[]>> = {
         'test/system/export/frozen-worker.test.ts': [
           'a worker that is stopped in the middle of a read, given up on and woken again, mixes nothing',
         ],
+        'test/core/exports/kept-chunks.test.ts': [
+          'attempts that resume one another have checkpoints that sort in that order',
+        ],
       },
       harder: [
         'KILLS=50 npm run test:soak -- export/kills',
@@ -70,6 +87,10 @@ export const promises: Readonly<Record<string, readonly Promised[]>> = {
       tests: {
         'test/system/export/nothing-lost-between-runs.test.ts': [
           'what changed between two incremental exports is in the second',
+        ],
+        'test/core/exports/watermark.test.ts': ['so that no change falls between two incremental exports'],
+        'test/core/reading/incremental.test.ts': [
+          'takes all of it, and costs no more than its part of the list',
         ],
       },
     },
@@ -100,74 +121,7 @@ export const promises: Readonly<Record<string, readonly Promised[]>> = {
       },
     },
   ],
-  'Imports make each row once': [
-    {
-      promise: 'Each row has one effect, whatever gets lost.',
-      tests: {
-        'test/core/changes/sent-once.property.test.ts': [
-          "a change that ${lookable ? 'can' : 'can not'} be looked up is made at most once, whatever happens",
-        ],
-        'test/chaos/histories/histories.test.ts': [
-          'let no report say what the service denies, and nothing be done twice',
-        ],
-      },
-      harder: ['npm run chaos -- --only histories'],
-    },
-    {
-      promise: 'Killed workers send nothing twice.',
-      tests: {
-        'test/system/changes/killed-sender.test.ts': [
-          'retentions are made exactly once each, however often the sender is killed',
-          'addons are never made twice, and each that is done is there',
-        ],
-        'test/system/import/kills.test.ts': ['makes no addon twice, and names those in doubt'],
-        'test/system/import/crash.test.ts': [
-          'is not woken by export --local, and the same command makes each row once',
-        ],
-      },
-      harder: ['KILLS=50 IMPORT_ROWS=5000 npm run test:soak -- import/kills'],
-    },
-    {
-      promise: 'A frozen process sends nothing late.',
-      tests: {
-        'test/system/changes/frozen-client.test.ts': [
-          'sends nothing when it wakes two seconds after the claim',
-        ],
-      },
-    },
-    {
-      promise:
-        'Restored backups of the ledger, of Temporal and of files, one or several at once, double nothing.',
-      tests: {
-        'test/system/import/restored.test.ts': [
-          'an import of %s whose ledger was put back from before it began is finished, and sends no row twice',
-        ],
-        'test/system/import/both-restored.test.ts': [
-          'an import of addons whose command is killed, and whose ledger and Temporal are restored to one moment',
-        ],
-      },
-      harder: ['npm run chaos -- --only histories,temporal'],
-    },
-    {
-      promise: 'Of several workers, each may be killed or lost with its folder.',
-      tests: {
-        'test/acceptance/bucket/fleet-changes.test.ts': [
-          'an import and a recovery make each change once although the worker that began them is lost with its disk',
-        ],
-        'test/chaos/fleet/resume.timed.test.ts': [
-          'another worker resumes the runs of a worker that is killed, and all resume without a new attempt once PostgreSQL is back',
-        ],
-      },
-      harder: ['npm run chaos -- --only fleet'],
-    },
-    {
-      promise: 'The sheet means what is sent, and a cell that cannot be read is refused.',
-      tests: {
-        'test/core/imports/round-trip.test.ts': ['what an export wrote comes back as what was sent'],
-        'test/core/imports/hostile-files.test.ts': ['no file holds the event loop'],
-      },
-    },
-  ],
+  'Imports make each row once': importPromises,
   'Recoveries stay within their bounds': [
     {
       promise:
@@ -189,6 +143,9 @@ export const promises: Readonly<Record<string, readonly Promised[]>> = {
         'test/system/recovery/attempts.test.ts': [
           'a recovery whose worker is killed sends no subscription more resumes than attempts',
         ],
+        'test/core/changes/reconcile.test.ts': [
+          'a resume %s and that had no lasting effect is sent again only when its first request cannot be on its way any more',
+        ],
         'test/system/recovery/kills.test.ts': [
           'a recovery of ${chaos.candidates} whose worker is killed ends each in one outcome that the service agrees with',
         ],
@@ -204,6 +161,9 @@ export const promises: Readonly<Record<string, readonly Promised[]>> = {
         'test/chaos/rate/rate.timed.test.ts': [
           'workers that are frozen and killed send at most r + 1 requests in any second together',
         ],
+        'test/core/billing/rate-limit.timed.test.ts': [
+          'lets no more than its rate leave in any second, however late the timers are',
+        ],
       },
       harder: ['npm run chaos -- --only rate'],
     },
@@ -215,6 +175,8 @@ export const promises: Readonly<Record<string, readonly Promised[]>> = {
         'test/system/security/crafted-steps.test.ts': [
           '%s, called by somebody who reaches Temporal alone, reads and writes nothing outside the data folder',
         ],
+        'test/core/exports/close.test.ts': ['an export is not closed with %s, and nothing is written'],
+        'test/core/exports/kept-chunks.test.ts': ['attempts that resume one another'],
       },
     },
     {

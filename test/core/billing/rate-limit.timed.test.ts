@@ -39,6 +39,15 @@ it('lets no more than its rate leave in any second, however late the timers are'
   expect(left.length / (now / 1000)).toBeGreaterThan(0.9 * requestsPerSecond)
 })
 
+it('makes up for no more than a tenth of a second that a timer was late', () => {
+  const spacing = new Spacing({ requestsPerSecond: 20 })
+  const leave = (now: number) => spacing.sent({ now, since: -Infinity, factor: 1 })
+  leave(0)
+  leave(2_000)
+  for (let request = 0; request < 10; request++) leave(spacing.dueAt())
+  expect(spacing.dueAt()).toBeGreaterThanOrEqual(2_000 + 11 * 50 - 100)
+})
+
 describe('the rate limit, on a faked clock', () => {
   beforeEach(() => {
     vi.useFakeTimers()
