@@ -7,6 +7,8 @@ import { isSystemError } from '../../storage/system-errors.ts'
 import { PartsDamagedError } from '../../destinations/errors.ts'
 import { toFileName } from '../../storage/file-name.ts'
 import type { SharedFolder } from '../../storage/shared-folder.ts'
+import { PrivacyRefusedError } from '../../tables/private-field.ts'
+import { UnknownFieldError } from '../../tables/redaction-path.ts'
 import type { Table } from '../../tables/table.ts'
 import { toTables } from '../../tables/to-tables.ts'
 import { latestCheckpoint } from './checkpoint.ts'
@@ -134,11 +136,12 @@ interface FolderOptions {
 export async function openRunFolder(options: FolderOptions): Promise<string> {
   const { dataDir, shared, plan, resource } = options
   const folder = partsFolder({ dataDir, run: plan.run, resource })
-  const note = toReadNote(options)
   if ((await findRunFolder(options)) !== undefined) return folder
+  const note = toReadNote(options)
   if (shared.isShared) {
     if (await shared.create(join(folder, readNote), JSON.stringify(note))) return folder
-    throw new OtherReadError({ resource, run: plan.run })
+    // Another worker has been quicker.
+    return (await findRunFolder(options)) ?? folder
   }
   await rm(folder, { recursive: true, force: true })
   await mkdir(join(folder, '..'), { recursive: true })
@@ -154,14 +157,29 @@ export async function openRunFolder(options: FolderOptions): Promise<string> {
 }
 
 /**
- * The folder of a read whose ranges another step has planned; undefined if it is gone, or was read with other columns
- * or another hash key: then the read starts over.
+ * The folder of a read that another step has begun; undefined if it is gone, or, where one worker reads, was read with other
+ * columns or another hash key: then the read starts over. Where several workers read, one like the first has to continue.
+ *
+ * @throws {OtherReadError}
  */
 export async function findRunFolder(options: Omit<FolderOptions, 'isClosed'>): Promise<string | undefined> {
   const { dataDir, shared, plan, resource } = options
   const folder = partsFolder({ dataDir, run: plan.run, resource })
-  const isSame = (await loadReadNote({ shared, folder }))?.fingerprint === toReadNote(options).fingerprint
-  return isSame ? folder : undefined
+  const begun = await loadReadNote({ shared, folder })
+  if (begun === undefined) return undefined
+  if (begun.fingerprint === fingerprintOf(options)) return folder
+  if (shared.isShared) throw new OtherReadError({ resource, run: plan.run })
+  return undefined
+}
+
+/** Undefined for a worker that cannot read it at all: it has no hash key, or does not know a column. */
+function fingerprintOf(options: Parameters<typeof toReadNote>[0]): string | undefined {
+  try {
+    return toReadNote(options).fingerprint
+  } catch (error) {
+    if (error instanceof PrivacyRefusedError || error instanceof UnknownFieldError) return undefined
+    throw error
+  }
 }
 
 /** Marks parts as damaged (they do not match their checkpoint), so that no later run adopts them. */

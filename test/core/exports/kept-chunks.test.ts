@@ -14,7 +14,7 @@ import { fetchParts } from '../../../core/exports/parts/fetch-parts.ts'
 import { toReadOptions } from '../../../core/exports/parts/list-source.ts'
 import { openPartFiles } from '../../../core/exports/parts/part-files.ts'
 import { keepRangePlan, loadRangePlan } from '../../../core/exports/parts/ranges/kept-ranges.ts'
-import { layoutOfRead, openRunFolder } from '../../../core/exports/parts/read-folder.ts'
+import { findRunFolder, layoutOfRead, openRunFolder } from '../../../core/exports/parts/read-folder.ts'
 import type { ReadDeps } from '../../../core/exports/parts/source.ts'
 import { readParts } from '../../../core/destinations/parts/read-parts.ts'
 import { loadPlan, savePlan } from '../../../core/exports/saved-plan.ts'
@@ -145,9 +145,14 @@ test('a worker with other columns or another hash key leaves a read to one like 
       resource: 'customers',
       isClosed: async () => true,
     })
-  await open('key')
-  await open('key')
-  await expect(open('another')).rejects.toMatchObject({ name: 'OtherReadError', retryable: true })
+  await Promise.all([open('key'), open('key')])
+  // `findRunFolder` is how a range of a list begins: to say that the list is gone would end the readers of all its ranges.
+  const find = async (hashKey: string) =>
+    findRunFolder({ ...(await newMachine(store)), plan, hashKey, resource: 'customers' })
+  expect(await find('key')).toEqual(expect.any(String))
+  for (const begin of [open, find])
+    for (const other of ['another', ''])
+      await expect(begin(other)).rejects.toMatchObject({ name: 'OtherReadError', retryable: true })
 })
 
 test('too little room for a publication is an error that another machine may not have', async () => {
