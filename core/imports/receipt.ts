@@ -13,7 +13,9 @@ type Totals = Pick<ControlTotals, 'changes' | 'sums' | 'by'>
 
 /** The control totals of a file, split into done and not done, which add up to the file's. */
 export interface Receipt {
+  /** Of the rows to send again, if there are some. */
   file: ControlTotals
+  isAgain?: true
   /** Absent if nothing was staged. */
   done?: Totals
   notDone?: Totals
@@ -24,16 +26,24 @@ export interface Receipt {
 /** Adds up the changes of a run by their state. */
 export function createReceipt(kind: ImportKind) {
   const byPlace = new Map<Place, ReturnType<typeof createControlTotals>>()
+  const all = createControlTotals(kind)
   return {
     add(row: LedgerRow): void {
       const place = placeOf(row)
       const totals = byPlace.get(place) ?? createControlTotals(kind)
       byPlace.set(place, totals)
-      totals.add({ body: parseBody(row), rows: 0 })
+      const body = parseBody(row)
+      totals.add({ body, rows: 0 })
+      all.add({ body, rows: 0 })
     },
-    /** Every change that the ledger does not show as done counts as not done, even one it lacks. */
-    receipt(file: ControlTotals): Receipt {
-      if (byPlace.size === 0) return { file }
+    /**
+     * Every change that the ledger does not show as done counts as not done, even one it lacks. Of a file whose rows are sent
+     * again, the others are not this run's.
+     * @param again the number of rows to send again
+     */
+    receipt(whole: ControlTotals, again = 0): Receipt {
+      if (byPlace.size === 0) return { file: whole }
+      const file = again === 0 ? whole : { ...whole, ...pad(whole, all.totals()), rows: again }
       const done = pad(file, byPlace.get('done')?.totals())
       const states = places.flatMap((place) => {
         const totals = place === 'done' ? undefined : byPlace.get(place)?.totals()
@@ -41,6 +51,7 @@ export function createReceipt(kind: ImportKind) {
       })
       return {
         file,
+        ...(again > 0 && { isAgain: true as const }),
         done,
         notDone: combine(file, done, (whole, part) => whole.minus(part)),
         states: Object.fromEntries(states) as Receipt['states'] & object,
@@ -87,7 +98,8 @@ function combineGroup(whole: Group, part: Group | undefined, by: Combine): Group
 /** Formats a receipt for comparison with the sheet's own sums. */
 export function toReceiptTables(receipt: Receipt | null): Table[] {
   if (receipt === null) return []
-  const { file, done, notDone, states = {} } = receipt
+  const { file, isAgain, done, notDone, states = {} } = receipt
+  const whole = isAgain ? 'sent again' : 'file'
   const columns = Object.keys(file.sums)
   const line = (name: string, { changes, sums }: Group) => [
     name,
@@ -102,14 +114,18 @@ export function toReceiptTables(receipt: Receipt | null): Table[] {
     const name = `${file.by?.field} ${value}`
     const [doneOf, leftOf] = [done?.by?.values[value], notDone?.by?.values[value]]
     if (doneOf === undefined || leftOf === undefined) return [line(name, group)]
-    return [line(`${name}: file`, group), line(`${name}: done`, doneOf), line(`${name}: not done`, leftOf)]
+    return [
+      line(`${name}: ${whole}`, group),
+      line(`${name}: done`, doneOf),
+      line(`${name}: not done`, leftOf),
+    ]
   })
   return [
     {
       title: 'Control totals',
       head: ['', 'changes', ...columns],
       rows: [
-        line(`file (${file.rows} ${file.rows === 1 ? 'row' : 'rows'})`, file),
+        line(`${whole} (${file.rows} ${file.rows === 1 ? 'row' : 'rows'})`, file),
         ...(done === undefined ? [] : [line('done', done)]),
         ...(notDone === undefined
           ? []

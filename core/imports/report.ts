@@ -54,7 +54,7 @@ export async function writeImportReport(options: ReportOptions): Promise<{ repor
     ...(notes.check?.sheets && { sheets: notes.check.sheets }),
     startedAt,
     identity,
-    totals: fileTotals === undefined ? null : receipt.receipt(fileTotals),
+    totals: fileTotals === undefined ? null : receipt.receipt(fileTotals, plan.sendAgain.length),
     decisions: notes.decisions,
     folder: join(shownIn, plan.folder),
     next: [],

@@ -76,3 +76,24 @@ test('one row is a row', () => {
   const { file } = createReceipt(kind).receipt(totals.totals())
   expect(JSON.stringify(toReceiptTables({ file }))).toContain('file (1 row)')
 })
+
+test('of rows that are sent again, what is done and what is not add up to those rows, not to the file', () => {
+  const receipt = createReceipt(kind)
+  receipt.add(row(bodies[1]!, 'done', 'created'))
+  receipt.add(row(bodies[2]!, 'parked', 'lostReply'))
+  const totals = receipt.receipt(fileTotals(), 2)
+  expect(totals).toMatchObject({
+    file: { rows: 2, changes: 2, sums: { total: '2.55' } },
+    done: { changes: 1, sums: { total: '0.05' } },
+    notDone: { changes: 1, sums: { total: '2.50' } },
+  })
+  expect(
+    toReceiptTables(totals)[0]
+      ?.rows.slice(0, 3)
+      .map((cells) => cells.slice(0, 2)),
+  ).toEqual([
+    ['sent again (2 rows)', 2],
+    ['done', 1],
+    ['not done: parked: needs a person', 1],
+  ])
+})
