@@ -21,10 +21,12 @@ const plain = (part: string) => part.replaceAll('\\', '/').replace(/^\/+/, '').t
 
 /** @throws {UnreadableFileError} the archive is damaged, or has a password */
 export async function openArchive(path: string, name: string): Promise<Archive> {
-  const damaged = (cause: unknown) =>
-    new UnreadableFileError(`${name} is damaged: ${(cause as Error).message}. Save it again as .xlsx.`, {
-      cause,
-    })
+  const damaged = (cause: unknown) => {
+    const { message } = cause as Error
+    if (/encrypt/.test(message)) return new UnreadableFileError(`${name} ${protectedByPassword}`, { cause })
+    const what = /unsupported/.test(message) ? 'cannot be read' : 'is damaged'
+    return new UnreadableFileError(`${name} ${what}: ${message}. Save it again as .xlsx.`, { cause })
+  }
   // Names are only compared, so those that no file may have, as `/xl/workbook.xml`, do no harm.
   const options = { autoClose: false, lazyEntries: true, decodeStrings: false }
   const zip = await openPromise(path, options).catch((error: unknown) => {
@@ -45,7 +47,6 @@ export async function openArchive(path: string, name: string): Promise<Archive> 
     async *read(part, mostBytes) {
       const entry = entries.get(plain(part))
       if (entry === undefined) throw damaged(new Error(`it has no ${part}`))
-      if (entry.isEncrypted()) throw new UnreadableFileError(`${name} ${protectedByPassword}`)
       let bytes = 0
       const chunks: Readable = await zip.openReadStreamPromise(entry).catch((error: unknown) => {
         throw damaged(error)

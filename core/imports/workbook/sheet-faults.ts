@@ -45,6 +45,7 @@ export function createSheetFaults({ name, hiddenRows, dateCells }: FaultOptions)
     /** Whether a column has a date that excludes a doubt, and nothing could still be wrong. */
     isSettled: (column: string) => dateCells === 'stored' || dates.get(column)?.fixed !== undefined,
     addDate(day: string, { row, column }: { row: number; column: string }) {
+      if (swap(day) === day) return
       const known = datesOf(column)
       if (!mayBeSwapped(day)) known.fixed ??= { row, day }
       else {

@@ -59,8 +59,11 @@ export async function* readXml<T>(
     sinceLastTag = 0
     handler.close?.(ownName(tag), texts.pop() ?? '')
   })
-  const decoder = new TextDecoder('utf-8')
+  let decoder = new TextDecoder()
+  let isFirst = true
   for await (const chunk of chunks) {
+    if (isFirst) decoder = new TextDecoder(encodingOf(chunk))
+    isFirst = false
     sinceLastTag += chunk.length
     if (sinceLastTag > longestPiece) refuse('a part of it is longer than a million characters')
     parser.write(decoder.decode(chunk, { stream: true }))
@@ -70,4 +73,10 @@ export async function* readXml<T>(
   }
   parser.write(decoder.decode()).close()
   yield* items
+}
+
+/** Parts are UTF-8 or UTF-16 (ECMA-376, part 2, 6.4.2), which begins with a byte order mark. */
+function encodingOf(chunk: Buffer): string {
+  const start = chunk.toString('latin1', 0, 2)
+  return start === '\u00ff\u00fe' ? 'utf-16le' : start === '\u00fe\u00ff' ? 'utf-16be' : 'utf-8'
 }

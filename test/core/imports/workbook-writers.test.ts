@@ -366,6 +366,25 @@ describe('the parts of a workbook', () => {
     },
   )
 
+  test('are read in UTF-16, too', async () => {
+    const parts = Object.entries(unzipSync(plain())).map(([path, bytes]) => [
+      path,
+      Buffer.concat([Buffer.from('fffe', 'hex'), Buffer.from(Buffer.from(bytes).toString(), 'utf16le')]),
+    ])
+    const bytes = zipSync(Object.fromEntries(parts) as Zippable)
+    expect(await valuesOf(bytes, { kind: 'products' }, 'name')).toEqual(['a'])
+  })
+
+  test('are said to be unreadable, not damaged, where their compression is unknown', async () => {
+    expect(
+      await valuesOf(
+        withEntries((bytes, at) => (bytes[at + 10] = 9)),
+        { kind: 'products' },
+        'name',
+      ),
+    ).toBe('planilla.xlsx cannot be read: unsupported compression method: 9. Save it again as .xlsx.')
+  })
+
   const password =
     'planilla.xlsx is protected by a password, so it cannot be read. Save it without the password.'
   test('are said to have a password where the workbook is encrypted', async () => {
@@ -377,11 +396,19 @@ describe('the parts of a workbook', () => {
     expect(await valuesOf(compound, { kind: 'products' }, 'name')).toBe(password)
   })
 
-  test('are said to have a password where the archive is encrypted', async () => {
+  /** Changes each entry of the list at the end of the archive. */
+  function withEntries(change: (bytes: Buffer, at: number) => void): Buffer {
     const bytes = Buffer.from(plain())
-    // The first bit of the flags of each entry, in the list of entries at the end.
-    for (let at = bytes.indexOf('PK\u0001\u0002'); at !== -1; at = bytes.indexOf('PK\u0001\u0002', at + 4))
-      bytes[at + 8] = 1
-    expect(await valuesOf(bytes, { kind: 'products' }, 'name')).toBe(password)
-  })
+    const mark = 'PK\u0001\u0002'
+    for (let at = bytes.indexOf(mark); at !== -1; at = bytes.indexOf(mark, at + 4)) change(bytes, at)
+    return bytes
+  }
+
+  test.each([1, 0x41])(
+    'are said to have a password where the archive is encrypted (flags %i)',
+    async (flags) => {
+      const bytes = withEntries((list, at) => (list[at + 8] = flags))
+      expect(await valuesOf(bytes, { kind: 'products' }, 'name')).toBe(password)
+    },
+  )
 })
