@@ -95,6 +95,21 @@ export const promises: Readonly<Record<string, readonly Promised[]>> = {
       },
     },
     {
+      promise:
+        'A warehouse marks only what a proven read shows to be gone, and no older read moves a pointer.',
+      tests: {
+        'test/core/destinations/warehouse-deletes.ts': [
+          'are not marked after a read that is',
+          'are not marked after a proven read that',
+          'are held back above the cap',
+        ],
+        'test/core/destinations/parquet.test.ts': [
+          'moves its links to the newest read, and never back to an older one that is published late',
+          'never says that a run is published whose file someone cut short',
+        ],
+      },
+    },
+    {
       promise: 'In a bucket, no manifest is wrong and no pointer goes back, whatever gets lost.',
       tests: {
         'test/acceptance/bucket/faults.test.ts': [

@@ -148,7 +148,7 @@ export async function startEngine({
     })
   }
 
-  const settle = (options: { attempts?: Attempts } = {}) =>
+  const settle = (options: { attempts?: Attempts; settleMs?: number; now?: () => number } = {}) =>
     reconcileChanges({
       ledger,
       run,
