@@ -66,7 +66,15 @@ export interface ActivityDeps {
    * @throws the signal's reason if it is aborted in the meantime
    */
   awaitToken?:
-    | ((error: unknown, options: { signal: AbortSignal; withinMs: number }) => Promise<boolean>)
+    | ((
+        error: unknown,
+        options: {
+          signal: AbortSignal
+          withinMs: number
+          /** Called when the wait begins, with the time when it ends at the latest; ms since 1970. */
+          onWait: (until: number) => void
+        },
+      ) => Promise<boolean>)
     | undefined
   /**
    * Lists a schedule's times after `from`, up to `to` (ms since 1970), as Temporal calculates them for its current

@@ -1,6 +1,8 @@
 import { Context, type Info } from '@temporalio/activity'
 import type { Client, WorkflowExecutionDescription, WorkflowHandle } from '@temporalio/client'
 import { ApplicationFailure, CancelledFailure, WorkflowNotFoundError } from '@temporalio/common'
+import type { Billing } from '../core/billing/client.ts'
+import { TroubleWatch } from '../core/billing/trouble-watch.ts'
 import { UnwritableError } from '../core/destinations/errors.ts'
 import { findExportStep } from '../core/exports/find-run.ts'
 import { findImport } from '../core/imports/run-files.ts'
@@ -16,7 +18,9 @@ import { SupersededError, toStateError } from '../core/state/errors.ts'
 import { FolderGoneError } from '../core/storage/kept-folder.ts'
 import { isSystemError, refusalOf } from '../core/storage/system-errors.ts'
 import type { LeaseOwner } from '../core/state/leases.ts'
+import type { Trouble } from '../core/runs/view/trouble.ts'
 import type { ActivityDeps } from './deps.ts'
+import { createTroubleSignals, troubleIn } from './tell-trouble.ts'
 
 /** The heartbeat interval of a step, which is also how soon it learns of a stop. */
 const heartbeatMs = 1_000
@@ -41,6 +45,8 @@ export interface StepContext {
    * of the last attempt.
    */
   report: (details: () => unknown) => void
+  /** The client with which the step's requests say why they fail or wait; the heartbeats have it as `trouble`. */
+  watch: (billing: Billing) => Billing
   /**
    * Takes leases for the execution, or for the run that it is part of. Every step takes its leases again, because a run
    * that was reset is another execution than the one that took them.
@@ -66,6 +72,22 @@ class TokenReplaced extends Error {
   }
 }
 
+/** What a step is part of. */
+interface Part {
+  resource?: string
+  /** The run that has started the step's own. */
+  parent?: LeaseOwner
+}
+
+function partOfRun(input: unknown): Part {
+  const { resource, owner } = input as { resource?: unknown; owner?: Partial<LeaseOwner> }
+  const { workflowId, runId } = { ...owner }
+  return {
+    ...(typeof resource === 'string' && { resource }),
+    ...(typeof workflowId === 'string' && typeof runId === 'string' && { parent: { workflowId, runId } }),
+  }
+}
+
 type Run<Input> = Omit<Input, 'plan'> & RunRef
 
 /** Wraps the steps: handles heartbeats, cancellation and errors, and finds the run of each step. */
@@ -73,10 +95,13 @@ export function createSteps(
   deps: Pick<ActivityDeps, 'dataDir' | 'shared' | 'files' | 'outDirs' | 'identity' | 'state' | 'awaitToken'>,
 ) {
   const step =
-    <Input extends unknown[], Result>(work: (context: StepContext, ...input: Input) => Promise<Result>) =>
+    <Input extends unknown[], Result>(
+      work: (context: StepContext, ...input: Input) => Promise<Result>,
+      partOf: (input: unknown) => Part = () => ({}),
+    ) =>
     async (...input: Input): Promise<Result> => {
       try {
-        return await withHeartbeat(deps, (context) => work(context, ...input))
+        return await withHeartbeat(deps, partOf(input[0]), (context) => work(context, ...input))
       } catch (error) {
         throw toFailure(error, deps)
       }
@@ -90,7 +115,7 @@ export function createSteps(
         const { folder } = context
         const plan = await knownRun({ input, worker: deps.identity, find: (run) => find(run, input, folder) })
         return await work(context, { ...input, plan } as unknown as Input)
-      })
+      }, partOfRun)
 
   const { identity } = deps
   const fetched = async (folder: StepFolder, of: Parameters<StepFolder['fetchRun']>[0]) => {
@@ -126,13 +151,29 @@ async function withHeartbeat<T>(
     shared,
     files,
   }: Pick<ActivityDeps, 'state' | 'awaitToken' | 'dataDir' | 'shared' | 'files'>,
+  { resource, parent }: Part,
   work: (context: StepContext) => Promise<T>,
 ): Promise<T> {
   const context = Context.current()
   const { info, client, cancellationSignal: signal } = context
   const owner = ownerOf(info)
   let details = (): unknown => info.heartbeatDetails
-  const beat = () => context.heartbeat(details())
+  const before = troubleIn(info.heartbeatDetails)
+  const watch = new TroubleWatch(before)
+  let waiting: Trouble | undefined
+  const runs = parent === undefined ? [owner] : [owner, parent]
+  const signals = createTroubleSignals({ client, runs, step: info.activityId, resource, before })
+  const troubleNow = () => waiting ?? watch.trouble
+  const beat = () => {
+    const trouble = troubleNow()
+    const { trouble: _, ...others } = { ...(details() as { trouble?: unknown } | undefined) }
+    context.heartbeat(
+      trouble === undefined && details() === undefined
+        ? undefined
+        : { ...others, ...(trouble && { trouble }) },
+    )
+    void signals.see(trouble)
+  }
   const isClosedTo = (asker: LeaseOwner) => (execution: LeaseOwner) => hasEnded({ client, execution, asker })
   const outlast = <Result>(again: () => Promise<Result>) =>
     state.shared === undefined ? again() : whenStoreIsBack(again, { signal })
@@ -153,6 +194,7 @@ async function withHeartbeat<T>(
         details = current
         beat()
       },
+      watch: (billing) => billing.watched(watch),
       async takeLeases(leases, asker = owner) {
         await outlast(async () => {
           for (const name of leases)
@@ -163,6 +205,7 @@ async function withHeartbeat<T>(
       isClosedTo,
     })
     await folder.keep()
+    await signals.see(undefined)
     return result
   } catch (error) {
     // What it has done until then, unless another attempt has taken over. Without its files, a step fails anyhow.
@@ -170,7 +213,15 @@ async function withHeartbeat<T>(
       await folder.keep().catch((failure: unknown) => {
         if (failure instanceof FolderGoneError) throw failure
       })
-    if (await awaitToken?.(error, { signal, withinMs: remainingMs(info) })) throw new TokenReplaced()
+    const onWait = (tokenUntil: number) => {
+      waiting = { what: 'refuses the token', since: Date.now(), failures: 1, tokenUntil }
+      beat()
+    }
+    if (await awaitToken?.(error, { signal, withinMs: remainingMs(info), onWait })) throw new TokenReplaced()
+    if (troubleNow() !== undefined && !isFinal(error)) {
+      beat()
+      await signals.failed(troubleNow())
+    }
     throw error
   } finally {
     clearInterval(timer)

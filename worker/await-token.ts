@@ -11,10 +11,11 @@ export function createTokenWait(options: { token: Token; logger: Logger }): Acti
   const { token, logger } = options
   const { replaced } = token
   if (replaced === undefined) return undefined
-  return async (error, { signal, withinMs }) => {
+  return async (error, { signal, withinMs, onWait }) => {
     if (!(error instanceof Unauthorized || error instanceof TokenFileError)) return false
     const ms = Math.min(limitMs, withinMs)
     logger.warn('waiting for a new token in its file', { error: error.message, upToSeconds: ms / 1000 })
+    onWait(Date.now() + ms)
     try {
       await replaced(AbortSignal.any([signal, AbortSignal.timeout(ms)]))
       return true

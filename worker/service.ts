@@ -10,10 +10,18 @@ import type { Settings } from './settings/settings.ts'
  */
 export function createService(
   { billing }: Settings,
-  { onRequest, permits }: { onRequest?: CallObserver; permits?: Permits | undefined } = {},
+  {
+    onRequest,
+    permits,
+    mostPauseMs,
+  }: { onRequest?: CallObserver; permits?: Permits | undefined; mostPauseMs?: number } = {},
 ): Billing {
   const { requestsPerSecond, ...rest } = billing
   const rate = { requestsPerSecond }
   const gate = permits && new SharedRate({ permits, share: rate, concurrency: rest.concurrency })
-  return createBilling({ ...rest, rate, gate, ...(onRequest && { onRequest }) })
+  return createBilling({ ...rest, rate, gate, mostPauseMs, ...(onRequest && { onRequest }) })
 }
+
+/** The client of a command, whose person waits: a pause of an hour must not look like a command that hangs. */
+export const createCommandService = (settings: Settings): Billing =>
+  createService(settings, { mostPauseMs: 10_000 })

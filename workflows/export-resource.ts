@@ -22,6 +22,7 @@ import { toThroughput } from './run/throughput.ts'
 import { publishEach } from './run/publish-each.ts'
 import { refOf } from './run/run-ref.ts'
 import { controlRun, type RunControl } from './run/control.ts'
+import { showTroubles } from './run/troubles.ts'
 import { readRanges } from './run/read-ranges.ts'
 
 type Resource = ExportPlan['resources'][number]
@@ -61,6 +62,7 @@ export async function exportResource(input: {
     text: { between: 'two pages, or before it publishes', kept: 'what was read is kept' },
     onChange: (now) => show({ phase: now.stopping ? 'stopped' : now.paused ? 'paused' : step }),
   })
+  showTroubles(progress, () => show({}))
   const attributes = createSearchAttributes()
   attributes.allow(plan)
   allowHeartbeats(plan)

@@ -23,6 +23,7 @@ import { needsPerson } from './run/needs-person.ts'
 import { createSearchAttributes } from './run/search-attributes.ts'
 import { createNotifier } from './run/notify.ts'
 import { controlRun, type RunControl } from './run/control.ts'
+import { showTroubles } from './run/troubles.ts'
 import { rethrowBug } from './run/unwrap-failure.ts'
 import { refOf } from './run/run-ref.ts'
 import { stoppedReport } from './run/stopped-report.ts'
@@ -56,6 +57,7 @@ export async function exportRun(options: {
   setHandler(status, () => progress, {
     description: 'The progress of the run: its phase, and each resource with its result.',
   })
+  showTroubles(progress, () => progress.phase !== 'ended' && show())
   show()
   const notifier = createNotifier()
   const attributes = createSearchAttributes()

@@ -3,6 +3,7 @@ import { sentence, strong } from '../core/runs/view/sentence.ts'
 import type { View } from '../core/runs/view/view.ts'
 import type { RunWorkers } from '../core/runs/workers.ts'
 import { controls, phaseStatus, throughputStatus, workersStatus } from './run/status.ts'
+import { type ShownTrouble, troublesStatus } from './run/troubles.ts'
 import type { Throughput } from './run/throughput.ts'
 
 export interface ExportProgress {
@@ -17,6 +18,8 @@ export interface ExportProgress {
     records?: number
     reason?: string
   }[]
+  /** What holds up its steps and those of the resources. */
+  troubles?: ShownTrouble[]
   summary?: string
 }
 
@@ -30,18 +33,20 @@ export interface ResourceProgress {
   throughput?: Throughput | undefined
   /** The workers of the last segment, where several may share the state. */
   workers?: RunWorkers | undefined
+  troubles?: ShownTrouble[]
   verdict?: string
   reasons?: string[]
 }
 
 /** The view of an active export, for the Temporal UI. */
-export function toLiveExport({ name, run, phase, identity, resources }: ExportProgress): View {
+export function toLiveExport({ name, run, phase, identity, resources, troubles }: ExportProgress): View {
   return {
     title: name,
     run,
     identity,
     status: [
       phaseStatus({ name, phase }),
+      ...troublesStatus(troubles),
       ...(resources.length === 0
         ? []
         : [sentence`Each resource is a run of its own under ${strong('Relationships')}, with its progress.`]),
@@ -80,6 +85,7 @@ export function toResourceView(progress: ResourceProgress): View {
     reasons = [],
     throughput,
     workers,
+    troubles,
   } = progress
   const total = expected === undefined ? '' : ` of about ${expected}`
   const live = phase === 'reading' ? ' Live figures are in the heartbeat under Pending Activities.' : ''
@@ -87,6 +93,7 @@ export function toResourceView(progress: ResourceProgress): View {
     title: resource,
     status: [
       sentence`${resource}: ${strong(phase)}, ${records} records${total}, ${requests} requests.${live}`,
+      ...troublesStatus(troubles),
       ...(verdict === undefined ? [] : [sentence`Verdict: ${strong(verdict)}. ${reasons.join(' ')}`]),
       ...(phase === 'reading' ? [...throughputStatus(throughput, 'records'), ...workersStatus(workers)] : []),
     ],

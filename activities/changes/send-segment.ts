@@ -54,7 +54,7 @@ export async function sendSegment(
   if (input.lookupsOnly !== true && !deps.mayWrite(context.owner.workflowId)) throw new ReservedWorker(plan)
   const reportedClaims = claimsReported(context, input)
   context.report(() => ({ claims: reportedClaims }))
-  const billing = rates.forRun({ run, requestsPerSecond })
+  const billing = context.watch(rates.forRun({ run, requestsPerSecond }))
   const folder = join(context.folder.dataDir, plan.folder)
   const right = createSendRight({ ledger, run })
   const send = async (signal: AbortSignal) => {

@@ -21,7 +21,7 @@ const defaultParallel = 4
  */
 export function createOpenExport(deps: ActivityDeps) {
   return async function openExport(
-    { owner: execution, scheduledAt: startedAt, signal, takeLeases }: StepContext,
+    { owner: execution, scheduledAt: startedAt, signal, takeLeases, watch }: StepContext,
     input: unknown,
     scheduled?: { scheduledFor: string },
   ): Promise<Opened<ExportPlan>> {
@@ -34,7 +34,13 @@ export function createOpenExport(deps: ActivityDeps) {
     const plan: ExportPlan = { ...started, filters, maxDeletes, maxPages, parallel, ...scheduled }
     const first = listResources[resources[0] ?? 'customers']
     // Try once and let Temporal retry: its UI shows the failure, which retries in here would hide for minutes.
-    const { servedAt } = await deps.billing.list({ resource: first, page: 1, pageSize: 1, tries: 1, signal })
+    const { servedAt } = await watch(deps.billing).list({
+      resource: first,
+      page: 1,
+      pageSize: 1,
+      tries: 1,
+      signal,
+    })
     plan.servedAt = servedAt
     await takeLeases(leasesOf(plan))
     const { lookbackSeconds } = asked

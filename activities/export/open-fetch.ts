@@ -23,7 +23,7 @@ import { savePlan } from '../../core/exports/saved-plan.ts'
  */
 export function createOpenFetch(deps: ActivityDeps) {
   return async function openFetch(
-    { owner: execution, scheduledAt: startedAt, signal, takeLeases, folder }: StepContext,
+    { owner: execution, scheduledAt: startedAt, signal, takeLeases, folder, watch }: StepContext,
     input: unknown,
   ): Promise<Opened<ExportPlan>> {
     const asked = parseInput({ schema: fetchInput, input, taker: 'a fetch' })
@@ -38,7 +38,7 @@ export function createOpenFetch(deps: ActivityDeps) {
     await takeLeases(leasesOf(plan))
     for await (const id of readAskedIds({ ...deps, run: plan.run, asked: ids, skip: 0 })) {
       // Try once and let Temporal retry: its UI shows the failure, which retries in here would hide for minutes.
-      await resource.get(deps.billing, id, { tries: 1, signal }).catch(unlessAnswered)
+      await resource.get(watch(deps.billing), id, { tries: 1, signal }).catch(unlessAnswered)
       break
     }
     return await toOpened(deps, await savePlan({ ...deps, plan }))

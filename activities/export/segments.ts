@@ -56,7 +56,7 @@ export function createSegments({ deps, rates }: { deps: ActivityDeps; rates: Run
       alone(segment.folder, async () => {
         const { plan, resource, folder, seconds } = segment
         const { signal: cancelled } = context
-        const billing = rates.forRun(plan)
+        const billing = context.watch(rates.forRun(plan))
         const start = await work.resume(await latestCheckpoint({ shared: deps.shared, folder }), billing)
         if ('result' in start) return start.result
         cancelled.throwIfAborted()

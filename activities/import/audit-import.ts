@@ -15,7 +15,7 @@ export function createAuditImport({ deps, rates }: { deps: ActivityDeps; rates: 
   return async (context: StepContext, { plan, limits }: AuditInput): Promise<RetentionAudit> => {
     let findings = 0
     context.report(() => ({ phase: 'comparing the rows with the list', findings }))
-    const billing = rates.forRun({ run: plan.run, ...limits })
+    const billing = context.watch(rates.forRun({ run: plan.run, ...limits }))
     return await context.outlast(async () => {
       findings = 0
       return await auditImport({

@@ -24,7 +24,7 @@ async function fetchInput({ folder, asked }: { folder: StepFolder; asked: AskedI
 /** Plans an import; see `openImport`. An execution that already has a plan keeps it. */
 export function createOpenImport(deps: ActivityDeps) {
   return async (context: StepContext, input: unknown): Promise<Opened<ImportPlan>> => {
-    const { owner: execution, scheduledAt: startedAt, signal, takeLeases, folder } = context
+    const { owner: execution, scheduledAt: startedAt, signal, takeLeases, folder, watch } = context
     const { dataDir } = folder
     await fetchNames({ folder, room: 'imports', workflowId: execution.workflowId })
     const kept = await findKeptPlan({ dataDir, ...execution })
@@ -32,7 +32,7 @@ export function createOpenImport(deps: ActivityDeps) {
     const asked = parseImportInput(input)
     if (asked.identity !== undefined) refuseOther({ run: asked.identity, worker: deps.identity })
     // Try once and let Temporal retry: its UI shows the failure, which retries in here would hide for minutes.
-    await deps.billing.list({ resource: customers, page: 1, pageSize: 1, tries: 1, signal })
+    await watch(deps.billing).list({ resource: customers, page: 1, pageSize: 1, tries: 1, signal })
     await fetchInput({ folder, asked })
     const inFolder = { ...deps, dataDir }
     const plan = await openImport({ deps: inFolder, asked, execution, startedAt, takeLeases })

@@ -22,7 +22,7 @@ export function createStageImport({ deps, rates, stagedHere }: StageDeps) {
     { plan }: { plan: ImportPlan },
   ): Promise<Staged & { tables: Table[] }> => {
     const { signal } = context
-    const billing = rates.forRun({ run: plan.run, ...plan.limits })
+    const billing = context.watch(rates.forRun({ run: plan.run, ...plan.limits }))
     const staged = await context.outlast(() =>
       stageRun({
         deps: { ...deps, ...gapDeps({ deps, context }) },

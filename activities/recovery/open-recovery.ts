@@ -20,7 +20,7 @@ interface OpenRecoveryInput {
  */
 export function createOpenRecovery(deps: ActivityDeps) {
   return async function openRecovery(
-    { owner, scheduledAt: startedAt, signal, takeLeases, folder }: StepContext,
+    { owner, scheduledAt: startedAt, signal, takeLeases, folder, watch }: StepContext,
     { input, firstRunId }: OpenRecoveryInput,
   ): Promise<Opened<RecoveryPlan>> {
     const { identity, settleMs } = deps
@@ -36,7 +36,7 @@ export function createOpenRecovery(deps: ActivityDeps) {
     const asked = parseRecoveryInput(input)
     if (asked.identity !== undefined) refuseOther({ run: asked.identity, worker: identity })
     // Try once and let Temporal retry: its UI shows the failure, which retries in here would hide for minutes.
-    await deps.billing.list({ resource: subscriptions, page: 1, pageSize: 1, tries: 1, signal })
+    await watch(deps.billing).list({ resource: subscriptions, page: 1, pageSize: 1, tries: 1, signal })
     const plan = toRecoveryPlan({ asked, ...place, execution, startedAt, identity, settleMs })
     await takeLeases(leasesOf(plan), execution)
     await saveRecoveryPlan({ dataDir, plan, asked, input })

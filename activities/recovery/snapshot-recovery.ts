@@ -28,7 +28,8 @@ export function createSnapshotRecovery({ deps, rates }: { deps: ActivityDeps; ra
     const { folder } = context
     // A step whose worker is lost resumes from there.
     await using _ = folder.keepEvery(keepEveryMs)
-    const billing = rates.forRun({ run: plan.run, requestsPerSecond: limits.requestsPerSecond })
+    const { requestsPerSecond } = limits
+    const billing = context.watch(rates.forRun({ run: plan.run, requestsPerSecond }))
     const snapshot = await context.outlast(() =>
       takeSnapshot({
         deps: {

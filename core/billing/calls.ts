@@ -1,11 +1,12 @@
 /** Turns an operation into requests: rate limit, token, reply, retries. */
 import { setImmediate as nextEventLoopTurn } from 'node:timers/promises'
 import type { Authorization } from './authorization.ts'
-import { BillingError, RateLimited, ServiceFault, Unauthorized } from './errors.ts'
+import { BillingError, PauseAsked, RateLimited, ServiceFault, Unauthorized } from './errors.ts'
 import type { Admission, Gate, Spacing } from './rate-limit.ts'
 import { mayBeWhole, retryAfterMs, toError } from './reply.ts'
 import { retryRead } from './retry.ts'
 import type { Reply, Request, Transport } from './transport.ts'
+import type { TroubleWatch } from './trouble-watch.ts'
 
 /** One try of a request; `status` is undefined if no complete reply came. */
 export interface Try {
@@ -60,6 +61,8 @@ interface CallsSettings {
   authorization: Authorization
   onRequest: CallObserver | undefined
   readWaitMs: (attempt: number) => number
+  watch: TroubleWatch | undefined
+  mostPauseMs: number
 }
 
 export function createCalls(settings: CallsSettings): Calls {
@@ -104,17 +107,23 @@ interface Sending extends Request {
   onFailure?: (() => void | Promise<void>) | undefined
 }
 
-function createSend({ transport, gate, spacings, authorization, onRequest }: CallsSettings) {
+function createSend(settings: CallsSettings) {
+  const { transport, gate, spacings, authorization, onRequest, watch, mostPauseMs } = settings
+  watch?.follow(() => gate.paused)
   return async <T>(sending: Sending, parse: ParseReply<T>): Promise<T> => {
     const { signal } = sending
-    const admission = await gate.admit({ write: sending.method !== 'GET', spacings, signal })
+    const turn = gate.admit({ write: sending.method !== 'GET', spacings, signal })
+    const admission = await (watch?.queue(turn) ?? turn)
     try {
       const reply = await exchange(sending, { ...admission, sentAt: performance.now() })
       // Let the next request leave before this reply is parsed (2 ms for a page of 100).
       await nextEventLoopTurn()
       if (mayBeWhole(reply)) await sending.awaitTurn?.()
-      return parse(sending, reply)
+      const parsed = parse(sending, reply)
+      watch?.answered()
+      return parsed
     } catch (error) {
+      if (error instanceof BillingError) watch?.failed(error)
       if (error instanceof BillingError) await sending.onFailure?.()
       throw error
     }
@@ -134,7 +143,12 @@ function createSend({ transport, gate, spacings, authorization, onRequest }: Cal
       if (status !== 401) authorization.accepted(sending.token)
       const error = toError(sending, reply)
       if (error instanceof RateLimited) gate.slowDown({ sentAt, permit: departure?.permit })
-      if (error instanceof RateLimited || error instanceof ServiceFault) gate.pause(retryAfterMs(reply) ?? 0)
+      if (error instanceof RateLimited || error instanceof ServiceFault) {
+        const pauseMs = retryAfterMs(reply) ?? 0
+        if (pauseMs > mostPauseMs)
+          throw new PauseAsked({ method: sending.method, path: sending.path, status, pauseMs })
+        gate.pause(pauseMs)
+      }
       if (error !== undefined) throw error
       return reply
     } finally {

@@ -12,6 +12,7 @@ import {
 } from './reply.ts'
 import type { ListResource } from './resources/resource.ts'
 import { fullJitter } from './retry.ts'
+import type { TroubleWatch } from './trouble-watch.ts'
 import { createTransport } from './transport.ts'
 
 export interface BillingSettings {
@@ -31,6 +32,8 @@ export interface BillingSettings {
   maxResponseBytes?: number
   workspaceHeader?: string
   testModeHeader?: string
+  /** A longer pause that the service asks for fails the request instead. Default: none. */
+  mostPauseMs?: number | undefined
   /** Called after every try of every request. */
   onRequest?: CallObserver
   /** Milliseconds to wait after the n-th failed try of a read. Default: full jitter up to 30 s. */
@@ -102,6 +105,8 @@ export interface Billing {
    * applies within a second.
    */
   limited(share: Readonly<Share>): Billing
+  /** The same client, whose requests tell `watch` why they fail or wait. */
+  watched(watch: TroubleWatch): Billing
 }
 
 export function createBilling(settings: BillingSettings): Billing {
@@ -119,7 +124,7 @@ export function createBilling(settings: BillingSettings): Billing {
   })
   const { gate = new RateLimiter({ share: settings.rate ?? { requestsPerSecond: 10 }, concurrency }) } =
     settings
-  const callsWith = (spacings: readonly Spacing[]) =>
+  const callsWith = (spacings: readonly Spacing[], watch: TroubleWatch | undefined) =>
     createCalls({
       transport,
       gate,
@@ -127,16 +132,19 @@ export function createBilling(settings: BillingSettings): Billing {
       authorization,
       onRequest: settings.onRequest,
       readWaitMs: settings.readWaitMs ?? fullJitter,
+      watch,
+      mostPauseMs: settings.mostPauseMs ?? Infinity,
     })
   const authorization = new Authorization(settings.token)
-  const createWith = (spacings: readonly Spacing[]): Billing => ({
-    ...operations(callsWith(spacings)),
-    limited: (share) => createWith([...spacings, new Spacing(share)]),
+  const createWith = (spacings: readonly Spacing[], watch?: TroubleWatch): Billing => ({
+    ...operations(callsWith(spacings, watch)),
+    limited: (share) => createWith([...spacings, new Spacing(share)], watch),
+    watched: (watcher) => createWith(spacings, watcher),
   })
   return createWith([])
 }
 
-function operations({ read, write }: Calls): Omit<Billing, 'limited'> {
+function operations({ read, write }: Calls): Omit<Billing, 'limited' | 'watched'> {
   const get = (operation: string, path: string, options?: ReadOptions) =>
     read({ operation, path, ...options }, toDocument)
   const send = (operation: string, request: `${'POST' | 'PATCH'} /${string}/`, sent: Sent) => {

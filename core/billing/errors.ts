@@ -144,6 +144,17 @@ export class RateLimited extends AnsweredError {
   }
 }
 
+/** 429 or 5xx with a longer Retry-After than this client may wait: a person waits for it. */
+export class PauseAsked extends BillingError {
+  override readonly name = 'PauseAsked'
+  readonly retryable = false
+  readonly effect = 'unknown'
+  constructor(failure: Failure & { pauseMs: number }) {
+    const until = new Date(Date.now() + failure.pauseMs).toISOString().slice(0, 16).replace('T', ' ')
+    super(failure, (request) => `the service asks for a pause until ${until} UTC: ${request}; try again then`)
+  }
+}
+
 /** 5xx: the service or a gateway in front of it failed. 408: it waited too long for the rest of a request. */
 export class ServiceFault extends BillingError {
   override readonly name = 'ServiceFault'

@@ -6,6 +6,8 @@
  * There are no bursts: the next request is due one interval after the last.
  */
 
+import type { Pause } from './trouble-watch.ts'
+
 /** A rate that is read for every request: a changed number applies within a second. */
 export interface Share {
   requestsPerSecond: number
@@ -44,6 +46,8 @@ export interface Gate {
   admit(options: AdmitOptions): Promise<Admission>
   /** Pauses all requests, as the service requested (Retry-After). */
   pause(ms: number): void
+  /** The pause that holds everything back now. */
+  readonly paused: Pause | undefined
   /** Slows down after a 429 for a request that left at `sentAt`, with that permit. */
   slowDown(request: { sentAt: number; permit: number | undefined }): void
 }
@@ -62,7 +66,13 @@ const maxCatchUpMs = 100
 /** At most r requests leave within this time, so the service sees at most r + 1 in a second, with 5 ms of jitter. */
 const windowMs = 1005
 /** A longer Retry-After is considered a mistake. */
-const maxPauseMs = 3_600_000
+export const maxPauseMs = 3_600_000
+
+/** A pause that begins now, for as long as the service asks. */
+export function toPause(ms: number): Pause {
+  const since = Date.now()
+  return { since, asked: since + ms, until: since + Math.min(ms, maxPauseMs) }
+}
 /** The queue is checked at least this often, since shares may change while it waits. */
 const recheckMs = 1000
 /** The target share of the rate: without delays the window above is never full. */
@@ -107,6 +117,7 @@ export class RateLimiter implements Gate {
   readonly #reads: Waiting[] = []
   #inFlight = 0
   #pausedUntil = Number.NEGATIVE_INFINITY
+  #pause: Pause | undefined
   #slowed = { at: Number.NEGATIVE_INFINITY, to: 1 }
   #timer: NodeJS.Timeout | undefined
 
@@ -139,7 +150,14 @@ export class RateLimiter implements Gate {
   }
 
   pause(ms: number): void {
-    this.#pausedUntil = Math.max(this.#pausedUntil, performance.now() + Math.min(ms, maxPauseMs))
+    const until = performance.now() + Math.min(ms, maxPauseMs)
+    if (ms <= 0 || until <= this.#pausedUntil) return
+    this.#pausedUntil = until
+    this.#pause = toPause(ms)
+  }
+
+  get paused(): Pause | undefined {
+    return performance.now() < this.#pausedUntil ? this.#pause : undefined
   }
 
   /**

@@ -3,25 +3,23 @@
  * not used in time is void, so a worker that was frozen makes no burst. Writes go before reads, in this process and in all.
  */
 import { setTimeout as wait } from 'node:timers/promises'
-import { type Grant, GrantClock, type Permit, type PermitRequest, type Permits } from './permits.ts'
+import { type Grant, GrantClock, type Permit, type Permits } from './permits.ts'
 import { SparePermits } from './spare-permits.ts'
-import type { Admission, AdmitOptions, Departure, Gate, Share, Spacing } from './rate-limit.ts'
-
-interface Waiting {
-  write: boolean
-  run: string | undefined
-  spacings: readonly Spacing[]
-  /** It has a connection already, and a permit that became void. */
-  isUrgent: boolean
-  since: number
-  grant(permit: Permit): void
-  fail(error: unknown): void
-}
+import {
+  type Admission,
+  type AdmitOptions,
+  type Departure,
+  type Gate,
+  maxPauseMs,
+  type Share,
+  toPause,
+} from './rate-limit.ts'
+import type { Pause } from './trouble-watch.ts'
+import { rankOf, runOf, type Waiting } from './waiting-request.ts'
 
 /** The state is asked again at least this often, because rates may change. */
 const longestRetryMs = 1_000
 const awayRetryMs = 250
-const maxPauseMs = 3_600_000
 
 export class SharedRate implements Gate {
   readonly #permits: Permits
@@ -36,6 +34,7 @@ export class SharedRate implements Gate {
   /** Unknown until the first grant. */
   #workers = Number.POSITIVE_INFINITY
   #pausedUntil = Number.NEGATIVE_INFINITY
+  #pause: Pause | undefined
   #voidedAt = Number.NEGATIVE_INFINITY
   #retryAt = { write: 0, read: 0 }
   readonly #retryRunAt = new Map<string, number>()
@@ -89,9 +88,14 @@ export class SharedRate implements Gate {
   pause(ms: number): void {
     if (ms <= 0) return
     const bounded = Math.min(ms, maxPauseMs)
-    this.#pausedUntil = Math.max(this.#pausedUntil, performance.now() + bounded)
+    const until = performance.now() + bounded
+    if (until > this.#pausedUntil) [this.#pausedUntil, this.#pause] = [until, toPause(ms)]
     this.#voidGranted()
     void this.#insist(() => this.#permits.pause(bounded))
+  }
+
+  get paused(): Pause | undefined {
+    return this.#pause !== undefined && Date.now() < this.#pause.until ? this.#pause : undefined
   }
 
   slowDown({ permit }: { permit: number | undefined }): void {
@@ -239,11 +243,19 @@ export class SharedRate implements Gate {
     }
     this.#spares.add(permits)
     this.#useSpares()
+    this.#notePause(grant)
     const retryAt = answeredAt + Math.min(grant.retryMs, longestRetryMs)
     if (grant.waitsMs.length >= group.length) return
     if (grant.heldByRun && run !== undefined) this.#retryRunAt.set(run.name, retryAt)
     else if (write) this.#retryAt.write = retryAt
     else this.#retryAt.read = retryAt
+  }
+
+  /** Another worker was asked for a pause: nothing else holds everything back for that long. */
+  #notePause({ waitsMs, retryMs, heldByRun }: Grant): void {
+    const usualMs = 5_000 + 2_000 / this.#share.requestsPerSecond
+    if (waitsMs.length > 0 || heldByRun || retryMs < usualMs || this.paused !== undefined) return
+    this.#pause = toPause(retryMs)
   }
 
   #give(permit: Permit, waiting: Waiting | undefined): void {
@@ -274,19 +286,6 @@ export class SharedRate implements Gate {
 }
 
 const maxTries = 20
-
-/** Those with a connection first, then writes, then reads. */
-const rankOf = ({ isUrgent, write }: Waiting): number => (isUrgent ? 0 : 2) + (write ? 0 : 1)
-
-/** The least of a run's own rates; undefined if it has none. */
-function runOf(spacings: readonly Spacing[]): PermitRequest['run'] {
-  const shares = spacings.map(({ share }) => share)
-  const rates = shares.map(({ requestsPerSecond }) => requestsPerSecond)
-  const requestsPerSecond = Math.min(...rates)
-  const name = shares.find(({ run }) => run !== undefined)?.run
-  if (name === undefined || requestsPerSecond === Number.POSITIVE_INFINITY) return undefined
-  return { name, requestsPerSecond }
-}
 
 /** Timers may fire a fraction of a millisecond early. */
 async function until(at: number, signal: AbortSignal): Promise<void> {

@@ -1,7 +1,7 @@
 import { InvalidArgumentError, type Command } from 'commander'
 import type { DestinationName } from '../../core/destinations/names.ts'
 import { openFiles, openPublications } from '../../worker/files.ts'
-import { createService } from '../../worker/service.ts'
+import { createCommandService } from '../../worker/service.ts'
 import { listSettings } from '../../worker/settings/docs.ts'
 import { SettingsError } from '../../worker/settings/errors.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
@@ -88,7 +88,7 @@ async function checkAll(terminal: Terminal): Promise<Finding[]> {
   if (Array.isArray(settings)) return settings
   const { taskQueue, billing } = settings
   const secrets = runCheck('secrets', async () => checkSecrets(settings))
-  const service = checkService({ billing: createService(settings), testMode: billing.testMode })
+  const service = checkService({ billing: createCommandService(settings), testMode: billing.testMode })
   const temporal = checkTemporal({ settings, terminal }).then(async ({ findings, served }) => {
     const { state: place, allowReadableSecrets: allowed, fixed } = settings
     const folder = { place, taskQueue, served, allowed, fixed }

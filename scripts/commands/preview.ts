@@ -3,7 +3,7 @@ import type { Returned } from '../../core/billing/client.ts'
 import { listNames, listResources } from '../../core/billing/resources/lists.ts'
 import { isRawNumber } from '../../core/tables/json-value.ts'
 import { formatTable } from '../../core/runs/view/format.ts'
-import { createService } from '../../worker/service.ts'
+import { createCommandService } from '../../worker/service.ts'
 import { processSettings } from '../session/settings.ts'
 import { UsageError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -40,7 +40,7 @@ export function configure(command: Command, terminal: Terminal): void {
       const settings = processSettings()
       terminal.identity(settings.billing)
       const query = { resource, page: 1, pageSize: limit, ordering: '-created', filters, tries: 3 }
-      const records = (await createService(settings).list(query)).records as Returned[]
+      const records = (await createCommandService(settings).list(query)).records as Returned[]
       const fields = columns ?? scalarFields(records).slice(0, defaultColumns)
       const rows = records.map((record) => fields.map((field) => toCell(record[field])))
       const text = rows.length === 0 ? 'No records.' : formatTable({ head: fields, rows })

@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import type { ExportProgress } from '../../workflows/export-view.ts'
 import type { WriteProgress } from '../../workflows/write-run/progress.ts'
 import { findRun, type FoundChanges, workflowIdOf } from '../runs/find-run.ts'
+import { type HeldUp, heldUpByRun } from '../runs/held-up.ts'
 import { describeRunWorkers, findRunWorkers } from '../runs/run-workers.ts'
 import { openClient } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'
@@ -30,15 +31,17 @@ export function configure(command: Command, terminal: Terminal): void {
     if (found.type !== 'export') return await showChanges({ ...found, name, client, settings, terminal })
     const { handle, description } = found
     const status = description.status.name.toLowerCase()
-    const workers = await findRunWorkers({ client, description, settings })
+    const { heldUp, ...workers } = await findRunWorkers({ client, description, settings })
     const progress = await ask({ client, terminal, query: () => handle.query<ExportProgress>('status') })
     const run = runOf({ name, id, newest: progress?.run })
     if (progress === undefined) {
       const message = 'No worker answers, so its progress is unknown.'
-      const text = [`${run} is ${status}. ${message}`, ...describeRunWorkers(workers)].join('\n')
-      terminal.result({ document: { run, status, message, ...workers }, text })
+      const heldUpBy = toTexts(heldUp)
+      const text = [`${run} is ${status}. ${message}`, ...heldUpBy, ...describeRunWorkers(workers)].join('\n')
+      terminal.result({ document: { run, status, message, heldUpBy, ...workers }, text })
       return
     }
+    const heldUpBy = toTexts([...heldUp, ...heldUpByRun(progress.troubles)])
     const rows = progress.resources.map(({ resource, state, records, reason }) => [
       resource,
       state,
@@ -47,9 +50,10 @@ export function configure(command: Command, terminal: Terminal): void {
     ])
     const table = formatTable({ head: ['resource', 'state', 'records', ''], rows })
     terminal.result({
-      document: { run, status, ...progress, ...workers },
+      document: { run, status, ...progress, heldUpBy, ...workers },
       text: [
         `${run} is ${status}, ${progress.phase}`,
+        ...heldUpBy,
         table,
         ...describeRunWorkers(workers),
         progress.summary,
@@ -76,7 +80,7 @@ async function showChanges({
   name: string
 }) {
   const status = description.status.name.toLowerCase()
-  const workers = await findRunWorkers({ client, description, settings })
+  const { heldUp, ...workers } = await findRunWorkers({ client, description, settings })
   const query = () => handle.query<WriteProgress & { run?: string; summary?: string }>('status')
   const progress = await ask({ client, terminal, query })
   const run = runOf({ name, id: handle.workflowId, newest: progress?.run })
@@ -91,11 +95,18 @@ async function showChanges({
   const breakers = (progress?.openBreakers ?? []).map(
     (open) => `The breaker is open: ${describeBreaker(open, failed, formatLocalTime)}.`,
   )
-  const text = [`${run} is ${status}, ${state}`, ...breakers, table, ...describeRunWorkers(workers), summary]
+  const heldUpBy = toTexts([...heldUp, ...heldUpByRun(progress?.troubles)])
+  const first = [`${run} is ${status}, ${state}`, ...heldUpBy, ...breakers]
+  const text = [...first, table, ...describeRunWorkers(workers), summary]
     .filter((line) => line !== '')
     .join('\n')
-  terminal.result({ document: { run, status, state, ...progress, ...workers }, text })
+  terminal.result({ document: { run, status, state, ...progress, heldUpBy, ...workers }, text })
 }
+
+/** Each once: several steps mostly have the same trouble. */
+const toTexts = (all: readonly HeldUp[]): string[] => [
+  ...new Map(all.toReversed().map(({ key, text }) => [key, text])).values(),
+]
 
 /** Checks that a name means the newest run of its workflow id: Temporal knows no other. */
 function runOf({ name, id, newest = id }: { name: string; id: string; newest?: string | undefined }): string {

@@ -1,11 +1,13 @@
 import type { Client, WorkflowExecutionDescription } from '@temporalio/client'
 import { openState } from '../../core/state/open.ts'
 import { findWorkers, type SeenWorker } from '../../core/state/postgres/membership.ts'
+import { type HeldUp, heldUp } from './held-up.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { parseWorkerIdentity } from '../../worker/worker-identity.ts'
 
-/** Who works on a run. */
+/** Who works on a run, and what holds it up. */
 export interface RunWorkersNow {
+  heldUp: HeldUp[]
   /** The workers of its steps under way, as `pid@host`. */
   workedOnBy: string[]
   /** The workers of the state on PostgreSQL that are alive; absent for a state in the data folder. */
@@ -19,24 +21,32 @@ export async function findRunWorkers(options: {
   settings: Pick<Settings, 'state'>
 }): Promise<RunWorkersNow> {
   const { client, description, settings } = options
-  const [workedOnBy, aliveWorkers] = await Promise.all([
-    findWorking(client, description),
+  const [descriptions, aliveWorkers] = await Promise.all([
+    withChildren(client, description),
     // Without the state, the rest is worth showing.
     findAlive(settings.state).catch(() => undefined),
   ])
-  return { workedOnBy: [...new Set(workedOnBy)].toSorted(), ...(aliveWorkers && { aliveWorkers }) }
+  return {
+    heldUp: descriptions.flatMap(heldUp),
+    workedOnBy: [...new Set(descriptions.flatMap(workersOf))].toSorted(),
+    ...(aliveWorkers && { aliveWorkers }),
+  }
 }
 
-async function findWorking(client: Client, { raw }: WorkflowExecutionDescription): Promise<string[]> {
-  const own = (raw.pendingActivities ?? []).flatMap(({ lastStartedTime, lastWorkerIdentity }) =>
+async function withChildren(
+  client: Client,
+  description: WorkflowExecutionDescription,
+): Promise<WorkflowExecutionDescription[]> {
+  const children = (description.raw.pendingChildren ?? []).map(async ({ workflowId, runId }) =>
+    withChildren(client, await client.workflow.getHandle(workflowId ?? '', runId ?? '').describe()),
+  )
+  return [description, ...(await Promise.all(children)).flat()]
+}
+
+const workersOf = ({ raw }: WorkflowExecutionDescription): string[] =>
+  (raw.pendingActivities ?? []).flatMap(({ lastStartedTime, lastWorkerIdentity }) =>
     lastStartedTime ? (parseWorkerIdentity(lastWorkerIdentity ?? '')?.worker ?? []) : [],
   )
-  const children = (raw.pendingChildren ?? []).map(async ({ workflowId, runId }) => {
-    const child = await client.workflow.getHandle(workflowId ?? '', runId ?? '').describe()
-    return await findWorking(client, child)
-  })
-  return [...own, ...(await Promise.all(children)).flat()]
-}
 
 async function findAlive(place: Settings['state']): Promise<SeenWorker[] | undefined> {
   if (place.database === undefined) return undefined
@@ -49,7 +59,7 @@ async function findAlive(place: Settings['state']): Promise<SeenWorker[] | undef
 }
 
 /** Empty where nobody works on it and there is one worker at most. */
-export function describeRunWorkers({ workedOnBy, aliveWorkers }: RunWorkersNow): string[] {
+export function describeRunWorkers({ workedOnBy, aliveWorkers }: Omit<RunWorkersNow, 'heldUp'>): string[] {
   return [
     ...(workedOnBy.length === 0 ? [] : [`Worked on by ${workedOnBy.join(' and ')}.`]),
     ...(aliveWorkers === undefined ? [] : [`Workers: ${describeWorkers(aliveWorkers)}.`]),

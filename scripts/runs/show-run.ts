@@ -8,6 +8,7 @@ import type { Progress } from '../terminal/progress.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import type { ExportHandle } from './find-run.ts'
 import { heartbeatOf } from './heartbeat.ts'
+import { heldUp, waitingTasks } from './held-up.ts'
 
 const observeEveryMs = 1_000
 /** In ms. A live worker picks up a run in milliseconds; a killed one is noticed after a few seconds. */
@@ -40,9 +41,10 @@ export async function showRun(options: {
   const noted = new Set<string>()
   let asked: string | undefined
   let pickedUpAt = performance.now()
-  const noteOnce = (line: string) => {
-    if (!noted.has(line)) terminal.note(line)
-    noted.add(line)
+  let waited = ''
+  const noteOnce = (line: string, key = line) => {
+    if (!noted.has(key)) terminal.note(line)
+    noted.add(key)
   }
   const endBars = () => {
     for (const bar of bars.values()) bar.end()
@@ -56,9 +58,14 @@ export async function showRun(options: {
       bar.update(state)
     }
     for (const note of seen?.notes ?? []) noteOnce(note)
-    for (const failure of seen?.descriptions.flatMap(failuresOf) ?? []) noteOnce(`Retrying after: ${failure}`)
-    if (seen?.descriptions.some(waitsForWorker) !== true) pickedUpAt = performance.now()
-    else if (performance.now() - pickedUpAt > pickedUpWithinMs)
+    for (const { key, text } of seen?.descriptions.flatMap(heldUp) ?? []) noteOnce(text, key)
+    const waiting = seen?.descriptions.flatMap(waitingTasks) ?? []
+    const keys = waiting.map(({ key }) => key).join()
+    // A step that fails at once is never seen at work: another attempt shows that a worker had the last one.
+    if (keys === '' || keys !== waited) pickedUpAt = performance.now()
+    waited = keys
+    const retryMs = Math.max(0, ...waiting.map((task) => task.retryMs))
+    if (performance.now() - pickedUpAt > pickedUpWithinMs + retryMs)
       noteOnce('No worker picks up the run, so it waits: is `connector worker` running?')
     if (seen?.question !== undefined && asked !== seen.question.until) {
       asked = seen.question.until
@@ -89,7 +96,15 @@ export function observeExport({ client, handle }: { client: Client; handle: Expo
       const name = ids[at]?.split('/').at(-1) ?? ''
       return records === undefined
         ? []
-        : [{ name, unit: 'records', done: records, total, note: `${requests} requests` }]
+        : [
+            {
+              name,
+              unit: 'records',
+              done: records,
+              total,
+              note: [`${requests} requests`, ...heldUpBy(part)].join(', '),
+            },
+          ]
     })
     return { bars, descriptions: [whole, ...parts] }
   }
@@ -115,7 +130,10 @@ export function observeChanges<P extends WriteProgress>(options: {
     const { waitingFor, openBreakers = [] } = progress
     const failed = unit === 'rows' ? 'rows failed' : 'resumes fell back'
     return {
-      bars: counts === undefined ? [] : [{ name: nameOf(progress), unit, ...toState(counts, rate) }],
+      bars:
+        counts === undefined
+          ? []
+          : [{ name: nameOf(progress), unit, ...toState(counts, rate, heldUpBy(description)) }],
       descriptions: [description],
       notes: openBreakers.map(
         (open) => `The breaker is open: ${describeBreaker(open, failed, formatLocalTime)}.`,
@@ -125,23 +143,15 @@ export function observeChanges<P extends WriteProgress>(options: {
   }
 }
 
-/** The last failures of steps that are being retried; a worker that was shut down is not a failure. */
-function failuresOf({ raw }: WorkflowExecutionDescription): string[] {
-  return (raw.pendingActivities ?? []).flatMap(({ lastFailure }) => {
-    const isShutdown = lastFailure?.applicationFailureInfo?.type === 'WorkerShutdown'
-    return typeof lastFailure?.message === 'string' && !isShutdown ? [lastFailure.message] : []
-  })
-}
+/** For the end of a bar. */
+const heldUpBy = (description: WorkflowExecutionDescription): string[] =>
+  heldUp(description).map(({ text }) => text.replace(/\.$/, ''))
 
-/** Whether a task of the run is in the queue and no worker has picked it up. */
-function waitsForWorker({ raw }: WorkflowExecutionDescription): boolean {
-  const { pendingWorkflowTask: task, pendingActivities: activities } = raw
-  const isPickedUp = (startedAt: unknown) => startedAt !== null && startedAt !== undefined
-  const workflowWaits = task !== null && task !== undefined && !isPickedUp(task.startedTime)
-  return workflowWaits || (activities ?? []).some(({ lastStartedTime }) => !isPickedUp(lastStartedTime))
-}
-
-function toState(counts: Partial<ReportCounts>, rate: (count: number) => number) {
+function toState(
+  counts: Partial<ReportCounts>,
+  rate: (count: number) => number,
+  heldUpNow: readonly string[],
+) {
   const { done = 0, rejected = 0, parked = 0, skipped = 0, notTried = 0, staged = 0, unknown = 0 } = counts
   const ended = done + rejected + parked + skipped + notTried
   const total = ended + staged + unknown
@@ -155,7 +165,7 @@ function toState(counts: Partial<ReportCounts>, rate: (count: number) => number)
         ]
       : []
   const others = Object.entries({ rejected, parked, unknown }).filter(([, count]) => count > 0)
-  const note = [...pace, ...others.map(([name, count]) => `${count} ${name}`)].join(', ')
+  const note = [...pace, ...others.map(([name, count]) => `${count} ${name}`), ...heldUpNow].join(', ')
   return { done: ended, total, note }
 }
 

@@ -34,9 +34,9 @@ export async function beginLocalServer({
   await prepareDataFolder(settings.dataDir)
   if (needsService) {
     // Loaded late: a command without --local makes no requests to the service.
-    const { createService } = await import('../../worker/service.ts')
+    const { createCommandService } = await import('../../worker/service.ts')
     const { listResources } = await import('../../core/billing/resources/lists.ts')
-    await createService(settings).list({ ...firstLook, resource: listResources.plans })
+    await createCommandService(settings).list({ ...firstLook, resource: listResources.plans })
   }
   const { promise: spawned, resolve: onSpawned } = Promise.withResolvers<void>()
   const server = startLocalServer({ ...options, onSpawned })

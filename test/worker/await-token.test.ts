@@ -11,6 +11,7 @@ const logger = createLogger({ level: 'error', format: 'text' })
 const failure = { method: 'GET', path: '/plans/', byService: true }
 const refused = new Unauthorized({ ...failure, status: 401 })
 const { signal } = new AbortController()
+const onWait = () => undefined
 
 function openFile() {
   const folder = mkdtempSync(join(tmpdir(), 'token-'))
@@ -23,13 +24,13 @@ function openFile() {
 test('a token that is not replaced in time is given up', async () => {
   const { token } = openFile()
   await token({ rejected: 'first' })
-  expect(await createTokenWait({ token, logger })?.(refused, { signal, withinMs: 50 })).toBe(false)
+  expect(await createTokenWait({ token, logger })?.(refused, { signal, withinMs: 50, onWait })).toBe(false)
 })
 
 test('a replaced token is noticed, and is the next one given', async () => {
   const { file, token } = openFile()
   await token({ rejected: 'first' })
-  const waiting = createTokenWait({ token, logger })?.(refused, { signal, withinMs: 60_000 })
+  const waiting = createTokenWait({ token, logger })?.(refused, { signal, withinMs: 60_000, onWait })
   writeFileSync(file, 'second\n')
   expect(await waiting).toBe(true)
   expect(await token({ rejected: 'first' })).toBe('second')
@@ -40,7 +41,7 @@ test('a new token that another request already has ends the wait for it', async 
   expect(await token({ rejected: 'first' })).toBe('first')
   writeFileSync(file, 'second')
   expect(await token({ rejected: 'first' })).toBe('second')
-  expect(await createTokenWait({ token, logger })?.(refused, { signal, withinMs: 5_000 })).toBe(true)
+  expect(await createTokenWait({ token, logger })?.(refused, { signal, withinMs: 5_000, onWait })).toBe(true)
 })
 
 test('a file that was found empty counts as replaced by any token', async () => {
@@ -48,19 +49,19 @@ test('a file that was found empty counts as replaced by any token', async () => 
   writeFileSync(file, '')
   const error: unknown = await token({ rejected: 'first' }).catch((thrown: unknown) => thrown)
   writeFileSync(file, 'first')
-  expect(await createTokenWait({ token, logger })?.(error, { signal, withinMs: 60_000 })).toBe(true)
+  expect(await createTokenWait({ token, logger })?.(error, { signal, withinMs: 60_000, onWait })).toBe(true)
   expect(await token()).toBe('first')
 })
 
 test('a stop ends the wait with its own reason', async () => {
   const stopped = AbortSignal.abort(new Error('stopped'))
   const waiting = createTokenWait({ token: openFile().token, logger })
-  await expect(waiting?.(refused, { signal: stopped, withinMs: 60_000 })).rejects.toThrow('stopped')
+  await expect(waiting?.(refused, { signal: stopped, withinMs: 60_000, onWait })).rejects.toThrow('stopped')
 })
 
 test('neither another error nor a token of the environment is waited for', async () => {
   const notFound = new NotFound({ ...failure, status: 404 })
   const wait = createTokenWait({ token: openFile().token, logger })
-  expect(await wait?.(notFound, { signal, withinMs: 60_000 })).toBe(false)
+  expect(await wait?.(notFound, { signal, withinMs: 60_000, onWait })).toBe(false)
   expect(createTokenWait({ token: fixedToken('first'), logger })).toBeUndefined()
 })

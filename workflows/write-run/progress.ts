@@ -3,6 +3,7 @@ import type { ReportCounts } from '../../core/runs/view/counts.ts'
 import type { Identity } from '../../core/runs/identity.ts'
 import type { RunWorkers } from '../../core/runs/workers.ts'
 import type { Table } from '../../core/runs/view/view.ts'
+import type { ShownTrouble } from '../run/troubles.ts'
 import type { Throughput } from '../run/throughput.ts'
 
 export interface StagedChanges {
@@ -45,6 +46,8 @@ export interface WriteProgress<Staged = StagedChanges> {
     until: string
   }
   openBreakers?: readonly OpenBreaker[]
+  /** What holds up its step. */
+  troubles?: ShownTrouble[]
   /** When the next lookup or attempt is due (ISO 8601). */
   nextAt?: string
   /** The throughput of the last segment, while changes are left to send. */

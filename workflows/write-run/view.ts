@@ -2,6 +2,7 @@ import { describeBreaker } from '../../core/runs/view/breaker.ts'
 import { code, type Sentence, sentence, strong } from '../../core/runs/view/sentence.ts'
 import { toCounts, type View } from '../../core/runs/view/view.ts'
 import { controls, phaseStatus, throughputStatus, waitingStatus, workersStatus } from '../run/status.ts'
+import { troublesStatus } from '../run/troubles.ts'
 import type { WaitingFor, WriteProgress } from './progress.ts'
 
 /** The job-specific text of the Current Details of a write run. */
@@ -39,6 +40,7 @@ export function toLiveView(progress: WriteProgress, text: ViewText): View {
     phase,
     nextAt,
     openBreakers = [],
+    troubles,
     throughput,
     workers,
     counts,
@@ -53,6 +55,7 @@ export function toLiveView(progress: WriteProgress, text: ViewText): View {
       ...(waitingFor === undefined
         ? [phaseStatus({ name, phase, nextAt })]
         : waitingStatus({ ...waitingFor, name, why: text.questions[waitingFor.question] })),
+      ...troublesStatus(troubles),
       ...openBreakers.map((open) => `The breaker is open: ${describeBreaker(open, text.failed)}.`),
       ...text.notes,
       ...parkedStatus(progress, text),

@@ -11,6 +11,7 @@ import { allowHeartbeats } from '../run/heartbeats.ts'
 import { controlRun, stoppedBefore } from '../run/control.ts'
 import { createNotifier } from '../run/notify.ts'
 import { refOf } from '../run/run-ref.ts'
+import { showTroubles } from '../run/troubles.ts'
 import { createSearchAttributes } from '../run/search-attributes.ts'
 import { rethrowBug } from '../run/unwrap-failure.ts'
 import { toMarkdown } from '../../core/runs/view/markdown.ts'
@@ -51,6 +52,7 @@ export async function writeRun<
       show()
     },
   })
+  showTroubles(progress, show)
   const operator = registerOperatorHandlers({ progress, show, control, notifier, text: text.operator })
   show()
   return CancellationScope.nonCancellable(async () => {

@@ -302,3 +302,19 @@ test('a claimed write that gets no permit within two seconds of its claim is not
   expect(await failure(billing.createAddon({}, { beforeSend }))).toMatchObject({ name: 'SentTooLate' })
   expect(service.seen).toHaveLength(0)
 })
+
+test('a worker knows of the pause that another one was asked for, and of none where it only waits its turn', async () => {
+  const stop = new AbortController()
+  const waiting = async (grant: Partial<Grant>) => {
+    const { permits, asks } = permitsOf(() => grant)
+    const gate = gateOf(permits, { requestsPerSecond: 1 })
+    void gate.admit({ ...read, signal: stop.signal }).catch(() => undefined)
+    await expect.poll(() => asks.length).toBeGreaterThan(0)
+    const { paused } = gate
+    return paused && Math.round((paused.until - Date.now()) / 1000)
+  }
+  expect(await waiting({ retryMs: 1_800_000 })).toBe(1_800)
+  expect(await waiting({ retryMs: 1_000 })).toBeUndefined()
+  expect(await waiting({ retryMs: 60_000, heldByRun: true })).toBeUndefined()
+  stop.abort()
+})

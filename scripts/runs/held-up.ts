@@ -1,0 +1,69 @@
+import type { WorkflowExecutionDescription } from '@temporalio/client'
+import { describeTrouble, isTrouble, type Trouble } from '../../core/runs/view/trouble.ts'
+import { formatLocalTime } from '../../core/runs/view/format.ts'
+import { heartbeatsOf } from './heartbeat.ts'
+
+type Described = Pick<WorkflowExecutionDescription, 'raw'>
+type Time = { seconds?: unknown } | null | undefined
+
+/** In ms: what ends sooner is not worth a line. */
+const worthTellingMs = 5_000
+
+export interface HeldUp {
+  /** The same for as long as it is the same trouble. */
+  key: string
+  text: string
+}
+
+/** What holds up a run, as Temporal knows it from the steps: troubles with the service, and retries. */
+export function heldUp(description: Described): HeldUp[] {
+  const { pendingActivities } = description.raw
+  const beats = heartbeatsOf<{ trouble: Trouble }>(description)
+  return (pendingActivities ?? []).flatMap((activity, at) => {
+    const trouble = beats[at]?.trouble
+    const told = isTrouble(trouble) && isLong(trouble) ? [toHeldUp(trouble)] : []
+    const { lastFailure, attempt = 1 } = activity
+    // A worker that was shut down is not a failure.
+    if (
+      typeof lastFailure?.message !== 'string' ||
+      lastFailure.applicationFailureInfo?.type === 'WorkerShutdown'
+    )
+      return told
+    const next = msOf(activity.nextAttemptScheduleTime)
+    const when = next === undefined ? `attempt ${attempt}` : `attempt ${attempt} at ${formatLocalTime(next)}`
+    const text = `Retrying after: ${lastFailure.message.replace(/\.$/, '')}; ${when}.`
+    return [...told, { key: lastFailure.message, text }]
+  })
+}
+
+/** The troubles that the run itself knows of: a heartbeat may take some seconds to Temporal. */
+export const heldUpByRun = (troubles: readonly { trouble: Trouble }[] = []): HeldUp[] =>
+  troubles.map(({ trouble }) => toHeldUp(trouble))
+
+const isLong = ({ since, pause, tokenUntil }: Trouble): boolean =>
+  tokenUntil !== undefined || (pause?.until ?? Date.now()) - since >= worthTellingMs
+
+const toHeldUp = (trouble: Trouble): HeldUp => ({
+  key: JSON.stringify([trouble.what, trouble.since, trouble.pause?.asked, trouble.tokenUntil]),
+  text: describeTrouble(trouble, formatLocalTime),
+})
+
+/** The tasks of a run that no worker has: which attempt, and how many ms it waits for its turn at most. */
+export function waitingTasks({ raw }: Described): { key: string; retryMs: number }[] {
+  const { pendingWorkflowTask: task, pendingActivities } = raw
+  const isPickedUp = (startedAt: unknown) => startedAt !== null && startedAt !== undefined
+  const activities = (pendingActivities ?? [])
+    .filter(({ lastStartedTime, state }) => !isPickedUp(lastStartedTime) || Number(state) === scheduled)
+    .map(({ activityId, attempt, currentRetryInterval }) => ({
+      key: `${activityId} ${attempt}`,
+      retryMs: msOf(currentRetryInterval) ?? 0,
+    }))
+  if (task === null || task === undefined || isPickedUp(task.startedTime)) return activities
+  return [{ key: `task ${task.attempt}`, retryMs: 0 }, ...activities]
+}
+
+/** PENDING_ACTIVITY_STATE_SCHEDULED: it waits for its next attempt, or for a worker. */
+const scheduled = 1
+
+const msOf = (time: Time): number | undefined =>
+  time === null || time === undefined ? undefined : Number(time.seconds ?? 0) * 1000

@@ -1,0 +1,118 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { addonsCsv, putFile, quick, startImport } from '../import/world.ts'
+import { callCommand } from '../command-line/call-command.ts'
+import {
+  asked,
+  connectTemporal,
+  createWorld,
+  startCommand,
+  startRun,
+  startTestWorker,
+  until,
+  type World,
+} from './world.ts'
+
+const slow = { kind: 'latency', ms: 100 } as const
+const input = { resources: ['customers' as const] }
+
+interface Run {
+  workflowId: string
+  query<T>(name: string): Promise<T>
+}
+
+const detailsOf = async (run: Run): Promise<string> =>
+  (await run.query<{ currentDetails: string }>('__temporal_workflow_metadata')).currentDetails
+
+/** Waits until the run says it: in the command and in the Temporal UI. */
+async function says(world: World, runs: readonly Run[], text: RegExp): Promise<void> {
+  for (const run of runs) await until(async () => text.test(await detailsOf(run)))
+  const { stdout } = await callCommand(world, ['status', runs[0]?.workflowId ?? ''])
+  expect(stdout).toMatch(text)
+}
+
+async function beginExport(env: Record<string, string> = {}) {
+  const world = await createWorld({ counts: { customers: 3000 }, faults: [slow] })
+  await startTestWorker(world, env)
+  const client = await connectTemporal()
+  const run = await startRun({ client, world, input })
+  await until(() => asked(world) > 12)
+  return { world, run, runs: [run, client.workflow.getHandle(`${run.workflowId}/customers`)] }
+}
+
+describe('an export that the service holds up', { tags: ['long'] }, () => {
+  test('says since when it fails, until it answers again', async () => {
+    const { world, run, runs } = await beginExport()
+    world.sandbox.control.setFaults({ faults: [{ kind: 'error', status: 503, html: true }] })
+    await says(world, runs, /The service answers 503 since \d{4}-.*, attempt \d+\./)
+    world.sandbox.control.setFaults({ faults: [slow] })
+    for (const one of runs) await until(async () => !(await detailsOf(one)).includes('answers 503'))
+    expect(await run.result()).toMatchObject({ verdict: 'proven' })
+    expect((await callCommand(world, ['status', run.workflowId])).stdout).not.toContain('answers 503')
+  })
+
+  test('says until when it is asked to pause, and check says it and ends', async () => {
+    const { world, run, runs } = await beginExport()
+    world.sandbox.control.setFaults({ faults: [{ kind: 'throttle', perSecond: 0.0005 }] })
+    await says(world, runs, /The service asks for a pause until \d{4}-/)
+    const check = await callCommand(world, ['check', '--json'])
+    expect(JSON.parse(check.stdout)).toMatchObject({
+      findings: expect.arrayContaining([
+        expect.objectContaining({
+          check: 'service',
+          status: 'wrong',
+          message: expect.stringMatching(/^The service asks for a pause until .* UTC/),
+        }),
+      ]),
+    })
+    await run.signal('stop')
+    expect(await run.result()).toMatchObject({ verdict: 'stopped' })
+  })
+
+  test('says until when it waits for a new token', async () => {
+    const world = await createWorld({ counts: { customers: 3000 }, faults: [slow] })
+    const file = join(world.dataDir, 'token')
+    await writeFile(file, world.sandbox.token, { mode: 0o600 })
+    const worker = startCommand(world, ['worker'], { env: { BILLING_TOKEN: '', BILLING_TOKEN_FILE: file } })
+    await worker.says('listening')
+    const client = await connectTemporal()
+    const run = await startRun({ client, world, input })
+    await until(() => asked(world) > 12)
+    world.sandbox.control.adjust({ tokens: ['next'] })
+    const child = client.workflow.getHandle(`${run.workflowId}/customers`)
+    await says(world, [run, child], /refuses the token; the run waits for a new one in its file until \d{4}-/)
+    await writeFile(file, 'next')
+    expect(await run.result()).toMatchObject({ verdict: 'proven' })
+  })
+
+  test('is not said to have no worker while it waits for its retry', async () => {
+    const world = await createWorld({ counts: { plans: 10 } })
+    await startTestWorker(world)
+    world.sandbox.control.setFaults({ faults: [{ kind: 'error', status: 503 }] })
+    const ended = callCommand(world, ['export', 'plans'])
+    // After 2, 4, 8 and 16 s.
+    await until(() => asked(world) === 5)
+    world.sandbox.control.setFaults({ faults: [] })
+    const { code, stderr } = await ended
+    expect(code).toBe(0)
+    expect(stderr).toMatch(
+      /Retrying after: the service failed: GET \/customers\/|GET \/plans\/ \(503\).*; attempt 2 at/,
+    )
+    expect(stderr).not.toContain('No worker')
+  })
+})
+
+test('an import that the service asks to pause says until when', { tags: ['long'] }, async () => {
+  const world = await createWorld({ faults: [slow] })
+  await startTestWorker(world)
+  const file = await putFile(world, addonsCsv(200))
+  const client = await connectTemporal()
+  const run = await startImport({ client, world, input: { kind: 'addons', file, canary: 0, ...quick } })
+  await until(() => asked(world) > 12)
+  world.sandbox.control.setFaults({ faults: [{ kind: 'throttle', perSecond: 0.0005 }] })
+  await says(world, [run], /The service asks for a pause until \d{4}-/)
+  world.sandbox.control.setFaults({ faults: [] })
+  await run.signal('stop')
+  expect(await run.result()).toMatchObject({ counts: { parked: 0, unknown: 0 } })
+})
