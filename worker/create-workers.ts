@@ -113,7 +113,7 @@ function toActivities(options: Parts & { heartbeats: Heartbeats; rangeQueue: str
     destinations: createDestinations(settings),
     files: options.files,
     channels: settings.channels,
-    searchAttributes: () => findSearchAttributes({ connection, namespace }),
+    searchAttributes: async () => (await findSearchAttributes({ connection, namespace })) ?? [],
     heartbeats: options.heartbeats,
     rangeQueue: options.rangeQueue,
     encrypts: settings.payloadKeys.length > 0,

@@ -5,18 +5,20 @@ import type { SearchAttributeName } from '../core/runs/search-attributes.ts'
 const types: Readonly<Record<SearchAttributeName, number>> = { Verdict: 2, NeedsPerson: 5, Resource: 7 }
 
 /**
- * Our search attributes that the namespace has, with the right type. Setting any other would block a
- * workflow, so if they cannot be listed, the run sets none.
+ * Our search attributes that the namespace has, with the right type; undefined if they cannot be listed. Setting any other
+ * would block a workflow.
  */
 export async function findSearchAttributes(options: {
-  connection: NativeConnection
+  connection: Pick<NativeConnection, 'withDeadline'> & {
+    operatorService: Pick<NativeConnection['operatorService'], 'listSearchAttributes'>
+  }
   namespace: string
-}): Promise<SearchAttributeName[]> {
+}): Promise<SearchAttributeName[] | undefined> {
   const { connection, namespace } = options
   const ask = () => connection.operatorService.listSearchAttributes({ namespace })
   const found = await connection.withDeadline(Date.now() + 5_000, ask).catch(() => undefined)
-  const there = Object.entries(types).filter(
-    ([name, type]) => Number(found?.customAttributes?.[name]) === type,
-  )
-  return there.map(([name]) => name as SearchAttributeName)
+  if (found === undefined) return undefined
+  return searchAttributeNames.filter((name) => Number(found.customAttributes?.[name]) === types[name])
 }
+
+export const searchAttributeNames = Object.keys(types) as SearchAttributeName[]

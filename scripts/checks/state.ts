@@ -55,7 +55,7 @@ async function openReading(place: Settings['state']) {
 async function findMissingRights({ db, place }: SharedStore, { schema }: StateDatabase): Promise<string[]> {
   const table = `${quoted(schema)}.changes`
   const { rows } = await sql<{ allowed: boolean; name: string }>`select current_user::text as name,
-    has_schema_privilege(${schema}, 'usage, create')
+    has_schema_privilege(${schema}, 'usage') and has_schema_privilege(${schema}, 'create')
       and has_table_privilege(${table}, 'select') and has_table_privilege(${table}, 'insert')
       and has_table_privilege(${table}, 'update') as allowed`.execute(db)
   const [right] = rows

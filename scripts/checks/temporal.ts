@@ -1,8 +1,12 @@
 import type { Client } from '@temporalio/client'
 import type { Identity } from '../../core/runs/identity.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { connectFor, identifyWorker } from '../session/session.ts'
+import { findSearchAttributes, searchAttributeNames } from '../../worker/search-attributes.ts'
+import { awaitWorker } from '../session/find-worker.ts'
+import { connectFor, refuseOtherFolder } from '../session/session.ts'
 import { NoServerError, type TemporalPlace, temporalPlace } from '../session/temporal-place.ts'
+import { RefusedError } from '../terminal/failures.ts'
+import { tellIfSlow } from '../terminal/tell-if-slow.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { fine, notRunning, runCheck, wrong, type Finding } from './finding.ts'
 
@@ -29,13 +33,20 @@ export async function checkTemporal(options: Options): Promise<{ findings: Findi
         ),
       ]
     const worker = runCheck('temporal', async () => {
-      const identity = await identifyWorker({ ...options, client, place })
+      const line = `Waiting for a worker on the task queue ${settings.taskQueue} ...`
+      const work = awaitWorker({ client, settings, place, hasLocal: false })
+      const { identity } = await tellIfSlow({ terminal: options.terminal, line, work })
+      await refuseOtherFolder({ settings, identity }).catch((error: unknown) => {
+        if (error instanceof RefusedError) throw error
+        // The bucket or the state does not answer: they have checks of their own.
+      })
       served = true
       return [judgeWorker({ identity, settings })]
     })
+    const attributes = checkSearchAttributes({ client, namespace: place.namespace })
     const waiting = checkWaiting({ client, namespace: place.namespace, own: settings.taskQueue })
     try {
-      return (await Promise.all([worker, waiting])).flat()
+      return (await Promise.all([worker, attributes, waiting])).flat()
     } finally {
       await client.connection.close()
     }
@@ -68,6 +79,21 @@ function judgeWorker({ identity, settings }: { identity: Identity; settings: Set
     'temporal',
     `The worker on ${taskQueue} acts on ${both}. Give this command and the worker the same settings, or each its own CONNECTOR_TASK_QUEUE.`,
   )
+}
+
+/** Finds those that `runs` needs; nothing where Temporal does not say. */
+async function checkSearchAttributes(of: { client: Client; namespace: string }): Promise<Finding[]> {
+  const { client, namespace } = of
+  const found = await findSearchAttributes({ connection: client.connection, namespace })
+  const missing = found === undefined ? [] : searchAttributeNames.filter((name) => !found.includes(name))
+  if (missing.length === 0) return []
+  return [
+    wrong(
+      'search attributes',
+      `The namespace ${namespace} has no search attributes ${missing.join(', ')} of the right type: \`runs --verdict\` and ` +
+        '`--needs-person` are refused. Create them as docs/deployment.md describes.',
+    ),
+  ]
 }
 
 const runTypes = ['exportData', 'importFile', 'publishRun', 'recoverSubscriptions', 'fetchDocuments']

@@ -1,5 +1,6 @@
 import { literal } from '../../core/destinations/warehouse/sql.ts'
-import { checkOwner } from '../../core/destinations/warehouse/warehouse-owner.ts'
+import type { WarehouseSession } from '../../core/destinations/warehouse/session.ts'
+import { checkOwner, ownerTable } from '../../core/destinations/warehouse/warehouse-owner.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { fine, runCheck, wrong, type Finding } from './finding.ts'
 
@@ -15,18 +16,11 @@ export async function checkWarehouse({ billing, warehouseUrl }: Settings): Promi
     return engine.transaction({ testMode }, async (session) => {
       const owner = { workspace, baseUrl, testMode }
       await checkOwner({ session, tables: await session.describe(), owner, where })
-      const schema = literal(session.schema)
-      const [rights] = await session.all(
-        `select coalesce((select has_schema_privilege(oid, 'create, usage') from pg_namespace where nspname = ${schema}),
-          has_database_privilege(current_database(), 'create'))::text as allowed, current_user::text as name`,
-      )
-      if (rights?.['allowed'] === 'true') return [fine('warehouse', `The warehouse in ${where} is writable.`)]
-      const refused = `The user ${rights?.['name']} may not create tables in ${where}.`
+      const problem = await findRefusal(session, where)
       return [
-        wrong(
-          'warehouse',
-          `${refused} Grant create on the database, or on that schema, or correct WAREHOUSE_URL.`,
-        ),
+        problem === undefined
+          ? fine('warehouse', `The warehouse in ${where} is writable.`)
+          : wrong('warehouse', problem),
       ]
     })
   })
@@ -39,4 +33,34 @@ export async function checkWarehouse({ billing, warehouseUrl }: Settings): Promi
     )
     .replace(/Nothing of this export was published; c/, 'C')
   return [{ ...seen, message }]
+}
+
+/** Why an export could not be written there, in a sentence. */
+async function findRefusal(session: WarehouseSession, where: string): Promise<string | undefined> {
+  const schema = literal(session.schema)
+  // Several rights in one text would mean any of them.
+  const [found = {}] = await session.all(
+    `select current_user::text as name, pg_is_in_recovery()::text as is_replica,
+      current_setting('transaction_read_only') as is_read_only,
+      has_database_privilege(current_database(), 'temp')::text as may_stage,
+      coalesce((select has_schema_privilege(oid, 'create') and has_schema_privilege(oid, 'usage')
+          from pg_namespace where nspname = ${schema}),
+        has_database_privilege(current_database(), 'create'))::text as may_create,
+      (select relowner::regrole::text from pg_class where relname = ${literal(ownerTable)}
+        and relnamespace = (select oid from pg_namespace where nspname = ${schema})
+        and not pg_has_role(relowner, 'usage')) as other_owner`,
+  )
+  const { name, is_replica: isReplica, is_read_only: isReadOnly, may_stage: mayStage } = found
+  if (isReplica === 'true')
+    return `The server of ${where} is a read replica. Name the primary in WAREHOUSE_URL.`
+  if (isReadOnly === 'on')
+    return `The user ${name} may only read in ${where} (default_transaction_read_only). Set it to off for this user and database, or correct WAREHOUSE_URL.`
+  if (found['may_create'] !== 'true')
+    return `The user ${name} may not create tables in ${where}. Grant create on the database, or on that schema, or correct WAREHOUSE_URL.`
+  if (mayStage !== 'true')
+    return `The user ${name} may not create temporary tables for ${where}. Grant temporary on the database.`
+  const owner = found['other_owner']
+  return typeof owner === 'string'
+    ? `The tables in ${where} belong to ${owner}, and the user ${name} may not change them. Use that user, or grant its role.`
+    : undefined
 }

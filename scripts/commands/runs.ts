@@ -110,7 +110,9 @@ async function* refuseUnknown<T>(runs: AsyncIterable<T>): AsyncGenerator<T> {
   try {
     yield* runs
   } catch (error) {
-    if (!isGrpcServiceError(error) || (error.code as number) !== invalidArgument) throw error
+    // The SDK wraps it.
+    const refusal: unknown = (error as Error).cause ?? error
+    if (!isGrpcServiceError(refusal) || (refusal.code as number) !== invalidArgument) throw error
     throw new RefusedError('This Temporal server has no search attributes Verdict and NeedsPerson.', {
       cause: error,
       hint: 'Create them as docs/deployment.md describes, or drop --verdict and --needs-person.',

@@ -110,7 +110,8 @@ export async function identifyWorker(
   return identity
 }
 
-async function refuseOtherFolder({
+/** @throws {RefusedError} the worker has another data folder */
+export async function refuseOtherFolder({
   settings,
   identity,
 }: {

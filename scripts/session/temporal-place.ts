@@ -59,8 +59,25 @@ export function temporalPlace(settings: Settings): TemporalPlace {
   }
 }
 
-/** @throws {RefusedError} a file of theirs cannot be read, as with the HOME of another user */
+/** What the SDK takes: a name or an IP address, and a port, which is 7233 by default. */
+const hostAndPort = /^(\[[0-9a-f:.]+\]|[^\s:/?#@[\]]+)(:(?<port>\d{1,5}))?$/i
+
+/** @throws {RefusedError} a file of theirs cannot be read, as with the HOME of another user, or the address is none */
 function readTemporalSettings({ environment }: Settings) {
+  const settings = loadTemporalSettings(environment)
+  const { address } = settings.connectionOptions
+  const match = address === undefined ? undefined : hostAndPort.exec(address)
+  if (match === null || Number(match?.groups?.['port'] ?? 1) > 65_535)
+    throw new RefusedError(
+      `Temporal's address (TEMPORAL_ADDRESS or a profile) is "${address}", not a host with a port.`,
+      {
+        hint: 'Write host:port without https:// and without a path, as in localhost:7233; TEMPORAL_TLS=true asks for TLS.',
+      },
+    )
+  return settings
+}
+
+function loadTemporalSettings(environment: Settings['environment']) {
   try {
     return loadClientConnectConfig({ overrideEnvVars: { ...environment } })
   } catch (cause) {

@@ -10,6 +10,7 @@ interface Server {
   fullPageWrites: string
   synchronousCommit: string
   readOnly: string
+  isReplica: boolean
   /** In ms; 0 for none. */
   timeouts: Record<keyof typeof leastTimeoutsMs, number>
 }
@@ -32,7 +33,7 @@ async function inspect(db: Store['db']): Promise<Server> {
     ${setting('server_encoding')} as encoding, ${setting('fsync')} as fsync,
     ${setting('full_page_writes')} as "fullPageWrites", ${setting('synchronous_commit')} as "synchronousCommit",
     json_build_object(${sql.raw(timeouts.join(', '))}) as timeouts,
-    ${setting('default_transaction_read_only')} as "readOnly"`.execute(db)
+    ${setting('transaction_read_only')} as "readOnly", pg_is_in_recovery() as "isReplica"`.execute(db)
   return rows[0]!
 }
 
@@ -85,7 +86,8 @@ export async function findServerProblems({
       if (ms === 0 || ms >= leastMs) return []
       return [`The ${name} of the user in ${place} is ${ms} ms; set it to at least ${leastMs / 1000} s.`]
     }),
-    ...(server.readOnly === 'on'
+    ...(server.isReplica ? [`The server of ${place} is a read replica; name the primary.`] : []),
+    ...(server.readOnly === 'on' && !server.isReplica
       ? [`The user in ${place} may only read (default_transaction_read_only); set it to off for this user.`]
       : []),
     ...(Math.abs(skew) > mostSkewMs

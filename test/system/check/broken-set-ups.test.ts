@@ -209,6 +209,40 @@ describe('check finds at Temporal', () => {
     expect(wrong[0]).toMatch(/^temporal: Temporal at \S+ has no namespace nowhere\. Set TEMPORAL_NAMESPACE/)
   })
 
+  test('a namespace without the search attributes that runs are found by', async () => {
+    const bare = await createNamespace({ withAttributes: false })
+    const other = await createWorld({ counts: { plans: 5 } }, bare)
+    await startTestWorker(other)
+    await workerListens(other)
+    expect(await check(other)).toEqual(
+      finding('search attributes: The namespace', 'has no search attributes Verdict, NeedsPerson, Resource'),
+    )
+    const { code, stderr } = await callCommand(other, ['runs', '--verdict', 'proven'])
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: expect.stringContaining(
+        'This Temporal server has no search attributes Verdict and NeedsPerson.',
+      ),
+    })
+  })
+
+  test.each([
+    'https://localhost:7233',
+    'http://127.0.0.1:7233',
+    'temporal:7233/',
+    'localhost:7233/default',
+    '::1',
+    ':7233',
+    'localhost:70000',
+    'user@localhost:7233',
+    'grpc://localhost:7233',
+  ])('an address that is none: %s', async (address) => {
+    const message = `temporal: Temporal's address (TEMPORAL_ADDRESS or a profile) is "${address}", not a host with a port. Write host:port`
+    expect((await check(world, { TEMPORAL_ADDRESS: address })).wrong).toContainEqual(
+      expect.stringContaining(message),
+    )
+  })
+
   test('a worker of the same task queue that acts on the other mode', async () => {
     const env = { BILLING_TEST_MODE: 'true', CONNECTOR_TASK_QUEUE: world.taskQueue }
     expect(await check(world, env)).toEqual(
@@ -339,6 +373,60 @@ describe('check finds at the warehouse', () => {
     const database = new URL(url).pathname.slice(1)
     expect(await look(postgres.toUrl(database, 'reader', 'reader'))).toMatch(
       /^warehouse: The user reader may not create tables in schema billing of .*Grant create/,
+    )
+  })
+
+  test.each([
+    [
+      'a role that may only read',
+      'alter role odd set default_transaction_read_only = on; grant all on database DB to odd',
+      'The user odd may only read in schema billing of',
+    ],
+    [
+      'a database that only reads',
+      'alter database DB set default_transaction_read_only = on; grant all on database DB to odd',
+      'The user odd may only read in schema billing of',
+    ],
+    [
+      'a database without temporary tables',
+      'revoke temporary on database DB from public; grant create on database DB to odd',
+      'The user odd may not create temporary tables for schema billing of',
+    ],
+    [
+      'a schema that may be used, and nothing created in it',
+      'create schema billing; grant usage on schema billing to odd; grant all on database DB to odd',
+      'The user odd may not create tables in schema billing of',
+    ],
+    [
+      'tables of another owner',
+      `create schema billing; grant all on schema billing to odd;
+        create table billing._warehouse as select 'WORKSPACE' as workspace, 'BASE_URL' as base_url, 'live' as mode;
+        grant all on billing._warehouse to odd`,
+      'belong to postgres, and the user odd may not change them',
+    ],
+  ])('%s', async (_, prepare, says) => {
+    const url = await postgres.createDatabase()
+    const database = new URL(url).pathname.slice(1)
+    const { BILLING_WORKSPACE: workspace, BILLING_BASE_URL: baseUrl } = world.env
+    const sql = prepare
+      .replaceAll('DB', database)
+      .replace('WORKSPACE', workspace)
+      .replace('BASE_URL', baseUrl)
+    await askPostgres(url, `create role odd login password 'odd'; ${sql}`)
+    try {
+      expect(await look(postgres.toUrl(database, 'odd', 'odd'))).toContain(says)
+    } finally {
+      await askPostgres(postgres.toUrl('postgres'), `alter database ${database} reset all`)
+      await askPostgres(url, 'begin read write; drop owned by odd; drop role odd; commit')
+    }
+  })
+
+  test('a read replica', async () => {
+    const replica = await startPostgres()
+    onTestFinished(() => replica.close())
+    await replica.becomeReplica()
+    expect(await look(replica.toUrl('postgres'))).toMatch(
+      /^warehouse: The server of schema billing of \S+ is a read replica\. Name the primary in WAREHOUSE_URL\.$/,
     )
   })
 

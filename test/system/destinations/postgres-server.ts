@@ -80,7 +80,7 @@ export async function startPostgres({
     await new Promise<void>((resolve, reject) => {
       child.stderr.setEncoding('utf8').on('data', (text: string) => {
         log += text
-        if (log.includes('database system is ready to accept connections')) resolve()
+        if (/database system is ready to accept (read-only )?connections/.test(log)) resolve()
       })
       child.once('error', reject)
       child.once('exit', () => reject(new Error(`PostgreSQL did not start: ${log}`)))
@@ -123,6 +123,13 @@ export async function startPostgres({
     /** Starts it again, when the last of the processes killed is gone. */
     async restart() {
       while (killed.some(isAlive)) await sleep(10)
+      server = await start()
+    },
+    /** Makes it a read replica, of a primary that is away. */
+    async becomeReplica() {
+      server.child.kill('SIGINT')
+      await server.ended
+      await writeFile(join(databaseDir, 'standby.signal'), '', { mode: 0o644 })
       server = await start()
     },
     async close() {

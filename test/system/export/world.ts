@@ -40,7 +40,7 @@ const suiteServer = (): TemporalOfTests => ({
 })
 
 /** A new namespace of the suite's server, for `check`, which judges every run of a namespace. */
-export async function createNamespace(): Promise<TemporalOfTests> {
+export async function createNamespace({ withAttributes = true } = {}): Promise<TemporalOfTests> {
   const namespace = `tests-${randomUUID()}`
   const connection = await Connection.connect({ address: suiteServer().address })
   const { workflowService } = connection
@@ -51,6 +51,9 @@ export async function createNamespace(): Promise<TemporalOfTests> {
     // The parts of the server learn of it one by one.
     const isKnown = () => workflowService.listWorkflowExecutions({ namespace }).then(Boolean, () => false)
     await until(isKnown)
+    const attributes = { Verdict: 2, NeedsPerson: 5, Resource: 7 }
+    if (withAttributes)
+      await connection.operatorService.addSearchAttributes({ namespace, searchAttributes: attributes })
   } finally {
     await connection.close()
   }

@@ -203,3 +203,42 @@ test('check --idle measures how long the service keeps idle connections, and war
     message: expect.stringMatching(/open for more than 3\.0 s.*Raise BILLING_SETTLE_SECONDS/),
   })
 })
+
+test('a bucket that is missing is said once, by its own check', async () => {
+  const of = await createWorld({ counts: { customers: 3 } })
+  await startTestWorker(of, { CONNECTOR_STATE_URL: url })
+  const store = createServer((_, response) => {
+    response.writeHead(404, { 'content-type': 'application/xml' })
+    response.end('<Error><Code>NoSuchBucket</Code></Error>')
+  }).listen(0, '127.0.0.1')
+  await once(store, 'listening')
+  onTestFinished(() => void store.close())
+  const env = {
+    CONNECTOR_STATE_URL: url,
+    CONNECTOR_FILES_URL: 's3://nowhere/exports',
+    AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${(store.address() as AddressInfo).port}`,
+    AWS_ACCESS_KEY_ID: 'x',
+    AWS_SECRET_ACCESS_KEY: 'x',
+    AWS_REGION: 'us-east-1',
+  }
+  const { stdout } = await callCommand(of, ['check', '--json'], { env })
+  const { findings } = JSON.parse(stdout) as { findings: Finding[] }
+  const wrong = findings
+    .filter(({ status }) => status === 'wrong')
+    .map(({ check, message }) => `${check}: ${message}`)
+  expect(wrong.filter((one) => /^(temporal|data folder): /.test(one))).toEqual([])
+  expect(wrong).toContainEqual(expect.stringMatching(/^bucket: There is no bucket nowhere/))
+})
+
+test('a read replica is no place for a state', async () => {
+  const server = await startPostgres()
+  onTestFinished(() => server.close())
+  const stateUrl = await server.createDatabase()
+  const of = await createWorld({ counts: { customers: 3 } })
+  const worker = await openTestWorker(of, { CONNECTOR_STATE_URL: stateUrl })
+  await worker.stop()
+  await server.becomeReplica()
+  expect(await checkState(of, stateUrl)).toEqual([
+    expect.stringMatching(/^wrong: The server of the schema .* is a read replica; name the primary\.$/),
+  ])
+})
