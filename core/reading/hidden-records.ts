@@ -1,6 +1,7 @@
 import { Refused } from '../billing/errors.ts'
 import type { Instant } from './instant.ts'
 import { toInstant } from './instant.ts'
+import type { Identity } from './options.ts'
 import { isInOrder } from './order.ts'
 import type { Reading } from './reading.ts'
 import { idOf, isRecord } from './record.ts'
@@ -46,7 +47,7 @@ export async function findHidden(reading: Reading): Promise<boolean> {
  */
 export async function checkStatuses(reading: Reading): Promise<StatusCheck> {
   const { completeThrough } = reading.state
-  const changed: string[] = []
+  const changed: Identity[] = []
   let isOrdered = true
   let isSeen = true
   for (const status of reading.options.resource.statuses ?? []) {
@@ -54,7 +55,7 @@ export async function checkStatuses(reading: Reading): Promise<StatusCheck> {
     isOrdered &&= isAll || isNewestFirst
     isSeen &&= isAll || records.some(({ updated = Infinity }) => updated < completeThrough)
     for (const { id, created = Infinity, updated = Infinity } of records)
-      if (created <= completeThrough && updated >= completeThrough) changed.push(id)
+      if (created <= completeThrough && updated >= completeThrough) changed.push({ id, created })
   }
   if (await reading.lacksAny(changed)) return 'unread'
   if (!isOrdered) return 'unordered'

@@ -5,8 +5,14 @@ import type { ReadState } from './state.ts'
 
 /** The ids of all records written so far, kept by the caller on disk. */
 export interface IdSet {
-  /** Adds the ids and returns for each whether it is new. */
-  add(ids: readonly string[]): boolean[] | Promise<boolean[]>
+  /** Adds records and returns for each whether it is new: its id, or its `created`, which never changes. */
+  add(records: readonly Identity[]): boolean[] | Promise<boolean[]>
+}
+
+/** `id`: the id, or what tells the record from another one with the same id. `created`: undefined if unreadable. */
+export interface Identity {
+  id: string
+  created: Instant | undefined
 }
 
 export interface ReadOptions {
@@ -42,4 +48,8 @@ export interface ReadOptions {
    * may come twice. Must hold the ids of the records of all steps yielded so far.
    */
   idSet(): Promise<IdSet>
+  /**
+   * The ids that several of the records of all steps have; called once, at the end. Absent if the caller does not mind.
+   */
+  repeatedIds?(): Promise<string[]>
 }

@@ -35,9 +35,14 @@ export interface ReadOutcome {
   statusCheck?: StatusCheck
   testModeCarried: boolean
   uncheckableFilters: string[]
+  /** Ids that several records have; a warehouse keeps only one of them. Absent if there are none. */
+  repeatedIds?: string[]
 }
 
-export function toOutcome(reading: Reading, { uncheckable }: RecordChecks): ReadOutcome {
+export function toOutcome(
+  reading: Reading,
+  { uncheckable, repeatedIds }: Pick<RecordChecks, 'uncheckable'> & { repeatedIds: string[] },
+): ReadOutcome {
   const { state, requests, key } = reading
   if (state.range !== undefined) throw new Error('a range of a list has no verdict of its own')
   const { ignored, testMode } = state.seen
@@ -81,6 +86,7 @@ export function toOutcome(reading: Reading, { uncheckable }: RecordChecks): Read
     ...(state.statusCheck !== undefined && { statusCheck: state.statusCheck }),
     testModeCarried: testMode,
     uncheckableFilters: uncheckable,
+    ...(repeatedIds.length > 0 && { repeatedIds }),
   }
 }
 

@@ -40,7 +40,9 @@ export async function* readList(options: ReadOptions): AsyncGenerator<ReadStep, 
     if (state.statusesRead >= statuses.length) break
     pass = new Pass(reading, { state: newPass, status: statuses[state.statusesRead] })
   }
-  return toOutcome(reading, pass.checks)
+  const repeatedIds = (await options.repeatedIds?.()) ?? []
+  if (repeatedIds.length > 0) reading.addReason(whyRepeated(repeatedIds))
+  return toOutcome(reading, { ...pass.checks, repeatedIds })
 }
 
 /** Follows the chain; if it breaks, reads page by page. */
@@ -62,6 +64,13 @@ async function* readPass(reading: Reading, pass: Pass): AsyncGenerator<ReadStep,
   } finally {
     pass.source.close()
   }
+}
+
+const named = 5
+
+function whyRepeated(ids: readonly string[]): string {
+  const more = ids.length > named ? ` and ${ids.length - named} more` : ''
+  return `the service has more than one record under the same id: ${ids.slice(0, named).join(', ')}${more}`
 }
 
 const topByEnd =

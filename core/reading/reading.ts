@@ -1,7 +1,7 @@
 import type { ListPage } from '../billing/reply.ts'
 import type { Batch } from './record-checks.ts'
-import type { ReadOptions, IdSet } from './options.ts'
-import type { Instant } from './instant.ts'
+import type { Identity, IdSet, ReadOptions } from './options.ts'
+import { toInstant, type Instant } from './instant.ts'
 import { identityOf } from './record.ts'
 import { maxTries, type Freshness, type Requests } from './source.ts'
 import type { PassState, ReadState, ReadStep, SweptGroup } from './state.ts'
@@ -140,18 +140,20 @@ export class Reading implements Freshness {
     this.state.ties = [...this.state.ties, group]
   }
 
-  /** Whether any of these ids was not read. Call it last: it adds the ids to the set. */
-  async lacksAny(ids: readonly string[]): Promise<boolean> {
-    if (ids.length === 0) return false
+  /** Whether any of these records was not read. Call it last: it adds them to the set. */
+  async lacksAny(records: readonly Identity[]): Promise<boolean> {
+    if (records.length === 0) return false
     this.#idSet ??= this.options.idSet()
-    return (await (await this.#idSet).add(ids)).includes(true)
+    return (await (await this.#idSet).add(records)).includes(true)
   }
 
   /** The records of a batch that the caller has not written yet. */
   async unite({ records, rejected }: Batch): Promise<Batch> {
     if (records.length === 0 && rejected.length === 0) return { records, rejected }
     this.#idSet ??= this.options.idSet()
-    const isNew = await (await this.#idSet).add(records.map(identityOf))
+    const isNew = await (
+      await this.#idSet
+    ).add(records.map((record) => ({ id: identityOf(record), created: toInstant(record['created']) })))
     const kept = records.filter((_, at) => isNew[at])
     this.state.counts.duplicatesDropped += records.length - kept.length
     return { records: kept, rejected }

@@ -18,5 +18,36 @@ export function idOf(value: unknown): string | undefined {
 
 /** Identifies a record: its id, or the whole record if it has none. */
 export function identityOf(value: unknown): string {
-  return idOf(value) ?? `no id: ${JSON.stringify(value)}`
+  const id = idOf(value)
+  if (id === undefined) return `no id: ${JSON.stringify(value)}`
+  const copy = isRecord(value) ? copies.get(value) : undefined
+  return copy === undefined ? id : `${id} (${copy})`
+}
+
+/** The records that have the id of another one in the same response: the second, the third and so on. */
+const copies = new WeakMap<SourceRecord, number>()
+
+/**
+ * Tells the records of one response apart that have the same id and not the same contents. The same contents twice are
+ * one record, which a join of the service shows twice.
+ */
+export function tellApart(records: readonly unknown[]): void {
+  const first = new Map<string, SourceRecord>()
+  const repeated = new Map<string, Set<string>>()
+  for (const record of records) {
+    const id = idOf(record)
+    if (id === undefined || !isRecord(record)) continue
+    const before = first.get(id)
+    if (before === undefined) {
+      first.set(id, record)
+      continue
+    }
+    const texts = repeated.get(id) ?? new Set([JSON.stringify(before)])
+    repeated.set(id, texts)
+    const text = JSON.stringify(record)
+    if (texts.has(text)) {
+      const copy = [...texts].indexOf(text)
+      if (copy > 0) copies.set(record, copy + 1)
+    } else copies.set(record, texts.add(text).size)
+  }
 }

@@ -1,5 +1,6 @@
 import { BillingError, NotFound, Refused } from '../billing/errors.ts'
 import type { ListPage } from '../billing/reply.ts'
+import { tellApart } from './record.ts'
 import { usualSizes, type Sizes } from './pages/page-choice.ts'
 import { lowOf, toKeys, type PageChoice, type Key, type Window } from './chain/window.ts'
 
@@ -149,6 +150,7 @@ export class Source {
       filters: this.filters,
       signal: this.#closed.signal,
     })
+    tellApart(page.records)
     return { page, arrivedAt: arrival.at ?? this.#freshness.now() }
   }
 

@@ -114,7 +114,7 @@ export async function readDown(
     readLagMs,
     now: Date.now,
     idSet: async () => ({
-      add: (added) => added.map((id) => ids.size !== ids.add(id).size),
+      add: (added) => added.map(({ id }) => ids.size !== ids.add(id).size),
     }),
   })
   for (;;) {

@@ -18,8 +18,10 @@ export function createTableCheck(options: {
   table: PublishedTable
   delimiter: string
   keys: DiskSet
+  /** The service has several records under one id. */
+  hasRepeated: boolean
 }): RowCheck {
-  const { table, delimiter, keys } = options
+  const { table, delimiter, keys, hasRepeated } = options
   const { name, parent, columns } = table
   const ragged = createFinding()
   const doubled = createFinding()
@@ -33,7 +35,7 @@ export function createTableCheck(options: {
       rows++
       if (rows === 0) return
       if (cells !== columns.length) ragged.add(key)
-      if (!keys.add(name, key)) doubled.add(key)
+      if (!keys.add(name, key) && !hasRepeated) doubled.add(key)
       // Positions are numbers, so the text before the last delimiter is the parent's key.
       const parentKey = key.slice(0, key.lastIndexOf(delimiter))
       if (parent !== undefined && !keys.has(parent, parentKey)) orphaned.add(key)

@@ -87,13 +87,14 @@ async function checkFiles({ open }: ExportFiles, manifest: Manifest): Promise<st
   const problems: string[] = []
   const dialect = manifest.dialect ?? dialectOf(false)
   const keys = createDiskSet({ cacheMiB: 64 })
+  const hasRepeated = manifest.repeatedIds !== undefined
   try {
     for (const table of manifest.tables) {
       const isCsv = manifest.destination === 'csv'
       const header = isCsv ? toHeader(dialect, table.columns) : ''
       for (const file of table.files) {
         const check = isCsv
-          ? createTableCheck({ table, keys, delimiter: dialect.delimiter })
+          ? createTableCheck({ table, keys, delimiter: dialect.delimiter, hasRepeated })
           : sumOnly(file.rows)
         problems.push(...(await checkFile({ open, file, header, check })))
       }

@@ -29,6 +29,8 @@ const readFactsSchema = z.looseObject({
   duplicatesDropped: count,
   /** Groups of records with the same `created` that no window could hold and that were swept. */
   ties: z.array(z.looseObject({})),
+  /** Ids that several records have, which makes the read unproven; a warehouse keeps one of them. */
+  repeatedIds: z.array(z.string()).exactOptional(),
   /** The values that did not fit their columns, by path in the record, and what the first looks like. */
   drift: z.record(z.string(), z.object({ count, example: z.string() })),
   /** The fields that the schema lacks, by path, and how many objects have them. */

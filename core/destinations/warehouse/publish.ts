@@ -17,6 +17,7 @@ import { type Before, changedWarnings, factsThere, laterThan, lookBack, stillLos
 import { mergeRecords, type Merged } from './merge.ts'
 import { checkPrivacy } from './privacy.ts'
 import { keepRejected } from './rejected.ts'
+import { hasRepeated, leaveOutRepeated } from './repeated.ts'
 import { type Found, findTables, planTable, type TablePlan } from './schema-change.ts'
 import type { Staged, WarehouseEngine, WarehouseSession } from './session.ts'
 
@@ -65,7 +66,8 @@ async function publish(engine: WarehouseEngine, publication: Publication): Promi
     summing.catch(() => {})
     const staged = await stageTables(way, session, {
       plans: known.plans,
-      fills: isLocked && canFill(session, known),
+      // A key of a table that is filled refuses what would be left out.
+      fills: isLocked && canFill(session, known) && !hasRepeated(publication),
     })
     const sums = await summing
     publication.onStep?.('staged')
@@ -140,11 +142,14 @@ async function merge(
   has: { staged: ReadonlyMap<string, Staged>; sums: Sums; found: Found },
 ): Promise<Manifest> {
   const { publication } = way
-  const { staged, sums, found: tables } = has
+  const { sums, found: tables } = has
   const before = await lookBack(session, publication)
   const plans = way.tables.map((table) =>
-    planTable({ session, found: tables, table, needed: staged.get(table.table.name)!.types }),
+    planTable({ session, found: tables, table, needed: has.staged.get(table.table.name)!.types }),
   )
+  const { staged, warnings } = hasRepeated(publication)
+    ? await leaveOutRepeated({ session, publication, plans, staged: has.staged })
+    : { staged: has.staged, warnings: [] }
   const change = async (some: readonly TablePlan[]) => {
     const indexes: string[] = []
     for (const plan of some) indexes.push(...(await changeTable({ session, found: tables, plan })))
@@ -159,7 +164,7 @@ async function merge(
   for (const statement of indexes) await session.run(statement)
   const found = await findDeletes({ session, publication, plans })
   const rejected = await keepRejected({ session, publication, where: way.location })
-  const manifest = toWarehouseManifest(way, { staged, sums, merged, found, rejected, before })
+  const manifest = toWarehouseManifest(way, { staged, sums, merged, found, rejected, before, warnings })
   await writeExport(session, manifest, found)
   await markDeletes({ session, publication, plans }, { found, hasKept: hasKept([...merged.values()]) })
   await writeHeld(session, publication)
@@ -189,6 +194,7 @@ function toWarehouseManifest(
     found: FoundDeletes
     rejected: number
     before: Before
+    warnings: readonly string[]
   },
 ): Manifest {
   const { engine } = way
@@ -212,7 +218,11 @@ function toWarehouseManifest(
   })
   const isRestored = isOfAll(readOf(publication)) && !hasKept(tables)
   const lost = isRestored ? {} : stillLost(publication, before)
-  const warnings = [...changedWarnings(publication, { ...before, isRestored }), ...done.found.warnings]
+  const warnings = [
+    ...done.warnings,
+    ...changedWarnings(publication, { ...before, isRestored }),
+    ...done.found.warnings,
+  ]
   const manifest = toManifest({
     publication,
     destination: engine.name,

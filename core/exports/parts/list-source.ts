@@ -5,10 +5,11 @@ import { toInstant, type Instant } from '../../reading/instant.ts'
 import type { ReadOptions } from '../../reading/options.ts'
 import { readRange } from '../../reading/ranges/read-range.ts'
 import { readList } from '../../reading/read-list.ts'
+import { toTables } from '../../tables/to-tables.ts'
 import { isRecord } from '../../reading/record.ts'
 import type { ReadState } from '../../reading/state.ts'
 import { fetchParts } from './fetch-parts.ts'
-import { openIdSet, type WrittenSet } from './written-ids.ts'
+import { findRepeatedIds, openIdSet, type WrittenSet } from './written-ids.ts'
 import { rejectedPart } from './part-names.ts'
 import type { Source, SourceSetup } from './source.ts'
 
@@ -28,9 +29,16 @@ export async function* readFromList(
         await fetchParts({ ...deps, parts: all, signal: setup.cancelled })
         const parts = all.filter(({ table }) => table === resource)
         const rejected = all.filter(({ table }) => table === rejectedPart)
-        idSet = await openIdSet({ folder, name, parts, rejected, toWritten })
+        const columns = toTables(listResources[resource], setup.plan)[0]?.columns ?? []
+        const created = columns.findIndex((column) => column.name === 'created')
+        idSet = await openIdSet({ folder, name, parts, rejected, toWritten, created })
         onWritten(idSet)
         return idSet
+      },
+      repeatedIds: async () => {
+        const all = (await settled()).filter(({ table }) => table === resource)
+        await fetchParts({ ...deps, parts: all, signal: setup.cancelled })
+        return await findRepeatedIds(all)
       },
       ...(first?.newestUpdated !== undefined && { newestUpdated: first.newestUpdated }),
       ...(from !== undefined && { state: from.read as ReadState }),

@@ -5,7 +5,9 @@ import { join } from 'node:path'
 import { pipeline, Readable } from 'node:stream'
 import type { PartFile } from '../../destinations/destination.ts'
 import { readParts } from '../../destinations/parts/read-parts.ts'
-import type { IdSet } from '../../reading/options.ts'
+import { toInstant } from '../../reading/instant.ts'
+import type { Identity, IdSet } from '../../reading/options.ts'
+import { createKeyScanner } from '../../tables/encoder/key-scanner.ts'
 import { createDiskSet } from '../../storage/disk-set.ts'
 
 /** The set of what a read has written. */
@@ -26,6 +28,8 @@ export async function openIdSet(options: {
   rejected: readonly PartFile[]
   /** Converts an id of the service to the form in the parts: unchanged or hashed. */
   toWritten: (id: string) => string
+  /** The place of the column `created` in the parts; -1 if they have none. */
+  created: number
 }): Promise<WrittenSet> {
   const path = join(options.folder, `${options.name}.ids.db`)
   // Where several workers read, this one may have nothing of the read yet.
@@ -33,12 +37,19 @@ export async function openIdSet(options: {
   await rm(path, { force: true })
   // Not durable: after a crash the next attempt rebuilds it from its own checkpoint.
   const set = createDiskSet({ path })
-  for await (const id of idsOf(options.parts)) set.add('ids', id)
+  for await (const { id, created } of identitiesOf(options)) add(id, created)
+  /** Another `created` under a known id is another record. */
+  function add(id: string, created = unknown): boolean {
+    const known = set.get('ids', id)
+    if (known === undefined) return set.add('ids', id, created)
+    if (created === unknown || known === unknown || known === created) return false
+    return set.add('ids', `${id} of ${created}`, created)
+  }
   const addLine = (line: string) => set.add('rejected', createHash('sha256').update(line).digest('hex'))
   for await (const line of linesOf(options.rejected)) addLine(line)
   return {
     addLines: (lines) => lines.map(addLine),
-    add: (ids) => ids.map((id) => set.add('ids', options.toWritten(id))),
+    add: (records) => records.map(({ id, created }) => add(options.toWritten(id), created)),
     async close() {
       set.close()
       await rm(path, { force: true })
@@ -46,11 +57,61 @@ export async function openIdSet(options: {
   }
 }
 
+/** A `created` that is unreadable, or not in the parts. */
+const unknown = 0
+
 /** The first cell of each row is the record's id. */
-async function* idsOf(parts: readonly PartFile[]): AsyncIterable<string> {
+async function* identitiesOf(of: { parts: readonly PartFile[]; created: number }): AsyncIterable<Identity> {
   // Errors of earlier streams reach the reader through the last one, so the callback has nothing to do.
-  const rows = pipeline(Readable.from(readParts(parts)), parse(), () => {}) as AsyncIterable<string[]>
-  for await (const row of rows) if (row[0] !== undefined) yield row[0]
+  const rows = pipeline(Readable.from(readParts(of.parts)), parse(), () => {}) as AsyncIterable<string[]>
+  for await (const row of rows)
+    if (row[0] !== undefined) yield { id: row[0], created: toInstant(row[of.created]) }
+}
+
+/**
+ * The ids that several rows of these parts have. Looks for equal hashes first, which takes 8 bytes a row, and a tenth
+ * of the time of a set on disk.
+ */
+export async function findRepeatedIds(parts: readonly PartFile[]): Promise<string[]> {
+  const hashes = new Float64Array(parts.reduce((sum, { rows }) => sum + rows, 0))
+  let rows = 0
+  await scanIds(parts, (id) => {
+    hashes[rows++] = hashOf(id)
+  })
+  hashes.sort()
+  const suspects = new Set<number>()
+  for (let at = 1; at < hashes.length && suspects.size < maxRepeated; at++)
+    if (hashes[at] === hashes[at - 1]) suspects.add(hashes[at] ?? NaN)
+  if (suspects.size === 0) return []
+  const seen = new Set<string>()
+  const repeated = new Set<string>()
+  await scanIds(parts, (id) => {
+    if (!suspects.has(hashOf(id))) return
+    if (seen.has(id)) repeated.add(id)
+    seen.add(id)
+  })
+  return [...repeated]
+}
+
+/** No more of them are named. */
+const maxRepeated = 100
+
+async function scanIds(parts: readonly PartFile[], onId: (id: string) => void): Promise<void> {
+  const add = createKeyScanner({ delimiter: ',', keys: 1, onRow: ({ key }) => onId(key) })
+  for await (const chunk of readParts(parts)) add(chunk)
+}
+
+/** A hash of 53 bits (cyrb53): two of a million different ids share one once in 20,000 reads, and are then compared. */
+function hashOf(text: string): number {
+  let [high, low] = [0xdeadbeef, 0x41c6ce57]
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    high = Math.imul(high ^ code, 2_654_435_761)
+    low = Math.imul(low ^ code, 1_597_334_677)
+  }
+  high = Math.imul(high ^ (high >>> 16), 2_246_822_507) ^ Math.imul(low ^ (low >>> 13), 3_266_489_909)
+  low = Math.imul(low ^ (low >>> 16), 2_246_822_507) ^ Math.imul(high ^ (high >>> 13), 3_266_489_909)
+  return 4_294_967_296 * (2_097_151 & low) + (high >>> 0)
 }
 
 async function* linesOf(parts: readonly PartFile[]): AsyncIterable<string> {

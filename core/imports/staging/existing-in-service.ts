@@ -87,7 +87,7 @@ async function readAll(options: FindExisting): Promise<Existing> {
     fetchPage: ({ signal: closed, ...request }) =>
       billing.list({ resource: retentions, ...request, signal: AbortSignal.any([signal, closed]) }),
     now: Date.now,
-    idSet: async () => ({ add: (added) => added.map((id) => seen.size !== seen.add(id).size) }),
+    idSet: async () => ({ add: (added) => added.map(({ id }) => seen.size !== seen.add(id).size) }),
     ...reading,
   })
   for (;;) {

@@ -104,7 +104,7 @@ export async function openJournal(path: string) {
     /** The set of ids read so far. */
     idSet(): IdSet {
       const ids = new Set(candidates.map(({ id }) => id))
-      return { add: (added) => added.map((id) => ids.size !== ids.add(id).size) }
+      return { add: (added) => added.map(({ id }) => ids.size !== ids.add(id).size) }
     },
     release: async () => {
       await written.catch(() => undefined)

@@ -64,6 +64,34 @@ export function describeDestination(name: string, open: (workplace: Workplace) =
       ])
     })
 
+    test('shows each of two records that have one id where it has no keys, and publishes it once where it has', async () => {
+      const publication = await toPublication(
+        'customers',
+        [
+          ['{"id":"cus_1","name":"New","updated":"2026-02-03T00:00:00Z","contacts":[{"id":"con_1"}]}'],
+          ['{"id":"cus_2","contacts":[{"id":"con_2"}]}'],
+          ['{"id":"cus_1","name":"Old","updated":"2026-02-01T00:00:00Z","contacts":[{"id":"con_3"}]}'],
+        ],
+        { facts: { ...facts, verdict: 'unproven', reasons: ['cus_1'], repeatedIds: ['cus_1'] } },
+      )
+      const { manifest } = await publish(publication)
+      expect(manifest).toMatchObject({ verdict: 'unproven', reasons: ['cus_1'], repeatedIds: ['cus_1'] })
+      const names = (await main(publication))?.map(({ id, name }) => `${id} ${name}`).toSorted()
+      const contacts = await harness.rows(publication, 'customer_contacts')
+      if (manifest.tables.every(({ files }) => files.length === 0)) {
+        expect(names).toEqual(['cus_1 New', 'cus_2 null'])
+        expect(contacts?.map(({ id }) => id)).toEqual(['con_2'])
+        expect(manifest.tables).toMatchObject([{ rows: 2 }, { rows: 1 }])
+        expect(manifest.warnings).toEqual([
+          'Of the records with one id, the one that was changed last is here, without rows in customer_contacts: cus_1.',
+        ])
+      } else {
+        expect(names).toEqual(['cus_1 New', 'cus_1 Old', 'cus_2 null'])
+        expect(contacts?.map(({ id }) => id).toSorted()).toEqual(['con_1', 'con_2', 'con_3'])
+      }
+      expect(await publish(publication)).toMatchObject({ fresh: false })
+    })
+
     test('shows the tables of tables in tables', async () => {
       const publication = await toPublication('subscriptions', [
         ['{"id":"sub_1","addons":[{"addon":"a"},{"addon":"b","rates":[{"percentage":10.5}]}]}'],

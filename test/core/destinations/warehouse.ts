@@ -240,6 +240,27 @@ export function describeWarehouse(
         expect(await states()).toEqual(['a there'])
       })
 
+      test('keeps one of two records with one id over what is there, and nothing of the children of either', async () => {
+        await publishFirst([
+          { id: 'a', contacts: [{ id: '1' }] },
+          { id: 'b', contacts: [{ id: '2' }] },
+        ])
+        const twice = [
+          { id: 'a', name: 'older', updated: day(2), contacts: [{ id: '3' }] },
+          { id: 'b', name: 'b', updated: day(2), contacts: [{ id: '4' }] },
+          { id: 'a', name: 'newest', updated: day(3) },
+        ]
+        const on = { ...readOn(2), verdict: 'unproven' as const, repeatedIds: ['a'] }
+        const { manifest } = await publish('twice', twice, { facts: on })
+        expect(await states()).toEqual(['a there', 'b there'])
+        expect((await customers()).map((row) => row['name'])).toEqual(['newest', 'b'])
+        expect(await contacts()).toEqual(['b.1 4'])
+        expect(manifest.tables).toMatchObject([{ rows: 2 }, { rows: 1 }])
+        // The next read finds one record under the id again.
+        await publish('next', [{ id: 'a', updated: day(4), contacts: [{ id: '5' }] }], { facts: readOn(4) })
+        expect(await contacts()).toEqual(['a.1 5', 'b.1 4'])
+      })
+
       test('empties a column that a later run does not know', async () => {
         await publish('first', [{ id: 'a', name: 'Ana' }])
         const second = await toPublication('second', [{ id: 'a', name: 'Ana' }], { facts: readOn(2) })

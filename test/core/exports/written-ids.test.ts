@@ -2,11 +2,14 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { openIdSet } from '../../../core/exports/parts/written-ids.ts'
+import { findRepeatedIds, openIdSet } from '../../../core/exports/parts/written-ids.ts'
 import { customers } from '../../../core/billing/resources/customers.ts'
+import { toInstant } from '../../../core/reading/instant.ts'
 import { createRowEncoder } from '../../../core/tables/encoder/row-encoder.ts'
 
 const ids = ['plain', 'a,b', 'say "hi"', 'two\nlines', 'carriage\rreturn', '007', "' quoted '"]
+
+const toIdentity = (id: string) => ({ id, created: undefined })
 
 async function write(text: string) {
   const folder = await mkdtemp(join(tmpdir(), 'id-set-'))
@@ -28,15 +31,69 @@ test.each([
     parts: [part],
     rejected: [],
     toWritten: encoder.toWrittenId,
+    created: -1,
   })
   onTestFinished(() => set.close())
-  expect(set.add([...ids, 'another', 'another'])).toEqual([...ids.map(() => false), true, false])
+  expect(set.add([...ids, 'another', 'another'].map(toIdentity))).toEqual([
+    ...ids.map(() => false),
+    true,
+    false,
+  ])
+})
+
+test('another `created` under a known id is another record, each of which is written once', async () => {
+  const [older, newer] = ['2026-01-01T00:00:00Z', '2026-01-02T00:00:00Z']
+  const encoder = createRowEncoder({ resource: customers, privacy: {} })
+  const { text } = encoder.encode([{ id: 'a', created: older }, { id: 'b' }]).tables[0]!
+  const { folder, part } = await write(text)
+  const created = encoder.tables[0]!.columns.findIndex(({ name }) => name === 'created')
+  const set = await openIdSet({
+    folder,
+    name: 'a',
+    parts: [part],
+    rejected: [],
+    toWritten: (id) => id,
+    created,
+  })
+  onTestFinished(() => set.close())
+  const add = (id: string, created?: string) => set.add([{ id, created: toInstant(created) }])
+  expect([add('a', older), add('a'), add('a', newer), add('a', newer), add('b', newer)].flat()).toEqual([
+    false,
+    false,
+    true,
+    false,
+    false,
+  ])
+})
+
+test.each([
+  ['as they are', {}],
+  ['hashed', { hash: ['customers.id'], hashKey: 'key' }],
+])('ids that several rows have, written %s, are found and no others', async (_, privacy) => {
+  const encoder = createRowEncoder({ resource: customers, privacy })
+  const others = Array.from({ length: 20_000 }, (_, at) => `cus_${at}`)
+  const all = [...others, ...ids, 'cus_17', 'two\nlines', 'cus_17']
+  const { part } = await write(encoder.encode(all.map((id) => ({ id }))).tables[0]!.text)
+  const found = await findRepeatedIds([{ ...part, rows: all.length }])
+  const written = (id: string) => encoder.toWrittenId(id)
+  expect(found.map((id) => id.replaceAll('"', '')).toSorted()).toEqual(
+    [written('cus_17'), written('two\nlines')].toSorted(),
+  )
+  const { part: once } = await write(encoder.encode(others.map((id) => ({ id }))).tables[0]!.text)
+  expect(await findRepeatedIds([{ ...once, rows: others.length }])).toEqual([])
 })
 
 test('a part that is gone or ends early is said so', async () => {
   const { folder, part } = await write('a\n')
   const open = (options: { path?: string; bytes?: number }) =>
-    openIdSet({ folder, name: 'a', parts: [{ ...part, ...options }], rejected: [], toWritten: (id) => id })
+    openIdSet({
+      folder,
+      name: 'a',
+      parts: [{ ...part, ...options }],
+      rejected: [],
+      toWritten: (id) => id,
+      created: -1,
+    })
   await expect(open({ path: join(folder, 'gone') })).rejects.toThrow(/can't be read/)
   await expect(open({ bytes: 99 })).rejects.toThrow(/ends after/)
 })
@@ -44,11 +101,18 @@ test('a part that is gone or ends early is said so', async () => {
 test('a rejected line that was written is known again, apart from any id', async () => {
   const text = '{"reason":"it has no id","record":{"name":"línea\\u2028"}}\n'
   const { folder, part } = await write(text)
-  const set = await openIdSet({ folder, name: 'a', parts: [], rejected: [part], toWritten: (id) => id })
+  const set = await openIdSet({
+    folder,
+    name: 'a',
+    parts: [],
+    rejected: [part],
+    toWritten: (id) => id,
+    created: -1,
+  })
   onTestFinished(() => set.close())
   const line = text.trimEnd()
   expect(set.addLines([line, 'another', 'another'])).toEqual([false, true, false])
-  expect(set.add([line, 'another'])).toEqual([true, true])
+  expect(set.add([line, 'another'].map(toIdentity))).toEqual([true, true])
 })
 
 test('a worker that has nothing of a read yet builds its set all the same', async () => {
@@ -59,7 +123,8 @@ test('a worker that has nothing of a read yet builds its set all the same', asyn
     parts: [part],
     rejected: [],
     toWritten: (id) => id,
+    created: -1,
   })
   onTestFinished(() => set.close())
-  expect(set.add(['a', 'b'])).toEqual([false, true])
+  expect(set.add(['a', 'b'].map(toIdentity))).toEqual([false, true])
 })

@@ -6,7 +6,7 @@ import { readRange } from '../../../core/reading/ranges/read-range.ts'
 import { readList, type ReadOptions } from '../../../core/reading/read-list.ts'
 import type { ReadState } from '../../../core/reading/state.ts'
 import type { Random } from './drifting-list.ts'
-import { createIdSet, type Taken } from './read-through.ts'
+import { createIdSet, repeatedIn, type Taken } from './read-through.ts'
 
 export interface Ranged {
   /** How the list is divided: as planned for so many records and ranges, or by this. */
@@ -16,6 +16,8 @@ export interface Ranged {
   /** Steps to wait before a range begins. */
   wait?: () => number
   random?: Random
+  /** Names the ids that come twice, as an export does. Absent where the read itself must not take one twice. */
+  namesRepeated?: boolean
   /** Breaks a rule on purpose: changes the state that a range starts from. */
   mutant?: ((state: ReadState) => Promise<ReadState> | ReadState) | undefined
 }
@@ -52,7 +54,12 @@ export async function readInRanges(
   if (joined.kind === 'open') throw new Error(`ranges that have not ended: ${joined.left.join(', ')}`)
   const ids = reads.flatMap((read) => read.ids)
   const idSet = () => Promise.resolve(createIdSet(ids))
-  const rest = readList({ ...options, state: joined.state, idSet })
+  const rest = readList({
+    ...options,
+    state: joined.state,
+    idSet,
+    ...(how.namesRepeated === true && { repeatedIds: () => Promise.resolve(repeatedIn(ids)) }),
+  })
   const restarts = reads.reduce((sum, read) => sum + read.restarts, 0)
   for (;;) {
     const step = await rest.next()

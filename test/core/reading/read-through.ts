@@ -18,13 +18,19 @@ export interface Taken {
 export function createIdSet(written: Iterable<string>) {
   const ids = new Set(written)
   return {
-    add: (some: readonly string[]) =>
-      some.map((id) => {
+    add: (some: readonly { id: string }[]) =>
+      some.map(({ id }) => {
         const isNew = !ids.has(id)
         ids.add(id)
         return isNew
       }),
   }
+}
+
+/** The ids that are there more than once. */
+export function repeatedIn(ids: readonly string[]): string[] {
+  const seen = new Set<string>()
+  return ids.filter((id) => seen.size === seen.add(id).size)
 }
 
 /**
@@ -46,6 +52,7 @@ export async function readThrough(
       readLagMs: 60_000,
       now: () => 1_800_000_000_000,
       idSet: () => Promise.resolve(createIdSet(ids)),
+      repeatedIds: () => Promise.resolve(repeatedIn(ids)),
       ...options,
       ...(checkpoint !== undefined && { state: JSON.parse(checkpoint) as ReadState }),
     })

@@ -79,6 +79,32 @@ describe('a destination that fails', () => {
   })
 })
 
+test('two records under one id are unproven in every destination, both in the files, and named', async () => {
+  const world = await createWorld({ counts: { customers: 250 } })
+  const { control } = world.sandbox
+  const [other, id] = [...control.records({ resource: 'customers' })]
+    .filter((_, at) => at === 20 || at === 220)
+    .map((text) => (JSON.parse(text) as { id: string }).id)
+  control.update({ resource: 'customers', id: other!, fields: { id }, touch: false })
+  const url = await postgres.createDatabase()
+  await startTestWorker(world, { WAREHOUSE_URL: url })
+  const to = ['csv', 'parquet', 'duckdb', 'postgres'] as const
+  const { run, exports } = await export_(world, { resources: ['customers'], to: [...to] })
+  const reasons = [`the service has more than one record under the same id: ${id}`]
+  expect(exports.flatMap((result) => ('published' in result ? result.published : []))).toMatchObject(
+    to.map((destination) => ({ destination, verdict: 'unproven', reasons })),
+  )
+  const folder = join(world.dataDir, 'exports', 'customers', run)
+  const csv = await readFile(join(folder, 'customers.csv'), 'utf8')
+  expect(csv.split('\n').filter((line) => line.startsWith(`${id},`))).toHaveLength(2)
+  const count = `select count(*) as n, count(distinct id) as ids from`
+  const one = [{ n: '249', ids: '249' }]
+  expect(await askDuckDb(join(world.dataDir, 'warehouse.duckdb'), `${count} customers`)).toEqual(one)
+  expect(await askPostgres(url, `${count} billing.customers`)).toEqual(one)
+  const verified = await callCommand(world, ['verify', folder])
+  expect(verified).toMatchObject({ stderr: '', stdout: expect.not.stringContaining('another has too') })
+})
+
 test('publish takes --schema, and with --detach returns the run', async () => {
   const url = await postgres.createDatabase()
   const world = await createWorld({ counts: { plans: 4 } })
