@@ -54,11 +54,10 @@ export function changedWarnings(
   { changed, isRestored }: Pick<Before, 'changed'> & { isRestored: boolean },
 ): string[] {
   if (changed.length === 0 || mode === 'incremental') return []
-  const which = isRestored ? 'This export' : 'The next proven export of the whole list'
-  return [
-    `Somebody has removed, added or marked rows of ${changed.join(', ')} since the last export. ${which} brings back what the` +
-      ' service still has.',
-  ]
+  const next = isRestored ? 'This export' : 'The next proven export of the whole list'
+  const how =
+    mode === 'byId' ? 'Fetch the missing documents again.' : `${next} brings back what the service still has.`
+  return [`Somebody has removed, added or marked rows of ${changed.join(', ')} since the last export. ${how}`]
 }
 
 /** The time of a publication, which comes after all others whatever the clocks of the machines. */

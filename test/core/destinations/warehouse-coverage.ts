@@ -184,6 +184,19 @@ export function describeCoverage(
       expect(await covered()).toBe(day(3))
     })
 
+    test('is told of documents, too, which no list brings back', async () => {
+      const fetched = (id: string) =>
+        workplace
+          .toPublication('plans', [[`{"id":"${id}"}`]], { run: id, mode: 'byId' })
+          .then((publication) => harness.destination.publish(publication))
+      await fetched('1')
+      expect((await fetched('2')).manifest.warnings).toBeUndefined()
+      await run(`delete from $.plans where id = '1'`)
+      expect((await fetched('3')).manifest.warnings).toEqual([
+        expect.stringMatching(/rows of plans since the last export\. Fetch the missing documents again\.$/),
+      ])
+    })
+
     test('is told in the order of the publications, whatever the clocks of the machines', async () => {
       await full()
       await run(`update $._exports set published_at = published_at + interval '1 day'`)
