@@ -69,6 +69,7 @@ export async function checkFile(of: CheckOptions): Promise<FileCheck> {
       for (const problem of [...change.problems, ...duplicates.add(change)]) report(problem)
       if (change.problems.length > 0) invalid.add(change.row)
     }
+    for (const problem of file.doubts()) report(problem)
     const totals: ControlTotals = { ...sums.totals(), decimal: file.decimal() }
     const conventions = conventionsIn(options.mapping ?? {})
     for (const problem of findUnmet({ kind: file.kind, expect, totals, conventions })) report(problem)

@@ -3,6 +3,7 @@ import { durationInput } from '../runs/duration-input.ts'
 import { identityInput } from '../runs/identity-input.ts'
 import { encodings } from './csv/encoding.ts'
 import { importKindNames } from './kinds.ts'
+import { taxIdForms } from './mapping/tax-ids.ts'
 import { dateOrders } from './cells/dates.ts'
 import { dateCells } from './mapping/mapping.ts'
 import { parseInput } from '../runs/parse-input.ts'
@@ -33,6 +34,7 @@ const importInput = z.strictObject({
   dates: z.enum(dateOrders).optional(),
   /** Of files that are not UTF-8. */
   encoding: z.enum(encodings).optional(),
+  taxIds: z.enum(taxIdForms).optional(),
   /** Of a workbook; the first visible sheet by default. */
   sheet: z.string().optional(),
   headerRow: z.int().min(1).optional(),

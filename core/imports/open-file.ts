@@ -46,6 +46,8 @@ export interface OpenFile {
   /** The file's decimal mark, as far as its options or the cells read so far show it. */
   decimal(): DecimalMark | undefined
   changes(): AsyncGenerator<ParsedChange>
+  /** After all changes: what only a whole column shows. */
+  doubts(): Problem[]
   close(): void
 }
 
@@ -111,6 +113,12 @@ export async function openFile({ kind: name, mapping = {}, ...file }: ImportFile
     changes: async function* () {
       for await (const unit of unitsOf({ path, table, kind, columnMapping })) yield parse(unit)
     },
+    doubts: () =>
+      [...lookups.byField].flatMap(([field, lookup]) => {
+        const fault = lookup.conclude()
+        const column = columns.find(({ target }) => target.name === field)?.header ?? `--set ${field}`
+        return fault === undefined ? [] : [{ line: fault.row, column, ...fault }]
+      }),
     close: () => lines?.close(),
   }
 }
@@ -177,7 +185,7 @@ async function readLookups({ mapping, columnMapping }: { mapping: Mapping; colum
   const names = new Set(given.map((target) => target?.name))
   for (const [field, path] of Object.entries(mapping.lookups ?? {})) {
     const name = comparableName(field)
-    if (names.has(name)) byField.set(name, await readLookup(path, mapping.encoding))
+    if (names.has(name)) byField.set(name, await readLookup(path, mapping))
     else problems.push(aboutColumn(`--lookup ${field}`, { message: 'is for a field that no column has' }))
   }
   return { byField, problems }

@@ -65,9 +65,21 @@ async function findInput({ asked, dataDir }: { asked: AskedImport; dataDir: stri
   const inside = (path: string) => insideFolder({ dataDir, path, command: 'import' })
   const base: Mapping = asked.mapping === undefined ? {} : await readMapping(await inside(asked.mapping))
   for (const path of Object.values(base.lookups ?? {})) await inside(path)
-  const { kind, columns, lines, locale, decimal, dates, encoding, sheet, headerRow, skipRows, dateCells } =
-    asked
-  const reading = { locale, decimal, dates, encoding, sheet, headerRow, skipRows, dateCells }
+  const {
+    kind,
+    columns,
+    lines,
+    locale,
+    decimal,
+    dates,
+    encoding,
+    taxIds,
+    sheet,
+    headerRow,
+    skipRows,
+    dateCells,
+  } = asked
+  const reading = { locale, decimal, dates, encoding, taxIds, sheet, headerRow, skipRows, dateCells }
   const mapping = toMapping({ base, ...reading })
   // Refuses an unknown locale before anything is copied.
   conventionsIn(mapping)

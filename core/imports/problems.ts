@@ -153,7 +153,7 @@ const rules: Readonly<Record<Rule, string>> = {
   min: 'is less than this field allows',
   email: 'is not a valid email address',
   null: 'would set the field to null, which it does not allow',
-  ambiguous: 'can be read in more than one way. Set --locale, --decimal or --dates',
+  ambiguous: 'can be read in more than one way. Set --locale, --decimal, --dates or --tax-ids',
   lookup: 'is not in the lookup file',
   required: 'is required, but empty',
   duplicate: 'is the same change as another row',

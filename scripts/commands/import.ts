@@ -38,6 +38,7 @@ interface Options extends ServerOptions {
   decimal?: string
   dates?: string
   encoding?: string
+  taxIds?: string
   sheet?: string
   headerRow?: number
   skipRows?: (number | 'hidden')[]
@@ -92,6 +93,7 @@ export function configure(command: Command, terminal: Terminal): void {
     .option('--decimal <mark>', 'decimal mark: , or .')
     .option('--dates <order>', 'order of dates: dmy, mdy or ymd')
     .option('--encoding <name>', `encoding of a file that is not UTF-8: ${encodings.join(', ')}`)
+    .option('--tax-ids <form>', 'tax ids without a hyphen are with-digit or without-digit')
     .option('--sheet <name>', 'the sheet of a workbook (default: the first visible one)')
     .option('--header-row <n>', 'the row with the names of the columns, below a title', toWholeNumber)
     .option(
@@ -139,12 +141,12 @@ async function act(call: {
 
 async function toOrder({ kind, file, options }: Parameters<typeof act>[0]): Promise<ImportOrder> {
   const { sendAgain, rows, map = [], set = [], lookup = [], locale, decimal, dates } = options
-  const { encoding, sheet, headerRow, skipRows, dateCells, expectTotal = [] } = options
+  const { encoding, taxIds, sheet, headerRow, skipRows, dateCells, expectTotal = [] } = options
   if ((sendAgain === true) !== (rows !== undefined))
     throw new UsageError('--send-again and --rows go together: --send-again --rows 17,18.')
   const base =
     options.mapping === undefined ? {} : await readMapping(callersPath(options.mapping)).catch(unread)
-  const reading = { locale, decimal, dates, encoding, sheet, headerRow, skipRows, dateCells }
+  const reading = { locale, decimal, dates, encoding, taxIds, sheet, headerRow, skipRows, dateCells }
   const mapping = toMapping({ base, map, set, lookup: lookup.map(withCallersPath), ...reading })
   return {
     kind: choice('kind', importKindNames)(kind),

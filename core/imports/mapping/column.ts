@@ -74,7 +74,7 @@ export function createColumn({
       const fault = faultIn(text)
       if (fault !== undefined) return { fault }
       if (lookup === undefined) return reader.read({ text, meta, row, trimmed })
-      const found = lookup(text)
+      const found = lookup.find({ text, row })
       if ('fault' in found) return found
       const foundFault = faultIn(found.ours)
       return foundFault === undefined

@@ -1,14 +1,25 @@
 import { createNearestName } from '../../tables/nearest-name.ts'
+import { comparableName } from '../cells/invisible.ts'
 import { detectDialect } from '../csv/dialect.ts'
-import type { Encoding } from '../csv/encoding.ts'
 import { placeOf, readRows } from '../csv/read-rows.ts'
 import { MappingError } from '../errors.ts'
 import { shownName } from '../file-name.ts'
 import { refuseLarge } from '../file-size.ts'
 import type { Fault } from '../problems.ts'
+import type { Mapping } from './mapping.ts'
+import { haveCheckDigits, parseTaxId, taxIdReadings } from './tax-ids.ts'
 
 /** Translates a file's values to ours: `76.123.456-7` to `sup_0001`. */
-export type Lookup = (theirs: string) => { ours: string } | { fault: Fault }
+export interface Lookup {
+  find(cell: { text: string; row: number }): { ours: string } | { fault: Fault }
+  /** Once all cells are found: the doubt whether tax ids have their check digit. */
+  conclude(): (Fault & { row: number; value: string }) | undefined
+}
+
+interface Entry {
+  theirs: string
+  ours: string
+}
 
 /** The entries of all lookups are held in memory. */
 const mostEntries = 100_000
@@ -19,11 +30,15 @@ const mostEntries = 100_000
  * @throws {MappingError} it has other columns or too many rows, or translates one value to two
  * @throws {UnreadableFileError} it is not a CSV file, or too large
  */
-export async function readLookup(path: string, encoding?: Encoding): Promise<Lookup> {
+export async function readLookup(
+  path: string,
+  options: Pick<Mapping, 'encoding' | 'taxIds'> = {},
+): Promise<Lookup> {
   const name = shownName(path)
   await refuseLarge(path, 'lookup')
-  const entries = new Map<string, { theirs: string; ours: string }>()
-  for await (const { cells, ...place } of readRows({ path, dialect: await detectDialect(path, encoding) })) {
+  const dialect = await detectDialect(path, options.encoding)
+  const entries = new Map<string, Entry>()
+  for await (const { cells, ...place } of readRows({ path, dialect })) {
     const [theirs = '', ours = '', ...more] = cells.map((cell) => cell.trim())
     const toError = (message: string, withoutValues = message) =>
       new MappingError(`${name}, ${placeOf(place)}: ${message}`, {
@@ -31,37 +46,118 @@ export async function readLookup(path: string, encoding?: Encoding): Promise<Loo
       })
     if (more.some((cell) => cell !== '') || theirs === '' || ours === '')
       throw toError('a lookup file has two columns, theirs and ours, and no empty cells.')
-    const known = entries.get(toComparable(theirs))
+    const key = toComparable(theirs)
+    const known = entries.get(key)
     if (known !== undefined && known.ours !== ours)
       throw toError(
         `${theirs} maps to ${ours}, but in an earlier row to ${known.ours}.`,
         'the value maps to another one than in an earlier row.',
       )
-    entries.set(toComparable(theirs), { theirs, ours })
+    entries.set(key, { theirs, ours })
     if (entries.size > mostEntries) {
       const message = `${name} has more than ${mostEntries.toLocaleString('en')} rows, which is the limit. Keep only the rows that the file looks up.`
       throw new MappingError(message, { withoutValues: message })
     }
   }
+  return createLookup({ name, entries, form: options.taxIds })
+}
+
+function createLookup({
+  name,
+  entries,
+  form,
+}: {
+  name: string
+  entries: ReadonlyMap<string, Entry>
+  form: Mapping['taxIds']
+}): Lookup {
   const nearest = createNearestName(() => entries.keys())
-  return (theirs) => {
-    const found = entries.get(toComparable(theirs))
-    if (found !== undefined) return { ours: found.ours }
-    const near = nearest(toComparable(theirs))
-    const fix = near === undefined ? undefined : entries.get(near)?.theirs
-    return { fault: { rule: 'lookup', message: `is not in ${name}`, fix } }
+  const byBody = indexByBody(entries)
+  /** Distinct tax ids without a hyphen that are not in the lookup file as they are. */
+  const plainCells = new Set<string>()
+  let foundAsTheyAre = 0
+  /** The first cell that was found in the other form, as a tax id with its digit. */
+  let first: { row: number; value: string; digits: string; isPlain: boolean } | undefined
+
+  function unknown(key: string, other?: Entry): { fault: Fault } {
+    const near = other === undefined ? nearest(key) : undefined
+    const entry = near === undefined ? other : entries.get(near)
+    return { fault: { rule: 'lookup', message: `is not in ${name}`, fix: entry?.theirs } }
+  }
+
+  return {
+    find({ text, row }) {
+      const key = toComparable(text)
+      const found = entries.get(key)
+      if (found !== undefined) {
+        foundAsTheyAre += 1
+        return found
+      }
+      const id = parseTaxId(key)
+      if (id === undefined) return unknown(key)
+      const isPlain = 'digits' in id
+      const digits = isPlain ? id.digits : id.body + id.digit
+      if (isPlain && plainCells.size < mostEntries) plainCells.add(digits)
+      const withDigit = entries.get(isPlain ? dashed(digits) : digits)
+      const withoutDigit = isPlain ? byBody.get(digits) : entries.get(id.body)
+      if (form === 'without-digit') return withoutDigit ?? unknown(key)
+      if (withDigit === undefined) return unknown(key, withoutDigit)
+      first ??= { row, value: text, digits, isPlain }
+      return withDigit
+    },
+    conclude() {
+      if (form !== undefined) return undefined
+      const stop = {
+        rule: 'ambiguous',
+        row: first?.row ?? 1,
+        value: first?.value ?? '',
+        stops: true,
+      } as const
+      const options = 'Set --tax-ids with-digit or --tax-ids without-digit'
+      if (first === undefined) {
+        const isMissing =
+          plainCells.size >= 3 &&
+          plainCells.size > foundAsTheyAre &&
+          !haveCheckDigits(plainCells) &&
+          (byBody.size > 0 || haveCheckDigits(plainIds(entries), 5))
+        const message = `has ids without their check digits: most of them fail it, and those in ${name} have one. ${options}`
+        return isMissing ? { ...stop, message } : undefined
+      }
+      const { digits, isPlain } = first
+      const ids = isPlain ? plainCells : plainIds(entries)
+      if (haveCheckDigits(ids)) return undefined
+      const { withDigit, withoutDigit } = taxIdReadings(digits)
+      const message = isPlain
+        ? `could mean ${withDigit}, or ${withoutDigit} without its check digit${ids.size < 3 ? '' : ', as most ids of the column fail it'}. ${options}`
+        : `is in ${name} as ${digits}, which could mean ${withDigit}, or ${withoutDigit} without its check digit. ${options}`
+      return { ...stop, message }
+    },
   }
 }
 
-/** A tax id with its check digit: RUT in Chile, NIT in Colombia. */
-const taxId = /^0*(\d{1,3}\.?\d{3}\.?\d{3}-?[\dk])$/
-
-/**
- * Lower-cases; strips dots, hyphen and leading zeros from tax ids: `76.123.456-K` and `76123456k` are the
- * same.
- */
+/** The form in which values are compared: case, and the dots and leading zeros of tax ids, do not count. */
 function toComparable(text: string): string {
-  const lower = text.trim().toLowerCase()
-  const id = taxId.exec(lower)?.[1]
-  return id === undefined ? lower : id.replace(/[.-]/g, '')
+  const name = comparableName(text)
+  const id = parseTaxId(name)
+  if (id === undefined) return name
+  return 'digits' in id ? id.digits : `${id.body}-${id.digit}`
 }
+
+const dashed = (digits: string) => `${digits.slice(0, -1)}-${digits.slice(-1)}`
+
+/** Entries with a check digit by the rest of their id, unless two share it. */
+function indexByBody(entries: ReadonlyMap<string, Entry>): ReadonlyMap<string, Entry> {
+  const all = new Map<string, Entry>()
+  const shared = new Set<string>()
+  for (const [key, entry] of entries) {
+    const id = parseTaxId(key)
+    if (id === undefined || 'digits' in id) continue
+    if (all.has(id.body)) shared.add(id.body)
+    all.set(id.body, entry)
+  }
+  for (const body of shared) all.delete(body)
+  return all
+}
+
+const plainIds = (entries: ReadonlyMap<string, Entry>): ReadonlySet<string> =>
+  new Set([...entries.keys()].filter((key) => /^\d{7,10}$/.test(key)))

@@ -7,6 +7,7 @@ import { MappingError } from '../errors.ts'
 import { toProblems } from '../../runs/parse-input.ts'
 import { refuseLarge } from '../file-size.ts'
 import { conventionsOf, type Conventions } from '../cells/locale.ts'
+import { taxIdForms } from './tax-ids.ts'
 
 /** The form of a field name: `supplier`, `lines.2.amount`. Case and surrounding whitespace are ignored. */
 const fieldName = z.string().regex(/^\s*[a-z][a-z0-9_]{0,59}(\.[a-z0-9_]{1,60}){0,3}\s*$/i)
@@ -31,6 +32,8 @@ const mappingSchema = z.strictObject({
   dates: z.enum(dateOrders).optional(),
   /** How to read files that are not UTF-8. `utf-8`: as they are, whatever their words look like. */
   encoding: z.enum(encodings).optional(),
+  /** Whether tax ids without a hyphen have their check digit. */
+  taxIds: z.enum(taxIdForms).optional(),
   /** For a workbook; default: the first visible sheet. */
   sheet: z.string().optional(),
   /** The row with the column names; rows above it are skipped. */
@@ -111,6 +114,7 @@ export interface MappingOptions {
   decimal?: string | undefined
   dates?: string | undefined
   encoding?: string | undefined
+  taxIds?: string | undefined
   sheet?: string | undefined
   headerRow?: number | undefined
   skipRows?: readonly (number | 'hidden')[] | undefined

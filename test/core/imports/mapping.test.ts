@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { checkFile } from '../../../core/imports/check.ts'
 import { readMapping, toMapping } from '../../../core/imports/mapping/mapping.ts'
+import { toSentence } from '../../../core/imports/problems.ts'
 import { bodiesOf, fileOf, problemsOf, temporaryFolder } from './csv-file.ts'
 
 const products = 'name;unit_label\na;b\n'
@@ -145,6 +146,127 @@ describe('a lookup', () => {
     expect(await bodiesOf({ kind: 'retentions', path: known, mapping })).toEqual([
       expect.stringContaining('"supplier":"sup_1"'),
     ])
+  })
+
+  describe('of tax ids without a hyphen', () => {
+    const rut = [
+      '77.000.001-7',
+      '77.000.002-5',
+      '77.000.003-3',
+      '77.000.004-1',
+      '77.000.005-K',
+      '900.123.456-8',
+    ]
+    const digits = (id: string) => id.replaceAll(/[.-]/g, '')
+    const bodies = (id: string) => digits(id).slice(0, -1)
+    /** A file with these ids, and a lookup file with those. */
+    async function fileWith(
+      cells: readonly string[],
+      keys: readonly string[],
+      taxIds?: 'with-digit' | 'without-digit',
+    ) {
+      const lookup = await fileOf(
+        keys.map((key, index) => `${key};sup_${index + 1}\n`).join(''),
+        'suppliers.csv',
+      )
+      const lines = cells.map((cell, index) => `${cell};7;${index + 1};2026-03-25;x\n`)
+      const mapping = {
+        columns: { RUT: 'supplier' },
+        lookups: { supplier: lookup },
+        ...(taxIds && { taxIds }),
+      }
+      return { kind: 'retentions', path: await fileOf(header + lines.join('')), mapping } as const
+    }
+    const suppliersOf = async (file: Awaited<ReturnType<typeof fileWith>>) =>
+      (await bodiesOf(file)).map((body) => (JSON.parse(body) as { supplier: string }).supplier)
+
+    test('shows both readings, and one option decides', async () => {
+      const folder = join(import.meta.dirname, 'files')
+      const reading = { map: ['RUT=supplier', 'DV='], lookup: [`supplier=${join(folder, 'suppliers.csv')}`] }
+      const path = join(folder, 'rut-without-digit.csv')
+      const check = await checkFile({ kind: 'retentions', path, mapping: toMapping(reading) })
+      expect(check.problems.map(toSentence)).toEqual([
+        'row 2, RUT: 12345674 could mean 1.234.567-4, or 12.345.674 without its check digit. Set --tax-ids with-digit or --tax-ids without-digit',
+      ])
+      expect(check.stopped).toBe(true)
+      const without = toMapping({ ...reading, taxIds: 'without-digit' })
+      expect(await problemsOf({ kind: 'retentions', path, mapping: without })).toEqual([
+        'row 2, RUT: 12345674 is not in suppliers.csv; did you mean 1.234.567-4?',
+      ])
+      const withDigit = toMapping({ ...reading, taxIds: 'with-digit' })
+      expect((await bodiesOf({ kind: 'retentions', path, mapping: withDigit }))[0]).toContain('sup_ana')
+    })
+
+    test('finds those that pass their check digits, and a few may be mistyped', async () => {
+      const right = rut.slice(0, 4).map(digits)
+      expect(await suppliersOf(await fileWith(right, rut))).toEqual(['sup_1', 'sup_2', 'sup_3', 'sup_4'])
+      expect(await problemsOf(await fileWith([...right, '770000059'], rut))).toEqual([
+        expect.stringMatching(/^row 6, RUT: 770000059 is not in suppliers.csv/),
+      ])
+      // With the digit K there is no doubt.
+      expect(await suppliersOf(await fileWith(['77000005k', '077.000.005K'], rut))).toEqual([
+        'sup_5',
+        'sup_5',
+      ])
+      // The same in the other direction: the lookup file lacks the hyphens.
+      expect(await suppliersOf(await fileWith(rut.slice(0, 2), right))).toEqual(['sup_1', 'sup_2'])
+    })
+
+    test('says that the digit is missing where most fail it, and finds them by the option', async () => {
+      const cells = rut.slice(0, 4).map(bodies)
+      const doubtful = await fileWith(cells, rut)
+      const { stopped, problems } = await checkFile(doubtful)
+      expect(stopped).toBe(true)
+      expect(problems.map(toSentence)).toEqual([
+        ...cells.map(
+          (cell, index) =>
+            `row ${index + 2}, RUT: ${cell} is not in suppliers.csv; did you mean ${rut[index]}?`,
+        ),
+        expect.stringContaining('RUT: has ids without their check digits'),
+      ])
+      expect(await suppliersOf(await fileWith(cells, rut, 'without-digit'))).toEqual([
+        'sup_1',
+        'sup_2',
+        'sup_3',
+        'sup_4',
+      ])
+      // One of them is another supplier's id with its digit: nothing is sent.
+      const near = await fileWith(['7700001', ...cells], [...rut, `770.000-1`])
+      expect((await checkFile(near)).problems.at(-1)).toMatchObject({
+        message: expect.stringContaining('as most ids of the column fail it') as string,
+      })
+      // NIT of Colombia, and a lookup file without digits.
+      expect(await suppliersOf(await fileWith(['900.123.456'], rut, 'without-digit'))).toEqual(['sup_6'])
+      expect(await problemsOf(await fileWith(['900.123.456-8'], ['900123456']))).toEqual([
+        expect.stringMatching(/is not in suppliers.csv; did you mean 900123456\?$/),
+      ])
+      expect(await suppliersOf(await fileWith(['900.123.456-8'], ['900123456'], 'without-digit'))).toEqual([
+        'sup_1',
+      ])
+    })
+
+    test('does not take the hyphen of one file for that of another id', async () => {
+      expect(
+        (await checkFile(await fileWith(['1.234.567-4'], ['12345674']))).problems.map(toSentence),
+      ).toEqual([
+        expect.stringContaining(
+          'is in suppliers.csv as 12345674, which could mean 1.234.567-4, or 12.345.674 without',
+        ),
+      ])
+    })
+
+    test.each([
+      ['plain numbers', ['1000234', '1000235', '1000236', '123456789', '42', '12345674']],
+      ['RFC', ['XAXX010101000', 'GODE561231GR8']],
+      ['CNPJ and CPF', ['12.345.678/0001-95', '12345678000195', '123.456.789-09', '12345678909']],
+      ['CUIT and RUC', ['20-12345678-9', '20123456789', '1790012345001']],
+      ['words', ['ana', '12345674-a', '7-4']],
+    ])('sees nothing of the kind in %s', async (_name, ids) => {
+      expect(await suppliersOf(await fileWith(ids, ids))).toHaveLength(ids.length)
+      const unknown = ids.slice(1)
+      const check = await checkFile(await fileWith([...unknown, '7654329'], [ids[0] ?? '']))
+      expect(check.problems.map(({ rule }) => rule)).toEqual(Array(unknown.length + 1).fill('lookup'))
+    })
   })
 
   test.each([
