@@ -56,7 +56,7 @@ export async function openLineSource({
   const columns = header.flatMap((column, index): Column[] => {
     const target = toTarget({ kind, name: `${list}.${column}` })
     if (target === undefined || target.readOnly) return []
-    return [createColumn({ kind, header: column, index, target, reader })]
+    return [createColumn({ kind, header: column, index, target, reader, asWritten: encoding !== undefined })]
   })
   const noParent = `is missing; it says which ${kind.one} a line belongs to`
   return {

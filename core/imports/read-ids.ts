@@ -40,7 +40,8 @@ export async function openIdColumn({
   column?: string | undefined
 }): Promise<IdColumn> {
   const name = basename(path)
-  const table = await openTable(path)
+  // Ids are ASCII, so letters of another encoding in the other columns do not matter.
+  const table = await openTable(path, { encoding: 'windows-1252' })
   const header = table.header.map(readableName)
   const at = findColumn({ header, name, asked })
   const column = header[at] ?? ''

@@ -12,7 +12,7 @@ const tooNarrow = /^#{2,}$/
 
 /** Google Sheets, while a function waits for its data. */
 const loading =
-  /^(?:loading|cargando|carregando|chargement(?: en cours)?|caricamento(?: in corso)?|wird geladen|laden|загрузка)\s?(?:\.{3}|…)$/iu
+  /^(?:loading|cargando|carregando|chargement(?: en cours)?|caricamento(?: in corso)?|wird geladen|laden|загрузка)(?: (?:data|datos|dados|données|dati))?\s?(?:\.{3}|…)$/iu
 
 /** Why a cell has something that a spreadsheet shows instead of a value. */
 export function placeholderMessage(text: string): string | undefined {

@@ -5,7 +5,6 @@
 
 /** The meaning of a tax id without a hyphen. */
 export const taxIdForms = ['with-digit', 'without-digit'] as const
-export type TaxIdForm = (typeof taxIdForms)[number]
 
 export type TaxId = { body: string; digit: string } | { digits: string }
 

@@ -31,8 +31,10 @@ describe('what a spreadsheet shows instead of a value', () => {
       '#VALOR! #¡VALOR! #WERT! #VALEUR! #ЗНАЧ! #ÉRTÉK! #NAME? #¿NOMBRE? #NOMBRE? #NOME? #NÉV? #NUM! #NULL! #SPILL! ' +
       '#DESBORDAMIENTO! #¡DESBORDAMIENTO! #DESPEJAR! #CÁLC! #BLOCKED! #BUSY! #CONNECT! #FIELD! #UNKNOWN! #PYTHON! ' +
       '#GETTING_DATA #OBTENIENDO_DATOS Err:502 Err:508 Error:511 Erro:502 Fehler:502 Loading... Cargando... ' +
-      'Cargando… Carregando...'
-    ).split(' '),
+      'Cargando… Carregando... Loading_data... Cargando_datos…'
+    )
+      .split(' ')
+      .map((text) => text.replace('_d', ' d')),
   )('is refused in a column of any type: %s', async (text) => {
     const path = await fileOf(
       'name;description;currency;amount;sku\n' +
@@ -225,6 +227,14 @@ describe('UTF-8 that was read in another encoding before it was saved', () => {
     ])
     expect((await problemsOfWorkbook(sheet, { kind: 'products' })).problems).toHaveLength(1)
     const mapping = { encoding: 'utf-8' } as const
+    const lines = await fileOf(`retention_id;position;name\n1;1;${text}\n`)
+    const kept = {
+      kind: 'retentions',
+      path: await fileOf('id;supplier;document;number;date\n1;s;7;1;2026-03-25\n'),
+      lines,
+    } as const
+    expect(await problemsOf(kept)).toHaveLength(1)
+    expect(await bodiesOf({ ...kept, mapping })).toEqual([expect.stringContaining(text)])
     expect(await bodiesOf({ kind: 'products', path, mapping })).toEqual([expect.stringContaining(text)])
   })
 
