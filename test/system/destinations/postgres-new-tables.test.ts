@@ -109,7 +109,7 @@ describe('new tables in PostgreSQL', () => {
     await ask('update billing._warehouse set layout = 1')
     await publish(await toPublication(['{"id":"a","name":"Ana"}']))
     expect(await names()).toEqual(['Ana of first'])
-    expect(await ask('select layout::text from billing._warehouse')).toEqual([{ layout: '2' }])
+    expect(await ask('select layout::text from billing._warehouse')).toEqual([{ layout: '3' }])
   })
 
   test('are refused, without showing a cell, to parts that are no rows of them', async () => {

@@ -363,6 +363,6 @@ describe('tables in PostgreSQL', () => {
       { state: '7' },
       { state: '8' },
     ])
-    expect(await ask('select layout::text as layout from billing._warehouse')).toEqual([{ layout: '2' }])
+    expect(await ask('select layout::text as layout from billing._warehouse')).toEqual([{ layout: '3' }])
   })
 })
