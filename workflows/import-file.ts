@@ -80,7 +80,12 @@ const giveUp = (why: string): RunEnd => ({ how: 'finished', giveUp: true, why })
 const onCanary: ImportJob['onCanary'] = async (_, { rows, failed }) =>
   failed.length === 0
     ? undefined
-    : giveUp(`all ${rows.length} rows of the canary failed (${rows.join(', ')}), so no others were sent`)
+    : {
+        ...giveUp(
+          `all ${rows.length} rows of the canary failed (${rows.join(', ')}), so no others were sent`,
+        ),
+        canary: true,
+      }
 
 const onBound: ImportJob['onBound'] = async ({ progress }, bound) =>
   bound === 'maxChanges'

@@ -10,6 +10,7 @@ import type { Activities } from '../activities/index.ts'
 import type { RecoveryInput } from '../core/recoveries/input.ts'
 import type { RecoveryPlan } from '../core/recoveries/plan.ts'
 import type { RecoveryReport } from '../core/recoveries/view.ts'
+import { canaryFailed } from '../core/runs/view/counts.ts'
 import { shell } from '../core/runs/view/shell.ts'
 import { type RecoveryProgress, type StagedRecovery, toRecoveryText } from './recovery-view.ts'
 import { openingWrite, sending, skipping, wholeRun } from './run/activity-options.ts'
@@ -115,8 +116,7 @@ function onwardIn(input: unknown): Onward | undefined {
 const skipFailed: RecoveryJob['onCanary'] = async (run, { failed }) => {
   const { failedCanaries } = run.progress
   const keys = failed.filter((reason) => !failedCanaries.includes(reason))
-  if (keys.length > 0)
-    await skipReasons(run, { keys, why: 'all that went first for this reason failed (canary)' })
+  if (keys.length > 0) await skipReasons(run, { keys, why: canaryFailed })
   return undefined
 }
 

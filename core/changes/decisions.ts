@@ -1,16 +1,20 @@
 import type { Decision } from '../runs/run-files.ts'
 import type { Table } from '../runs/view/view.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
+import type { ChangeState } from '../state/tables.ts'
+import { sentenceFor } from './outcomes.ts'
 
 /** What people decided in a run, corrected decisions included. */
 export interface Decided {
   decisions: Decision[]
 }
 
-/** An error with the person who resolved it, on one line. */
-export const explain = ({ error, resolvedBy, resolvedWhy }: LedgerRow): string | null =>
+const explained: readonly ChangeState[] = ['rejected', 'unknown', 'parked', 'dropped']
+
+/** Why a row is not done, with the person who resolved it, on one line. */
+export const explain = ({ state, outcome, error, resolvedBy, resolvedWhy }: LedgerRow): string | null =>
   [
-    ...(error === null ? [] : [error]),
+    ...[error ?? (explained.includes(state) ? sentenceFor(outcome) : undefined) ?? []].flat(),
     ...(resolvedBy === null ? [] : [`${resolvedBy}: ${resolvedWhy ?? ''}`]),
   ].join('; ') || null
 

@@ -46,11 +46,18 @@ export const outcomes = {
   notTried: 'the run ended before it was tried',
   coolingDown: 'it was resumed recently',
   doneEarlier: 'an earlier run did it',
+  doneOtherwise: 'an earlier run did it, with other values than this file has',
   existed: 'it existed in the service before the run',
   takenOver: 'the run ended without sending it, and another run took it over',
   dropped: 'a person dropped it',
   nothingGiven: 'its cells are empty, so there is nothing to change',
 } as const satisfies Record<string, string>
+
+/** Whether the service has done a change, for this run or for an earlier one. */
+export const isDone = ({ state, outcome }: { state: ChangeState; outcome: string | null }): boolean =>
+  state === 'done' || isDoneEarlier({ outcome })
+
+export const isDoneEarlier = ({ outcome }: { outcome: string | null }): boolean => outcome === 'doneEarlier'
 
 /** Rejected, parked and fallen-back changes have failed; open ones have not. */
 export const hasFailed = ({ state, outcome }: { state: ChangeState; outcome: string | null }): boolean =>
@@ -59,6 +66,10 @@ export const hasFailed = ({ state, outcome }: { state: ChangeState; outcome: str
   (state === 'staged' && (outcome === 'fellBack' || outcome === 'noEffect'))
 
 export type Outcome = keyof typeof outcomes
+
+/** The sentence for an outcome; undefined for none, or one that this version does not know. */
+export const sentenceFor = (outcome: string | null): string | undefined =>
+  outcome !== null && isOutcome(outcome) ? outcomes[outcome] : undefined
 
 const isOutcome = (name: string): name is Outcome => Object.hasOwn(outcomes, name)
 

@@ -1,6 +1,7 @@
 import type { LedgerRow } from '../state/ledger/row.ts'
 import type { ReportCounts } from '../runs/view/counts.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
+import { isDone, isDoneEarlier } from './outcomes.ts'
 
 export interface ReportSummary {
   counts: ReportCounts
@@ -39,7 +40,7 @@ export async function summarize({
   for (const { state, outcome, number, withId } of await ledger.counts({ run })) {
     held += number
     counts[placeOf({ state, outcome })] += number
-    if (state === 'done') doneWithoutId += number - withId
+    if (isDone({ state, outcome })) doneWithoutId += number - withId
     if (outcome !== null) outcomes[outcome] = (outcomes[outcome] ?? 0) + number
   }
   const missing = Math.max(0, staged - held)
@@ -52,6 +53,7 @@ export async function summarize({
 export function placeOf({ state, outcome }: Pick<LedgerRow, 'state' | 'outcome'>): keyof ReportCounts {
   // Sent without an answer and due to be sent again: until then it is not known whether it is done.
   if (state === 'sending' || (state === 'staged' && outcome === 'repeatable')) return 'unknown'
+  if (isDoneEarlier({ outcome })) return 'done'
   if (state === 'dropped') return outcome === 'notTried' ? 'notTried' : 'skipped'
   return state
 }

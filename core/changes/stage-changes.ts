@@ -21,7 +21,13 @@ export interface ChangeToStage {
   /** Ids that the service already has under the same key; they do not belong to this change. */
   existing?: readonly string[]
   /** The change is reported but not sent. */
-  closed?: { state: 'rejected' | 'dropped' | 'parked'; outcome: Outcome; error: string }
+  closed?: {
+    state: 'rejected' | 'dropped' | 'parked'
+    outcome: Outcome
+    error: string
+    /** The id under which the service has it already. */
+    answerId?: string | null
+  }
 }
 
 /** The same with its key, and with its body as JSON text. */

@@ -66,6 +66,7 @@ function doubtful({ outcomes }: ReportSummary): string[] {
     ...count(outcomes['doubled'] ?? 0, 'done more than once'),
     ...count(outcomes['storedDifferently'] ?? 0, 'stored differently than sent'),
     ...count(outcomes['wrongMode'] ?? 0, 'done in the other mode'),
+    ...count(outcomes['doneOtherwise'] ?? 0, 'done by an earlier run with other values than this file has'),
   ]
 }
 

@@ -16,7 +16,7 @@ import type { ImportResult } from './view.ts'
 export async function closeImport(
   options: RunEnd & { ledger: Ledger; dataDir: string; isShared: boolean; plan: ImportPlan },
 ): Promise<{ result: ImportResult; view: View }> {
-  const { ledger, dataDir, isShared, plan, how, why, giveUp } = options
+  const { ledger, dataDir, isShared, plan, how, why, canary, giveUp } = options
   const folder = join(dataDir, plan.folder)
   // Rows sent after a restored ledger's backup are not free for other runs.
   await markClaimed({ ledger, run: plan.run, folder, isCopy: isShared })
@@ -25,9 +25,10 @@ export async function closeImport(
   if (giveUp) await closeUntried({ ledger, run: plan.run, why: why ?? how })
   // An audit of the rows sent so far proves nothing about rows sent later.
   if (how !== 'finished') await rm(join(folder, runFiles.audit), { force: true })
-  const note: EndedNote = { how, ...(why !== undefined && { why }), at: new Date().toISOString() }
+  const at = new Date().toISOString()
+  const note: EndedNote = { how, ...(why !== undefined && { why }), ...(canary && { canary }), at }
   await replaceFile(join(folder, runFiles.ended), JSON.stringify(note))
-  const { report, view } = await writeImportReport({ ledger, plan, dataDir, isShared })
+  const { report, outward: view } = await writeImportReport({ ledger, plan, dataDir, isShared })
   const { run, summary, verdict, reasons, by, ended, counts, files, outcomes, rows } = report
   const audit = report.audit === null ? null : withoutFindings(report.audit)
   const result = { run, summary, verdict, reasons, by, counts, files, audit, outcomes, rows }

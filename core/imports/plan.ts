@@ -79,6 +79,8 @@ export const runFiles = {
   results: 'results.csv',
   rejected: 'rejected.csv',
   parked: 'parked.csv',
+  /** The file as a command was given it; only on the machine of that command. */
+  origin: 'origin.json',
   /** Exists once a command has shown the report of the finished run. */
   shown: 'shown',
 } as const

@@ -5,6 +5,7 @@ import { countLabels, places, type ReportCounts } from '../runs/view/counts.ts'
 import { formatAmount } from '../runs/view/format.ts'
 import type { Table } from '../runs/view/view.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
+import type { FileCheck } from './check.ts'
 import { type ControlTotals, createControlTotals } from './control-totals.ts'
 import type { ImportKind } from './kinds.ts'
 
@@ -21,6 +22,26 @@ export interface Receipt {
   notDone?: Totals
   /** What is not done, by state. */
   states?: Partial<Record<Place, Totals>>
+  /** The columns of the sheet that each total and group adds up, where they have other names. */
+  columns?: Readonly<Record<string, string>>
+}
+
+/** The columns of a sheet by the name of their total. A header may be anything, so this stays with the file. */
+export function columnNames(check: Pick<FileCheck, 'columns'> | undefined): Receipt['columns'] {
+  const named = (check?.columns ?? []).map(({ column, field }) => ({
+    column,
+    // Each of `lines.1.amount`, `lines.2.amount` is part of `lines.amount`.
+    total: field.replaceAll(/\.\d+(?=\.)/g, ''),
+  }))
+  const byTotal = Map.groupBy(named, ({ total }) => total)
+  return Object.fromEntries(
+    [...byTotal].map(([total, all]) => [total, all.map(({ column }) => column).join(' + ')]),
+  )
+}
+
+export function withoutNames(named: Receipt): Receipt {
+  const { columns: _, ...receipt } = named
+  return receipt
 }
 
 /** Adds up the changes of a run by their state. */
@@ -40,9 +61,11 @@ export function createReceipt(kind: ImportKind) {
      * Every change that the ledger does not show as done counts as not done, even one it lacks. Of a file whose rows are sent
      * again, the others are not this run's.
      * @param again the number of rows to send again
+     * @param columns the sheet's own names
      */
-    receipt(whole: ControlTotals, again = 0): Receipt {
-      if (byPlace.size === 0) return { file: whole }
+    receipt(whole: ControlTotals, again = 0, columns?: Receipt['columns']): Receipt {
+      const named = columns && { columns }
+      if (byPlace.size === 0) return { file: whole, ...named }
       const file = again === 0 ? whole : { ...whole, ...pad(whole, all.totals()), rows: again }
       const done = pad(file, byPlace.get('done')?.totals())
       const states = places.flatMap((place) => {
@@ -55,6 +78,7 @@ export function createReceipt(kind: ImportKind) {
         done,
         notDone: combine(file, done, (whole, part) => whole.minus(part)),
         states: Object.fromEntries(states) as Receipt['states'] & object,
+        ...named,
       }
     },
   }
@@ -98,7 +122,7 @@ function combineGroup(whole: Group, part: Group | undefined, by: Combine): Group
 /** Formats a receipt for comparison with the sheet's own sums. */
 export function toReceiptTables(receipt: Receipt | null): Table[] {
   if (receipt === null) return []
-  const { file, isAgain, done, notDone, states = {} } = receipt
+  const { file, isAgain, done, notDone, states = {}, columns: names = {} } = receipt
   const whole = isAgain ? 'sent again' : 'file'
   const columns = Object.keys(file.sums)
   const line = (name: string, { changes, sums }: Group) => [
@@ -111,7 +135,8 @@ export function toReceiptTables(receipt: Receipt | null): Table[] {
   )
   const [only] = left.length === 1 ? left : []
   const groups = Object.entries(file.by?.values ?? {}).flatMap(([value, group]) => {
-    const name = `${file.by?.field} ${value}`
+    const field = file.by?.field ?? ''
+    const name = `${names[field] ?? field} ${value}`
     const [doneOf, leftOf] = [done?.by?.values[value], notDone?.by?.values[value]]
     if (doneOf === undefined || leftOf === undefined) return [line(name, group)]
     return [
@@ -123,7 +148,7 @@ export function toReceiptTables(receipt: Receipt | null): Table[] {
   return [
     {
       title: 'Control totals',
-      head: ['', 'changes', ...columns],
+      head: ['', 'changes', ...columns.map((column) => names[column] ?? column)],
       rows: [
         line(`${whole} (${file.rows} ${file.rows === 1 ? 'row' : 'rows'})`, file),
         ...(done === undefined ? [] : [line('done', done)]),

@@ -10,10 +10,10 @@ import { importKinds } from './kinds.ts'
 import { toFetch } from '../runs/view/to-fetch.ts'
 import { importNextSteps } from './next-steps.ts'
 import { type ImportPlan, runFiles } from './plan.ts'
-import { createReceipt } from './receipt.ts'
+import { columnNames, createReceipt, withoutNames } from './receipt.ts'
 import { type RowResult, writeResults } from './result-sheets.ts'
-import { fileOf, readRunNotes, type RunNotes, type StagedNote } from './run-files.ts'
-import { type FullReport, type ImportReport, toImportView } from './view.ts'
+import { fileOf, type Origin, readRunNotes, type RunNotes, type StagedNote } from './run-files.ts'
+import { type FullReport, type ImportReport, isProblem, problems, toImportView } from './view.ts'
 
 type Ledger = Parameters<typeof summarize>[0]['ledger']
 
@@ -31,14 +31,19 @@ interface ReportOptions {
  * Writes report.json, report.html, results.csv, rejected.csv and parked.csv into the run's folder, from the
  * ledger and the run files.
  */
-export async function writeImportReport(options: ReportOptions): Promise<{ report: FullReport; view: View }> {
+export async function writeImportReport(options: ReportOptions): Promise<{
+  report: FullReport
+  view: View
+  /** The view for Temporal: without what rows and the person's command contain. */
+  outward: View
+}> {
   const { ledger, plan, dataDir, isShared = false } = options
   const folder = join(dataDir, plan.folder)
   const shownIn = isShared ? '' : dataDir
   const notes = await readRunNotes(folder)
   // If nothing was sent, there are no results.
   const sheets = plan.dryRun || notes.staged === undefined ? [] : (['results', 'rejected', 'parked'] as const)
-  const { rows, receipt } = await readRows({ ledger, plan })
+  const { rows, first, receipt } = await readRows({ ledger, plan })
   const fileTotals = notes.staged?.totals ?? notes.check?.totals
   const paths = [...sheets, 'report' as const].map((name) => [
     name,
@@ -54,21 +59,30 @@ export async function writeImportReport(options: ReportOptions): Promise<{ repor
     ...(notes.check?.sheets && { sheets: notes.check.sheets }),
     startedAt,
     identity,
-    totals: fileTotals === undefined ? null : receipt.receipt(fileTotals, plan.sendAgain.length),
+    first,
+    totals:
+      fileTotals === undefined
+        ? null
+        : receipt.receipt(fileTotals, plan.sendAgain.length, columnNames(notes.check)),
     decisions: notes.decisions,
     folder: join(shownIn, plan.folder),
     next: [],
   }
   const { ended, counts } = report
-  report.next = [
+  const nextSteps = (own: { origin?: Origin | undefined; message?: string | undefined }) => [
     ...(isShared ? [toFetch(plan.run)] : []),
-    ...importNextSteps({ plan, dataDir: shownIn, ended, counts, parkedRow: rows.parked?.[0] }),
+    ...importNextSteps({ plan, dataDir: shownIn, ended, counts, parkedRow: rows.parked?.[0], ...own }),
   ]
+  report.next = nextSteps({ origin: notes.origin, message: first[0]?.message })
   const view = toImportView(report)
+  const totals = report.totals && withoutNames(report.totals)
+  const outward = toImportView({ ...report, totals, first: [], next: nextSteps({}) })
+  // What the service said may repeat what was sent. Where it is why a run ended, nobody should have to look for it.
+  const kept = ended?.canary === true ? report : { ...report, first: [] }
   await writeReport({
     folder,
-    report,
-    view,
+    report: kept,
+    view: toImportView(kept),
     sheets: sheets.map((sheet) => runFiles[sheet]),
     async writeSheets(fresh) {
       const input = await fileOf({ plan, dataDir, check: notes.check })
@@ -78,7 +92,7 @@ export async function writeImportReport(options: ReportOptions): Promise<{ repor
       }
     },
   })
-  return { report, view }
+  return { report, view, outward }
 }
 
 async function toReport({
@@ -94,13 +108,16 @@ async function toReport({
   const unseen = (staged?.existingReasons ?? []).map(
     (reason) => `records that the service had before could not all be seen: ${reason}`,
   )
-  const reasons = staged === undefined ? ['nothing was staged'] : [...proof.reasons, ...unseen]
+  const inDoubt = staged?.doubtfulEarlier
+    ? [`${staged.doubtfulEarlier} done by an earlier run, but in doubt there`]
+    : []
+  const reasons = staged === undefined ? ['nothing was staged'] : [...proof.reasons, ...unseen, ...inDoubt]
   const verdict = reasons.length === 0 ? proof.verdict : 'unproven'
   return {
     run: plan.run,
     summary: plan.dryRun
       ? toDrySummary({ plan, notes })
-      : toSummary({ plan, counts, reasons, by: proof.by, ended }),
+      : toSummary({ plan, counts, outcomes, reasons, by: proof.by, ended }),
     ...(plan.dryRun ? { verdict: 'dryRun', reasons: [] } : { verdict, reasons }),
     by: proof.by,
     ...(ended && { ended }),
@@ -128,7 +145,11 @@ async function* resultsOf({ ledger, run }: { ledger: Ledger; run: string }): Asy
     }
 }
 
+/** Enough to see what is wrong; the sheets have all of them. */
+const mostFirst = 5
+
 async function readRows({ ledger, plan }: { ledger: Ledger; plan: ImportPlan }) {
+  const first: FullReport['first'] = []
   const receipt = createReceipt(importKinds[plan.kind])
   const rows: ImportReport['rows'] = {}
   for await (const row of ledger.rows({ run: plan.run })) {
@@ -136,8 +157,11 @@ async function readRows({ ledger, plan }: { ledger: Ledger; plan: ImportPlan }) 
     const place = placeOf(row)
     if (place !== 'done' && place !== 'staged' && (rows[place]?.length ?? 0) < mostRows)
       (rows[place] ??= []).push(row.row)
+    if (isProblem(place) && first.filter((one) => one.state === place).length < mostFirst)
+      first.push({ row: row.row, state: place, message: explain(row) ?? '' })
   }
-  return { rows, receipt }
+  first.sort((a, b) => problems.indexOf(a.state) - problems.indexOf(b.state))
+  return { rows, first, receipt }
 }
 
 function toDrySummary({ plan, notes: { check } }: { plan: ImportPlan; notes: RunNotes }): string {
@@ -148,12 +172,14 @@ function toDrySummary({ plan, notes: { check } }: { plan: ImportPlan; notes: Run
 function toSummary({
   plan,
   counts,
+  outcomes,
   reasons,
   by,
   ended,
 }: {
   plan: ImportPlan
   counts: ReportCounts
+  outcomes: ImportReport['outcomes']
   reasons: readonly string[]
   by: ChangesVerdict['by']
   ended: EndedNote | undefined
@@ -163,7 +189,14 @@ function toSummary({
     .map((place) => `${counts[place]} ${countLabels[place]}`)
     // The reasons already include it.
     .filter((count) => !reasons.includes(count))
-  const proof = reasons.length === 0 ? `proven by ${by}` : `unproven: ${reasons.join('; ')}`
+  const proof =
+    reasons.length === 0
+      ? `proven by ${by}`
+      : `${ended === undefined ? 'not ended' : 'unproven'}: ${reasons.join('; ')}`
   const why = ended?.why === undefined ? [] : [ended.why]
-  return [`${counts.done} of ${sumOf(counts)} ${plan.kind} done`, ...others, proof, ...why].join('; ')
+  const { doneEarlier = 0 } = outcomes
+  const earlier = doneEarlier === 0 ? '' : ` (${doneEarlier} by earlier runs)`
+  return [`${counts.done} of ${sumOf(counts)} ${plan.kind} done${earlier}`, ...others, proof, ...why].join(
+    '; ',
+  )
 }

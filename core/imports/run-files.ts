@@ -20,6 +20,8 @@ export interface StagedNote {
   problems: number
   /** Skipped because an earlier run did them, or because the service already has them. */
   doneEarlier: number
+  /** Done by an earlier run, which has them in doubt. */
+  doubtfulEarlier: number
   existed: number
   totals: ControlTotals
   /** The newest `created` in the list before the first send: the audit starts there. */
@@ -33,6 +35,14 @@ export interface AuditNote extends RetentionAudit {
   first: { row: number; message: string }[]
 }
 
+/** The file of a run as a person gave it to a command, so that the next command names it and not the run's copy. */
+export interface Origin {
+  /** An absolute path. */
+  file: string
+  /** The options that say how it is read, as typed: `['map', 'RUT=supplier']`. */
+  reading: [option: string, value: string][]
+}
+
 /**
  * What is known of a run besides its rows, which are in the ledger. Any part may be missing after a crash.
  */
@@ -42,17 +52,20 @@ export interface RunNotes {
   audit: AuditNote | undefined
   ended: EndedNote | undefined
   decisions: Decision[]
+  /** Absent for a run that no command of this machine has started. */
+  origin: Origin | undefined
 }
 
 export async function readRunNotes(folder: string): Promise<RunNotes> {
-  const [check, staged, audit, ended, decisions] = await Promise.all([
+  const [check, staged, audit, ended, origin, decisions] = await Promise.all([
     readNote<FileCheck>(join(folder, runFiles.check)),
     readNote<StagedNote>(join(folder, runFiles.staged)),
     readNote<AuditNote>(join(folder, runFiles.audit)),
     readNote<EndedNote>(join(folder, runFiles.ended)),
+    readNote<Origin>(join(folder, runFiles.origin)),
     readDecisions(folder),
   ])
-  return { check, staged, audit, ended, decisions }
+  return { check, staged, audit, ended, origin, decisions }
 }
 
 export const readPlan = (folder: string): Promise<ImportPlan | undefined> =>

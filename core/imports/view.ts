@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { countLabels, places, type ReportCounts } from '../runs/view/counts.ts'
 import { sentence, strong } from '../runs/view/sentence.ts'
-import { type NextStep, pageName, type Problem, toCounts, type View } from '../runs/view/view.ts'
+import { type NextStep, pageName, type Problem, type Table, toCounts, type View } from '../runs/view/view.ts'
 import type { Mapping } from './mapping/mapping.ts'
 import { runFiles, type ImportPlan } from './plan.ts'
 import { type Decided, toDecisions } from '../changes/decisions.ts'
@@ -43,13 +43,13 @@ export function toImportView(report: FullReport): View {
           ],
     counts: toCounts(counts),
     unit: 'rows',
-    tables: [...toReceiptTables(totals), ...toDecisions(report)],
+    tables: [...toReceiptTables(totals), ...toFirstRows(report), ...toDecisions(report)],
     facts: [
       { name: 'file', value: report.file },
       ...sheetsNotRead(report.sheets).map((value) => ({ name: 'sheet', value })),
       { name: 'started', value: { time: report.startedAt } },
       ...(ended === undefined ? [] : [{ name: 'ended', value: { time: ended.at } }]),
-      { name: 'proven by', value: report.by },
+      ...(report.verdict === 'dryRun' ? [] : [{ name: 'proven by', value: report.by }]),
     ],
     files: [
       ...written.map((name) => ({ name: runFiles[name], about: files[name] })),
@@ -72,7 +72,11 @@ export const sheetsNotRead = (sheets: Mapping['sheets'] = []): string[] =>
 
 function toVerdict({ verdict, counts, ended }: FullReport): NonNullable<View['verdict']> {
   if (verdict === 'dryRun')
-    return { word: 'dry run', tone: 'neutral', meaning: 'The file was checked. Nothing was sent.' }
+    return {
+      word: 'dry run',
+      tone: 'neutral',
+      meaning: 'The file was checked. Nothing was sent, and nothing is proven.',
+    }
   if (ended === undefined)
     return { word: 'not ended', tone: 'neutral', meaning: 'The run is still active or was cut off.' }
   if (verdict === 'proven') {
@@ -92,7 +96,9 @@ function toProblems({ reasons, ended, rows, counts, audit }: FullReport): Proble
   )
   return [
     ...(ended?.why === undefined ? [] : [{ text: `The run ended early: ${ended.why}.` }]),
-    ...reasons.map((reason) => ({ text: `Not proven: ${reason}.` })),
+    ...reasons.map((reason) => ({
+      text: `${ended === undefined ? 'Not proven yet' : 'Not proven'}: ${reason}.`,
+    })),
     ...open.map((place) => ({
       text: `${counts[place]} ${countLabels[place]}: ${counts[place] === 1 ? 'row' : 'rows'} ${listRows(rows[place] ?? [], counts[place])}.`,
     })),
@@ -108,6 +114,28 @@ function toProblems({ reasons, ended, rows, counts, audit }: FullReport): Proble
   ]
 }
 
+/** The first rows of each state that needs attention, with what the service said of them. */
+function toFirstRows({ first, counts }: FullReport): Table[] {
+  const rows = problems.flatMap((state) => {
+    const shown = first.filter((one) => one.state === state)
+    const more = counts[state] - shown.length
+    return [
+      ...shown.map(({ row, message }) => [String(row), countLabels[state], message]),
+      // None are listed of rows that a restored ledger lacks, and no file has them.
+      ...(shown.length > 0 && more > 0
+        ? [['', countLabels[state], `and ${more} more in ${sheetOf[state]}`]]
+        : []),
+    ]
+  })
+  return rows.length === 0 ? [] : [{ title: 'Why', head: ['row', 'state', 'reason'], rows }]
+}
+
+/** The states that need attention, and the sheet with all rows of each. */
+const sheetOf = { rejected: runFiles.rejected, parked: runFiles.parked, unknown: runFiles.results } as const
+
+export const problems = Object.keys(sheetOf) as (keyof typeof sheetOf)[]
+export const isProblem = (place: keyof ReportCounts): place is keyof typeof sheetOf => place in sheetOf
+
 function listRows(rows: readonly number[], all = rows.length): string {
   const shown = rows.slice(0, mostRows).join(', ')
   const more = all - Math.min(rows.length, mostRows)
@@ -122,6 +150,8 @@ export interface FullReport extends ImportReport, Decided {
   startedAt: string
   identity: ImportPlan['identity']
   totals: Receipt | null
+  /** The first rows of each state that needs attention, with what the service said of them; on disk only after a failed canary. */
+  first: { row: number; state: keyof typeof sheetOf; message: string }[]
   /** What a person does next. */
   next: NextStep[]
   /** The folder of the report and result sheets. */

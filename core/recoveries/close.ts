@@ -26,6 +26,6 @@ export async function closeRecovery(
   await closeRemaining({ ledger, run: plan.run, why: why ?? 'the run ended' })
   const note: EndedNote = { how, ...(why !== undefined && { why }), at: new Date().toISOString() }
   await replaceFile(join(folder, recoveryFiles.ended), JSON.stringify(note))
-  const { result, view } = await writeRecoveryReport({ ledger, saved, dataDir, isShared })
+  const { result, outward: view } = await writeRecoveryReport({ ledger, saved, dataDir, isShared })
   return { result, view }
 }

@@ -1,4 +1,3 @@
-import type { ReportCounts } from '../runs/view/counts.ts'
 import { connectorCommand, shell } from '../runs/view/shell.ts'
 import type { NextStep } from '../runs/view/view.ts'
 import type { RecoveryReport } from './view.ts'
@@ -7,20 +6,31 @@ type Input = Readonly<Record<string, unknown>>
 
 /** What a person can do after a recovery, or while it is active, with complete commands. */
 export function recoveryNextSteps(
-  report: Pick<RecoveryReport, 'run' | 'verdict' | 'ended' | 'counts' | 'continueWith' | 'snapshot'>,
+  report: Pick<
+    RecoveryReport,
+    'run' | 'verdict' | 'ended' | 'counts' | 'continueWith' | 'snapshot' | 'failedCanaries'
+  >,
   asked: Input,
 ): NextStep[] {
-  const { run, verdict, ended, counts, continueWith, snapshot } = report
+  const { run, verdict, ended, counts, continueWith, snapshot, failedCanaries } = report
   if (verdict === 'dryRun')
     return [{ text: 'to resume them', command: recoverCommand({ ...asked, dryRun: false }) }]
   if (ended === undefined) return [{ text: 'to follow the run', command: shell`connector watch ${run}` }]
+  // The same command would resume the same ones first, and they would fail again.
+  const causes = failedCanaries.map(({ reason, notTried }) => ({
+    text: `find out in the service why all that went first for ${reason} failed, then recover the other ${notTried}`,
+  }))
+  const beyond =
+    counts.notTried + counts.staged - failedCanaries.reduce((sum, { notTried }) => sum + notTried, 0)
   if (continueWith !== undefined)
     return [
+      ...causes,
       {
-        text: `${reasonOf(counts, snapshot?.capped === true)}; to continue`,
+        text: `${reasonOf(beyond, snapshot?.capped === true)}; to continue`,
         command: recoverCommand(continueWith),
       },
     ]
+  if (causes.length > 0) return causes
   if (verdict !== 'unproven') return []
   const command = recoverCommand(asked)
   if (counts.unknown > 0)
@@ -29,9 +39,8 @@ export function recoveryNextSteps(
   return snapshot?.proven === false || ended.how === 'failed' ? [{ text: 'to try again', command }] : []
 }
 
-function reasonOf({ notTried, staged }: ReportCounts, capped: boolean): string {
+function reasonOf(left: number, capped: boolean): string {
   if (capped) return 'the list has more pages than were read'
-  const left = notTried + staged
   return left === 0 ? 'some were not tried' : `${left} were not tried`
 }
 

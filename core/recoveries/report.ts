@@ -1,8 +1,9 @@
 import { join } from 'node:path'
+import { explain } from '../changes/decisions.ts'
 import { placeOf, summarize } from '../changes/report.ts'
 import { verdictOf } from '../changes/verdict.ts'
 import { writeReport } from '../changes/write-report.ts'
-import type { ReportCounts } from '../runs/view/counts.ts'
+import { canaryFailed, type ReportCounts } from '../runs/view/counts.ts'
 import type { View } from '../runs/view/view.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import { readJournal } from './candidates/journal.ts'
@@ -28,19 +29,25 @@ interface ReportOptions {
 }
 
 /** Writes report.json, report.html and recovery.csv into the run's folder, from the ledger and the run's notes. */
-export async function writeRecoveryReport(
-  options: ReportOptions,
-): Promise<{ result: RecoveryReport; report: FullReport; view: View }> {
+export async function writeRecoveryReport(options: ReportOptions): Promise<{
+  result: RecoveryReport
+  report: FullReport
+  view: View
+  /** The view for Temporal: without subscriptions and what the service said of them. */
+  outward: View
+}> {
   const { ledger, saved, dataDir, isShared = false } = options
   const { startedAt, identity } = saved.plan
   const folder = join(dataDir, saved.plan.folder)
   const shownFolder = join(isShared ? '' : dataDir, saved.plan.folder)
   const notes = await readRecoveryNotes(folder)
-  const { rows, byReason, reported } = await readRows({ ledger, plan: saved.plan })
+  const isEnded = notes.ended !== undefined
+  const { first, coolingDown, ...found } = await readRows({ ledger, plan: saved.plan, isEnded })
+  const { rows } = found
   const names = notes.snapshot === undefined ? (['report'] as const) : (['results', 'report'] as const)
   const paths = names.map((name) => [name, join(shownFolder, recoveryFiles[name])])
   const result: RecoveryReport = {
-    ...(await toReport({ ...options, notes, byReason, reported })),
+    ...(await toReport({ ...options, notes, ...found })),
     files: Object.fromEntries(paths) as RecoveryReport['files'],
     rows,
   }
@@ -50,20 +57,25 @@ export async function writeRecoveryReport(
     identity,
     next: [...(isShared ? [toFetch(saved.plan.run)] : []), ...recoveryNextSteps(result, saved.asked)],
     decisions: notes.decisions,
+    first,
+    coolingDown,
     folder: shownFolder,
   }
   const view = toRecoveryView(report)
+  const outward = toRecoveryView({ ...report, first: [], coolingDown: [] })
+  // What the service said may repeat personal data. Where a canary failed, nobody should have to look for it.
+  const kept = report.failedCanaries.length > 0 ? report : { ...report, first: [] }
   await writeReport({
     folder,
-    report,
-    view,
+    report: kept,
+    view: toRecoveryView(kept),
     sheets: notes.snapshot === undefined ? [] : [recoveryFiles.results],
     async writeSheets(fresh) {
       if (notes.snapshot === undefined) return
       await writeRecoveryCsv({ rows: rowsOf({ ...options, folder }), to: join(fresh, recoveryFiles.results) })
     },
   })
-  return { result, report, view }
+  return { result, report, view, outward }
 }
 
 async function toReport({
@@ -72,8 +84,10 @@ async function toReport({
   notes,
   byReason,
   reported,
+  failedCanaries,
 }: ReportOptions & {
   notes: RecoveryNotes
+  failedCanaries: RecoveryReport['failedCanaries']
   byReason: RecoveryReport['byReason']
   reported: number
 }): Promise<Omit<RecoveryReport, 'files' | 'rows'>> {
@@ -98,10 +112,11 @@ async function toReport({
     outcomes,
     reported,
     byReason,
-    needsPerson: toNeeds({ byReason, snapshot, plan }),
+    failedCanaries,
+    needsPerson: toNeeds({ byReason, snapshot, plan, isEnded: ended !== undefined }),
     snapshot: snapshot ?? null,
     preview: snapshot?.preview ?? null,
-    ...toContinueWith({ saved, snapshot, counts }),
+    ...toContinueWith({ saved, snapshot, counts, failedCanaries }),
     audit: null,
   }
 }
@@ -136,27 +151,46 @@ async function* rowsOf({
   }
 }
 
-async function readRows({ ledger, plan }: { ledger: Ledger; plan: RecoveryPlan }) {
+/** Enough to see what is wrong; recovery.csv has all of them. */
+const mostFirst = 5
+
+async function readRows(of: { ledger: Ledger; plan: RecoveryPlan; isEnded: boolean }) {
+  const { ledger, plan, isEnded } = of
+  const first: FullReport['first'] = []
+  const coolingDown: FullReport['coolingDown'] = []
+  const skipped = new Map<string, number>()
   const rows: RecoveryReport['rows'] = {}
   const byReason: RecoveryReport['byReason'] = {}
   let reported = 0
   for await (const row of ledger.rows({ run: plan.run })) {
-    if (isReportedOnly(row, plan)) reported += 1
+    const isOnlyReported = isReportedOnly(row, plan)
+    if (isOnlyReported) reported += 1
     const place = placeOf(row)
+    const shown = { row: row.row, subscription: row.key, message: explain(row) ?? '' }
+    const isProblem = place === 'rejected' || place === 'unknown' || (place === 'parked' && !isOnlyReported)
+    if (isProblem && first.filter((one) => one.state === place).length < mostFirst)
+      first.push({ ...shown, state: place })
+    if (row.outcome === 'coolingDown' && coolingDown.length < mostFirst) coolingDown.push(shown)
+    if (row.error === canaryFailed) skipped.set(row.breakerKey, (skipped.get(row.breakerKey) ?? 0) + 1)
     if (place !== 'done' && place !== 'staged' && (rows[place]?.length ?? 0) < mostRows)
       (rows[place] ??= []).push({ row: row.row, subscription: row.key })
     const ofReason = (byReason[row.breakerKey] ??= {})
-    const outcome = outcomeOf(row)
+    const outcome = isEnded || place !== 'staged' ? outcomeOf(row) : 'notResumedYet'
     ofReason[outcome] = (ofReason[outcome] ?? 0) + 1
   }
-  return { rows, byReason, reported }
+  const failedCanaries = [...skipped].map(([reason, notTried]) => ({ reason, notTried }))
+  return { rows, byReason, reported, failedCanaries, first, coolingDown }
 }
 
 const forPerson: Readonly<Record<string, string>> = {
-  fellBack: 'fell back, and the run ended before they were tried again',
-  noEffect: 'showed no effect of the resume, and the run ended before they were tried again',
   refused: 'were refused by the service; its messages are in recovery.csv',
   notFound: 'were not found in the list afterwards: look them up in the service',
+}
+
+/** While a run is in progress, these are tried again, or looked up. */
+const forPersonAtEnd: Readonly<Record<string, string>> = {
+  fellBack: 'fell back, and the run ended before they were tried again',
+  noEffect: 'showed no effect of the resume, and the run ended before they were tried again',
   unknown: 'were resumed and their outcome was not seen: the next recovery looks them up first',
 }
 
@@ -164,10 +198,12 @@ function toNeeds({
   byReason,
   snapshot,
   plan,
+  isEnded,
 }: {
   byReason: RecoveryReport['byReason']
   snapshot: SnapshotNote | undefined
   plan: RecoveryPlan
+  isEnded: boolean
 }): string[] {
   const needs = plan.dryRun
     ? Object.entries(snapshot?.preview.needsPerson ?? {})
@@ -182,10 +218,12 @@ function toNeeds({
   return [
     ...(usedUp === undefined ? [] : [`${usedUp} ${whyUsedUp(plan)}`]),
     ...needs.map(([reason, number]) => `${number} ${reason || 'without a reason'}: ${becauseOf(reason)}`),
-    ...Object.entries(forPerson).flatMap(([outcome, text]) => {
-      const number = totals.get(outcome)
-      return number === undefined ? [] : [`${number} ${text}`]
-    }),
+    ...Object.entries(isEnded ? { ...forPerson, ...forPersonAtEnd } : forPerson).flatMap(
+      ([outcome, text]) => {
+        const number = totals.get(outcome)
+        return number === undefined ? [] : [`${number} ${text}`]
+      },
+    ),
   ]
 }
 
@@ -200,15 +238,23 @@ function toContinueWith({
   saved,
   snapshot,
   counts,
+  failedCanaries,
 }: {
   saved: SavedPlan
   snapshot: SnapshotNote | undefined
   counts: ReportCounts
+  failedCanaries: RecoveryReport['failedCanaries']
 }): Pick<RecoveryReport, 'continueWith'> {
-  const isLeft = counts.notTried + counts.staged > 0 || (snapshot?.preview.notResumed['notTried'] ?? 0) > 0
+  const failed = failedCanaries.map(({ reason }) => reason)
+  const reasons = saved.plan.reasons.filter((reason) => !failed.includes(reason))
+  if (reasons.length === 0) return {}
+  const asked = failed.length === 0 ? saved.asked : { ...saved.asked, reasons }
+  const beyondCanaries = failedCanaries.reduce((sum, { notTried }) => sum + notTried, 0)
+  const isLeft =
+    counts.notTried + counts.staged > beyondCanaries || (snapshot?.preview.notResumed['notTried'] ?? 0) > 0
   if (snapshot?.capped === true) {
     const pages = Math.ceil(((snapshot.count ?? 0) / 100) * 1.5) + 5
-    return { continueWith: { ...saved.asked, maxPages: Math.max(pages, 2 * saved.plan.maxPages) } }
+    return { continueWith: { ...asked, maxPages: Math.max(pages, 2 * saved.plan.maxPages) } }
   }
-  return isLeft ? { continueWith: saved.asked } : {}
+  return isLeft ? { continueWith: asked } : {}
 }

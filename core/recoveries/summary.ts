@@ -42,7 +42,9 @@ export function toSummary({
     ...count(gone, 'cancelled or finalized meanwhile'),
     ...count(dropped, 'dropped by a person'),
     // The reasons already include the counts of parked, unknown and untried rows.
-    reasons.length === 0 ? 'proven' : `unproven: ${reasons.join('; ')}`,
+    reasons.length === 0
+      ? 'proven'
+      : `${ended === undefined ? 'not ended' : 'unproven'}: ${reasons.join('; ')}`,
     ...count(coolingDown, 'resumed recently and left alone'),
     ...count(reported, reported === 1 ? 'other needs a person' : 'others need a person'),
     ...(passed === undefined ? [] : [passed]),

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { ChangesVerdict } from '../changes/verdict.ts'
 import { type Decided, toDecisions } from '../changes/decisions.ts'
 import type { EndedNote } from '../runs/run-files.ts'
-import { outcomeLabel, type ReportCounts } from '../runs/view/counts.ts'
+import { countLabels, outcomeLabel, type ReportCounts } from '../runs/view/counts.ts'
 import { sentence, strong } from '../runs/view/sentence.ts'
 import { type NextStep, pageName, type Problem, type Table, toCounts, type View } from '../runs/view/view.ts'
 import { recoveryFiles, type RecoveryPlan } from './plan.ts'
@@ -29,6 +29,7 @@ export function toRecoveryView(report: FullReport): View {
     unit: 'subscriptions',
     tables: [
       toReasons(report.byReason),
+      ...toFirst(report),
       ...(verdict === 'dryRun' && preview !== null ? toPreviewTables(preview) : []),
       ...toDecisions(report),
     ],
@@ -49,7 +50,11 @@ export function toRecoveryView(report: FullReport): View {
 
 function toVerdict({ verdict, ended }: FullReport): NonNullable<View['verdict']> {
   if (verdict === 'dryRun')
-    return { word: 'dry run', tone: 'neutral', meaning: 'The list was read. Nothing was resumed.' }
+    return {
+      word: 'dry run',
+      tone: 'neutral',
+      meaning: 'The list was read. Nothing was resumed, and nothing is proven.',
+    }
   if (ended === undefined)
     return { word: 'not ended', tone: 'neutral', meaning: 'The run is still active or was cut off.' }
   if (verdict === 'unproven') {
@@ -60,15 +65,37 @@ function toVerdict({ verdict, ended }: FullReport): NonNullable<View['verdict']>
   return { word: 'proven', tone: 'good', meaning }
 }
 
-function toProblems({ ended, reasons, needsPerson, outcomes }: FullReport): Problem[] {
+/** The first subscriptions that were not recovered, with what the service said of them. */
+function toFirst({ first }: FullReport): Table[] {
+  const rows = first.map(({ row, subscription, state, message }) => [
+    String(row),
+    subscription,
+    countLabels[state],
+    message,
+  ])
+  return rows.length === 0 ? [] : [{ title: 'Why', head: ['row', 'subscription', 'state', 'reason'], rows }]
+}
+
+function toProblems(report: FullReport): Problem[] {
+  const { ended, reasons, needsPerson, outcomes, failedCanaries, coolingDown: named } = report
   const { coolingDown = 0 } = outcomes
   return [
     ...(ended?.why === undefined ? [] : [{ text: `The run ended early: ${ended.why}.` }]),
-    ...reasons.map((reason) => ({ text: `Not proven: ${reason}.` })),
+    ...failedCanaries.map(({ reason, notTried }) => ({
+      text: `The canary failed: all that went first for ${reason} failed, so ${notTried} others were not tried.`,
+    })),
+    ...reasons.map((reason) => ({
+      text: `${ended === undefined ? 'Not proven yet' : 'Not proven'}: ${reason}.`,
+    })),
     ...needsPerson.map((text) => ({ text: `Needs a person: ${text}.` })),
     ...(coolingDown === 0
       ? []
-      : [{ text: `${coolingDown} resumed recently and left alone; the next recovery includes them.` }]),
+      : [
+          {
+            text: `${coolingDown} resumed recently and left alone; recovery.csv says until when.`,
+            details: named.map(({ subscription, message }) => `${subscription}: ${message}`),
+          },
+        ]),
   ]
 }
 
@@ -112,6 +139,10 @@ export interface FullReport extends RecoveryReport, Decided {
   identity: RecoveryPlan['identity']
   /** What a person can do next. */
   next: NextStep[]
+  /** The first subscriptions of each state that needs attention, with what the service said of them. */
+  first: { row: number; subscription: string; state: keyof ReportCounts; message: string }[]
+  /** The first subscriptions in their cool-down, and until when. */
+  coolingDown: { subscription: string; message: string }[]
   /** The folder of report and recovery.csv. */
   folder: string
 }
@@ -136,6 +167,8 @@ export interface RecoveryReport {
   reported: number
   /** The number of each outcome, by reason. */
   byReason: Record<string, Record<string, number>>
+  /** Reasons of which all that went first failed, and how many others were not tried. */
+  failedCanaries: { reason: string; notTried: number }[]
   /** What only a person can do, one sentence each. */
   needsPerson: string[]
   snapshot: SnapshotNote | null

@@ -32,6 +32,8 @@ export interface Decision {
 export interface EndedNote {
   how: 'finished' | 'stopped' | 'refused' | 'failed' | 'dryRun'
   why?: string
+  /** All that went first failed, so nothing else was sent. */
+  canary?: true
   at: string
 }
 
@@ -40,6 +42,8 @@ export interface RunEnd {
   how: EndedNote['how']
   /** Why the run ended before everything was done, for people. */
   why?: string
+  /** All that went first failed, so nothing else was sent. */
+  canary?: true
   /**
    * The remaining changes are given up: an import reports them as not tried and frees them for other runs.
    */

@@ -146,11 +146,20 @@ async function toOrder({ kind, file, options }: Parameters<typeof act>[0]): Prom
     throw new UsageError('--send-again and --rows go together: --send-again --rows 17,18.')
   const base =
     options.mapping === undefined ? {} : await readMapping(callersPath(options.mapping)).catch(unread)
+  const lookups = lookup.map(withCallersPath)
   const reading = { locale, decimal, dates, encoding, taxIds, sheet, headerRow, skipRows, dateCells }
-  const mapping = toMapping({ base, map, set, lookup: lookup.map(withCallersPath), ...reading })
+  const mapping = toMapping({ base, map, set, lookup: lookups, ...reading })
   return {
     kind: choice('kind', importKindNames)(kind),
     file: callersPath(file),
+    reading: [
+      ...toOptions({ mapping: options.mapping && callersPath(options.mapping) }),
+      ...toOptions({ lines: options.lines && callersPath(options.lines), columns: options.columns }),
+      ...map.map((text): [string, string] => ['map', text]),
+      ...set.map((text): [string, string] => ['set', text]),
+      ...lookups.map((text): [string, string] => ['lookup', text]),
+      ...toOptions(reading),
+    ],
     ...(options.lines !== undefined && { lines: callersPath(options.lines) }),
     mapping,
     ...(options.columns !== undefined && { columns: options.columns }),
@@ -172,6 +181,16 @@ async function toOrder({ kind, file, options }: Parameters<typeof act>[0]): Prom
     ...toServer(options),
   }
 }
+
+/** Options as a person types them: `headerRow` is `header-row`. */
+const toOptions = (
+  options: Readonly<Record<string, string | number | readonly (string | number)[] | undefined>>,
+) =>
+  Object.entries(options).flatMap(([name, value]): [string, string][] =>
+    value === undefined
+      ? []
+      : [[name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`), [value].flat().join(',')]],
+  )
 
 function unread(error: unknown): never {
   const { code, path } = error as NodeJS.ErrnoException

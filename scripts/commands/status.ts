@@ -8,7 +8,10 @@ import { describeRunWorkers, findRunWorkers } from '../runs/run-workers.ts'
 import { openClient } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'
 import { describeBreaker } from '../../core/runs/view/breaker.ts'
+import { countLabels, places } from '../../core/runs/view/counts.ts'
 import { formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
+import { toTablesText } from '../../core/runs/view/text.ts'
+import { toQuestion } from '../runs/question.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -86,21 +89,28 @@ async function showChanges({
   const run = runOf({ name, id: handle.workflowId, newest: progress?.run })
   const { phase, counts, summary = '' } = progress ?? {}
   const state = phase ?? 'no worker answers'
-  const rows = Object.entries({ ...counts }).filter(([, count]) => count > 0)
+  const rows = places.flatMap((place) => {
+    const count = counts?.[place] ?? 0
+    return count === 0 ? [] : [[countLabels[place], count]]
+  })
+  const unit = type === 'import' ? 'rows' : 'subscriptions'
+  // Before the first segment, what is staged says what the run would do.
   const table =
-    rows.length === 0
-      ? ''
-      : formatTable({ head: ['outcome', type === 'import' ? 'rows' : 'subscriptions'], rows })
+    rows.length > 0
+      ? formatTable({ head: ['outcome', unit], rows })
+      : toTablesText(progress?.staged?.tables ?? [])
+  const question = progress?.waitingFor && toQuestion({ ...progress.waitingFor, run })
   const failed = type === 'import' ? 'rows failed' : 'resumes fell back'
   const breakers = (progress?.openBreakers ?? []).map(
     (open) => `The breaker is open: ${describeBreaker(open, failed, formatLocalTime)}.`,
   )
   const heldUpBy = toTexts([...heldUp, ...heldUpByRun(progress?.troubles)])
   const first = [`${run} is ${status}, ${state}`, ...heldUpBy, ...breakers]
-  const text = [...first, table, ...describeRunWorkers(workers), summary]
+  const text = [...first, table, question ?? '', ...describeRunWorkers(workers), summary]
     .filter((line) => line !== '')
     .join('\n')
-  terminal.result({ document: { run, status, state, ...progress, heldUpBy, ...workers }, text })
+  const document = { run, status, state, ...progress, ...(question && { question }), heldUpBy, ...workers }
+  terminal.result({ document, text })
 }
 
 /** Each once: several steps mostly have the same trouble. */

@@ -25,6 +25,7 @@ export async function prepareDemoImport({ settings, terminal }: Omit<DemoContext
   const order: ImportOrder = {
     kind: 'retentions',
     file,
+    reading: [],
     mapping: {},
     dryRun: false,
     yes: true,

@@ -1,8 +1,6 @@
 import type { WorkflowHandle } from '@temporalio/client'
 import { describeSentRows, readSentRows } from '../../core/imports/sent-rows.ts'
 import { toPreviewTables } from '../../core/recoveries/view.ts'
-import { formatLocalTime } from '../../core/runs/view/format.ts'
-import { shell } from '../../core/runs/view/shell.ts'
 import { toTablesText } from '../../core/runs/view/text.ts'
 import { openState } from '../../core/state/open.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
@@ -11,6 +9,7 @@ import type { RecoveryProgress } from '../../workflows/recovery-view.ts'
 import type { WriteProgress } from '../../workflows/write-run/progress.ts'
 import { isYes, type Terminal } from '../terminal/terminal.ts'
 import { personHere } from './person.ts'
+import { toQuestion } from './question.ts'
 import { planOf } from './saved-plan.ts'
 
 interface Asked<P extends WriteProgress> {
@@ -73,13 +72,8 @@ async function answer({
 }: Asked<WriteProgress> & { isForOthers: boolean; text: string; declined: string }): Promise<void> {
   const { waitingFor, run = handle.workflowId } = progress
   if (waitingFor === undefined) return
-  const { count, until } = waitingFor
-  if (!terminal.isInteractive || isForOthers) {
-    const confirmed = count === undefined ? '' : ` --count ${count}`
-    return terminal.note(
-      `The run waits for approval until ${formatLocalTime(until, 'minutes')}. To approve: ${shell`connector approve ${run}`}${confirmed} --why "..."; to end it: ${shell`connector stop ${run}`}`,
-    )
-  }
+  const { count } = waitingFor
+  if (!terminal.isInteractive || isForOthers) return terminal.note(toQuestion({ ...waitingFor, run }))
   const line = await terminal.ask(text, { signal }).catch(() => '')
   if (signal.aborted) return
   const isGiven = count === undefined ? isYes(line) : line === String(count)

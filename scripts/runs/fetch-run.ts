@@ -40,7 +40,7 @@ export async function isRunKept(store: FileStore, run: string): Promise<boolean>
 const isForPeople = (name: string) => name !== runFiles.stagedChanges && name !== runFiles.claims
 
 /** What this machine notes for itself. */
-const ofThisMachine: ReadonlySet<string> = new Set([runFiles.shown])
+const ofThisMachine: ReadonlySet<string> = new Set([runFiles.shown, runFiles.origin])
 
 /** Makes the data folder have the files of a run that workers on other machines have kept: of an export, its report. */
 export async function fetchRun(places: RunPlaces, run: string): Promise<void> {

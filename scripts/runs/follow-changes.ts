@@ -5,6 +5,7 @@ import type { ImportProgress } from '../../workflows/import-view.ts'
 import type { recoverSubscriptions } from '../../workflows/recover-subscriptions.ts'
 import type { RecoveryProgress } from '../../workflows/recovery-view.ts'
 import { answerImport, answerRecovery } from './ask.ts'
+import { exitCodes, toFailure } from '../terminal/failures.ts'
 import { follow } from './follow.ts'
 import { reportImport, reportRecovery } from './report-changes.ts'
 import type { Following } from './run-to-end.ts'
@@ -54,9 +55,10 @@ async function followChanges({
   try {
     return (await follow({ ...session, handle, terminal, observe })).run
   } catch (error) {
-    if (error instanceof WorkflowFailedError)
+    // A run that was refused has sent nothing, and says so itself.
+    if (error instanceof WorkflowFailedError && toFailure(error).exitCode === exitCodes.failed)
       terminal.note(
-        `Everything that was sent is in the report: ${shell`connector report ${handle.workflowId}`}`,
+        `What was sent, if anything, is in the report: ${shell`connector report ${handle.workflowId}`}`,
       )
     throw error
   }

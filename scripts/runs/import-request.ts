@@ -1,11 +1,14 @@
 import type { Expectations } from '../../core/imports/expectations.ts'
 import type { ImportKindName } from '../../core/imports/kinds.ts'
+import type { Origin } from '../../core/imports/run-files.ts'
 import type { Mapping } from '../../core/imports/mapping/mapping.ts'
 
 /** An import as the command line requests it, parsed and checked; paths are absolute. */
 export interface ImportOrder {
   kind: ImportKindName
   file: string
+  /** The options that say how it is read, as typed. */
+  reading: Origin['reading']
   lines?: string
   mapping: Mapping
   columns?: string[]

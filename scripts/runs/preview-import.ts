@@ -7,7 +7,7 @@ import { sheetsNotRead } from '../../core/imports/view.ts'
 import type { ImportOrder } from './import-request.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { toPrintableLine } from '../../core/runs/view/printable.ts'
-import { toReceiptTables } from '../../core/imports/receipt.ts'
+import { columnNames, toReceiptTables } from '../../core/imports/receipt.ts'
 import { toTablesText } from '../../core/runs/view/text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
@@ -37,6 +37,7 @@ export async function previewImport({
     throw toRefusal(error)
   })
   for (const line of describe(check)) terminal.note(line)
+  const { problems } = check
   if (check.problemCount > 0 && (check.stopped || onInvalid === 'stop')) {
     const many =
       check.problemCount === 1 ? '1 problem' : `${check.problemCount.toLocaleString('en')} problems`
@@ -44,6 +45,11 @@ export async function previewImport({
       hint: check.stopped
         ? 'Fix the file, or set how it is read.'
         : 'Fix the rows, or skip them with --on-invalid skip.',
+      details: {
+        problems: problems.map((problem) => ({ ...problem, sentence: toSentence(problem) })),
+        problemCount: check.problemCount,
+        totals: check.totals,
+      },
     })
   }
   return check
@@ -63,7 +69,7 @@ function describe(check: FileCheck): string[] {
   const shown = problems.slice(0, mostShown).map(toSentence)
   const more = problemCount > shown.length ? [`... and ${problemCount - shown.length} more problems`] : []
   return [
-    toTablesText(toReceiptTables({ file: totals })),
+    toTablesText(toReceiptTables({ file: totals, columns: columnNames(check) ?? {} })),
     ...[...left, ...cells, ...shown, ...more].map(toPrintableLine),
   ]
 }

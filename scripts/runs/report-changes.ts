@@ -8,8 +8,7 @@ import type { FullReport as FullRecoveryReport } from '../../core/recoveries/vie
 import type { EndedNote } from '../../core/runs/run-files.ts'
 import type { ReportCounts } from '../../core/runs/view/counts.ts'
 import { toText } from '../../core/runs/view/text.ts'
-import type { Table } from '../../core/runs/view/view.ts'
-import { openState, type State } from '../../core/state/open.ts'
+import { openState } from '../../core/state/open.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { exitCodes } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -38,37 +37,13 @@ export async function reportImport(options: RunToReport): Promise<FullImportRepo
       .slice(0, firstErrors)
       .map(({ message }) => ({ text: message }))
     const problems = [...(view.problems ?? []), ...findings]
-    const tables = [...(view.tables ?? []), await firstRows({ state, run, counts: report.counts })]
-    terminal.result({ document: report, text: toText({ ...view, problems, tables }, { local }) })
+    terminal.result({ document: report, text: toText({ ...view, problems }, { local }) })
     if (report.ended?.how === 'finished') await writeFile(join(dataDir, plan.folder, runFiles.shown), '')
     process.exitCode = exitCodeOf(report)
     return report
   } finally {
     await state.close()
   }
-}
-
-/** The sheet that contains all rows of a state. */
-const sheets = { rejected: 'rejected.csv', parked: 'parked.csv', unknown: 'results.csv' } as const
-
-async function firstRows({
-  state,
-  run,
-  counts,
-}: {
-  state: State
-  run: string
-  counts: ReportCounts
-}): Promise<Table> {
-  const rows: string[][] = []
-  for (const [place, file] of Object.entries(sheets) as [keyof typeof sheets, string][]) {
-    const first = await state.ledger.page({ run, state: place, limit: firstErrors })
-    for (const { row, error, outcome } of first) rows.push([String(row), place, error ?? outcome ?? ''])
-    // None are listed of rows that a restored ledger lacks, and no file has them.
-    if (first.length > 0 && counts[place] > first.length)
-      rows.push(['', place, `and ${counts[place] - first.length} more in ${file}`])
-  }
-  return { title: '', head: ['row', 'state', 'reason'], rows }
 }
 
 /** Rewrites the report of a recovery from the ledger, prints it and sets its exit code. */

@@ -1,7 +1,9 @@
-import { access } from 'node:fs/promises'
+import { access, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ImportInput } from '../../core/imports/input.ts'
 import { runFiles } from '../../core/imports/plan.ts'
+import type { Origin } from '../../core/imports/run-files.ts'
+import { replaceFile } from '../../core/storage/durable.ts'
 import type { importFile } from '../../workflows/import-file.ts'
 import type { Session } from '../session/session.ts'
 import { exitCodes } from '../terminal/failures.ts'
@@ -35,6 +37,7 @@ export async function runImport(importing: Importing): Promise<void> {
       detach: order.detach,
       writes: uploaded.run,
       async start(session) {
+        await noteOrigin({ settings, order, run: uploaded.run })
         await uploaded.handOver()
         // Also if the reply to the start is lost. What no run takes over, `prune` removes.
         mayHaveStarted = true
@@ -48,6 +51,15 @@ export async function runImport(importing: Importing): Promise<void> {
     if (!mayHaveStarted || sharedFiles(settings) !== undefined)
       await uploaded.remove({ isHandedOver: mayHaveStarted })
   }
+}
+
+/** Notes the person's own file for the next steps of the run's report. */
+async function noteOrigin(of: Pick<Importing, 'settings' | 'order'> & { run: string }): Promise<void> {
+  const { settings, order, run } = of
+  const { file, reading } = order
+  const folder = importFolder({ dataDir: settings.dataDir, run })
+  await mkdir(folder, { recursive: true })
+  await replaceFile(join(folder, runFiles.origin), JSON.stringify({ file, reading } satisfies Origin))
 }
 
 export async function startImport({

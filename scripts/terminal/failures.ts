@@ -21,10 +21,13 @@ export class RefusedError extends Error {
   readonly exitCode = exitCodes.refused
   /** What to do instead. */
   readonly hint: string | undefined
+  /** For programs (`--json`): what else is known. */
+  readonly details: object | undefined
 
-  constructor(message: string, options: ErrorOptions & { hint?: string } = {}) {
+  constructor(message: string, options: ErrorOptions & { hint?: string; details?: object } = {}) {
     super(message, options)
     this.hint = options.hint
+    this.details = options.details
   }
 }
 

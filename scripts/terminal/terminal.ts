@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline/promises'
 import { toPrintable } from '../../core/runs/view/printable.ts'
 import { createBars, createLines, createSilence } from './progress.ts'
 import type { Progress } from './progress.ts'
-import { toFailure } from './failures.ts'
+import { RefusedError, toFailure } from './failures.ts'
 
 /** In ms. Often enough to show that it is alive, seldom enough for a readable log. */
 const lineEveryMs = 5_000
@@ -71,7 +71,8 @@ export function createTerminal(options: TerminalOptions): Terminal {
       board.close()
       print(stderr, `error: ${[message, hint].filter((part) => part !== null).join(' ')}`)
       if (options.debug) print(stderr, String(error instanceof Error ? error.stack : name))
-      if (json) print(stdout, JSON.stringify({ error: failure }))
+      const details = error instanceof RefusedError ? error.details : undefined
+      if (json) print(stdout, JSON.stringify({ error: { ...failure, ...details } }))
       return exitCode
     },
     close: () => board.close(),

@@ -6,6 +6,7 @@ import { type Instant, toInstant } from '../../reading/instant.ts'
 import { readList } from '../../reading/read-list.ts'
 import { type SourceRecord, isRecord } from '../../reading/record.ts'
 import { textOf } from '../compare-fields.ts'
+import { isDone } from '../outcomes.ts'
 import { RetentionTally } from './retention-tally.ts'
 
 /**
@@ -19,7 +20,7 @@ export async function auditRetentions(options: AuditOptions): Promise<RetentionA
   let bound = lowerBound(options)
   const tally = new RetentionTally({ ...options, begin: bound })
   const counts = await ledger.counts({ run })
-  const rows = counts.reduce((sum, { state, number }) => sum + (state === 'done' ? number : 0), 0)
+  const rows = counts.reduce((sum, count) => sum + (isDone(count) ? count.number : 0), 0)
   let requests = 0
   for (let time = 1; ; time++) {
     const read = await readDown(options, {
@@ -29,7 +30,7 @@ export async function auditRetentions(options: AuditOptions): Promise<RetentionA
       take: (records) => tally.take(records),
     })
     requests += read.requests
-    await tally.lookUpUnseen({ bound })
+    await tally.lookUpUnseen({ bound, toEnd: read.toEnd })
     if (read.toEnd) return tally.toResult({ reasons: read.reasons, requests })
     // Some of the run's own records are older than the bound, so duplicates of rows seen above may be, too.
     // Each read may show still older ones of them: the third reads everything.

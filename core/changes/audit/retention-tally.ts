@@ -5,6 +5,7 @@ import type { LedgerRow } from '../../state/ledger/row.ts'
 import type { AuditOptions, Finding, RetentionAudit } from './finding.ts'
 import { parseBody } from '../body.ts'
 import { differencesOf, textOf } from '../compare-fields.ts'
+import { isDone, isDoneEarlier, type Outcome } from '../outcomes.ts'
 import {
   createRetention,
   findRetentions,
@@ -75,10 +76,11 @@ export class RetentionTally {
     const body = parseBody(row)
     const ownId = row.answerId ?? this.#seen.get(row.row)
     const isOwn = ownId === undefined ? this.#isFirst({ row, record, known }) : id === ownId
-    if (row.state === 'done' && isOwn) {
+    if (isDone(row) && isOwn) {
       this.#seen.set(row.row, id)
-      // The run did not create a record that a person assigned to a row; it may be years old.
-      if (row.resolvedBy === null)
+      // The run did not create a record that a person assigned to a row, or that an earlier run created; it may be years
+      // old.
+      if (row.resolvedBy === null && !isDoneEarlier(row))
         this.#oldest = Math.min(this.#oldest, toInstant(record['created']) ?? Infinity)
       for (const difference of differencesOf({ schema: retention, sent: body, stored: record })) {
         const message = `row ${row.row}: ${difference.field} was sent as ${difference.sent} and is stored as ${difference.stored}`
@@ -92,7 +94,7 @@ export class RetentionTally {
     // What was there is why the service refused it.
     if (isOlder && row.state === 'rejected') return
     const ids = ownId === undefined ? [id] : [ownId, id]
-    if (row.state === 'done' && isOlder)
+    if (isDone(row) && isOlder)
       this.#found({
         kind: 'double',
         row: row.row,
@@ -106,7 +108,7 @@ export class RetentionTally {
         ids,
         message: `row ${row.row}: another client created ${id}`,
       })
-    else if (row.state === 'done')
+    else if (isDone(row))
       this.#found({
         kind: 'double',
         row: row.row,
@@ -142,12 +144,13 @@ export class RetentionTally {
    * created a row before the bound. Ends at the first record of the run below the bound; the list is then read
    * further down.
    */
-  async lookUpUnseen({ bound }: { bound: Instant }): Promise<void> {
-    const { ledger, run } = this.#options
+  async lookUpUnseen({ bound, toEnd }: { bound: Instant; toEnd: boolean }): Promise<void> {
     this.#rows = 0
-    for await (const row of ledger.rows({ run, state: 'done' })) {
+    for await (const row of this.#doneRows()) {
       this.#rows += 1
       if (this.#seen.has(row.row)) continue
+      // It is older than the bound: `lookUpOlder` looks for it.
+      if (isDoneEarlier(row) && !toEnd) continue
       const missing = { kind: 'missing', row: row.row, id: row.answerId ?? '' } as const
       if (this.#requests >= maxLookups) {
         this.#found({ ...missing, message: `row ${row.row} was not in the list and was not looked up` })
@@ -165,8 +168,8 @@ export class RetentionTally {
    * record: then it does not find all others, either.
    */
   async lookUpOlder(): Promise<boolean> {
-    const { ledger, run, concurrency } = this.#options
-    const rows = ledger.rows({ run, state: 'done' })
+    const { concurrency } = this.#options
+    const rows = this.#doneRows()
     let isFound = true
     const lookUpNext = async () => {
       for await (const row of rows) {
@@ -176,6 +179,12 @@ export class RetentionTally {
     }
     await Promise.all(Array.from({ length: concurrency }, lookUpNext))
     return isFound
+  }
+
+  async *#doneRows(): AsyncGenerator<LedgerRow> {
+    const { ledger, run } = this.#options
+    yield* ledger.rows({ run, state: 'done' })
+    yield* ledger.rows({ run, outcome: 'doneEarlier' satisfies Outcome })
   }
 
   /** Compares all records under the key of a row with it. Returns whether its own one is among them. */
@@ -220,5 +229,5 @@ export class RetentionTally {
 }
 
 /** A row that was closed before it was sent cannot be in the service because of this run. */
-const mayExist = ({ state, sends }: LedgerRow): boolean =>
-  sends > 0 || (state !== 'rejected' && state !== 'dropped')
+const mayExist = ({ state, sends, outcome }: LedgerRow): boolean =>
+  sends > 0 || isDoneEarlier({ outcome }) || (state !== 'rejected' && state !== 'dropped')

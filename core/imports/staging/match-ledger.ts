@@ -1,3 +1,6 @@
+import { parseBody } from '../../changes/body.ts'
+import { differencesOf } from '../../changes/compare-fields.ts'
+import type { Outcome } from '../../changes/outcomes.ts'
 import { importKinds } from '../kinds.ts'
 import type { ImportPlan } from '../plan.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
@@ -11,10 +14,17 @@ export interface LedgerMatches {
   lookups: Set<string>
   /** Rows whose keys another run holds, by that run. */
   held: Map<string, HeldRows>
-  /** Rows that an earlier run did. */
-  doneEarlier: Set<number>
+  /** Rows that an earlier run did, and that run's row. */
+  doneEarlier: Map<number, EarlierRow>
   /** Changes without a problem. */
   valid: number
+}
+
+export interface EarlierRow extends Pick<LedgerRow, 'run' | 'answerId'> {
+  /** It is done, but in doubt. */
+  isDoubtful: boolean
+  /** The fields that this file has with other values. */
+  differences: string[]
 }
 
 interface HeldRows {
@@ -45,7 +55,7 @@ export async function matchLedger({
 }): Promise<LedgerMatches> {
   const { workspace, mode } = plan.identity
   const kind = importKinds[plan.kind].change.name
-  const matches: LedgerMatches = { lookups: new Set(), held: new Map(), doneEarlier: new Set(), valid: 0 }
+  const matches: LedgerMatches = { lookups: new Set(), held: new Map(), doneEarlier: new Map(), valid: 0 }
   for await (const batch of changes) {
     const open = batch.filter(({ closed }) => closed === undefined)
     matches.valid += open.length
@@ -55,7 +65,7 @@ export async function matchLedger({
       const holder = byKey.get(change.key)
       const isHeld =
         holder !== undefined && holder.run !== plan.run && !mayBeSentAgain({ plan, holder, change })
-      if (isHeld) addHeld({ matches, holder, change })
+      if (isHeld) addHeld({ matches, holder, change, plan })
       // Also what a lost attempt of this run has staged: somebody may have created it since. Not what it sends again.
       const isRepeat = holder?.run === plan.run && holder.generation > 0
       if (holder === undefined || (holder.state === 'staged' && !isRepeat)) matches.lookups.add(change.key)
@@ -75,12 +85,29 @@ function mayBeSentAgain({ plan, holder, change }: Match & { plan: ImportPlan }):
   return mayRepeat({ by: holder, change: toStage, repeats })
 }
 
-function addHeld({ matches, holder, change: { row } }: Match & { matches: LedgerMatches }): void {
+/** Outcomes of rows that are done, but that make their run unproven. */
+const doubtful: readonly (string | null)[] = [
+  'resolved',
+  'doubled',
+  'storedDifferently',
+  'wrongMode',
+] satisfies Outcome[]
+
+function addHeld(of: Match & { matches: LedgerMatches; plan: ImportPlan }): void {
+  const { matches, holder, change, plan } = of
+  const { row } = change
   const held = matches.held.get(holder.run) ?? { done: 0, unsent: [], active: [] }
   matches.held.set(holder.run, held)
   if (holder.state === 'done') {
     held.done += 1
-    matches.doneEarlier.add(row)
+    const { schema } = importKinds[plan.kind]
+    const differences = differencesOf({ schema, sent: parseBody(change), stored: parseBody(holder) })
+    matches.doneEarlier.set(row, {
+      run: holder.run,
+      answerId: holder.answerId,
+      isDoubtful: doubtful.includes(holder.outcome),
+      differences: differences.map(({ field, sent, stored }) => `${field} was ${stored} and is ${sent} here`),
+    })
   } else if (holder.state === 'staged')
     held.unsent.push({ row, change: { id: holder.id, claims: holder.claims } })
   else held.active.push(row)

@@ -179,8 +179,14 @@ function skippedReason(options: {
   plan: ImportPlan
 }): ChangeToStage['closed'] {
   const { row, matches, ids, plan } = options
-  if (matches.doneEarlier.has(row))
-    return { state: 'dropped', outcome: 'doneEarlier', error: 'an earlier run did it' }
+  const earlier = matches.doneEarlier.get(row)
+  if (earlier !== undefined) {
+    const { run, answerId, differences } = earlier
+    const by = `the run ${run} did it`
+    return differences.length === 0
+      ? { state: 'dropped', outcome: 'doneEarlier', error: by, answerId }
+      : { state: 'dropped', outcome: 'doneOtherwise', error: `${by}: ${differences.join('; ')}`, answerId }
+  }
   if (ids !== undefined && plan.existing === 'skip')
     return {
       state: 'dropped',
@@ -210,6 +216,7 @@ function toStaged({
     invalid: check.invalid,
     problems: check.problemCount,
     doneEarlier: matches?.doneEarlier.size ?? 0,
+    doubtfulEarlier: [...(matches?.doneEarlier.values() ?? [])].filter(({ isDoubtful }) => isDoubtful).length,
     existed: existing?.ids.size ?? 0,
     totals: check.totals,
     existingReasons: existing?.reasons ?? [],

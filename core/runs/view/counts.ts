@@ -29,6 +29,9 @@ export const countLabels: Readonly<Record<Place, string>> = {
 
 export const places = Object.keys(countLabels) as Place[]
 
+/** Why the others of a reason are not resumed whose canary failed. */
+export const canaryFailed = 'all that went first for this reason failed (canary)'
+
 /** Outcomes whose label is more than their name in words. */
 const outcomeLabels: Readonly<Record<string, string>> = {
   needsPerson: 'needs a person',

@@ -18,7 +18,12 @@ export interface NewChange {
   /** Facts from before, as JSON text of the change kind. */
   before?: string
   /** For a change that is closed from the start: invalid, left out on purpose, or parked. */
-  closed?: { state: 'rejected' | 'dropped' | 'parked'; outcome: string; error: string }
+  closed?: {
+    state: 'rejected' | 'dropped' | 'parked'
+    outcome: string
+    error: string
+    answerId?: string | null
+  }
   /** It is staged again, and may have been sent and claimed so often: it is unknown. */
   restored?: { claims: number; sends: number; sentAt: number | null; unknownSince: number } | undefined
   /** Requested by a person: stage it although an earlier run has done it. */
@@ -214,5 +219,6 @@ const facts = ({ closed, before }: NewChange) => ({
   state: closed?.state ?? ('staged' as const),
   outcome: closed?.outcome ?? null,
   error: closed?.error ?? null,
+  answer_id: closed?.answerId ?? null,
   before: before ?? null,
 })

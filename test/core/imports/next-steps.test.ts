@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { importNextSteps } from '../../../core/imports/next-steps.ts'
 import type { ImportPlan } from '../../../core/imports/plan.ts'
+import type { Origin } from '../../../core/imports/run-files.ts'
+import type { EndedNote } from '../../../core/runs/run-files.ts'
 import type { ReportCounts } from '../../../core/runs/view/counts.ts'
 
 const plan = {
@@ -79,4 +81,54 @@ test('an import that is done has no next step, and one that is active can be fol
     parkedRow: undefined,
   })
   expect(active).toEqual([{ text: 'to follow the run', command: 'connector watch import-retentions-1' }])
+})
+
+test('a person reads the name of their own file, with the options that they typed, and never the run’s copy of it', () => {
+  const origin: Origin = {
+    file: '/home/ana/Marzo 2026.xlsx',
+    reading: [
+      ['mapping', '/home/ana/mapping.json'],
+      ['map', 'RUT=supplier'],
+      ['map', 'Folio N°=number'],
+      ['sheet', 'Marzo'],
+      ['header-row', '3'],
+    ],
+  }
+  const of = (counts: Partial<ReportCounts>, ended: EndedNote, more: Partial<ImportPlan> = {}) =>
+    importNextSteps({
+      plan: { ...plan, ...more },
+      dataDir: '/data',
+      ended,
+      counts: { ...none, ...counts },
+      parkedRow: undefined,
+      origin,
+    }).map(({ command }) => command)
+  const how = (name: EndedNote['how']): EndedNote => ({ how: name, at: '' })
+  const reading = `--mapping /home/ana/mapping.json --map RUT=supplier --map 'Folio N°=number'`
+  const own = `connector import retentions '/home/ana/Marzo 2026.xlsx' ${reading} --sheet Marzo --header-row 3`
+  expect(of({}, how('refused'))).toEqual([`${own} --on-invalid skip`])
+  expect(of({}, how('dryRun'), { dryRun: true })).toEqual([`${own} --on-invalid skip`])
+  expect(of({ staged: 2 }, how('stopped'))).toEqual([`${own} --on-invalid skip`])
+  expect(of({ notTried: 2 }, how('finished'))).toEqual([`${own} --on-invalid skip --done skip`])
+  // The sheet of rejected rows begins with its header.
+  expect(of({ rejected: 2 }, how('finished'))).toEqual([
+    `connector import retentions ${folder}/rejected.csv ${reading}`,
+  ])
+})
+
+test('after a failed canary, the next step is to correct the file, and never to send the rest as it is', () => {
+  const next = importNextSteps({
+    plan,
+    dataDir: '/data',
+    ended: { how: 'finished', canary: true, at: '' },
+    counts: { ...none, done: 0, rejected: 3, notTried: 27 },
+    parkedRow: undefined,
+    message: 'supplier: Not found.',
+  })
+  expect(next).toEqual([
+    {
+      text: 'the rows that went first all failed (supplier: Not found.): correct the file, then import it again',
+      command: `connector import retentions ${file} ${mapping} --on-invalid skip`,
+    },
+  ])
 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createControlTotals } from '../../../core/imports/control-totals.ts'
 import { importKinds } from '../../../core/imports/kinds.ts'
-import { createReceipt, toReceiptTables } from '../../../core/imports/receipt.ts'
+import { columnNames, createReceipt, toReceiptTables } from '../../../core/imports/receipt.ts'
 import type { LedgerRow } from '../../../core/state/ledger/row.ts'
 
 const kind = importKinds.retentions
@@ -96,4 +96,24 @@ test('of rows that are sent again, what is done and what is not add up to those 
     ['done', 1],
     ['not done: parked: needs a person', 1],
   ])
+})
+
+test('totals have the names of the sheet’s own columns', () => {
+  const tally = { empty: 0, null: 0 }
+  const columns = columnNames({
+    columns: [
+      { column: 'Tipo', field: 'document', ...tally },
+      { column: 'Monto 1', field: 'lines.1.amount', ...tally },
+      { column: 'Monto 2', field: 'lines.2.amount', ...tally },
+      { column: 'Total', field: 'total', ...tally },
+    ] as never,
+  })
+  const totals = createControlTotals(kind)
+  const lines = [{ amount: 2 }, { amount: 3 }]
+  totals.add({ body: { document: 7, total: 5, lines }, rows: 1 })
+  const table = toReceiptTables(createReceipt(kind).receipt(totals.totals(), 0, columns))[0]
+  expect(table?.head).toEqual(['', 'changes', 'Monto 1 + Monto 2', 'Total'])
+  expect(table?.rows.at(-1)?.[0]).toBe('Tipo 7')
+  // A total of a column that the file does not have keeps the name of its field.
+  expect(toReceiptTables(createReceipt(kind).receipt(totals.totals()))[0]?.head[2]).toBe('lines.amount')
 })

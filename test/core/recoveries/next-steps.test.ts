@@ -9,6 +9,7 @@ const report = (fields: Partial<RecoveryReport>) =>
     ended: { how: 'finished', at: '' },
     counts: { staged: 0, done: 1, rejected: 0, unknown: 0, parked: 0, skipped: 0, notTried: 0 },
     snapshot: null,
+    failedCanaries: [],
     ...fields,
   }) as RecoveryReport
 
@@ -46,4 +47,19 @@ test('a dry run leads to the recovery itself, an active run to watch, a proven o
     { command: 'connector watch recover-1' },
   ])
   expect(recoveryNextSteps(report({}), asked)).toEqual([])
+})
+
+test('after a failed canary no step is the command that would resume the same ones first', () => {
+  const counts = { ...report({}).counts, rejected: 5, notTried: 22 }
+  const failedCanaries = [{ reason: 'gateway_issue', notTried: 15 }]
+  const steps = (fields: Partial<RecoveryReport>) =>
+    recoveryNextSteps(report({ verdict: 'unproven', counts, failedCanaries, ...fields }), {})
+  const cause = {
+    text: 'find out in the service why all that went first for gateway_issue failed, then recover the other 15',
+  }
+  expect(steps({})).toEqual([cause])
+  expect(steps({ continueWith: { reasons: ['biller_issue'] } })).toEqual([
+    cause,
+    { text: '7 were not tried; to continue', command: 'connector recover --reason biller_issue' },
+  ])
 })

@@ -73,7 +73,7 @@ describe('connector import', () => {
     // The one that was rejected may be sent again.
     const rest = await importOf(world, ['retentions', file, '--done', 'skip', '--json'])
     expect(rest.code).toBe(0)
-    expect(JSON.parse(rest.stdout)).toMatchObject({ run: `${run}-2`, counts: { done: 1, skipped: 5 } })
+    expect(JSON.parse(rest.stdout)).toMatchObject({ run: `${run}-2`, counts: { done: 6, skipped: 0 } })
     expect(timesOf(world, 'retentions', 6)).toEqual(once(6))
   })
 
@@ -86,6 +86,49 @@ describe('connector import', () => {
     expect(stderr).toContain('row 5, total: 4.5O')
     expect(stderr).toMatch(/error: rows.csv has 2 problems, so nothing was sent\..*--on-invalid skip/)
     expect(world.sandbox.control.counters().requests).toBe(0)
+    // Programs read the same problems.
+    const { stdout } = await importOf(world, ['retentions', await fileIn(world, rows), '--json'])
+    expect(JSON.parse(stdout)).toMatchObject({
+      error: {
+        name: 'RefusedError',
+        problemCount: 2,
+        problems: [
+          { row: 2, column: 'date', value: '2026-02-30', sentence: expect.stringContaining('row 2, date') },
+          { row: 5, column: 'total', value: '4.5O', rule: 'number' },
+        ],
+      },
+    })
+  })
+
+  test('says everywhere what the service answered to a canary that failed, and never to send the rest as it is', async () => {
+    const world = await openShop({
+      faults: [{ kind: 'refuse', answer: { supplier: ['Not found.'] }, on: 'POST /retentions/' }],
+    })
+    const file = await fileIn(world, retentionsCsv(30), 'Marzo 2026.csv')
+    const { code, stdout } = await importOf(world, ['retentions', file, '--set', 'discount=0'])
+    expect(code).toBe(3)
+    expect(stdout).toContain('all 3 rows of the canary failed')
+    expect(stdout).toMatch(/^ *\d+ +rejected +supplier: Not found\.$/m)
+    const next = stdout.match(/^Next: .*$/gm)
+    expect(next).toEqual([
+      `Next: the rows that went first all failed (supplier: Not found.): correct the file, then import it again: connector import retentions '${file}' --set discount=0`,
+    ])
+    const run = /^(import-\S+): /m.exec(stdout)?.[1] ?? ''
+    const folder = join(world.dataDir, 'imports', run)
+    const report = JSON.parse(await readFile(join(folder, 'report.json'), 'utf8')) as object
+    expect(report).toMatchObject({
+      ended: { canary: true },
+      first: Array.from({ length: 3 }, () => ({ state: 'rejected', message: 'supplier: Not found.' })),
+    })
+    expect(await readFile(join(folder, 'report.html'), 'utf8')).toContain('supplier: Not found.')
+    // Temporal gets neither what the service said nor what the person typed.
+    const client = await connectTemporal()
+    const { events } = await client.workflow.getHandle(run).fetchHistory()
+    const history = JSON.stringify(events).replaceAll(/"data":"([^"]+)"/g, (_, data: string) =>
+      Buffer.from(data, 'base64').toString(),
+    )
+    expect(history).toContain('all 3 rows of the canary failed')
+    for (const word of ['Not found.', 'discount=0', '--set']) expect(history).not.toContain(word)
   })
 
   test('prints the first five rejected rows, and how many more are in rejected.csv', async () => {
@@ -195,6 +238,7 @@ function personWho(answers: string[]) {
 const order = (file: string, more: Partial<ImportOrder> = {}): ImportOrder => ({
   kind: 'retentions',
   file,
+  reading: [],
   mapping: {},
   dryRun: false,
   yes: false,

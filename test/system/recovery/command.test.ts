@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
 import { nameRecovery, runRecovery } from '../../../scripts/runs/run-recovery.ts'
@@ -5,7 +7,7 @@ import type { RecoveryOrder } from '../../../scripts/runs/run-recovery.ts'
 import type { Terminal } from '../../../scripts/terminal/terminal.ts'
 import { readSettings } from '../../../worker/settings/settings.ts'
 import { createWorld, local, startCommand, until } from '../export/world.ts'
-import { begin, breakSome, idsOf, resumesAsked, resumesDone, well } from './world.ts'
+import { begin, breakSome, idsOf, resume, resumesAsked, resumesDone, well } from './world.ts'
 
 const soon = { BILLING_SETTLE_SECONDS: '0.3' }
 const open = async (options: Parameters<typeof begin>[0]) => (await begin(options)).world
@@ -77,6 +79,55 @@ describe('connector recover', () => {
     expect(code).toBe(0)
     expect(stdout).toMatch(/3 of 3 recovered; proven; 2 others need a person/)
     expect(stdout).toMatch(/Needs a person: 2 without_usage_records: no usage was reported/)
+  })
+
+  test('says what the service answered to a canary that failed, and never to resume the same ones again', async () => {
+    const world = await open({ broken: 8 })
+    const faults = [{ kind: 'refuse', answer: { detail: 'The card has expired.' }, on: resume }] as const
+    world.sandbox.control.setFaults({ faults: [...faults] })
+    const words = ['--verify-after', '50ms', '--canary', '2']
+    const recover = () => callCommand(world, ['recover', ...words], { env: soon })
+    const first = await recover()
+    expect(first.code).toBe(3)
+    expect(first.stdout).toContain(
+      'The canary failed: all that went first for gateway_issue failed, so 6 others',
+    )
+    expect(first.stdout).toMatch(/^ *1 +sub_\S+ +rejected +The card has expired\.$/m)
+    expect(first.stdout.match(/^Next: .*$/gm)).toEqual([
+      'Next: find out in the service why all that went first for gateway_issue failed, then recover the other 6',
+    ])
+    const run = /^(recover-\S+): /m.exec(first.stdout)?.[1] ?? ''
+    const folder = join(world.dataDir, 'recoveries', run)
+    for (const name of ['report.json', 'report.html'])
+      expect(await readFile(join(folder, name), 'utf8')).toContain('The card has expired.')
+    // A refusal is not "resumed recently": the next run takes all of them.
+    world.sandbox.control.setFaults({ faults: [] })
+    const second = await recover()
+    expect(second.stdout).toContain('8 of 8 recovered; proven')
+    // What was resumed recently is named, with the time until when it is left alone.
+    const [id = ''] = breakSome(world, { ids: idsOf(world).slice(0, 1), reason: 'gateway_issue' })
+    const third = await recover()
+    expect(third.stdout).toContain('nothing to resume; proven; 1 resumed recently and left alone')
+    expect(third.stdout).toMatch(new RegExp(`  ${id}: resumed at .* by ${run}\\.2; tried again from 20`))
+  })
+
+  test('shows in status and report of a run that waits what it would do, what it asks, and nothing of its end', async () => {
+    const world = await open({ broken: 4 })
+    breakSome(world, { ids: idsOf(world).slice(10, 12), reason: 'without_reference' })
+    const command = (...words: string[]) => callCommand(world, words, { env: soon })
+    const started = await command('recover', '--wait-for-approval', '--detach', ...quickWords)
+    const { run } = JSON.parse(started.stdout) as { run: string }
+    await until(async () => (await command('status', run)).stdout.includes('waiting for approval'))
+    const status = (await command('status', run)).stdout
+    expect(status).toMatch(/gateway_issue +4/)
+    expect(status).toContain(
+      `To approve: connector approve ${run} --why "..."; to end it: connector stop ${run}`,
+    )
+    const { stdout } = await command('report', run)
+    expect(stdout).toContain('0 of 4 recovered; not ended: 4 not sent yet')
+    expect(stdout).toMatch(/^reason .* not resumed yet/m)
+    expect(stdout).not.toMatch(/ended before|unproven|not tried/)
+    await command('stop', run)
   })
 
   test('goes with approve, limits, status and watch', async () => {
