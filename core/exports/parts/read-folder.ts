@@ -200,7 +200,8 @@ async function findAdoptable(options: FolderOptions & { fingerprint: string }): 
     if (await exists(join(folder, damagedNote))) continue
     const at = Date.parse(note.begunAt)
     const owner = await executionOf(join(root, run))
-    if (at < oldestAdoptable({ plan, owner }) || !(await isWhole({ shared, folder }))) continue
+    // Earlier versions did not note when a read began: NaN is too old, too.
+    if (!(at >= oldestAdoptable({ plan, owner })) || !(await isWhole({ shared, folder }))) continue
     // Another run may still be reading the list for a different destination, or publishing these parts.
     const users = [...(owner === undefined ? [] : [owner]), ...publishing]
     const ended = await Promise.all(users.map(isClosed))

@@ -93,6 +93,14 @@ describe('what an ended run has read', () => {
     expect(await goesOn(young.dataDir)).toBe(true)
   })
 
+  test('is read from the start where an earlier version did not note when the read began', async () => {
+    const { dataDir, folder } = await createFolder()
+    const path = join(folder, 'read.json')
+    const { begunAt: _unknown, ...note } = JSON.parse(await readFile(path, 'utf8')) as { begunAt: string }
+    await writeFile(path, JSON.stringify(note))
+    expect(await goesOn(dataDir)).toBe(false)
+  })
+
   test('is gone on from for a day by another execution of the same run', async () => {
     const again = { plan: { run: 'export-1.2' } }
     const old = await createFolder({}, { startedAt: Date.now() - 25 * 60 * minute })
