@@ -29,7 +29,9 @@ export async function* readFromList(
         await fetchParts({ ...deps, parts: all, signal: setup.cancelled })
         const parts = all.filter(({ table }) => table === resource)
         const rejected = all.filter(({ table }) => table === rejectedPart)
-        const columns = toTables(listResources[resource], setup.plan)[0]?.columns ?? []
+        const { exclude, hash } = setup.plan
+        const privacy = { exclude, hash, hashKey: deps.hashKey }
+        const columns = toTables(listResources[resource], privacy)[0]?.columns ?? []
         const created = columns.findIndex((column) => column.name === 'created')
         idSet = await openIdSet({ folder, name, parts, rejected, toWritten, created })
         onWritten(idSet)

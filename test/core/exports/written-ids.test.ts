@@ -2,10 +2,15 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import type { Billing } from '../../../core/billing/client.ts'
+import { partsFolder } from '../../../core/exports/parts/read-folder.ts'
+import { openSegment } from '../../../core/exports/parts/read-into-parts.ts'
 import { findRepeatedIds, openIdSet } from '../../../core/exports/parts/written-ids.ts'
 import { customers } from '../../../core/billing/resources/customers.ts'
 import { toInstant } from '../../../core/reading/instant.ts'
+import { createSharedFolder } from '../../../core/storage/shared-folder.ts'
 import { createRowEncoder } from '../../../core/tables/encoder/row-encoder.ts'
+import { createPlan } from '../../system/export/plan.ts'
 
 const ids = ['plain', 'a,b', 'say "hi"', 'two\nlines', 'carriage\rreturn', '007', "' quoted '"]
 
@@ -81,6 +86,38 @@ test.each([
   )
   const { part: once } = await write(encoder.encode(others.map((id) => ({ id }))).tables[0]!.text)
   expect(await findRepeatedIds([{ ...once, rows: others.length }])).toEqual([])
+})
+
+test.each([
+  ['hashed', { hash: ['customers.email', 'customers.created'] }],
+  ['excluded', { exclude: ['customers.created'] }],
+])('an incremental read with columns that are %s knows what it has written', async (_, privacy) => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'id-set-'))
+  onTestFinished(() => rm(dataDir, { recursive: true }))
+  const folder = partsFolder({ dataDir, run: 'r', resource: 'customers' })
+  const time = '2026-01-01T00:00:00Z'
+  const records = Array.from({ length: 3 }, (_, at) => ({ id: `${at}`, created: time, updated: time }))
+  const page = { records, count: 3, next: null, servedAt: undefined }
+  const opened = openSegment({
+    deps: {
+      dataDir,
+      shared: createSharedFolder({ dataDir, store: undefined }),
+      state: { now: () => Date.parse('2026-11-20T00:00:00Z') },
+      concurrency: 1,
+      recordsPerRange: 1,
+      readLagMs: 0,
+      hashKey: 'key',
+    },
+    plan: createPlan({ run: 'r', since: { customers: 0 }, ...privacy }),
+    resource: 'customers',
+    folder,
+    from: undefined,
+    billing: { list: () => Promise.resolve(page) } as unknown as Billing,
+    cancelled: new AbortController().signal,
+    onPage: () => undefined,
+  })
+  onTestFinished(() => opened.close())
+  expect((await opened.readFor(60_000)).outcome).toMatchObject({ verdict: 'proven', records: 3 })
 })
 
 test('a part that is gone or ends early is said so', async () => {
