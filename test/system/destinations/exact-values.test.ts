@@ -10,6 +10,7 @@ import { createParquetDestination } from '../../../core/destinations/parquet/par
 import { createPostgresDestination } from '../../../core/destinations/postgres/postgres.ts'
 import { toPlainJson, toPlainNumber } from '../../../core/destinations/warehouse/plain-value.ts'
 import { textColumnOf } from '../../../core/destinations/warehouse/layout.ts'
+import { literal } from '../../../core/destinations/warehouse/sql.ts'
 import { readCell } from '../../../core/tables/csv-text.ts'
 import type { Column, Table } from '../../../core/tables/table.ts'
 import type { SeenRow } from '../../core/destinations/contract.ts'
@@ -189,17 +190,14 @@ const openings = {
   }),
   parquet: () => ({
     destination: createParquetDestination(),
-    rows: (publication: Publication, table: Table) =>
-      askDuckDb(
+    rows: (publication: Publication, table: Table) => {
+      const folder = join(exportsRoot(publication), 'parquet', publication.resource, folderName(publication))
+      const file = literal(join(folder, `${table.name}.parquet`))
+      return askDuckDb(
         ':memory:',
-        `select ${asTexts(table)} from read_parquet('${join(
-          exportsRoot(publication),
-          'parquet',
-          publication.resource,
-          folderName(publication),
-          `${table.name}.parquet`,
-        )}') t order by ${byKey(table)}`,
-      ),
+        `select ${asTexts(table)} from read_parquet(${file}) t order by ${byKey(table)}`,
+      )
+    },
   }),
   async postgres() {
     const server = await startPostgres()

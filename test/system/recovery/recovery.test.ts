@@ -383,7 +383,7 @@ describe('what an earlier recovery did', () => {
       expect(page).toContain(
         'The result of each subscription to be resumed was seen, and the list was read completely.',
       )
-      expect(page).toContain('2 resumed recently and left alone; the next recovery includes them.')
+      expect(page).toContain('2 resumed recently and left alone; recovery.csv says until when.')
       expect((await recoveryCsv(soon)).get(ids[0] ?? '')?.['message']).toMatch(
         /^resumed at .* by recover-.*; tried again from 20\d\d-.*, or now with a shorter coolDown$/,
       )
