@@ -1,6 +1,7 @@
 import { Client, isGrpcServiceError, type WorkflowExecutionInfo } from '@temporalio/client'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { formatDuration, formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
+import type { openDoneSince } from '../runs/done-since/open.ts'
 import { openClient } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'
 import { blankingCodec } from '../../worker/codec/payload-codec.ts'
@@ -41,10 +42,14 @@ export function configure(command: Command, terminal: Terminal): void {
       const { connection, options: own } = client
       const dataConverter = { payloadCodecs: [blankingCodec] }
       const { workflow } = new Client({ connection, namespace: own.namespace, dataConverter })
+      await using judge = createJudge({ settings, terminal })
       const runs = []
       const query = toQuery(options, settings.taskQueue)
-      for await (const run of refuseUnknown(workflow.list({ query }))) {
-        runs.push(toRun(run))
+      for await (const listed of refuseUnknown(workflow.list({ query }))) {
+        const run = toRun(listed)
+        const needsPerson = run.needsPerson && !(await judge.isDoneSince(run))
+        if (options.needsPerson && !needsPerson) continue
+        runs.push({ ...run, needsPerson })
         if (runs.length === mostRuns) break
       }
       const rows = runs.map(({ run, kind, status, verdict, needsPerson, startTime, closeTime }) => [
@@ -66,6 +71,19 @@ export function configure(command: Command, terminal: Terminal): void {
     'runs --needs-person --since 7d': 'what needs a person, this week',
     'runs --verdict unproven': 'runs that ended unproven',
   })
+}
+
+/** Loads what it needs when the first run needs a person. */
+function createJudge(options: Parameters<typeof openDoneSince>[0]) {
+  let opened: ReturnType<typeof openDoneSince> | undefined
+  return {
+    async isDoneSince(run: ReturnType<typeof toRun>): Promise<boolean> {
+      if (run.closeTime === undefined) return false
+      opened ??= import('../runs/done-since/open.ts').then((one) => one.openDoneSince(options))
+      return await (await opened).isDoneSince(run)
+    },
+    [Symbol.asyncDispose]: async () => (await opened)?.[Symbol.asyncDispose](),
+  }
 }
 
 function toRun({

@@ -26,8 +26,8 @@ export interface KeyHistory {
 export interface KeyReads {
   /** The changes of any run that hold one of these keys now. */
   holders(options: KeySpace & { keys: readonly string[] }): Promise<LedgerRow[]>
-  /** The changes of a run with any of these keys, in any state. */
-  underKeys(options: KeySpace & { run: string; keys: readonly string[] }): Promise<LedgerRow[]>
+  /** The changes of a run, or of all runs, with any of these keys, in any state. */
+  underKeys(options: KeySpace & { run?: string; keys: readonly string[] }): Promise<LedgerRow[]>
   /** The runs with changes of a kind that are staged, sending or unknown. */
   unfinishedRuns(options: KeySpace): Promise<string[]>
   /**
@@ -51,15 +51,10 @@ export function createKeyReads(store: Pick<Store, 'db' | 'isIn'>): KeyReads {
           .orderBy('generation')
           .execute()
       ).map(toRow),
-    underKeys: async ({ run, keys, ...space }) =>
-      (
-        await inSpace(db, space)
-          .selectAll()
-          .where(isIn('key', keys))
-          .where('run', '=', run)
-          .orderBy('row')
-          .execute()
-      ).map(toRow),
+    underKeys: async ({ run, keys, ...space }) => {
+      const under = inSpace(db, space).selectAll().where(isIn('key', keys)).orderBy('row')
+      return (await (run === undefined ? under : under.where('run', '=', run)).execute()).map(toRow)
+    },
     unfinishedRuns: async (space) => {
       const rows = await inSpace(db, space)
         .select('run')
