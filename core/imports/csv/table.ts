@@ -80,7 +80,7 @@ export async function openTable(
 }
 
 /** Whether a header belongs to a result file. */
-function isResultFile(header: readonly string[]): boolean {
+export function isResultFile(header: readonly string[]): boolean {
   const names = new Set(header.map(readableName))
   return names.has('_row') && names.has('_error')
 }

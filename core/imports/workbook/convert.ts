@@ -6,6 +6,7 @@ import { pipeline } from 'node:stream/promises'
 import { guardFormula } from '../../tables/formula-guard.ts'
 import { nearestName } from '../../tables/nearest-name.ts'
 import type { Conventions } from '../cells/locale.ts'
+import { isResultFile } from '../csv/table.ts'
 import { MappingError, UnreadableFileError } from '../errors.ts'
 import { sizeLimits } from '../file-size.ts'
 import { openArchive, protectedByPassword } from './archive.ts'
@@ -139,14 +140,15 @@ type Lines = WorkbookOptions & { name: string; workbook: Workbook }
 
 async function* toLines(
   rows: AsyncIterable<SheetRow | Merge | HiddenColumns>,
-  { name, workbook, usesOf, headerRow = 1, skipRows = [], hiddenRows, dateCells, ...options }: Lines,
+  { name, workbook, usesOf, headerRow: asked = 1, skipRows = [], hiddenRows, dateCells, ...options }: Lines,
 ): AsyncGenerator<string[]> {
   const faults = createSheetFaults({ name, hiddenRows, dateCells })
   const rendering = { ...options.conventions, is1904: workbook.is1904, swapsDates: dateCells === 'swapped' }
   const skipped = new Set<number | 'hidden'>(skipRows)
   let isHiddenColumn: HiddenColumns['isHidden'] = () => false
   /** Undefined until the header is read. */
-  let header = headerRow === 0 ? toHeader([]) : undefined
+  let header = asked === 0 ? toHeader([]) : undefined
+  let headerRow = asked
   let last = 0
   let width = 0
   let letters = 0
@@ -168,6 +170,11 @@ async function* toLines(
     for (; last < item.row - 1; last++) yield ['']
     last = item.row
     if (header === undefined) {
+      // The mapping says where the rows are in its source, of which somebody made this workbook.
+      if (isResultFile(texts)) {
+        headerRow = item.row
+        skipped.clear()
+      }
       if (item.row >= headerRow) header = toHeader(texts)
     } else if (!skipped.has(item.row)) {
       if (item.isHidden) faults.addHiddenRow(item.row)

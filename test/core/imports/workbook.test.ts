@@ -192,6 +192,23 @@ describe('a workbook', () => {
     expect(await bodiesOf(await copied(bytes, { kind: 'retentions' }))).toEqual([body('1')])
   })
 
+  test('that a spreadsheet made of a result file has its header in row 1, whatever the mapping of its source says', async () => {
+    const shown = { value: 0.12, style: 'percent' } as const
+    const rowOf = (number: number): Cell[] => ['s', 7, number, day, shown, 1500.5, 14.5, number, 'refused']
+    const rows = [[...header, '_row', '_error'], rowOf(1), rowOf(2), rowOf(3)]
+    const bytes = xlsxOf([{ rows, merges: ['A1:B1'] }])
+    const bodies = await bodiesOf(await copied(bytes, { kind: 'retentions' }))
+    expect(bodies).toMatchObject([1, 2, 3].map(() => expect.stringContaining('"name":"12.0%"') as string))
+    const mapping = { headerRow: 3, skipRows: [2] }
+    expect(await bodiesOf(await copied(bytes, { kind: 'retentions', mapping }))).toEqual(bodies)
+    const [head, ...others] = rows
+    const hidden = xlsxOf([{ rows: [head ?? [], [], ...others], hidden: [3] }])
+    const skipping = { headerRow: 4, skipRows: [4, 'hidden' as const] }
+    expect(await bodiesOf(await copied(hidden, { kind: 'retentions', mapping: skipping }))).toEqual(
+      bodies.slice(1),
+    )
+  })
+
   test('comes back as CSV whose rows mean the same under the same mapping, also behind guards', async () => {
     const rows: Cell[][] = [
       header,
