@@ -7,6 +7,7 @@ import {
   type FetchedDocument,
   type ListPage,
   toDocument,
+  toFreshPage,
   toListPage,
   toRecord,
 } from './reply.ts'
@@ -51,6 +52,8 @@ export interface ListQuery {
   /** Number of tries before it counts as lost. Default 8; fewer if someone waits for the result. */
   tries?: number
   signal?: AbortSignal
+  /** A reply that a cache has kept since before the call counts as lost: it says nothing about now. */
+  fresh?: boolean
   /** Called when a reply has arrived that seems to be whole; it is parsed when the promise resolves. */
   awaitTurn?: (() => Promise<void>) | undefined
   /** Called just before each request, including retries; if it throws, the request is not sent. */
@@ -153,12 +156,13 @@ function operations({ read, write }: Calls): Omit<Billing, 'limited' | 'watched'
     return write({ operation, method, path, body: sent.body, ...sent.options }, toRecord)
   }
   return {
-    list: ({ resource, signal, tries, beforeSend, onFailure, awaitTurn, ...query }) => {
+    list: ({ resource, signal, tries, fresh, beforeSend, onFailure, awaitTurn, ...query }) => {
+      const since = performance.now()
       const operation = `list ${resource.name}`
       const { path } = resource
       return read(
         { operation, path, query: toQuery(query), signal, tries, beforeSend, onFailure, awaitTurn },
-        toListPage,
+        fresh === true ? (request, reply) => toFreshPage(request, reply, since) : toListPage,
       )
     },
     getCreditNote: async (id, options) => get('get credit note', recordPath('creditnotes', id), options),
@@ -185,7 +189,7 @@ interface Sent {
   options: WriteOptions | undefined
 }
 
-function toQuery(query: Omit<ListQuery, 'resource' | 'signal' | 'tries'>): Record<string, string> {
+function toQuery(query: Omit<ListQuery, 'resource' | 'signal' | 'tries' | 'fresh'>): Record<string, string> {
   return {
     ...query.filters,
     page: String(query.page),

@@ -208,17 +208,18 @@ export class LostReply extends BillingError {
 /** A complete reply that does not match the API; `problem` says how. */
 export class UnexpectedReply extends BillingError {
   override readonly name = 'UnexpectedReply'
-  /** A body that is not JSON may come from a gateway and be temporary; other problems persist. */
+  /** A body that is not JSON may come from a gateway and be temporary, as is a cache's; other problems persist. */
   readonly retryable: boolean
   readonly effect = 'unknown'
-  readonly problem: 'redirect' | 'notJson' | 'notText' | 'notTheShape' | 'tooLarge' | 'status'
+  readonly problem: 'redirect' | 'notJson' | 'notText' | 'notTheShape' | 'tooLarge' | 'status' | 'stale'
   constructor(failure: Failure & { problem: UnexpectedReply['problem']; why: string }) {
-    const hint =
-      failure.problem === 'notText'
-        ? 'the service must send UTF-8, or name its charset in Content-Type'
-        : 'check BILLING_BASE_URL'
+    const hints: Partial<Record<typeof failure.problem, string>> = {
+      notText: 'the service must send UTF-8, or name its charset in Content-Type',
+      stale: 'nothing in front of the service may keep its replies',
+    }
+    const hint = hints[failure.problem] ?? 'check BILLING_BASE_URL'
     super(failure, (request) => `unexpected reply to ${request}: ${failure.why}; ${hint}`)
     this.problem = failure.problem
-    this.retryable = failure.problem === 'notJson'
+    this.retryable = failure.problem === 'notJson' || failure.problem === 'stale'
   }
 }

@@ -124,6 +124,19 @@ export function toListPage(request: RequestInfo, reply: Reply): ListPage {
   }
 }
 
+/** The maximum difference between the clocks of the service's servers. */
+export const clocksDifferMs = 5_000
+
+/** A page that was not generated before `since`, in ms of the monotonic clock; a cache may ignore `no-cache`. */
+export function toFreshPage(request: RequestInfo, reply: Reply, since: number): ListPage {
+  const page = toListPage(request, reply)
+  const { ageMs = 0 } = page
+  if (ageMs <= performance.now() - since + clocksDifferMs) return page
+  const { method, path } = request
+  const why = `a cache answered with a reply of ${ageMs / 1_000} s ago`
+  throw new UnexpectedReply({ method, path, status: reply.status, problem: 'stale', why })
+}
+
 /** A record, with its age if a cache answered. */
 export const toDocument = (request: RequestInfo, reply: Reply): FetchedDocument => ({
   record: toRecord(request, reply),

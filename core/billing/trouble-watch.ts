@@ -73,6 +73,8 @@ function whatOf(error: BillingError): string | undefined {
   if (error instanceof ServiceFault || error instanceof RateLimited) return `answers ${error.status}`
   if (error instanceof Unreachable) return `can't be reached${codeOf(error)}`
   if (error instanceof LostReply) return `gives no complete answer${codeOf(error)}`
+  if (error instanceof UnexpectedReply && error.problem === 'stale')
+    return 'answers through a cache with old replies'
   if (error instanceof UnexpectedReply)
     return error.problem === 'notJson' ? `answers ${error.status} with a page that is not JSON` : undefined
   const isByGateway =

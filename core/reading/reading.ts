@@ -1,4 +1,4 @@
-import type { ListPage } from '../billing/reply.ts'
+import { clocksDifferMs, type ListPage } from '../billing/reply.ts'
 import type { Batch } from './record-checks.ts'
 import type { Identity, IdSet, ReadOptions } from './options.ts'
 import { toInstant, type Instant } from './instant.ts'
@@ -6,9 +6,6 @@ import { identityOf } from './record.ts'
 import { maxTries, type Freshness, type Requests } from './source.ts'
 import type { PassState, ReadState, ReadStep, SweptGroup } from './state.ts'
 import type { Key } from './chain/window.ts'
-
-/** The maximum difference between the clocks of the service's servers. */
-export const clocksDifferMs = 5_000
 
 /** The state that all passes of one read share. */
 export class Reading implements Freshness {

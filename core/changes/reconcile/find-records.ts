@@ -27,7 +27,7 @@ export async function findRecords({
 }): Promise<FoundRecords> {
   const records: Record<string, unknown>[] = []
   for (let page = 1; page <= maxPages; page++) {
-    const query = { resource, page, pageSize, filters, ...(signal && { signal }) }
+    const query = { resource, page, pageSize, filters, fresh: true, ...(signal && { signal }) }
     const { records: returned, next } = await billing.list(query)
     const objects = returned.filter(isObject)
     const matching = objects.filter(carries)

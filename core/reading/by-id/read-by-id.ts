@@ -1,5 +1,5 @@
 import { BillingError, Forbidden, NotFound, Refused, Unauthorized } from '../../billing/errors.ts'
-import type { FetchedDocument } from '../../billing/reply.ts'
+import { clocksDifferMs, type FetchedDocument } from '../../billing/reply.ts'
 import {
   newIdState,
   addResult,
@@ -9,7 +9,6 @@ import {
   type IdResult,
 } from './id-state.ts'
 import { TestModeMismatch } from '../record-checks.ts'
-import { clocksDifferMs } from '../reading.ts'
 import { idOf } from '../record.ts'
 import { maxTries } from '../source.ts'
 import type { Progress } from '../state.ts'

@@ -46,6 +46,11 @@ test.each<[string, () => Promise<Parameters<typeof watched>>, RegExp]>([
   ['a page of a gateway', async () => [{}, html(502)], /answers 502 since/],
   ['429 without a time', async () => [{}, json(429, { detail: 'x' })], /answers 429 since/],
   ['200 with a page', async () => [{}, html(200)], /answers 200 with a page that is not JSON since/],
+  [
+    'the old reply of a cache',
+    async () => [{}, json(200, { count: 0, results: [], next: null }, { age: '99' })],
+    /answers through a cache with old replies since/,
+  ],
   ['404 with a page', async () => [{}, html(404)], /answers 404 with a page that is not its own since/],
   ['401', async () => [{}, json(401, { detail: 'x' })], /refuses the token since/],
   ['a reply that breaks off', async () => [{}, cutOff], /gives no complete answer( \([A-Z_]+\))? since/],
@@ -63,7 +68,7 @@ test.each<[string, () => Promise<Parameters<typeof watched>>, RegExp]>([
   ],
 ])('a step whose requests meet %s says so, until one is answered', async (_, how, says) => {
   const { watch, billing } = await watched(...(await how()))
-  for (let tries = 0; tries < 2; tries += 1) await failure(billing.list({ ...plans, tries: 1 }))
+  for (let tries = 0; tries < 2; tries += 1) await failure(billing.list({ ...plans, tries: 1, fresh: true }))
   const { trouble } = watch
   expect(describeTrouble(trouble!)).toMatch(says)
   expect(trouble).toMatchObject({ failures: 2 })

@@ -1,6 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'
 import { type Billing, type BillingSettings, createBilling } from '../../../core/billing/client.ts'
 import type { BreakerStates } from '../../../core/changes/send/run-breakers.ts'
@@ -237,3 +240,30 @@ export const withoutEnd = (billing: Billing, size: number): Billing => ({
     return { ...there, count: page * pageSize + 1, next: `?page=${page + 1}` }
   },
 })
+
+/** A cache in front of the service that serves each list four times more, as four minutes old, whatever a request says. */
+export async function startCache(sandbox: Sandbox): Promise<string> {
+  const kept = new Map<string, { body: string; served: number }>()
+  const answer = async (request: IncomingMessage, response: ServerResponse) => {
+    const { url = '', method = '', headers } = request
+    const known = method === 'GET' ? kept.get(url) : undefined
+    if (known !== undefined && known.served++ < 4)
+      return response.writeHead(200, { 'content-type': 'application/json', age: '240' }).end(known.body)
+    const { connection: _hop, ...others } = headers
+    const reply = await fetch(`${sandbox.url}${url}`, {
+      method,
+      headers: others as Record<string, string>,
+      ...(method !== 'GET' && { body: await text(request) }),
+    }).catch(() => undefined)
+    if (reply === undefined) return request.socket.destroy()
+    const body = await reply.text()
+    if (method === 'GET') kept.set(url, { body, served: 0 })
+    return response.writeHead(reply.status, { 'content-type': 'application/json' }).end(body)
+  }
+  const server = createServer((request, response) => void answer(request, response))
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve)
+  })
+  onTestFinished(() => void server.close())
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}

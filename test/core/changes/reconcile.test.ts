@@ -12,6 +12,7 @@ import {
   copies,
   retention,
   retentionRows,
+  startCache,
   startEngine,
   startSandbox,
   temporaryFolder,
@@ -521,4 +522,35 @@ test('one that is sent again after an answer without an id takes no record for i
   await second.stage([{ row: 1, body: retention(2), sendAgain: true }])
   await second.finish()
   expect(await second.rows()).toMatchObject([{ state: 'parked', outcome: 'indistinct', answerId: null }])
+})
+
+test('a lookup does not believe a cache that answers from before it', async () => {
+  const sandbox = await startSandbox({
+    faults: [{ kind: 'lateEffect', seconds: 600, on: post, requests: [2] }],
+  })
+  const billing = clientOf(sandbox, { baseUrl: await startCache(sandbox) })
+  const engine = await startEngine({ kind, sandbox, billing, limits: { inFlight: 1 } })
+  await engine.stage(retentionRows(2))
+  await engine.send()
+  await expect.poll(async () => (await engine.settle(), (await engine.rows())[1]?.lookups)).toBe(1)
+  sandbox.control.landLateEffects()
+  await engine.finish()
+  expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([1, 1])
+  expect((await engine.rows())[1]).toMatchObject({ state: 'done', outcome: 'found', sends: 1 })
+})
+
+test('a resume that took effect is not sent again because a cache shows what it was before', async () => {
+  const sandbox = await startSandbox({
+    counts: { subscriptions: 1, customers: 1, plans: 1 },
+    needsAttention: 1,
+    faults: [{ kind: 'reset', effect: 'done', on: 'POST /subscriptions/{id}/resume/', requests: [1] }],
+  })
+  const billing = clientOf(sandbox, { baseUrl: await startCache(sandbox) })
+  const engine = await startEngine({ kind: changeKinds['resume-subscription'], sandbox, billing })
+  const [record = ''] = sandbox.control.records({ resource: 'subscriptions' })
+  const { id, customer } = JSON.parse(record) as { id: string; customer: string }
+  await engine.stage([{ row: 1, body: { id, customer } }])
+  await engine.finish()
+  expect((await engine.rows())[0]).toMatchObject({ state: 'done', outcome: 'recovered', sends: 1 })
+  expect(sandbox.control.effects().filter(({ effect }) => effect === 'resume')).toHaveLength(1)
 })
