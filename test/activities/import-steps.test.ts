@@ -150,6 +150,39 @@ test.each(['refuse', 'skip'] as const)(
   },
 )
 
+test.each(['refuse', 'create'] as const)(
+  'a retention that no run created is not taken for that of a row to send again: --existing %s',
+  async (existing) => {
+    const steps = await openSteps()
+    const first = await openRows(steps)
+    await steps.start('stageImport', refOf(first)).result
+    await steps.start('sendImport', { ...refOf(first), limits: first.limits, ...sendAll }).result
+    const id = String(steps.sandbox.control.insert({ resource: 'retentions', fields: theirs }))
+    const plan = await openRows(steps, { sendAgain: [3], existing }, 'r2')
+    const staged = steps.start('stageImport', refOf(plan), 'r2').result
+    if (existing === 'refuse')
+      await expect(staged).rejects.toMatchObject({
+        type: 'RowsTaken',
+        message: expect.stringContaining(`1 of 1 rows already exist in the service (as ${id})`),
+      })
+    else {
+      await staged
+      const row = await steps.worker.state.ledger.row({ run: plan.run, row: 3 })
+      expect(row).toMatchObject({ state: 'staged', before: JSON.stringify({ ids: [id] }) })
+    }
+  },
+)
+
+test('a row to send again is sent where the service has nothing but what an earlier run accepted or created', async () => {
+  const steps = await openSteps()
+  steps.sandbox.control.insert({ resource: 'retentions', fields: theirs })
+  const first = await openRows(steps, { existing: 'create' })
+  await steps.start('stageImport', refOf(first)).result
+  await steps.start('sendImport', { ...refOf(first), limits: first.limits, ...sendAll }).result
+  const plan = await openRows(steps, { sendAgain: [3] }, 'r2')
+  expect(await steps.start('stageImport', refOf(plan), 'r2').result).toMatchObject({ existed: 0, open: 1 })
+})
+
 test('the audit starts before the search for existing retentions, so that one of the two finds what is created meanwhile', async () => {
   const steps = await openSteps()
   const plan = await openRows(steps)

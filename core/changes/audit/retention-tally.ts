@@ -11,6 +11,7 @@ import {
   findRetentions,
   hasContents,
   idsBefore,
+  idsKnownTo,
   retentionKey,
 } from '../kinds/create-retention.ts'
 
@@ -67,7 +68,7 @@ export class RetentionTally {
     const { workspace, mode, kind } = row
     const keys = rows.map(({ key }) => key)
     const holders = await this.#options.ledger.holders({ workspace, mode, kind, keys })
-    const known = new Set(holders.flatMap(({ answerId }) => answerId ?? []))
+    const known = new Set(idsKnownTo(holders))
     for (const row of rows) for (const record of recordsOf(row)) this.#compare({ row, record, known })
   }
 

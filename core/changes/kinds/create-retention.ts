@@ -4,6 +4,7 @@ import type { ChangeKind, LookupContext, LookupRequest, LookupResult, Traits } f
 import { differencesOf, textOf } from '../compare-fields.ts'
 import { compareDecimals } from '../decimals.ts'
 import { isRecord, type SourceRecord } from '../../reading/record.ts'
+import type { LedgerRow } from '../../state/ledger/row.ts'
 import { findRecords, type FoundRecords } from '../reconcile/find-records.ts'
 
 /**
@@ -145,3 +146,7 @@ export function idsBefore(before: string | null): string[] {
   if (typeof facts !== 'object' || facts === null || !('ids' in facts) || !Array.isArray(facts.ids)) return []
   return facts.ids.map(String)
 }
+
+/** The ids that changes of the ledger account for: their own, and those that the service had before them. */
+export const idsKnownTo = (rows: readonly Pick<LedgerRow, 'answerId' | 'before'>[]): string[] =>
+  rows.flatMap(({ answerId, before }) => [...(answerId === null ? [] : [answerId]), ...idsBefore(before)])

@@ -3,6 +3,7 @@ import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
 import { parseBody } from '../body.ts'
 import type { ChangeKind, LookupResult } from '../change-kind.ts'
+import { idsBefore } from '../kinds/create-retention.ts'
 
 export interface LookupDeps {
   ledger: Ledger
@@ -21,6 +22,6 @@ export async function lookUp(
   const holders = await ledger.holders({ workspace, mode, kind: kind.name, keys: [key] })
   const isOther = ({ id, state, answerId }: LedgerRow) =>
     id !== row.id && (answerId !== null || state === 'done')
-  const others = holders.filter(isOther).map(({ answerId }) => answerId)
+  const others = holders.filter(isOther).flatMap(({ answerId, before }) => [answerId, ...idsBefore(before)])
   return await kind.lookUp({ billing, body: parseBody(row), before: row.before, others, signal })
 }

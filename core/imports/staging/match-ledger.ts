@@ -1,5 +1,6 @@
 import { parseBody } from '../../changes/body.ts'
 import { differencesOf } from '../../changes/compare-fields.ts'
+import { idsKnownTo } from '../../changes/kinds/create-retention.ts'
 import type { Outcome } from '../../changes/outcomes.ts'
 import { importKinds } from '../kinds.ts'
 import type { ImportPlan } from '../plan.ts'
@@ -12,6 +13,8 @@ import { type StagedRow, type StageFileOptions, stageFile } from './stage.ts'
 export interface LedgerMatches {
   /** The keys of changes that the service may already have. */
   lookups: Set<string>
+  /** Ids of these in the service that are those of earlier runs, or that were accepted there. */
+  known: Set<string>
   /** Rows whose keys another run holds, by that run. */
   held: Map<string, HeldRows>
   /** Rows that an earlier run did, and that run's row. */
@@ -55,20 +58,29 @@ export async function matchLedger({
 }): Promise<LedgerMatches> {
   const { workspace, mode } = plan.identity
   const kind = importKinds[plan.kind].change.name
-  const matches: LedgerMatches = { lookups: new Set(), held: new Map(), doneEarlier: new Map(), valid: 0 }
+  const matches: LedgerMatches = {
+    lookups: new Set(),
+    known: new Set(),
+    held: new Map(),
+    doneEarlier: new Map(),
+    valid: 0,
+  }
   for await (const batch of changes) {
     const open = batch.filter(({ closed }) => closed === undefined)
     matches.valid += open.length
     const holders = await ledger.holders({ workspace, mode, kind, keys: open.map(({ key }) => key) })
-    const byKey = new Map(holders.map((row) => [row.key, row]))
+    const byKey = Map.groupBy(holders, ({ key }) => key)
     for (const change of open) {
-      const holder = byKey.get(change.key)
+      const rows = byKey.get(change.key) ?? []
+      const holder = rows.at(-1)
       const isHeld =
         holder !== undefined && holder.run !== plan.run && !mayBeSentAgain({ plan, holder, change })
       if (isHeld) addHeld({ matches, holder, change, plan })
-      // Also what a lost attempt of this run has staged: somebody may have created it since. Not what it sends again.
-      const isRepeat = holder?.run === plan.run && holder.generation > 0
-      if (holder === undefined || (holder.state === 'staged' && !isRepeat)) matches.lookups.add(change.key)
+      // Also what is sent again, and what a lost attempt of this run has staged: somebody may have created it since.
+      if (holder === undefined || holder.state === 'staged' || !(isHeld || holder.run === plan.run)) {
+        matches.lookups.add(change.key)
+        for (const id of idsKnownTo(rows.filter(({ run }) => run !== plan.run))) matches.known.add(id)
+      }
     }
   }
   return matches

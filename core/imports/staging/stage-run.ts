@@ -119,8 +119,14 @@ async function lookForExisting(
   if (newest === undefined) return { ids: new Map(), reasons: [] }
   const { readLagMs, concurrency } = deps
   const testMode = plan.identity.mode === 'test'
-  const { lookups } = matches
-  return await findExisting({ billing, lookups, newest, testMode, readLagMs, concurrency, signal })
+  const { lookups, known } = matches
+  const found = await findExisting({ billing, lookups, newest, testMode, readLagMs, concurrency, signal })
+  const ids = new Map<string, string[]>()
+  for (const [key, all] of found.ids) {
+    const foreign = all.filter((id) => !known.has(id))
+    if (foreign.length > 0) ids.set(key, foreign)
+  }
+  return { ...found, ids }
 }
 
 interface Choices {

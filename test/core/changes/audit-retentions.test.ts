@@ -180,23 +180,30 @@ test.each([250, 4_000])(
       faults: [{ kind: 'error', status: 409, on: post, requests: [3] }],
     })
     const { sandbox, engine } = world
-    const ids = [1, 2, 3].map((number) =>
+    const ids = [1, 2, 3, 5, 5].map((number) =>
       sandbox.control.insert({
         resource: 'retentions',
         fields: { ...retention(number), test_mode: false },
         created: 1_700_000_000_000_000,
       }),
     )
-    const [accepted, earlier] = ids.map(String)
-    const change = { row: 1, body: retention(2) }
-    await stageChanges({ ledger: engine.ledger, run: 'earlier', kind, changes: [change] })
-    const made = await engine.ledger.row({ run: 'earlier', row: 1 })
-    await engine.ledger.move({ id: made!.id, from: ['staged'], patch: { state: 'done', answerId: earlier! } })
+    const [accepted, earlier, , acceptedEarlier, madeEarlier] = ids.map(String)
+    const changes = [
+      { row: 1, body: retention(2) },
+      { row: 2, body: retention(5), existing: [acceptedEarlier!] },
+    ]
+    await stageChanges({ ledger: engine.ledger, run: 'earlier', kind, changes })
+    for (const [index, answerId] of [earlier!, madeEarlier!].entries()) {
+      const made = await engine.ledger.row({ run: 'earlier', row: index + 1 })
+      await engine.ledger.move({ id: made!.id, from: ['staged'], patch: { state: 'done', answerId } })
+    }
+    const done = { state: 'dropped', outcome: 'doneEarlier', error: '', answerId: madeEarlier! } as const
     const rows = [
       { row: 1, body: retention(1), existing: [accepted!] },
       { row: 2, body: retention(2), sendAgain: true },
       { row: 3, body: retention(3) },
       { row: 4, body: retention(4) },
+      { row: 5, body: retention(5), closed: done },
     ]
     const newestBefore = newestCreated(await newestPage(world))
     const { findings, verdict } = await auditAfter({ world, newestBefore, rows })

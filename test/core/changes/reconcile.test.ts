@@ -524,6 +524,26 @@ test('one that is sent again after an answer without an id takes no record for i
   expect(await second.rows()).toMatchObject([{ state: 'parked', outcome: 'indistinct', answerId: null }])
 })
 
+test('one that is sent again takes no record for its own that was there before an earlier run sent it', async () => {
+  const sandbox = await startSandbox({
+    faults: [{ kind: 'reset', effect: 'none', on: post, requests: [3] }],
+  })
+  const fields = { ...retention(1), test_mode: false }
+  const theirs = String(sandbox.control.insert({ resource: 'retentions', fields }))
+  const folder = await temporaryFolder()
+  const first = await startEngine({ kind, sandbox, folder, run: 'first', limits: { inFlight: 1 } })
+  await first.stage([{ row: 1, body: retention(1), existing: [theirs] }])
+  await first.finish()
+  const second = await startEngine({ kind, sandbox, folder, run: 'second', limits: { inFlight: 1 } })
+  await second.stage([
+    { row: 1, body: retention(2) },
+    { row: 2, body: retention(1), sendAgain: true },
+  ])
+  await second.finish()
+  expect((await second.rows())[1]).toMatchObject({ state: 'done', outcome: 'created', sends: 2 })
+  expect(copies(sandbox, 'retentions', 'number').get('1')).toBe(3)
+})
+
 test('a lookup does not believe a cache that answers from before it', async () => {
   const sandbox = await startSandbox({
     faults: [{ kind: 'lateEffect', seconds: 600, on: post, requests: [2] }],
