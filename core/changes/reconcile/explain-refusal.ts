@@ -17,7 +17,7 @@ interface Explaining {
 /**
  * Looks up why the service refused a change that may have become unnecessary or impossible since its check: the check
  * before sending decides again. The refused request had no effect, so it no longer counts as sent. Undefined, and nothing
- * is changed, if the check would send it.
+ * is changed, if the check would send it or another attempt was faster.
  */
 export async function explainRefusal({
   ledger,
@@ -46,14 +46,14 @@ export async function explainRefusal({
     holdsKey: to === 'done',
     ...(facts !== undefined && { answer: JSON.stringify(facts) }),
   }
-  await transition({ ledger, row, to, by: 'lookup', outcome, patch })
-  return to
+  return (await transition({ ledger, row, to, by: 'lookup', outcome, patch })) ? to : undefined
 }
 
 /** The same, just after the refusal. Where the lookup fails or shows nothing, those after the segment do it again. */
 export async function explainNow({ id, ...options }: Explaining & { id: number }): Promise<boolean> {
   const row = await options.ledger.byId({ id })
-  if (row === undefined) return false
+  // Another attempt may have sent it since: then the refusal says nothing about it now.
+  if (row?.outcome !== 'refused') return false
   try {
     return (await explainRefusal({ ...options, row })) !== undefined
   } catch (error) {

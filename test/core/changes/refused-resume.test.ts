@@ -191,3 +191,32 @@ test('a refused resume whose reason has changed meanwhile needs a person where t
   )
   expect(await race.failed()).toEqual([])
 })
+
+test('a refusal that comes after another attempt has resumed the subscription says nothing about that resume', async () => {
+  const claimed = Promise.withResolvers<void>()
+  const resumed = Promise.withResolvers<void>()
+  let sends = 0
+  const kind: ChangeKind = {
+    ...resumeSubscription,
+    send: (request) => {
+      if ((sends += 1) > 1) return resumeSubscription.send(request)
+      const beforeSend = async () => {
+        await request.options.beforeSend?.()
+        claimed.resolve()
+        await resumed.promise
+      }
+      return resumeSubscription.send({ ...request, options: { ...request.options, beforeSend } })
+    },
+  }
+  const race = await startRace({ kind, meanwhile: () => ({}) })
+  const overtaken = race.send({ rows: [1] })
+  await claimed.promise
+  await race.send({ rows: [] })
+  await race.settle()
+  await expect.poll(async () => (await race.send({ rows: [1] }), sends)).toBe(2)
+  resumed.resolve()
+  await overtaken.catch(() => undefined)
+  expect((await race.rows())[0]).toMatchObject({ state: 'unknown', outcome: 'resumed', sends: 2 })
+  await race.settle()
+  expect((await race.rows())[0]).toMatchObject({ state: 'done', outcome: 'recovered', sends: 2 })
+})
