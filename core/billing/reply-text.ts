@@ -34,8 +34,8 @@ export function decodeReply({ bytes, headers }: Pick<Reply, 'bytes' | 'headers'>
   const decoder = decoderOf(charset)
   if (decoder === undefined) return { text: shown, fault: `its charset ${charset} is unknown` }
   const decoded = decodeOr(decoder, bytes)
-  // Windows-1252, which also stands for ISO 8859-1, has bytes without a character. They become control characters.
-  if (decoded === undefined || (decoder.encoding === 'windows-1252' && /[\u0080-\u009f]/.test(decoded)))
+  // A byte for which a charset has no letter becomes one of these control characters, which no text needs.
+  if (decoded === undefined || /[\u0080-\u009f]/.test(decoded))
     return { text: shown, fault: `its text is not valid ${charset}` }
   return { text: decoded }
 }

@@ -50,6 +50,12 @@ const faults: [string, Buffer, string, string][] = [
     'application/json; charset=windows-1252',
     'not valid windows-1252',
   ],
+  [
+    'with quotation marks of Windows-1252 in another charset',
+    quoted,
+    'application/json; charset=iso-8859-15',
+    'not valid iso-8859-15',
+  ],
 ]
 
 test.each(faults)(
