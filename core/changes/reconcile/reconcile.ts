@@ -116,7 +116,10 @@ async function reconcileOne(reconciling: Reconciling, row: LedgerRow): Promise<v
 
 async function reconcileByLookup(reconciling: Reconciling, row: LedgerRow): Promise<void> {
   if (row.outcome === 'refused') return await closeRefused(reconciling, row)
-  const result = await lookUp(reconciling, row)
+  await closeAs(await lookUp(reconciling, row), reconciling, row)
+}
+
+async function closeAs(result: LookupResult, reconciling: Reconciling, row: LedgerRow): Promise<void> {
   if (result.result === 'done') {
     const patch = {
       answerId: result.id,
@@ -152,6 +155,9 @@ async function closeAbsent(reconciling: Reconciling, row: LedgerRow): Promise<vo
   }
   const failure = await controlFailure(reconciling, row)
   if (failure !== undefined) return await park(reconciling, row, failure.outcome, failure.message)
+  // The list may have begun to show it between its lookup and the control.
+  const again = await lookUp(reconciling, row)
+  if (again.result !== 'absent') return await closeAs(again, reconciling, row)
   if (row.outcome === 'refusedLater')
     return await close(reconciling, row, {
       to: 'rejected',

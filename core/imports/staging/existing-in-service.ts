@@ -52,13 +52,14 @@ export async function findExisting(options: FindExisting): Promise<Existing> {
 /**
  * Undefined if an absence proves nothing, because the service ignores a filter, or because filters do not find a record
  * that the list shows: the newest with the same type of document. The control follows each absence, because an earlier
- * one says nothing about the list now.
+ * one says nothing about the list now, and the first absence is asked for again after it.
  */
 async function askEach({ billing, lookups, newest, signal }: FindExisting): Promise<Existing | undefined> {
   const ids: Existing['ids'] = new Map()
   const controls = new Map<string | undefined, SourceRecord>()
   for (const record of newest.records.filter(isRecord).toReversed())
     controls.set(documentIn(retentionKey(record)), record)
+  const controlled = new Set<string | undefined>()
   for (const key of lookups) {
     const { records, honoured } = await findUnderRetentionKey({ billing, key, signal })
     if (!honoured) return undefined
@@ -68,8 +69,14 @@ async function askEach({ billing, lookups, newest, signal }: FindExisting): Prom
         records.map(({ id }) => textOf(id)),
       )
     else {
-      const record = controls.get(documentIn(key))
+      const document = documentIn(key)
+      const record = controls.get(document)
       if (record === undefined || !(await isFound({ billing, record, signal }))) return undefined
+      // Its filters may have begun to find between the two.
+      const isFirst = !controlled.has(document)
+      if (isFirst && (await findUnderRetentionKey({ billing, key, signal })).records.length > 0)
+        return undefined
+      controlled.add(document)
     }
   }
   return { ids, reasons: [] }

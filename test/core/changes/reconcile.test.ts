@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import type { Billing } from '../../../core/billing/client.ts'
 import { failedCanaries } from '../../../core/changes/send/canary.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { retentions } from '../../../core/billing/resources/retentions.ts'
@@ -542,6 +543,26 @@ test('one that is sent again takes no record for its own that was there before a
   await second.finish()
   expect((await second.rows())[1]).toMatchObject({ state: 'done', outcome: 'created', sends: 2 })
   expect(copies(sandbox, 'retentions', 'number').get('1')).toBe(3)
+})
+
+test('absence is not believed where filters begin to find between the lookup and its control', async () => {
+  const sandbox = await startSandbox({
+    faults: [{ kind: 'reset', effect: 'done', on: post, requests: [2] }],
+  })
+  const service = clientOf(sandbox)
+  let asked = 0
+  const billing: Billing = {
+    ...service,
+    list: async (query) => {
+      const page = await service.list(query)
+      return (asked += 1) > 2 ? page : { ...page, records: [], count: 0, next: null }
+    },
+  }
+  const engine = await startEngine({ kind, sandbox, billing, limits: { inFlight: 1 } })
+  await engine.stage(retentionRows(2))
+  await engine.finish()
+  expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([1, 1])
+  expect((await engine.rows())[1]).toMatchObject({ state: 'done', outcome: 'found', sends: 1 })
 })
 
 test('a lookup does not believe a cache that answers from before it', async () => {

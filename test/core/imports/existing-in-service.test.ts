@@ -76,7 +76,7 @@ describe('what the service has already', () => {
     const { requests, found, ids, there } = await look()
     expect(found.reasons).toEqual([])
     expect(ids).toEqual(there)
-    expect(requests).toBe(6)
+    expect(requests).toBe(7)
   })
 
   test.each<[string, Parameters<typeof look>[0]]>([
@@ -90,6 +90,7 @@ describe('what the service has already', () => {
       'find nothing for one row, and then ignore what they are given',
       { filtered: (page, asked) => [empty, strange][asked]?.(page) ?? page },
     ],
+    ['begin to find after the first lookup', { filtered: (page, asked) => (asked < 1 ? empty(page) : page) }],
     ['find nothing for a while', { filtered: (page, asked) => (asked < 2 ? empty(page) : page) }],
     ['find nothing from some time on', { filtered: (page, asked) => (asked < 2 ? page : empty(page)) }],
     [
