@@ -32,13 +32,20 @@ const readFactsSchema = z.looseObject({
   /** Ids that several records have, which makes the read unproven; a warehouse keeps one of them. */
   repeatedIds: z.array(z.string()).exactOptional(),
   /** The values that did not fit their columns, by path in the record, and what the first looks like. */
-  drift: z.record(z.string(), z.object({ count, example: z.string() })),
-  /** The fields that the schema lacks, by path, and how many objects have them. */
-  unknownFields: z.record(z.string(), count),
+  drift: z.record(
+    z.string(),
+    z.union([
+      z.object({ count, example: z.string() }),
+      // Before 25 November 2026.
+      count.transform((number) => ({ count: number, example: 'not recorded' })),
+    ]),
+  ),
+  /** The fields that the schema lacks, by path, and how many objects have them. Before 25 November 2026 none was counted. */
+  unknownFields: z.record(z.string(), count).default({}),
   /** Those of them that no earlier export had. */
   newFields: z.array(z.string()).exactOptional(),
   /** The fields of the schema that no object has. */
-  absentFields: z.array(z.string()),
+  absentFields: z.array(z.string()).default([]),
   /** Those of them that an earlier export had. */
   vanishedFields: z.array(z.string()).exactOptional(),
 })
