@@ -81,21 +81,27 @@ export function createWatermarks({ db, now }: Pick<Store, 'db' | 'now'>): Waterm
     move: async ({ key, to, run, seenClaims }) => {
       const { workspace, mode, resource, filter, destination } = key
       const moved = {
-        at: to,
         run,
         moved_at: now(),
         ...(seenClaims !== undefined && { seen_claims: seenClaims }),
       }
-      const values = { workspace, mode, resource, filter, destination, seen_claims: 0, ...moved }
+      const values = { workspace, mode, resource, filter, destination, seen_claims: 0, at: to, ...moved }
       await db
         .insertInto('watermarks')
         .values(values)
         .onConflict((conflict) =>
           conflict
             .columns(['workspace', 'mode', 'resource', 'filter', 'destination'])
-            .doUpdateSet(moved)
-            // A list without changes moves no watermark, and may have been read whole.
-            .where('watermarks.at', seenClaims === undefined ? '<' : '<=', to),
+            .doUpdateSet((eb) => ({
+              ...moved,
+              at: eb.case().when('watermarks.at', '>', to).then(eb.ref('watermarks.at')).else(to).end(),
+            }))
+            // A list without changes moves no watermark, nor does one whose newest record is gone, and may have been read whole.
+            .where(({ eb }) =>
+              seenClaims === undefined
+                ? eb('watermarks.at', '<', to)
+                : eb.or([eb('watermarks.at', '<=', to), eb('watermarks.seen_claims', '<', seenClaims)]),
+            ),
         )
         .execute()
     },

@@ -22,8 +22,11 @@ export function describeWatermarks(newPlace: NewPlace): void {
     await state.watermarks.move({ key, to: 2_000, run: 'whole', seenClaims: 7 })
     await state.watermarks.move({ key, to: 1_000, run: 'an older one, published late', seenClaims: 3 })
     expect(await state.watermarks.get(key)).toEqual({ at: 2_000, run: 'whole', seenClaims: 7 })
+    // The newest record is gone.
+    await state.watermarks.move({ key, to: 1_500, run: 'whole again', seenClaims: 9 })
+    expect(await state.watermarks.get(key)).toEqual({ at: 2_000, run: 'whole again', seenClaims: 9 })
     await state.watermarks.move({ key, to: 3_000, run: 'third' })
-    expect(await state.watermarks.get(key)).toEqual({ at: 3_000, run: 'third', seenClaims: 7 })
+    expect(await state.watermarks.get(key)).toEqual({ at: 3_000, run: 'third', seenClaims: 9 })
     await state.close()
   })
 
