@@ -158,11 +158,12 @@ const named = (first: readonly string[], rows: number) =>
 /**
  * Marks the records found, each as of the first read that proves it gone, so that a read that is merged late
  * neither restores nor removes what a later one has decided. Children are marked and unmarked with their
- * parent (`hasKept`: some records were seen again in an older state, which unmarks them).
+ * parent (`hasKept`: some records were seen again in an older state, which unmarks them; `isDoubted`: somebody has changed
+ * rows, and may have marked or removed one of both).
  */
 export async function markDeletes(
-  { session, plans }: Marking,
-  { found, hasKept }: { found: FoundDeletes; hasKept: boolean },
+  { session, publication, plans }: Marking,
+  { found, hasKept, isDoubted }: { found: FoundDeletes; hasKept: boolean; isDoubted: boolean },
 ): Promise<void> {
   const [main, ...children] = plans as [TablePlan, ...TablePlan[]]
   const inSchema = (table: string) => `${quote(session.schema)}.${quote(table)}`
@@ -173,10 +174,15 @@ export async function markDeletes(
     await session.run(`update ${target} as t set "_deleted_at" = a.since
       from ${quote(absent)} a where a.id = t.${id} and a.since is not null`)
   await session.run(`drop table ${quote(absent)}`)
-  if (marked === 0 && !hasKept) return
-  for (const { table } of children)
+  if (marked === 0 && !hasKept && !isDoubted) return
+  for (const { table } of children) {
+    const child = inSchema(table.table.name)
+    const isOf = `c.${quote(table.table.key[0]!)} = t.${id}`
     for (const changed of ['t."_deleted_at" is not null', 'c."_deleted_at" is not null'])
-      await session.run(`update ${inSchema(table.table.name)} as c set "_deleted_at" = t."_deleted_at"
-        from ${target} as t where c.${quote(table.table.key[0]!)} = t.${id} and ${changed}
-        and c."_deleted_at" is distinct from t."_deleted_at"`)
+      await session.run(`update ${child} as c set "_deleted_at" = t."_deleted_at"
+        from ${target} as t where ${isOf} and ${changed} and c."_deleted_at" is distinct from t."_deleted_at"`)
+    if (isDoubted)
+      await session.run(`update ${child} as c set "_deleted_at" = ${instant(publication.facts.startedAt)}
+        where c."_deleted_at" is null and not exists (select 1 from ${target} t where ${isOf})`)
+  }
 }

@@ -33,6 +33,16 @@ export async function lastExport(session: WarehouseSession, resource: string): P
   return toManifests(rows)[0]
 }
 
+/** Whether another export of a resource goes further than this time. */
+export async function isSurpassed(
+  session: WarehouseSession,
+  { resource, facts }: Pick<Publication, 'resource' | 'facts'>,
+): Promise<boolean> {
+  const further = await session.all(`select 1 from ${inSchema(session)} where resource = ${literal(resource)}
+    and complete_through > ${instant(facts.completeThrough)} limit 1`)
+  return further.length > 0
+}
+
 export const toManifests = (rows: readonly ResultRow[]): Manifest[] =>
   rows.map((row) => manifestSchema.parse(JSON.parse(row['manifest'] ?? '')))
 

@@ -1,7 +1,9 @@
 import type { Publication } from '../destination.ts'
 import type { ReadFacts } from '../manifest/manifest.ts'
+import { isOfAll } from './absence.ts'
 import { findCoverage, type Coverage } from './coverage.ts'
-import { lastExport } from './export-row.ts'
+import { readOf } from './deletes.ts'
+import { isSurpassed, lastExport } from './export-row.ts'
 import type { WarehouseSession } from './session.ts'
 
 /** A list in the warehouse, as a publication finds it. */
@@ -10,19 +12,32 @@ export interface Before extends Coverage {
   lost: Readonly<Record<string, string>>
   /** When the last export was published. */
   publishedAt: string | undefined
+  /** Whether the publication has all that any export has brought: the whole list, and no read of later. */
+  hasAll: boolean
 }
 
 export async function lookBack(session: WarehouseSession, publication: Publication): Promise<Before> {
   const { lost = {}, publishedAt } = (await lastExport(session, publication.resource)) ?? {}
-  return { ...(await findCoverage(session, publication)), lost, publishedAt }
+  return {
+    ...(await findCoverage(session, publication)),
+    lost,
+    publishedAt,
+    hasAll: isOfAll(readOf(publication)) && !(await isSurpassed(session, publication)),
+  }
 }
 
+/** The tables that somebody has changed, and that no export has brought back yet. */
+export const lackingOf = ({ changed, lost }: Before): string[] => [
+  ...new Set([...changed, ...Object.keys(lost)]),
+]
+
 /** The facts of a read as they are true of the warehouse: what an incremental one brings is no list without the rest. */
-export function factsThere({ mode, facts }: Publication, { through, changed, lost }: Before): ReadFacts {
+export function factsThere({ mode, facts }: Publication, before: Before): ReadFacts {
   const { changedSince } = facts
+  const { through } = before
   const joins = through !== undefined && Date.parse(String(changedSince)) <= through
   if (mode !== 'incremental' || facts.verdict !== 'proven' || joins) return facts
-  const lacking = [...new Set([...changed, ...Object.keys(lost)])]
+  const lacking = lackingOf(before)
   const why =
     lacking.length > 0
       ? `somebody has removed, added or marked rows of ${lacking.join(', ')} in the warehouse since an earlier export`

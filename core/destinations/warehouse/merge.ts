@@ -16,6 +16,8 @@ export interface Merge {
   plans: readonly TablePlan[]
   /** What is staged, by table. */
   staged: ReadonlyMap<string, Staged>
+  /** Whether marks that are newer than the read count for nothing: somebody may have set them. */
+  isDoubted: boolean
 }
 
 /** The result of merging a table's staged rows. */
@@ -82,7 +84,7 @@ async function findWinners(
   merge: Merge,
   main: TablePlan,
 ): Promise<{ rows: number; isPlain: boolean; new: number; changed: number }> {
-  const { session, publication } = merge
+  const { session, publication, isDoubted } = merge
   if (main.isNew) return findAll(merge, main)
   const read = instant(publication.facts.startedAt)
   const id = idOf(main)
@@ -95,7 +97,7 @@ async function findWinners(
   await session.run(`create temporary table ${quote(winners)} as
     select ${valueOf(merge, main, main.table.table.key[0]!)} as id,
       greatest(t."_read_at", ${read}) as read_at,
-      case when t."_deleted_at" > ${read} then t."_deleted_at" end as deleted_at,
+      case when t."_deleted_at" > ${read} and ${!isDoubted} then t."_deleted_at" end as deleted_at,
       t.${id} is null as is_new, ${updated === undefined ? 'false' : `${updated} > t."updated"`} as is_changed
     from ${stagedName(main.table.table.name)} s
     left join ${inSchema(merge, main)} t on t.${id} = ${valueOf(merge, main, main.table.table.key[0]!)}

@@ -5,15 +5,22 @@ import { isSameRead, type Manifest, type PartsSum } from '../manifest/manifest.t
 import { isSameParts, sumParts } from '../parts/sum-parts.ts'
 import { toDriftWarnings } from '../manifest/drift-warnings.ts'
 import { toManifest } from '../manifest/to-manifest.ts'
-import { isOfAll } from './absence.ts'
-import { findDeletes, markDeletes, readOf, type FoundDeletes } from './deletes.ts'
+import { findDeletes, markDeletes, type FoundDeletes } from './deletes.ts'
 import { findCoverage, hasKept } from './coverage.ts'
 import { writeExport } from './export-row.ts'
 import { findLost, writeHeld } from './held-rows.ts'
 import { toWarehouseTable } from './layout.ts'
 import { changeTable, dropRefusingIndexes } from './live-views.ts'
 import { canFill, lock, lookAround, type Way } from './look-around.ts'
-import { type Before, changedWarnings, factsThere, laterThan, lookBack, stillLost } from './look-back.ts'
+import {
+  type Before,
+  changedWarnings,
+  factsThere,
+  lackingOf,
+  laterThan,
+  lookBack,
+  stillLost,
+} from './look-back.ts'
 import { mergeRecords, type Merged } from './merge.ts'
 import { checkPrivacy } from './privacy.ts'
 import { keepRejected } from './rejected.ts'
@@ -108,7 +115,7 @@ async function releaseDeletes(way: Way, session: WarehouseSession, existing: Man
   const warnings = [...toDriftWarnings(existing), ...found.warnings]
   const manifest = { ...rest, deletes, ...(warnings.length > 0 && { warnings }) }
   if (aboveCap === 0) await writeExport(session, manifest, found)
-  await markDeletes({ session, publication, plans }, { found, hasKept: false })
+  await markDeletes({ session, publication, plans }, { found, hasKept: false, isDoubted: false })
   await writeHeld(session, publication)
   return aboveCap === 0 ? manifest : existing
 }
@@ -144,6 +151,8 @@ async function merge(
   const { publication } = way
   const { sums, found: tables } = has
   const before = await lookBack(session, publication)
+  // Somebody has changed rows, and this read tells what should be there.
+  const isDoubted = before.hasAll && lackingOf(before).length > 0
   const plans = way.tables.map((table) =>
     planTable({ session, found: tables, table, needed: has.staged.get(table.table.name)!.types }),
   )
@@ -158,7 +167,7 @@ async function merge(
   const old = plans.filter(({ isNew }) => !isNew)
   const indexes = await change(old)
   if (session.typeSystem.hasKeys) for (const { table } of old) await dropRefusingIndexes(session, table.table)
-  const merged = await mergeRecords({ session, publication, plans, staged })
+  const merged = await mergeRecords({ session, publication, plans, staged, isDoubted })
   checkMerged(way, staged, merged)
   indexes.push(...(await change(plans.filter(({ isNew }) => isNew))))
   for (const statement of indexes) await session.run(statement)
@@ -166,7 +175,10 @@ async function merge(
   const rejected = await keepRejected({ session, publication, where: way.location })
   const manifest = toWarehouseManifest(way, { staged, sums, merged, found, rejected, before, warnings })
   await writeExport(session, manifest, found)
-  await markDeletes({ session, publication, plans }, { found, hasKept: hasKept([...merged.values()]) })
+  await markDeletes(
+    { session, publication, plans },
+    { found, hasKept: hasKept([...merged.values()]), isDoubted },
+  )
   await writeHeld(session, publication)
   publication.onStep?.('counted')
   publication.signal?.throwIfAborted()
@@ -216,7 +228,7 @@ function toWarehouseManifest(
       ...(kept > 0 ? { kept } : {}),
     }
   })
-  const isRestored = isOfAll(readOf(publication)) && !hasKept(tables)
+  const isRestored = before.hasAll && !hasKept(tables)
   const lost = isRestored ? {} : stillLost(publication, before)
   const warnings = [
     ...done.warnings,

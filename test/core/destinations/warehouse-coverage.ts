@@ -197,6 +197,33 @@ export function describeCoverage(
       ])
     })
 
+    test('ends where the older full export ends that filled what somebody had emptied', async () => {
+      await full(2)
+      expect((await changes(2, 4)).manifest.verdict).toBe('proven')
+      await run('delete from $.customers', 'delete from $.customer_contacts')
+      // A read of before, whose kept rows are published late, brings back nothing that came after it.
+      await full(1)
+      expect(await covered()).toBe(day(1))
+      expect((await changes(4, 5)).manifest.verdict).toBe('unproven')
+    })
+
+    test('has neither marks that somebody set during a full read nor child rows whose record they removed', async () => {
+      const live = async (table: string) =>
+        (await ask(`select * from ${harness.schema}.live_${table} order by id`)).map(({ id }) => id)
+      await publish('full 1', [...list, { id: 'gone', contacts: [{ id: '4' }] }], { facts: readOn(1) })
+      await full(2)
+      expect(await live('customer_contacts')).toEqual(['1', '2', '3'])
+      await run(
+        `update $.customers set _deleted_at = timestamptz '2026-03-03 04:00:00+00' where id = 'a'`,
+        `delete from $.customers where id = 'b'`,
+        'update $.customer_contacts set _deleted_at = null',
+      )
+      await publish('full 3', [list[0]!, list[2]!], { facts: readOn(3) })
+      expect(await live('customers')).toEqual(['a', 'c'])
+      expect(await live('customer_contacts')).toEqual(['1', '2'])
+      expect(await covered()).toBe(day(3))
+    })
+
     test('is told in the order of the publications, whatever the clocks of the machines', async () => {
       await full()
       await run(`update $._exports set published_at = published_at + interval '1 day'`)
