@@ -89,12 +89,14 @@ async function publish(engine: WarehouseEngine, publication: Publication): Promi
 }
 
 async function publishAgain(way: Way, session: WarehouseSession, existing: Manifest) {
-  const { publication, location } = way
+  const { publication, tables, location } = way
   if (!isSameRead(publication, existing) || !isSameParts(await sumParts(publication), existing.tables))
     throw new PublishedOtherwiseError(
       `${location} holds the export of ${publication.resource} by this run already, of another read or with other` +
         ' rows than these parts hold. What is published is never changed: start a new run.',
     )
+  // Another publication that is becoming visible must not look like a loss.
+  await session.lock(tables.map(({ table }) => table.name))
   refuseIncomplete({ missing: await findLost(session, { existing }), where: location })
   const manifest = await releaseDeletes(way, session, existing)
   return { manifest, fresh: false }
@@ -105,8 +107,6 @@ async function releaseDeletes(way: Way, session: WarehouseSession, existing: Man
   const { publication, tables } = way
   const isAsked = publication.maxDeletes !== undefined && (existing.deletes?.heldBack ?? 0) > 0
   if (!isAsked) return existing
-  await session.lock(tables.map(({ table }) => table.name))
-  refuseIncomplete({ missing: await findLost(session, { existing }), where: way.location })
   const known = await findTables({ session, columns: await session.describe(), stamp: 'ours' })
   const plans = tables.map((table) => planTable({ session, found: known, table }))
   const found = await findDeletes({ session, publication, plans })

@@ -272,6 +272,29 @@ describe('tables in PostgreSQL', () => {
     expect(await sizes()).toEqual(first)
   })
 
+  const areWaiting = (count: number) =>
+    vi.waitFor(
+      async () =>
+        expect(
+          await ask(`select count(*) as n from pg_stat_activity where wait_event_type = 'Lock'`),
+        ).toEqual([{ n: `${count}` }]),
+      10_000,
+    )
+
+  test('are compared with a run that is there already when nobody is changing them', async () => {
+    const first = await workplace.toPublication('customers', [['{"id":"a"}']], { run: 'first' })
+    const warehouse = createPostgresDestination({ url })
+    await warehouse.publish(first)
+    const writer = new Client({ connectionString: url })
+    await writer.connect()
+    await writer.query('begin; delete from billing.customers')
+    const again = warehouse.publish(first).catch((error: unknown) => error)
+    await areWaiting(1)
+    await writer.query('commit')
+    expect(await again).toMatchObject({ name: 'PublishedOtherwiseError' })
+    await writer.end()
+  })
+
   test('notice what somebody removes while an export is published', async () => {
     const list = ['{"id":"a"}', '{"id":"b"}']
     const first = await workplace.toPublication('customers', [list], { run: 'first' })
@@ -281,14 +304,6 @@ describe('tables in PostgreSQL', () => {
     for (const client of [writer, remover]) await client.connect()
     await writer.query(`begin; update billing.customers set name = name where id = 'b'`)
     const publishing = publish('second', ['{"id":"b"}'])
-    const areWaiting = (count: number) =>
-      vi.waitFor(
-        async () =>
-          expect(
-            await ask(`select count(*) as n from pg_stat_activity where wait_event_type = 'Lock'`),
-          ).toEqual([{ n: `${count}` }]),
-        10_000,
-      )
     await areWaiting(1)
     // It waits before it counts what there is: so do others, until it has told what it leaves.
     const removing = remover.query(`delete from billing.customers where id = 'a'`)
