@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline, Readable } from 'node:stream'
+import { setImmediate as nextEventLoopTurn } from 'node:timers/promises'
 import type { PartFile } from '../../destinations/destination.ts'
 import { readParts } from '../../destinations/parts/read-parts.ts'
 import { toInstant } from '../../reading/instant.ts'
@@ -73,15 +74,26 @@ async function* identitiesOf(of: { parts: readonly PartFile[]; created: number }
  * of the time of a set on disk.
  */
 export async function findRepeatedIds(parts: readonly PartFile[]): Promise<string[]> {
-  const hashes = new Float64Array(parts.reduce((sum, { rows }) => sum + rows, 0))
-  let rows = 0
+  const rows = parts.reduce((sum, { rows }) => sum + rows, 0)
+  const count = Math.max(1, Math.ceil(rows / mostSorted))
+  // Hashes spread evenly: only where one id comes very often does a share not hold all of its own.
+  const shares = Array.from({ length: count }, () => ({
+    hashes: new Float64Array(Math.ceil((rows / count) * 1.02)),
+    used: 0,
+  }))
   await scanIds(parts, (id) => {
-    hashes[rows++] = hashOf(id)
+    const hash = hashOf(id)
+    const share = shares[Math.floor((hash / 2 ** 53) * count)]!
+    share.hashes[share.used++] = hash
   })
-  hashes.sort()
   const suspects = new Set<number>()
-  for (let at = 1; at < hashes.length && suspects.size < maxRepeated; at++)
-    if (hashes[at] === hashes[at - 1]) suspects.add(hashes[at] ?? NaN)
+  for (const { hashes, used } of shares) {
+    const sorted = hashes.subarray(0, used)
+    sorted.sort()
+    for (let at = 1; at < sorted.length && suspects.size < maxRepeated; at++)
+      if (sorted[at] === sorted[at - 1]) suspects.add(sorted[at] ?? NaN)
+    await nextEventLoopTurn()
+  }
   if (suspects.size === 0) return []
   const seen = new Set<string>()
   const repeated = new Set<string>()
@@ -92,6 +104,9 @@ export async function findRepeatedIds(parts: readonly PartFile[]): Promise<strin
   })
   return [...repeated]
 }
+
+/** Takes 0.2 s to sort; 50,000,000 take 18 s, and a step without a heartbeat for 5 s counts as lost. */
+const mostSorted = 500_000
 
 /** No more of them are named. */
 const maxRepeated = 100

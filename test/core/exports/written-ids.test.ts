@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import type { Billing } from '../../../core/billing/client.ts'
 import { partsFolder } from '../../../core/exports/parts/read-folder.ts'
 import { openSegment } from '../../../core/exports/parts/read-into-parts.ts'
@@ -118,6 +118,20 @@ test.each([
   })
   onTestFinished(() => opened.close())
   expect((await opened.readFor(60_000)).outcome).toMatchObject({ verdict: 'proven', records: 3 })
+})
+
+test('ids that several of very many rows have are found without a stop that costs the step its heartbeats', async () => {
+  const sort = vi.spyOn(Float64Array.prototype, 'sort')
+  onTestFinished(() => sort.mockRestore())
+  const all = Array.from({ length: 1_100_000 }, (_, at) => `cus_${at}`)
+  const { part } = await write(`${[...all, 'cus_1', 'cus_1099999'].join('\n')}\n`)
+  expect((await findRepeatedIds([{ ...part, rows: all.length + 2 }])).toSorted()).toEqual([
+    'cus_1',
+    'cus_1099999',
+  ])
+  const sorted = sort.mock.contexts.map((hashes) => (hashes as Float64Array).length)
+  expect(sorted.reduce((sum, length) => sum + length, 0)).toBe(all.length + 2)
+  expect(Math.max(...sorted)).toBeLessThan(600_000)
 })
 
 test('a part that is gone or ends early is said so', async () => {
