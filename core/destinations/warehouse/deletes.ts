@@ -20,6 +20,8 @@ interface Marking {
   publication: Publication
   /** The main table first. */
   plans: readonly TablePlan[]
+  /** Whether only this read proves anything: somebody may have changed when others saw a record. */
+  isAlone?: boolean
 }
 
 /** The records that the service no longer has, and what a publication does about them. */
@@ -92,7 +94,7 @@ const noDeletes: Deletes = { marked: 0, heldBack: 0, first: [] }
  * list or a later one is published.
  */
 async function findAbsent(
-  { session, publication, plans }: Marking,
+  { session, publication, plans, isAlone = false }: Marking,
   { isKnown, isWhole, isDoubtful }: { isKnown: boolean; isWhole: boolean; isDoubtful: boolean },
 ): Promise<void> {
   const { startedAt, completeThrough } = publication.facts
@@ -102,6 +104,7 @@ async function findAbsent(
   await session.run(`create temporary table ${quote(proofs)} as
     select read_at, complete_through, false as is_own from ${quote(session.schema)}.${quote(exportsTable)}
       where resource = ${literal(publication.resource)} and run <> ${literal(publication.run)} and marks_deletes
+        and ${!isAlone}
     union all select ${instant(startedAt)}, ${instant(completeThrough)}, true where ${isWhole}`)
   // This read proves nothing about what it has brought itself.
   const [useful] = await session.all(`select 1 as one from ${quote(proofs)}

@@ -151,8 +151,9 @@ async function merge(
   const { publication } = way
   const { sums, found: tables } = has
   const before = await lookBack(session, publication)
-  // Somebody has changed rows, and this read tells what should be there.
-  const isDoubted = before.hasAll && lackingOf(before).length > 0
+  const isChanged = lackingOf(before).length > 0
+  // This read tells what should be there.
+  const isDoubted = before.hasAll && isChanged
   const plans = way.tables.map((table) =>
     planTable({ session, found: tables, table, needed: has.staged.get(table.table.name)!.types }),
   )
@@ -171,7 +172,8 @@ async function merge(
   checkMerged(way, staged, merged)
   indexes.push(...(await change(plans.filter(({ isNew }) => isNew))))
   for (const statement of indexes) await session.run(statement)
-  const found = await findDeletes({ session, publication, plans })
+  const isAlone = isChanged && !before.hasAll
+  const found = await findDeletes({ session, publication, plans, isAlone })
   const rejected = await keepRejected({ session, publication, where: way.location })
   const manifest = toWarehouseManifest(way, { staged, sums, merged, found, rejected, before, warnings })
   await writeExport(session, manifest, found)

@@ -224,6 +224,15 @@ export function describeCoverage(
       expect(await covered()).toBe(day(3))
     })
 
+    test('marks nothing as deleted for when somebody says that it was seen', async () => {
+      await full(1)
+      await full(4)
+      await run(`update $.customers set _read_at = timestamptz '2026-03-01 03:00:00+00' where id = 'a'`)
+      // Read before the last full export, and published after it.
+      await changes(2, 3, [{ id: 'b' }])
+      expect(await states()).toEqual(['a there', 'b there', 'c there'])
+    })
+
     test('is told in the order of the publications, whatever the clocks of the machines', async () => {
       await full()
       await run(`update $._exports set published_at = published_at + interval '1 day'`)
