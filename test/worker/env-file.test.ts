@@ -54,6 +54,10 @@ describe('a line of .env', () => {
     ['after an empty one of the same name', `BILLING_TEST_MODE=\n${asked}\n${required}`],
     ['that says the same twice', `${asked}\n${asked}\n${required}`],
     ['beside lines without a visible letter', `\u200b\n\u00a0\n\t\n${asked}\n${required}`],
+    [
+      'beside variables of Docker Compose',
+      `${asked}\nCONNECTOR_UID=1000\nCONNECTOR_VERSION=1.0\nCONNECTOR_STOP_SECONDS=30\nTEMPORAL_PORT=7233\n${required}`,
+    ],
     ['beside variables of other programs', `${asked}\ncompose.project-name=x\n_x=$HOME\n${required}`],
   ])('%s is read', (_, content) => {
     expect(read(content).billing).toMatchObject({ testMode: true, workspace: 'acc_1' })
@@ -91,6 +95,10 @@ describe('a line of .env', () => {
     ['with one letter less', 'BILING_TEST_MODE=true', 'did you mean BILLING_TEST_MODE?'],
     ['with one letter more', 'WAREHOUSE_URLS=postgres://h/d', 'did you mean WAREHOUSE_URL?'],
     ['with another letter', 'NOTIFY_URI=https://hooks.test', 'did you mean NOTIFY_URL?'],
+    ['with the other word', 'BILLING_LIVE=false', 'did you mean BILLING_TEST_MODE?'],
+    ['with a word less', 'BILLING_TEST=true', 'did you mean BILLING_TEST_MODE?'],
+    ['with the other prefix', 'CONNECTOR_TEST_MODE=true', 'did you mean BILLING_TEST_MODE?'],
+    ['without a prefix', 'TEST_MODE=true', 'did you mean BILLING_TEST_MODE?'],
     ['with two letters swapped', 'BLILING_TEST_MODE=true', 'did you mean BILLING_TEST_MODE?'],
     ['with a slip in a name of Temporal', 'TEMPORAL_ADRESS=temporal:7233', 'did you mean TEMPORAL_ADDRESS?'],
     [
@@ -138,6 +146,11 @@ describe('a line of .env', () => {
       'with a second setting',
       `CONNECTOR_DATA_DIR=./data ${asked}`,
       'is followed by another NAME=; put that on a line of its own, or the value into quotes.',
+    ],
+    [
+      'that is joined to the one before, because that had no line break',
+      `CONNECTOR_DATA_DIR=./data${asked}`,
+      'The value of CONNECTOR_DATA_DIR in line 1 of <file> is followed by another NAME=',
     ],
     [
       'with an invisible letter in its value',

@@ -26,8 +26,12 @@ export const codePointOf = (letter: string): string =>
   `U+${letter.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`
 
 const assignment = /^[ \t]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_.-]*)[ \t]*=(?!=)(.*)$/
-/** Another setting inside a value, whose line break or closing quote is missing. */
-const another = /(?:^|\s)[A-Z][A-Z0-9]*_[A-Z0-9_]*[ \t]*=/
+/**
+ * Another setting inside a value, whose line break or closing quote is missing: one of ours in any place, because
+ * `echo NAME=value >> .env` joins it to a last line that has no line break.
+ */
+const another =
+  /(?:^|\s)[A-Z][A-Z0-9]*_[A-Z0-9_]*[ \t]*=|(?:BILLING|CONNECTOR|WAREHOUSE|NOTIFY)_[A-Z_]+[ \t]*=/
 
 /**
  * Reads the lines of a `.env` file: blank, a comment, or `NAME=value`, with `export` before it or not. A value in

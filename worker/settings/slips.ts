@@ -18,7 +18,7 @@ export function findSlips(environment: ReadonlyMap<string, Given>): string[] {
   const known = [...ours, ...foreignNames]
   return [...environment].flatMap(([name, given]) => {
     if (known.includes(name)) return []
-    const meant = known.find((one) => isSlip(name, one)) ?? nearestOf(name, ours)
+    const meant = known.find((one) => isSlip(name, one)) ?? nearestOf(name, ours) ?? testModeOf(name, given)
     if (meant === undefined) return []
     const letter = /[^\x20-\x7e]/u.exec(name)?.[0]
     const odd = letter === undefined ? '' : ` (it has the letter ${codePointOf(letter)})`
@@ -45,6 +45,14 @@ function isSlip(name: string, known: string): boolean {
     rest(from, 0) === rest(to, 1) ||
     (rest(from, 2) === rest(to, 2) && from[at] === to[at + 1] && from[at + 1] === to[at])
   )
+}
+
+/** Other names that people give the mode: ignored, they would let an import change what is live. */
+function testModeOf(name: string, { from }: Given): 'BILLING_TEST_MODE' | undefined {
+  const bare = name.replace(/^(BILLING|CONNECTOR)_/, '')
+  if (bare === name)
+    return from !== 'environment' && /^TEST_?MODE$/.test(name) ? 'BILLING_TEST_MODE' : undefined
+  return /^((TEST|LIVE|SANDBOX)(_?MODE)?|MODE)$/.test(bare) ? 'BILLING_TEST_MODE' : undefined
 }
 
 function nearestOf(name: string, ours: readonly string[]): string | undefined {
