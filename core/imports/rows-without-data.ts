@@ -8,9 +8,12 @@ import type { Fault } from './problems.ts'
 export function createRowCheck({
   header,
   fields,
-}: { header: readonly string[] } & Pick<ColumnMapping, 'fields'>) {
+  columns,
+}: { header: readonly string[]; columns: readonly Column[] } & Pick<ColumnMapping, 'fields'>) {
   const own = header.map((name) => fields.get(comparableName(name)))
-  const columns = own.filter((field) => field !== undefined).length
+  const known = own.filter((field) => field !== undefined).length
+  // A cell that is not read, such as the number of a page, makes no record of a header.
+  const isRead = new Set(columns.map(({ index }) => index))
   return ({ row, cells }: SourceRow): Fault | undefined => {
     const skip = `Skip it with --skip-rows ${row}`
     const filled = cells.flatMap((cell, index) => (isBlank(cell) ? [] : [index]))
@@ -19,13 +22,14 @@ export function createRowCheck({
     const named = new Map<number, string>()
     for (const index of filled) {
       const field = fields.get(comparableName(cells[index] ?? ''))
-      if (field === undefined) return undefined
-      named.set(index, field)
+      if (field !== undefined) named.set(index, field)
+      else if (isRead.has(index)) return undefined
     }
-    if (filled.length < Math.min(2, columns)) return undefined
-    if ([...named].every(([index, field]) => field === own[index]))
+    const read = [...named].filter(([index]) => isRead.has(index))
+    if (read.length < Math.max(1, Math.min(2, isRead.size))) return undefined
+    if (read.every(([index, field]) => field === own[index]))
       return { rule: 'noData', message: `repeats the header. ${skip}` }
-    if (new Set(named.values()).size < columns) return undefined
+    if (new Set(named.values()).size < known) return undefined
     const message =
       'is a header with the columns in another order. Import the rows below it as a file of their own'
     return { rule: 'noData', message, stops: true }

@@ -106,6 +106,7 @@ describe('the header again, below the rows', () => {
     ['with letters that nobody sees', 'name;unit_label', 'na\u200bme;unit\u00ad_label', {}],
     ['with its own names, where those are mapped', 'Nombre;Unidad;Nota', 'Nombre;Unidad;Nota', map],
     ['with the names of fields, where its own are mapped', 'Nombre;Unidad;Nota', 'name;unit_label;', map],
+    ['with the number of a page where nothing is read', 'Nombre;Unidad;Nota', 'Nombre;Unidad;Página 2', map],
     ['with mapped names, where its own are fields', 'name;unit_label', 'NOMBRE;UNIDAD', map],
     [
       'with accents stored apart',
