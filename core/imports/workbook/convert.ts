@@ -89,8 +89,15 @@ export async function convertWorkbook(
       )
     const chunks = archive.read(sheet.path, sizeLimits.table.megabytes * 1024 ** 2)
     const rows = readSheetRows(chunks, name, workbook)
+    let filled = 0
     await pipeline(
       toLines(rows, { ...options, name, workbook }),
+      async function* (lines: AsyncIterable<string[]>) {
+        for await (const cells of lines) {
+          if (cells.some((cell) => cell !== '')) filled += 1
+          yield cells
+        }
+      },
       // The byte order mark also marks the cells as guarded.
       stringify({
         delimiter: options.conventions.decimal === ',' ? ';' : ',',
@@ -100,8 +107,15 @@ export async function convertWorkbook(
       }),
       createWriteStream(to, { flags: 'wx' }),
     )
-    const unread = workbook.sheets.filter((other) => other !== sheet && hasRows(other))
-    return { file: name, read: sheet.name, unread: unread.map((other) => other.name) }
+    const unread = workbook.sheets
+      .filter((other) => other !== sheet && hasRows(other))
+      .map((other) => other.name)
+    // The first sheet may be a cover.
+    if (filled < (options.headerRow === 0 ? 1 : 2) && unread.length > 0)
+      throw new UnreadableFileError(
+        `${name}: the sheet ${sheet.name} has no rows below a header. Its other sheets (${unread.join(', ')}) were not read; choose one with --sheet.`,
+      )
+    return { file: name, read: sheet.name, unread }
   } finally {
     archive.close()
   }
@@ -145,7 +159,7 @@ async function* toLines(
   const faults = createSheetFaults({ name, hiddenRows, dateCells })
   const rendering = { ...options.conventions, is1904: workbook.is1904, swapsDates: dateCells === 'swapped' }
   const skipped = new Set<number | 'hidden'>(skipRows)
-  let isHiddenColumn: HiddenColumns['isHidden'] = () => false
+  let whole: HiddenColumns = { isHidden: () => false, hidesZeros: false }
   /** Undefined until the header is read. */
   let header = asked === 0 ? toHeader([]) : undefined
   let headerRow = asked
@@ -158,13 +172,19 @@ async function* toLines(
       continue
     }
     if (!('cells' in item)) {
-      isHiddenColumn = item.isHidden
+      whole = item
       continue
     }
     const uses = header?.uses ?? []
     const texts: string[] = []
     for (const [at, cell] of item.cells.entries())
-      texts.push(cell === undefined ? '' : toText(cell, uses[at], workbook.formats, rendering))
+      texts.push(
+        cell === undefined
+          ? ''
+          : whole.hidesZeros && uses[at] === 'text' && 'value' in cell && cell.value === 0
+            ? unreadText('#ZERO', '0')
+            : toText(cell, uses[at], workbook.formats, rendering),
+      )
     // A sheet may have a million rows with nothing but a style.
     if (texts.every((text) => text.trim() === '') || (item.isHidden && hiddenRows === 'skip')) continue
     for (; last < item.row - 1; last++) yield ['']
@@ -198,7 +218,7 @@ async function* toLines(
     return {
       names: texts.map((text) => text.trim()),
       uses,
-      hidden: uses.map((_, at) => isHiddenColumn(at)),
+      hidden: uses.map((_, at) => whole.isHidden(at)),
     }
   }
 

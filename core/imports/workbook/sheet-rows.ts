@@ -25,9 +25,11 @@ export interface Merge {
   merged: string
 }
 
-/** Columns, by index, that the sheet does not show. They come before the rows. */
+/** What the whole sheet does not show. It comes before the rows. */
 export interface HiddenColumns {
+  /** By the index of the column. */
   isHidden: (column: number) => boolean
+  hidesZeros: boolean
 }
 
 const mostRows = 1_048_576
@@ -36,7 +38,7 @@ const mostRows = 1_048_576
 const mostColumns = 2_000
 
 /** Of a row in points, or of a column in characters: less shows nothing. */
-const leastSize = 0.5
+const leastSize = { row: 2, column: 0.5 }
 
 /**
  * The rows of a sheet, followed by its merged ranges. Formulas are read as their stored results.
@@ -75,6 +77,7 @@ function createRowHandler(
   let isPhonetic = false
   const hidden: [first: number, last: number, isHidden: boolean][] = []
   let isHiddenByDefault = { row: false, column: false }
+  let hidesZeros = false
   /** By column: the last row of an array formula, whose other cells have only results. */
   const arrayEnds: number[] = []
   const damaged = (reason: string): never => {
@@ -116,16 +119,22 @@ function createRowHandler(
             arrayEnds[at] = Math.max(arrayEnds[at] ?? 0, end)
       } else if (element === 'rPh') isPhonetic = true
       else if (element === 'mergeCell') emit({ merged: attributes['ref'] ?? '' })
+      else if (element === 'sheetView') hidesZeros ||= !isTrue(attributes['showZeros'] ?? '1')
       else if (element === 'sheetFormatPr')
         isHiddenByDefault = {
-          row: isTrue(attributes['customHeight']) && isNothing(attributes['defaultRowHeight']),
-          column: isNothing(attributes['defaultColWidth']),
+          row: isTrue(attributes['customHeight']) && isNothing('row', attributes['defaultRowHeight']),
+          column: isNothing('column', attributes['defaultColWidth']),
         }
       else if (element === 'col') {
         const { min, max, width } = attributes
-        hidden.push([Number(min) - 1, Number(max) - 1, isTrue(attributes['hidden']) || isNothing(width)])
+        hidden.push([
+          Number(min) - 1,
+          Number(max) - 1,
+          isTrue(attributes['hidden']) || isNothing('column', width),
+        ])
       } else if (element === 'sheetData')
         emit({
+          hidesZeros,
           isHidden: (column) =>
             hidden.find(([from, to]) => column >= from && column <= to)?.[2] ?? isHiddenByDefault.column,
         })
@@ -152,11 +161,12 @@ function createRowHandler(
   }
 
   function isHiddenRow({ hidden: isMarked, ht }: Attributes): boolean {
-    return isTrue(isMarked) || (ht === undefined ? isHiddenByDefault.row : isNothing(ht))
+    return isTrue(isMarked) || (ht === undefined ? isHiddenByDefault.row : isNothing('row', ht))
   }
 }
 
-const isNothing = (size: string | undefined) => size !== undefined && Number(size) < leastSize
+const isNothing = (of: keyof typeof leastSize, size: string | undefined) =>
+  size !== undefined && Number(size) < leastSize[of]
 
 /** What no format changes. */
 const noStyle = -1

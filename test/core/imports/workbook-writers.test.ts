@@ -82,6 +82,23 @@ describe('sheets that are not read', () => {
     ])
   })
 
+  test('are named if the one that is read is a cover or empty', async () => {
+    const data = {
+      name: 'Datos',
+      rows: [
+        ['name', 'unit_label'],
+        ['a', 'b'],
+      ],
+    }
+    for (const rows of [[], [['Informe']]]) {
+      const bytes = xlsxOf([{ name: 'Portada', rows }, data])
+      expect(await valuesOf(bytes, { kind: 'products' }, 'name')).toBe(
+        'planilla.xlsx: the sheet Portada has no rows below a header. Its other sheets (Datos) were not read; choose one with --sheet.',
+      )
+      expect(await valuesOf(bytes, { kind: 'products', mapping: { sheet: 'Datos' } }, 'name')).toEqual(['a'])
+    }
+  })
+
   test('are none where a workbook has one sheet, beside charts', async () => {
     const { mapping } = await copied(await found('chartsheet-first'), { kind: 'products' })
     expect(sheetsNotRead(mapping?.sheets)).toEqual([])
@@ -182,10 +199,20 @@ describe('what a sheet hides', () => {
   test.each([
     ['hidden', '', 'hidden="true"'],
     ['of height 0', '', 'ht="0" customHeight="1"'],
+    ['of one pixel', '', 'ht="0.75" customHeight="1"'],
     ['without height by default', '<sheetFormatPr defaultRowHeight="0" customHeight="1"/>', ''],
   ])('is refused if it is a row that is %s', async (_, before, attributes) => {
     const xml = textRow(1, 'ht="15"', 'name') + textRow(2, attributes, 'a')
     expect(await products(before, xml)).toEqual(expect.stringContaining('has hidden rows'))
+  })
+
+  test('is refused if it is a zero in a column of texts, where the sheet shows no zeros', async () => {
+    const header = ['name', 'description', 'currency', 'amount', 'sku']
+    const before = '<sheetViews><sheetView showZeros="0"/></sheetViews>'
+    const bytes = xlsxOf([{ rows: [header, ['a', 'x', 'CLP', 0, 0]], before }])
+    expect(await valuesOf(bytes, { kind: 'addons' }, 'amount')).toEqual([
+      'row 2, sku: #ZERO 0 is a zero that the sheet does not show. Clear the cell, or let the sheet show zeros',
+    ])
   })
 
   test('is nothing where only columns without values, and rows that are not there, are hidden', async () => {
