@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
 import type { CellReader } from './cells/cell.ts'
-import { comparableName } from './cells/invisible.ts'
+import { comparableName, invisibleFault } from './cells/invisible.ts'
 import type { Encoding } from './csv/encoding.ts'
 import type { SourceRow } from './csv/scanner.ts'
 import { openTable, readTable, type Table } from './csv/table.ts'
@@ -49,23 +49,33 @@ export async function openLineSource({
   const [parentAt, positionAt] = [header.indexOf(parentColumn), header.indexOf('position')]
   const name = shownName(path)
   const store = createRowStore()
-  if (parentAt !== -1)
-    for await (const row of readTable(path, table))
-      store.add({ row, parent: row.cells[parentAt] ?? '', position: row.cells[positionAt] ?? '' })
+  const problems: Problem[] = []
+  if (parentAt === -1) {
+    const message = `is missing; it says which ${kind.one} a line belongs to`
+    problems.push({ ...aboutColumn(parentColumn, { message }), file: name })
+  } else
+    for await (const row of readTable(path, table)) {
+      const parent = (row.cells[parentAt] ?? '').trim()
+      store.add({ row, parent, position: row.cells[positionAt] ?? '' })
+      // Its record would be sent without this line.
+      const fault = invisibleFault(parent, { isText: true })
+      if (fault !== undefined && problems.length === 0)
+        problems.push({
+          ...fault,
+          row: row.row,
+          line: row.line,
+          column: parentColumn,
+          value: parent,
+          file: name,
+        })
+    }
   store.index()
   const columns = header.flatMap((column, index): Column[] => {
     const target = toTarget({ kind, name: `${list}.${column}` })
     if (target === undefined || target.readOnly) return []
     return [createColumn({ kind, header: column, index, target, reader, asWritten: encoding !== undefined })]
   })
-  const noParent = `is missing; it says which ${kind.one} a line belongs to`
-  return {
-    ...store,
-    name,
-    table,
-    columns,
-    problems: parentAt === -1 ? [{ ...aboutColumn(parentColumn, { message: noParent }), file: name }] : [],
-  }
+  return { ...store, name, table, columns, problems }
 }
 
 /** Rows by the record they belong to, on disk. */
@@ -78,7 +88,7 @@ function createRowStore() {
   return {
     add({ row, parent, position }: { row: SourceRow; parent: string; position: string }) {
       const place = /^\d{1,9}$/.test(position.trim()) ? Number(position) : row.row
-      insert.run(parent.trim(), place, row.row, row.line, JSON.stringify(row.cells))
+      insert.run(parent, place, row.row, row.line, JSON.stringify(row.cells))
     },
     index: () => db.exec('commit; create index parents on lines (parent, position, row)'),
     take(parent: string): SourceRow[] {
