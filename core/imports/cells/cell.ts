@@ -97,19 +97,22 @@ function readText({ text, meta, trimmed }: CellToRead): CellReading {
 /** Accepts zeros after the decimal mark, which lose nothing (`7.0`, as some programs write every number). */
 const wholeOf = (number: string): string | undefined => /^(-?\d+)(?:\.0+)?$/.exec(number)?.[1]
 
-/** Spreadsheets in Spanish use Spanish words. */
+/** Spreadsheets in Spanish and Portuguese use the words of their language. */
 const booleans: Readonly<Record<string, boolean>> = {
   true: true,
   false: false,
   verdadero: true,
+  verdadeiro: true,
   falso: false,
 }
 const nearBooleans: Readonly<Record<string, string>> = {
   sí: 'true',
   si: 'true',
+  sim: 'true',
   yes: 'true',
   '1': 'true',
   no: 'false',
+  não: 'false',
   '0': 'false',
 }
 

@@ -79,11 +79,15 @@ const patterns = { ',': patternOf(',', '.'), '.': patternOf('.', ',') }
 export const withMark = (number: string, mark: DecimalMark): string => number.replace('.', mark)
 
 /** Decoration around numbers in spreadsheets. */
-const decoration = /[$€%\s'’]|CLP|COP|MXN|USD|UF/giu
+const decoration = /(?:US|MX|R)?\$|S\/\.?|[€%\s'’]|CLP|COP|MXN|BRL|PEN|USD|UF/giu
 
 function explain(text: string, decimal: DecimalMark | undefined): Unreadable {
-  const accounting = /^\((.+)\)$/.exec(text)?.[1]
-  const bare = (accounting === undefined ? text : `-${accounting}`).replace(decoration, '')
+  // Accounting formats write (45), business systems 45-, and a zero as a dash.
+  const accounting = /^\((.+)\)$/.exec(text)?.[1] ?? /^(.*\d)\s*-$/.exec(text)?.[1]
+  const undecorated = (accounting === undefined ? text : `-${accounting}`)
+    .replace(decoration, '')
+    .replace(/^[−–]/, '-')
+  const bare = undecorated === '-' ? '0' : undecorated
   const marks = decimal === undefined ? (['.', ','] as const) : [decimal]
   if (bare !== text && marks.some((mark) => readWith(bare, mark) !== undefined))
     return { message: text.includes('%') ? 'has a percent sign' : 'is not a plain number', fix: bare }

@@ -1,5 +1,5 @@
-/** `#DIV/0!`, `#¿NOMBRE?`, `#N/D`, `#ЗНАЧ!`: an error in any language. */
-const error = /^[¡¿]?#[¡¿]?(?:[\p{Lu}\d/_. ]{2,40}[!?]|\p{L}\/\p{L}|\p{Lu}{2,12}\/0)$/u
+/** `#DIV/0!`, `#¿NOMBRE?`, `#N/D`, `#ЗНАЧ!`: an error in any language; of a data service, with words after it. */
+const error = /^[¡¿]?#[¡¿]?(?:[\p{Lu}\d/_.\s]{2,40}[!?]|\p{L}\/\p{L}|N\/A .+|\p{Lu}{2,12}\/0)$/u
 
 /** Errors without a sign at their end. */
 const errorNames = /^#(?:GETTING_DATA|OBTENIENDO_DATOS|OBTENDO_DADOS|NV|YOK|HIÁNYZIK)$/

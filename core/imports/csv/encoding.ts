@@ -112,7 +112,7 @@ const wordsBeyondAscii = /[A-Za-z\x80-\uffff]*[\x80-\uffff][A-Za-z\x80-\uffff]*/
  * letter of a word in capitals, with a sign behind it (`IRMÃ”`): that is not UTF-8.
  */
 const utf8Letters =
-  /(?!(?<=[A-Z\xc0-\xde])[\xc2-\xc5][\x85\x92\x94\x96\x97\x99\x9b\xa0\xaa\xae\xb0\xb7\xba\xbb](?![A-Za-z\xc0-\xff]))[\xc2-\xc5][\x80-\xbf]|\xe2[\x80-\x84][\x80-\xbf]|\xf0\x9f[\x80-\xbf]{2}|\xef\xbb\xbf|\xef\xbf\xbd/g
+  /(?!(?<=[A-Z\xc0-\xde])[\xc2-\xc5](?:[\x85\x92\x94\x96\x97\x99\x9b\xaa\xae\xb0\xb7\xba\xbb](?![A-Za-z\xc0-\xff])|\xa0(?![a-z\xdf-\xff])))[\xc2-\xc5][\x80-\xbf]|\xe2[\x80-\x84][\x80-\xbf]|\xf0\x9f[\x80-\xbf]{2}|\xef\xbb\xbf|\xef\xbf\xbd/g
 /** What a text was meant to be that is UTF-8 read as Windows-1252 (`MuÃ±oz`); undefined for any other. */
 export function rereadAsUtf8(text: string): string | undefined {
   if (!beyondAscii.test(text)) return undefined
@@ -130,8 +130,8 @@ const halfLetter = /(?<![A-Z\xc0-\xde])[\xc2\xc3]$|(?<![A-Za-z\x80-\xff])\xe2$/
 const letter = String.raw`\p{L}`
 const other = String.raw`[^\p{L}\p{M}\p{Nd}]`
 /** Signs that stand between two words without a space, or in an abbreviation. */
-const signs = '\u00a0’‘“”–—…·´`°®™•«»‹›¨¡¿€§'
-const closers = '’”»›…–—·°®™•²³¹†‡´`€\u00a0'
+const signs = '\u00a0’‘“”–—…·´`°®™•«»‹›¨¡¿€§×'
+const closers = '’”»›…–—·°®™•²³¹´`€\u00a0'
 const openers = '¿¡“‘«‹„–—€•·°®©\u00a0…’´'
 const ours = 'áéíóúüñçãõâêôàÁÉÍÓÚÜÑÇÃÕÂÊÔÀªº'
 

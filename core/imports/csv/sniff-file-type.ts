@@ -16,7 +16,7 @@ export function notCsvReason(start: Buffer): string | undefined {
   if (/^(\xff\xfe|\xfe\xff|([^\0]\0){4}|(\0[^\0]){4})/.test(text))
     return 'is text in UTF-16 ("Unicode text"). Save it as "CSV UTF-8" instead.'
   if (text.startsWith('%PDF')) return 'is a PDF, not a CSV file. Export the table itself as CSV.'
-  if (/^(\xef\xbb\xbf)?\s*<(!doctype|html|table|\?xml|meta)/i.test(text))
+  if (/^(\xef\xbb\xbf)?\s*(<(!|\?xml|html|head|body|table|meta|style|div)|MIME-Version:)/i.test(text))
     return `is a web page or XML, whatever its name says. ${howToSave}`
   if (text.includes('\0')) return 'is binary, not text. Import a CSV file.'
   return undefined

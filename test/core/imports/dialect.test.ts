@@ -67,6 +67,10 @@ describe('an encoding that is in doubt', () => {
     const word = createEncoder('macintosh')('name;unit_label\ravô;mes\r')
     const other = { kind: 'products', path: await fileOf(word) } as const
     await expect(problemsOf(other)).rejects.toThrow(/reads "av™" in windows-1252.*, "avô" in macintosh/)
+    const city = createEncoder('macintosh')(table('Bogotá'))
+    await expect(problemsOf({ kind: 'products', path: await fileOf(city) })).rejects.toThrow(
+      /row 3 reads "Bogot‡" in windows-1252, "Bogotá" in macintosh/,
+    )
     const ascii = await fileOf('name;unit_label\rPlan;mes\r')
     expect((await detectDialect(ascii)).encoding).toBe('utf-8')
   })
@@ -118,6 +122,8 @@ describe('an encoding that is in doubt', () => {
     '«CAFÉ» “Sur” 25°C 10 µg 5½ m² 100 € · Nº 7 1ª D’Angelo, Díaz',
     'MUñOZ PéREZ GONZáLEZ',
     'MANUTENÇÃO de SERVIÇOS: você, avô, às, “IRMÃ”, AMANHÃ…',
+    'Ancho×Alto, Peñalolén',
+    'MAÇÃ\u00a0VERDE, SÃO JOÃO',
     'François Köhler, Søren, Strauß y Benoît',
     'S.A.\u00a0de\u00a0C.V. Ibáñez',
   ])('is not seen in Windows-1252: %s', async (text) => {
@@ -141,6 +147,8 @@ describe('what is no CSV file is answered with what to do', () => {
     ['.zip', zip('retentions.csv'), /is a zip archive\. Unpack it/],
     ['.gz', gzipSync('a;b\n1;2\n'), /compressed \(gzip\)/],
     ['a web page called .xls', Buffer.from('\n<html><table>'), /is a web page/],
+    ['a web page that begins with its style', Buffer.from('<style>td{}</style><table>'), /is a web page/],
+    ['a web archive called .xls', Buffer.from('MIME-Version: 1.0\nContent-Type: x'), /is a web page/],
     ['a PDF', Buffer.from('%PDF-1.7'), /is a PDF/],
     ['UTF-16', Buffer.from('\ufeffa;b\n1;2\n', 'utf16le'), /UTF-16.*CSV UTF-8/],
     ['binary', Buffer.from([0x61, 0x3b, 0x00, 0x01]), /is binary/],

@@ -55,6 +55,11 @@ describe('a number', () => {
     ['$ 45.890', ',', '45.890'],
     ['(1.200,5)', ',', '-1.200,5'],
     ['CLP 12', undefined, '12'],
+    ['R$\u00a01.234,50', ',', '1.234,50'],
+    ['US$ 12', undefined, '12'],
+    ['1.234,50-', ',', '-1.234,50'],
+    ['−5', undefined, '-5'],
+    [' $ -   ', ',', '0'],
   ] as const)('%s is answered with how to write it', (text, mark, fix) => {
     expect(readNumber(text, mark)).toMatchObject({ fix })
   })

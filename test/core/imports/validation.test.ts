@@ -95,6 +95,7 @@ describe('a cell is held against what the service says of its field', () => {
     ],
     ['null where it can be', 'update-subscriptions', { id: 's', note: '\\N' }],
     ['truth as a spreadsheet in Spanish has it', 'update-contacts', { id: 'c', invoicing: 'VERDADERO' }],
+    ['truth as a spreadsheet in Portuguese has it', 'update-contacts', { id: 'c', invoicing: 'VERDADEIRO' }],
   ])('and %s passes', async (_what, kind, fields) => {
     expect(await row(kind, fields)).toEqual([])
   })
