@@ -122,8 +122,10 @@ async function readMain(
         prefixes.unshift(name.slice(6))
     if (element === 'workbookPr') is1904 = isTrue(attributes['date1904'])
     if (element === 'calcPr') {
-      const { fullCalcOnLoad, calcCompleted = '1' } = attributes
-      calculation = isTrue(fullCalcOnLoad) || !isTrue(calcCompleted) ? 'asked' : 'done'
+      const { fullCalcOnLoad, calcCompleted = '1', calcId } = attributes
+      // Apache POI asks with the id of no spreadsheet.
+      const isAsked = isTrue(fullCalcOnLoad) || !isTrue(calcCompleted) || calcId === '0'
+      calculation = isAsked ? 'asked' : 'done'
     }
     if (element !== 'sheet') continue
     const id = prefixes.map((prefix) => attributes[`${prefix}:id`]).find((value) => value !== undefined)
