@@ -113,12 +113,37 @@ const wordsBeyondAscii = /[A-Za-z\x80-\uffff]*[\x80-\uffff][A-Za-z\x80-\uffff]*/
  */
 const utf8Letters =
   /(?!(?<=[A-Z\xc0-\xde])[\xc2-\xc5](?:[\x85\x92\x94\x96\x97\x99\x9b\xaa\xae\xb0\xb7\xba\xbb](?![A-Za-z\xc0-\xff])|\xa0(?![a-z\xdf-\xff])))[\xc2-\xc5][\x80-\xbf]|\xe2[\x80-\x84][\x80-\xbf]|\xf0\x9f[\x80-\xbf]{2}|\xef\xbb\xbf|\xef\xbf\xbd/g
-/** What a text was meant to be that is UTF-8 read as Windows-1252 (`MuÃ±oz`); undefined for any other. */
+/**
+ * What a text was meant to be that is UTF-8 read in another encoding: as Windows-1252 (`MuÃ±oz`), by a spreadsheet on a
+ * Mac (`Mu√±oz`) or in a DOS code page (`Mu├▒oz`). Undefined for any other.
+ */
 export function rereadAsUtf8(text: string): string | undefined {
   if (!beyondAscii.test(text)) return undefined
+  const others = otherReaders.filter(({ first }) => first.test(text))
+  // The right encoding reads most of its letters, so it leaves the shortest text.
+  return [toLatin1(text), ...others.map(({ toBytes }) => toBytes(text))]
+    .flatMap((bytes) => rereadBytes(text, bytes) ?? [])
+    .toSorted((a, b) => a.length - b.length)[0]
+}
+
+/** `first`: how the encoding shows the first byte of most letters. */
+const otherReaders = (
+  [
+    ['macintosh', /[√¬]/],
+    ['cp850', /[├┬]/],
+    ['cp437', /[├┬]/],
+  ] as const
+).map(([encoding, first]) => {
+  const byteOf = new Map(Array.from(createDecoder(encoding)(allBytes), (letter, byte) => [letter, byte]))
+  const toBytes = (text: string) =>
+    text.replace(/[\x80-\uffff]/g, (letter) => String.fromCharCode(byteOf.get(letter) ?? 0))
+  return { first, toBytes }
+})
+
+function rereadBytes(text: string, bytes: string): string | undefined {
   let meant = ''
   let at = 0
-  for (const { 0: letters, index } of toLatin1(text).matchAll(utf8Letters)) {
+  for (const { 0: letters, index } of bytes.matchAll(utf8Letters)) {
     meant += text.slice(at, index) + Buffer.from(letters, 'latin1').toString()
     at = index + letters.length
   }

@@ -221,6 +221,10 @@ describe('UTF-8 that was read in another encoding before it was saved', () => {
     ['NIÃ‘O', 'NIÑO'],
     ['RazÃ³n â€“ PerÃº', 'Razón – Perú'],
     ['25Â°C', '25°C'],
+    ['Mu√±oz JOS√â', 'Muñoz JOSÉ'],
+    ['25¬∞C', '25°C'],
+    ['Mu├▒oz Jos├®', 'Muñoz José'],
+    ['Mu├▒oz Jos├⌐', 'Muñoz José'],
   ])('is refused with the word that was meant: %s', async (text, meant) => {
     const path = await fileOf(`name;unit_label\n${text};mes\n`)
     expect(await problemsOf({ kind: 'products', path })).toEqual([
@@ -247,7 +251,7 @@ describe('UTF-8 that was read in another encoding before it was saved', () => {
     expect(await bodiesOf({ kind: 'products', path, mapping })).toEqual([expect.stringContaining(text)])
   })
 
-  test.each(['“IRMÃ”', 'AMANHÃ… NÃO', 'MAÇÃ\u00a0VERDE', 'Ângela Ärger', 'SÃO'])(
+  test.each(['“IRMÃ”', 'AMANHÃ… NÃO', 'MAÇÃ\u00a0VERDE', 'Ângela Ärger', '√2 ≈ 1,4 ±1', '├── Plan', 'SÃO'])(
     'is not seen in %s',
     async (text) => {
       expect(
