@@ -102,7 +102,8 @@ export const isTextSign = ({ literal, text }: Token): boolean => !literal && tex
 
 function classify(tokens: readonly Token[]): NumberFormat {
   const code = tokens.map(({ literal, text }) => (literal ? '' : text.toLowerCase())).join('')
-  if (code.includes('general')) return 'number'
+  // No date has these signs, so letters beside them are words without quotes: MXN #,##0.00.
+  if (/[#?]|general/.test(code)) return code.includes('%') ? 'percent' : 'number'
   const hasTime = /[hs]/.test(code)
   // Years of an era, and the names of days, in the formats of some languages.
   const isEastern = /^[^0#?]*(g|b|aaa|e)[^0#?]*$/.test(code)

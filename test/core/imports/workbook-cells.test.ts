@@ -109,6 +109,14 @@ describe('a number in a column of numbers', () => {
     expect(shown(value, '#,##0.00', 'number')).toBe(`#DIGITS ${value}`)
   })
 
+  test.each(['MXN #,##0.00', 'US$ #,##0.00', 'S/ #,##0', '#,##0 días'])(
+    'is no date where words stand in its format without quotes: %s',
+    (code) => {
+      expect(shown(1500, code, 'number')).toBe('1500')
+      expect(shown(1500, code)).toBe('#FORMATTED 1500')
+    },
+  )
+
   test('is refused if its cell shows a date, a time or nothing', () => {
     expect(shown(1500, 'dd-mm-yyyy', 'number')).toBe('#DATE 1904-02-08')
     expect(shown(0, 'dd-mm-yyyy', 'number')).toBe('#DATE 0')
