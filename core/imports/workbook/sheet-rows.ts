@@ -199,7 +199,10 @@ function resultOf(
   if (value === '') return undefined
   if (type === 's')
     return toText(strings[Number(value)] ?? damaged(`refers to the text ${value}, which does not exist`))
-  if (type === 'b') return { truth: isTrue(value) }
+  if (type === 'b') {
+    if (!/^(0|1|true|false)$/i.test(value)) damaged(`has ${value} as a logical value`)
+    return { truth: isTrue(value.toLowerCase()) }
+  }
   if (type === 'e') return { text: value, style: noStyle }
   if (type === 'd')
     return {
