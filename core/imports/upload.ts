@@ -56,7 +56,7 @@ export async function copyInput({ files, to }: { files: InputFiles; to: string }
     const name = join(folder, copyName(path))
     if (await isWorkbook(path)) {
       const rows = name + workbookRows
-      sheets.push(await convertWorkbook(path, join(to, rows), { conventions, ...readingOf[role] }))
+      sheets.push(await convertWorkbook(path, join(to, rows), { role, conventions, ...readingOf[role] }))
       return rows
     }
     await copyFile(path, join(to, name), constants.COPYFILE_EXCL)

@@ -62,11 +62,12 @@ export function toImportView(report: FullReport): View {
 
 /** A sentence for each workbook that has more sheets than the one that is read. */
 export const sheetsNotRead = (sheets: Mapping['sheets'] = []): string[] =>
-  sheets.flatMap(({ file, read, unread }) => {
+  sheets.flatMap(({ role, file, read, unread }) => {
     if (unread.length === 0) return []
     const others = `${unread.slice(0, -1).join(', ')}${unread.length === 1 ? '' : ' and '}${unread.at(-1)}`
+    const advice = role === 'file' ? 'Choose one with --sheet.' : 'Put the right one first.'
     return [
-      `${file}: the sheet ${read} is read; ${others} ${unread.length === 1 ? 'is' : 'are'} not. Choose one with --sheet.`,
+      `${file}: the sheet ${read} is read; ${others} ${unread.length === 1 ? 'is' : 'are'} not. ${advice}`,
     ]
   })
 

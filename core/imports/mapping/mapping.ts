@@ -44,7 +44,14 @@ const mappingSchema = z.strictObject({
   dateCells: z.enum(dateCells).optional(),
   /** Written by an import into its copy: the sheets of its workbooks. */
   sheets: z
-    .array(z.strictObject({ file: z.string(), read: z.string(), unread: z.array(z.string()) }))
+    .array(
+      z.strictObject({
+        role: z.enum(['file', 'lines', 'lookup']),
+        file: z.string(),
+        read: z.string(),
+        unread: z.array(z.string()),
+      }),
+    )
     .optional(),
 })
 export type Mapping = z.infer<typeof mappingSchema>

@@ -19,6 +19,7 @@ import { unreadText } from './unread-cells.ts'
 import { readWorkbook, type Sheet, type Workbook } from './workbook.ts'
 
 export interface WorkbookOptions {
+  role: SheetChoice['role']
   conventions: Conventions
   /** Selected by name; default: the first visible sheet. */
   sheet?: string | undefined
@@ -35,6 +36,8 @@ export interface WorkbookOptions {
 
 /** Which sheet of a workbook was read, and which were not. */
 export interface SheetChoice {
+  /** Only of the file itself can a sheet be chosen. */
+  role: 'file' | 'lines' | 'lookup'
   file: string
   read: string
   unread: string[]
@@ -90,14 +93,9 @@ export async function convertWorkbook(
     const chunks = archive.read(sheet.path, sizeLimits.table.megabytes * 1024 ** 2)
     const rows = readSheetRows(chunks, name, workbook)
     let filled = 0
+    const onRow = () => void (filled += 1)
     await pipeline(
-      toLines(rows, { ...options, name, workbook }),
-      async function* (lines: AsyncIterable<string[]>) {
-        for await (const cells of lines) {
-          if (cells.some((cell) => cell !== '')) filled += 1
-          yield cells
-        }
-      },
+      toLines(rows, { ...options, name, workbook, onRow }),
       // The byte order mark also marks the cells as guarded.
       stringify({
         delimiter: options.conventions.decimal === ',' ? ';' : ',',
@@ -111,11 +109,14 @@ export async function convertWorkbook(
       .filter((other) => other !== sheet && hasRows(other))
       .map((other) => other.name)
     // The first sheet may be a cover.
-    if (filled < (options.headerRow === 0 ? 1 : 2) && unread.length > 0)
+    const { role } = options
+    if (filled < (role === 'lookup' ? 1 : 2) && unread.length > 0) {
+      const advice = role === 'file' ? 'choose one with --sheet' : 'put the right one first'
       throw new UnreadableFileError(
-        `${name}: the sheet ${sheet.name} has no rows below a header. Its other sheets (${unread.join(', ')}) were not read; choose one with --sheet.`,
+        `${name}: the sheet ${sheet.name} has no rows${role === 'lookup' ? '' : ' below a header'}. Its other sheets (${unread.join(', ')}) were not read; ${advice}.`,
       )
-    return { file: name, read: sheet.name, unread }
+    }
+    return { role, file: name, read: sheet.name, unread }
   } finally {
     archive.close()
   }
@@ -150,11 +151,21 @@ function findSheet(sheets: readonly Sheet[], name: string, asked: string | undef
   })
 }
 
-type Lines = WorkbookOptions & { name: string; workbook: Workbook }
+type Lines = WorkbookOptions & { name: string; workbook: Workbook; onRow: () => void }
 
 async function* toLines(
   rows: AsyncIterable<SheetRow | Merge | HiddenColumns>,
-  { name, workbook, usesOf, headerRow: asked = 1, skipRows = [], hiddenRows, dateCells, ...options }: Lines,
+  {
+    name,
+    workbook,
+    onRow,
+    usesOf,
+    headerRow: asked = 1,
+    skipRows = [],
+    hiddenRows,
+    dateCells,
+    ...options
+  }: Lines,
 ): AsyncGenerator<string[]> {
   const faults = createSheetFaults({ name, hiddenRows, dateCells })
   const rendering = { ...options.conventions, is1904: workbook.is1904, swapsDates: dateCells === 'swapped' }
@@ -209,6 +220,7 @@ async function* toLines(
       throw new UnreadableFileError(
         `${name} is too large: its cells have more than 1 GB. ${sizeLimits.table.advice}`,
       )
+    onRow()
     yield cells
   }
   faults.refuse()

@@ -99,6 +99,19 @@ describe('sheets that are not read', () => {
     }
   })
 
+  test('of a lookup file are chosen by their order, because --sheet is for the file', async () => {
+    const sheets = [{ rows: [['R-1', 'sup_1']] }, { name: 'Bajas', rows: [['R-2', 'sup_2']] }]
+    const mapping = { lookups: { supplier: await fileOf(xlsxOf(sheets), 'rut.xlsx') } }
+    const rows = [
+      ['supplier', 'document', 'number', 'date', 'lines.1.name'],
+      ['R-1', 7, 1, '2026-03-25', 'x'],
+    ]
+    const input = await copied(xlsxOf([{ rows }]), { kind: 'retentions', mapping })
+    expect(sheetsNotRead(input.mapping?.sheets)).toEqual([
+      'rut.xlsx: the sheet Hoja1 is read; Bajas is not. Put the right one first.',
+    ])
+  })
+
   test('are none where a workbook has one sheet, beside charts', async () => {
     const { mapping } = await copied(await found('chartsheet-first'), { kind: 'products' })
     expect(sheetsNotRead(mapping?.sheets)).toEqual([])
@@ -345,6 +358,11 @@ describe('the parts of a workbook', () => {
       'a shared text that does not exist',
       () => replaced('xl/worksheets/sheet1.xml', '<v>2</v>', '<v>77</v>'),
       'planilla.xlsx is damaged: row 2 refers to the text 77, which does not exist. Save it again as .xlsx.',
+    ],
+    [
+      'a logical value that is none',
+      () => replaced('xl/worksheets/sheet1.xml', 't="s"><v>2</v>', 't="b"><v>WAHR</v>'),
+      'planilla.xlsx is damaged: row 2 has WAHR as a logical value. Save it again as .xlsx.',
     ],
     [
       'no shared texts',

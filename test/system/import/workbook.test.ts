@@ -103,7 +103,7 @@ test(
     expect(report).toMatchObject({
       verdict: 'proven',
       counts: { done: 188, rejected: 12 },
-      sheets: [{ file: 'planilla.xlsx', read: 'Marzo', unread: ['Notas'] }],
+      sheets: [{ role: 'file', file: 'planilla.xlsx', read: 'Marzo', unread: ['Notas'] }],
     })
 
     let rejected = await readFile(report.files.rejected, 'utf8')
