@@ -124,9 +124,11 @@ async function withChangedFields(
     // What was excluded there was not looked for.
     (one) => isWhole(one) && one.excluded.every((column) => excluded.includes(column)),
   )
-  const vanishedFields = isWhole({ ...read, forExcel: false })
-    ? absentFields.filter((field) => comparable.some((one) => one.absentFields?.includes(field) === false))
-    : []
+  // The few records that an incremental read brings may all lack a field that others have.
+  const vanishedFields =
+    read.mode === 'full' && isWhole({ ...read, forExcel: false })
+      ? absentFields.filter((field) => comparable.some((one) => one.absentFields?.includes(field) === false))
+      : []
   return {
     ...facts,
     ...(newFields.length > 0 && { newFields }),
