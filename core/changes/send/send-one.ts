@@ -46,6 +46,8 @@ export interface SendOneOptions {
 export interface SendResult {
   event: BreakerEvent
   claimed: boolean
+  /** The service refused it, and a lookup has shown why: it still counts towards the most changes of a run. */
+  refused?: boolean
   error?: unknown
   /** Why the request did not leave; another one may. */
   notLeft?: Unreachable | SentTooLate
@@ -271,7 +273,7 @@ async function closeRefused(options: Claimed & { error: BillingError }): Promise
     const patch = { error: message, answeredAt: at, unknownSince: at }
     await transition({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: 'refused', patch })
     const isExplained = await explainNow({ ledger, kind, billing, id: claimed.id, now, signal: stop })
-    return { event: isExplained ? 'notSent' : 'failure', claimed: true }
+    return { event: isExplained ? 'notSent' : 'failure', claimed: true, refused: true }
   }
   const patch = { error: message, answeredAt: at, closedAt: at }
   await transition({ ledger, row: claimed, to: 'rejected', by: 'answer', outcome: 'refused', patch })

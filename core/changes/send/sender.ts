@@ -136,8 +136,8 @@ interface Totals {
 
 async function totalsOf({ ledger, run }: { ledger: Ledger; run: string }): Promise<Totals> {
   const totals: Totals = { tried: 0, failed: 0 }
-  for (const { state, outcome, tried } of await ledger.counts({ run })) {
-    totals.tried += tried
+  for (const { state, outcome, tried, refused } of await ledger.counts({ run })) {
+    totals.tried += tried + refused
     if (hasFailed({ state, outcome })) totals.failed += tried
   }
   return totals
@@ -271,7 +271,7 @@ class Sender {
     this.#progressed = Promise.withResolvers()
   }
 
-  #count(row: LedgerRow, { event, claimed, error, notLeft, doubled }: SendResult) {
+  #count(row: LedgerRow, { event, claimed, refused = false, error, notLeft, doubled }: SendResult) {
     if (doubled !== undefined) this.#options.onDoubled?.({ row: row.row, message: doubled })
     if (event === 'success') this.progress.done += 1
     if (event === 'failure') {
@@ -279,7 +279,7 @@ class Sender {
       this.#totals.failed += 1
     }
     if (event === 'fault' || event === 'pending') this.progress.unknown += 1
-    if (event === 'notSent' && row.sends === 0) this.#totals.tried -= 1
+    if (event === 'notSent' && row.sends === 0 && !refused) this.#totals.tried -= 1
     if (notLeft !== undefined) this.#notLeft += 1
     else if (claimed) this.#notLeft = 0
     if (this.#notLeft > 0)

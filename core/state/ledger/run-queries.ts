@@ -40,6 +40,8 @@ export interface Count {
   number: number
   /** How many of them may have been sent. */
   tried: number
+  /** How many others were refused by the service, for what a lookup then showed: their requests had no effect. */
+  refused: number
   /** How many of them have an id from the service. */
   withId: number
 }
@@ -154,6 +156,7 @@ export function createRunReads({ db, isIn }: Pick<Store, 'db' | 'isIn'>): RunRea
           'breaker_key as breakerKey',
           fn.countAll<number>().as('number'),
           sql<number>`count(*) filter (where sends > 0)`.as('tried'),
+          sql<number>`count(*) filter (where sends = 0 and answered_at is not null)`.as('refused'),
           sql<number>`count(answer_id)`.as('withId'),
         ])
         .where('run', '=', run)

@@ -15,10 +15,12 @@ async function startRace({
   meanwhile,
   faults = [],
   kind = resumeSubscription,
+  limits = {},
 }: {
   meanwhile: (id: string) => object | 'delete'
   faults?: Fault[]
   kind?: ChangeKind
+  limits?: { maxChanges?: number }
 }) {
   const counts = { customers: 3, subscriptions: 6, plans: 1 }
   const sandbox = await startSandbox({ counts, faults })
@@ -44,7 +46,7 @@ async function startRace({
       return await kind.send(request)
     },
   }
-  const engine = await startEngine({ kind: racing, sandbox, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind: racing, sandbox, limits: { inFlight: 1, ...limits } })
   const customerOf = (id: string) =>
     (control.get({ resource: 'subscriptions', id }) as { customer: string }).customer
   const snapshot = { reason: 'gateway_issue', since: '2026-11-20T10:00:00Z' }
@@ -115,6 +117,13 @@ test.for([400, 404, 409, 422])(
     expect(race.sandbox.control.requests().filter(({ method }) => method === 'POST')).toHaveLength(3)
   },
 )
+
+test('a resume that was refused counts for maxChanges, whatever its lookup shows, also in the next segment', async () => {
+  const race = await startRace({ meanwhile: () => ({ status: 'cancelled' }), limits: { maxChanges: 2 } })
+  expect(await race.send({})).toMatchObject({ ended: 'maxChanges', begun: 2 })
+  expect(await race.send({})).toMatchObject({ ended: 'maxChanges', begun: 0 })
+  expect(race.sandbox.control.requests().filter(({ method }) => method === 'POST')).toHaveLength(2)
+})
 
 test('a refused resume is looked up again where the first lookup fails or shows an old state', async () => {
   // The first lookup of row 1 gets no answer; that of row 2 shows the subscription as it was.

@@ -301,7 +301,7 @@ export function describeLedger(newPlace: NewPlace): void {
     })
     expect((await ledger.stage(of('b', [change(1, 'K')]))).staged).toBe(1)
     expect(await ledger.counts({ run: 'a' })).toEqual([
-      { state: 'parked', outcome: 'used up', breakerKey: '', number: 1, tried: 0, withId: 0 },
+      { state: 'parked', outcome: 'used up', breakerKey: '', number: 1, tried: 0, refused: 0, withId: 0 },
     ])
   })
 
