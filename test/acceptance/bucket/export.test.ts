@@ -187,7 +187,7 @@ test('the SDK is loaded only by a command that uses the bucket', async () => {
     return Number(/SDK modules: (\d+)/.exec(stderr)?.[1])
   }
   expect(await count('--help')).toBe(0)
-  expect(await count('runs', '--json')).toBe(0)
+  expect(await count('schedule', 'list', '--json')).toBe(0)
   expect(await count('verify', where)).toBeGreaterThan(0)
 })
 
