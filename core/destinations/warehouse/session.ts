@@ -50,7 +50,7 @@ export interface WarehouseSession {
    */
   stage(staging: Staging): Promise<Staged>
   /**
-   * Waits until no other session is merging, and excludes others until the transaction ends, also whoever else would
+   * Waits until no other session is merging, and excludes others until the transaction ends, and anybody else who would
    * change rows of these tables: what a table holds then is what the publication has left. Call it before writing anything
    * other than session tables.
    */

@@ -72,7 +72,7 @@ test.each<[string, () => Promise<Parameters<typeof watched>>, RegExp]>([
   const { trouble } = watch
   expect(describeTrouble(trouble!)).toMatch(says)
   expect(trouble).toMatchObject({ failures: 2 })
-  // The next attempt of the step goes on counting.
+  // The next attempt of the step continues to count.
   expect(new TroubleWatch(trouble).trouble).toEqual(trouble)
   watch.answered()
   expect(watch.trouble).toBeUndefined()

@@ -314,7 +314,7 @@ test('says that it proves nothing where the list can not be read whole', async (
   expect(verdict.verdict).toBe('unproven')
 })
 
-test('ends, and proves nothing, where the service repeats the last page of the list for ever', async () => {
+test('ends, and proves nothing, where the service repeats the last page of the list endlessly', async () => {
   const { audit, verdict, sandbox } = await importAndAudit({
     count: 5,
     between: ({ billing }) => Object.assign(billing, withoutEnd({ ...billing }, 255)),

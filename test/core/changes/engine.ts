@@ -230,7 +230,7 @@ export function copies(
   return counts
 }
 
-/** A service whose lists are in no order, and which repeats their last page for ever as if one more record followed. */
+/** A service whose lists are in no order, and which repeats their last page endlessly as if one more record followed. */
 export const withoutEnd = (billing: Billing, size: number): Billing => ({
   ...billing,
   list: async ({ ordering: _ignored, ...query }) => {

@@ -122,7 +122,7 @@ describe('what the service has already', () => {
     expect(requests).toBeLessThan(15)
   })
 
-  test('is not known, with that reason, where the service repeats the last page of the list for ever', async () => {
+  test('is not known, with that reason, where the service repeats the last page of the list endlessly', async () => {
     const sandbox = await startSandbox({ counts: { retentions: 500 } })
     const billing = withoutEnd(clientOf(sandbox), 500)
     const found = await findExisting({

@@ -120,7 +120,7 @@ function serving(
   return fetchPage
 }
 
-describe('a service that repeats its last page for ever', () => {
+describe('a service that repeats its last page endlessly', () => {
   /** What it serves past the last page: that page again. */
   const repeated = (list: DriftingList, { page, pageSize, ...request }: PageRequest) => {
     const last = Math.ceil(list.now.length / pageSize)
