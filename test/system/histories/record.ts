@@ -69,7 +69,7 @@ try {
     }
     const history = withoutPlaces({ history: JSON.parse(stdout) as object, places })
     const path = new URL(`${name}.json`, folder)
-    await writeFile(path, `${JSON.stringify(history, null, 1)}\n`)
+    await writeFile(path, `${JSON.stringify(history)}\n`)
     console.log(`${name}: ${(history as { events: unknown[] }).events.length} events`)
   }
 } finally {

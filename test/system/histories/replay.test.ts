@@ -41,6 +41,21 @@ beforeAll(async () => {
   traced = await loadWorkflowBundle({ encodesFailures: false, traces: 1 })
 })
 
+/** Every text of a history, its payloads decoded. */
+function textsOf(value: unknown): { texts: string[]; payloads: number } {
+  if (typeof value === 'string') return { texts: [value], payloads: 0 }
+  if (typeof value !== 'object' || value === null) return { texts: [], payloads: 0 }
+  const found = Object.entries(value).map(([key, one]: [string, unknown]) =>
+    key === 'data' && 'metadata' in value && typeof one === 'string'
+      ? { texts: [Buffer.from(one, 'base64').toString()], payloads: 1 }
+      : textsOf(one),
+  )
+  return {
+    texts: found.flatMap(({ texts }) => texts),
+    payloads: found.reduce((sum, { payloads }) => sum + payloads, 0),
+  }
+}
+
 /** Under the id it was recorded with: children are named after it. */
 const replay = (history: History, workflowBundle = untraced) =>
   Worker.runReplayHistory(
@@ -69,14 +84,11 @@ describe('the recorded histories', () => {
   })
 
   test.each(names)('name neither a machine nor its paths: %s', (name) => {
-    const decoded = textOf(name).replace(
-      /"data": "([^"]*)"/g,
-      (_, data: string) => `"data": ${JSON.stringify(Buffer.from(data, 'base64').toString())}`,
-    )
-    expect(decoded).not.toMatch(
-      /127\.0\.0\.1|\/tmp\/|\/dev\/shm|\/home\/|\/root\/|\/work\/|@(?!machine)[a-z0-9-]+\\?"/i,
-    )
-    expect(decoded).not.toContain('sandbox-token')
+    const { texts, payloads } = textsOf(historyOf(name))
+    expect(payloads).toBeGreaterThan(0)
+    const telling =
+      /127\.0\.0\.1|\/tmp\/|\/dev\/shm|\/home\/|\/root\/|\/work\/|@(?!machine)[a-z0-9-]+("|$)|sandbox-token/i
+    expect(texts.filter((text) => telling.test(text))).toEqual([])
   })
 
   test.each(names)('tell when a command is another than the recorded one: %s', async (name) => {
