@@ -1,11 +1,12 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { parse } from 'csv-parse/sync'
 import { type Manifest, manifestName } from '../../../core/destinations/manifest/manifest.ts'
 import { type ExportReport, publishedOf } from '../../../core/exports/report.ts'
 import type { ListName } from '../../../sandbox/options.ts'
 import type { Sandbox } from '../../../sandbox/sandbox.ts'
+import type { Tally } from '../tally.ts'
 
 type Cells = Record<string, string>
 type Fields = Record<string, unknown>
@@ -13,12 +14,15 @@ type Fields = Record<string, unknown>
 /** Holds all that is published against the service's own records, as a reader does who follows the proven exports. */
 export class ExportJudge {
   readonly #sandbox: Sandbox
+  readonly #tally: Tally
   readonly #seen = new Set<string>()
+  readonly #looked = new Set<string>()
   /** Each list as that reader has it: full exports replaced, incremental ones merged. */
   readonly #merged = new Map<string, Map<string, Cells>>()
 
-  constructor({ sandbox }: { sandbox: Sandbox }) {
+  constructor({ sandbox, tally }: { sandbox: Sandbox; tally: Tally }) {
     this.#sandbox = sandbox
+    this.#tally = tally
   }
 
   /** Looks at what was published since the last look, whether a report came to tell of it or not. */
@@ -37,6 +41,7 @@ export class ExportJudge {
     if (isRestored) this.#merged.clear()
     const published = await this.#publishedIn(join(dataDir, 'exports'))
     for (const { path, manifest } of published) {
+      this.#tally.add(`published ${manifest.mode} ${manifest.verdict}`)
       const found = (words: string) => findings.push(`${manifest.resource} ${manifest.mode}: ${words}`)
       const text = await readFile(join(dirname(path), `${manifest.resource}.csv`), 'utf8')
       const rows = parse<Cells>(text, { columns: true })
@@ -53,6 +58,7 @@ export class ExportJudge {
     }
     for (const { manifest: path, verdict } of report?.exports.flatMap(publishedOf) ?? []) {
       if (isRestored && !existsSync(path)) continue
+      if (!this.#looked.has(path)) findings.push(`${path} is reported, and nobody looked at it`)
       const shown = JSON.parse(await readFile(path, 'utf8')) as Manifest
       if (shown.verdict !== verdict) findings.push(`the report says ${verdict}, and ${path} ${shown.verdict}`)
     }
@@ -60,7 +66,10 @@ export class ExportJudge {
   }
 
   async #publishedIn(folder: string) {
-    const paths = globSync(join(folder, '*', 'export-*', manifestName))
+    const paths = globSync(join(folder, '*', '*', manifestName)).filter(
+      (path) => !basename(dirname(path)).startsWith('latest'),
+    )
+    for (const path of paths) this.#looked.add(path)
     const all = paths.map((path) => ({ path, manifest: JSON.parse(readFileSync(path, 'utf8')) as Manifest }))
     const fresh = all.filter(({ manifest: { resource, run, mode, publishedAt } }) => {
       const name = [resource, run, mode, publishedAt].join(' ')

@@ -240,7 +240,7 @@ async function playExports(play: Play): Promise<string[]> {
     lateCommits: lateBySeconds > 0 ? random.below(2) : 0,
   })
   world.seconds = random.pick([0.02, 0.1, 1])
-  const judge = new ExportJudge({ sandbox })
+  const judge = new ExportJudge({ sandbox, tally })
   for (let command = 1; command <= stormyCommands + calmCommands; command += 1) {
     weather(play, command, chooseListFaults)
     sandbox.control.setDrift({
