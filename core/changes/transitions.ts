@@ -139,7 +139,7 @@ export const transitions: readonly Transition[] = [
 
 interface TransitionOptions {
   ledger: Ledger
-  row: Pick<LedgerRow, 'id' | 'claims'> & Partial<Pick<LedgerRow, 'run'>>
+  row: Pick<LedgerRow, 'id' | 'claims'>
   to: ChangeState
   by: Exclude<Trigger, 'claim'>
   outcome: Outcome
@@ -173,7 +173,6 @@ export async function transition({
   if (from.length === 0) throw new TypeError(`no transition leads to ${to} by ${by}`)
   return await ledger.move({
     id: row.id,
-    run: row.run,
     from,
     ...(sameClaim && { claims: row.claims }),
     ...(fromOutcome && { outcome: fromOutcome }),
@@ -211,7 +210,7 @@ export async function recordAnswer({
     } catch (failure) {
       if (!(failure instanceof KeyHeldError)) throw failure
       const message = `the service has done it as ${answerId}, after another run took its key: check both`
-      const kept = { id: row.id, run: row.run, patch: { ...patch, error: message } }
+      const kept = { id: row.id, patch: { ...patch, error: message } }
       if (await ledger.move({ ...kept, from: ['rejected', 'dropped'] })) return undefined
       continue
     }
@@ -222,7 +221,6 @@ export async function recordAnswer({
     const message = `${known} and as ${answerId}`
     const same = {
       id: row.id,
-      run: row.run,
       from: ['done'],
       ...(current.outcome && { outcome: current.outcome }),
     } as const

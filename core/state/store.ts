@@ -1,5 +1,4 @@
 import type { Expression, Kysely, SqlBool } from 'kysely'
-import type { RowWrites } from './ledger/row-writes.ts'
 import type { Permits } from './permits.ts'
 import type { ChangeTable, StateTables } from './tables.ts'
 
@@ -10,7 +9,6 @@ export interface Store {
   readonly db: Kysely<StateTables>
   /** For short writes only, so that a claim never waits until a long read frees its connection. */
   readonly writes: Kysely<StateTables>
-  readonly rowWrites: RowWrites
   /** Whether a column of `changes` has one of these values. The list is bound as one parameter, however long it is. */
   readonly isIn: IsIn
   /** Whether several processes may write it at once: a sender that was superseded may still be running. */

@@ -150,7 +150,7 @@ async function closeAbsent(reconciling: Reconciling, row: LedgerRow): Promise<vo
   const { ledger, now } = reconciling
   if (row.lookups === 0) {
     const patch = { lookups: 1, checkedAt: now() }
-    await ledger.move({ id: row.id, run: row.run, from: ['unknown'], claims: row.claims, patch })
+    await ledger.move({ id: row.id, from: ['unknown'], claims: row.claims, patch })
     return
   }
   const failure = await controlFailure(reconciling, row)

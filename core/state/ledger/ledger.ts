@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import { type KeyReads, createKeyReads } from './key-queries.ts'
 import { type LedgerRow, type RowPatch, toColumns } from './row.ts'
-import type { ClaimOptions, MoveOptions } from './row-writes.ts'
+import { type ClaimOptions, type MoveOptions, createRowWrites } from './row-writes.ts'
 import { type RunReads, createRunReads } from './run-queries.ts'
 import { type BecomeSender, type FencingToken, becomeSender } from './senders.ts'
 import { type Stage, createStage } from './stage.ts'
@@ -64,7 +64,8 @@ export interface MoveAllOptions {
 }
 
 export function createLedger({ store, fence }: { store: Store; fence: () => void }): Ledger {
-  const { db, writes, rowWrites, isShared, isIn } = store
+  const { db, writes, isShared, isIn } = store
+  const { claim, move } = createRowWrites(store)
   return {
     ...createRunReads(store),
     ...createKeyReads(store),
@@ -73,13 +74,13 @@ export function createLedger({ store, fence }: { store: Store; fence: () => void
     stage: createStage(store),
     async claim(options) {
       fence()
-      const claimed = await rowWrites.claim(options)
+      const claimed = await claim(options)
       // The process may have been suspended while it waited for the disk.
       fence()
       return claimed
     },
     becomeSender: (options) => becomeSender({ db: writes, ...options }),
-    move: (options) => rowWrites.move(options),
+    move,
     moveAll: (options) => moveAll({ db, ...options }),
     markRestored: (options) => markRestored({ db, isIn, ...options }),
   }

@@ -1,5 +1,9 @@
-import type { ChangeState } from '../tables.ts'
-import type { LedgerRow, RowPatch } from './row.ts'
+import { type ExpressionBuilder, sql } from 'kysely'
+import { SupersededError } from '../errors.ts'
+import type { Store } from '../store.ts'
+import type { ChangeState, StateTables } from '../tables.ts'
+import { retryConflicts } from '../transact.ts'
+import { type LedgerRow, type RowPatch, toColumns, toRow } from './row.ts'
 import type { FencingToken } from './senders.ts'
 
 export interface ClaimOptions {
@@ -15,8 +19,6 @@ export interface ClaimOptions {
 
 export interface MoveOptions {
   id: number
-  /** Its run, with whose claims the write may share a commit. */
-  run?: string | undefined
   from: readonly ChangeState[]
   claims?: number
   outcome?: string
@@ -25,8 +27,74 @@ export interface MoveOptions {
   patch: RowPatch
 }
 
-/** The writes of single changes, which make up nearly all writes of a run: see `Ledger` for what each promises. */
-export interface RowWrites {
-  claim(options: ClaimOptions): Promise<LedgerRow | undefined>
-  move(options: MoveOptions): Promise<boolean>
+/**
+ * Claims and moves of single changes: one statement each, which is a transaction of its own. No lock is held while this
+ * process is frozen. See `Ledger` for what each promises.
+ */
+export function createRowWrites({ writes, isShared }: Pick<Store, 'writes' | 'isShared'>) {
+  /**
+   * The lock of the sender's row orders claims and take-overs: a take-over waits for a claim, and a claim that waited for
+   * a take-over finds another token. SQLite has one writer and needs no lock. Behind pgbouncer a session has no settings
+   * of its own, so the statement brings them.
+   */
+  const hasRight =
+    ({ run, token }: FencingToken) =>
+    (change: ExpressionBuilder<StateTables, 'changes'>) =>
+      change.exists(
+        change
+          .selectFrom('senders')
+          .select('run')
+          .where('run', '=', run)
+          .where('token', '=', token)
+          .$if(isShared, (query) => query.select(settings).forShare()),
+      )
+  const settings =
+    sql`set_config('synchronous_commit', 'on', true), set_config('lock_timeout', '5s', true)`.as('settings')
+
+  const refuseSuperseded = async ({ run, token }: FencingToken) => {
+    const right = writes.selectFrom('senders').select('run').where('run', '=', run).where('token', '=', token)
+    if ((await right.executeTakeFirst()) === undefined) throw new SupersededError({ run })
+  }
+
+  return {
+    claim: ({ sender, id, sends, at, before }: ClaimOptions): Promise<LedgerRow | undefined> =>
+      retryConflicts(async () => {
+        const claimed = await writes
+          .updateTable('changes')
+          .set((column) => ({
+            state: 'sending',
+            claims: column('claims', '+', 1),
+            sends: column('sends', '+', 1),
+            sent_at: at,
+            answered_at: null,
+            lookups: 0,
+            ...(before !== undefined && { before }),
+          }))
+          .where('id', '=', id)
+          // No index serves these two: PostgreSQL's statistics may be from before the run was staged, and would make it
+          // read all rows of the run.
+          .where('run', 'is not distinct from', sender.run)
+          .where('state', 'is not distinct from', 'staged')
+          .where('sends', '=', sends)
+          .where(hasRight(sender))
+          .returningAll()
+          .executeTakeFirst()
+        if (claimed === undefined) await refuseSuperseded(sender)
+        return claimed && toRow(claimed)
+      }),
+    move: ({ id, from, claims, outcome, sender, patch }: MoveOptions): Promise<boolean> =>
+      retryConflicts(async () => {
+        let moving = writes
+          .updateTable('changes')
+          .set(toColumns(patch))
+          .where('id', '=', id)
+          .where('state', 'in', from)
+        if (claims !== undefined) moving = moving.where('claims', '=', claims)
+        if (outcome !== undefined) moving = moving.where('outcome', '=', outcome)
+        if (sender !== undefined) moving = moving.where(hasRight(sender))
+        const { numUpdatedRows } = await moving.executeTakeFirstOrThrow()
+        if (numUpdatedRows === 0n && sender !== undefined) await refuseSuperseded(sender)
+        return numUpdatedRows === 1n
+      }),
+  }
 }

@@ -20,8 +20,6 @@ export function createPool({ url, place, max, readOnly }: PoolOptions): Postgres
     connectionString: url,
     application_name: 'billing-connector',
     max,
-    // The writes of a group leave together: otherwise each waits for the answer to the one before it.
-    pipeline: true,
     connectionTimeoutMillis: 10_000,
     query_timeout: answerWithinMs,
     // A claim should find its connection open.
@@ -66,9 +64,7 @@ function toClient({ client, place, readOnly }: { client: PoolClient; place: stri
   return { query, release } as unknown as PostgresPoolClient
 }
 
-/** The function that claims and moves changes is called by a select. */
-const isReading = (text: string) =>
-  /^\s*(select|begin|commit|rollback)\b/i.test(text) && !/\bwrite_changes\b/.test(text)
+const isReading = (text: string) => /^\s*(select|begin|commit|rollback)\b/i.test(text)
 
 /** 64-bit integers and sums arrive as text. */
 const toNumber = (text: string): number => {

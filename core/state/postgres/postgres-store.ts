@@ -15,7 +15,6 @@ import { up as first } from '../migrations/postgres/0001-first.ts'
 import { up as senders } from '../migrations/postgres/0005-senders.ts'
 import { up as rates } from '../migrations/postgres/0006-rates.ts'
 import { up as publications } from '../migrations/postgres/0007-publications.ts'
-import { up as rowWrites } from '../migrations/postgres/0008-row-writes.ts'
 import { up as earlierStates } from '../migrations/postgres/0009-earlier-states.ts'
 import { up as permitTimes } from '../migrations/postgres/0010-permit-times.ts'
 import { up as seenClaims } from '../migrations/postgres/0011-seen-claims.ts'
@@ -23,7 +22,6 @@ import { createPermits } from '../permits.ts'
 import type { IsIn, Store } from '../store.ts'
 import type { StateTables } from '../tables.ts'
 import { createPool } from './pool.ts'
-import { createPostgresRowWrites } from './postgres-row-writes.ts'
 import { StateRefusedError } from './postgres-errors.ts'
 import { refuseUnsafeServer } from './server-problems.ts'
 import { startClock } from './store-clock.ts'
@@ -52,7 +50,7 @@ const migrations = {
   '0005-senders': { up: senders },
   '0006-rates': { up: rates },
   '0007-publications': { up: publications },
-  '0008-row-writes': { up: rowWrites },
+  '0008-row-writes': nothingToChange,
   '0009-earlier-states': { up: earlierStates },
   '0010-permit-times': { up: permitTimes },
   '0011-seen-claims': { up: seenClaims },
@@ -137,7 +135,6 @@ export async function openPostgresStore(options: {
       place,
       db,
       writes,
-      rowWrites: createPostgresRowWrites({ db: writes, schema }),
       isIn,
       isShared: true,
       permits,

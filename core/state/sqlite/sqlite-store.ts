@@ -12,7 +12,6 @@ import type { IsIn, Store } from '../store.ts'
 import type { StateTables } from '../tables.ts'
 import { nodeSqlite } from './node-sqlite.ts'
 import { appliedMigrations, openStateFile, type SqliteMigration } from './state-file.ts'
-import { createSqliteRowWrites } from './sqlite-row-writes.ts'
 
 const migrations = {
   '0001-first': { up: first },
@@ -52,7 +51,6 @@ export async function openSqliteStore(options: {
     place: file,
     db,
     writes: db,
-    rowWrites: createSqliteRowWrites(db),
     isIn,
     isShared: false,
     now: Date.now,

@@ -340,44 +340,6 @@ test('a schema of a newer or an older version is refused', async () => {
   )
 })
 
-test('a schema whose rate an earlier version made gives permits, and keeps its ledger', async () => {
-  const folder = await temporaryFolder()
-  const database = newDatabase()
-  const first = await openState({ folder, database })
-  await first.ledger.stage(toStage(1))
-  await first.close()
-  await askPostgres(
-    url,
-    `set search_path = "${database.schema}";
-    drop function take_permits, slow_down, pause_permits, write_changes;
-    drop table rate_pauses, publications;
-    create function take_permits(worker_name text, my_per_second float8, run text, run_per_second float8, wanted int,
-      is_write boolean, left_waiting boolean, out first_permit bigint) language sql as 'select 1::bigint';
-    create function slow_down(bigint) returns void language sql as 'select';
-    create function pause_permits(float8) returns void language sql as 'select';
-    update changes set outcome = 'storedOtherwise';
-    alter table watermarks drop column seen_claims;
-    delete from kysely_migration where name >= '0007'`,
-  )
-  await using stack = new AsyncDisposableStack()
-  const state = await openState({ folder, database })
-  stack.defer(() => state.close())
-  const ask = {
-    requestsPerSecond: 10,
-    run: undefined,
-    wanted: 1,
-    write: false,
-    leftWaiting: false,
-    waitedMs: 0,
-  }
-  const grant = await state.permits?.take(ask)
-  expect(grant).toMatchObject({ workers: 1, first: 0 })
-  expect(grant?.waitsMs).toHaveLength(1)
-  await state.permits?.pause(60_000)
-  expect((await state.permits?.take(ask))?.retryMs).toBeGreaterThan(50_000)
-  expect(await state.ledger.row({ run: 'r', row: 1 })).toMatchObject({ outcome: 'storedDifferently' })
-})
-
 test('several workers that start at once on an empty database agree on one state', async () => {
   const folder = await temporaryFolder()
   const database = newDatabase()

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { SupersededError, isStateAway } from '../../../core/state/errors.ts'
@@ -8,7 +9,7 @@ import { senderOf } from '../../core/state/sender-of.ts'
 import { temporaryFolder } from '../../core/state/temporary-folder.ts'
 import { askPostgres, startPostgres, type Postgres } from '../destinations/postgres-server.ts'
 
-/** Claims and answers on PostgreSQL: one statement for a group, which is a transaction of its own. */
+/** Claims and answers on PostgreSQL: one statement each, which is a transaction of its own. */
 let postgres: Postgres
 let url: string
 beforeAll(async () => {
@@ -53,10 +54,10 @@ async function hold(db: Awaited<ReturnType<typeof open>>['db'], statement: strin
   }
 }
 
-/** When so many statements wait for a lock. */
-async function untilWaiting(name: string, number = 1): Promise<void> {
-  const waiting = `select pid from pg_stat_activity where wait_event_type = 'Lock' and query like '%${name}%'`
-  while (((await askPostgres(url, waiting))?.length ?? 0) < number) await Promise.resolve()
+/** When so many claims or moves wait for a lock. */
+const waiting = `from pg_stat_activity where wait_event_type = 'Lock' and query like 'update "%"changes"%'`
+async function untilWaiting(number = 1): Promise<void> {
+  while (((await askPostgres(url, `select pid ${waiting}`))?.length ?? 0) < number) await Promise.resolve()
 }
 
 test('a move that waited for another transaction keeps what that one wrote in other columns', async () => {
@@ -65,7 +66,7 @@ test('a move that waited for another transaction keeps what that one wrote in ot
   const [id = 0] = ids
   const release = await hold(db, `update ${schema}.changes set error = 'theirs', lookups = 3`)
   const moved = ledger.move({ id, from: ['staged'], claims: 0, patch: { outcome: 'mine' } })
-  await untilWaiting('write_changes')
+  await untilWaiting()
   await release()
   expect(await moved).toBe(true)
   expect(await ledger.byId({ id })).toMatchObject({ error: 'theirs', lookups: 3, outcome: 'mine' })
@@ -78,7 +79,7 @@ test('a move and a claim that waited for another transaction find the change as 
   const release = await hold(db, `update ${schema}.changes set state = 'parked', claims = 5`)
   const moved = ledger.move({ id, from: ['staged'], patch: { state: 'dropped' } })
   const claimed = ledger.claim({ sender, id: other, sends: 0, at: 1 })
-  await untilWaiting('write_changes')
+  await untilWaiting()
   await release()
   expect(await moved).toBe(false)
   expect(await claimed).toBeUndefined()
@@ -89,7 +90,7 @@ test('two workers that move the same changes at once, in opposite orders, make e
   const first = await open()
   const second = await open(first)
   const { ids } = await stage(first, 40)
-  // The first of each group waits, so that both groups have begun.
+  // The first of each waits, so that both have begun.
   const release = await hold(
     first.db,
     `select 1 from ${first.schema}.changes where id in (${ids[0]}, ${ids.at(-1)}) for update`,
@@ -97,7 +98,7 @@ test('two workers that move the same changes at once, in opposite orders, make e
   const moveAll = ({ ledger }: State, order: number[]) =>
     order.map((id) => ledger.move({ id, from: ['staged'], patch: { state: 'dropped' } }))
   const moves = [...moveAll(first, ids), ...moveAll(second, ids.toReversed())]
-  await untilWaiting('write_changes', 2)
+  await untilWaiting(2)
   await release()
   const made = await Promise.all(moves)
   expect(made.filter(Boolean)).toHaveLength(40)
@@ -130,7 +131,7 @@ test.for(['read committed', 'repeatable read', 'serializable'])(
       `update ${worker.schema}.senders set token = 'another' where run = 'r'`,
     )
     const claimed = Promise.allSettled([ledger.claim({ sender, id: ids[0] ?? 0, sends: 0, at: 1 })])
-    await untilWaiting('write_changes')
+    await untilWaiting()
     await release()
     expect(await claimed).toMatchObject([{ reason: expect.any(SupersededError) }])
     expect(await ledger.claimsByRow({ run: 'r' })).toMatchObject([{ state: 'staged', claims: 0 }])
@@ -146,7 +147,7 @@ test('the claims of a run do not wait for another run whose right is being taken
   const claim = (run: string, { ids: [id = 0], sender }: typeof a) =>
     ledger.claim({ sender, id, sends: 0, at: 1 }).finally(() => ended.push(run))
   const first = claim('a', a)
-  await untilWaiting('write_changes')
+  await untilWaiting()
   const second = claim('b', b)
   await Promise.race([first.catch(() => undefined), second])
   expect(ended).toEqual(['b'])
@@ -154,13 +155,13 @@ test('the claims of a run do not wait for another run whose right is being taken
   await first
 })
 
-test('an answer is recorded although a claim that shares its commit cannot be stored, and the claim is not made', async () => {
+test('a claim that cannot be stored is not made, and hinders neither an answer nor another claim', async () => {
   const worker = await open()
   const { ledger } = worker
   const { ids, sender } = await stage(worker, 3)
   const [sent = 0, broken = 0, other = 0] = ids
   await ledger.claim({ sender, id: sent, sends: 0, at: 1 })
-  const answered = ledger.move({ id: sent, run: 'r', from: ['sending'], patch: { state: 'done' } })
+  const answered = ledger.move({ id: sent, from: ['sending'], patch: { state: 'done' } })
   const claims = [broken, other].map((id) =>
     ledger.claim({ sender, id, sends: 0, at: 1, ...(id === broken && { before: '\0' }) }),
   )
@@ -171,7 +172,7 @@ test('an answer is recorded although a claim that shares its commit cannot be st
   expect(await ledger.byId({ id: broken })).toMatchObject({ state: 'staged', claims: 0 })
 })
 
-test('an answer that shares its commit with claims under a lost right is recorded, and none of them is made', async () => {
+test('an answer is recorded after another attempt has taken the right, and no claim under the lost right is made', async () => {
   const worker = await open()
   const { ledger } = worker
   const { ids, sender } = await stage(worker, 4)
@@ -185,9 +186,9 @@ test('an answer that shares its commit with claims under a lost right is recorde
   const [last = 0] = others.splice(-1)
   const writes = await Promise.allSettled([
     ledger.claim({ sender, id: others[0] ?? 0, sends: 0, at: 1 }),
-    ledger.move({ id: sent, run: 'r', from: ['unknown'], patch: { state: 'done', answerId: 'x' } }),
+    ledger.move({ id: sent, from: ['unknown'], patch: { state: 'done', answerId: 'x' } }),
     ledger.move({ id: others[1] ?? 0, sender, from: ['staged'], patch: { state: 'dropped' } }),
-    // The new holder of the right in the same process: its claims share the commit, too.
+    // The new holder of the right in the same process.
     ledger.claim({ sender: right, id: last, sends: 0, at: 1 }),
   ])
   expect(writes).toMatchObject([
@@ -209,9 +210,7 @@ test('a take-over and the answers and claims of the attempt before it never end 
     const half = ids.slice(0, 6)
     for (const id of half) await one.ledger.claim({ sender, id, sends: 0, at: 1 })
     const work = Promise.allSettled([
-      ...half.map((id) =>
-        one.ledger.move({ id, run, from: ['sending', 'unknown'], patch: { state: 'done' } }),
-      ),
+      ...half.map((id) => one.ledger.move({ id, from: ['sending', 'unknown'], patch: { state: 'done' } })),
       ...ids.slice(6).map((id) => one.ledger.claim({ sender, id, sends: 0, at: 1 })),
     ])
     await second.ledger.becomeSender({ run, now: () => 9, interrupted: () => ({ state: 'unknown' }) })
@@ -223,6 +222,38 @@ test('a take-over and the answers and claims of the attempt before it never end 
     // What was claimed before the take-over is unknown, and nothing is claimed after it.
     for (const { state } of rows.slice(6)) expect(['staged', 'unknown']).toContain(state)
   }
+})
+
+test('a take-over leaves no claim of the attempt before it, however many are being made at that moment', async () => {
+  const worker = await open()
+  const { ledger, db } = worker
+  const { ids, sender: first } = await stage(worker, 1_200)
+  let sender = first
+  const tally = { claimed: 0, superseded: 0, takeOvers: 0, left: 0 }
+  const claimAll = async () => {
+    for (let id = ids.pop(); id !== undefined; id = ids.pop())
+      try {
+        if ((await ledger.claim({ sender, id, sends: 0, at: 1 })) !== undefined) tally.claimed += 1
+      } catch (error) {
+        expect(error).toBeInstanceOf(SupersededError)
+        tally.superseded += 1
+      }
+  }
+  const takeOver = async () => {
+    while (ids.length > 0) {
+      const interrupted = () => ({ state: 'unknown' }) as const
+      const fresh = await ledger.becomeSender({ run: 'r', now: () => 9, interrupted })
+      // Nobody knows the new token yet: whatever is sending was claimed under the one before.
+      const sending = await db.selectFrom('changes').select('id').where('state', '=', 'sending').execute()
+      tally.left += sending.length
+      tally.takeOvers += 1
+      sender = fresh
+      await wait(4)
+    }
+  }
+  await Promise.all([takeOver(), ...Array.from({ length: 8 }, claimAll)])
+  expect(tally).toMatchObject({ left: 0 })
+  expect(Math.min(tally.claimed, tally.superseded, tally.takeOvers)).toBeGreaterThan(10)
 })
 
 /** In front of PostgreSQL: cuts each connection on which something is answered while `isLosing`. */
@@ -249,50 +280,46 @@ async function startLosingProxy() {
 }
 
 test.for(['reset', 'end'] as const)(
-  'claims and answers whose confirmation is lost with the connection (%s) are made, and their callers learn that the store is away',
+  'a claim and an answer whose confirmation is lost with the connection (%s) are made, and the caller learns that the store is away',
   async (how) => {
     const proxy = await startLosingProxy()
     proxy.how = how
     const worker = await open({ at: proxy.url })
     const { ledger } = worker
-    const { ids, sender } = await stage(worker, 3)
-    const claims = () => ids.map((id) => ledger.claim({ sender, id, sends: 0, at: 1 }))
-    proxy.isLosing = true
-    const lost = await Promise.allSettled(claims())
-    proxy.isLosing = false
-    for (const one of lost) expect(one.status === 'rejected' && isStateAway(one.reason)).toBe(true)
-    expect(await ledger.counts({ run: 'r' })).toMatchObject([{ state: 'sending', number: 3 }])
-    expect(await Promise.all(claims())).toEqual([undefined, undefined, undefined])
-    const moves = () =>
-      ids.map((id) => ledger.move({ id, from: ['sending'], claims: 1, sender, patch: { state: 'staged' } }))
-    proxy.isLosing = true
-    for (const one of await Promise.allSettled(moves()))
-      expect(one.status === 'rejected' && isStateAway(one.reason)).toBe(true)
-    proxy.isLosing = false
-    expect(await Promise.all(moves())).toEqual([false, false, false])
-    expect(await ledger.counts({ run: 'r' })).toMatchObject([{ state: 'staged', number: 3 }])
+    const { ids, sender } = await stage(worker, 1)
+    const [id = 0] = ids
+    const lose = async (write: () => Promise<unknown>) => {
+      proxy.isLosing = true
+      const [lost] = await Promise.allSettled([write()])
+      proxy.isLosing = false
+      expect(lost.status === 'rejected' && isStateAway(lost.reason)).toBe(true)
+    }
+    const claim = () => ledger.claim({ sender, id, sends: 0, at: 1 })
+    await lose(claim)
+    expect(await ledger.byId({ id })).toMatchObject({ state: 'sending', claims: 1 })
+    expect(await claim()).toBeUndefined()
+    const move = () => ledger.move({ id, from: ['sending'], claims: 1, sender, patch: { state: 'staged' } })
+    await lose(move)
+    expect(await ledger.byId({ id })).toMatchObject({ state: 'staged' })
+    expect(await move()).toBe(false)
   },
 )
 
 test.for(['pg_cancel_backend', 'pg_terminate_backend'])(
-  'claims that %s ends while they wait claim nothing, and their callers learn that the store is away',
+  'a claim that %s ends while it waits claims nothing, and its caller learns that the store is away',
   async (end) => {
     const worker = await open()
     const { ledger } = worker
-    const { ids, sender } = await stage(worker, 3)
-    const release = await hold(
-      worker.db,
-      `select 1 from ${worker.schema}.changes where id = ${ids[2]} for update`,
-    )
-    const claims = Promise.allSettled(ids.map((id) => ledger.claim({ sender, id, sends: 0, at: 1 })))
-    await untilWaiting('write_changes')
-    await askPostgres(
-      url,
-      `select ${end}(pid) from pg_stat_activity where wait_event_type = 'Lock' and query like '%write_changes%'`,
-    )
-    for (const one of await claims) expect(one.status === 'rejected' && isStateAway(one.reason)).toBe(true)
+    const { ids, sender } = await stage(worker, 1)
+    const [id = 0] = ids
+    const release = await hold(worker.db, `select 1 from ${worker.schema}.changes for update`)
+    const claim = Promise.allSettled([ledger.claim({ sender, id, sends: 0, at: 1 })])
+    await untilWaiting()
+    await askPostgres(url, `select ${end}(pid) ${waiting}`)
+    const [ended] = await claim
+    expect(ended.status === 'rejected' && isStateAway(ended.reason)).toBe(true)
     await release()
-    expect(await ledger.counts({ run: 'r' })).toMatchObject([{ state: 'staged', number: 3, tried: 0 }])
+    expect(await ledger.byId({ id })).toMatchObject({ state: 'staged', claims: 0 })
   },
 )
 

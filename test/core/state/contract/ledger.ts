@@ -169,7 +169,7 @@ export function describeLedger(newPlace: NewPlace): void {
     expect(await ledger.byId({ id })).toMatchObject({ state: 'done', answerId: '17', sends: 1 })
   })
 
-  test('of moves that share a commit, each writes its own columns, and one of the same change finds what was written', async () => {
+  test('of moves that are made at once, each writes its own columns, and one of the same change finds what was written', async () => {
     const ledger = await open()
     await ledger.stage(of('r', [{ ...change(1), notBefore: 9 }, change(2), change(3)]))
     const ids = await Promise.all(
@@ -201,7 +201,7 @@ export function describeLedger(newPlace: NewPlace): void {
     expect(await ledger.byId({ id: three })).toMatchObject({ holdsKey: false, closedAt: 1_790_000_000_123 })
   })
 
-  test('of writes that share a commit, one whose key is held fails alone', async () => {
+  test('of moves that are made at once, one whose key is held fails alone', async () => {
     const ledger = await open()
     await ledger.stage(of('a', [change(1, 'K'), change(2, 'L')]))
     const [one, two] = [await ledger.row({ run: 'a', row: 1 }), await ledger.row({ run: 'a', row: 2 })]
